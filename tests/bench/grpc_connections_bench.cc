@@ -19,14 +19,14 @@
 #include <string>
 #include <vector>
 
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/credentials.h"
 
 namespace fleet {
 namespace {
 
-namespace wire = rendezvous::v1;
+namespace wire = control::v1;
 
 // Answers every message.
 class Echo final : public wire::Rendezvous::CallbackService {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/client.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"

@@ -113,6 +113,7 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
   options.timeout = seconds_of(plan.request.settings, "rdzv_timeout");
   options.heartbeat_timeout = seconds_of(plan.request.settings, "heartbeat_timeout");
   options.security = plan.security;
+  if (server) options.host = server->host();
   return options;
 }
 

@@ -215,7 +215,7 @@ class Agent : private SupervisionEffects {
       plan_.server = plan_.take_over(turn);
       warn("this node now hosts the rendezvous");
       record_.on_hosting(plan_.server->network_address());
-      client_.follow(plan_.server->local_address());
+      client_.follow(plan_.server->local_address(), plan_.server->host());
     } catch (const Error& error) {
       supervision_.on_refusal(error);
     }
@@ -352,7 +352,8 @@ class Agent : private SupervisionEffects {
   void kill_ranks() override { channel_.send(KillRanks{}); }
   void record_verdict(const Verdict& verdict) override {
     end_.verdict = verdict_json(verdict, record_.record().job_id, world_.get(), unix_seconds());
-    end_.verdict_path = write_verdict_file(record_.record(), end_.verdict);
+    // A success is not worth the milliseconds that the disk takes.
+    end_.verdict_path = write_verdict_file(record_.record(), end_.verdict, !verdict.ok());
     if (verdict.kind == VerdictKind::kStopped) end_.stopped_by = verdict.signal;
   }
   void print_verdict(const std::string& text) override {

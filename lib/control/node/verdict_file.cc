@@ -134,10 +134,10 @@ std::vector<std::string> fallback_paths(const JobRecord& record) {
 }
 
 // An old verdict must not be mistaken for this run's. On a full disk, this also makes room.
-bool replace_old(const std::string& path, const std::string& json) {
+bool replace_old(const std::string& path, const std::string& json, bool sync) {
   if (::unlink(path.c_str()) != 0) return false;
   try {
-    replace_owned_file(path, json);
+    replace_owned_file(path, json, {.sync = sync});
     return true;
   } catch (const Error&) {
     return false;
@@ -146,19 +146,19 @@ bool replace_old(const std::string& path, const std::string& json) {
 
 }  // namespace
 
-std::string write_verdict_file(const JobRecord& record, const std::string& json) {
+std::string write_verdict_file(const JobRecord& record, const std::string& json, bool sync) {
   const std::string path = record.log_dir + "/verdict.json";
   std::string why;
   try {
-    replace_owned_file(path, json);
+    replace_owned_file(path, json, {.sync = sync});
     return path;
   } catch (const Error& error) {
     why = error.failure();
   }
-  if (replace_old(path, json)) return path;
+  if (replace_old(path, json, sync)) return path;
   for (const std::string& fallback : fallback_paths(record)) {
     try {
-      replace_owned_file(fallback, json, {.mode = 0600});
+      replace_owned_file(fallback, json, {.mode = 0600, .sync = sync});
       spdlog::warn("{}: {}; the verdict is in {}", path, why, fallback);
       return fallback;
     } catch (const Error& error) {

@@ -21,7 +21,7 @@ inline constexpr char kVerdictSuffix[] = ".verdict";
 
 // Writes the text to LOG_DIR/verdict.json of this run. If that fails (a full disk, a removed
 // folder), writes to runtime_folder(), /tmp or the home folder, and a warning names the file.
-// Returns the path; "" and an error if all fail.
-std::string write_verdict_file(const JobRecord& record, const std::string& json);
+// Returns the path; "" and an error if all fail. sync: flush it to the disk.
+std::string write_verdict_file(const JobRecord& record, const std::string& json, bool sync);
 
 }  // namespace fleet

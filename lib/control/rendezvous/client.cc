@@ -30,7 +30,9 @@ void RendezvousClient::report_failure(const std::string& how) {
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::follow(const std::string& address) { impl_->follow(address); }
+void RendezvousClient::follow(const std::string& address, std::shared_ptr<JobHost> host) {
+  impl_->follow(address, std::move(host));
+}
 
 void RendezvousClient::ready(int generation) {
   wire::NodeMessage message;

@@ -12,6 +12,8 @@
 
 namespace fleet {
 
+class JobHost;
+
 struct RendezvousClientOptions {
   std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
   // How long to try to reach the host. Once it is reached, its own --rdzv_timeout decides.
@@ -20,6 +22,7 @@ struct RendezvousClientOptions {
   std::chrono::milliseconds progress_every{10'000};    // interval of the next ones
   std::chrono::milliseconds heartbeat_timeout{3'000};  // --heartbeat_timeout, for the connection
   Security security;                                   // the host's
+  std::shared_ptr<JobHost> host;  // set on the node that hosts the rendezvous: no connection needed
 };
 
 // Thread safety: any thread may make any call, also from within the callback. Only join() and
@@ -52,7 +55,7 @@ class RendezvousClient {
   // as lost. The Verdict still arrives and is this node's last event, even if the job continues.
   void report_failure(const std::string& how);
   // Connects to the rendezvous that this node has opened after a TakeOver.
-  void follow(const std::string& address);
+  void follow(const std::string& address, std::shared_ptr<JobHost> host);
   // All processes of this generation have ended on this node: the answer to a RestartCommand.
   void ready(int generation);
   // A rank of this node makes no progress. Every node receives a StackCommand and answers with its

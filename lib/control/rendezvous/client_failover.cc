@@ -1,6 +1,8 @@
 // RendezvousClient after the loss of its host: it finds the next host or becomes it.
 #include "rendezvous/client_impl.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/grpc_transport.h"
+#include "rendezvous/local_transport.h"
 
 namespace fleet {
 namespace {
@@ -72,11 +74,11 @@ void RendezvousClient::Impl::try_next_host(Clock::time_point now) {
   do_failover_step(now);
 }
 
-void RendezvousClient::Impl::set_host(const std::string& address) {
+void RendezvousClient::Impl::set_host(const std::string& address, std::shared_ptr<JobHost> host) {
   address_ = address;
   host_clock_ = {};
-  stub_ = wire::Rendezvous::NewStub(
-      make_channel(address_, options_.security, options_.heartbeat_timeout, Liveness::kHeartbeats));
+  transport_ = host ? make_local_transport(std::move(host))
+                    : make_grpc_transport(address_, options_.security, options_.heartbeat_timeout);
 }
 
 void RendezvousClient::Impl::do_failover_step(Clock::time_point now) {
@@ -120,10 +122,10 @@ void RendezvousClient::Impl::continue_failover(Clock::time_point now) {
   if (now >= next_attempt_ && !stream_) connect();
 }
 
-void RendezvousClient::Impl::follow(const std::string& address) {
+void RendezvousClient::Impl::follow(const std::string& address, std::shared_ptr<JobHost> host) {
   std::lock_guard lock(mutex_);
   if (!failover_ || left_) return;
-  set_host(address);
+  set_host(address, std::move(host));
   info_.hosts_rendezvous = true;
   next_attempt_ = Clock::now();
   ticker_.due_by(next_attempt_);

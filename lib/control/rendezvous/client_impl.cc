@@ -5,7 +5,6 @@
 #include <random>
 
 #include "base/log.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/peer.h"
 #include "rendezvous/security_mismatch.h"
 #include "rendezvous/tcp_retransmission.h"
@@ -62,7 +61,7 @@ void RendezvousClient::Impl::start(NodeInfo info) {
   FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
   info_ = std::move(info);
   info_.instance = new_instance();
-  set_host(options_.address);
+  set_host(options_.address, options_.host);
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;
@@ -78,8 +77,7 @@ void RendezvousClient::Impl::connect() {
   datagrams_.close();
   wire::NodeMessage join;
   *join.mutable_join() = to_wire(info_);
-  stream_ = new NodeStream(shared_from_this());
-  stream_->begin(stub_.get(), std::move(join));
+  stream_ = transport_->open(shared_from_this(), std::move(join));
 }
 
 void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMessage& message) {
@@ -174,14 +172,14 @@ void RendezvousClient::Impl::begin_generation(int generation) {
   emit(*assignment_);
 }
 
-void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status& status) {
+void RendezvousClient::Impl::on_stream_end(NodeStream* stream, const StreamEnd& how) {
   {
     std::lock_guard lock(mutex_);
     if (stream != stream_) return;
     stream_ = nullptr;
     changed_.notify_all();
     if (left_ || phase_ == Phase::kEnded) return;
-    last_reason_ = status.ok() ? "it closed the connection" : reason_of(status);
+    last_reason_ = how.reason;
     const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
     if (phase_ == Phase::kRunning || (spare && !failover_)) {
       host_lost("vanished (" + last_reason_ + ")");
@@ -189,10 +187,11 @@ void RendezvousClient::Impl::stream_done(NodeStream* stream, const grpc::Status&
       phase_ = Phase::kConnecting;
       next_attempt_ = Clock::now() + kRetry;
       ticker_.due_by(next_attempt_);
-    } else if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-      end(Refusal{Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous",
+    } else if (how.kind == StreamEnd::Kind::kForeign) {
+      end(Refusal{Error(ErrorCode::kUsage,
+                        "the server there is not a fleetrun rendezvous of this version",
                         options_.address, "check --master, --ips and --rdzv_port")});
-    } else if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    } else if (how.kind == StreamEnd::Kind::kRefused) {
       end(Refusal{
           Error(ErrorCode::kUsage, last_reason_, options_.address,
                 "that job accepts no other hosts; choose another --rdzv_port or --master")});

@@ -1,8 +1,6 @@
 // The client behind RendezvousClient: connects, keeps the stream alive, turns messages into events.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -11,26 +9,25 @@
 #include <string>
 #include <thread>
 
-#include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/election.h"
+#include "rendezvous/node_transport.h"
 #include "rendezvous/ticker.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
 
-class NodeStream;
-
-class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousClient::Impl> {
+class RendezvousClient::Impl : public NodeStreamOwner,
+                               public std::enable_shared_from_this<RendezvousClient::Impl> {
  public:
   using Clock = std::chrono::steady_clock;
   Impl(RendezvousClientOptions options, OnEvent on_event);
 
   void start(NodeInfo info);
   Assignment wait_for_outcome();
-  void follow(const std::string& address);
+  void follow(const std::string& address, std::shared_ptr<JobHost> host);
   void send(wire::NodeMessage message);  // dropped if there is no stream any more
   void report(RankExit exit);
   void request_stop(int signal, bool kill);
@@ -38,13 +35,12 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void close();  // call before the owner is destroyed
 
  private:
-  friend class NodeStream;
   // No stream; a stream without a Welcome yet; welcomed; assigned; ended.
   enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
 
   // Called by the stream, without the lock.
-  void on_message(NodeStream* stream, const wire::HostMessage& message);
-  void stream_done(NodeStream* stream, const grpc::Status& status);
+  void on_message(NodeStream* stream, const wire::HostMessage& message) override;
+  void on_stream_end(NodeStream* stream, const StreamEnd& end) override;
 
   Clock::time_point tick();
   void probe_host();  // after a failed connection: the secret may be wrong
@@ -62,7 +58,8 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   void give_up_failover();
   bool is_committed() const;  // whether the last received world counts
   FailoverState failover_state(Clock::time_point now) const;
-  void set_host(const std::string& address);  // the host to use from now on
+  // The host to use from now on; `host`: it is in this process.
+  void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr);
   void do_failover_step(Clock::time_point now);
   void emit(RendezvousEvent event);
   void end(RendezvousEvent event);
@@ -76,8 +73,8 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   Phase phase_ = Phase::kIdle;
   bool left_ = false;
   NodeInfo info_;
-  std::unique_ptr<wire::Rendezvous::Stub> stub_;
-  NodeStream* stream_ = nullptr;  // lives until its stream_done()
+  std::unique_ptr<NodeTransport> transport_;
+  NodeStream* stream_ = nullptr;  // lives until its on_stream_end()
   std::string last_reason_;
   bool probe_pending_ = false;
   Clock::time_point next_probe_, deadline_, next_attempt_, next_progress_, last_received_,
@@ -107,31 +104,6 @@ class RendezvousClient::Impl : public std::enable_shared_from_this<RendezvousCli
   std::deque<RendezvousEvent> events_;
   std::thread::id callback_thread_;  // the thread that runs the callback now
   Ticker ticker_;                    // last: it uses the rest
-};
-
-// The stream of one attempt. Deletes itself when gRPC is done with it.
-class NodeStream final : public grpc::ClientBidiReactor<wire::NodeMessage, wire::HostMessage> {
- public:
-  explicit NodeStream(std::shared_ptr<RendezvousClient::Impl> client)
-      : client_(std::move(client)) {}
-
-  void begin(wire::Rendezvous::Stub* stub, wire::NodeMessage join);  // (locked)
-  void send(wire::NodeMessage message);                              // (locked)
-  void end();                                           // (locked) after pending messages
-  std::string peer() const { return context_.peer(); }  // valid once a message has arrived
-  void cancel() { context_.TryCancel(); }
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
-
- private:
-  void proceed();  // (locked)
-
-  std::shared_ptr<RendezvousClient::Impl> client_;
-  grpc::ClientContext context_;
-  wire::HostMessage in_;
-  std::deque<wire::NodeMessage> out_;
-  bool writing_ = false, ending_ = false, closed_ = false, over_ = false;
 };
 
 }  // namespace fleet

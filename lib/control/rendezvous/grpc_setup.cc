@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/local_socket.h"
 #include "rendezvous/wire.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
 

@@ -1,38 +1,31 @@
-// The server's end of one node's stream.
+// The host's end of one node's stream.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include <deque>
-
-#include "rendezvous/service.h"
+#include "rendezvous/membership.h"
 
 namespace fleet {
 
-// Calls marked (locked) need the service's lock. Deletes itself when gRPC is done with it. It sends
-// bytes, so that a message to thousands of nodes is encoded once and shared.
-class NodeSession final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  NodeSession(RendezvousService* service, SessionId id, grpc::CallbackServerContext* context)
-      : service_(service), context_(context), id_(id) {}
+// A serialized wire::HostMessage in parts, which concatenate to it. A message to thousands of nodes
+// is encoded once, and they share its parts.
+using EncodedMessage = std::vector<std::shared_ptr<const std::string>>;
 
+class NodeSession {
+ public:
   SessionId id() const { return id_; }
-  void begin() { StartRead(&in_); }
-  void send(grpc::ByteBuffer message);  // (locked)
-  void end();                           // (locked) after pending messages
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone() override;
+  // Both are called under the lock of JobHost; they do not block and do not call it.
+  virtual void send(EncodedMessage message) = 0;
+  virtual void end() = 0;  // after pending messages; JobHost::on_session_done() follows
+
+ protected:
+  virtual ~NodeSession() = default;  // sessions delete themselves
 
  private:
-  void proceed();  // (locked)
-
-  RendezvousService* service_;
-  grpc::CallbackServerContext* context_;
-  SessionId id_;
-  grpc::ByteBuffer in_;
-  std::deque<grpc::ByteBuffer> out_;
-  bool writing_ = false, ending_ = false, finished_ = false;
+  friend class JobHost;
+  SessionId id_ = 0;  // set by JobHost::open()
 };
 
 }  // namespace fleet

@@ -143,15 +143,10 @@ class Endpoint {
 class LocalEndpoint final : public Endpoint {
  public:
   LocalEndpoint(const std::string& folder, RendezvousService* service)
-      : socket_(LocalSocket::listen(folder)),
+      : service_(service),
+        socket_(LocalSocket::listen(folder)),
         accept_("local", [this](UniqueFd fd, const sockaddr_storage&) { take(std::move(fd)); }) {
     accept_.add(socket_.take_listener());
-    grpc::ServerBuilder builder;
-    set_up_local_server(&builder);
-    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        Type::FROM_FD, grpc::InsecureServerCredentials());
-    start(&builder, service);
     accept_.start();
   }
   ~LocalEndpoint() override {
@@ -165,11 +160,24 @@ class LocalEndpoint final : public Endpoint {
  private:
   void take(UniqueFd fd) {
     if (!is_own_peer(fd.get())) return;
+    if (!acceptor_) start_serving();
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd.release();
     acceptor_->HandleNewConnection(&connection);
   }
 
+  // With the first connection: starting gRPC takes milliseconds, and programs that do not use the
+  // store never connect.
+  void start_serving() {
+    grpc::ServerBuilder builder;
+    set_up_local_server(&builder);
+    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        Type::FROM_FD, grpc::InsecureServerCredentials());
+    start(&builder, service_);
+  }
+
+  RendezvousService* const service_;
   LocalSocket socket_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   AcceptLoop accept_;
@@ -215,8 +223,9 @@ class RendezvousServer::Impl {
  public:
   explicit Impl(RendezvousServerOptions options)
       : options_(std::move(options)),
-        service_(options_.job, times_of(options_), display_address(options_),
-                 options_.from ? &*options_.from : nullptr) {
+        host_(std::make_shared<JobHost>(options_.job, times_of(options_), display_address(options_),
+                                        options_.from ? &*options_.from : nullptr)),
+        service_(host_.get()) {
     raise_descriptor_limit();
     if (options_.network) network_ = std::make_unique<NetworkEndpoint>(options_, &service_);
     open_datagram_heartbeats();
@@ -230,10 +239,11 @@ class RendezvousServer::Impl {
   void stop(std::chrono::milliseconds drain) {
     std::lock_guard lock(stopping_);
     if (std::exchange(stopped_, true)) return;
-    service_.shut_down(drain);
+    host_->shut_down(drain);
     for (Endpoint* endpoint : endpoints()) endpoint->close();
     for (Endpoint* endpoint : endpoints()) endpoint->shut_down();
   }
+  std::shared_ptr<JobHost> host() const { return host_; }
   int port() const { return network_ ? network_->port() : 0; }
   std::string local_address() const { return local_ ? local_->address() : network_address(); }
   std::string network_address() const {
@@ -253,7 +263,7 @@ class RendezvousServer::Impl {
     if (nnodes < 2 || nnodes >= kLargeJob || !open_to_network()) return;
     HostHeartbeats datagrams;
     if (datagrams.open(options_.host, port())) {
-      service_.use_datagram_heartbeats(std::move(datagrams));
+      host_->use_datagram_heartbeats(std::move(datagrams));
     } else {
       spdlog::debug("no datagram heartbeats: cannot bind UDP port {}", port());
     }
@@ -273,6 +283,7 @@ class RendezvousServer::Impl {
   }
 
   RendezvousServerOptions options_;
+  std::shared_ptr<JobHost> host_;
   RendezvousService service_;
   std::mutex stopping_;
   bool stopped_ = false;
@@ -283,6 +294,7 @@ class RendezvousServer::Impl {
 RendezvousServer::RendezvousServer(RendezvousServerOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 RendezvousServer::~RendezvousServer() = default;
+std::shared_ptr<JobHost> RendezvousServer::host() const { return impl_->host(); }
 int RendezvousServer::port() const { return impl_->port(); }
 std::string RendezvousServer::local_address() const { return impl_->local_address(); }
 std::string RendezvousServer::network_address() const { return impl_->network_address(); }

@@ -13,6 +13,8 @@
 
 namespace fleet {
 
+class JobHost;
+
 struct RendezvousServerOptions {
   JobSpec job;                     // the nodes must agree with it
   std::string host = "127.0.0.1";  // address to listen on; "0.0.0.0" or "::" for all
@@ -48,6 +50,8 @@ class RendezvousServer {
   ~RendezvousServer();  // stop()
   RendezvousServer(const RendezvousServer&) = delete;
 
+  // For the node in this process.
+  std::shared_ptr<JobHost> host() const;
   int port() const;  // 0: no TCP
   // Its address for clients on this host: its Unix socket, or "127.0.0.1:PORT" if it listens on all
   // addresses.

@@ -1,15 +1,12 @@
 #include "rendezvous/service.h"
 
-#include <unistd.h>
+#include <memory>
+#include <utility>
 
-#include "base/log.h"
-#include "rendezvous/node_session.h"
+#include "rendezvous/grpc_node_session.h"
 
 namespace fleet {
 namespace {
-
-// Connections beyond the job's nodes: for reconnecting and for refused nodes.
-constexpr size_t kSpareSessions = 256;
 
 void put(KvState::Answer answer, wire::StoreReply* reply) {
   if (answer.error) {
@@ -19,312 +16,72 @@ void put(KvState::Answer answer, wire::StoreReply* reply) {
   }
 }
 
-grpc::Slice encode(const wire::HostMessage& message) {
-  return grpc::Slice(message.SerializeAsString());
+grpc::ServerUnaryReactor* finish(grpc::CallbackServerContext* context) {
+  auto* reactor = context->DefaultReactor();
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
 }
-
-std::string hostname() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-}  // namespace
 
 // A waiting Get costs this object but no thread.
 class WaitingGet final : public grpc::ServerUnaryReactor {
  public:
-  WaitingGet(RendezvousService* service, wire::StoreReply* reply)
-      : service_(service), reply_(reply) {}
+  WaitingGet(JobHost* host, wire::StoreReply* reply) : host_(host), reply_(reply) {}
 
-  void answer(KvState::Answer answer) {
-    put(std::move(answer), reply_);
-    Finish(grpc::Status::OK);
+  void begin(const wire::GetRequest& request) {
+    host_->get(request, &ticket_, [this](KvState::Answer answer) {
+      put(std::move(answer), reply_);
+      Finish(grpc::Status::OK);
+    });
   }
-  void OnCancel() override { service_->on_get_cancelled(this); }
+  void OnCancel() override {
+    if (host_->cancel(ticket_)) Finish(grpc::Status::CANCELLED);  // else answered, or about to be
+  }
   void OnDone() override { delete this; }
 
-  KvState::Ticket ticket = 0;  // under the service's lock
-
  private:
-  RendezvousService* service_;
-  wire::StoreReply* reply_;
+  JobHost* const host_;
+  wire::StoreReply* const reply_;
+  KvState::Ticket ticket_ = 0;  // written under the host's lock
 };
 
-RendezvousService::RendezvousService(JobSpec job, JobTimes times, std::string display_address,
-                                     const FailoverState* from)
-    : job_(from ? JobState(std::move(job), times, std::move(display_address), Clock::now(), *from)
-                : JobState(std::move(job), times, std::move(display_address), Clock::now())),
-      heartbeat_interval_(times.heartbeat_interval),
-      ticker_([this] { return tick(); }) {
-  ticker_.due_by(job_.next_deadline());
-}
-
-RendezvousService::~RendezvousService() { ticker_.stop(); }
-
-RendezvousService::Clock::time_point RendezvousService::tick() {
-  std::unique_lock lock(mutex_);
-  const auto now = Clock::now();
-  receive_datagrams(now);
-  if (datagrams_ && now >= next_datagrams_) {
-    datagrams_->send();
-    next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
-  }
-  job_.advance(now);
-  store_.advance(now);
-  auto next = job_.next_deadline();
-  if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
-  flush(std::move(lock));
-  return next;
-}
-
-void RendezvousService::use_datagram_heartbeats(HostHeartbeats datagrams) {
-  std::lock_guard lock(mutex_);
-  datagrams_ = std::move(datagrams);
-}
-
-void RendezvousService::receive_datagrams(Clock::time_point now) {
-  if (!datagrams_) return;
-  for (const SessionId id : datagrams_->receive()) job_.on_heartbeat(id, now);
-}
-
-void RendezvousService::send_outgoing() {
-  const HostEvent* last = nullptr;
-  grpc::Slice bytes;  // of `last`
-  const std::vector<Outgoing> outgoing = job_.take_outgoing();
-  for (const Outgoing& out : outgoing) {
-    const auto* event = std::get_if<RendezvousEvent>(out.event.get());
-    const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr;
-    if (assignment && assignment->generation() != world_generation_) {
-      world_ = grpc::Slice(encode(*assignment->world));
-      world_generation_ = assignment->generation();
-      store_.open(world_generation_);  // before any node can start a rank
-    }
-    const auto session = sessions_.find(out.to);
-    if (session == sessions_.end()) continue;
-    if (out.event.get() != last) bytes = encode(to_wire(*out.event));
-    last = out.event.get();
-    if (datagrams_ && std::holds_alternative<Welcome>(*out.event)) {
-      wire::HostMessage own = to_wire(*out.event);
-      own.mutable_welcome()->set_session(out.to);
-      own.mutable_welcome()->set_heartbeat_key(datagrams_->key_of(out.to));
-      bytes = encode(own);
-      last = nullptr;
-    }
-    const grpc::Slice parts[] = {bytes, world_};
-    session->second->send(grpc::ByteBuffer(parts, assignment ? 2 : 1));
-    if (out.last) session->second->end();
-  }
-}
-
-void RendezvousService::flush(std::unique_lock<std::mutex> lock) {
-  send_outgoing();
-  const auto phase = job_.phase();
-  if (phase == JobState::Phase::kStopping || phase == JobState::Phase::kGathering) {
-    store_.close(
-        Error(ErrorCode::kPeerLost,
-              "generation " + std::to_string(job_.generation()) + " is over: the job is restarted",
-              "store of job '" + job_.spec().job_id + "'"));
-  }
-  if (phase == JobState::Phase::kEnded) {
-    store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
-                       "store of job '" + job_.spec().job_id + "'"));
-  }
-  ticker_.due_by(job_.next_deadline());
-  const auto ready = store_.take_ready();
-  lock.unlock();
-  for (const auto& answer : ready) answer();
-}
+}  // namespace
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RendezvousService::Session(
     grpc::CallbackServerContext* context) {
-  std::unique_lock lock(mutex_);
-  auto* session = new NodeSession(this, ++last_session_, context);
-  sessions_.emplace(session->id(), session);
-  if (closing_ || sessions_.size() > 2u * job_.spec().nnodes + kSpareSessions) {
-    session->end();
-    return session;
-  }
-  job_.on_session_opened(session->id(), Clock::now());
-  session->begin();
-  flush(std::move(lock));
+  auto* session = new GrpcNodeSession(host_, context);
+  if (host_->open(session)) session->begin();
   return session;
-}
-
-void RendezvousService::on_message(NodeSession* session, const wire::NodeMessage& message) {
-  std::unique_lock lock(mutex_);
-  const SessionId id = session->id();
-  const auto now = Clock::now();
-  switch (message.kind_case()) {
-    case wire::NodeMessage::kJoin:
-      job_.on_join(id, from_wire(message.join()), now);
-      break;
-    case wire::NodeMessage::kHeartbeat: {
-      job_.on_heartbeat(id, now);
-      receive_datagrams(now);
-      wire::HostMessage echo;
-      *echo.mutable_heartbeat() = message.heartbeat();
-      echo.mutable_heartbeat()->set_host_ns(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
-      const grpc::Slice bytes = encode(echo);
-      session->send(grpc::ByteBuffer(&bytes, 1));
-      break;
-    }
-    case wire::NodeMessage::kExit:
-      job_.on_rank_exited(id, from_wire(message.exit()), now);
-      break;
-    case wire::NodeMessage::kFinished:
-      job_.on_finished(id, now);
-      break;
-    case wire::NodeMessage::kReady:
-      job_.on_ready(id, message.ready().generation(), now);
-      break;
-    case wire::NodeMessage::kAccept:
-      job_.on_accepted(id, message.accept().generation(), now);
-      break;
-    case wire::NodeMessage::kStop:
-      job_.on_stop_request(id, message.stop().signal(), now, message.stop().kill(),
-                           message.stop().at_ns(), message.stop().at_error_ns());
-      break;
-    case wire::NodeMessage::kSignal:
-      job_.on_signal_request(id, message.signal().signal(), now);
-      break;
-    case wire::NodeMessage::kStackRequest:
-      job_.on_stack_request(id, now);
-      break;
-    case wire::NodeMessage::kStall:
-      job_.on_rank_stalled(id, from_wire(message.stall()), now);
-      break;
-    case wire::NodeMessage::kStacks:
-      job_.on_stacks(id, from_wire(message.stacks()), now);
-      break;
-    case wire::NodeMessage::kSteps:
-      job_.on_steps(id, from_wire(message.steps()), now);
-      break;
-    case wire::NodeMessage::kFailure:
-      job_.on_node_failed(id, message.failure().how(), now);
-      break;
-    case wire::NodeMessage::kLeave:
-      job_.on_leave(id, now);
-      session->end();
-      break;
-    case wire::NodeMessage::KIND_NOT_SET:
-      break;
-  }
-  flush(std::move(lock));
-}
-
-void RendezvousService::on_stream_closed(NodeSession* session) {
-  std::unique_lock lock(mutex_);
-  job_.on_session_lost(session->id(), "vanished", Clock::now());
-  session->end();
-  flush(std::move(lock));
-}
-
-void RendezvousService::on_session_done(NodeSession* session) {
-  std::lock_guard lock(mutex_);
-  job_.on_session_lost(session->id(), "vanished", Clock::now());
-  sessions_.erase(session->id());
-  if (datagrams_) datagrams_->forget(session->id());
-  delete session;
-  session_closed_.notify_all();
-}
-
-void RendezvousService::shut_down(std::chrono::milliseconds drain) {
-  std::unique_lock lock(mutex_);
-  closing_ = true;
-  job_.shut_down(Clock::now());
-  flush(std::move(lock));
-  lock = std::unique_lock(mutex_);
-  // Members close their streams after receiving the verdict. Closing earlier would lose data in
-  // flight with the connection. Silent nodes are given up.
-  for (const auto& [id, session] : sessions_) {
-    if (!job_.verdict() || !job_.is_member(id)) session->end();
-  }
-  const auto end = Clock::now() + drain;
-  session_closed_.wait_until(lock, end, [this] { return sessions_.empty(); });
-  for (const auto& [id, session] : sessions_) session->end();
 }
 
 grpc::ServerUnaryReactor* RendezvousService::Describe(grpc::CallbackServerContext* context,
                                                       const wire::DescribeRequest*,
                                                       wire::DescribeReply* reply) {
-  {
-    std::lock_guard lock(mutex_);
-    reply->set_job_id(job_.spec().job_id);
-    reply->set_nnodes(job_.spec().nnodes);
-    reply->set_joined(job_.joined());
-    const auto phase = job_.phase();
-    reply->set_running(phase != JobState::Phase::kForming && phase != JobState::Phase::kEnded);
-  }
-  reply->set_hostname(hostname());
-  reply->set_pid(getpid());
-  auto* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
-}
-
-std::optional<Error> RendezvousService::check_caller(const wire::Caller& caller) const {
-  if (caller.job_id() == job_.spec().job_id) return std::nullopt;
-  return Error(
-      ErrorCode::kUsage,
-      "this is the store of job '" + job_.spec().job_id + "', not of job '" + caller.job_id() + "'",
-      "rank " + std::to_string(caller.rank()), "ranks are started by fleetrun");
+  *reply = host_->describe();
+  return finish(context);
 }
 
 grpc::ServerUnaryReactor* RendezvousService::Set(grpc::CallbackServerContext* context,
                                                  const wire::SetRequest* request,
                                                  wire::StoreReply* reply) {
-  std::unique_lock lock(mutex_);
-  auto error = check_caller(request->caller());
-  if (!error) error = store_.set(request->caller().generation(), request->key(), request->value());
-  if (error) *reply->mutable_failure() = to_wire(*error);
-  flush(std::move(lock));
-  auto* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  if (const auto error = host_->set(*request)) *reply->mutable_failure() = to_wire(*error);
+  return finish(context);
 }
 
 grpc::ServerUnaryReactor* RendezvousService::Add(grpc::CallbackServerContext* context,
                                                  const wire::AddRequest* request,
                                                  wire::StoreReply* reply) {
-  std::unique_lock lock(mutex_);
-  KvState::Answer answer{{}, check_caller(request->caller())};
-  if (!answer.error) {
-    answer = store_.add(request->caller().generation(), request->key(), request->amount());
-  }
+  KvState::Answer answer = host_->add(*request);
   if (!answer.error) reply->set_sum(std::stoll(answer.value));
   put(std::move(answer), reply);
-  flush(std::move(lock));
-  auto* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+  return finish(context);
 }
 
 grpc::ServerUnaryReactor* RendezvousService::Get(grpc::CallbackServerContext*,
                                                  const wire::GetRequest* request,
                                                  wire::StoreReply* reply) {
-  std::unique_lock lock(mutex_);
-  auto* get = new WaitingGet(this, reply);
-  if (const auto error = check_caller(request->caller())) {
-    get->answer({{}, error});
-    return get;
-  }
-  // Clamped to a day, which keeps the sum with now() in range.
-  const auto timeout = std::clamp<int64_t>(request->timeout_ms(), 0, 86'400'000);
-  const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
-  get->ticket = store_.get(request->caller().generation(), request->key(), now, deadline,
-                           [get](KvState::Answer answer) { get->answer(std::move(answer)); });
-  if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
-  flush(std::move(lock));
+  auto* get = new WaitingGet(host_, reply);
+  get->begin(*request);
   return get;
-}
-
-void RendezvousService::on_get_cancelled(WaitingGet* get) {
-  std::unique_lock lock(mutex_);
-  if (!store_.cancel(get->ticket)) return;  // answered, or about to be
-  lock.unlock();
-  get->Finish(grpc::Status::CANCELLED);
 }
 
 }  // namespace fleet

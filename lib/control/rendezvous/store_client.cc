@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
 #include "store/env.h"

@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -31,7 +32,12 @@ class Ticker::Thread {
     ticker->stopped_ = true;
     order_.erase({ticker->due_, ticker});
     ticker->due_ = Time::max();
-    fired_.wait(lock, [&] { return firing_ != ticker; });
+    if (firing_ != ticker) return;
+    if (std::this_thread::get_id() == thread_id_) {
+      firing_ = nullptr;  // run() does not touch it any more
+    } else {
+      fired_.wait(lock, [&] { return firing_ != ticker; });
+    }
   }
 
  private:
@@ -46,9 +52,9 @@ class Ticker::Thread {
   }
 
   // An exception in one ticker must not stop the others.
-  static Time fire(Ticker* ticker) {
+  static Time fire(const std::function<Time()>& function) {
     try {
-      return ticker->fire_();
+      return function();
     } catch (const std::exception& error) {
       spdlog::error("internal error: {}: please report this bug", error.what());
       return std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -57,6 +63,7 @@ class Ticker::Thread {
 
   void run() {
     std::unique_lock lock(mutex_);
+    thread_id_ = std::this_thread::get_id();
     for (;;) {
       if (order_.empty()) {
         changed_.wait(lock);
@@ -70,11 +77,12 @@ class Ticker::Thread {
       order_.erase(order_.begin());
       ticker->due_ = Time::max();
       firing_ = ticker;
+      const std::function<Time()> function = ticker->fire_;  // outlives the ticker
       lock.unlock();
-      const Time next = fire(ticker);
+      const Time next = fire(function);
       lock.lock();
-      firing_ = nullptr;
-      if (next != Time::max()) schedule(ticker, next);
+      const bool alive = std::exchange(firing_, nullptr) == ticker;
+      if (alive && next != Time::max()) schedule(ticker, next);
       fired_.notify_all();
     }
   }
@@ -83,6 +91,7 @@ class Ticker::Thread {
   std::condition_variable changed_, fired_;
   std::set<std::pair<Time, Ticker*>> order_;
   Ticker* firing_ = nullptr;
+  std::thread::id thread_id_;
   fleet::Thread thread_;  // last: it uses the rest
 };
 

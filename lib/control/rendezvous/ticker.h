@@ -18,7 +18,8 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   // Runs fire() at `time` or earlier. Callable from any thread, also within fire().
   void due_by(Time time);
-  // fire() does not run after stop() returns. Do not call it within fire(). Idempotent.
+  // fire() does not run after stop() returns. Within fire() it does not wait for its end, so that
+  // fire() may even destroy the ticker. Idempotent.
   void stop();
 
  private:

@@ -1,9 +1,9 @@
-// Conversion between the structs of types.h and the messages of rendezvous.proto.
+// Conversion between the structs of types.h and the messages of control.proto.
 #pragma once
 
 #include <string>
 
-#include "proto/rendezvous.pb.h"
+#include "proto/control.pb.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/types.h"
 #include "rendezvous/world_wire.h"

@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "proto/rendezvous.pb.h"
+#include "proto/control.pb.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
 
-namespace wire = rendezvous::v1;
+namespace wire = control::v1;
 
 // A serialized wire::HostMessage with only this world. Appended to a serialized HostMessage with an
 // assignment (without its world), it completes that message.

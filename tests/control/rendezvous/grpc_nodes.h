@@ -41,12 +41,14 @@ inline RendezvousServerOptions server_for(const JobSpec& job) {
 class TestNode {
  public:
   explicit TestNode(const std::string& address, std::chrono::milliseconds timeout = kSoon,
-                    std::chrono::milliseconds progress = kSoon, const Security& security = {})
+                    std::chrono::milliseconds progress = kSoon, const Security& security = {},
+                    std::shared_ptr<JobHost> host = nullptr)
       : client({.address = address,
                 .timeout = timeout,
                 .first_progress = progress,
                 .progress_every = progress,
-                .security = security},
+                .security = security,
+                .host = std::move(host)},
                [this](RendezvousEvent event) {
                  std::lock_guard lock(mutex_);
                  heard_.push_back(std::move(event));
@@ -89,7 +91,9 @@ class RunningJob {
       : security(options.security),
         server(std::make_unique<RendezvousServer>(with_nodes(nnodes, std::move(options)))) {
     for (int i = 0; i < nnodes; ++i) {
-      nodes.push_back(std::make_unique<TestNode>(server->local_address(), kSoon, kSoon, security));
+      // As in fleetrun, the host's own node needs no connection.
+      nodes.push_back(std::make_unique<TestNode>(server->local_address(), kSoon, kSoon, security,
+                                                 i == 0 ? server->host() : nullptr));
       nodes[i]->client.start(node_of(job, job.addresses[i]));
     }
     for (auto& node : nodes) node->wait_for<Assignment>().value();

@@ -1,7 +1,7 @@
 // A host that welcomes its nodes, gives out the world, and then says nothing more.
 #include <gtest/gtest.h>
 
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
 #include "tests/control/rendezvous/grpc_nodes.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "proto/rendezvous.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/store_client.h"
 #include "rendezvous/wire.h"

@@ -48,6 +48,25 @@ TEST(Ticker, OneWaitsLong_OthersFire) {
   ASSERT_TRUE(comes(fired.get_future()));
 }
 
+TEST(Ticker, DestroyedByItsOwnFire_IsNotTouchedAgain) {
+  std::promise<void> destroyed;
+  std::unique_ptr<Ticker> ticker;
+  ticker = std::make_unique<Ticker>([&] {
+    ticker.reset();
+    destroyed.set_value();
+    return Clock::now();  // must not be scheduled
+  });
+  ticker->due_by(Clock::now());
+  ASSERT_TRUE(comes(destroyed.get_future()));
+  std::promise<void> another;
+  Ticker after([&] {
+    another.set_value();
+    return Ticker::Time::max();
+  });
+  after.due_by(Clock::now());
+  ASSERT_TRUE(comes(another.get_future()));
+}
+
 TEST(Ticker, Stopped_WaitsForTheRunningFireAndIsQuiet) {
   std::promise<void> inside, go;
   std::future<void> may_go = go.get_future();

@@ -38,7 +38,7 @@ std::string word(const std::string& text) { return static_cast<char>(text.size()
 // HPACK, nothing indexed but what every table has.
 std::string call_headers() {
   const std::string literal(1, '\0');
-  return "\x83\x86\x04" + word("/fleet.rendezvous.v1.Rendezvous/Get") + "\x01" + word("stranger") +
+  return "\x83\x86\x04" + word("/fleet.control.v1.Rendezvous/Get") + "\x01" + word("stranger") +
          literal + word("content-type") + word("application/grpc") + literal + word("te") +
          word("trailers");
 }

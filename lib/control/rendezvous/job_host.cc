@@ -1,0 +1,294 @@
+#include "rendezvous/job_host.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace fleet {
+namespace {
+
+// Connections beyond the job's nodes: for reconnecting and for refused nodes.
+constexpr size_t kSpareSessions = 256;
+
+std::shared_ptr<const std::string> share(std::string bytes) {
+  return std::make_shared<const std::string>(std::move(bytes));
+}
+
+std::string hostname() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+JobHost::JobHost(JobSpec job, JobTimes times, std::string display_address,
+                 const FailoverState* from)
+    : job_(from ? JobState(std::move(job), times, std::move(display_address), Clock::now(), *from)
+                : JobState(std::move(job), times, std::move(display_address), Clock::now())),
+      heartbeat_interval_(times.heartbeat_interval),
+      ticker_([this] { return tick(); }) {
+  ticker_.due_by(job_.next_deadline());
+}
+
+JobHost::~JobHost() { ticker_.stop(); }
+
+JobHost::Clock::time_point JobHost::tick() {
+  std::unique_lock lock(mutex_);
+  const auto now = Clock::now();
+  receive_datagrams(now);
+  if (datagrams_ && now >= next_datagrams_) {
+    datagrams_->send();
+    next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
+  }
+  job_.advance(now);
+  store_.advance(now);
+  auto next = job_.next_deadline();
+  if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
+  flush(std::move(lock));
+  return next;
+}
+
+void JobHost::use_datagram_heartbeats(HostHeartbeats datagrams) {
+  std::lock_guard lock(mutex_);
+  datagrams_ = std::move(datagrams);
+}
+
+void JobHost::receive_datagrams(Clock::time_point now) {
+  if (!datagrams_) return;
+  for (const SessionId id : datagrams_->receive()) job_.on_heartbeat(id, now);
+}
+
+void JobHost::send_outgoing() {
+  const HostEvent* last = nullptr;
+  std::shared_ptr<const std::string> bytes;  // of `last`
+  const std::vector<Outgoing> outgoing = job_.take_outgoing();
+  for (const Outgoing& out : outgoing) {
+    const auto* event = std::get_if<RendezvousEvent>(out.event.get());
+    const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr;
+    if (assignment && assignment->generation() != world_generation_) {
+      world_ = share(encode(*assignment->world));
+      world_generation_ = assignment->generation();
+      store_.open(world_generation_);  // before any node can start a rank
+    }
+    const auto session = sessions_.find(out.to);
+    if (session == sessions_.end()) continue;
+    if (out.event.get() != last) bytes = share(to_wire(*out.event).SerializeAsString());
+    last = out.event.get();
+    if (datagrams_ && std::holds_alternative<Welcome>(*out.event)) {
+      wire::HostMessage own = to_wire(*out.event);
+      own.mutable_welcome()->set_session(out.to);
+      own.mutable_welcome()->set_heartbeat_key(datagrams_->key_of(out.to));
+      bytes = share(own.SerializeAsString());
+      last = nullptr;
+    }
+    session->second->send(assignment ? EncodedMessage{bytes, world_} : EncodedMessage{bytes});
+    if (out.last) session->second->end();
+  }
+}
+
+void JobHost::flush(std::unique_lock<std::mutex> lock) {
+  send_outgoing();
+  const auto phase = job_.phase();
+  if (phase == JobState::Phase::kStopping || phase == JobState::Phase::kGathering) {
+    store_.close(
+        Error(ErrorCode::kPeerLost,
+              "generation " + std::to_string(job_.generation()) + " is over: the job is restarted",
+              "store of job '" + job_.spec().job_id + "'"));
+  }
+  if (phase == JobState::Phase::kEnded) {
+    store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
+                       "store of job '" + job_.spec().job_id + "'"));
+  }
+  ticker_.due_by(job_.next_deadline());
+  const auto ready = store_.take_ready();
+  lock.unlock();
+  for (const auto& answer : ready) answer();
+}
+
+bool JobHost::open(NodeSession* session) {
+  std::unique_lock lock(mutex_);
+  session->id_ = ++last_session_;
+  sessions_.emplace(session->id(), session);
+  if (closing_ || sessions_.size() > 2u * job_.spec().nnodes + kSpareSessions) {
+    session->end();
+    return false;
+  }
+  job_.on_session_opened(session->id(), Clock::now());
+  flush(std::move(lock));
+  return true;
+}
+
+bool JobHost::on_message(NodeSession* session, const wire::NodeMessage& message) {
+  try {
+    std::unique_lock lock(mutex_);
+    dispatch(session, message);
+    flush(std::move(lock));
+    return true;
+  } catch (const std::exception& error) {  // gRPC would swallow it and stop reading the stream
+    spdlog::error("internal error: {}: please report this bug", error.what());
+    on_stream_closed(session);
+    return false;
+  }
+}
+
+void JobHost::echo(NodeSession* session, const wire::Heartbeat& heartbeat) {
+  wire::HostMessage echo;
+  *echo.mutable_heartbeat() = heartbeat;
+  const auto now = Clock::now().time_since_epoch();
+  echo.mutable_heartbeat()->set_host_ns(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  session->send({share(echo.SerializeAsString())});
+}
+
+void JobHost::dispatch(NodeSession* session, const wire::NodeMessage& message) {
+  const SessionId id = session->id();
+  const auto now = Clock::now();
+  switch (message.kind_case()) {
+    case wire::NodeMessage::kJoin:
+      job_.on_join(id, from_wire(message.join()), now);
+      break;
+    case wire::NodeMessage::kHeartbeat:
+      job_.on_heartbeat(id, now);
+      receive_datagrams(now);
+      echo(session, message.heartbeat());
+      break;
+    case wire::NodeMessage::kExit:
+      job_.on_rank_exited(id, from_wire(message.exit()), now);
+      break;
+    case wire::NodeMessage::kFinished:
+      job_.on_finished(id, now);
+      break;
+    case wire::NodeMessage::kReady:
+      job_.on_ready(id, message.ready().generation(), now);
+      break;
+    case wire::NodeMessage::kAccept:
+      job_.on_accepted(id, message.accept().generation(), now);
+      break;
+    case wire::NodeMessage::kStop:
+      job_.on_stop_request(id, message.stop().signal(), now, message.stop().kill(),
+                           message.stop().at_ns(), message.stop().at_error_ns());
+      break;
+    case wire::NodeMessage::kSignal:
+      job_.on_signal_request(id, message.signal().signal(), now);
+      break;
+    case wire::NodeMessage::kStackRequest:
+      job_.on_stack_request(id, now);
+      break;
+    case wire::NodeMessage::kStall:
+      job_.on_rank_stalled(id, from_wire(message.stall()), now);
+      break;
+    case wire::NodeMessage::kStacks:
+      job_.on_stacks(id, from_wire(message.stacks()), now);
+      break;
+    case wire::NodeMessage::kSteps:
+      job_.on_steps(id, from_wire(message.steps()), now);
+      break;
+    case wire::NodeMessage::kFailure:
+      job_.on_node_failed(id, message.failure().how(), now);
+      break;
+    case wire::NodeMessage::kLeave:
+      job_.on_leave(id, now);
+      session->end();
+      break;
+    case wire::NodeMessage::KIND_NOT_SET:
+      break;
+  }
+}
+
+void JobHost::on_stream_closed(NodeSession* session) {
+  std::unique_lock lock(mutex_);
+  job_.on_session_lost(session->id(), "vanished", Clock::now());
+  session->end();
+  flush(std::move(lock));
+}
+
+void JobHost::on_session_done(NodeSession* session) {
+  std::lock_guard lock(mutex_);
+  job_.on_session_lost(session->id(), "vanished", Clock::now());
+  sessions_.erase(session->id());
+  if (datagrams_) datagrams_->forget(session->id());
+  session_closed_.notify_all();
+}
+
+void JobHost::shut_down(std::chrono::milliseconds drain) {
+  std::unique_lock lock(mutex_);
+  closing_ = true;
+  job_.shut_down(Clock::now());
+  flush(std::move(lock));
+  lock = std::unique_lock(mutex_);
+  // Members close their streams after receiving the verdict. Closing earlier would lose data in
+  // flight with the connection. Silent nodes are given up.
+  for (const auto& [id, session] : sessions_) {
+    if (!job_.verdict() || !job_.is_member(id)) session->end();
+  }
+  const auto end = Clock::now() + drain;
+  session_closed_.wait_until(lock, end, [this] { return sessions_.empty(); });
+  for (const auto& [id, session] : sessions_) session->end();
+}
+
+wire::DescribeReply JobHost::describe() {
+  wire::DescribeReply reply;
+  {
+    std::lock_guard lock(mutex_);
+    reply.set_job_id(job_.spec().job_id);
+    reply.set_nnodes(job_.spec().nnodes);
+    reply.set_joined(job_.joined());
+    const auto phase = job_.phase();
+    reply.set_running(phase != JobState::Phase::kForming && phase != JobState::Phase::kEnded);
+  }
+  reply.set_hostname(hostname());
+  reply.set_pid(getpid());
+  return reply;
+}
+
+std::optional<Error> JobHost::check_caller(const wire::Caller& caller) const {
+  if (caller.job_id() == job_.spec().job_id) return std::nullopt;
+  return Error(
+      ErrorCode::kUsage,
+      "this is the store of job '" + job_.spec().job_id + "', not of job '" + caller.job_id() + "'",
+      "rank " + std::to_string(caller.rank()), "ranks are started by fleetrun");
+}
+
+std::optional<Error> JobHost::set(const wire::SetRequest& request) {
+  std::unique_lock lock(mutex_);
+  auto error = check_caller(request.caller());
+  if (!error) error = store_.set(request.caller().generation(), request.key(), request.value());
+  flush(std::move(lock));
+  return error;
+}
+
+KvState::Answer JobHost::add(const wire::AddRequest& request) {
+  std::unique_lock lock(mutex_);
+  KvState::Answer answer{{}, check_caller(request.caller())};
+  if (!answer.error) {
+    answer = store_.add(request.caller().generation(), request.key(), request.amount());
+  }
+  flush(std::move(lock));
+  return answer;
+}
+
+void JobHost::get(const wire::GetRequest& request, KvState::Ticket* ticket, KvState::Done done) {
+  std::unique_lock lock(mutex_);
+  if (const auto error = check_caller(request.caller())) {
+    lock.unlock();
+    return done({{}, error});
+  }
+  // Clamped to a day, which keeps the sum with now() in range.
+  const auto timeout = std::clamp<int64_t>(request.timeout_ms(), 0, 86'400'000);
+  const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
+  *ticket =
+      store_.get(request.caller().generation(), request.key(), now, deadline, std::move(done));
+  if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
+  flush(std::move(lock));
+}
+
+bool JobHost::cancel(KvState::Ticket ticket) {
+  std::lock_guard lock(mutex_);
+  return store_.cancel(ticket);
+}
+
+}  // namespace fleet

@@ -1,0 +1,84 @@
+// One job at its host: JobState and KvState under a lock, with the time, for the sessions of its
+// nodes and the store's callers. Knows nothing of gRPC: service.h serves it to the network, and
+// local_transport.h to the host's own node. It makes no decisions.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "proto/control.pb.h"
+#include "rendezvous/datagram_heartbeats.h"
+#include "rendezvous/job_state.h"
+#include "rendezvous/kv_state.h"
+#include "rendezvous/node_session.h"
+#include "rendezvous/ticker.h"
+#include "rendezvous/wire.h"
+
+namespace fleet {
+
+// Thread-safe.
+class JobHost {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // display_address: the host's address in messages to users, "10.0.0.1:6768". from: state of a
+  // host that was lost, or nullptr.
+  JobHost(JobSpec job, JobTimes times, std::string display_address, const FailoverState* from);
+  ~JobHost();
+  JobHost(const JobHost&) = delete;
+
+  // Enables datagram heartbeats. Call it before the first session.
+  void use_datagram_heartbeats(HostHeartbeats datagrams);
+  // Tells all nodes without a verdict that the host ends, and ends every session after its last
+  // message. Waits for that up to `drain`.
+  void shut_down(std::chrono::milliseconds drain);
+
+  // --- Sessions ---
+  // Registers the session. It is ended at once if there are too many, or the host shuts down:
+  // returns false.
+  bool open(NodeSession* session);
+  // Returns false if the message caused an internal error: the session is ended then.
+  bool on_message(NodeSession* session, const wire::NodeMessage& message);
+  void on_stream_closed(NodeSession* session);  // by the node: no message follows
+  void on_session_done(NodeSession* session);   // the last call of a session
+
+  // --- The store and Describe ---
+  std::optional<Error> set(const wire::SetRequest& request);
+  KvState::Answer add(const wire::AddRequest& request);
+  // The ticket, for cancel(), is set before the answer.
+  void get(const wire::GetRequest& request, KvState::Ticket* ticket, KvState::Done done);
+  bool cancel(KvState::Ticket ticket);  // returns whether it was still waiting
+  wire::DescribeReply describe();
+
+ private:
+  void dispatch(NodeSession* session, const wire::NodeMessage& message);  // (locked)
+  void echo(NodeSession* session, const wire::Heartbeat& heartbeat);      // (locked)
+  void send_outgoing();                                                   // (locked)
+  void receive_datagrams(Clock::time_point now);                          // (locked)
+  std::optional<Error> check_caller(const wire::Caller& caller) const;
+  Clock::time_point tick();
+  // Sends the queued messages; unlocks, then runs the store's answers.
+  void flush(std::unique_lock<std::mutex> lock);
+
+  std::mutex mutex_;
+  std::condition_variable session_closed_;
+  JobState job_;
+  KvState store_;
+  std::map<SessionId, NodeSession*> sessions_;
+  SessionId last_session_ = 0;
+  // The encoded world of world_generation_; follows each Assignment.
+  std::shared_ptr<const std::string> world_;
+  int world_generation_ = 0;
+  std::optional<HostHeartbeats> datagrams_;
+  std::chrono::milliseconds heartbeat_interval_;
+  Clock::time_point next_datagrams_{};
+  bool closing_ = false;
+  Ticker ticker_;  // last: it uses the rest
+};
+
+}  // namespace fleet

@@ -1,0 +1,57 @@
+// How a node's messages reach the rendezvous host: over gRPC, or directly within the host's own
+// process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "proto/control.pb.h"
+
+namespace fleet {
+
+namespace wire = control::v1;
+
+// How a stream ended.
+struct StreamEnd {
+  enum class Kind {
+    kClosed,   // by the host, after its last message
+    kBroken,   // not connected, or connected no longer
+    kForeign,  // the server is no rendezvous
+    kRefused,  // the host does not accept this node's credentials or address
+  };
+  Kind kind = Kind::kClosed;
+  std::string reason;  // one line for the user
+};
+
+// The node's end of one stream. Thread-safe. Valid until the owner's on_stream_end().
+class NodeStream {
+ public:
+  virtual void send(wire::NodeMessage message) = 0;
+  virtual void end() = 0;     // after pending messages
+  virtual void cancel() = 0;  // at once
+  // The host in gRPC's notation, once a message has arrived; "" within its process.
+  virtual std::string peer() const = 0;
+
+ protected:
+  virtual ~NodeStream() = default;  // streams delete themselves
+};
+
+// Receives from streams, one call at a time for each stream, on a thread of the transport. It may
+// call the stream from within.
+class NodeStreamOwner {
+ public:
+  virtual ~NodeStreamOwner() = default;
+  virtual void on_message(NodeStream* stream, const wire::HostMessage& message) = 0;
+  virtual void on_stream_end(NodeStream* stream, const StreamEnd& end) = 0;  // the last call
+};
+
+// Thread-safe.
+class NodeTransport {
+ public:
+  virtual ~NodeTransport() = default;
+  // Opens a stream, on which `join` is the first message. Does not block and does not call the
+  // owner before it returns.
+  virtual NodeStream* open(std::shared_ptr<NodeStreamOwner> owner, wire::NodeMessage join) = 0;
+};
+
+}  // namespace fleet
