@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "comm/host_communicator.h"
 #include "comm/peer_wait_timer.h"
@@ -135,7 +136,7 @@ template <typename Ready, typename Missing>
 void ControlBlock::wait_until(const Ready& ready, const Missing& missing) {
   for (int i = 0; i < spins_; ++i) {
     if (ready()) return;
-    __builtin_ia32_pause();
+    spin_pause();
   }
   const PeerWaitTimer waiting;
   const auto deadline = std::chrono::steady_clock::now() + timeout_;

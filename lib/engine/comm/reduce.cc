@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/cpu.h"
 #include "tensor/float16.h"
 
 // 64-byte vectors stay inside always-inlined functions, so no ABI depends on them.
@@ -11,8 +12,6 @@
 
 namespace fleet {
 namespace {
-
-#define FLEET_INLINE [[gnu::always_inline]] inline
 
 // One vector of 16 lanes of the compute type, with its load and store. Written with vector
 // extensions: the compiler lowers them to the instruction set of the function they are inlined
@@ -204,13 +203,11 @@ Kernel kernel_for(Isa isa, DType dtype, ReduceOp op) {
 }
 
 bool has(Isa isa) {
-#if defined(__x86_64__)
   if (isa == Isa::kAvx512) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return FLEET_X86_HAS("avx512f") && FLEET_X86_HAS("avx512bw") && FLEET_X86_HAS("avx512dq") &&
+           FLEET_X86_HAS("avx512vl");
   }
-  if (isa == Isa::kAvx2) return __builtin_cpu_supports("avx2");
-#endif
+  if (isa == Isa::kAvx2) return FLEET_X86_HAS("avx2");
   return isa == Isa::kBaseline;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/cpu.h"
 #include "base/error.h"
 
 namespace fleet::data {
@@ -63,11 +64,10 @@ const std::vector<Kernels>& supported() {
   static const std::vector<Kernels> sets = [] {
     std::vector<Kernels> all;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq")) {
+    if (FLEET_X86_HAS("avx512bw") && FLEET_X86_HAS("avx512vl") && FLEET_X86_HAS("avx512dq")) {
       all.push_back(FLEET_RESIZE_KERNELS(avx512));
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (FLEET_X86_HAS("avx2") && FLEET_X86_HAS("fma")) {
       all.push_back(FLEET_RESIZE_KERNELS(avx2));
     }
 #endif

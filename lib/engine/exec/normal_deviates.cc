@@ -5,14 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-// Compiled for several instruction sets, one of which is selected at program start. Sanitizers do
-// not support this.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
-#define FLEET_SIMD
-#else
-#define FLEET_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-#define FLEET_INLINE inline __attribute__((always_inline))
+#include "base/cpu.h"
 
 namespace fleet {
 namespace {

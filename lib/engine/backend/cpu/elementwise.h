@@ -8,17 +8,9 @@
 #include <cstring>
 #include <vector>
 
+#include "base/cpu.h"
 #include "exec/kernel.h"
 #include "tensor/float16.h"
-
-// Compiled for several instruction sets, one of which is selected at program start: for functions
-// that loop over a range. Functions they call must be always inlined. Sanitizers do not support it.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
-#define FLEET_SIMD
-#else
-#define FLEET_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-#define FLEET_INLINE inline __attribute__((always_inline))
 
 namespace fleet::cpu {
 

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backend/cpu/depthwise_weight.h"
+#include "base/cpu.h"
 #include "exec/executor.h"
 #include "passes/backward.h"
 #include "tensor/host.h"
@@ -28,7 +29,7 @@ Program training_convolution(const Shape& x, const Shape& weight, int64_t paddin
 }
 
 TEST(Convolution, WeightAndItsGradient_LieAlike) {
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "oneDNN is quick from AVX2 on";
+  if (!FLEET_X86_HAS("avx2")) GTEST_SKIP() << "oneDNN is quick from AVX2 on";
   for (const int64_t channels : {3, 16, 20, 64}) {
     const Program program = training_convolution({2, channels, 8, 8}, {32, channels, 3, 3}, 1);
     const VarId w = program.find("w");
@@ -89,7 +90,7 @@ TEST(DepthwiseWeight, LargeKernels_AreItsOwn) {
 }
 
 TEST(DepthwiseWeight, ItsGradient_LiesAsTheWeightDoes) {
-  if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "oneDNN has blocks of 16 from AVX-512 on";
+  if (!FLEET_X86_HAS("avx512f")) GTEST_SKIP() << "oneDNN has blocks of 16 from AVX-512 on";
   const Program program = training_convolution({2, 40, 14, 14}, {40, 1, 7, 7}, 3, 40);
   const VarId w = program.find("w");
   const Plan plan = plan_program(program, {program.gradient(w)});

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backend/cpu/dnnl_glue.h"
+#include "base/cpu.h"
 #include "exec/plan.h"
 #include "models/model.h"
 #include "models/training.h"
@@ -64,7 +65,7 @@ std::map<std::string, std::set<std::string>> implementations(const Plan& plan) {
 }
 
 TEST(ResNet50, NoPrimitiveFallsToTheReferenceLoops) {
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "oneDNN is quick from AVX2 on";
+  if (!FLEET_X86_HAS("avx2")) GTEST_SKIP() << "oneDNN is quick from AVX2 on";
   const auto found = implementations(plan_of("resnet50", 16));
   EXPECT_EQ(found.size(), 10u);
   for (const auto& [type, names] : found) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <random>
 
+#include "base/cpu.h"
 #include "exec/executor.h"
 #include "passes/backward.h"
 #include "tensor/host.h"
@@ -87,7 +88,7 @@ double relative_error(const std::vector<float>& values, const std::vector<double
   return std::sqrt(errors / squares);
 }
 
-bool has_winograd() { return __builtin_cpu_supports("avx512f"); }
+bool has_winograd() { return FLEET_X86_HAS("avx512f"); }
 
 TEST(Winograd, MatchesTheDefinition) {
   if (!has_winograd()) GTEST_SKIP() << "oneDNN has it for AVX-512";
