@@ -10,7 +10,7 @@ namespace fleet {
 // instruction if there is one.
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
-// The same with a table, on any processor.
+// The same with tables, eight bytes at a time, on any processor.
 uint32_t crc32c_by_table(std::string_view bytes, uint32_t before = 0);
 
 }  // namespace fleet

@@ -28,6 +28,29 @@ TEST(Crc32c, Parts_GiveThatOfTheWhole) {
   }
 }
 
+uint32_t crc32c_by_bit(std::string_view bytes, uint32_t before) {
+  uint32_t crc = ~before;
+  for (const char c : bytes) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+  }
+  return ~crc;
+}
+
+// Both take eight bytes at a time, from any address, and the rest one by one.
+TEST(Crc32c, AnyLengthAndAddress_IsThatOfSingleBits) {
+  std::string bytes(64, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 37 ^ 0xa5);
+  for (size_t from = 0; from < 8; ++from) {
+    for (size_t size = 0; from + size <= bytes.size(); ++size) {
+      const std::string_view part = std::string_view(bytes).substr(from, size);
+      const uint32_t wanted = crc32c_by_bit(part, 7);
+      EXPECT_EQ(crc32c(part, 7), wanted) << size << " from " << from;
+      EXPECT_EQ(crc32c_by_table(part, 7), wanted) << size << " from " << from;
+    }
+  }
+}
+
 // Long ones are summed in parts at once.
 TEST(Crc32c, LongBytes_AreThatOfTheTable) {
   std::string bytes(3 * 12288 + 100, '\0');
