@@ -35,8 +35,13 @@ std::vector<std::string> library_folders(const std::string& search, const std::s
   }
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) add_configured(file, &folders);
-  for (const char* usual : {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
-                            "/usr/lib", "/usr/local/cuda/lib64"}) {
+#if defined(__aarch64__)
+  constexpr const char* kDebianFolders[] = {"/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"};
+#else
+  constexpr const char* kDebianFolders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"};
+#endif
+  for (const char* folder : kDebianFolders) folders.emplace_back(folder);
+  for (const char* usual : {"/usr/lib64", "/usr/lib", "/usr/local/cuda/lib64"}) {
     folders.emplace_back(usual);
   }
   return folders;
