@@ -23,6 +23,11 @@ endif()
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
+# The same behaviour as on x86-64: char is signed, and multiply-adds are not fused outside of the functions that ask for it.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsigned-char> $<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off>
+                      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fsigned-char,-ffp-contract=off>)
+endif()
 if(FLEET_SANITIZE)
   add_compile_options(-fsanitize=${FLEET_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${FLEET_SANITIZE})
