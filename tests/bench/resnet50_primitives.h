@@ -4,7 +4,6 @@
 // weights for the data gradients. By Winograd's method where oneDNN has it, as the engine does.
 #pragma once
 
-#include <immintrin.h>
 #include <omp.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -19,8 +18,13 @@
 #include <random>
 #include <vector>
 
+#include "base/cpu.h"
 #include "tensor/float16.h"
 #include "tests/bench/times.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace fleet::bench {
 
@@ -39,6 +43,7 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+#if defined(__x86_64__)
 // Chains of fused multiply-adds in registers: floating-point operations a call.
 __attribute__((target("avx512f"))) inline double fma_chains_512(int64_t rounds, float* sink) {
   constexpr int kChains = 16;
@@ -94,17 +99,34 @@ __attribute__((target("avx512f,avx512bf16"))) inline double fma_chains_bf16(int6
   return 4.0 * 16 * kChains * static_cast<double>(rounds);
 }
 
+inline double fma_chains(int64_t rounds, bool bf16, float* sink) {
+  if (bf16) return fma_chains_bf16(rounds, sink);
+  return FLEET_X86_HAS("avx512f") ? fma_chains_512(rounds, sink) : fma_chains_256(rounds, sink);
+}
+#else
+// Chains of fused multiply-adds that the compiler vectorises: floating-point operations a call. Of
+// bfloat16 there are none; those of float stand in.
+inline double fma_chains(int64_t rounds, bool /*bf16*/, float* sink) {
+  constexpr int kLanes = 64;
+  float sums[kLanes];
+  for (float& sum : sums) sum = 1.f;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 64
+    for (int k = 0; k < kLanes; ++k) sums[k] = __builtin_fmaf(sums[k], 0.999f, 0.5f);
+  }
+  for (const float sum : sums) *sink += sum;
+  return 2.0 * kLanes * static_cast<double>(rounds);
+}
+#endif
+
 // Multiply-adds a second of all threads together, as floating-point operations: about 20 ms.
 inline double measure_peak(bool bf16 = false) {
   constexpr int64_t kRounds = 4'000'000;
-  const bool wide = __builtin_cpu_supports("avx512f");
   double operations = 0;
   float sink = 0;
   const double start = seconds_now();
 #pragma omp parallel reduction(+ : operations, sink)
-  operations += bf16   ? fma_chains_bf16(kRounds, &sink)
-                : wide ? fma_chains_512(kRounds, &sink)
-                       : fma_chains_256(kRounds, &sink);
+  operations += fma_chains(kRounds, bf16, &sink);
   const double seconds = seconds_now() - start;
   volatile float keep = sink;
   (void)keep;
