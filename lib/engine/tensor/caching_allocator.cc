@@ -21,13 +21,13 @@ CachingAllocator::~CachingAllocator() {
 }
 
 void* CachingAllocator::allocate(size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bytes = round_up(bytes, kGranule);
   const bool large = bytes >= kLarge;
   if (void* block = reuse(bytes, large)) return block;
   const size_t piece = large ? round_up(bytes, kPiece) : kPiece;
   if (!take_piece(piece, large)) {
-    trim_locked();
+    give_back_free_pieces();
     if (!take_piece(piece, large)) return nullptr;
   }
   return reuse(bytes, large);
@@ -82,7 +82,7 @@ void CachingAllocator::join(char* at, char* behind) {
 }
 
 void CachingAllocator::free(void* memory) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   char* at = static_cast<char*>(memory);
   const auto found = blocks_.find(at);
   FLEET_CHECK(found != blocks_.end() && !found->second.free,
@@ -104,11 +104,11 @@ void CachingAllocator::free(void* memory) {
 }
 
 void CachingAllocator::trim() {
-  const std::lock_guard lock(mutex_);
-  trim_locked();
+  const MutexLock lock(mutex_);
+  give_back_free_pieces();
 }
 
-void CachingAllocator::trim_locked() {
+void CachingAllocator::give_back_free_pieces() {
   for (auto it = blocks_.begin(); it != blocks_.end();) {
     const auto& [at, block] = *it;
     if (!block.free || block.before || block.behind) {
@@ -123,17 +123,17 @@ void CachingAllocator::trim_locked() {
 }
 
 size_t CachingAllocator::used() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return used_;
 }
 
 size_t CachingAllocator::taken() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return taken_;
 }
 
 size_t CachingAllocator::most_used() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return most_used_;
 }
 

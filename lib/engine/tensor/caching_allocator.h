@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
+
+#include "base/mutex.h"
 
 namespace fleet {
 
@@ -50,19 +51,21 @@ class CachingAllocator {
     char* behind = nullptr;
   };
   using Free = std::set<std::pair<size_t, char*>>;
-  Free& free_of(const Block& block) { return free_[block.large ? 1 : 0]; }
-  void* reuse(size_t bytes, bool large);
-  bool take_piece(size_t bytes, bool large);
-  void split(char* at, size_t bytes);
-  void join(char* at, char* behind);
-  void trim_locked();
+  Free& free_of(const Block& block) FLEET_REQUIRES(mutex_) { return free_[block.large ? 1 : 0]; }
+  void* reuse(size_t bytes, bool large) FLEET_REQUIRES(mutex_);
+  bool take_piece(size_t bytes, bool large) FLEET_REQUIRES(mutex_);
+  void split(char* at, size_t bytes) FLEET_REQUIRES(mutex_);
+  void join(char* at, char* behind) FLEET_REQUIRES(mutex_);
+  void give_back_free_pieces() FLEET_REQUIRES(mutex_);
 
   const Source source_;
   const size_t limit_;
-  mutable std::mutex mutex_;
-  std::map<char*, Block> blocks_;
-  Free free_[2];  // of small and of large pieces, by size
-  size_t used_ = 0, taken_ = 0, most_used_ = 0;
+  mutable Mutex mutex_;
+  std::map<char*, Block> blocks_ FLEET_GUARDED_BY(mutex_);
+  Free free_[2] FLEET_GUARDED_BY(mutex_);  // of small and of large pieces, by size
+  size_t used_ FLEET_GUARDED_BY(mutex_) = 0;
+  size_t taken_ FLEET_GUARDED_BY(mutex_) = 0;
+  size_t most_used_ FLEET_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace fleet

@@ -9,12 +9,12 @@
 namespace fleet {
 
 uint64_t HostEvent::note_record() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ++recorded_;
 }
 
 void HostEvent::complete(uint64_t which, std::exception_ptr error) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   completed_ = which;
   if (error) error_ = error;
   // Notify under the lock: a waiter may destroy the event as soon as it holds the lock again.
@@ -22,15 +22,15 @@ void HostEvent::complete(uint64_t which, std::exception_ptr error) {
 }
 
 void HostEvent::wait_for(uint64_t which) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return completed_ >= which; });
+  const MutexLock lock(mutex_);
+  while (completed_ < which) changed_.wait(mutex_);
   if (error_) std::rethrow_exception(error_);
 }
 
 void HostEvent::synchronize() {
   uint64_t which = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     which = recorded_;
   }
   wait_for(which);
@@ -44,30 +44,25 @@ HostStream::HostStream(const std::string& name) : inline_(name.empty()) {
 
 HostStream::~HostStream() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   filled_.notify_all();
 }
 
-void HostStream::execute(HostTask& task) {
-  if (error_ && !task.after_failure_too()) return;
-  try {
-    task();
-  } catch (...) {
-    error_ = std::current_exception();
-  }
+std::exception_ptr HostStream::error() {
+  const MutexLock lock(mutex_);
+  return error_;
 }
 
 void HostStream::push(HostTask task) {
   if (inline_) {
-    if (error_) std::rethrow_exception(error_);
     task();
     return;
   }
   {
-    std::unique_lock lock(mutex_);
-    drained_.wait(lock, [&] { return tail_ - head_ < kCapacity; });
+    const MutexLock lock(mutex_);
+    while (tail_ - head_ >= kCapacity) drained_.wait(mutex_);
     ring_[tail_++ % kCapacity] = task;
   }
   filled_.notify_one();
@@ -76,15 +71,25 @@ void HostStream::push(HostTask task) {
 void HostStream::run() {
   for (;;) {
     HostTask task;
+    bool failed = false;
     {
-      std::unique_lock lock(mutex_);
-      filled_.wait(lock, [&] { return stopping_ || head_ < tail_; });
+      const MutexLock lock(mutex_);
+      while (!stopping_ && head_ == tail_) filled_.wait(mutex_);
       if (head_ == tail_) return;  // stopping, and the queue is empty
       task = ring_[head_ % kCapacity];
+      failed = error_ != nullptr;
     }
-    execute(task);
+    std::exception_ptr error;
+    if (!failed || task.after_failure_too()) {
+      try {
+        task();
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
+      if (error) error_ = error;
       ++head_;
     }
     drained_.notify_all();
@@ -95,28 +100,26 @@ void HostStream::record(Event& event) {
   auto* host = static_cast<HostEvent*>(&event);
   const uint64_t which = host->note_record();
   if (inline_) {
-    host->complete(which, error_);
+    host->complete(which, nullptr);
     return;
   }
   // Completed even after a failure, so that no thread waits forever.
-  push(HostTask([this, host, which] { host->complete(which, error_); }, true));
+  push(HostTask([this, host, which] { host->complete(which, error()); }, true));
 }
 
 void HostStream::wait(Event& event) {
   auto* host = static_cast<HostEvent*>(&event);
   uint64_t which = 0;
   {
-    std::lock_guard lock(host->mutex_);
+    const MutexLock lock(host->mutex_);
     which = host->recorded_;
   }
   push(HostTask([host, which] { host->wait_for(which); }));
 }
 
 void HostStream::synchronize() {
-  if (!inline_) {
-    std::unique_lock lock(mutex_);
-    drained_.wait(lock, [&] { return head_ == tail_; });
-  }
+  const MutexLock lock(mutex_);
+  while (head_ != tail_) drained_.wait(mutex_);
   if (error_) std::rethrow_exception(error_);
 }
 

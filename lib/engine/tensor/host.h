@@ -1,13 +1,12 @@
 // Streams, events and memory of the host.
 #pragma once
 
-#include <condition_variable>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <type_traits>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "tensor/device.h"
 
@@ -40,10 +39,11 @@ class HostEvent : public Event {
 
  private:
   friend class HostStream;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t recorded_ = 0, completed_ = 0;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t recorded_ FLEET_GUARDED_BY(mutex_) = 0;
+  uint64_t completed_ FLEET_GUARDED_BY(mutex_) = 0;
+  std::exception_ptr error_ FLEET_GUARDED_BY(mutex_);
   uint64_t note_record();
   void complete(uint64_t which, std::exception_ptr error);
   void wait_for(uint64_t which);
@@ -74,15 +74,16 @@ class HostStream : public Stream {
  private:
   void push(HostTask task);
   void run();
-  void execute(HostTask& task);
+  std::exception_ptr error();
 
   const bool inline_;
-  std::mutex mutex_;
-  std::condition_variable filled_, drained_;
-  std::vector<HostTask> ring_;
-  uint64_t head_ = 0, tail_ = 0;  // next to run, next free
-  bool stopping_ = false;
-  std::exception_ptr error_;
+  Mutex mutex_;
+  CondVar filled_, drained_;
+  std::vector<HostTask> ring_ FLEET_GUARDED_BY(mutex_);
+  uint64_t head_ FLEET_GUARDED_BY(mutex_) = 0;  // next to run
+  uint64_t tail_ FLEET_GUARDED_BY(mutex_) = 0;  // next free
+  bool stopping_ FLEET_GUARDED_BY(mutex_) = false;
+  std::exception_ptr error_ FLEET_GUARDED_BY(mutex_);  // null if tasks run inline
   Thread thread_;
 };
 
