@@ -56,13 +56,16 @@ Handle::Handle(std::shared_ptr<Link> link, std::string name, std::vector<int> me
 
 Handle::~Handle() {
   cudaSetDevice(link_->device());
-  std::unique_lock lock(link_->mutex_);
-  link_->changed_.wait(lock, [this] { return !busy_; });
-  std::erase(link_->handles_, this);
-  drop_completed_work();
-  const bool in_good_order = !link_->error_ && pending_count_ == 0;
-  const ncclComm_t comm = std::exchange(comm_, nullptr);
-  lock.unlock();
+  bool in_good_order = false;
+  ncclComm_t comm = nullptr;
+  {
+    const MutexLock lock(link_->mutex_);
+    while (busy_) link_->changed_.wait(link_->mutex_);
+    std::erase(link_->handles_, this);
+    drop_completed_work();
+    in_good_order = !link_->error_ && pending_count_ == 0;
+    comm = std::exchange(comm_, nullptr);
+  }
   if (comm && in_good_order) {
     leave(comm, link_->failed_);
   } else if (comm) {
@@ -93,6 +96,7 @@ void Handle::connect() {
   for (size_t i = 0; i < kPending; ++i) {
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    const MutexLock lock(link_->mutex_);
     pending_.push_back({event, 0});
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -104,12 +108,12 @@ void Handle::connect() {
   const ncclResult_t result =
       count == 1 ? ncclCommInitRankConfig(&comm, ranks, ids[0], rank_, &config)
                  : ncclCommInitRankScalable(&comm, ranks, rank_, count, ids.data(), &config);
-  std::unique_lock lock(link_->mutex_);
+  const MutexLock lock(link_->mutex_);
   comm_ = comm;
   link_->handles_.push_back(this);
   link_->changed_.notify_all();
   link_->throw_error();
-  settle(lock, result, "connecting the ranks", operation);
+  settle(result, "connecting the ranks", operation);
   for (const Link::Memory& memory : link_->memories_) register_memory(memory.data, memory.bytes);
 }
 
@@ -127,9 +131,10 @@ void Handle::register_memory(void* memory, size_t bytes) {
 }
 
 void Handle::deregister_memory(void* memory) {
+  const ncclComm_t comm = comm_;
   std::erase_if(registered_, [&](const auto& known) {
     if (known.first != memory) return false;
-    if (comm_) ncclCommDeregister(comm_, known.second);
+    if (comm) ncclCommDeregister(comm, known.second);
     return true;
   });
 }
@@ -141,40 +146,39 @@ ncclResult_t Handle::state() const {
   return asked == ncclSuccess ? state : asked;
 }
 
-void Handle::settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, const char* what,
-                    uint64_t count) {
+void Handle::settle(ncclResult_t result, const char* what, uint64_t count) {
   const auto begun = Clock::now();
   while (result == ncclInProgress) {
     // The first connection takes long; launching an operation takes some microseconds.
     if (Clock::now() - begun > std::chrono::milliseconds(1)) {
-      link_->changed_.wait_for(lock, std::chrono::milliseconds(1));
+      link_->changed_.wait_for(link_->mutex_, std::chrono::milliseconds(1));
     } else {
-      lock.unlock();
+      const MutexUnlock unlock(link_->mutex_);
       std::this_thread::yield();
-      lock.lock();
     }
     link_->throw_error();
     result = state();
     if (result != ncclInProgress || Clock::now() - begun < link_->options().timeout) continue;
-    const std::vector<int> behind = members_behind(lock, count);
+    const std::vector<int> behind = members_behind(count);
     const Error error = behind.empty() ? stuck(what)
                                        : ranks_late_error(link_->group().name_of(behind),
                                                           link_->options().timeout.count());
-    lock.unlock();
-    link_->fail_and_report(error);
-    lock.lock();
+    {
+      const MutexUnlock unlock(link_->mutex_);
+      link_->fail_and_report(error);
+    }
     link_->throw_error();
   }
   if (result == ncclSuccess) return;
   link_->report(result, what, comm_);
-  link_->changed_.wait(lock, [this] { return link_->error_.has_value(); });
+  while (!link_->error_) link_->changed_.wait(link_->mutex_);
   link_->throw_error();
 }
 
 void Handle::launched(Stream& stream) {
   use_device(link_->device());
   const uint64_t count = link_->peer_monitor().begin_operation(id_);
-  std::lock_guard lock(link_->mutex_);
+  const MutexLock lock(link_->mutex_);
   link_->throw_error();
   track(stream_of(stream), count);
 }
@@ -207,11 +211,13 @@ std::vector<int> Handle::members_gone() const {
   return gone;
 }
 
-std::vector<int> Handle::members_behind(std::unique_lock<std::mutex>& lock, uint64_t count) {
+std::vector<int> Handle::members_behind(uint64_t count) {
   busy_ = true;
-  lock.unlock();
-  std::vector<int> behind = link_->peer_monitor().ranks_behind(members_, id_, count, kAnswerTime);
-  lock.lock();
+  std::vector<int> behind;
+  {
+    const MutexUnlock unlock(link_->mutex_);
+    behind = link_->peer_monitor().ranks_behind(members_, id_, count, kAnswerTime);
+  }
   busy_ = false;
   link_->changed_.notify_all();
   return behind;
@@ -227,7 +233,7 @@ Error Handle::stuck(const char* what) const {
                "NCCL_SOCKET_IFNAME names the interface; or raise comm.timeout");
 }
 
-void Handle::check_progress(std::unique_lock<std::mutex>& lock) {
+void Handle::check_progress() {
   drop_completed_work();
   if (pending_count_ == 0) return;
   const auto waited = Clock::now() - moved_;
@@ -235,7 +241,7 @@ void Handle::check_progress(std::unique_lock<std::mutex>& lock) {
   if (const auto gone = members_gone(); waited >= kGoodbyeTime && !gone.empty()) {
     error = rank_left_error(link_->group().name_of(gone));
   } else if (waited >= link_->options().timeout) {
-    const std::vector<int> behind = members_behind(lock, pending_[first_].count);
+    const std::vector<int> behind = members_behind(pending_[first_].count);
     if (!behind.empty()) {
       error = ranks_late_error(link_->group().name_of(behind), link_->options().timeout.count());
     } else if (overdue_) {
@@ -247,9 +253,8 @@ void Handle::check_progress(std::unique_lock<std::mutex>& lock) {
   }
   if (!error) return;
   Link& link = *link_;  // *this may be destroyed while the lock is not held
-  lock.unlock();
+  const MutexUnlock unlock(link_->mutex_);
   link.fail_and_report(*error);
-  lock.lock();
 }
 
 }  // namespace fleet::nccl

@@ -3,10 +3,10 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "comm/nccl/link.h"
 
 namespace fleet::nccl {
@@ -45,20 +45,22 @@ class Handle {
 
   Handle(std::shared_ptr<Link> link, std::string name, std::vector<int> members, int rank);
   void connect();
-  // Call the following functions with the link's lock held.
-  void register_memory(void* memory, size_t bytes);
-  void deregister_memory(void* memory);
-  ncclResult_t state() const;  // ncclInProgress, or the result of the last call
-  // Waits until the call is no longer in progress. Throws its failure.
-  void settle(std::unique_lock<std::mutex>& lock, ncclResult_t result, const char* what,
-              uint64_t count);
-  void track(cudaStream_t stream, uint64_t count);
-  // Checks whether pending work has ended. Fails the link if a rank has left it or is late.
-  void check_progress(std::unique_lock<std::mutex>& lock);
-  void drop_completed_work();
+  // A link's handles are under its lock. Call it in the link, with the lock held.
+  void assert_locked() const FLEET_ASSERT_CAPABILITY(link_->mutex_) {}
+  void register_memory(void* memory, size_t bytes) FLEET_REQUIRES(link_->mutex_);
+  void deregister_memory(void* memory) FLEET_REQUIRES(link_->mutex_);
+  // ncclInProgress, or the result of the last call.
+  ncclResult_t state() const FLEET_REQUIRES(link_->mutex_);
+  // Waits until the call is no longer in progress; releases the lock meanwhile. Throws its failure.
+  void settle(ncclResult_t result, const char* what, uint64_t count) FLEET_REQUIRES(link_->mutex_);
+  void track(cudaStream_t stream, uint64_t count) FLEET_REQUIRES(link_->mutex_);
+  // Checks whether pending work has ended. Fails the link if a rank has left it or is late; *this
+  // may be destroyed then.
+  void check_progress() FLEET_REQUIRES(link_->mutex_);
+  void drop_completed_work() FLEET_REQUIRES(link_->mutex_);
   std::vector<int> members_gone() const;
   // The members that delay operation `count`. Releases the lock while it runs.
-  std::vector<int> members_behind(std::unique_lock<std::mutex>& lock, uint64_t count);
+  std::vector<int> members_behind(uint64_t count) FLEET_REQUIRES(link_->mutex_);
   Error stuck(const char* what) const;
 
   const std::shared_ptr<Link> link_;
@@ -67,14 +69,16 @@ class Handle {
   const int rank_;
   const uint64_t id_;  // of the group, for the peer monitor's counts
   std::string interface_;
-  // The link's lock guards the rest.
-  ncclComm_t comm_ = nullptr;                        // null once it is given up
-  std::vector<std::pair<void*, void*>> registered_;  // memory, NCCL's handle
-  std::vector<Pending> pending_;                     // a ring of fixed size
-  size_t first_ = 0, pending_count_ = 0;
-  Clock::time_point moved_;  // when pending work last ended or started to pend
-  bool overdue_ = false;     // late, although no rank is behind
-  bool busy_ = false;        // the watcher works on it without the lock
+  ncclComm_t comm_ FLEET_GUARDED_BY(link_->mutex_) = nullptr;  // null once it is given up
+  // Memory, NCCL's handle.
+  std::vector<std::pair<void*, void*>> registered_ FLEET_GUARDED_BY(link_->mutex_);
+  std::vector<Pending> pending_ FLEET_GUARDED_BY(link_->mutex_);  // a ring of fixed size
+  size_t first_ FLEET_GUARDED_BY(link_->mutex_) = 0;
+  size_t pending_count_ FLEET_GUARDED_BY(link_->mutex_) = 0;
+  // When pending work last ended or started to pend.
+  Clock::time_point moved_ FLEET_GUARDED_BY(link_->mutex_);
+  bool overdue_ FLEET_GUARDED_BY(link_->mutex_) = false;  // late, although no rank is behind
+  bool busy_ FLEET_GUARDED_BY(link_->mutex_) = false;  // the watcher works on it without the lock
 };
 
 template <typename Call>
@@ -83,9 +87,9 @@ void Handle::issue(const char* what, Stream& stream, const Call& call) {
   const cudaStream_t on = stream_of(stream);
   const bool recorded = is_capturing(on);
   const uint64_t count = recorded ? 0 : link_->peer_monitor().begin_operation(id_);
-  std::unique_lock lock(link_->mutex_);
+  const MutexLock lock(link_->mutex_);
   link_->throw_error();
-  settle(lock, call(comm_, on), what, count);
+  settle(call(comm_, on), what, count);
   if (!recorded) track(on, count);
 }
 

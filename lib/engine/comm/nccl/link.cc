@@ -24,13 +24,13 @@ Link::Link(const CommOptions& options)
 }
 
 Link::~Link() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stop_ = true;
   changed_.notify_all();
 }
 
 bool Link::fail(const Error& error) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (error_) return false;
   error_ = error;
   failed_ = true;
@@ -49,8 +49,10 @@ void Link::throw_error() const {
 }
 
 void Link::throw_if_failed() {
-  std::unique_lock lock(mutex_);
-  if (any_broken()) changed_.wait(lock, [this] { return error_.has_value(); });
+  const MutexLock lock(mutex_);
+  if (any_broken()) {
+    while (!error_) changed_.wait(mutex_);
+  }
   throw_error();
 }
 
@@ -68,27 +70,44 @@ std::string Link::wait_for_key(const std::string& key, Clock::time_point deadlin
 }
 
 void Link::add_memory(void* memory, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   memories_.push_back({memory, bytes});
-  for (Handle* handle : handles_) handle->register_memory(memory, bytes);
+  for (Handle* handle : handles_) {
+    handle->assert_locked();
+    handle->register_memory(memory, bytes);
+  }
 }
 
 void Link::remove_memory(void* memory) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   // Bounded, because an abort may wait for CUDA graphs that the caller has yet to release.
-  changed_.wait_for(lock, std::chrono::seconds(5), [this] { return !aborting_; });
+  changed_.wait_for(mutex_, std::chrono::seconds(5),
+                    [this]() FLEET_REQUIRES(mutex_) { return !aborting_; });
   std::erase_if(memories_, [&](const Memory& known) { return known.data == memory; });
-  for (Handle* handle : handles_) handle->deregister_memory(memory);
+  for (Handle* handle : handles_) {
+    handle->assert_locked();
+    handle->deregister_memory(memory);
+  }
 }
 
 // Whether a communicator reports a failure. Stores the first report.
 bool Link::any_broken() {
   if (error_ || broken_) return true;
   for (Handle* handle : handles_) {
+    handle->assert_locked();
     const ncclResult_t state = handle->state();
     if (state == ncclSuccess || state == ncclInProgress) continue;
     report(state, "a collective", handle->comm_);
     return true;
+  }
+  return false;
+}
+
+// Whether a handle has a communicator that is not aborted.
+bool Link::any_connected() const {
+  for (const Handle* handle : handles_) {
+    handle->assert_locked();
+    if (handle->comm_) return true;
   }
   return false;
 }
@@ -107,32 +126,30 @@ void Link::watch() {
   // Another thread may be capturing. Relaxed mode keeps the calls here from disturbing it.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stop_) {
     if (error_) {
-      abort_handles(lock);
-      changed_.wait(lock, [this] {
-        return stop_ || std::any_of(handles_.begin(), handles_.end(),
-                                    [](const Handle* handle) { return handle->comm_ != nullptr; });
-      });
+      abort_handles();
+      while (!stop_ && !any_connected()) changed_.wait(mutex_);
     } else {
-      check_handles(lock);
-      if (!stop_ && !error_) changed_.wait_for(lock, kPollInterval);
+      check_handles();
+      if (!stop_ && !error_) changed_.wait_for(mutex_, kPollInterval);
     }
   }
 }
 
 // Aborts all at once: ncclCommAbort may wait for the release of a CUDA graph, which may wait for
 // another communicator's kernel to end.
-void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
+void Link::abort_handles() {
   std::vector<ncclComm_t> comms;
   for (Handle* handle : handles_) {
+    handle->assert_locked();
     if (handle->comm_) comms.push_back(std::exchange(handle->comm_, nullptr));
   }
   aborting_ = !comms.empty();
-  lock.unlock();
   {
-    std::vector<Thread> threads;
+    const MutexUnlock unlock(mutex_);
+    std::vector<Thread> threads;  // joined at the end of the block, without the lock
     for (ncclComm_t comm : comms) {
       threads.emplace_back("nccl-abort", [this, comm] {
         cudaSetDevice(device());
@@ -140,18 +157,16 @@ void Link::abort_handles(std::unique_lock<std::mutex>& lock) {
       });
     }
   }
-  lock.lock();
   aborting_ = false;
   changed_.notify_all();
 }
 
-void Link::check_handles(std::unique_lock<std::mutex>& lock) {
+void Link::check_handles() {
   if (any_broken()) {
     if (error_ || Clock::now() < broken_until_) return;
     const Error error = *broken_;
-    lock.unlock();
+    const MutexUnlock unlock(mutex_);
     fail_and_report(error);
-    lock.lock();
     return;
   }
   // Handles may be created or destroyed while the lock is not held.
@@ -159,7 +174,8 @@ void Link::check_handles(std::unique_lock<std::mutex>& lock) {
   for (Handle* handle : handles) {
     if (error_ || stop_) return;
     if (std::find(handles_.begin(), handles_.end(), handle) != handles_.end()) {
-      handle->check_progress(lock);
+      handle->assert_locked();
+      handle->check_progress();
     }
   }
 }

@@ -4,13 +4,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "comm/factory.h"
 #include "comm/nccl/library.h"
 #include "comm/peer_monitor.h"
@@ -52,28 +51,31 @@ class Link {
 
   bool fail(const Error& error);  // returns whether it is the first failure; later ones are ignored
   void fail_and_report(const Error& error);
-  // Call the following functions with mutex_ held.
-  void throw_error() const;
-  bool any_broken();
-  void report(ncclResult_t result, const char* what, ncclComm_t comm);
+  void throw_error() const FLEET_REQUIRES(mutex_);
+  bool any_broken() FLEET_REQUIRES(mutex_);
+  bool any_connected() const FLEET_REQUIRES(mutex_);
+  void report(ncclResult_t result, const char* what, ncclComm_t comm) FLEET_REQUIRES(mutex_);
   void watch();
-  void abort_handles(std::unique_lock<std::mutex>& lock);
-  void check_handles(std::unique_lock<std::mutex>& lock);
+  // These release the lock for a while.
+  void abort_handles() FLEET_REQUIRES(mutex_);
+  void check_handles() FLEET_REQUIRES(mutex_);
 
   const CommOptions options_;
   const Group group_;
   std::atomic<bool> failed_{false};
   // Serializes calls to NCCL: ncclCommAbort is the only call that NCCL allows concurrently with
   // others on a communicator.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Error> error_;
-  std::vector<Handle*> handles_;
-  std::vector<Memory> memories_;
-  std::optional<Error> broken_;  // NCCL's report, until the rank to blame is known
-  std::chrono::steady_clock::time_point broken_until_;
-  bool stop_ = false;
-  bool aborting_ = false;  // ncclCommAbort is running and may still access registered memory
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<Error> error_ FLEET_GUARDED_BY(mutex_);
+  std::vector<Handle*> handles_ FLEET_GUARDED_BY(mutex_);
+  std::vector<Memory> memories_ FLEET_GUARDED_BY(mutex_);
+  // NCCL's report, until the rank to blame is known.
+  std::optional<Error> broken_ FLEET_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point broken_until_ FLEET_GUARDED_BY(mutex_);
+  bool stop_ FLEET_GUARDED_BY(mutex_) = false;
+  // ncclCommAbort is running and may still access registered memory.
+  bool aborting_ FLEET_GUARDED_BY(mutex_) = false;
   std::unique_ptr<PeerMonitor> monitor_;
   Thread watcher_;  // the last member: it ends before the members it uses
 };
