@@ -81,7 +81,7 @@ bool ControlBlock::has_left(int rank) const { return slots_[rank].state.load() =
 
 void ControlBlock::check() const {
   if (aborted_) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     throw *why_;
   }
   if (header_->error_state.load() == kWritten) throw header_->error.get();
@@ -172,7 +172,7 @@ Error ControlBlock::fail_all(const Error& error) {
 
 void ControlBlock::abort(const Error& why) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (why_) return;
     why_ = why;
     aborted_ = true;

@@ -7,13 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "comm/host_communicator.h"
 #include "comm/peer_wait_timer.h"
 #include "comm/serialized_error.h"
@@ -127,8 +127,8 @@ class ControlBlock {
   const int spins_;
   std::function<std::string()> late_ranks_;
   std::atomic<bool> aborted_{false};
-  mutable std::mutex mutex_;
-  std::optional<Error> why_;  // the argument of abort()
+  mutable Mutex mutex_;
+  std::optional<Error> why_ FLEET_GUARDED_BY(mutex_);  // the argument of abort()
 };
 
 // missing(rank): whether this rank still waits for `rank`. Waiting does not allocate.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/plugin.h"
 
 namespace fleet {
@@ -62,8 +62,8 @@ void check_device(const CommOptions& options) {
 
 // The nccl plugin registers itself when it is loaded. Only jobs on several GPUs need its library.
 void load_nccl() {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  static Mutex mutex;
+  const MutexLock lock(mutex);
   if (comm_backends().find("nccl")) return;
   const std::string reason = load_plugin("fleet_nccl", "NCCL");
   if (reason.empty()) return;

@@ -118,12 +118,12 @@ GlooLink::~GlooLink() = default;
 
 void GlooLink::check() const {
   if (!failed_) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   throw *error_;
 }
 
 bool GlooLink::fail(const Error& error) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (error_) return false;
   error_ = error;
   failed_ = true;
@@ -157,14 +157,16 @@ void GlooLink::explain(int peer, const Operation& operation, bool late, const st
     // The first rank that failed, or the peer monitor, explains why the connection broke: either
     // within an instant or after it has found the late rank (Gloo closes a connection that timed
     // out).
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto deadline = Clock::now() + 2 * kAnswerTime;
     while (!error_ && Clock::now() < deadline) {
-      lock.unlock();
-      const bool left = monitor_->has_left(peer);
-      lock.lock();
+      bool left = false;
+      {
+        const MutexUnlock unlock(mutex_);
+        left = monitor_->has_left(peer);
+      }
       if (left || error_) break;
-      changed_.wait_for(lock, std::chrono::milliseconds(20));
+      changed_.wait_for(mutex_, std::chrono::milliseconds(20));
     }
   }
   const Error error = monitor_->has_left(peer)
@@ -181,13 +183,13 @@ GlooLink::MessageBuffer::MessageBuffer(GlooLink& link, const Operation& operatio
                                        size_t bytes)
     : link_(link), operation_(operation) {
   buffer_ = link.context_->createUnboundBuffer(data, bytes);
-  std::lock_guard lock(link_.mutex_);
+  const MutexLock lock(link_.mutex_);
   if (link_.error_) throw *link_.error_;
   link_.buffers_.insert(this);
 }
 
 GlooLink::MessageBuffer::~MessageBuffer() {
-  std::lock_guard lock(link_.mutex_);
+  const MutexLock lock(link_.mutex_);
   link_.buffers_.erase(this);
 }
 

@@ -3,14 +3,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "comm/factory.h"
 #include "comm/peer_monitor.h"
 
@@ -76,10 +75,10 @@ class GlooLink {
   const CommOptions options_;
   const Group group_;
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Error> error_;
-  std::set<MessageBuffer*> buffers_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::optional<Error> error_ FLEET_GUARDED_BY(mutex_);
+  std::set<MessageBuffer*> buffers_ FLEET_GUARDED_BY(mutex_);
   std::unique_ptr<PeerMonitor> monitor_;
   std::shared_ptr<gloo::Context> context_;
 };

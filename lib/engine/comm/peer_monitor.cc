@@ -63,6 +63,7 @@ PeerMonitor::PeerMonitor(const CommOptions& options, const Group& group,
     : options_(options),
       group_(group),
       failed_(std::move(failed)),
+      connections_(group.size),
       peers_(group.size),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_errno("cannot create an eventfd");
@@ -128,7 +129,7 @@ void PeerMonitor::connect_to(int rank, const std::string& where) {
         "communicator", "check the firewall between the nodes and that rank's log");
   }
   watch_connection(fd.get());
-  peers_[rank].fd = std::move(fd);
+  connections_[rank].fd = std::move(fd);
   Message hello{};
   hello.kind = kHello;
   send(rank, hello);
@@ -139,7 +140,7 @@ void PeerMonitor::accept_others(int listener, Clock::time_point deadline) {
   const auto missing = [&] {
     std::vector<int> ranks;
     for (int rank = group_.rank + 1; rank < group_.size; ++rank) {
-      if (!peers_[rank].fd) ranks.push_back(rank);
+      if (!connections_[rank].fd) ranks.push_back(rank);
     }
     return ranks;
   };
@@ -159,7 +160,7 @@ void PeerMonitor::accept_others(int listener, Clock::time_point deadline) {
       continue;
     }
     watch_connection(fd.get());
-    peers_[hello.rank].fd = std::move(fd);
+    connections_[hello.rank].fd = std::move(fd);
   }
 }
 
@@ -167,7 +168,7 @@ void PeerMonitor::run() {
   std::vector<pollfd> polled(group_.size + 1);
   for (;;) {
     for (int rank = 0; rank < group_.size; ++rank) {
-      polled[rank] = {peers_[rank].gone ? -1 : peers_[rank].fd.get(), POLLIN, 0};
+      polled[rank] = {connections_[rank].gone ? -1 : connections_[rank].fd.get(), POLLIN, 0};
     }
     polled[group_.size] = {stop_.get(), POLLIN, 0};
     if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // EINTR
@@ -179,18 +180,19 @@ void PeerMonitor::run() {
 }
 
 void PeerMonitor::receive(int rank) {
-  Peer& peer = peers_[rank];
-  char* at = reinterpret_cast<char*>(&peer.incoming) + peer.filled;
-  const ssize_t n = ::recv(peer.fd.get(), at, sizeof(Message) - peer.filled, MSG_DONTWAIT);
+  Connection& connection = connections_[rank];
+  char* at = reinterpret_cast<char*>(&connection.incoming) + connection.filled;
+  const ssize_t n =
+      ::recv(connection.fd.get(), at, sizeof(Message) - connection.filled, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) {
     lost(rank);
     return;
   }
-  peer.filled += static_cast<size_t>(n);
-  if (peer.filled < sizeof(Message)) return;
-  peer.filled = 0;
-  handle(rank, peer.incoming);
+  connection.filled += static_cast<size_t>(n);
+  if (connection.filled < sizeof(Message)) return;
+  connection.filled = 0;
+  handle(rank, connection.incoming);
 }
 
 void PeerMonitor::handle(int rank, const Message& message) {
@@ -198,7 +200,7 @@ void PeerMonitor::handle(int rank, const Message& message) {
     case kHello:
       break;
     case kGoodbye: {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       peers_[rank].left = true;
       break;
     }
@@ -210,14 +212,14 @@ void PeerMonitor::handle(int rank, const Message& message) {
       reply.kind = kProgressReply;
       reply.group_id = message.group_id;
       {
-        std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         reply.count = counts_[message.group_id];
       }
       send(rank, reply);
       break;
     }
     case kProgressReply: {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       peers_[rank].answered = true;
       peers_[rank].count = message.count;
       answered_.notify_all();
@@ -227,10 +229,10 @@ void PeerMonitor::handle(int rank, const Message& message) {
 }
 
 void PeerMonitor::lost(int rank) {
+  connections_[rank].gone = true;
   bool left = false;
   {
-    std::lock_guard lock(mutex_);
-    peers_[rank].gone = true;
+    const MutexLock lock(mutex_);
     left = peers_[rank].left;
   }
   if (left) return;
@@ -245,10 +247,10 @@ void PeerMonitor::fail(const Error& error) {
 }
 
 void PeerMonitor::send(int rank, Message message) {
-  if (!peers_[rank].fd) return;
+  if (!connections_[rank].fd) return;
   message.rank = static_cast<uint32_t>(group_.rank);
   // The message is small against the socket's buffer. If it does not fit, the peer no longer reads.
-  (void)!::send(peers_[rank].fd.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)!::send(connections_[rank].fd.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void PeerMonitor::report(const Error& error) {
@@ -260,7 +262,7 @@ void PeerMonitor::report(const Error& error) {
 }
 
 uint64_t PeerMonitor::begin_operation(uint64_t group_id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ++counts_[group_id];
 }
 
@@ -269,14 +271,21 @@ std::vector<int> PeerMonitor::ranks_behind(const std::vector<int>& ranks, uint64
   Message request{};
   request.kind = kProgressRequest;
   request.group_id = group_id;
-  std::unique_lock lock(mutex_);
-  for (int rank : ranks) peers_[rank].answered = false;
-  lock.unlock();
+  {
+    const MutexLock lock(mutex_);
+    for (int rank : ranks) peers_[rank].answered = false;
+  }
   for (int rank : ranks) send(rank, request);
-  lock.lock();
-  const auto silent = [&](int rank) { return rank != group_.rank && !peers_[rank].answered; };
-  answered_.wait_for(lock, patience,
-                     [&] { return std::none_of(ranks.begin(), ranks.end(), silent); });
+  const MutexLock lock(mutex_);
+  const auto silent = [&](int rank) FLEET_REQUIRES(mutex_) {
+    return rank != group_.rank && !peers_[rank].answered;
+  };
+  answered_.wait_for(mutex_, patience, [&]() FLEET_REQUIRES(mutex_) {
+    for (int rank : ranks) {
+      if (silent(rank)) return false;
+    }
+    return true;
+  });
   std::vector<int> stopped, last;
   uint64_t least = count;
   for (int rank : ranks) {
@@ -291,7 +300,7 @@ std::vector<int> PeerMonitor::ranks_behind(const std::vector<int>& ranks, uint64
 }
 
 bool PeerMonitor::has_left(int rank) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return peers_[rank].left;
 }
 

@@ -4,13 +4,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "comm/factory.h"
 #include "comm/serialized_error.h"
@@ -48,13 +47,17 @@ class PeerMonitor {
     uint64_t group_id, count;
     SerializedError error;
   };
-  struct Peer {
+  // Once connected, `fd` does not change, and only the monitor's thread accesses the rest.
+  struct Connection {
     UniqueFd fd;
-    bool left = false, gone = false;
+    bool gone = false;
+    size_t filled = 0;  // bytes of `incoming`
+    Message incoming;
+  };
+  struct Peer {
+    bool left = false;
     bool answered = false;
     uint64_t count = 0;  // from the last answer
-    size_t filled = 0;   // bytes of `incoming`
-    Message incoming;
   };
 
   std::string key(int rank) const {
@@ -73,10 +76,11 @@ class PeerMonitor {
   const CommOptions options_;
   const Group group_;
   const std::function<void(const Error&)> failed_;
-  mutable std::mutex mutex_;  // guards the flags in peers_, and counts_
-  std::condition_variable answered_;
-  std::vector<Peer> peers_;
-  std::map<uint64_t, uint64_t> counts_;
+  std::vector<Connection> connections_;
+  mutable Mutex mutex_;
+  CondVar answered_;
+  std::vector<Peer> peers_ FLEET_GUARDED_BY(mutex_);
+  std::map<uint64_t, uint64_t> counts_ FLEET_GUARDED_BY(mutex_);
   std::atomic<bool> reported_{false};
   UniqueFd stop_;
   Thread thread_;

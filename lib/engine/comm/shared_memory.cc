@@ -37,14 +37,14 @@ void copy(void* to, const void* from, size_t bytes) {
 }  // namespace
 
 void SegmentTable::add(std::shared_ptr<Segment> segment) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   segments_.push_back(std::move(segment));
 }
 
 SharedAddress SegmentTable::shared_address_of(const void* data, size_t bytes) const {
   const auto* begin = static_cast<const char*>(data);
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& segment : segments_) {
       if (begin >= segment->data() && begin + bytes <= segment->data() + segment->bytes()) {
         return {segment->id(), static_cast<uint64_t>(begin - segment->data())};
@@ -56,7 +56,7 @@ SharedAddress SegmentTable::shared_address_of(const void* data, size_t bytes) co
 
 char* SegmentTable::local_address_of(const SharedAddress& address) const {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& segment : segments_) {
       if (segment->id() == address.segment) return segment->data() + address.offset;
     }

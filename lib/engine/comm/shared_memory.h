@@ -4,9 +4,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "comm/control_block.h"
 #include "comm/factory.h"
 #include "comm/process_exit_watcher.h"
@@ -28,8 +28,8 @@ class SegmentTable {
 
  private:
   const std::shared_ptr<const SegmentTable> parent_;
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Segment>> segments_;
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<Segment>> segments_ FLEET_GUARDED_BY(mutex_);
 };
 
 // Memory from allocate() is reduced in place without copies: rank r reduces the r-th part of all
