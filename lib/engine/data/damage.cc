@@ -16,14 +16,14 @@ constexpr size_t kMaxStalled = 16;
 }  // namespace
 
 void DamagedSampleLog::stalled(int64_t sample) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stalled_.insert(sample);
   any_stalled_ = true;
 }
 
 bool DamagedSampleLog::is_stalled(int64_t sample, std::string* why) const {
   if (!any_stalled_) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stalled_.size() > kMaxStalled) {
     throw Error(
         ErrorCode::kIo,
@@ -53,7 +53,7 @@ void DamagedSampleLog::check(const std::vector<Damaged>& damaged) const {
 void DamagedSampleLog::report(const std::vector<Damaged>& damaged) {
   for (const auto& [sample, why] : damaged) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!named_.insert(sample).second) continue;
     }
     spdlog::warn(

@@ -3,11 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "data/source.h"
 
 namespace fleet::data {
@@ -42,8 +42,8 @@ class DamagedSampleLog {
  private:
   const Source& source_;
   const Options options_;
-  mutable std::mutex mutex_;
-  std::set<int64_t> named_, stalled_;
+  mutable Mutex mutex_;
+  std::set<int64_t> named_ FLEET_GUARDED_BY(mutex_), stalled_ FLEET_GUARDED_BY(mutex_);
   std::atomic<bool> any_stalled_{false};
 };
 

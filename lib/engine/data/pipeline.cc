@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <set>
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "data/batch_slot.h"
 #include "data/damage.h"
@@ -47,17 +46,16 @@ struct Worker {
 
 // Keeps threads that are blocked in the kernel; they are never joined.
 void abandon_thread(Thread thread) {
-  static std::mutex mutex;
-  static auto& threads = *new std::vector<Thread>;
-  const std::lock_guard lock(mutex);
-  threads.push_back(std::move(thread));
+  static Mutex mutex;
+  static auto* const threads FLEET_PT_GUARDED_BY(mutex) = new std::vector<Thread>;
+  const MutexLock lock(mutex);
+  threads->push_back(std::move(thread));
 }
 
 }  // namespace
 
 // The ring: batch b of the epoch is made in slot b % slots, as soon as the consumer has released
-// the previous batch in that slot. mutex_ guards all state below it, except the content of a batch,
-// which belongs to the thread that makes it.
+// the previous batch in that slot.
 class InputPipeline::Impl {
  public:
   Impl(std::unique_ptr<Source> source, AugmentChain chain, const Options& options)
@@ -88,16 +86,17 @@ class InputPipeline::Impl {
 
   ~Impl() {
     stop();
-    std::unique_lock lock(mutex_);
-    while (!idle_.wait_for(lock, kPollInterval, [&] { return busy_ == 0; })) {
-      for (Worker& worker : workers_) abandon(&worker, std::min(timeout(), kAtTheEnd));
+    {
+      const MutexLock lock(mutex_);
+      while (!wait_until_idle()) {
+        for (Worker& worker : workers_) abandon(&worker, std::min(timeout(), kAtTheEnd));
+      }
     }
-    lock.unlock();
-    workers_.clear();
+    workers_.clear();  // joins the threads: without the lock, which they may need
   }
 
   void set_class_weights(std::vector<float> weights) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     FLEET_CHECK(!running_, "class weights after start_epoch()");
     class_weights_ = std::move(weights);
     for (Slot& slot : slots_) prepare_class_weights(slot);
@@ -105,11 +104,11 @@ class InputPipeline::Impl {
 
   void start_epoch(int64_t epoch, int64_t first) {
     FLEET_CHECK(first >= 0 && first <= sampler_.batches(), "the epoch has no such batch");
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return;
     running_ = false;
     abandon_ = true;
-    while (!idle_.wait_for(lock, kPollInterval, [&] { return busy_ == 0; })) watch_readers();
+    while (!wait_until_idle()) watch_readers();
     abandon_ = stopped_;
     sampler_.start_epoch(epoch);
     stand_ins_ = 0;
@@ -122,7 +121,7 @@ class InputPipeline::Impl {
 
   const Batch* next(const std::atomic<int>* interrupt) {
     const auto start = Clock::now();
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     FLEET_CHECK(running_ || stopped_, "next() before start_epoch()");
     interrupted_ = false;
     if (stopped_ || given_ + stand_ins_ >= sampler_.batches()) return nullptr;
@@ -134,8 +133,9 @@ class InputPipeline::Impl {
       work_there_.notify_all();
     }
     if (options_.async) {
-      while (
-          !ready_.wait_for(lock, kPollInterval, [&] { return stopped_ || slot.made == wanted; })) {
+      while (!ready_.wait_for(mutex_, kPollInterval, [&]() FLEET_REQUIRES(mutex_) {
+        return stopped_ || slot.made == wanted;
+      })) {
         watch_readers();
         if (interrupt && interrupt->load() != 0) {
           interrupted_ = true;
@@ -143,7 +143,7 @@ class InputPipeline::Impl {
         }
       }
     } else if (slot.made != wanted) {
-      make_all(slot, wanted, lock);
+      make_all(slot, wanted);
     }
     if (stopped_) return nullptr;
     if (slot.error) std::rethrow_exception(slot.error);
@@ -155,12 +155,12 @@ class InputPipeline::Impl {
   }
 
   bool at_end() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !interrupted_;
   }
 
   const Batch* placeholder_batch() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stand_in_) {
       stand_in_ = std::make_unique<Slot>();
       stand_in_->prepare(options_.sampler.batch, options_.image, options_.bytes, {});
@@ -173,19 +173,19 @@ class InputPipeline::Impl {
   }
 
   std::vector<int64_t> damaged() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return {damaged_.begin(), damaged_.end()};
   }
 
   void stop() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = abandon_ = true;
     work_there_.notify_all();
     ready_.notify_all();
   }
 
   PipelineStats stats() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const int64_t front = options_.speed_test ? first_ : given_;
     const auto waits = [&](const Slot& slot) { return slot.made >= front; };
     return {.samples = samples_,
@@ -207,7 +207,7 @@ class InputPipeline::Impl {
     return sampler;
   }
 
-  void prepare_class_weights(Slot& slot) {
+  void prepare_class_weights(Slot& slot) FLEET_REQUIRES(mutex_) {
     if (class_weights_.empty()) return;
     slot.class_weights = class_weights_;
     slot.batch.class_weights = slot.class_weights.data();
@@ -215,7 +215,7 @@ class InputPipeline::Impl {
 
   // Every rank knows the labels of all ranks' batches. A damaged image counts with its own label
   // here, not with that of its replacement.
-  void scale_class_weights(Slot& slot, int64_t index) {
+  void scale_class_weights(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     const auto classes = static_cast<int64_t>(class_weights_.size());
     const int64_t global = sampler_.global_batch();
     double sum = 0;
@@ -245,8 +245,7 @@ class InputPipeline::Impl {
     return true;
   }
 
-  // Requires mutex_.
-  void begin(Slot& slot, int64_t index) {
+  void begin(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     slot.batch.epoch = sampler_.epoch();
     slot.batch.index = index;
     slot.missing = slot.batch.size;
@@ -256,16 +255,22 @@ class InputPipeline::Impl {
     if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
   }
 
-  // Call with mutex_ held, when the slot's last sample has been made.
-  void complete(Slot& slot, int64_t index) {
+  // Call it when the slot's last sample has been made.
+  void complete(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     slot.batch.real = std::count(slot.weights.begin(), slot.weights.end(), 1.0f);
     slot.made = index;
     samples_ += slot.batch.size;
   }
 
-  bool work_to_take() const {
+  bool work_to_take() const FLEET_REQUIRES(mutex_) {
     return running_ && taken_ < sampler_.batches() &&
            taken_ < released_ + static_cast<int64_t>(slots_.size());
+  }
+
+  // Waits up to kPollInterval; returns whether no worker is making samples.
+  bool wait_until_idle() FLEET_REQUIRES(mutex_) {
+    return idle_.wait_for(mutex_, kPollInterval,
+                          [&]() FLEET_REQUIRES(mutex_) { return busy_ == 0; });
   }
 
   Clock::duration timeout() const {
@@ -279,30 +284,41 @@ class InputPipeline::Impl {
   }
 
   void work(WorkContext& context) {
-    std::unique_lock lock(mutex_);
+    {
+      const MutexLock lock(mutex_);
+      // A thread that replaces an abandoned one begins with that one's work.
+      if (!context.busy && !wait_for_work(&context)) return;
+    }
     for (;;) {
-      if (!context.busy) {
-        work_there_.wait(lock, [&] { return stopped_ || work_to_take(); });
-        if (stopped_) return;
-        take_work(&context);
-      }
-      lock.unlock();
+      // Throws in an abandoned thread, which must not touch the lock again.
       const std::exception_ptr error = make_range(context);
-      lock.lock();
-      Slot& slot = slots_[context.index % slots_.size()];
-      if (error) slot.error = error;
-      slot.missing -= context.end - context.from;
-      context.busy = false;
-      if (slot.missing == 0) {
-        complete(slot, context.index);
-        ready_.notify_all();
-      }
-      if (--busy_ == 0) idle_.notify_all();
+      const MutexLock lock(mutex_);
+      finish_work(&context, error);
+      if (!wait_for_work(&context)) return;
     }
   }
 
-  // Requires mutex_.
-  void take_work(WorkContext* context) {
+  // Returns false if the pipeline is stopped.
+  bool wait_for_work(WorkContext* context) FLEET_REQUIRES(mutex_) {
+    while (!stopped_ && !work_to_take()) work_there_.wait(mutex_);
+    if (stopped_) return false;
+    take_work(context);
+    return true;
+  }
+
+  void finish_work(WorkContext* context, const std::exception_ptr& error) FLEET_REQUIRES(mutex_) {
+    Slot& slot = slots_[context->index % slots_.size()];
+    if (error) slot.error = error;
+    slot.missing -= context->end - context->from;
+    context->busy = false;
+    if (slot.missing == 0) {
+      complete(slot, context->index);
+      ready_.notify_all();
+    }
+    if (--busy_ == 0) idle_.notify_all();
+  }
+
+  void take_work(WorkContext* context) FLEET_REQUIRES(mutex_) {
     const int64_t index = taken_, from = next_item_;
     Slot& slot = slots_[index % slots_.size()];
     if (from == 0) begin(slot, index);
@@ -318,9 +334,8 @@ class InputPipeline::Impl {
     ++busy_;
   }
 
-  // Call with mutex_ held, from a waiting thread: moves work that a dead mount holds up to a new
-  // thread.
-  void watch_readers() {
+  // Moves work that a dead mount holds up to a new thread. Waiting threads call it.
+  void watch_readers() FLEET_REQUIRES(mutex_) {
     for (Worker& worker : workers_) {
       int64_t sample = 0;
       if (timeout() > kSlow && worker.context->maker.watchdog().is_slow(kSlow, &sample)) {
@@ -330,7 +345,7 @@ class InputPipeline::Impl {
     }
   }
 
-  void abandon(Worker* worker, Clock::duration limit) {
+  void abandon(Worker* worker, Clock::duration limit) FLEET_REQUIRES(mutex_) {
     int64_t sample = 0;
     if (!worker->context->maker.watchdog().abandon(limit, &sample)) return;
     abandon_thread(std::move(worker->thread));
@@ -342,14 +357,16 @@ class InputPipeline::Impl {
   }
 
   // The synchronous reader: the consumer's own thread makes the batch.
-  void make_all(Slot& slot, int64_t index, std::unique_lock<std::mutex>& lock) {
+  void make_all(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     begin(slot, index);
-    lock.unlock();
-    inline_context_->index = index;
-    inline_context_->at = 0;
-    inline_context_->end = slot.batch.size;
-    const std::exception_ptr error = make_range(*inline_context_);
-    lock.lock();
+    std::exception_ptr error;
+    {
+      const MutexUnlock unlock(mutex_);
+      inline_context_->index = index;
+      inline_context_->at = 0;
+      inline_context_->end = slot.batch.size;
+      error = make_range(*inline_context_);
+    }
     slot.error = error;
     complete(slot, index);
   }
@@ -391,7 +408,7 @@ class InputPipeline::Impl {
     if (options_.reports_damaged) slot.why[i] = damaged.empty() ? "" : damaged[0].why;
     if (damaged.empty()) return;
     if (!options_.reports_damaged) damage_.report(damaged);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Damaged& one : damaged) slot.damaged.insert(one.sample);
   }
 
@@ -399,29 +416,36 @@ class InputPipeline::Impl {
   const AugmentChain chain_;
   const Options options_;
   DamagedSampleLog damage_;
-  Sampler sampler_;                   // changes only while no worker is busy
-  std::vector<float> class_weights_;  // by label; empty: not requested
-  std::unique_ptr<Slot> stand_in_;
+  Sampler sampler_;                              // changes only while no worker is busy
   std::shared_ptr<WorkContext> inline_context_;  // used without threads
   int64_t chunk_ = 1;
   std::atomic<bool> abandon_{false};  // samples being made are no longer needed
 
-  mutable std::mutex mutex_;
-  std::condition_variable work_there_, ready_, idle_;
+  mutable Mutex mutex_;
+  CondVar work_there_, ready_, idle_;
+  // The vector never changes. The content of a batch belongs to the thread that makes it, then to
+  // the consumer; `made`, `missing`, `error` and `damaged` need the lock.
   std::vector<Slot> slots_;
-  bool running_ = false, stopped_ = false;
-  int busy_ = 0;           // number of workers making samples
-  int64_t first_ = 0;      // the first batch of this run of the epoch
-  int64_t taken_ = 0;      // batches completely handed out to workers; the next is being handed out
-  int64_t next_item_ = 0;  // next item of batch taken_
-  int64_t released_ = 0;   // the consumer has released all batches before this one
-  int64_t given_ = 0;      // batches given to the consumer
-  std::set<int64_t> damaged_;  // in the batches given so far
-  int64_t stand_ins_ = 0;      // number given in this epoch
-  bool interrupted_ = false;   // whether the last next() was interrupted
-  int64_t samples_ = 0;
-  double waiting_time_ = 0;
-  std::vector<Worker> workers_;  // declared last: they use all of the above
+  // By label; empty: not requested.
+  std::vector<float> class_weights_ FLEET_GUARDED_BY(mutex_);
+  std::unique_ptr<Slot> stand_in_ FLEET_GUARDED_BY(mutex_);
+  bool running_ FLEET_GUARDED_BY(mutex_) = false;
+  bool stopped_ FLEET_GUARDED_BY(mutex_) = false;
+  int busy_ FLEET_GUARDED_BY(mutex_) = 0;       // number of workers making samples
+  int64_t first_ FLEET_GUARDED_BY(mutex_) = 0;  // the first batch of this run of the epoch
+  // Batches completely handed out to workers; the next is being handed out.
+  int64_t taken_ FLEET_GUARDED_BY(mutex_) = 0;
+  int64_t next_item_ FLEET_GUARDED_BY(mutex_) = 0;  // next item of batch taken_
+  // The consumer has released all batches before this one.
+  int64_t released_ FLEET_GUARDED_BY(mutex_) = 0;
+  int64_t given_ FLEET_GUARDED_BY(mutex_) = 0;          // batches given to the consumer
+  std::set<int64_t> damaged_ FLEET_GUARDED_BY(mutex_);  // in the batches given so far
+  int64_t stand_ins_ FLEET_GUARDED_BY(mutex_) = 0;      // number given in this epoch
+  bool interrupted_ FLEET_GUARDED_BY(mutex_) = false;   // whether the last next() was interrupted
+  int64_t samples_ FLEET_GUARDED_BY(mutex_) = 0;
+  double waiting_time_ FLEET_GUARDED_BY(mutex_) = 0;
+  // Declared last: they use all of the above.
+  std::vector<Worker> workers_ FLEET_GUARDED_BY(mutex_);
 };
 
 InputPipeline::InputPipeline(std::unique_ptr<Source> source, AugmentChain chain,

@@ -3,7 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace fleet::data {
 
@@ -17,7 +18,7 @@ class ReadWatchdog {
   using Clock = std::chrono::steady_clock;
 
   void begin(int64_t sample) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sample_ = sample;
     since_ = Clock::now();
     reads_ = true;
@@ -25,7 +26,7 @@ class ReadWatchdog {
   }
   // Throws ReadAbandoned if the thread was abandoned.
   void end() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reads_ = false;
     if (given_up_) throw ReadAbandoned();
   }
@@ -33,7 +34,7 @@ class ReadWatchdog {
   // Whether it has been reading one sample for at least `limit`; true once per read, for a log
   // line.
   bool is_slow(Clock::duration limit, int64_t* sample) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!reads_for(limit) || named_) return false;
     *sample = sample_;
     return named_ = true;
@@ -41,21 +42,23 @@ class ReadWatchdog {
   // Abandons the thread if it has been reading one sample for at least `limit`; returns whether it
   // did.
   bool abandon(Clock::duration limit, int64_t* sample) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!reads_for(limit)) return false;
     *sample = sample_;
     return given_up_ = true;
   }
 
  private:
-  bool reads_for(Clock::duration limit) const {
+  bool reads_for(Clock::duration limit) const FLEET_REQUIRES(mutex_) {
     return reads_ && !given_up_ && Clock::now() - since_ >= limit;
   }
 
-  std::mutex mutex_;
-  int64_t sample_ = 0;
-  Clock::time_point since_;
-  bool reads_ = false, named_ = false, given_up_ = false;
+  Mutex mutex_;
+  int64_t sample_ FLEET_GUARDED_BY(mutex_) = 0;
+  Clock::time_point since_ FLEET_GUARDED_BY(mutex_);
+  bool reads_ FLEET_GUARDED_BY(mutex_) = false;
+  bool named_ FLEET_GUARDED_BY(mutex_) = false;
+  bool given_up_ FLEET_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace fleet::data
