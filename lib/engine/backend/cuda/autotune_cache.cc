@@ -58,7 +58,7 @@ Choices read(const std::string& path) {
 AutotuneCache::AutotuneCache(std::string path) : path_(std::move(path)), choices_(read(path_)) {}
 
 std::optional<std::string> AutotuneCache::find(const std::string& key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = choices_.find(key);
   if (found == choices_.end()) return std::nullopt;
   return found->second;
@@ -67,7 +67,7 @@ std::optional<std::string> AutotuneCache::find(const std::string& key) const {
 void AutotuneCache::add(const std::string& key, const std::string& value) {
   FLEET_CHECK((key + value).find_first_of("\t\n") == std::string::npos,
               "a choice contains a tab or line break");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   choices_[key] = value;
   if (path_.empty()) return;
   for (auto& [other, choice] : read(path_)) choices_.try_emplace(other, choice);

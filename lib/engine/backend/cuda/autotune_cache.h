@@ -2,9 +2,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
+
+#include "base/mutex.h"
 
 namespace fleet::cuda {
 
@@ -21,10 +22,10 @@ class AutotuneCache {
   void add(const std::string& key, const std::string& value);
 
  private:
-  std::string path_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::string> choices_;
-  bool warned_ = false;
+  const std::string path_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> choices_ FLEET_GUARDED_BY(mutex_);
+  bool warned_ FLEET_GUARDED_BY(mutex_) = false;
 };
 
 // The file for choices of this GPU and library: <name>-<gpu>-<version>.txt in fleetrun's folder

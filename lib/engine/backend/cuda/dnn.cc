@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 #include <sstream>
 
 #include "backend/cuda/device.h"
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace fleet::cuda {
 
@@ -29,10 +29,10 @@ void check(cudnnStatus_t status, const std::string& what) {
 
 cudnnHandle_t dnn_handle(CudaDevice& device) {
   // Never destroyed: at process exit, CUDA may be gone before static objects are destroyed.
-  static std::mutex mutex;
-  static auto& handles = *new std::map<int, cudnnHandle_t>;
-  const std::lock_guard lock(mutex);
-  cudnnHandle_t& handle = handles[device.index()];
+  static Mutex mutex;
+  static auto* const handles FLEET_PT_GUARDED_BY(mutex) = new std::map<int, cudnnHandle_t>;
+  const MutexLock lock(mutex);
+  cudnnHandle_t& handle = (*handles)[device.index()];
   if (!handle) check(cudnnCreate(&handle), "starting cuDNN on " + device.name());
   return handle;
 }

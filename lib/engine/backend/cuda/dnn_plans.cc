@@ -3,11 +3,11 @@
 #include <exception>
 #include <limits>
 #include <map>
-#include <mutex>
 
 #include "backend/cuda/autotune_cache.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mutex.h"
 
 namespace fleet::cuda::dnn {
 namespace {
@@ -25,10 +25,11 @@ struct DevicePlans {
 };
 
 DevicePlans& plans_of(CudaDevice& device) {
-  static std::mutex mutex;
-  static auto& all = *new std::map<int, std::unique_ptr<DevicePlans>>;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<DevicePlans>& plans = all[device.index()];
+  static Mutex mutex;
+  static auto* const all FLEET_PT_GUARDED_BY(mutex) =
+      new std::map<int, std::unique_ptr<DevicePlans>>;
+  const MutexLock lock(mutex);
+  std::unique_ptr<DevicePlans>& plans = (*all)[device.index()];
   if (!plans) plans = std::make_unique<DevicePlans>(device);
   return *plans;
 }

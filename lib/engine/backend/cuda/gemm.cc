@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <sstream>
 
 #include "backend/cuda/channels.h"
 #include "backend/cuda/device.h"
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace fleet::cuda {
 namespace {
@@ -28,10 +28,10 @@ void check(cublasStatus_t status, const std::string& what) {
 // Never destroyed, because CUDA may be gone before static objects are destroyed. Internally
 // thread-safe.
 cublasLtHandle_t handle_of(CudaDevice& device) {
-  static std::mutex mutex;
-  static auto& handles = *new std::map<int, cublasLtHandle_t>;
-  const std::lock_guard lock(mutex);
-  cublasLtHandle_t& handle = handles[device.index()];
+  static Mutex mutex;
+  static auto* const handles FLEET_PT_GUARDED_BY(mutex) = new std::map<int, cublasLtHandle_t>;
+  const MutexLock lock(mutex);
+  cublasLtHandle_t& handle = (*handles)[device.index()];
   if (!handle) check(cublasLtCreate(&handle), "starting cuBLASLt on " + device.name());
   return handle;
 }
