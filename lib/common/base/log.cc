@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -61,7 +61,7 @@ class StandardErrorSink : public spdlog::sinks::sink {
  public:
   explicit StandardErrorSink(bool colors) : colors_(colors) {}
   void log(const spdlog::details::log_msg& message) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     spdlog::memory_buf_t formatted;
     formatter_->format(message, formatted);
     std::string line(formatted.data(), formatted.size());
@@ -76,7 +76,7 @@ class StandardErrorSink : public spdlog::sinks::sink {
     set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
   }
   void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     formatter_ = std::move(formatter);
   }
 
@@ -87,9 +87,10 @@ class StandardErrorSink : public spdlog::sinks::sink {
     return level == spdlog::level::info ? "\033[32m" : "\033[36m";
   }
 
-  bool colors_;
-  std::mutex mutex_;
-  std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
+  const bool colors_;
+  Mutex mutex_;
+  std::unique_ptr<spdlog::formatter> formatter_ FLEET_GUARDED_BY(mutex_) =
+      std::make_unique<spdlog::pattern_formatter>();
 };
 
 }  // namespace

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "base/file.h"
+#include "base/mutex.h"
 
 namespace fleet {
 namespace {
@@ -24,25 +23,25 @@ constexpr int kPatienceMs = 2'000;
 class StandardError {
  public:
   void write(std::string_view lines) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!kept_.empty()) return keep(lines);
     lines.remove_prefix(take(lines));
     if (!lines.empty()) keep(lines);
   }
 
   void flush() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (size_t before = 0; !kept_.empty() && taken_ != before;) {
       before = taken_;
-      room_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
-                     [&] { return kept_.empty() || taken_ != before; });
+      room_.wait_for(mutex_, std::chrono::milliseconds(kPatienceMs),
+                     [&]() FLEET_REQUIRES(mutex_) { return kept_.empty() || taken_ != before; });
     }
   }
 
  private:
   // Opens standard error a second time, non-blocking: the file description that others share stays
   // unchanged. Opens it again if standard error has become another file.
-  int descriptor() {
+  int descriptor() FLEET_REQUIRES(mutex_) {
     struct stat now;
     if (::fstat(STDERR_FILENO, &now) != 0) return -1;
     if (opened_ && now.st_dev == device_ && now.st_ino == inode_) {
@@ -60,7 +59,7 @@ class StandardError {
 
   // Writes as much as possible without blocking. Reports all of it as written if nobody can receive
   // it any more.
-  size_t take(std::string_view text) {
+  size_t take(std::string_view text) FLEET_REQUIRES(mutex_) {
     const int fd = descriptor();
     size_t done = 0;
     while (done < text.size()) {
@@ -75,7 +74,7 @@ class StandardError {
     return done;
   }
 
-  void keep(std::string_view lines) {
+  void keep(std::string_view lines) FLEET_REQUIRES(mutex_) {
     if (kept_.size() + lines.size() > kMaxBuffered) return;
     kept_ += lines;
     if (writing_) return;
@@ -89,12 +88,13 @@ class StandardError {
   }
 
   void write_kept() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     while (!kept_.empty()) {
       pollfd room = {descriptor(), POLLOUT, 0};
-      lock.unlock();
-      ::poll(&room, 1, -1);
-      lock.lock();
+      {
+        const MutexUnlock unlock(mutex_);
+        ::poll(&room, 1, -1);
+      }
       const size_t taken = take(kept_);
       kept_.erase(0, taken);
       taken_ += taken;
@@ -103,14 +103,16 @@ class StandardError {
     writing_ = false;
   }
 
-  std::mutex mutex_;
-  std::condition_variable room_;
-  std::string kept_;
-  size_t taken_ = 1;  // bytes of kept_ that were written, plus 1
-  bool opened_ = false, socket_ = false, writing_ = false;
-  UniqueFd own_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  Mutex mutex_;
+  CondVar room_;
+  std::string kept_ FLEET_GUARDED_BY(mutex_);
+  size_t taken_ FLEET_GUARDED_BY(mutex_) = 1;  // bytes of kept_ that were written, plus 1
+  bool opened_ FLEET_GUARDED_BY(mutex_) = false;
+  bool socket_ FLEET_GUARDED_BY(mutex_) = false;
+  bool writing_ FLEET_GUARDED_BY(mutex_) = false;
+  UniqueFd own_ FLEET_GUARDED_BY(mutex_);
+  dev_t device_ FLEET_GUARDED_BY(mutex_) = 0;
+  ino_t inode_ FLEET_GUARDED_BY(mutex_) = 0;
 };
 
 // Never destroyed: other threads may log until the process ends.

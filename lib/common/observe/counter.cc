@@ -12,17 +12,17 @@ T& find_or_make(std::map<std::string, std::unique_ptr<T>>& all, const std::strin
 }  // namespace
 
 Counter& Counters::counter(const std::string& name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return find_or_make(counters_, name);
 }
 
 Timer& Counters::timer(const std::string& name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return find_or_make(timers_, name);
 }
 
 std::map<std::string, double> Counters::snapshot() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::map<std::string, double> values;
   for (const auto& [name, counter] : counters_) {
     values[name] = static_cast<double>(counter->value());

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace fleet {
 
@@ -58,9 +58,9 @@ class Counters {
   std::map<std::string, double> snapshot() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Counter>> counters_;
-  std::map<std::string, std::unique_ptr<Timer>> timers_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Counter>> counters_ FLEET_GUARDED_BY(mutex_);
+  std::map<std::string, std::unique_ptr<Timer>> timers_ FLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace fleet

@@ -59,7 +59,7 @@ void EventFile::open() {
 
 void EventFile::write(const EventLine& event) {
   const std::string line = event.json(unix_seconds()) + "\n";
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   struct stat status = {}, there = {};
   const bool open_still = fd_ && ::fstat(fd_.get(), &status) == 0 &&
                           ::stat(path_.c_str(), &there) == 0 && there.st_ino == status.st_ino &&

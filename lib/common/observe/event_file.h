@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/file.h"
+#include "base/mutex.h"
 
 namespace fleet {
 
@@ -68,10 +68,10 @@ class EventFile {
   const std::string& path() const { return path_; }
 
  private:
-  void open();
-  std::string path_;
-  UniqueFd fd_;
-  std::mutex mutex_;
+  void open() FLEET_REQUIRES(mutex_);
+  const std::string path_;
+  Mutex mutex_;
+  UniqueFd fd_ FLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace fleet

@@ -1,10 +1,9 @@
 #include "store/store.h"
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 
 #include "base/error.h"
+#include "base/mutex.h"
 
 namespace fleet {
 namespace {
@@ -13,14 +12,15 @@ class MemoryStore : public Store {
  public:
   void set(const std::string& key, std::string_view value) override {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       values_[key] = value;
     }
     changed_.notify_all();
   }
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, timeout, [&] { return values_.contains(key); })) {
+    const MutexLock lock(mutex_);
+    const auto is_set = [&]() FLEET_REQUIRES(mutex_) { return values_.contains(key); };
+    if (!changed_.wait_for(mutex_, timeout, is_set)) {
       throw Error(ErrorCode::kTimeout,
                   "nobody set the key within " + std::to_string(timeout.count()) + " ms", key);
     }
@@ -29,7 +29,7 @@ class MemoryStore : public Store {
   int64_t add(const std::string& key, int64_t amount) override {
     int64_t sum = 0;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       std::string& value = values_[key];
       sum = (value.empty() ? 0 : std::stoll(value)) + amount;
       value = std::to_string(sum);
@@ -39,9 +39,9 @@ class MemoryStore : public Store {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::string, std::string> values_ FLEET_GUARDED_BY(mutex_);
 };
 
 class PrefixStore : public Store {
