@@ -25,7 +25,7 @@ void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NO
 void ServerStream::OnReadDone(bool ok) { ok ? deliver() : close(); }
 
 void ServerStream::cancel() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!closed_) context_->TryCancel();
 }
 

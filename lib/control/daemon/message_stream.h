@@ -9,12 +9,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "proto/fleetd.grpc.pb.h"
 #include "rendezvous/security.h"
 
@@ -44,7 +44,7 @@ class MessageStream : public Reactor,
 
   // Drops the message if the session is over.
   void send(Out message) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_ || closing_) return;
     queued_bytes_ += message.ByteSizeLong();
     out_.push_back(std::move(message));
@@ -52,7 +52,7 @@ class MessageStream : public Reactor,
   }
   // Sends nothing more; queued messages still go out.
   void close() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
     write_next();
   }
@@ -62,12 +62,12 @@ class MessageStream : public Reactor,
     read_next();
   }
   size_t queued_bytes() const {  // bytes in the write queue
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return queued_bytes_;
   }
 
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writing_ = false;
     if (ok) {
       queued_bytes_ -= out_.front().ByteSizeLong();
@@ -83,8 +83,8 @@ class MessageStream : public Reactor,
   }
 
  protected:
-  virtual void finish() = 0;          // (locked) once, after the last write
-  virtual bool may_read() const = 0;  // (locked)
+  virtual void finish() FLEET_REQUIRES(mutex_) = 0;  // once, after the last write
+  virtual bool may_read() const FLEET_REQUIRES(mutex_) = 0;
 
   void start_reading(StreamCallbacks<In> callbacks) {
     callbacks_ = std::move(callbacks);
@@ -102,12 +102,12 @@ class MessageStream : public Reactor,
     });
   }
   void on_read_closed() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
   void done(const grpc::Status& status) {
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       closed_ = true;
     }
     post([status](MessageStream& self) {
@@ -116,7 +116,7 @@ class MessageStream : public Reactor,
     });
     keep_alive_.reset();
   }
-  void write_next() {  // (locked)
+  void write_next() FLEET_REQUIRES(mutex_) {
     if (writing_ || finished_) return;
     if (!out_.empty()) {
       writing_ = true;
@@ -127,13 +127,14 @@ class MessageStream : public Reactor,
     finish();
   }
 
-  mutable std::mutex mutex_;
-  bool closed_ = false, finished_ = false;
+  mutable Mutex mutex_;
+  bool closed_ FLEET_GUARDED_BY(mutex_) = false;
+  bool finished_ FLEET_GUARDED_BY(mutex_) = false;
 
  private:
   void read_next() {
     if (reading_paused_ || !std::exchange(read_pending_, false)) return;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (may_read()) this->StartRead(&in_);
   }
   template <typename Callback>
@@ -147,9 +148,10 @@ class MessageStream : public Reactor,
   StreamCallbacks<In> callbacks_;  // loop's thread only, once started
   std::shared_ptr<MessageStream> keep_alive_;
   In in_;
-  std::deque<Out> out_;
-  size_t queued_bytes_ = 0;
-  bool writing_ = false, closing_ = false;
+  std::deque<Out> out_ FLEET_GUARDED_BY(mutex_);
+  size_t queued_bytes_ FLEET_GUARDED_BY(mutex_) = 0;
+  bool writing_ FLEET_GUARDED_BY(mutex_) = false;
+  bool closing_ FLEET_GUARDED_BY(mutex_) = false;
   bool reading_paused_ = false, read_pending_ = false;  // loop's thread only: reading is paused
 };
 
@@ -166,8 +168,8 @@ class ServerStream final
   void OnDone() override { done(grpc::Status::OK); }
 
  private:
-  void finish() override { Finish(grpc::Status::OK); }
-  bool may_read() const override { return !finished_; }
+  void finish() FLEET_REQUIRES(mutex_) override { Finish(grpc::Status::OK); }
+  bool may_read() const FLEET_REQUIRES(mutex_) override { return !finished_; }
 
   grpc::CallbackServerContext* context_;
 };
@@ -190,8 +192,8 @@ class ClientStream final
   void OnDone(const grpc::Status& status) override { done(status); }
 
  private:
-  void finish() override { StartWritesDone(); }
-  bool may_read() const override { return true; }
+  void finish() FLEET_REQUIRES(mutex_) override { StartWritesDone(); }
+  bool may_read() const FLEET_REQUIRES(mutex_) override { return true; }
 
   std::unique_ptr<daemon_wire::Fleetd::Stub> stub_;
   grpc::ClientContext context_;

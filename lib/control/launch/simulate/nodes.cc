@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <deque>
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"
@@ -74,7 +73,7 @@ class EventRecorder {
  public:
   void on_event(const RendezvousEvent& event) {
     const int64_t now = now_ns();
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::holds_alternative<Assignment>(event)) {
       assigned_.push_back(now);
     } else if (const auto* verdict = std::get_if<Verdict>(&event)) {
@@ -88,26 +87,26 @@ class EventRecorder {
   }
   // Waits until `count` clients are assigned or have ended.
   NodesReport wait_assigned(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return assigned_.size() + ended_ >= count; });
+    const MutexLock lock(mutex_);
+    while (assigned_.size() + ended_ < count) changed_.wait(mutex_);
     return {failed_, why_, assigned_, 0};
   }
   NodesReport wait_ended(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ >= count; });
+    const MutexLock lock(mutex_);
+    while (ended_ < count) changed_.wait(mutex_);
     return {failed_, why_, {now_ns()}, 0};
   }
 
  private:
-  void fail(const std::string& why) {
+  void fail(const std::string& why) FLEET_REQUIRES(mutex_) {
     if (failed_++ == 0) why_ = why;
   }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int64_t> assigned_;
-  size_t ended_ = 0;
-  int64_t failed_ = 0;
-  std::string why_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<int64_t> assigned_ FLEET_GUARDED_BY(mutex_);
+  size_t ended_ FLEET_GUARDED_BY(mutex_) = 0;
+  int64_t failed_ FLEET_GUARDED_BY(mutex_) = 0;
+  std::string why_ FLEET_GUARDED_BY(mutex_);
 };
 
 class Nodes {
