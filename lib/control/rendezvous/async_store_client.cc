@@ -2,10 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <set>
 
+#include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
@@ -30,9 +29,9 @@ class AsyncStoreClient final : public AsyncStore {
   }
 
   ~AsyncStoreClient() override {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     for (grpc::ClientContext* context : pending_) context->TryCancel();
-    none_left_.wait(lock, [this] { return pending_.empty(); });
+    while (!pending_.empty()) none_left_.wait(mutex_);
   }
 
   void set(const std::string& key, std::string_view value, Done done) override {
@@ -76,7 +75,7 @@ class AsyncStoreClient final : public AsyncStore {
     call->context.set_deadline(std::chrono::system_clock::now() + deadline);
     call->done = std::move(done);
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       pending_.insert(&call->context);
     }
     // The stub's callbacks run on gRPC's threads; `call` lives until the last of them.
@@ -98,7 +97,7 @@ class AsyncStoreClient final : public AsyncStore {
     } else {
       answer.value = std::move(*call.reply.mutable_value());
     }
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pending_.erase(&call.context);
     none_left_.notify_all();
     post_([alive = std::weak_ptr<bool>(alive_), done = std::move(call.done),
@@ -112,9 +111,9 @@ class AsyncStoreClient final : public AsyncStore {
   std::function<void(std::function<void()>)> post_;
   wire::Caller caller_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read in the loop
-  std::mutex mutex_;
-  std::condition_variable none_left_;
-  std::set<grpc::ClientContext*> pending_;
+  Mutex mutex_;
+  CondVar none_left_;
+  std::set<grpc::ClientContext*> pending_ FLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace

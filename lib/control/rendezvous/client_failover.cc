@@ -105,8 +105,8 @@ FailoverState RendezvousClient::Impl::failover_state(Clock::time_point now) cons
   all.base = world_;
   if (!is_committed()) all.before = committed_;
   all.history = history_;  // this generation's end may have been reported already
-  std::erase_if(all.history, [this](const GenerationResult& end) {
-    return end.generation >= world_->generation;
+  std::erase_if(all.history, [generation = world_->generation](const GenerationResult& end) {
+    return end.generation >= generation;
   });
   all.lost = lost_;
   all.how = loss_message_;
@@ -123,7 +123,7 @@ void RendezvousClient::Impl::continue_failover(Clock::time_point now) {
 }
 
 void RendezvousClient::Impl::follow(const std::string& address, std::shared_ptr<JobHost> host) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!failover_ || left_) return;
   set_host(address, std::move(host));
   info_.hosts_rendezvous = true;

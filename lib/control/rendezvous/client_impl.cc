@@ -57,7 +57,7 @@ RendezvousClient::Impl::Impl(RendezvousClientOptions options, OnEvent on_event)
       ticker_([this] { return tick(); }) {}
 
 void RendezvousClient::Impl::start(NodeInfo info) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
   info_ = std::move(info);
   info_.instance = new_instance();
@@ -82,7 +82,7 @@ void RendezvousClient::Impl::connect() {
 
 void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMessage& message) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto now = Clock::now();
     if (stream == stream_) note_received(now);
     if (message.has_heartbeat()) {
@@ -174,7 +174,7 @@ void RendezvousClient::Impl::begin_generation(int generation) {
 
 void RendezvousClient::Impl::on_stream_end(NodeStream* stream, const StreamEnd& how) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stream != stream_) return;
     stream_ = nullptr;
     changed_.notify_all();
@@ -209,7 +209,7 @@ RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
   auto next = Clock::time_point::max();
   probe_host();
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
     // If this process was suspended, do not count that time.
@@ -269,7 +269,7 @@ void RendezvousClient::Impl::rejoin(const std::string& why) {
 
 void RendezvousClient::Impl::probe_host() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto now = Clock::now();
     if (!probe_pending_ || phase_ != Phase::kConnecting || left_ || now < next_probe_) return;
     probe_pending_ = false;
@@ -278,7 +278,7 @@ void RendezvousClient::Impl::probe_host() {
   const auto mismatch = find_security_mismatch(options_.address, options_.security);
   if (!mismatch) return;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (phase_ == Phase::kConnecting) end(Refusal{*mismatch});
   }
   deliver();
@@ -330,37 +330,36 @@ void RendezvousClient::Impl::leave_stream() {
 }
 
 void RendezvousClient::Impl::deliver() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (callback_thread_ != std::thread::id()) return;  // the thread that delivers takes these too
   callback_thread_ = std::this_thread::get_id();
   while (!events_.empty() && !left_) {
     RendezvousEvent event = std::move(events_.front());
     events_.pop_front();
-    lock.unlock();
+    const MutexUnlock unlock(mutex_);
     if (on_event_) on_event_(std::move(event));
-    lock.lock();
   }
   callback_thread_ = {};
   changed_.notify_all();
 }
 
 Assignment RendezvousClient::Impl::wait_for_outcome() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return assignment_ || failure_ || left_; });
+  const MutexLock lock(mutex_);
+  while (!assignment_ && !failure_ && !left_) changed_.wait(mutex_);
   if (assignment_) return *assignment_;
   if (failure_) throw *failure_;
   throw Error(ErrorCode::kPeerLost, "left before all nodes had joined", "node " + info_.address);
 }
 
 void RendezvousClient::Impl::send(wire::NodeMessage message) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stream_ && !left_) stream_->send(std::move(message));
 }
 
 void RendezvousClient::Impl::report(RankExit exit) {
   wire::NodeMessage message;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = host_clock_.at(exit.at_ns);
     const bool known = at && exit.at_ns != 0;
     exit.at_ns = known ? at->host_ns : 0;
@@ -377,7 +376,7 @@ void RendezvousClient::Impl::request_stop(int signal, bool kill) {
   stop->set_kill(kill);
   stop->set_at_error_ns(-1);
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto at = host_clock_.at(ns(Clock::now()))) {
       stop->set_at_ns(at->host_ns);
       stop->set_at_error_ns(at->error_ns);
@@ -387,7 +386,7 @@ void RendezvousClient::Impl::request_stop(int signal, bool kill) {
 }
 
 void RendezvousClient::Impl::leave() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool first = !std::exchange(left_, true);
   if (first && phase_ != Phase::kIdle) {
     const auto gap = std::chrono::duration_cast<std::chrono::milliseconds>(longest_gap_);
@@ -396,10 +395,11 @@ void RendezvousClient::Impl::leave() {
   changed_.notify_all();
   if (first) leave_stream();
   if (callback_thread_ == std::this_thread::get_id()) return;
-  changed_.wait(lock, [this] { return callback_thread_ == std::thread::id(); });
-  if (!changed_.wait_for(lock, kLeaveTimeout, [this] { return stream_ == nullptr; })) {
-    if (stream_) stream_->cancel();
+  while (callback_thread_ != std::thread::id()) changed_.wait(mutex_);
+  const auto end = Clock::now() + kLeaveTimeout;
+  while (stream_ && changed_.wait_until(mutex_, end)) {
   }
+  if (stream_) stream_->cancel();
 }
 
 void RendezvousClient::Impl::close() {

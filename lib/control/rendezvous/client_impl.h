@@ -1,14 +1,13 @@
 // The client behind RendezvousClient: connects, keeps the stream alive, turns messages into events.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "rendezvous/client.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/datagram_heartbeats.h"
@@ -38,72 +37,86 @@ class RendezvousClient::Impl : public NodeStreamOwner,
   // No stream; a stream without a Welcome yet; welcomed; assigned; ended.
   enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
 
-  // Called by the stream, without the lock.
-  void on_message(NodeStream* stream, const wire::HostMessage& message) override;
-  void on_stream_end(NodeStream* stream, const StreamEnd& end) override;
+  // Called by the stream.
+  void on_message(NodeStream* stream, const wire::HostMessage& message) override
+      FLEET_EXCLUDES(mutex_);
+  void on_stream_end(NodeStream* stream, const StreamEnd& how) override FLEET_EXCLUDES(mutex_);
 
-  Clock::time_point tick();
-  void probe_host();  // after a failed connection: the secret may be wrong
-  // The functions below need the lock.
-  void note_received(Clock::time_point now);
-  void connect();
-  void retry_connect(Clock::time_point now);
-  void rejoin(const std::string& why);
-  void send_heartbeat(Clock::time_point now);
-  void on_assignment(Assignment assignment, int generation);
-  void begin_generation(int generation);
-  void host_lost(const std::string& how);
-  void continue_failover(Clock::time_point now);
-  void try_next_host(Clock::time_point now);
-  void give_up_failover();
-  bool is_committed() const;  // whether the last received world counts
-  FailoverState failover_state(Clock::time_point now) const;
+  Clock::time_point tick() FLEET_EXCLUDES(mutex_);
+  void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
+  void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void connect() FLEET_REQUIRES(mutex_);
+  void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
+  void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_assignment(Assignment assignment, int generation) FLEET_REQUIRES(mutex_);
+  void begin_generation(int generation) FLEET_REQUIRES(mutex_);
+  void host_lost(const std::string& how) FLEET_REQUIRES(mutex_);
+  void continue_failover(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void try_next_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void give_up_failover() FLEET_REQUIRES(mutex_);
+  bool is_committed() const FLEET_REQUIRES(mutex_);  // whether the last received world counts
+  FailoverState failover_state(Clock::time_point now) const FLEET_REQUIRES(mutex_);
   // The host to use from now on; `host`: it is in this process.
-  void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr);
-  void do_failover_step(Clock::time_point now);
-  void emit(RendezvousEvent event);
-  void end(RendezvousEvent event);
-  void leave_stream();
-  void deliver();  // runs the callback for queued events; without the lock
+  void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr)
+      FLEET_REQUIRES(mutex_);
+  void do_failover_step(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void emit(RendezvousEvent event) FLEET_REQUIRES(mutex_);
+  void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);
+  void leave_stream() FLEET_REQUIRES(mutex_);
+  // Runs the callback for queued events.
+  void deliver() FLEET_EXCLUDES(mutex_);
 
   const RendezvousClientOptions options_;
   const OnEvent on_event_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Phase phase_ = Phase::kIdle;
-  bool left_ = false;
-  NodeInfo info_;
-  std::unique_ptr<NodeTransport> transport_;
-  NodeStream* stream_ = nullptr;  // lives until its on_stream_end()
-  std::string last_reason_;
-  bool probe_pending_ = false;
-  Clock::time_point next_probe_, deadline_, next_attempt_, next_progress_, last_received_,
-      last_tick_;
-  Clock::time_point next_tick_ = Clock::time_point::max();
-  Welcome times_;
-  NodeHeartbeats datagrams_;
-  ClockOffset host_clock_;
-  Clock::duration longest_gap_{};  // longest gap between messages of the host while the job runs
-  uint64_t heartbeats_sent_ = 0;
-  SharedWorld world_, committed_;  // the last one received, and the last known to count
-  int node_rank_ = -1;             // in the first
-  int host_ = 0, lost_ = 0;        // ranks in world_: the followed host; the lost host
-  std::string address_;            // of the followed host
-  std::optional<FailoverSearch>
-      failover_;                 // set while the host is lost: the candidates for the next
-  std::string reported_loss_;    // the host's own report of its end, if any
-  std::string loss_message_;     // how the host was lost
-  bool stop_commanded_ = false;  // set: no failover follows
-  Clock::time_point generation_start_;
-  std::vector<GenerationResult> history_;         // as far as this node has received it
-  std::optional<Assignment> pending_assignment_;  // of a generation that has not begun
-  int pending_generation_ =
-      0;  // kept apart so that pending_assignment_'s world, which may be large, stays packed
-  std::optional<Assignment> assignment_;
-  std::optional<Error> failure_;  // why there is or will be no assignment
-  std::deque<RendezvousEvent> events_;
-  std::thread::id callback_thread_;  // the thread that runs the callback now
-  Ticker ticker_;                    // last: it uses the rest
+  Mutex mutex_;
+  CondVar changed_;
+  Phase phase_ FLEET_GUARDED_BY(mutex_) = Phase::kIdle;
+  bool left_ FLEET_GUARDED_BY(mutex_) = false;
+  NodeInfo info_ FLEET_GUARDED_BY(mutex_);
+  std::unique_ptr<NodeTransport> transport_ FLEET_GUARDED_BY(mutex_);
+  NodeStream* stream_ FLEET_GUARDED_BY(mutex_) = nullptr;  // lives until its on_stream_end()
+  std::string last_reason_ FLEET_GUARDED_BY(mutex_);
+  bool probe_pending_ FLEET_GUARDED_BY(mutex_) = false;
+  Clock::time_point next_probe_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point last_received_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point last_tick_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_tick_ FLEET_GUARDED_BY(mutex_) = Clock::time_point::max();
+  Welcome times_ FLEET_GUARDED_BY(mutex_);
+  NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
+  ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
+  // Longest gap between messages of the host while the job runs.
+  Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
+  uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
+  SharedWorld world_ FLEET_GUARDED_BY(mutex_);      // the last one received
+  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to count
+  int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;     // in world_
+  int host_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the followed host
+  int lost_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the lost host
+  std::string address_ FLEET_GUARDED_BY(mutex_);    // of the followed host
+  // Set while the host is lost: the candidates for the next.
+  std::optional<FailoverSearch> failover_ FLEET_GUARDED_BY(mutex_);
+  // The host's own report of its end, if any.
+  std::string reported_loss_ FLEET_GUARDED_BY(mutex_);
+  std::string loss_message_ FLEET_GUARDED_BY(mutex_);     // how the host was lost
+  bool stop_commanded_ FLEET_GUARDED_BY(mutex_) = false;  // set: no failover follows
+  Clock::time_point generation_start_ FLEET_GUARDED_BY(mutex_);
+  // As far as this node has received it.
+  std::vector<GenerationResult> history_ FLEET_GUARDED_BY(mutex_);
+  // Of a generation that has not begun.
+  std::optional<Assignment> pending_assignment_ FLEET_GUARDED_BY(mutex_);
+  // Kept apart so that pending_assignment_'s world, which may be large, stays packed.
+  int pending_generation_ FLEET_GUARDED_BY(mutex_) = 0;
+  std::optional<Assignment> assignment_ FLEET_GUARDED_BY(mutex_);
+  // Why there is or will be no assignment.
+  std::optional<Error> failure_ FLEET_GUARDED_BY(mutex_);
+  std::deque<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
+  // The thread that runs the callback now.
+  std::thread::id callback_thread_ FLEET_GUARDED_BY(mutex_);
+  Ticker ticker_;  // last: it uses the rest
 };
 
 }  // namespace fleet

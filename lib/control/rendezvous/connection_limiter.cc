@@ -9,11 +9,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <future>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "rendezvous/accept_loop.h"
 #include "rendezvous/peer.h"
 #include "rendezvous/screened_connection.h"
@@ -39,7 +39,7 @@ class SharedBudget {
       : budget_(limits), on_authenticated_(std::move(authenticated)) {}
 
   ConnectionBudget::Decision admit(const Peer& peer) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto decision = budget_.admit(peer.address, peer.connection, Clock::now());
     unauthenticated_ = budget_.unauthenticated();
     return decision;
@@ -48,7 +48,7 @@ class SharedBudget {
     if (unauthenticated_ == 0) return;  // the usual case: many calls, few new connections
     const std::optional<Peer> peer = peer_of(context.peer());
     if (!peer) return;
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const size_t before = budget_.unauthenticated();
     budget_.authenticated(peer->address, peer->connection, Clock::now());
     unauthenticated_ = budget_.unauthenticated();
@@ -56,19 +56,20 @@ class SharedBudget {
   }
   // The owner is being destroyed; calls of the server may still arrive.
   void detach() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     on_authenticated_ = nullptr;
   }
   void closed(const std::string& address, const std::string& connection, bool well) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     budget_.closed(address, connection, well, Clock::now());
     unauthenticated_ = budget_.unauthenticated();
   }
 
  private:
-  std::mutex mutex_;
-  ConnectionBudget budget_;
-  std::function<void(std::string)> on_authenticated_;  // called with the lock held
+  Mutex mutex_;
+  ConnectionBudget budget_ FLEET_GUARDED_BY(mutex_);
+  // Called with the lock held.
+  std::function<void(std::string)> on_authenticated_ FLEET_GUARDED_BY(mutex_);
   std::atomic<size_t> unauthenticated_{0};
 };
 

@@ -3,10 +3,10 @@
 #include <grpc/grpc_security.h>
 
 #include <chrono>
-#include <mutex>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "rendezvous/certificates.h"
 
 namespace fleet {
@@ -15,12 +15,12 @@ namespace {
 // One certificate serves all connections that a process opens within a day.
 Certificates own_certificates(const std::string& secret) {
   constexpr double kDay = 24 * 3600;
-  static std::mutex mutex;
-  static auto* const kept = new Certificates;
-  static auto* const kept_for = new std::string;
-  static double until = 0;
+  static Mutex mutex;
+  static auto* const kept FLEET_PT_GUARDED_BY(mutex) = new Certificates;
+  static auto* const kept_for FLEET_PT_GUARDED_BY(mutex) = new std::string;
+  static double until FLEET_GUARDED_BY(mutex) = 0;
   const double now = monotonic_seconds();
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (now >= until || *kept_for != secret) {
     *kept = issue_certificates(secret);
     *kept_for = secret;
@@ -43,7 +43,7 @@ class ServerCertificate {
  private:
   grpc_ssl_certificate_config_reload_status renew(grpc_ssl_server_certificate_config** config) {
     const double now = monotonic_seconds();
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (now < renew_at_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     try {
       const Certificates certificates = own_certificates(secret_);
@@ -57,8 +57,8 @@ class ServerCertificate {
   }
 
   const std::string secret_;
-  std::mutex mutex_;
-  double renew_at_ = 0;
+  Mutex mutex_;
+  double renew_at_ FLEET_GUARDED_BY(mutex_) = 0;
 };
 
 // gRPC's C functions can renew certificates; its C++ classes cannot.
@@ -67,9 +67,10 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   // gRPC may ask for a certificate until the last connection of a server has gone, and does not
   // report that moment. The certificate therefore lives as long as the process.
   explicit TlsServerCredentials(const std::string& secret) {
-    static std::mutex mutex;
-    static auto* const kept = new std::vector<std::unique_ptr<ServerCertificate>>;
-    std::lock_guard lock(mutex);
+    static Mutex mutex;
+    static auto* const kept FLEET_PT_GUARDED_BY(mutex) =
+        new std::vector<std::unique_ptr<ServerCertificate>>;
+    const MutexLock lock(mutex);
     kept->push_back(std::make_unique<ServerCertificate>(secret));
     credentials_ = grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(

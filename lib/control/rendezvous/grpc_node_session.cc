@@ -21,7 +21,7 @@ grpc::Slice slice_of(const Part& part) {
 }  // namespace
 
 void GrpcNodeSession::send(EncodedMessage message) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ending_) return;
   if (out_.size() >= kMaxUnsent) {
     out_.resize(writing_ ? 1 : 0);
@@ -35,7 +35,7 @@ void GrpcNodeSession::send(EncodedMessage message) {
 }
 
 void GrpcNodeSession::end() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ending_ = true;
   proceed();
 }
@@ -52,7 +52,7 @@ void GrpcNodeSession::proceed() {
 }
 
 void GrpcNodeSession::OnWriteDone(bool ok) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writing_ = false;
   if (ok) {
     out_.pop_front();

@@ -4,8 +4,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "rendezvous/job_host.h"
 #include "rendezvous/node_session.h"
 
@@ -26,14 +26,16 @@ class GrpcNodeSession final : public NodeSession,
   void OnDone() override;
 
  private:
-  void proceed();  // (locked)
+  void proceed() FLEET_REQUIRES(mutex_);
 
   JobHost* const host_;
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer in_;
-  std::mutex mutex_;
-  std::deque<grpc::ByteBuffer> out_;
-  bool writing_ = false, ending_ = false, finished_ = false;
+  Mutex mutex_;
+  std::deque<grpc::ByteBuffer> out_ FLEET_GUARDED_BY(mutex_);
+  bool writing_ FLEET_GUARDED_BY(mutex_) = false;
+  bool ending_ FLEET_GUARDED_BY(mutex_) = false;
+  bool finished_ FLEET_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace fleet

@@ -3,9 +3,9 @@
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 
@@ -37,13 +37,13 @@ class GrpcNodeStream final : public NodeStream,
   }
 
   void send(wire::NodeMessage message) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ending_ || over_) return;
     out_.push_back(std::move(message));
     proceed();
   }
   void end() override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
     proceed();
   }
@@ -56,13 +56,13 @@ class GrpcNodeStream final : public NodeStream,
       return StartRead(&in_);
     }
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       over_ = true;
     }
     RemoveHold();
   }
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writing_ = false;
     if (ok) {
       out_.pop_front();
@@ -77,7 +77,7 @@ class GrpcNodeStream final : public NodeStream,
   }
 
  private:
-  void proceed() {  // (locked)
+  void proceed() FLEET_REQUIRES(mutex_) {
     if (writing_ || over_ || closed_) return;
     if (!out_.empty()) {
       writing_ = true;
@@ -91,9 +91,12 @@ class GrpcNodeStream final : public NodeStream,
   const std::shared_ptr<NodeStreamOwner> owner_;
   grpc::ClientContext context_;
   wire::HostMessage in_;
-  std::mutex mutex_;
-  std::deque<wire::NodeMessage> out_;
-  bool writing_ = false, ending_ = false, closed_ = false, over_ = false;
+  Mutex mutex_;
+  std::deque<wire::NodeMessage> out_ FLEET_GUARDED_BY(mutex_);
+  bool writing_ FLEET_GUARDED_BY(mutex_) = false;
+  bool ending_ FLEET_GUARDED_BY(mutex_) = false;
+  bool closed_ FLEET_GUARDED_BY(mutex_) = false;
+  bool over_ FLEET_GUARDED_BY(mutex_) = false;
 };
 
 class GrpcTransport final : public NodeTransport {
@@ -104,7 +107,7 @@ class GrpcTransport final : public NodeTransport {
         heartbeat_timeout_(heartbeat_timeout) {}
 
   NodeStream* open(std::shared_ptr<NodeStreamOwner> owner, wire::NodeMessage join) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!stub_) {
       stub_ = wire::Rendezvous::NewStub(
           make_channel(address_, security_, heartbeat_timeout_, Liveness::kHeartbeats));
@@ -118,8 +121,8 @@ class GrpcTransport final : public NodeTransport {
   const std::string address_;
   const Security security_;
   const std::chrono::milliseconds heartbeat_timeout_;
-  std::mutex mutex_;
-  std::unique_ptr<wire::Rendezvous::Stub> stub_;
+  Mutex mutex_;
+  std::unique_ptr<wire::Rendezvous::Stub> stub_ FLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace

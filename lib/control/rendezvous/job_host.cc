@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 
@@ -36,24 +38,39 @@ JobHost::JobHost(JobSpec job, JobTimes times, std::string display_address,
 
 JobHost::~JobHost() { ticker_.stop(); }
 
-JobHost::Clock::time_point JobHost::tick() {
-  std::unique_lock lock(mutex_);
-  const auto now = Clock::now();
-  receive_datagrams(now);
-  if (datagrams_ && now >= next_datagrams_) {
-    datagrams_->send();
-    next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
+template <typename Step>
+void JobHost::run(Step step) {
+  std::vector<std::function<void()>> answers;
+  {
+    const MutexLock lock(mutex_);
+    step();
+    send_outgoing();
+    close_store_if_over();
+    ticker_.due_by(job_.next_deadline());
+    answers = store_.take_ready();
   }
-  job_.advance(now);
-  store_.advance(now);
-  auto next = job_.next_deadline();
-  if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
-  flush(std::move(lock));
+  for (const auto& answer : answers) answer();
+}
+
+JobHost::Clock::time_point JobHost::tick() {
+  auto next = Clock::time_point::max();
+  run([&]() FLEET_REQUIRES(mutex_) {
+    const auto now = Clock::now();
+    receive_datagrams(now);
+    if (datagrams_ && now >= next_datagrams_) {
+      datagrams_->send();
+      next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
+    }
+    job_.advance(now);
+    store_.advance(now);
+    next = job_.next_deadline();
+    if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
+  });
   return next;
 }
 
 void JobHost::use_datagram_heartbeats(HostHeartbeats datagrams) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   datagrams_ = std::move(datagrams);
 }
 
@@ -90,8 +107,7 @@ void JobHost::send_outgoing() {
   }
 }
 
-void JobHost::flush(std::unique_lock<std::mutex> lock) {
-  send_outgoing();
+void JobHost::close_store_if_over() {
   const auto phase = job_.phase();
   if (phase == JobState::Phase::kStopping || phase == JobState::Phase::kGathering) {
     store_.close(
@@ -103,30 +119,22 @@ void JobHost::flush(std::unique_lock<std::mutex> lock) {
     store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
                        "store of job '" + job_.spec().job_id + "'"));
   }
-  ticker_.due_by(job_.next_deadline());
-  const auto ready = store_.take_ready();
-  lock.unlock();
-  for (const auto& answer : ready) answer();
 }
 
 bool JobHost::open(NodeSession* session) {
-  std::unique_lock lock(mutex_);
-  session->id_ = ++last_session_;
-  sessions_.emplace(session->id(), session);
-  if (closing_ || sessions_.size() > 2u * job_.spec().nnodes + kSpareSessions) {
-    session->end();
-    return false;
-  }
-  job_.on_session_opened(session->id(), Clock::now());
-  flush(std::move(lock));
-  return true;
+  bool accepted = false;
+  run([&]() FLEET_REQUIRES(mutex_) {
+    session->id_ = ++last_session_;
+    sessions_.emplace(session->id(), session);
+    accepted = !closing_ && sessions_.size() <= 2u * job_.spec().nnodes + kSpareSessions;
+    accepted ? job_.on_session_opened(session->id(), Clock::now()) : session->end();
+  });
+  return accepted;
 }
 
 bool JobHost::on_message(NodeSession* session, const wire::NodeMessage& message) {
   try {
-    std::unique_lock lock(mutex_);
-    dispatch(session, message);
-    flush(std::move(lock));
+    run([&]() FLEET_REQUIRES(mutex_) { dispatch(session, message); });
     return true;
   } catch (const std::exception& error) {  // gRPC would swallow it and stop reading the stream
     spdlog::error("internal error: {}: please report this bug", error.what());
@@ -200,14 +208,14 @@ void JobHost::dispatch(NodeSession* session, const wire::NodeMessage& message) {
 }
 
 void JobHost::on_stream_closed(NodeSession* session) {
-  std::unique_lock lock(mutex_);
-  job_.on_session_lost(session->id(), "vanished", Clock::now());
-  session->end();
-  flush(std::move(lock));
+  run([&]() FLEET_REQUIRES(mutex_) {
+    job_.on_session_lost(session->id(), "vanished", Clock::now());
+    session->end();
+  });
 }
 
 void JobHost::on_session_done(NodeSession* session) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   job_.on_session_lost(session->id(), "vanished", Clock::now());
   sessions_.erase(session->id());
   if (datagrams_) datagrams_->forget(session->id());
@@ -215,25 +223,26 @@ void JobHost::on_session_done(NodeSession* session) {
 }
 
 void JobHost::shut_down(std::chrono::milliseconds drain) {
-  std::unique_lock lock(mutex_);
-  closing_ = true;
-  job_.shut_down(Clock::now());
-  flush(std::move(lock));
-  lock = std::unique_lock(mutex_);
+  run([&]() FLEET_REQUIRES(mutex_) {
+    closing_ = true;
+    job_.shut_down(Clock::now());
+  });
+  const MutexLock lock(mutex_);
   // Members close their streams after receiving the verdict. Closing earlier would lose data in
   // flight with the connection. Silent nodes are given up.
   for (const auto& [id, session] : sessions_) {
     if (!job_.verdict() || !job_.is_member(id)) session->end();
   }
   const auto end = Clock::now() + drain;
-  session_closed_.wait_until(lock, end, [this] { return sessions_.empty(); });
+  while (!sessions_.empty() && session_closed_.wait_until(mutex_, end)) {
+  }
   for (const auto& [id, session] : sessions_) session->end();
 }
 
 wire::DescribeReply JobHost::describe() {
   wire::DescribeReply reply;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reply.set_job_id(job_.spec().job_id);
     reply.set_nnodes(job_.spec().nnodes);
     reply.set_joined(job_.joined());
@@ -254,40 +263,41 @@ std::optional<Error> JobHost::check_caller(const wire::Caller& caller) const {
 }
 
 std::optional<Error> JobHost::set(const wire::SetRequest& request) {
-  std::unique_lock lock(mutex_);
-  auto error = check_caller(request.caller());
-  if (!error) error = store_.set(request.caller().generation(), request.key(), request.value());
-  flush(std::move(lock));
+  std::optional<Error> error;
+  run([&]() FLEET_REQUIRES(mutex_) {
+    error = check_caller(request.caller());
+    if (!error) error = store_.set(request.caller().generation(), request.key(), request.value());
+  });
   return error;
 }
 
 KvState::Answer JobHost::add(const wire::AddRequest& request) {
-  std::unique_lock lock(mutex_);
-  KvState::Answer answer{{}, check_caller(request.caller())};
-  if (!answer.error) {
+  KvState::Answer answer;
+  run([&]() FLEET_REQUIRES(mutex_) {
+    answer.error = check_caller(request.caller());
+    if (answer.error) return;
     answer = store_.add(request.caller().generation(), request.key(), request.amount());
-  }
-  flush(std::move(lock));
+  });
   return answer;
 }
 
 void JobHost::get(const wire::GetRequest& request, KvState::Ticket* ticket, KvState::Done done) {
-  std::unique_lock lock(mutex_);
-  if (const auto error = check_caller(request.caller())) {
-    lock.unlock();
-    return done({{}, error});
-  }
-  // Clamped to a day, which keeps the sum with now() in range.
-  const auto timeout = std::clamp<int64_t>(request.timeout_ms(), 0, 86'400'000);
-  const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
-  *ticket =
-      store_.get(request.caller().generation(), request.key(), now, deadline, std::move(done));
-  if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
-  flush(std::move(lock));
+  std::optional<Error> error;
+  run([&]() FLEET_REQUIRES(mutex_) {
+    error = check_caller(request.caller());
+    if (error) return;
+    // Clamped to a day, which keeps the sum with now() in range.
+    const auto timeout = std::clamp<int64_t>(request.timeout_ms(), 0, 86'400'000);
+    const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
+    *ticket =
+        store_.get(request.caller().generation(), request.key(), now, deadline, std::move(done));
+    if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
+  });
+  if (error) done({{}, error});
 }
 
 bool JobHost::cancel(KvState::Ticket ticket) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return store_.cancel(ticket);
 }
 

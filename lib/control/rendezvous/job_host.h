@@ -4,13 +4,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "proto/control.pb.h"
 #include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/job_state.h"
@@ -56,28 +55,30 @@ class JobHost {
   wire::DescribeReply describe();
 
  private:
-  void dispatch(NodeSession* session, const wire::NodeMessage& message);  // (locked)
-  void echo(NodeSession* session, const wire::Heartbeat& heartbeat);      // (locked)
-  void send_outgoing();                                                   // (locked)
-  void receive_datagrams(Clock::time_point now);                          // (locked)
-  std::optional<Error> check_caller(const wire::Caller& caller) const;
-  Clock::time_point tick();
-  // Sends the queued messages; unlocks, then runs the store's answers.
-  void flush(std::unique_lock<std::mutex> lock);
+  // Runs step() under the lock and sends what it queued; then runs the store's answers without it.
+  template <typename Step>
+  void run(Step step) FLEET_NO_THREAD_SAFETY_ANALYSIS;
+  void dispatch(NodeSession* session, const wire::NodeMessage& message) FLEET_REQUIRES(mutex_);
+  void echo(NodeSession* session, const wire::Heartbeat& heartbeat) FLEET_REQUIRES(mutex_);
+  void send_outgoing() FLEET_REQUIRES(mutex_);
+  void receive_datagrams(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void close_store_if_over() FLEET_REQUIRES(mutex_);
+  std::optional<Error> check_caller(const wire::Caller& caller) const FLEET_REQUIRES(mutex_);
+  Clock::time_point tick() FLEET_EXCLUDES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable session_closed_;
-  JobState job_;
-  KvState store_;
-  std::map<SessionId, NodeSession*> sessions_;
-  SessionId last_session_ = 0;
+  Mutex mutex_;
+  CondVar session_closed_;
+  JobState job_ FLEET_GUARDED_BY(mutex_);
+  KvState store_ FLEET_GUARDED_BY(mutex_);
+  std::map<SessionId, NodeSession*> sessions_ FLEET_GUARDED_BY(mutex_);
+  SessionId last_session_ FLEET_GUARDED_BY(mutex_) = 0;
   // The encoded world of world_generation_; follows each Assignment.
-  std::shared_ptr<const std::string> world_;
-  int world_generation_ = 0;
-  std::optional<HostHeartbeats> datagrams_;
-  std::chrono::milliseconds heartbeat_interval_;
-  Clock::time_point next_datagrams_{};
-  bool closing_ = false;
+  std::shared_ptr<const std::string> world_ FLEET_GUARDED_BY(mutex_);
+  int world_generation_ FLEET_GUARDED_BY(mutex_) = 0;
+  std::optional<HostHeartbeats> datagrams_ FLEET_GUARDED_BY(mutex_);
+  const std::chrono::milliseconds heartbeat_interval_;
+  Clock::time_point next_datagrams_ FLEET_GUARDED_BY(mutex_){};
+  bool closing_ FLEET_GUARDED_BY(mutex_) = false;
   Ticker ticker_;  // last: it uses the rest
 };
 

@@ -2,10 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
@@ -21,14 +20,32 @@ struct Question {
   bool answered = false;
 };
 
+// Counts the questions without an answer. The last answer publishes all of them.
+class OpenQuestions {
+ public:
+  explicit OpenQuestions(size_t count) : open_(count) {}
+  void close_one() {
+    const MutexLock lock(mutex_);
+    // Notify under the lock: the waiter may destroy this object as soon as it holds the lock.
+    if (--open_ == 0) closed_.notify_all();
+  }
+  void wait() {
+    const MutexLock lock(mutex_);
+    while (open_ > 0) closed_.wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar closed_;
+  size_t open_ FLEET_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 std::string find_running_job(const std::vector<std::string>& addresses, const std::string& job_id,
                              const Security& security, std::chrono::milliseconds timeout) {
-  std::mutex mutex;
-  std::condition_variable changed;
   std::vector<Question> questions(addresses.size());
-  size_t open = addresses.size();
+  OpenQuestions open(addresses.size());
   const auto deadline = std::chrono::system_clock::now() + timeout;
   for (size_t i = 0; i < addresses.size(); ++i) {
     Question& one = questions[i];
@@ -36,14 +53,11 @@ std::string find_running_job(const std::vector<std::string>& addresses, const st
     one.context.set_deadline(deadline);
     one.stub->async()->Describe(&one.context, &one.request, &one.reply,
                                 [&, i](const grpc::Status& status) {
-                                  std::lock_guard lock(mutex);
                                   questions[i].answered = status.ok();
-                                  --open;
-                                  changed.notify_all();
+                                  open.close_one();
                                 });
   }
-  std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return open == 0; });
+  open.wait();
   for (size_t i = 0; i < addresses.size(); ++i) {
     const Question& one = questions[i];
     if (one.answered && one.reply.running() && one.reply.job_id() == job_id) return addresses[i];

@@ -1,10 +1,10 @@
 #include "rendezvous/local_transport.h"
 
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/mutex.h"
 #include "rendezvous/ticker.h"
 
 namespace fleet {
@@ -22,18 +22,18 @@ class LocalStream final : public NodeStream {
   }
 
   void send(wire::NodeMessage message) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_by_node_) return;
     to_host_.push_back(std::move(message));
     wake();
   }
   void end() override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_by_node_ = true;
     wake();
   }
   void cancel() override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_by_node_ = cancelled_ = true;
     to_host_.clear();
     to_node_.clear();
@@ -53,13 +53,13 @@ class LocalStream final : public NodeStream {
   };
 
   void send_to_node(EncodedMessage message) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended_by_host_ || cancelled_) return;
     to_node_.push_back(std::move(message));
     wake();
   }
   void end_by_host() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_by_host_ = true;
     wake();
   }
@@ -81,7 +81,7 @@ class LocalStream final : public NodeStream {
   bool deliver_to_host() {
     std::optional<wire::NodeMessage> message;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (closed_at_host_) return false;
       if (!to_host_.empty()) {
         message = std::move(to_host_.front());
@@ -98,7 +98,7 @@ class LocalStream final : public NodeStream {
   bool deliver_to_node() {
     std::string bytes;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (to_node_.empty()) return false;
       for (const auto& part : to_node_.front()) bytes += *part;
       to_node_.pop_front();
@@ -109,19 +109,23 @@ class LocalStream final : public NodeStream {
     return true;
   }
 
-  bool has_ended() {
-    std::lock_guard lock(mutex_);
-    return ended_by_host_ && to_node_.empty() && to_host_.empty();
+  std::optional<StreamEnd> end_of_stream() {
+    const MutexLock lock(mutex_);
+    if (!ended_by_host_ || !to_node_.empty() || !to_host_.empty()) return std::nullopt;
+    if (cancelled_) return StreamEnd{StreamEnd::Kind::kBroken, "cancelled"};
+    return StreamEnd{StreamEnd::Kind::kClosed, "it closed the connection"};
   }
 
   const std::shared_ptr<JobHost> host_;
   const std::shared_ptr<NodeStreamOwner> owner_;
   Session session_{this};
-  std::mutex mutex_;
-  std::deque<wire::NodeMessage> to_host_;
-  std::deque<EncodedMessage> to_node_;
-  bool ended_by_node_ = false, ended_by_host_ = false, cancelled_ = false;
-  bool closed_at_host_ = false;
+  Mutex mutex_;
+  std::deque<wire::NodeMessage> to_host_ FLEET_GUARDED_BY(mutex_);
+  std::deque<EncodedMessage> to_node_ FLEET_GUARDED_BY(mutex_);
+  bool ended_by_node_ FLEET_GUARDED_BY(mutex_) = false;
+  bool ended_by_host_ FLEET_GUARDED_BY(mutex_) = false;
+  bool cancelled_ FLEET_GUARDED_BY(mutex_) = false;
+  bool closed_at_host_ FLEET_GUARDED_BY(mutex_) = false;
   Ticker ticker_;  // last: it uses the rest
 };
 

@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/terminal_text.h"
 #include "rendezvous/accept_loop.h"
 #include "rendezvous/connection_limiter.h"
@@ -237,7 +237,7 @@ class RendezvousServer::Impl {
   ~Impl() { stop(std::chrono::milliseconds(0)); }
 
   void stop(std::chrono::milliseconds drain) {
-    std::lock_guard lock(stopping_);
+    const MutexLock lock(stopping_);
     if (std::exchange(stopped_, true)) return;
     host_->shut_down(drain);
     for (Endpoint* endpoint : endpoints()) endpoint->close();
@@ -285,8 +285,8 @@ class RendezvousServer::Impl {
   RendezvousServerOptions options_;
   std::shared_ptr<JobHost> host_;
   RendezvousService service_;
-  std::mutex stopping_;
-  bool stopped_ = false;
+  Mutex stopping_;
+  bool stopped_ FLEET_GUARDED_BY(stopping_) = false;
   std::unique_ptr<NetworkEndpoint> network_;
   std::unique_ptr<LocalEndpoint> local_;
 };

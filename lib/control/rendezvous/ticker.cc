@@ -1,9 +1,7 @@
 #include "rendezvous/ticker.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -23,12 +21,12 @@ class Ticker::Thread {
   }
 
   void due_by(Ticker* ticker, Time time) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     schedule(ticker, time);
   }
 
   void stop(Ticker* ticker) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ticker->stopped_ = true;
     order_.erase({ticker->due_, ticker});
     ticker->due_ = Time::max();
@@ -36,14 +34,14 @@ class Ticker::Thread {
     if (std::this_thread::get_id() == thread_id_) {
       firing_ = nullptr;  // run() does not touch it any more
     } else {
-      fired_.wait(lock, [&] { return firing_ != ticker; });
+      while (firing_ == ticker) fired_.wait(mutex_);
     }
   }
 
  private:
   Thread() : thread_("ticker", [this] { run(); }) {}
 
-  void schedule(Ticker* ticker, Time time) {
+  void schedule(Ticker* ticker, Time time) FLEET_REQUIRES(mutex_) {
     if (ticker->stopped_ || time >= ticker->due_) return;
     order_.erase({ticker->due_, ticker});
     ticker->due_ = time;
@@ -62,36 +60,37 @@ class Ticker::Thread {
   }
 
   void run() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     thread_id_ = std::this_thread::get_id();
     for (;;) {
       if (order_.empty()) {
-        changed_.wait(lock);
+        changed_.wait(mutex_);
         continue;
       }
       const auto [due, ticker] = *order_.begin();
       if (std::chrono::steady_clock::now() < due) {
-        changed_.wait_until(lock, due);
+        changed_.wait_until(mutex_, due);
         continue;
       }
       order_.erase(order_.begin());
       ticker->due_ = Time::max();
       firing_ = ticker;
       const std::function<Time()> function = ticker->fire_;  // outlives the ticker
-      lock.unlock();
-      const Time next = fire(function);
-      lock.lock();
+      Time next;
+      {
+        const MutexUnlock unlock(mutex_);
+        next = fire(function);
+      }
       const bool alive = std::exchange(firing_, nullptr) == ticker;
       if (alive && next != Time::max()) schedule(ticker, next);
       fired_.notify_all();
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_, fired_;
-  std::set<std::pair<Time, Ticker*>> order_;
-  Ticker* firing_ = nullptr;
-  std::thread::id thread_id_;
+  CondVar changed_, fired_;
+  std::set<std::pair<Time, Ticker*>> order_ FLEET_GUARDED_BY(mutex_);
+  Ticker* firing_ FLEET_GUARDED_BY(mutex_) = nullptr;
+  std::thread::id thread_id_ FLEET_GUARDED_BY(mutex_);
   fleet::Thread thread_;  // last: it uses the rest
 };
 

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <functional>
 
+#include "base/mutex.h"
+
 namespace fleet {
 
 class Ticker {
@@ -25,10 +27,11 @@ class Ticker {
  private:
   class Thread;
 
+  static inline Mutex mutex_;  // one for all: the thread holds tickers in the order of their times
+
   std::function<Time()> fire_;
-  // Guarded by the thread's lock.
-  Time due_ = Time::max();
-  bool stopped_ = false;
+  Time due_ FLEET_GUARDED_BY(mutex_) = Time::max();
+  bool stopped_ FLEET_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace fleet
