@@ -129,5 +129,9 @@ awk '
     report("no == \"cuda\" outside the registry of backends: ask exec/backend.h or the Device")
   }
   /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }
+  /std::((recursive_|shared_|timed_)*mutex|condition_variable|(lock_guard|unique_lock|scoped_lock|shared_lock)[^_A-Za-z])/ &&
+      FILENAME !~ /^lib\/common\/base\/(mutex\.h|static_log\.cc)$/ {
+    report("no std::mutex: use Mutex, MutexLock and CondVar of base/mutex.h, whose use the compiler checks")
+  }
   END { exit bad }
 ' docs/explanation/architecture.md $cmake $cpp

@@ -68,10 +68,9 @@ class LocalStream final : public NodeStream {
   JobHost::Clock::time_point deliver() {
     while (deliver_to_host() || deliver_to_node()) {
     }
-    if (!has_ended()) return JobHost::Clock::time_point::max();
-    owner_->on_stream_end(
-        this, cancelled_ ? StreamEnd{StreamEnd::Kind::kBroken, "cancelled"}
-                         : StreamEnd{StreamEnd::Kind::kClosed, "it closed the connection"});
+    const std::optional<StreamEnd> how = end_of_stream();
+    if (!how) return JobHost::Clock::time_point::max();
+    owner_->on_stream_end(this, *how);
     host_->on_session_done(&session_);
     delete this;
     return JobHost::Clock::time_point::max();
