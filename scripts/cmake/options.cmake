@@ -4,6 +4,7 @@ option(FLEET_ASSERTIONS "Keep assert() in optimised builds" OFF)
 set(FLEET_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (if nvcc is found), ON, OFF")
 set(FLEET_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, such as 75;80;86;89;90;100")
 set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Link the programs of the control plane statically, except glibc: AUTO, ON, OFF")
+option(FLEET_PRECOMPILE "Precompile the standard headers of the control plane" ON)
 set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -39,6 +40,10 @@ if(DEFINED ENV{FLEET_COMPILE_LOG})  # scripts/build_time.sh, .ci/run
   list(APPEND launcher ${CMAKE_SOURCE_DIR}/scripts/log_compile.sh $ENV{FLEET_COMPILE_LOG})
 endif()
 if(CCACHE)
+  if(FLEET_PRECOMPILE)  # ccache needs both to cache files that use precompiled headers
+    list(APPEND launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros)
+    add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
+  endif()
   list(APPEND launcher ${CCACHE})
 endif()
 if(launcher)
