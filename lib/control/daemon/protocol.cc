@@ -4,10 +4,10 @@
 
 namespace fleet {
 
-namespace wire = daemon::v1;
+namespace daemon_wire = daemon::v1;
 
-wire::Prepare to_wire(const JobRequest& request) {
-  wire::Prepare message;
+daemon_wire::Prepare to_wire(const JobRequest& request) {
+  daemon_wire::Prepare message;
   message.set_protocol(kFleetdProtocol);
   message.set_version(FLEET_VERSION);
   message.set_job_id(request.job_id);
@@ -32,7 +32,7 @@ wire::Prepare to_wire(const JobRequest& request) {
   return message;
 }
 
-JobRequest request_from(const wire::Prepare& message) {
+JobRequest request_from(const daemon_wire::Prepare& message) {
   if (message.protocol() != kFleetdProtocol) {
     throw Error(ErrorCode::kUsage,
                 "fleetrun " + message.version() +
@@ -47,7 +47,7 @@ JobRequest request_from(const wire::Prepare& message) {
   request.folder = message.folder();
   request.arguments.assign(message.arguments().begin(), message.arguments().end());
   request.program.assign(message.program().begin(), message.program().end());
-  for (const wire::Variable& variable : message.environment()) {
+  for (const daemon_wire::Variable& variable : message.environment()) {
     request.environment.emplace_back(variable.name(), variable.value());
   }
   request.gpus = {message.gpus(), message.gpu_count(), message.share_gpus(), message.no_gpus()};
@@ -57,9 +57,9 @@ JobRequest request_from(const wire::Prepare& message) {
   return request;
 }
 
-wire::Event refused_event(const Error& error) {
-  wire::Event event;
-  wire::Refused* refused = event.mutable_refused();
+daemon_wire::Event refused_event(const Error& error) {
+  daemon_wire::Event event;
+  daemon_wire::Refused* refused = event.mutable_refused();
   refused->set_code(static_cast<int>(error.code()));
   refused->set_what(error.failure());
   refused->set_where(error.where());
@@ -67,7 +67,7 @@ wire::Event refused_event(const Error& error) {
   return event;
 }
 
-Error error_from(const wire::Refused& refused) {
+Error error_from(const daemon_wire::Refused& refused) {
   const int last = static_cast<int>(ErrorCode::kNoMemory);
   return {static_cast<ErrorCode>(std::clamp(refused.code(), 0, last)), refused.what(),
           refused.where(), refused.next()};

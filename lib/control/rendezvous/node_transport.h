@@ -5,11 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "proto/control.pb.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
-
-namespace wire = control::v1;
 
 // How a stream ended.
 struct StreamEnd {

@@ -5,12 +5,10 @@
 
 #include <string>
 
-#include "proto/control.pb.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
-
-namespace wire = control::v1;
 
 // A serialized wire::HostMessage with only this world. Appended to a serialized HostMessage with an
 // assignment (without its world), it completes that message.
