@@ -121,10 +121,10 @@ namespace {
 
 // --debug_rank.
 void warn_about_debugged_rank(const LaunchPlan& plan, const Assignment& assignment,
-                              const std::vector<RankCommand>& ranks) {
+                              const wire::SpawnRanks& spawn) {
   const auto debugged = plan.request.settings.integer("debug_rank");
-  for (const RankCommand& rank : ranks) {
-    if (rank.rank != debugged || assignment.node().is_server(rank.local_rank)) continue;
+  for (const wire::RankCommand& rank : spawn.ranks()) {
+    if (rank.rank() != debugged || assignment.node().is_server(rank.local_rank())) continue;
     spdlog::warn(
         "rank {0} waits for a debugger: on this node run  fleetrun debug --rank {0} -- gdb --args",
         debugged);
@@ -156,8 +156,8 @@ void lock_log_folder(const LaunchPlan& plan, const Assignment& assignment,
       plan.log_dir, shown_name((*lock)->holder(), 200));
 }
 
-SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
-                         std::optional<FolderLock>* lock) {
+wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
+                               std::optional<FolderLock>* lock) {
   make_log_tree(plan, assignment);
   make_directories(plan.log_dir);
   const bool again = lock->has_value();
@@ -178,14 +178,14 @@ SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }
   if (shows_start(plan.request.settings)) print_start(plan, assignment, again);
-  SpawnRanks spawn;
-  spawn.ranks = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
-  spawn.logs = log_settings(plan.request.settings, assignment, spawn.ranks);
-  for (RankCommand& rank : spawn.ranks) rank.shows_apart = spawn.logs.errors_apart;
+  wire::SpawnRanks spawn = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
+  wire::LogSettings& logs = *spawn.mutable_logs();
+  logs = log_settings(plan.request.settings, assignment, spawn);
+  for (wire::RankCommand& rank : *spawn.mutable_ranks()) rank.set_shows_apart(logs.errors_apart());
   const RankFileLayout files(plan.request.settings, plan.log_dir);
-  spawn.logs.output_copies = files.copies(false, assignment.world->restarts);
-  spawn.logs.error_copies = files.copies(true, assignment.world->restarts);
-  warn_about_debugged_rank(plan, assignment, spawn.ranks);
+  *logs.mutable_output_copies() = files.copies(false, assignment.world->restarts);
+  *logs.mutable_error_copies() = files.copies(true, assignment.world->restarts);
+  warn_about_debugged_rank(plan, assignment, spawn);
   warn_about_missing_ranks(plan, assignment);
   return spawn;
 }

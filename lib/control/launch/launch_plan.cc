@@ -363,65 +363,74 @@ static std::string line_label(const Settings& settings, const NodePlacement& nod
                         {"hostname", host}});
 }
 
-RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
-                             const CorePlan& cores) const {
+wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
+                                   const CorePlan& cores) const {
   const Settings& settings = plan_.request.settings;
   const NodePlacement& node = assignment.node();
   const bool server = node.is_server(local_rank);
-  RankCommand rank;
-  rank.local_rank = local_rank;
-  rank.rank = node.rank_of(local_rank);
-  rank.argv = plan_.command;
+  wire::RankCommand rank;
+  rank.set_local_rank(local_rank);
+  rank.set_rank(node.rank_of(local_rank));
+  std::vector<std::string> argv = plan_.command;
   if (is_torchrun_mode(settings)) {
-    for (std::string& word : rank.argv) {
+    for (std::string& word : argv) {
       word = fill_template(word, {{"local_rank", std::to_string(local_rank)}});
     }
   }
-  rank.cores = cores.cores;
+  const bool debugged = !server && rank.rank() == debugged_;
+  if (debugged) argv = placeholder_command(argv);
+  rank.mutable_argv()->Add(argv.begin(), argv.end());
+  rank.mutable_cores()->Add(cores.cores.begin(), cores.cores.end());
   // Only fleet-worker may draw a progress bar; other programs write to a pipe.
   const bool draws_bar =
       plan_.trains && local_rank == 0 && !shown_.chosen && !stamps_console(settings);
-  rank.draws_bar = draws_bar && terminal_width_ > 0;
+  rank.set_draws_bar(draws_bar && terminal_width_ > 0);
   RankContext context = context_;
   context.threads = cores.threads;
   if (node.address != plan_.topology.address) context.interface.clear();
   context.terminal_width = draws_bar ? terminal_width_ : 0;
   const RankFiles files = files_.of(local_rank, node.servers, assignment.world->restarts);
-  rank.log_path = files.output;
-  rank.splits_streams = files.output != files.errors;
-  if (rank.splits_streams) rank.error_log_path = files.errors;
-  rank.error_file = context.error_file = files.failure;
+  rank.set_log_path(files.output);
+  rank.set_splits_streams(files.output != files.errors);
+  if (rank.splits_streams()) rank.set_error_log_path(files.errors);
+  context.error_file = files.failure;
+  rank.set_error_file(files.failure);
   if (context.virtual_local_rank) {
     const std::vector<int>& devices = node.devices.at(static_cast<size_t>(local_rank));
     context.visible_devices =
         visible_devices_of(find_gpus(), devices.empty() ? std::vector<int>{local_rank} : devices);
   }
-  rank.environment = rank_environment(assignment, local_rank, context);
-  rank.removed = removed_environment(assignment, local_rank, rank.environment);
-  rank.service_socket = any_dialect(plan_.dialects, &Dialect::needs_socket);
+  Variables environment = rank_environment(assignment, local_rank, context);
+  for (std::string& name : removed_environment(assignment, local_rank, environment)) {
+    rank.add_removed(std::move(name));
+  }
+  for (auto& [name, value] : environment) {
+    wire::NamedValue* variable = rank.add_environment();
+    variable->set_name(std::move(name));
+    variable->set_value(std::move(value));
+  }
+  rank.set_service_socket(any_dialect(plan_.dialects, &Dialect::needs_socket));
   if (server) return rank;
-  rank.shown_streams = shown_.streams(rank.rank, local_rank - node.servers);
-  rank.labelled_streams = shown_.labels.of(local_rank - node.servers);
-  rank.label = line_label(settings, node, local_rank, rank.rank);
+  rank.set_shown_streams(shown_.streams(rank.rank(), local_rank - node.servers));
+  rank.set_labelled_streams(shown_.labels.of(local_rank - node.servers));
+  rank.set_label(line_label(settings, node, local_rank, rank.rank()));
+  if (debugged) return rank;  // it waits for the user
   // Servers wait for trainers, so only trainers are checked for progress.
   const double seconds = settings.number("hang_timeout");
-  rank.hang_timeout_ms = static_cast<int>(std::min(seconds, 2e6) * 1000);
-  if (rank.rank == debugged_) {
-    rank.argv = placeholder_command(rank.argv);
-    rank.hang_timeout_ms = 0;  // it waits for the user
-  }
+  rank.set_hang_timeout_ms(static_cast<int>(std::min(seconds, 2e6) * 1000));
   return rank;
 }
 
-std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
-                                       int terminal_width) {
+wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignment,
+                               int terminal_width) {
   const std::vector<CorePlan> cores = cores_of_ranks(plan, assignment);
   const RankCommands commands(plan, assignment, terminal_width);
-  std::vector<RankCommand> ranks;
+  wire::SpawnRanks spawn;
   for (int local_rank = 0; local_rank < assignment.node().nproc(); ++local_rank) {
-    ranks.push_back(commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]));
+    *spawn.add_ranks() =
+        commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]);
   }
-  return ranks;
+  return spawn;
 }
 
 }  // namespace fleet

@@ -12,7 +12,7 @@
 #include "launch/shown_ranks.h"
 #include "launch/topology.h"
 #include "node/reserved_ports.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/security.h"
 #include "rendezvous/types.h"
 
@@ -64,7 +64,7 @@ class RankCommands {
   // Throws kUsage if the world lacks a rank that the options name.
   RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width);
   // For a rank of any node, on `cores` of this machine.
-  RankCommand of(const Assignment& assignment, int local_rank, const CorePlan& cores) const;
+  wire::RankCommand of(const Assignment& assignment, int local_rank, const CorePlan& cores) const;
 
  private:
   const LaunchPlan& plan_;
@@ -79,7 +79,7 @@ std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& a
 
 // The commands of this node's ranks, once the world is known. `terminal_width`: of the terminal
 // that shows local rank 0; 0 if none does.
-std::vector<RankCommand> rank_commands(const LaunchPlan& plan, const Assignment& assignment,
-                                       int terminal_width);
+wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignment,
+                               int terminal_width);
 
 }  // namespace fleet

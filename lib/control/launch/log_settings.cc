@@ -62,31 +62,34 @@ bool stamps_console(const Settings& settings) {
   return where == "console" || where == "all";
 }
 
-LogSettings log_settings(const Settings& settings, const Assignment& assignment,
-                         const std::vector<RankCommand>& ranks) {
-  LogSettings logs;
-  const auto shown = std::count_if(ranks.begin(), ranks.end(),
-                                   [](const RankCommand& rank) { return rank.shown_streams != 0; });
-  const auto stream = [&](int fd) {
+wire::LogSettings log_settings(const Settings& settings, const Assignment& assignment,
+                               const wire::SpawnRanks& spawn) {
+  wire::LogSettings logs;
+  const auto shown =
+      std::count_if(spawn.ranks().begin(), spawn.ranks().end(),
+                    [](const wire::RankCommand& rank) { return rank.shown_streams() != 0; });
+  const auto set_stream = [&](int fd, wire::ConsoleStream* stream) {
     const bool terminal = ::isatty(fd) == 1;
     const auto wanted = [&](const char* key, const char* yes) {
       return settings.text(key) == yes || (settings.text(key) == "auto" && terminal);
     };
     const bool own_labels = settings.given("log_line_prefix_template");
     const bool collapses = shown > 1 && !own_labels && wanted("collapse", "on");
-    return ConsoleStream{wanted("slow_console", "drop"), collapses ? kCollapseMs : 0};
+    stream->set_drop(wanted("slow_console", "drop"));
+    if (collapses) stream->set_collapse_ms(kCollapseMs);
   };
-  logs.overwrite = settings.boolean("log_overwrite");
-  logs.stamp_console = stamps_console(settings);
-  logs.stamp_files = settings.text("timestamps") == "files" || settings.text("timestamps") == "all";
-  logs.labels = read_shown_ranks(settings).chosen;
-  if (assignment.nnodes() > 1) logs.node = assignment.node().address;
-  logs.output = stream(STDOUT_FILENO);
-  logs.errors = stream(STDERR_FILENO);
-  logs.errors_apart = !same_destination(STDOUT_FILENO, STDERR_FILENO);
-  const Sizes sizes = sizes_of(settings, static_cast<int>(ranks.size()));
-  logs.max_size = sizes.max_size;
-  logs.total_size = sizes.total_size;
+  const std::string& stamped = settings.text("timestamps");
+  logs.set_overwrite(settings.boolean("log_overwrite"));
+  logs.set_stamp_console(stamps_console(settings));
+  logs.set_stamp_files(stamped == "files" || stamped == "all");
+  logs.set_labels(read_shown_ranks(settings).chosen);
+  if (assignment.nnodes() > 1) logs.set_node(assignment.node().address);
+  set_stream(STDOUT_FILENO, logs.mutable_output());
+  set_stream(STDERR_FILENO, logs.mutable_errors());
+  logs.set_errors_apart(!same_destination(STDOUT_FILENO, STDERR_FILENO));
+  const Sizes sizes = sizes_of(settings, spawn.ranks_size());
+  logs.set_max_size(sizes.max_size);
+  logs.set_total_size(sizes.total_size);
   return logs;
 }
 

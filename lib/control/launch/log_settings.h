@@ -1,10 +1,8 @@
 // Log settings of the ranks' output, from the options.
 #pragma once
 
-#include <vector>
-
 #include "base/config.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -15,8 +13,8 @@ void check_log_settings(const Settings& settings, int local_world_size);
 
 bool stamps_console(const Settings& settings);
 
-// `ranks`: the ranks of this node.
-LogSettings log_settings(const Settings& settings, const Assignment& assignment,
-                         const std::vector<RankCommand>& ranks);
+// `spawn`: has the ranks of this node.
+wire::LogSettings log_settings(const Settings& settings, const Assignment& assignment,
+                               const wire::SpawnRanks& spawn);
 
 }  // namespace fleet

@@ -24,21 +24,19 @@ std::string absolute_folder(const std::string& folder) {
 }
 
 // "apple,orange": two texts; ",," is a comma.
-std::vector<std::string> read_filters(const std::string& text) {
-  std::vector<std::string> filters;
-  if (text.empty()) return filters;
-  filters.emplace_back();
+void add_filters(const std::string& text, wire::CopiedLines* to) {
+  if (text.empty()) return;
+  std::string* filter = to->add_filters();
   for (size_t at = 0; at < text.size(); ++at) {
     const bool comma = text[at] == ',';
     if (comma && at + 1 < text.size() && text[at + 1] == ',') {
-      filters.back() += text[at++];
+      *filter += text[at++];
     } else if (comma) {
-      filters.emplace_back();
+      filter = to->add_filters();
     } else {
-      filters.back() += text[at];
+      *filter += text[at];
     }
   }
-  return filters;
 }
 
 }  // namespace
@@ -81,15 +79,17 @@ RankFiles RankFileLayout::of(int local_rank, int servers, int attempt) const {
   const std::string name = "/attempt_" + std::to_string(attempt) + "/" + std::to_string(local_rank);
   const std::string own = folder_ + name;
   const int kept = shown_.redirects.of(local_rank) | shown_.tee.of(local_rank);
-  return {(kept & kStandardOutput) != 0 ? own + "/stdout.log" : "",
-          (kept & kStandardError) != 0 ? own + "/stderr.log" : "",
+  return {(kept & wire::RankCommand::STANDARD_OUTPUT) != 0 ? own + "/stdout.log" : "",
+          (kept & wire::RankCommand::STANDARD_ERROR) != 0 ? own + "/stderr.log" : "",
           absolute_folder_ + name + "/error.json"};
 }
 
-CopiedLines RankFileLayout::copies(bool errors, int attempt) const {
+wire::CopiedLines RankFileLayout::copies(bool errors, int attempt) const {
   const std::string own = as_torchrun_ ? "/attempt_" + std::to_string(attempt) : std::string();
-  return {folder_ + own + (errors ? "/filtered_stderr.log" : "/filtered_stdout.log"),
-          read_filters(errors ? error_filters_ : output_filters_)};
+  wire::CopiedLines copies;
+  copies.set_path(folder_ + own + (errors ? "/filtered_stderr.log" : "/filtered_stdout.log"));
+  add_filters(errors ? error_filters_ : output_filters_, &copies);
+  return copies;
 }
 
 }  // namespace fleet

@@ -5,7 +5,7 @@
 
 #include "base/config.h"
 #include "launch/shown_ranks.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
@@ -32,7 +32,7 @@ class RankFileLayout {
   RankFiles of(int local_rank, int servers, int attempt) const;
   // The lines that --duplicate_stdout_filters (`errors`: _stderr_) copies, and the file for them:
   // filtered_stdout.log beside the logs.
-  CopiedLines copies(bool errors, int attempt) const;
+  wire::CopiedLines copies(bool errors, int attempt) const;
 
  private:
   bool as_torchrun_, split_;

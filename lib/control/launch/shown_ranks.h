@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// Streams of each local rank: kStandardOutput | kStandardError.
+// Streams of each local rank: bits of wire::RankCommand::Stream.
 struct RankStreams {
   int others = 0;
   std::map<int, int> by_rank;

@@ -28,6 +28,7 @@
 #include "node/stack_report.h"
 #include "node/supervision.h"
 #include "node/verdict_file.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 
@@ -58,7 +59,7 @@ class Agent : private SupervisionEffects {
                 }),
         channel_(
             loop_, std::move(plan_.guardian.socket),
-            [this](const WireMessage& message) { on_guardian(message); },
+            [this](const wire::GuardianEvent& event) { on_guardian(event); },
             [this] { on_guardian_closed(); }),
         control_(loop_,
                  [this](const std::string& request, ControlSocket::Reply reply) {
@@ -156,7 +157,13 @@ class Agent : private SupervisionEffects {
   // Every node has a control pipe of its own and receives the signal through it.
   void on_control_signal(int signal) {
     const bool of_user = (signal == SIGUSR1 || signal == SIGUSR2) && !stops(signal);
-    of_user ? channel_.send(SignalRanks{signal}) : on_signal(signal);
+    of_user ? signal_ranks(signal) : on_signal(signal);
+  }
+
+  void signal_ranks(int signal) {
+    wire::GuardianCommand command;
+    command.mutable_signal()->set_signal(signal);
+    channel_.send(command);
   }
 
   void wait_for_control_pipe() {
@@ -197,7 +204,7 @@ class Agent : private SupervisionEffects {
       supervision_.on_stop_command(*command, std::chrono::steady_clock::now());
     }
     if (const auto* command = std::get_if<SignalCommand>(&event)) {
-      channel_.send(SignalRanks{command->signal});
+      signal_ranks(command->signal);
     }
     if (const auto* command = std::get_if<StackCommand>(&event))
       supervision_.on_stack_command(*command);
@@ -271,12 +278,16 @@ class Agent : private SupervisionEffects {
   }
 
   void start_ranks(const Assignment& assignment) {
-    SpawnRanks spawn;
+    wire::GuardianCommand command;
+    wire::SpawnRanks& spawn = *command.mutable_spawn();
     try {
       service_.reset();  // of the preceding generation
       if (plan_.serve) {
         service_ = plan_.serve(loop_, assignment, [this](int local_rank, std::string bytes) {
-          channel_.send(ServiceBytes{local_rank, std::move(bytes)});
+          wire::GuardianCommand answer;
+          answer.mutable_service_bytes()->set_local_rank(local_rank);
+          answer.mutable_service_bytes()->set_bytes(std::move(bytes));
+          channel_.send(answer);
         });
       }
       spawn = plan_.prepare(assignment);
@@ -285,44 +296,46 @@ class Agent : private SupervisionEffects {
       return;
     }
     std::vector<std::string> logs;
-    for (const RankCommand& rank : spawn.ranks) logs.push_back(rank.log_path);
+    for (const wire::RankCommand& rank : spawn.ranks()) logs.push_back(rank.log_path());
     record_.on_assignment(assignment, spawn);
     if (supervision_.on_assignment(assignment, logs, std::chrono::steady_clock::now())) {
       all_gone_ = false;
-      channel_.send(spawn);
+      channel_.send(command);
     }
   }
 
-  void on_guardian(const WireMessage& message) {
+  void on_guardian(const wire::GuardianEvent& event) {
     const auto now = std::chrono::steady_clock::now();
-    if (const auto* started = std::get_if<RankStarted>(&message)) {
-      if (started->error.empty()) {
-        spdlog::debug("local rank {} runs as pid {}", started->local_rank, started->pid);
-        record_.on_rank_started(started->local_rank, started->pid);
-      } else {
-        supervision_.on_rank_not_started(started->local_rank, started->error, now);
+    switch (event.kind_case()) {
+      case wire::GuardianEvent::kStarted:
+        return on_rank_started(event.started(), now);
+      case wire::GuardianEvent::kEnded:
+        return supervision_.on_rank_ended(from_wire(event.ended()), now);
+      case wire::GuardianEvent::kProgress:
+        return supervision_.on_progress(from_wire(event.progress()));
+      case wire::GuardianEvent::kStalled:
+        return supervision_.on_rank_stalled(from_wire(event.stalled()));
+      case wire::GuardianEvent::kStacks:
+        return supervision_.on_stacks(from_wire(event.stacks()));
+      case wire::GuardianEvent::kServiceBytes: {
+        const wire::ServiceBytes& from = event.service_bytes();
+        return service_ ? service_->on_rank_bytes(from.local_rank(), from.bytes()) : void();
       }
+      case wire::GuardianEvent::kAllGone:
+        all_gone_ = true;
+        stuck_known_ = !event.all_gone().stuck().empty();
+        return supervision_.on_all_gone(event.all_gone().stuck());
+      case wire::GuardianEvent::KIND_NOT_SET:
+        return;  // never: take_frame() refuses it
     }
-    if (const auto* ended = std::get_if<RankEnded>(&message)) {
-      supervision_.on_rank_ended(*ended, now);
+  }
+
+  void on_rank_started(const wire::RankStarted& started, Supervision::Time now) {
+    if (!started.error().empty()) {
+      return supervision_.on_rank_not_started(started.local_rank(), started.error(), now);
     }
-    if (const auto* progress = std::get_if<RanksProgress>(&message)) {
-      supervision_.on_progress(*progress);
-    }
-    if (const auto* stalled = std::get_if<RankStalled>(&message)) {
-      supervision_.on_rank_stalled(*stalled);
-    }
-    if (const auto* said = std::get_if<ServiceBytes>(&message)) {
-      if (service_) service_->on_rank_bytes(said->local_rank, said->bytes);
-    }
-    if (const auto* stacks = std::get_if<StacksCollected>(&message)) {
-      supervision_.on_stacks(*stacks);
-    }
-    if (const auto* gone = std::get_if<AllGone>(&message)) {
-      all_gone_ = true;
-      stuck_known_ = !gone->stuck.empty();
-      supervision_.on_all_gone(gone->stuck);
-    }
+    spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
+    record_.on_rank_started(started.local_rank(), started.pid());
   }
 
   void on_guardian_closed() {
@@ -337,8 +350,10 @@ class Agent : private SupervisionEffects {
   }
   void report_stall(const RankStall& stall) override { client_.report(stall); }
   void collect_stacks() override {
+    wire::GuardianCommand command;
     // A little less than the rendezvous waits.
-    channel_.send(CollectStacks{4'000});
+    command.mutable_collect_stacks()->set_limit_ms(4'000);
+    channel_.send(command);
   }
   void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
@@ -347,9 +362,16 @@ class Agent : private SupervisionEffects {
   void request_stop(int signal) override { client_.request_stop(signal); }
   void request_kill(int signal) override { client_.request_stop(signal, true); }
   void stop_ranks(int signal) override {
-    channel_.send(StopRanks{signal, static_cast<int>(plan_.grace.count())});
+    wire::GuardianCommand command;
+    command.mutable_stop()->set_signal(signal);
+    command.mutable_stop()->set_grace_ms(static_cast<int>(plan_.grace.count()));
+    channel_.send(command);
   }
-  void kill_ranks() override { channel_.send(KillRanks{}); }
+  void kill_ranks() override {
+    wire::GuardianCommand command;
+    command.mutable_kill();
+    channel_.send(command);
+  }
   void record_verdict(const Verdict& verdict) override {
     end_.verdict = verdict_json(verdict, record_.record().job_id, world_.get(), unix_seconds());
     // A success is not worth the milliseconds that the disk takes.
@@ -375,7 +397,7 @@ class Agent : private SupervisionEffects {
   asio::signal_set signals_;
   std::set<int> arriving_;  // stop signals whose copies may follow
   ProcessTreeReaper reaper_;
-  Channel channel_;
+  Channel<wire::GuardianCommand, wire::GuardianEvent> channel_;
   std::unique_ptr<RankService> service_;
   std::optional<asio::posix::stream_descriptor> control_pipe_;
   char control_pipe_bytes_[16];

@@ -12,8 +12,8 @@
 #include "node/guardian.h"
 #include "node/job_record.h"
 #include "node/rank_service.h"
-#include "node/wire.h"
 #include "rendezvous/client.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/server.h"
 #include "rendezvous/types.h"
 
@@ -38,7 +38,7 @@ struct AgentPlan {
   // kPeerLost and kStale, after which the rendezvous reports the outcome.
   std::function<std::string(const Assignment&)> check;
   // Returns the ranks to start when a generation begins. An Error ends this node's part.
-  std::function<SpawnRanks(const Assignment&)> prepare;
+  std::function<wire::SpawnRanks(const Assignment&)> prepare;
   // Creates the service that answers the ranks while they run: nullptr, or a function that may
   // return nullptr. `tell` writes to a rank's service socket. Called before prepare().
   std::function<std::unique_ptr<RankService>(

@@ -1,19 +1,69 @@
 #include "node/channel.h"
 
-#include <utility>
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/error.h"
 
 namespace fleet {
+namespace {
 
-Channel::Channel(boost::asio::io_context& loop, UniqueFd socket,
-                 std::function<void(WireMessage)> on_message, std::function<void()> on_closed)
-    : on_message_(std::move(on_message)),
-      stream_(
-          loop, std::move(socket),
-          [this](std::string_view bytes) {
-            incoming_ += bytes;
-            WireMessage message;
-            while (decode(incoming_, &message)) on_message_(std::move(message));
-          },
-          std::move(on_closed)) {}
+// A node of a thousand ranks with the longest environments stays far below.
+constexpr uint32_t kMaxMessage = 1u << 30;
+
+bool valid(const wire::RankCommand& rank) {
+  return rank.argv_size() > 0 && rank.local_rank() >= 0 && rank.hang_timeout_ms() >= 0;
+}
+
+bool valid(const wire::GuardianCommand& command) {
+  const auto& ranks = command.spawn().ranks();
+  return std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return valid(rank); }) &&
+         command.stop().grace_ms() >= 0 && command.collect_stacks().limit_ms() >= 0 &&
+         command.service_bytes().local_rank() >= 0;
+}
+
+bool valid(const wire::GuardianEvent& event) {
+  const auto valid = [](const auto& rank) { return rank.local_rank() >= 0; };
+  const auto all_valid = [&](const auto& ranks) {
+    return std::all_of(ranks.begin(), ranks.end(), valid);
+  };
+  return valid(event.started()) && valid(event.ended()) && valid(event.stalled()) &&
+         valid(event.service_bytes()) && all_valid(event.progress().ranks()) &&
+         all_valid(event.stacks().ranks());
+}
+
+template <typename Message>
+bool take(std::string& buffer, Message* message) {
+  uint32_t size = 0;
+  if (buffer.size() < sizeof size) return false;
+  std::memcpy(&size, buffer.data(), sizeof size);
+  FLEET_CHECK(size <= kMaxMessage, "a message of the guardian's socket is too large");
+  if (buffer.size() - sizeof size < size) return false;
+  FLEET_CHECK(message->ParseFromArray(buffer.data() + sizeof size, static_cast<int>(size)),
+              "the bytes on the guardian's socket are not a message");
+  FLEET_CHECK(message->kind_case() != Message::KIND_NOT_SET,
+              "a message of the guardian's socket has an unknown kind");
+  FLEET_CHECK(valid(*message), "a message of the guardian's socket has an impossible number");
+  buffer.erase(0, sizeof size + size);
+  return true;
+}
+
+}  // namespace
+
+std::string frame(const google::protobuf::MessageLite& message) {
+  const size_t bytes = message.ByteSizeLong();
+  FLEET_CHECK(bytes <= kMaxMessage, "a message for the guardian's socket is too large");
+  const auto size = static_cast<uint32_t>(bytes);
+  std::string framed(sizeof size + size, '\0');
+  std::memcpy(framed.data(), &size, sizeof size);
+  message.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(framed.data() + sizeof size));
+  return framed;
+}
+
+bool take_frame(std::string& buffer, wire::GuardianCommand* command) {
+  return take(buffer, command);
+}
+bool take_frame(std::string& buffer, wire::GuardianEvent* event) { return take(buffer, event); }
 
 }  // namespace fleet

@@ -30,13 +30,13 @@ std::string_view Stamp::at(WallTime time) {
   return text_;
 }
 
-void ConsoleLines::begin(const LogSettings& settings, const ConsoleStream& stream) {
+void ConsoleLines::begin(const wire::LogSettings& settings, const wire::ConsoleStream& stream) {
   flush();
   settings_ = settings;
   labels_.clear();
   collapse_.reset();
-  if (stream.collapse_ms > 0) {
-    collapse_.emplace(std::chrono::milliseconds(stream.collapse_ms));
+  if (stream.collapse_ms() > 0) {
+    collapse_.emplace(std::chrono::milliseconds(stream.collapse_ms()));
   }
 }
 
@@ -68,7 +68,7 @@ void ConsoleLines::write_label(std::span<const int> ranks) {
   }
   batch_ += ranks.size() > 1 ? "[ranks " : "[rank ";
   batch_ += ranges_text(ranks);
-  if (!settings_.node.empty()) batch_ += ' ' + settings_.node;
+  if (!settings_.node().empty()) batch_ += ' ' + settings_.node();
   batch_ += "] ";
 }
 
@@ -78,8 +78,8 @@ void ConsoleLines::write(std::span<const int> ranks, std::string_view line, Stam
   if (std::exchange(after_bar_, line.ends_with('\r')) && console_.is_terminal()) {
     batch_ += "\033[K";
   }
-  if (settings_.stamp_console) batch_ += stamp_.at(time);
-  if (settings_.labels && labelled) write_label(ranks);
+  if (settings_.stamp_console()) batch_ += stamp_.at(time);
+  if (settings_.labels() && labelled) write_label(ranks);
   batch_ += line;
   if (!line.ends_with('\n') && !after_bar_) batch_ += '\n';
 }

@@ -12,7 +12,7 @@
 
 #include "node/console.h"
 #include "node/line_collapse.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
@@ -32,7 +32,7 @@ class ConsoleLines {
  public:
   ConsoleLines(boost::asio::io_context& loop, Console& console) : console_(console), timer_(loop) {}
   // Call it before lines arrive, and again when ranks restart.
-  void begin(const LogSettings& settings, const ConsoleStream& stream);
+  void begin(const wire::LogSettings& settings, const wire::ConsoleStream& stream);
   // `label`: before the rank's lines, if LogSettings::labels; empty: "[rank 3] ".
   void begin_rank(int rank, const std::string& label = {});
   void end_rank(int rank);
@@ -50,7 +50,7 @@ class ConsoleLines {
 
   Console& console_;
   boost::asio::steady_timer timer_;
-  LogSettings settings_;
+  wire::LogSettings settings_;
   std::optional<LineCollapse> collapse_;
   std::optional<LineCollapse::Time> timer_at_;
   Stamp stamp_;

@@ -34,6 +34,7 @@
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "observe/rank_progress.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 
@@ -54,14 +55,14 @@ std::string own_environment_prefix() {
 }
 
 struct GuardedRank {
-  RankCommand command;
+  wire::RankCommand command;
   pid_t pid = -1;
   bool ended = false;
   RankLog* log = nullptr;
   std::unique_ptr<ByteStream> service;
   std::optional<HangDetector> hang_detector;
   std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
-  LocalProgress sent_progress;               // the last progress sent to the launcher
+  std::string sent_steps;                    // the last RankSteps sent, serialized
 };
 
 class Guardian {
@@ -79,7 +80,8 @@ class Guardian {
         collector_(loop_),
         logs_(loop_),
         channel_(
-            loop_, std::move(socket), [this](WireMessage message) { on_message(message); },
+            loop_, std::move(socket),
+            [this](wire::GuardianCommand command) { on_command(command); },
             [this] { on_launcher_lost(); }) {
     wait_for_children();
   }
@@ -87,16 +89,27 @@ class Guardian {
   void run() { loop_.run(); }
 
  private:
-  void on_message(const WireMessage& message) {
-    if (const auto* spawn = std::get_if<SpawnRanks>(&message)) start_ranks(*spawn);
-    if (const auto* stop = std::get_if<StopRanks>(&message)) stop_ranks(*stop);
-    if (const auto* order = std::get_if<SignalRanks>(&message)) signal_ranks(order->signal);
-    if (const auto* order = std::get_if<CollectStacks>(&message)) collect_stacks(*order);
-    if (const auto* bytes = std::get_if<ServiceBytes>(&message)) send_to_rank(*bytes);
-    if (std::get_if<KillRanks>(&message)) kill_all();
+  void on_command(wire::GuardianCommand& command) {
+    switch (command.kind_case()) {
+      case wire::GuardianCommand::kSpawn:
+        return start_ranks(command.mutable_spawn());
+      case wire::GuardianCommand::kStop:
+        return stop_ranks(command.stop());
+      case wire::GuardianCommand::kKill:
+        return kill_all();
+      case wire::GuardianCommand::kSignal:
+        return signal_ranks(command.signal().signal());
+      case wire::GuardianCommand::kCollectStacks:
+        return collect_stacks(command.collect_stacks());
+      case wire::GuardianCommand::kServiceBytes:
+        return send_to_rank(command.service_bytes());
+      case wire::GuardianCommand::KIND_NOT_SET:
+        return;  // never: take_frame() refuses it
+    }
   }
 
-  void start_ranks(const SpawnRanks& spawn) {
+  // Takes the commands out of `spawn`.
+  void start_ranks(wire::SpawnRanks* spawn) {
     if (!ranks_.empty() && !announced_) {
       spdlog::error("ranks of an earlier start are still running; not starting new ones");
       return;
@@ -105,28 +118,33 @@ class Guardian {
     gone_ = announced_ = false;
     still_there_.clear();
     inspect_interval_ = kInspectInterval;
-    logs_.begin(spawn);
-    ranks_.reserve(spawn.ranks.size());
+    logs_.begin(*spawn);
+    ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
     std::vector<UniqueFd>
         kept_free;  // reserve for finding and killing ranks if their pipes use up all others
     for (int i = 0; i < kKeptFree; ++i) {
       kept_free.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
-    for (const RankCommand& command : spawn.ranks) {
+    for (wire::RankCommand& given : *spawn->mutable_ranks()) {
       GuardedRank& rank = ranks_.emplace_back();
-      rank.command = command;
-      if (!command.error_file.empty()) ::unlink(command.error_file.c_str());  // of an earlier start
+      const wire::RankCommand& command = rank.command = std::move(given);
+      // Of an earlier start.
+      if (!command.error_file().empty()) ::unlink(command.error_file().c_str());
       SpawnResult spawned = start_process(rank);
-      channel_.send(RankStarted{command.local_rank, spawned.pid, spawned.error});
+      wire::GuardianEvent event;
+      event.mutable_started()->set_local_rank(command.local_rank());
+      event.mutable_started()->set_pid(spawned.pid);
+      event.mutable_started()->set_error(spawned.error);
+      channel_.send(event);
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
       order_.watch(rank.pid);
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
-      if (command.hang_timeout_ms > 0) {
-        rank.hang_detector.emplace(std::chrono::milliseconds(command.hang_timeout_ms));
-        inspect_interval_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms / 8),
+      if (command.hang_timeout_ms() > 0) {
+        rank.hang_detector.emplace(std::chrono::milliseconds(command.hang_timeout_ms()));
+        inspect_interval_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms() / 8),
                                        std::chrono::milliseconds(20), kHangCheckInterval);
       }
     }
@@ -139,7 +157,9 @@ class Guardian {
   SpawnResult start_process(GuardedRank& rank) {
     try {
       rank.progress = std::make_unique<ProgressReader>();
-      rank.command.environment.emplace_back(kEnvProgressFile, rank.progress->path());
+      wire::NamedValue* variable = rank.command.add_environment();
+      variable->set_name(kEnvProgressFile);
+      variable->set_value(rank.progress->path());
       return spawn_rank(rank.command, original_, &descriptors_, &rank_descriptors_);
     } catch (const Error& error) {  // descriptors may have run out
       SpawnResult failed;
@@ -167,19 +187,22 @@ class Guardian {
   }
 
   void listen_to(GuardedRank& rank, UniqueFd socket) {
-    const int local_rank = rank.command.local_rank;
+    const int local_rank = rank.command.local_rank();
     rank.service = std::make_unique<ByteStream>(
         loop_, std::move(socket),
         [this, local_rank](std::string_view bytes) {
-          channel_.send(ServiceBytes{local_rank, std::string(bytes)});
+          wire::GuardianEvent event;
+          event.mutable_service_bytes()->set_local_rank(local_rank);
+          event.mutable_service_bytes()->set_bytes(bytes.data(), bytes.size());
+          channel_.send(event);
         },
         [] {});  // the rank has closed it or ended, which is noticed elsewhere
   }
 
-  void send_to_rank(const ServiceBytes& message) {
+  void send_to_rank(const wire::ServiceBytes& message) {
     for (GuardedRank& rank : ranks_) {
-      if (rank.command.local_rank == message.local_rank && rank.service)
-        rank.service->send(message.bytes);
+      if (rank.command.local_rank() == message.local_rank() && rank.service)
+        rank.service->send(message.bytes());
     }
   }
 
@@ -210,17 +233,22 @@ class Guardian {
   }
 
   void send_progress() {
-    RanksProgress news;
+    wire::GuardianEvent event;
     for (GuardedRank& rank : ranks_) {
       const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
       if (!seen) continue;
-      const LocalProgress now{rank.command.local_rank, seen->steps, seen->step, seen->step_at_ns,
-                              seen->waited_ns};
-      if (now == rank.sent_progress) continue;
-      rank.sent_progress = now;
-      news.ranks.push_back(now);
+      wire::RankSteps steps;
+      steps.set_local_rank(rank.command.local_rank());
+      steps.set_steps(seen->steps);
+      steps.set_step(seen->step);
+      steps.set_step_at_ns(seen->step_at_ns);
+      steps.set_waited_ns(seen->waited_ns);
+      std::string bytes = steps.SerializeAsString();
+      if (bytes == rank.sent_steps) continue;
+      rank.sent_steps = std::move(bytes);
+      *event.mutable_progress()->add_ranks() = std::move(steps);
     }
-    if (!news.ranks.empty()) channel_.send(std::move(news));
+    if (event.has_progress()) channel_.send(event);
   }
 
   void check_for_hangs(std::chrono::steady_clock::time_point now) {
@@ -239,38 +267,44 @@ class Guardian {
       const auto quiet =
           rank.hang_detector->update({rank.log->bytes(), cpu[i], seen ? seen->ticks : 0}, now);
       if (quiet.count() == 0) continue;
-      channel_.send(RankStalled{rank.command.local_rank, static_cast<int>(quiet.count()),
-                                seen ? seen->step : -1});
+      wire::GuardianEvent event;
+      event.mutable_stalled()->set_local_rank(rank.command.local_rank());
+      event.mutable_stalled()->set_quiet_for_ms(quiet.count());
+      event.mutable_stalled()->set_step(seen ? seen->step : -1);
+      channel_.send(event);
     }
   }
 
-  void collect_stacks(const CollectStacks& request) {
+  void collect_stacks(const wire::CollectStacks& request) {
     std::vector<StackCollector::Target> targets;
     for (const GuardedRank& rank : ranks_) {
       if (rank.ended) continue;
-      const RankCommand& command = rank.command;
-      const std::string& beside = command.log_path.empty() ? command.error_file : command.log_path;
-      targets.push_back({command.local_rank, rank.pid, beside + ".stack"});
+      const wire::RankCommand& command = rank.command;
+      const std::string& beside =
+          command.log_path().empty() ? command.error_file() : command.log_path();
+      targets.push_back({command.local_rank(), rank.pid, beside + ".stack"});
     }
-    collector_.collect(targets, std::chrono::milliseconds(request.limit_ms),
-                       [this](std::vector<LocalStack> stacks) {
-                         channel_.send(StacksCollected{std::move(stacks)});
+    collector_.collect(targets, std::chrono::milliseconds(request.limit_ms()),
+                       [this](const std::vector<RankStack>& stacks) {
+                         wire::GuardianEvent event;
+                         *event.mutable_stacks() = to_wire(stacks);
+                         channel_.send(event);
                        });
   }
 
-  void stop_ranks(const StopRanks& stop) {
+  void stop_ranks(const wire::StopRanks& stop) {
     if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
     reap();                                 // ranks that have ended by now ended by themselves
     stop_sent_ = true;
     for (const GuardedRank& rank : ranks_) {
-      if (!rank.ended) ::kill(-rank.pid, stop.signal);
+      if (!rank.ended) ::kill(-rank.pid, stop.signal());
     }
     // A stopped process (SIGSTOP) would not handle the signal.
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, SIGCONT);
     }
-    grace_.expires_after(std::chrono::milliseconds(stop.grace_ms));
-    grace_.async_wait([this, grace_ms = stop.grace_ms](boost::system::error_code error) {
+    grace_.expires_after(std::chrono::milliseconds(stop.grace_ms()));
+    grace_.async_wait([this, grace_ms = stop.grace_ms()](boost::system::error_code error) {
       if (error) return;
       spdlog::warn("the grace time of {} s is over: killing the remaining processes",
                    static_cast<double>(grace_ms) / 1000);
@@ -310,8 +344,8 @@ class Guardian {
     rank.ended = true;
     send_progress();
     rank.log->drain();
-    RankEnded ended;
-    ended.local_rank = rank.command.local_rank;
+    RankExit ended;
+    ended.local_rank = rank.command.local_rank();
     ended.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
     if (WIFSIGNALED(status)) {
       ended.signal = WTERMSIG(status);
@@ -321,15 +355,17 @@ class Guardian {
     const std::string log = rank.log->shown();
     ended.tail = last_lines(log, kTailLines);
     if (status != 0) {
-      ended.error = read_error_file(rank.command.error_file);
+      ended.error = read_error_file(rank.command.error_file());
       ended.cause = ended.error.empty() ? failure_cause(resolve_output(log), ended.signal)
                                         : cause_line(ended.error.message);
     }
     // A SIGKILL that we did not send is not a consequence of our stop request. The kernel may take
     // longer to end the process than other ranks to notice.
-    ended.stop_sent = killed_ || (stop_sent_ && ended.signal != SIGKILL);
+    ended.killed_by_us = killed_ || (stop_sent_ && ended.signal != SIGKILL);
     if (status != 0) ended.note = explain_exit(oom_, rank.pid, ended.signal, &ended.oom);
-    channel_.send(ended);
+    wire::GuardianEvent event;
+    *event.mutable_ended() = to_wire(ended);
+    channel_.send(event);
   }
 
   void end_if_done() {
@@ -359,7 +395,9 @@ class Guardian {
     if (announced_) return;
     announced_ = true;
     if (launcher_lost_) return loop_.stop();
-    channel_.send(AllGone{still_there_});
+    wire::GuardianEvent event;
+    event.mutable_all_gone()->set_stuck(still_there_);
+    channel_.send(event);
   }
 
   void on_launcher_lost() {
@@ -382,7 +420,7 @@ class Guardian {
   OomDetector oom_;
   ExitOrder order_;
   JobCgroup cgroup_;
-  Channel channel_;
+  Channel<wire::GuardianEvent, wire::GuardianCommand> channel_;
   std::vector<GuardedRank> ranks_;
   std::chrono::milliseconds inspect_interval_{kInspectInterval};
   std::chrono::steady_clock::time_point next_progress_{};

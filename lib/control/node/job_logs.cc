@@ -15,11 +15,11 @@ namespace {
 constexpr std::chrono::seconds kConsoleAfter{2};
 constexpr size_t kReadSize = 256 << 10;
 
-std::vector<std::string> paths_of(const SpawnRanks& spawn) {
+std::vector<std::string> paths_of(const wire::SpawnRanks& spawn) {
   std::vector<std::string> paths;
-  for (const RankCommand& rank : spawn.ranks) {
-    if (!rank.log_path.empty()) paths.push_back(rank.log_path);
-    if (!rank.error_log_path.empty()) paths.push_back(rank.error_log_path);
+  for (const wire::RankCommand& rank : spawn.ranks()) {
+    if (!rank.log_path().empty()) paths.push_back(rank.log_path());
+    if (!rank.error_log_path().empty()) paths.push_back(rank.error_log_path());
   }
   return paths;
 }
@@ -41,36 +41,36 @@ JobLogs::JobLogs(boost::asio::io_context& loop)
   }
 }
 
-void JobLogs::begin(const SpawnRanks& spawn) {
+void JobLogs::begin(const wire::SpawnRanks& spawn) {
   for (const auto& log : logs_) log->finish();
   logs_.clear();
-  settings_ = spawn.logs;
-  output_lines_.begin(settings_, settings_.output);
-  error_lines_.begin(settings_, settings_.errors);
-  output_copies_.begin(settings_.output_copies);
-  error_copies_.begin(settings_.error_copies);
-  output_.drop_when_full(settings_.output.drop);
-  errors_.drop_when_full(settings_.errors.drop);
-  if (!spawn.ranks.empty()) {
-    output_.set_log_hint(spawn.ranks.front().log_path);
-    errors_.set_log_hint(spawn.ranks.front().log_path);
+  settings_ = spawn.logs();
+  output_lines_.begin(settings_, settings_.output());
+  error_lines_.begin(settings_, settings_.errors());
+  output_copies_.begin(settings_.output_copies());
+  error_copies_.begin(settings_.error_copies());
+  output_.drop_when_full(settings_.output().drop());
+  errors_.drop_when_full(settings_.errors().drop());
+  if (!spawn.ranks().empty()) {
+    output_.set_log_hint(spawn.ranks(0).log_path());
+    errors_.set_log_hint(spawn.ranks(0).log_path());
   }
   if (buffer_.empty()) buffer_.resize(kReadSize);
   if (!folder_) folder_.emplace(settings_, paths_of(spawn));
 }
 
-RankLog* JobLogs::open(const RankCommand& command, RankOutput pipes) {
+RankLog* JobLogs::open(const wire::RankCommand& command, RankOutput pipes) {
   std::vector<std::optional<LogFile>> files;
   const auto add_file = [&](const std::string& path) {
     files.emplace_back();
     if (!path.empty()) files.back().emplace(&*folder_, path, !opened_.insert(path).second);
   };
-  add_file(command.log_path);
-  if (command.splits_streams) add_file(command.error_log_path);
+  add_file(command.log_path());
+  if (command.splits_streams()) add_file(command.error_log_path());
   ConsoleTarget output_target{output_, output_lines_}, error_target{errors_, error_lines_};
   // On one terminal, both streams share one path, so that they keep their order.
   const LogContext context{
-      loop_,          output_target, settings_.errors_apart ? error_target : output_target,
+      loop_,          output_target, settings_.errors_apart() ? error_target : output_target,
       output_copies_, error_copies_, settings_,
       buffer_};
   logs_.push_back(std::make_unique<RankLog>(context, command, std::move(pipes), std::move(files)));

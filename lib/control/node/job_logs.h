@@ -15,7 +15,7 @@
 #include "node/line_copies.h"
 #include "node/log_file.h"
 #include "node/rank_log.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
@@ -25,9 +25,9 @@ class JobLogs {
   explicit JobLogs(boost::asio::io_context& loop);
   // Call it before the ranks start, and again before each restart: it finishes the logs of the
   // earlier start, which are set aside when the rank's new log is opened.
-  void begin(const SpawnRanks& spawn);
+  void begin(const wire::SpawnRanks& spawn);
   // Opens a rank's log, which lives until the next begin().
-  RankLog* open(const RankCommand& command, RankOutput pipes);
+  RankLog* open(const wire::RankCommand& command, RankOutput pipes);
   // Call it when all ranks have ended: writes the remaining output. Calls back, maybe at once, when
   // the console has accepted it, or has accepted nothing for a while. Once per begin().
   void finish(std::function<void()> on_done);
@@ -42,7 +42,7 @@ class JobLogs {
   ConsoleLines output_lines_, error_lines_;
   LineCopies output_copies_, error_copies_;
   boost::asio::steady_timer limit_;
-  LogSettings settings_;
+  wire::LogSettings settings_;
   std::vector<char> buffer_;
   std::optional<LogFolder> folder_;
   std::set<std::string> opened_;  // paths, in this run

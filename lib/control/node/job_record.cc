@@ -247,7 +247,7 @@ JobRecordFile::~JobRecordFile() {
   if (!path_.empty() && !record_.part) ::unlink(path_.c_str());
 }
 
-void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks& spawn) {
+void JobRecordFile::on_assignment(const Assignment& assignment, const wire::SpawnRanks& spawn) {
   const NodePlacement& node = assignment.node();
   record_.node_rank = assignment.node_rank;
   record_.nnodes = assignment.nnodes();
@@ -258,16 +258,16 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const SpawnRanks
   // This node's own path to a rendezvous that it hosts is useless to other nodes.
   if (!is_local_address(assignment.store_address)) record_.rendezvous = assignment.store_address;
   const std::vector<JobRecord::Rank> before = std::exchange(record_.ranks, {});
-  for (const RankCommand& command : spawn.ranks) {
+  for (const wire::RankCommand& command : spawn.ranks()) {
     JobRecord::Rank rank;
-    rank.local_rank = command.local_rank;
-    rank.rank = command.rank;
-    rank.server = node.is_server(command.local_rank);
-    rank.log_path = absolute(command.log_path, record_.folder);
-    if (!command.error_log_path.empty())
-      rank.error_log = absolute(command.error_log_path, record_.folder);
-    rank.shown = command.shown_streams != 0;
-    begin_logs(before, spawn.logs.overwrite, &rank);
+    rank.local_rank = command.local_rank();
+    rank.rank = command.rank();
+    rank.server = node.is_server(command.local_rank());
+    rank.log_path = absolute(command.log_path(), record_.folder);
+    if (!command.error_log_path().empty())
+      rank.error_log = absolute(command.error_log_path(), record_.folder);
+    rank.shown = command.shown_streams() != 0;
+    begin_logs(before, spawn.logs().overwrite(), &rank);
     record_.ranks.push_back(std::move(rank));
   }
   missing_ = record_.ranks.size();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "node/log_reader.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -87,7 +87,7 @@ class JobRecordFile {
   JobRecordFile(const JobRecordFile&) = delete;
 
   // The job (re)starts. The file is written once all ranks of this node have their process.
-  void on_assignment(const Assignment& assignment, const SpawnRanks& spawn);
+  void on_assignment(const Assignment& assignment, const wire::SpawnRanks& spawn);
   void on_rank_started(int local_rank, pid_t pid);
   // This node hosts the rendezvous from now on, at this address for other nodes.
   void on_hosting(const std::string& rendezvous);

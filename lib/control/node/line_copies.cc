@@ -13,12 +13,12 @@
 
 namespace fleet {
 
-void LineCopies::begin(const CopiedLines& wanted) {
+void LineCopies::begin(const wire::CopiedLines& wanted) {
   wanted_ = wanted;
   file_.reset();
   if (!this->wanted()) return;
   try {
-    file_ = open_owned_file(wanted_.path, O_WRONLY | O_CREAT | O_APPEND);
+    file_ = open_owned_file(wanted_.path(), O_WRONLY | O_CREAT | O_APPEND);
   } catch (const Error& error) {
     warn_once(error.failure());
   }
@@ -26,7 +26,7 @@ void LineCopies::begin(const CopiedLines& wanted) {
 
 void LineCopies::offer(std::string_view label, std::string_view line) {
   const bool matches = std::any_of(
-      wanted_.filters.begin(), wanted_.filters.end(),
+      wanted_.filters().begin(), wanted_.filters().end(),
       [&](const std::string& text) { return line.find(text) != std::string_view::npos; });
   if (!matches || !file_) return;
   std::string copy;
@@ -37,7 +37,7 @@ void LineCopies::offer(std::string_view label, std::string_view line) {
 
 void LineCopies::warn_once(const std::string& reason) {
   if (std::exchange(warned_, true)) return;
-  spdlog::warn("{}: cannot be written: {}", wanted_.path, reason);
+  spdlog::warn("{}: cannot be written: {}", wanted_.path(), reason);
 }
 
 }  // namespace fleet

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
@@ -14,15 +14,15 @@ class LineCopies {
  public:
   // Opens the file for appending, if there are filters. Reports a failure to open or write once and
   // continues: the job matters more than a copy.
-  void begin(const CopiedLines& wanted);
-  bool wanted() const { return !wanted_.filters.empty(); }
+  void begin(const wire::CopiedLines& wanted);
+  bool wanted() const { return !wanted_.filters().empty(); }
   // Keeps the line, with its label in front, if it contains one of the filters.
   void offer(std::string_view label, std::string_view line);
 
  private:
   void warn_once(const std::string& reason);
 
-  CopiedLines wanted_;
+  wire::CopiedLines wanted_;
   UniqueFd file_;
   bool warned_ = false;
 };

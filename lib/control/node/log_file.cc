@@ -29,20 +29,20 @@ void empty(const std::string& path) {
 
 }  // namespace
 
-LogFolder::LogFolder(const LogSettings& settings, const std::vector<std::string>& paths)
-    : settings_(settings), bound_(settings.total_size) {
+LogFolder::LogFolder(const wire::LogSettings& settings, const std::vector<std::string>& paths)
+    : settings_(settings), bound_(settings.total_size()) {
   std::vector<LogPiece> pieces;
   auto found = find_log_pieces(paths);
   for (const std::string& path : paths) {
     std::vector<LogPiece>& of = found[path];
-    if (!of.empty() && !settings.overwrite) next_numbers_[path] = of.back().number + 1;
+    if (!of.empty() && !settings.overwrite()) next_numbers_[path] = of.back().number + 1;
     for (LogPiece& piece : of) pieces.push_back(std::move(piece));
-    if (settings.overwrite) empty(path);
+    if (settings.overwrite()) empty(path);
   }
   std::sort(pieces.begin(), pieces.end(),
             [](const LogPiece& a, const LogPiece& b) { return a.changed < b.changed; });
   for (const LogPiece& piece : pieces) {
-    if (settings.overwrite) {
+    if (settings.overwrite()) {
       ::unlink(piece.path.c_str());
     } else {
       bound_.grow(piece.size);
@@ -95,7 +95,7 @@ LogFile::LogFile(LogFolder* folder, std::string path, bool restarted)
     return;
   }
   open();
-  const int64_t max_size = folder_->settings_.max_size;
+  const int64_t max_size = folder_->settings_.max_size();
   if (max_size > 0 && size_ >= max_size) set_aside();
 }
 
@@ -127,7 +127,7 @@ void LogFile::set_aside() {
 }
 
 void LogFile::write(std::string_view output) {
-  const int64_t max_size = folder_->settings_.max_size;
+  const int64_t max_size = folder_->settings_.max_size();
   while (max_size > 0 && file_) {
     const LogCut cut = cut_log(output, size_, at_line_start_, max_size);
     if (!cut.full) break;

@@ -8,14 +8,14 @@
 
 #include "base/file.h"
 #include "node/log_rotation.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
 // The log files of this node's ranks: their size limit, and one warning if the disk is full.
 class LogFolder {
  public:
-  LogFolder(const LogSettings& settings, const std::vector<std::string>& paths);
+  LogFolder(const wire::LogSettings& settings, const std::vector<std::string>& paths);
 
  private:
   friend class LogFile;
@@ -25,7 +25,7 @@ class LogFolder {
   void on_success(const std::string& path, int64_t missing);
   int next_number(const std::string& path, bool restarted) const;
 
-  LogSettings settings_;
+  wire::LogSettings settings_;
   LogQuota bound_;
   std::map<std::string, int> next_numbers_;  // of logs that had pieces at first
   bool warned_ = false, removed_ = false;

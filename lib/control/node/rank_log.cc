@@ -10,36 +10,36 @@ namespace fleet {
 
 namespace asio = boost::asio;
 
-RankLog::RankLog(const LogContext& context, const RankCommand& command, RankOutput output,
+RankLog::RankLog(const LogContext& context, const wire::RankCommand& command, RankOutput output,
                  std::vector<std::optional<LogFile>> files)
     : context_(context),
-      rank_(command.rank),
-      label_(command.label),
-      filters_bar_(command.draws_bar) {
-  const LogSettings& settings = context.settings;
+      rank_(command.rank()),
+      label_(command.label()),
+      filters_bar_(command.draws_bar()) {
+  const wire::LogSettings& settings = context.settings;
   const bool apart = static_cast<bool>(output.error);
   // If two streams share a destination, they must not split each other's lines.
-  const bool lines = settings.stamp_console || (apart && !settings.errors_apart);
-  keep_lines_ = settings.stamp_files || apart;
+  const bool lines = settings.stamp_console() || (apart && !settings.errors_apart());
+  keep_lines_ = settings.stamp_files() || apart;
   for (std::optional<LogFile>& file : files) files_.push_back({std::move(file)});
   const auto add = [&](UniqueFd end, int shown, const ConsoleTarget& target,
-                       const ConsoleStream& how, LineCopies& copies) {
+                       const wire::ConsoleStream& how, LineCopies& copies) {
     streams_.push_back(std::make_unique<Stream>(
         asio::posix::stream_descriptor(context_.loop, end.release()), target, copies));
     Stream* stream = streams_.back().get();
     stream->file = std::min(streams_.size(), files_.size()) - 1;
-    stream->shown = (command.shown_streams & shown) != 0;
-    stream->labelled = (command.labelled_streams & shown) != 0;
-    stream->in_lines = stream->shown && (lines || (settings.labels && stream->labelled) ||
-                                         how.collapse_ms > 0 || copies.wanted());
+    stream->shown = (command.shown_streams() & shown) != 0;
+    stream->labelled = (command.labelled_streams() & shown) != 0;
+    stream->in_lines = stream->shown && (lines || (settings.labels() && stream->labelled) ||
+                                         how.collapse_ms() > 0 || copies.wanted());
     if (stream->in_lines) target.lines.begin_rank(rank_, label_);
     wait(stream);
   };
-  add(std::move(output.output), kStandardOutput, context_.output, settings.output,
-      context_.output_copies);
+  add(std::move(output.output), wire::RankCommand::STANDARD_OUTPUT, context_.output,
+      settings.output(), context_.output_copies);
   if (!apart) return;
-  add(std::move(output.error), kStandardError, context_.errors,
-      settings.errors_apart ? settings.errors : settings.output, context_.error_copies);
+  add(std::move(output.error), wire::RankCommand::STANDARD_ERROR, context_.errors,
+      settings.errors_apart() ? settings.errors() : settings.output(), context_.error_copies);
 }
 
 void RankLog::wait(Stream* stream) {
@@ -67,7 +67,7 @@ bool RankLog::read_once(Stream* stream) {
   const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
   if (n > 0) {
     bytes_ += n;
-    if (context_.settings.stamp_files) read_at_ = std::chrono::system_clock::now();
+    if (context_.settings.stamp_files()) read_at_ = std::chrono::system_clock::now();
     take(stream, {buffer.data(), static_cast<size_t>(n)});
     return true;
   }
@@ -98,7 +98,7 @@ void RankLog::finish(Stream* stream) {
   if (!rest.empty()) {
     keep_line(stream, rest, &text, &stamped);
     tail_.add(text);
-    files_[stream->file].write(context_.settings.stamp_files ? stamped : text);
+    files_[stream->file].write(context_.settings.stamp_files() ? stamped : text);
   }
   if (!stream->in_lines) return;
   ConsoleLines& lines = stream->target.lines;
@@ -148,7 +148,7 @@ void RankLog::keep(Stream* stream, std::string_view output) {
   stream->kept.add(output);
   for (std::string_view line; stream->kept.next(&line);) keep_line(stream, line, &text, &stamped);
   tail_.add(text);
-  file.write(context_.settings.stamp_files ? stamped : text);
+  file.write(context_.settings.stamp_files() ? stamped : text);
 }
 
 // Appends the line to both texts. A line without an end continues with the same stream's next one;
@@ -160,7 +160,7 @@ void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text
   const std::string_view end = kept.open && !goes_on ? "\n" : "";
   *text += end;
   *text += line;
-  if (context_.settings.stamp_files) {
+  if (context_.settings.stamp_files()) {
     *stamped += end;
     if (!goes_on) *stamped += stamp_.at(read_at_);
     *stamped += line;

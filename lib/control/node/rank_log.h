@@ -33,7 +33,7 @@ struct LogContext {
   boost::asio::io_context& loop;
   ConsoleTarget output, errors;  // may be the same place
   LineCopies &output_copies, &error_copies;
-  const LogSettings& settings;
+  const wire::LogSettings& settings;
   std::span<char> buffer;  // read buffer
 };
 
@@ -42,7 +42,7 @@ class RankLog {
   // Keeps the output of the pipes in the rank's files. Shown output also goes to the console, raw
   // or line by line. While the console is full, the pipe is not read, as if the rank wrote to it
   // directly. A progress bar is drawn on standard output.
-  RankLog(const LogContext& context, const RankCommand& command, RankOutput output,
+  RankLog(const LogContext& context, const wire::RankCommand& command, RankOutput output,
           std::vector<std::optional<LogFile>> files);
   RankLog(const RankLog&) = delete;
   // Reads what the pipes hold now: the rank has ended, but other processes may keep them open.

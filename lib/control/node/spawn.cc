@@ -26,19 +26,30 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-std::vector<std::string> environment_of(const RankCommand& rank) {
+std::vector<std::string> environment_of(const wire::RankCommand& rank) {
   const auto replaced = [&](std::string_view name) {
-    return std::find(rank.removed.begin(), rank.removed.end(), name) != rank.removed.end() ||
-           std::any_of(rank.environment.begin(), rank.environment.end(),
-                       [&](const auto& variable) { return variable.first == name; });
+    const auto& removed = rank.removed();
+    const auto& set = rank.environment();
+    return std::find(removed.begin(), removed.end(), name) != removed.end() ||
+           std::any_of(set.begin(), set.end(),
+                       [&](const auto& variable) { return variable.name() == name; });
   };
   std::vector<std::string> all;
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;
     if (!replaced(text.substr(0, text.find('=')))) all.emplace_back(text);
   }
-  for (const auto& [name, value] : rank.environment) all.push_back(name + "=" + value);
+  for (const auto& variable : rank.environment()) {
+    all.push_back(variable.name() + "=" + variable.value());
+  }
   return all;
+}
+
+// Whether standard output and error must be kept apart.
+bool has_two_streams(const wire::RankCommand& rank) {
+  const int shown = rank.shown_streams();
+  return rank.splits_streams() || shown == wire::RankCommand::STANDARD_OUTPUT ||
+         shown == wire::RankCommand::STANDARD_ERROR || (shown != 0 && rank.shows_apart());
 }
 
 // Stores our end in `ours`; returns the rank's.
@@ -147,19 +158,21 @@ Pipe make_pipe() {
 
 }  // namespace
 
-SpawnResult spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit,
+SpawnResult spawn_rank(const wire::RankCommand& rank, const sigset_t& mask, const rlimit* limit,
                        RankDescriptors* low_descriptors) {
-  std::vector<std::string> arguments = rank.argv, variables = environment_of(rank);
+  std::vector<std::string> arguments(rank.argv().begin(), rank.argv().end());
+  std::vector<std::string> variables = environment_of(rank);
   const std::vector<char*> argv = pointers(arguments), environment = pointers(variables);
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  for (const int core : rank.cores) CPU_SET(core, &cores);
+  for (const int core : rank.cores()) CPU_SET(core, &cores);
 
   Pipe output = make_pipe(), error;
-  if (rank.two_streams()) error = make_pipe();
+  if (has_two_streams(rank)) error = make_pipe();
   SpawnResult spawned;
   spawned.output = {std::move(output.reading), std::move(error.reading)};
-  const UniqueFd service = rank.service_socket ? make_service_socket(&spawned.service) : UniqueFd();
+  const UniqueFd service =
+      rank.service_socket() ? make_service_socket(&spawned.service) : UniqueFd();
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) throw_errno("cannot open /dev/null");
 
@@ -181,7 +194,7 @@ SpawnResult spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlim
                        ::getpid(),
                        handled_signals(),
                        &mask,
-                       rank.cores.empty() ? nullptr : &cores,
+                       rank.cores().empty() ? nullptr : &cores,
                        limit};
   Child child{plan};
   const pid_t pid = start(&child, shared != nullptr);
@@ -194,7 +207,7 @@ SpawnResult spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlim
                     "; check ulimit -u and the free memory";
   } else if (failed != 0) {
     ::waitpid(pid, nullptr, 0);
-    spawned.error = "cannot execute '" + rank.argv[0] + "': " + std::strerror(failed);
+    spawned.error = "cannot execute '" + rank.argv(0) + "': " + std::strerror(failed);
   } else {
     spawned.pid = pid;
   }

@@ -9,14 +9,14 @@
 
 #include "base/file.h"
 #include "node/rank_descriptors.h"
-#include "node/wire.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
 // Reading ends of a rank's pipes, non-blocking.
 struct RankOutput {
   UniqueFd output;  // its standard output, and its standard error unless that is separate
-  UniqueFd error;   // its standard error, if RankCommand::two_streams()
+  UniqueFd error;   // its standard error, if it must be kept apart
 };
 
 struct SpawnResult {
@@ -31,7 +31,7 @@ struct SpawnResult {
 // its descriptor limit. Signals that the caller handles are reset; ignored ones stay ignored
 // (nohup). The parent-death signal is tied to the calling *thread*: call it from the main thread
 // only. Throws if descriptors have run out. `low_descriptors`: for a caller that starts many.
-SpawnResult spawn_rank(const RankCommand& rank, const sigset_t& mask, const rlimit* limit = nullptr,
-                       RankDescriptors* low_descriptors = nullptr);
+SpawnResult spawn_rank(const wire::RankCommand& rank, const sigset_t& mask,
+                       const rlimit* limit = nullptr, RankDescriptors* low_descriptors = nullptr);
 
 }  // namespace fleet

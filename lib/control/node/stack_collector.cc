@@ -107,7 +107,7 @@ StackCollector::StackCollector(asio::io_context& loop, size_t at_once)
       limit_(loop) {}
 
 void StackCollector::collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
-                             std::function<void(std::vector<LocalStack>)> on_done) {
+                             std::function<void(std::vector<RankStack>)> on_done) {
   if (on_done_) return;  // the pending answer serves this request too
   on_done_ = std::move(on_done);
   jobs_.clear();
@@ -184,14 +184,14 @@ void StackCollector::end(Job* job) {
 void StackCollector::finish() {
   if (!on_done_) return;
   limit_.cancel();
-  std::vector<LocalStack> stacks;
+  std::vector<RankStack> stacks;
   for (const auto& job : jobs_) {
-    LocalStack stack;
+    RankStack stack;
     stack.local_rank = job->target.local_rank;
     stack.frames = frames_of(job->printed, job->target.pid);
     stack.missing = job->missing;
     if (stack.frames.empty() && stack.missing.empty()) stack.missing = why_nothing(job->printed);
-    stack.state = std::string(1, job->state);
+    stack.state = job->state;
     stack.channel = job->channel;
     if (!job->printed.empty()) keep(job->target.file, job->printed);
     if (job->output) job->output->close();

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "node/wire.h"
+#include "rendezvous/types.h"
 
 namespace fleet {
 
@@ -27,11 +27,11 @@ class StackCollector {
 
   // At most `at_once` debuggers run; 0: one per core. More would all finish late.
   explicit StackCollector(boost::asio::io_context& loop, size_t at_once = 0);
-  // Calls back once, with one stack per target, stopped ones first. After `limit`, it kills
-  // unfinished debuggers and calls back at the latest. Does nothing while an earlier call is
-  // pending.
+  // Calls back once, with one stack per target (by local_rank), stopped ones first. After `limit`,
+  // it kills unfinished debuggers and calls back at the latest. Does nothing while an earlier call
+  // is pending.
   void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
-               std::function<void(std::vector<LocalStack>)> on_done);
+               std::function<void(std::vector<RankStack>)> on_done);
 
  private:
   struct Job {
@@ -55,7 +55,7 @@ class StackCollector {
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
   size_t started_ = 0;  // jobs_ started so far
-  std::function<void(std::vector<LocalStack>)> on_done_;
+  std::function<void(std::vector<RankStack>)> on_done_;
 };
 
 }  // namespace fleet

@@ -117,45 +117,29 @@ void Supervision::on_stack_command(const StackCommand& command) {
   effects_.collect_stacks();
 }
 
-void Supervision::on_progress(const RanksProgress& progress) {
+void Supervision::on_progress(std::vector<RankSteps> rank_steps) {
   if (stopping_ || !assignment_) return;
   const NodePlacement& node = assignment_->node();
-  std::vector<RankSteps> rank_steps;
-  for (const LocalProgress& local : progress.ranks) {
-    if (node.is_server(local.local_rank)) continue;
-    rank_steps.push_back({node.rank_of(local.local_rank), local.local_rank, -1, local.steps,
-                          local.step, local.step_at_ns, local.waited_ns});
-  }
+  std::erase_if(rank_steps, [&](const RankSteps& one) { return node.is_server(one.local_rank); });
+  for (RankSteps& one : rank_steps) one.rank = node.rank_of(one.local_rank);
   if (!rank_steps.empty()) effects_.report_steps(rank_steps);
 }
 
-void Supervision::on_rank_stalled(const RankStalled& stalled) {
+void Supervision::on_rank_stalled(RankStall stall) {
   if (stopping_ || !assignment_) return;
   const NodePlacement& node = assignment_->node();
-  RankStall stall;
-  stall.rank = node.rank_of(stalled.local_rank);
-  stall.server = node.is_server(stalled.local_rank);
-  stall.local_rank = stalled.local_rank;
-  stall.quiet_for = std::chrono::milliseconds(stalled.quiet_ms);
-  stall.log_path = log_paths_.at(static_cast<size_t>(stalled.local_rank));
-  stall.step = stalled.step;
+  stall.rank = node.rank_of(stall.local_rank);
+  stall.server = node.is_server(stall.local_rank);
+  stall.log_path = log_paths_.at(static_cast<size_t>(stall.local_rank));
   effects_.report_stall(stall);
 }
 
-void Supervision::on_stacks(const StacksCollected& collected) {
+void Supervision::on_stacks(std::vector<RankStack> stacks) {
   if (!assignment_) return;
   const NodePlacement& node = assignment_->node();
-  std::vector<RankStack> stacks;
-  for (const LocalStack& local : collected.stacks) {
-    RankStack stack;
-    stack.rank = node.rank_of(local.local_rank);
-    stack.server = node.is_server(local.local_rank);
-    stack.local_rank = local.local_rank;
-    stack.state = local.state.empty() ? '?' : local.state[0];
-    stack.channel = local.channel;
-    stack.frames = local.frames;
-    stack.missing = local.missing;
-    stacks.push_back(std::move(stack));
+  for (RankStack& stack : stacks) {
+    stack.rank = node.rank_of(stack.local_rank);
+    stack.server = node.is_server(stack.local_rank);
   }
   effects_.send_stacks(stacks);
 }
@@ -211,27 +195,11 @@ void Supervision::on_rank_not_started(int local_rank, const std::string& error, 
   exit.code = 127;
   exit.note = error;
   exit.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
-  exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
-  rank_ended(std::move(exit));
+  on_rank_ended(std::move(exit), now);
 }
 
-void Supervision::on_rank_ended(const RankEnded& ended, Time now) {
-  RankExit exit;
-  exit.local_rank = ended.local_rank;
-  exit.code = ended.code;
-  exit.signal = ended.signal;
-  exit.tail = ended.tail;
-  exit.cause = ended.cause;
-  exit.note = ended.note;
-  exit.oom = ended.oom;
-  exit.error = ended.error;
-  exit.at_ns = ended.at_ns;
-  exit.killed_by_us = ended.stop_sent;
+void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
-  rank_ended(std::move(exit));
-}
-
-void Supervision::rank_ended(RankExit exit) {
   const NodePlacement& node = assignment_->node();
   exit.server = node.is_server(exit.local_rank);
   if (!exit.failed()) return exit.server ? void() : trainer_ended();

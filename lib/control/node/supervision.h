@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "node/stop_signals.h"
-#include "node/wire.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -61,10 +60,11 @@ class Supervision {
 
   // --- from the guardian ---
   void on_rank_not_started(int local_rank, const std::string& error, Time now);
-  void on_rank_ended(const RankEnded& ended, Time now);
-  void on_progress(const RanksProgress& progress);
-  void on_rank_stalled(const RankStalled& stalled);
-  void on_stacks(const StacksCollected& collected);
+  // The guardian knows its ranks by local_rank only: the functions fill in the rest.
+  void on_rank_ended(RankExit exit, Time now);
+  void on_progress(std::vector<RankSteps> rank_steps);
+  void on_rank_stalled(RankStall stall);
+  void on_stacks(std::vector<RankStack> stacks);
   // No process of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
   // The guardian was killed. The caller kills the remaining processes, then calls on_all_gone().
@@ -80,7 +80,6 @@ class Supervision {
   void stop_requested(int signal);
   void kill_requested();
   void stop(int signal);
-  void rank_ended(RankExit exit);
   void trainer_ended();
   void leave_restart(const std::string& why);
   void end(int exit_code);

@@ -14,6 +14,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+void add(const std::string& name, const std::string& value, wire::RankCommand* command) {
+  wire::NamedValue* variable = command->add_environment();
+  variable->set_name(name);
+  variable->set_value(value);
+}
+
 // Two nodes, of one rank and of two.
 DryRunPlan sample(const std::string& list = "a,b") {
   DryRunPlan job;
@@ -33,12 +39,12 @@ DryRunPlan sample(const std::string& list = "a,b") {
   job.for_each_rank = [alike](int wanted, const DryRunPlan::Visitor& see) {
     for (int rank = 0; rank < 3; ++rank) {
       if (wanted >= 0 && rank != wanted) continue;
-      RankCommand command;
-      command.environment = alike;
-      command.environment.emplace_back("RANK", std::to_string(rank));
-      command.removed = {"http_proxy"};
-      if (rank == 0) command.cores = {0, 2};
-      command.log_path = "log/workerlog." + std::to_string(rank == 2);
+      wire::RankCommand command;
+      for (const auto& [name, value] : alike) add(name, value, &command);
+      add("RANK", std::to_string(rank), &command);
+      command.add_removed("http_proxy");
+      if (rank == 0) command.add_cores(0), command.add_cores(2);
+      command.set_log_path("log/workerlog." + std::to_string(rank == 2));
       see({rank > 0, rank == 2, false, rank, command});
     }
   };
@@ -112,8 +118,9 @@ TEST(DryRunTable, LargeJob_ShowsEveryPlaceButNotEveryEnvironment) {
   job.assignment.node_rank = 7;
   job.for_each_rank = [](int, const DryRunPlan::Visitor& see) {
     for (int rank = 0; rank < 100; ++rank) {
-      RankCommand command;
-      command.environment = {{"SIZE", "100"}, {"RANK", std::to_string(rank)}};
+      wire::RankCommand command;
+      add("SIZE", "100", &command);
+      add("RANK", std::to_string(rank), &command);
       see({rank, 0, false, rank, command});
     }
   };

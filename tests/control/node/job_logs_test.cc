@@ -21,10 +21,10 @@ struct JobLogsTest : ::testing::Test {
   JobLogsTest() {
     std::string pattern = ::testing::TempDir() + "fleet_logs.XXXXXX";
     folder = ::mkdtemp(pattern.data());
-    spawn.ranks.resize(2);
     for (int rank = 0; rank < 2; ++rank) {
-      spawn.ranks[static_cast<size_t>(rank)].rank = rank;
-      spawn.ranks[static_cast<size_t>(rank)].log_path = path(rank);
+      wire::RankCommand* command = spawn.add_ranks();
+      command->set_rank(rank);
+      command->set_log_path(path(rank));
     }
   }
   ~JobLogsTest() override { std::filesystem::remove_all(folder); }
@@ -35,7 +35,7 @@ struct JobLogsTest : ::testing::Test {
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     RankOutput pipes{UniqueFd(ends[0]), {}};
     const UniqueFd writing(ends[1]);
-    RankLog* log = logs->open(spawn.ranks[static_cast<size_t>(rank)], std::move(pipes));
+    RankLog* log = logs->open(spawn.ranks(rank), std::move(pipes));
     ASSERT_EQ(::write(writing.get(), output.data(), output.size()),
               static_cast<ssize_t>(output.size()));
     log->drain();
@@ -60,7 +60,7 @@ struct JobLogsTest : ::testing::Test {
   boost::asio::io_context loop{1};
   std::string folder, tail;
   int64_t bytes = 0;
-  SpawnRanks spawn;
+  wire::SpawnRanks spawn;
 };
 
 TEST_F(JobLogsTest, Restart_SetsTheLogAside) {
@@ -78,23 +78,23 @@ TEST_F(JobLogsTest, NextRun_IsAppendedAndItsRestartsNumberedOn) {
 
 TEST_F(JobLogsTest, Overwrite_RemovesWhatEarlierRunsLeft) {
   run({"a\n", "b\n"});
-  spawn.logs.overwrite = true;
+  spawn.mutable_logs()->set_overwrite(true);
   run({"c\n", "d\n"});
   EXPECT_THAT(kept(0), ElementsAre("c\n", "d\n"));
 }
 
 TEST_F(JobLogsTest, OldPieces_CountForTheBound) {
   run({std::string(600, 'a') + "\n", std::string(600, 'b') + "\n", "c\n"});
-  spawn.logs.total_size = 1000;
-  spawn.logs.max_size = 400;
+  spawn.mutable_logs()->set_total_size(1000);
+  spawn.mutable_logs()->set_max_size(400);
   run({std::string(300, 'd') + "\n"});
   EXPECT_THAT(kept(0),
               ElementsAre(std::string(600, 'b') + "\n", "c\n" + std::string(300, 'd') + "\n"));
 }
 
 TEST_F(JobLogsTest, Tail_IsRightAcrossRotationAndWithoutStamps) {
-  spawn.logs.max_size = 10;
-  spawn.logs.stamp_files = true;
+  spawn.mutable_logs()->set_max_size(10);
+  spawn.mutable_logs()->set_stamp_files(true);
   run({"one\ntwo\nthree\nfour\nlast without an end"});
   EXPECT_EQ(tail, "one\ntwo\nthree\nfour\nlast without an end");
   EXPECT_GE(kept(0).size(), 5u);
@@ -103,7 +103,7 @@ TEST_F(JobLogsTest, Tail_IsRightAcrossRotationAndWithoutStamps) {
 }
 
 TEST_F(JobLogsTest, FolderThatComesBack_IsWrittenAgain) {
-  LogFolder logs(spawn.logs, {path(0)});
+  LogFolder logs(spawn.logs(), {path(0)});
   const std::string away = folder + "/away";
   LogFile file(&logs, away + "/workerlog.0", false);
   file.write("lost\n");

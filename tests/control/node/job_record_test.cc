@@ -64,15 +64,14 @@ struct JobRecords : ::testing::Test {
     world->nodes = {node};
     return {world, 0, "10.0.0.1:6768"};
   }
-  static SpawnRanks ranks(int count) {
-    SpawnRanks spawn;
-    std::vector<RankCommand>& all = spawn.ranks;
-    all.resize(static_cast<size_t>(count));
+  static wire::SpawnRanks ranks(int count) {
+    wire::SpawnRanks spawn;
     for (int rank = 0; rank < count; ++rank) {
-      RankCommand& command = all[static_cast<size_t>(rank)];
-      command.local_rank = command.rank = rank;
-      command.log_path = "log/workerlog." + std::to_string(rank);
-      command.shown_streams = rank == 0 ? kStandardOutput : 0;
+      wire::RankCommand& command = *spawn.add_ranks();
+      command.set_local_rank(rank);
+      command.set_rank(rank);
+      command.set_log_path("log/workerlog." + std::to_string(rank));
+      if (rank == 0) command.set_shown_streams(wire::RankCommand::STANDARD_OUTPUT);
     }
     return spawn;
   }
@@ -166,7 +165,7 @@ TEST_F(JobRecords, EndOfAJob_IsKept) {
   std::ofstream(log) << "of an earlier run\n";
   JobRecordFile file(sample());
   auto commands = ranks(1);
-  commands.ranks[0].log_path = log;
+  commands.mutable_ranks(0)->set_log_path(log);
   file.on_assignment(assignment(1), commands);
   file.on_rank_started(0, 10);
   std::ofstream(log, std::ios::app) << "of this\n";

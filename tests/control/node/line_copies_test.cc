@@ -12,12 +12,18 @@ namespace {
 struct Copies : ::testing::Test {
   Copies() : path(::testing::TempDir() + "line_copies." + std::to_string(::getpid())) {}
   ~Copies() override { ::unlink(path.c_str()); }
+  void begin(const std::vector<std::string>& filters) {
+    wire::CopiedLines wanted;
+    wanted.set_path(path);
+    wanted.mutable_filters()->Add(filters.begin(), filters.end());
+    copies.begin(wanted);
+  }
   std::string path;
   LineCopies copies;
 };
 
 TEST_F(Copies, LinesWithOneOfTheTexts_AreKeptWithTheirLabel) {
-  copies.begin({path, {"apple", "fig"}});
+  begin({"apple", "fig"});
   EXPECT_TRUE(copies.wanted());
   copies.offer("[a]:", "an apple\n");
   copies.offer("[a]:", "a pear\n");
@@ -26,7 +32,7 @@ TEST_F(Copies, LinesWithOneOfTheTexts_AreKeptWithTheirLabel) {
 }
 
 TEST_F(Copies, WithoutTexts_NoFileIsMade) {
-  copies.begin({path, {}});
+  begin({});
   EXPECT_FALSE(copies.wanted());
   copies.offer("", "line\n");
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
@@ -36,7 +42,7 @@ TEST_F(Copies, SomebodysLink_IsNotFollowed) {
   const std::string target = path + ".target";
   write_file_atomically(target, "theirs");
   ASSERT_EQ(::symlink(target.c_str(), path.c_str()), 0);
-  copies.begin({path, {"x"}});
+  begin({"x"});
   copies.offer("", "x\n");
   EXPECT_EQ(read_file(target), "theirs");
   ::unlink(target.c_str());

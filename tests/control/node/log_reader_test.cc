@@ -21,14 +21,14 @@ struct LogReaderTest : ::testing::Test {
     std::string pattern = ::testing::TempDir() + "fleet_reader.XXXXXX";
     folder = ::mkdtemp(pattern.data());
     path = folder + "/workerlog.0";
-    settings.max_size = 500;
+    settings.set_max_size(500);
   }
   ~LogReaderTest() override { std::filesystem::remove_all(folder); }
   void read(LogReader* reader) {
     reader->read([&](std::string_view part) { seen += part; });
   }
   std::string folder, path, seen, written;
-  LogSettings settings;
+  wire::LogSettings settings;
 };
 
 TEST_F(LogReaderTest, Following_MissesNothingAcrossRotation) {
@@ -78,7 +78,7 @@ TEST_F(LogReaderTest, RotationWhileItReads_LosesNothing) {
 }
 
 TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
-  settings.total_size = 1500;
+  settings.set_total_size(1500);
   LogFolder logs(settings, {path});
   LogFile file(&logs, path, false);
   LogReader reader(path);

@@ -33,15 +33,15 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, end, (int), (override));
 };
 
-inline RankEnded ended(int local_rank, int code, int signal, const std::string& tail,
-                       bool stop_sent = false) {
-  RankEnded message;
-  message.local_rank = local_rank;
-  message.code = code;
-  message.signal = signal;
-  message.tail = tail;
-  message.stop_sent = stop_sent;
-  return message;
+inline RankExit ended(int local_rank, int code, int signal, const std::string& tail,
+                      bool killed_by_us = false) {
+  RankExit exit;
+  exit.local_rank = local_rank;
+  exit.code = code;
+  exit.signal = signal;
+  exit.tail = tail;
+  exit.killed_by_us = killed_by_us;
+  return exit;
 }
 
 // Node 1 of two, with two ranks each: this node's are 2 and 3.

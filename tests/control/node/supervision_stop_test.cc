@@ -56,7 +56,7 @@ TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM));
   supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
-  supervision.on_rank_stalled({1, 5000});
+  supervision.on_rank_stalled({.local_rank = 1, .quiet_for = 5000ms});
   EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
   supervision.on_stack_command({1});
 }

@@ -60,7 +60,7 @@ TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
 
 TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   run();
-  RankEnded killed = ended(0, 0, SIGKILL, "");
+  RankExit killed = ended(0, 0, SIGKILL, "");
   killed.note = "the kernel killed it: out of memory";
   killed.oom = true;
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, true),
@@ -70,7 +70,7 @@ TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   // What we have killed ourselves needs no explanation.
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, false), Field(&RankExit::note, ""))));
   killed.local_rank = 1;
-  killed.stop_sent = true;
+  killed.killed_by_us = true;
   supervision.on_rank_ended(killed, start);
 }
 
@@ -88,7 +88,7 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
               report_stall(AllOf(Field(&RankStall::rank, 3), Field(&RankStall::local_rank, 1),
                                  Field(&RankStall::quiet_for, 5000ms),
                                  Field(&RankStall::log_path, "log/workerlog.1"))));
-  supervision.on_rank_stalled({1, 5000});
+  supervision.on_rank_stalled({.local_rank = 1, .quiet_for = 5000ms});
   EXPECT_CALL(effects, warn(HasSubstr("hangs")));
   EXPECT_CALL(effects, collect_stacks());
   supervision.on_stack_command({1});
@@ -96,17 +96,18 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
                            AllOf(Field(&RankStack::rank, 2), Field(&RankStack::state, 'S'),
                                  Field(&RankStack::frames, ::testing::ElementsAre("wait"))),
                            AllOf(Field(&RankStack::rank, 3), Field(&RankStack::state, 'T')))));
-  supervision.on_stacks({{{0, "S", "futex", {"wait"}, ""}, {1, "T", "", {}, "denied"}}});
+  supervision.on_stacks(
+      {{.local_rank = 0, .state = 'S', .frames = {"wait"}}, {.local_rank = 1, .state = 'T'}});
 }
 
 TEST_F(SupervisionTest, Progress_IsReportedByGlobalRank) {
   EXPECT_CALL(effects, report_steps(_)).Times(0);
-  supervision.on_progress({{{.local_rank = 1, .steps = 5}}});  // before anything runs
+  supervision.on_progress({{.local_rank = 1, .steps = 5}});  // before anything runs
   run();
   EXPECT_CALL(effects, report_steps(::testing::ElementsAre(
                            AllOf(Field(&RankSteps::rank, 3), Field(&RankSteps::local_rank, 1),
                                  Field(&RankSteps::steps, 5), Field(&RankSteps::step, 4)))));
-  supervision.on_progress({{{.local_rank = 1, .steps = 5, .step = 4}}});
+  supervision.on_progress({{.local_rank = 1, .steps = 5, .step = 4}});
 }
 
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {

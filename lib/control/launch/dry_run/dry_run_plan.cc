@@ -119,14 +119,16 @@ void note_long_values(const LaunchPlan& plan, DryRunPlan* job) {
   }
 }
 
-Variables inherited_by(const std::vector<std::string>& environment, const RankCommand& rank) {
+Variables inherited_by(const std::vector<std::string>& environment, const wire::RankCommand& rank) {
   Variables kept;
   for (const std::string& entry : environment) {
     const std::string name = entry.substr(0, entry.find('='));
-    const bool replaced =
-        std::find(rank.removed.begin(), rank.removed.end(), name) != rank.removed.end() ||
-        std::any_of(rank.environment.begin(), rank.environment.end(),
-                    [&](const auto& variable) { return variable.first == name; });
+    const auto& removed = rank.removed();
+    const auto& set = rank.environment();
+    const bool replaced = std::find(removed.begin(), removed.end(), name) != removed.end() ||
+                          std::any_of(set.begin(), set.end(), [&](const auto& variable) {
+                            return variable.name() == name;
+                          });
     if (!replaced && name.size() < entry.size())
       kept.emplace_back(name, entry.substr(name.size() + 1));
   }
@@ -181,9 +183,9 @@ DryRunPlan make_dry_run_plan(const LaunchPlan& plan, const std::vector<std::stri
       visit_node(*commands, cores, own, node, rank, visit);
   };
   const int last = job.assignment.node().nproc() - 1;  // a trainer, even if there are servers
-  const RankCommand any = commands->of(job.assignment, last, cores.back());
+  const wire::RankCommand any = commands->of(job.assignment, last, cores.back());
   job.inherited = inherited_by(environment, any);
-  job.removed = any.removed;
+  job.removed.assign(any.removed().begin(), any.removed().end());
   return job;
 }
 

@@ -15,9 +15,9 @@ namespace fleet {
 
 struct DryRunRank {
   int node_rank = 0, local_rank = 0;
-  bool server = false;  // a parameter server
-  int rank = 0;         // index among the servers, or global rank
-  RankCommand command;  // with cores only for ranks of this node
+  bool server = false;        // a parameter server
+  int rank = 0;               // index among the servers, or global rank
+  wire::RankCommand command;  // with cores only for ranks of this node
 };
 
 // Everything that would start, as far as one node can know it before the nodes have joined.

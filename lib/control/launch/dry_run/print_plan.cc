@@ -6,6 +6,7 @@
 #include <cctype>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -36,6 +37,18 @@ void check_rank(const DryRunPlan& job, int rank) {
 
 std::string name_of(const DryRunRank& rank) {
   return (rank.server ? "server " : "rank ") + std::to_string(rank.rank);
+}
+
+Variables variables_of(const DryRunRank& rank) {
+  Variables all;
+  for (const auto& variable : rank.command.environment()) {
+    all.emplace_back(variable.name(), variable.value());
+  }
+  return all;
+}
+
+std::vector<int> cores_of(const DryRunRank& rank) {
+  return {rank.command.cores().begin(), rank.command.cores().end()};
 }
 
 std::string numbers_or_dash(const std::vector<int>& numbers) {
@@ -83,15 +96,15 @@ Rows rows_of(const DryRunPlan& job, int rank) {
   job.for_each_rank(rank, [&](const DryRunRank& one) {
     const NodePlacement& node = node_of(job, one);
     const auto local = static_cast<size_t>(one.local_rank);
+    Variables own = variables_of(one);
     rows.places.push_back({name_of(one), std::to_string(one.node_rank), node.address,
                            std::to_string(local), numbers_or_dash(node.devices[local]),
-                           numbers_or_dash(one.command.cores),
-                           endpoint(node.address, node.ports[local]), one.command.log_path});
-    first ? void(rows.common = one.command.environment)
-          : keep_common(one.command.environment, &rows.common);
+                           numbers_or_dash(cores_of(one)),
+                           endpoint(node.address, node.ports[local]), one.command.log_path()});
+    first ? void(rows.common = own) : keep_common(own, &rows.common);
     first = false;
     if (rows.all_in_full || one.node_rank == job.assignment.node_rank) {
-      rows.in_full.emplace_back(name_of(one), one.command.environment);
+      rows.in_full.emplace_back(name_of(one), std::move(own));
     }
   });
   if (rank >= 0 || job.processes() == 1)
@@ -138,10 +151,10 @@ Json rank_json(const DryRunPlan& job, const DryRunRank& rank) {
   entry["address"] = node.address;
   entry["local_rank"] = rank.local_rank;
   entry["gpus"] = node.devices[local];
-  entry["cores"] = rank.command.cores;
+  entry["cores"] = cores_of(rank);
   entry["endpoint"] = endpoint(node.address, node.ports[local]);
-  entry["log"] = rank.command.log_path;
-  entry["environment"] = variables_json(rank.command.environment);
+  entry["log"] = rank.command.log_path();
+  entry["environment"] = variables_json(variables_of(rank));
   return entry;
 }
 
@@ -210,9 +223,10 @@ void write_dry_run_shell(const DryRunPlan& job, int rank, bool masked_secrets, s
     out << "# " << name_of(one) << " of " << job.assignment.world_size() << " (local rank "
         << one.local_rank << " of node " << one.node_rank << ", " << node_of(job, one).address
         << ")\n";
-    for (const std::string& name : one.command.removed) out << "unset " << name << "\n";
+    for (const std::string& name : one.command.removed()) out << "unset " << name << "\n";
     Variables all = job.inherited;
-    all.insert(all.end(), one.command.environment.begin(), one.command.environment.end());
+    const Variables own = variables_of(one);
+    all.insert(all.end(), own.begin(), own.end());
     for (const auto& [name, value] : all) {
       // Skip the shell's own variables and functions exported by bash.
       const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";

@@ -54,12 +54,12 @@ TEST(RankFiles, OfTorchrunWithoutALogDir_AreTemporary) {
 
 TEST(RankFiles, Copies_AreOfLinesWithTheseTexts) {
   const Settings given = settings({"--duplicate_stdout_filters=apple,a,,b"});
-  const CopiedLines copies = RankFileLayout(given, "log").copies(false, 0);
-  EXPECT_THAT(copies.filters, ElementsAre("apple", "a,b"));
-  EXPECT_EQ(copies.path, "log/filtered_stdout.log");
-  EXPECT_THAT(RankFileLayout(given, "log").copies(true, 0).filters, IsEmpty());
+  const wire::CopiedLines copies = RankFileLayout(given, "log").copies(false, 0);
+  EXPECT_THAT(copies.filters(), ElementsAre("apple", "a,b"));
+  EXPECT_EQ(copies.path(), "log/filtered_stdout.log");
+  EXPECT_THAT(RankFileLayout(given, "log").copies(true, 0).filters(), IsEmpty());
   const Settings torchrun = settings({"--compat=torchrun", "--duplicate_stderr_filters=x"});
-  EXPECT_THAT(RankFileLayout(torchrun, "/r").copies(true, 1).path,
+  EXPECT_THAT(RankFileLayout(torchrun, "/r").copies(true, 1).path(),
               EndsWith("/r/attempt_1/filtered_stderr.log"));
 }
 

@@ -16,8 +16,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "node/channel.h"
 #include "node/process_tree.h"
-#include "node/wire.h"
 
 namespace fleet {
 namespace {
@@ -58,15 +58,31 @@ struct GuardianTest : ::testing::Test {
     std::filesystem::remove_all(folder);
   }
 
-  void send(const WireMessage& message) {
-    const std::string bytes = encode(message);
+  void send(const wire::GuardianCommand& command) {
+    const std::string bytes = frame(command);
     ASSERT_EQ(::send(guardian.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // The next message; fails at the end of the socket.
-  WireMessage receive() {
-    WireMessage message;
-    while (!decode(incoming, &message)) {
+  void spawn(const std::vector<wire::RankCommand>& ranks) {
+    wire::GuardianCommand command;
+    command.mutable_spawn()->mutable_ranks()->Add(ranks.begin(), ranks.end());
+    send(command);
+  }
+  void stop(int signal, int grace_ms) {
+    wire::GuardianCommand command;
+    command.mutable_stop()->set_signal(signal);
+    command.mutable_stop()->set_grace_ms(grace_ms);
+    send(command);
+  }
+  void kill() {
+    wire::GuardianCommand command;
+    command.mutable_kill();
+    send(command);
+  }
+  // The next event, of this kind; fails at the end of the socket.
+  wire::GuardianEvent expect(wire::GuardianEvent::KindCase kind) {
+    wire::GuardianEvent event;
+    while (!take_frame(incoming, &event)) {
       char buffer[4096];
       pollfd readable = {guardian.socket.get(), POLLIN, 0};
       const ssize_t n = ::poll(&readable, 1, kDeadlineMs) == 1
@@ -74,24 +90,24 @@ struct GuardianTest : ::testing::Test {
                             : -1;
       if (n <= 0) {
         ADD_FAILURE() << "the guardian says nothing more";
-        return AllGone{"no message"};
+        return event;
       }
       incoming.append(buffer, static_cast<size_t>(n));
     }
-    return message;
+    EXPECT_EQ(event.kind_case(), kind);
+    return event;
   }
-  template <typename T>
-  T expect() {
-    const WireMessage message = receive();
-    EXPECT_TRUE(std::holds_alternative<T>(message)) << "kind " << message.index();
-    return std::holds_alternative<T>(message) ? std::get<T>(message) : T{};
-  }
+  wire::RankStarted expect_started() { return expect(wire::GuardianEvent::kStarted).started(); }
+  wire::RankExit expect_ended() { return expect(wire::GuardianEvent::kEnded).ended(); }
+  wire::AllGone expect_all_gone() { return expect(wire::GuardianEvent::kAllGone).all_gone(); }
 
-  RankCommand script(int local_rank, const std::string& text) {
-    RankCommand rank;
-    rank.local_rank = local_rank;
-    rank.argv = {"/bin/sh", "-c", text};
-    rank.log_path = folder + "/workerlog." + std::to_string(local_rank);
+  wire::RankCommand script(int local_rank, const std::string& text) {
+    wire::RankCommand rank;
+    rank.set_local_rank(local_rank);
+    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), text}) {
+      rank.add_argv(word);
+    }
+    rank.set_log_path(folder + "/workerlog." + std::to_string(local_rank));
     return rank;
   }
   // Waits for a file that a rank makes.
@@ -116,138 +132,137 @@ struct GuardianTest : ::testing::Test {
 bool exists(pid_t pid) { return ::kill(pid, 0) == 0; }
 
 TEST_F(GuardianTest, RanksThatEnd_AreReportedWithTheirLastLines) {
-  send(SpawnRanks{{script(0, "echo fine"), script(1, "echo 'it broke' >&2; exit 7")}});
-  EXPECT_EQ(expect<RankStarted>().error, "");
-  EXPECT_EQ(expect<RankStarted>().error, "");
-  RankEnded ended[2];
+  spawn({script(0, "echo fine"), script(1, "echo 'it broke' >&2; exit 7")});
+  EXPECT_EQ(expect_started().error(), "");
+  EXPECT_EQ(expect_started().error(), "");
+  wire::RankExit ended[2];
   for (int i = 0; i < 2; ++i) {
-    const RankEnded one = expect<RankEnded>();
-    ended[one.local_rank] = one;
+    const wire::RankExit one = expect_ended();
+    ended[one.local_rank()] = one;
   }
-  EXPECT_EQ(ended[0].code, 0);
-  EXPECT_EQ(ended[1].code, 7);
-  EXPECT_EQ(ended[1].tail, "it broke");
-  EXPECT_EQ(expect<AllGone>().stuck, "");
+  EXPECT_EQ(ended[0].code(), 0);
+  EXPECT_EQ(ended[1].code(), 7);
+  EXPECT_EQ(ended[1].tail(), "it broke");
+  EXPECT_EQ(expect_all_gone().stuck(), "");
   EXPECT_EQ(read_file(folder + "/workerlog.0"), "fine\n");
 }
 
 TEST_F(GuardianTest, LogFile_IsAppendedTo) {
   write_file_atomically(folder + "/workerlog.0", "before\n");
-  send(SpawnRanks{{script(0, "echo after")}});
-  expect<RankStarted>();
-  expect<RankEnded>();
-  expect<AllGone>();
+  spawn({script(0, "echo after")});
+  expect_started();
+  expect_ended();
+  expect_all_gone();
   EXPECT_EQ(read_file(folder + "/workerlog.0"), "before\nafter\n");
 }
 
 TEST_F(GuardianTest, MuchOutput_IsAllInTheLog) {
-  send(SpawnRanks{{script(0, "seq 1 300000")}});
-  expect<RankStarted>();
-  expect<RankEnded>();
-  expect<AllGone>();
+  spawn({script(0, "seq 1 300000")});
+  expect_started();
+  expect_ended();
+  expect_all_gone();
   const std::string log = read_file(folder + "/workerlog.0");
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 300000);
   EXPECT_TRUE(log.ends_with("\n300000\n"));
 }
 
 TEST_F(GuardianTest, RankKilledBySignal_IsReportedAsThat) {
-  send(SpawnRanks{{script(0, "kill -SEGV $$")}});
-  expect<RankStarted>();
-  EXPECT_EQ(expect<RankEnded>().signal, SIGSEGV);
-  expect<AllGone>();
+  spawn({script(0, "kill -SEGV $$")});
+  expect_started();
+  EXPECT_EQ(expect_ended().signal(), SIGSEGV);
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, ProgramThatCannotBeRun_IsReported) {
-  RankCommand rank = script(0, "");
-  rank.argv = {"/no/such/program"};
-  send(SpawnRanks{{rank}});
-  EXPECT_THAT(expect<RankStarted>().error, HasSubstr("/no/such/program"));
-  expect<AllGone>();
+  wire::RankCommand rank = script(0, "");
+  rank.set_argv(0, "/no/such/program");
+  spawn({rank});
+  EXPECT_THAT(expect_started().error(), HasSubstr("/no/such/program"));
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, DescriptorsRunOut_RankIsReported) {
   const rlimit few{50, 50};
   ASSERT_EQ(::prlimit(guardian.pid, RLIMIT_NOFILE, &few, nullptr), 0);
-  SpawnRanks spawn;
-  for (int i = 0; i < 40; ++i) spawn.ranks.push_back(script(i, "sleep 1000"));
-  send(spawn);
+  std::vector<wire::RankCommand> ranks;
+  for (int i = 0; i < 40; ++i) ranks.push_back(script(i, "sleep 1000"));
+  spawn(ranks);
   int started = 0;
   std::string error;
   for (int i = 0; i < 40; ++i) {
-    const RankStarted one = expect<RankStarted>();
-    started += one.error.empty();
-    if (!one.error.empty()) error = one.error;
+    const wire::RankStarted one = expect_started();
+    started += one.error().empty();
+    if (!one.error().empty()) error = one.error();
   }
   EXPECT_GT(started, 0);
   EXPECT_THAT(error, HasSubstr("Too many open files"));
-  send(KillRanks{});
-  for (int i = 0; i < started; ++i) EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
-  expect<AllGone>();
+  kill();
+  for (int i = 0; i < started; ++i) EXPECT_EQ(expect_ended().signal(), SIGKILL);
+  expect_all_gone();
 }
 
 // The guardian's own limit is as high as it may be: it has some of each rank.
 TEST_F(GuardianTest, RanksKeepTheirLimitOfDescriptors) {
   rlimit own;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &own), 0);
-  send(SpawnRanks{{script(0, "ulimit -Sn")}});
-  expect<RankStarted>();
-  EXPECT_EQ(expect<RankEnded>().tail, std::to_string(own.rlim_cur));
+  spawn({script(0, "ulimit -Sn")});
+  expect_started();
+  EXPECT_EQ(expect_ended().tail(), std::to_string(own.rlim_cur));
   rlimit guardians;
   ASSERT_EQ(::prlimit(guardian.pid, RLIMIT_NOFILE, nullptr, &guardians), 0);
   EXPECT_EQ(guardians.rlim_cur, own.rlim_max);
-  expect<AllGone>();
+  expect_all_gone();
 }
 
 // It does not take the grace time: there is nobody to have it.
 TEST_F(GuardianTest, StopBeforeTheStart_IsSoonOver) {
-  send(StopRanks{SIGTERM, 1000 * kDeadlineMs});
-  expect<AllGone>();
-  send(SpawnRanks{{script(0, "exit 3")}});  // nor does it spoil what comes then
-  expect<RankStarted>();
-  EXPECT_EQ(expect<RankEnded>().code, 3);
-  expect<AllGone>();
+  stop(SIGTERM, 1000 * kDeadlineMs);
+  expect_all_gone();
+  spawn({script(0, "exit 3")});  // nor does it spoil what comes then
+  expect_started();
+  EXPECT_EQ(expect_ended().code(), 3);
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, Stop_LetsRanksEndByThemselves) {
-  send(SpawnRanks{{script(0, "trap 'echo saved; exit 3' TERM; : >" + folder +
-                                 "/ready; while :; do sleep 0.01; done")}});
-  expect<RankStarted>();
+  spawn({script(
+      0, "trap 'echo saved; exit 3' TERM; : >" + folder + "/ready; while :; do sleep 0.01; done")});
+  expect_started();
   wait_for(folder + "/ready");
-  send(StopRanks{SIGTERM, kDeadlineMs});
-  const RankEnded ended = expect<RankEnded>();
-  EXPECT_EQ(ended.code, 3);
-  EXPECT_THAT(ended.tail, EndsWith("saved"));
-  expect<AllGone>();
+  stop(SIGTERM, kDeadlineMs);
+  const wire::RankExit ended = expect_ended();
+  EXPECT_EQ(ended.code(), 3);
+  EXPECT_THAT(ended.tail(), EndsWith("saved"));
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, StubbornRank_IsKilledAfterTheGraceTime) {
-  send(SpawnRanks{
-      {script(0, "trap '' TERM; : >" + folder + "/ready; while :; do sleep 0.01; done")}});
-  expect<RankStarted>();
+  spawn({script(0, "trap '' TERM; : >" + folder + "/ready; while :; do sleep 0.01; done")});
+  expect_started();
   wait_for(folder + "/ready");
-  send(StopRanks{SIGTERM, 50});
-  EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
-  expect<AllGone>();
+  stop(SIGTERM, 50);
+  EXPECT_EQ(expect_ended().signal(), SIGKILL);
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, StoppedRank_IsKilledToo) {
-  send(SpawnRanks{{script(0, ": >" + folder + "/ready; kill -STOP $$")}});
-  expect<RankStarted>();
+  spawn({script(0, ": >" + folder + "/ready; kill -STOP $$")});
+  expect_started();
   wait_for(folder + "/ready");
-  send(KillRanks{});
-  EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
-  expect<AllGone>();
+  kill();
+  EXPECT_EQ(expect_ended().signal(), SIGKILL);
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, DaemonisedChild_DoesNotOutliveTheJob) {
-  send(SpawnRanks{{script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder +
-                                 "/daemon.tmp " + folder +
-                                 "/daemon; trap \"\" TERM HUP; while :; do sleep 1; done' "
-                                 ">/dev/null 2>&1 & while ! test -e " +
-                                 folder + "/daemon; do sleep 0.01; done")}});
-  expect<RankStarted>();
-  EXPECT_EQ(expect<RankEnded>().code, 0);
-  expect<AllGone>();
+  spawn({script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder +
+                       "/daemon.tmp " + folder +
+                       "/daemon; trap \"\" TERM HUP; while :; do sleep 1; done' "
+                       ">/dev/null 2>&1 & while ! test -e " +
+                       folder + "/daemon; do sleep 0.01; done")});
+  expect_started();
+  EXPECT_EQ(expect_ended().code(), 0);
+  expect_all_gone();
   EXPECT_FALSE(exists(pid_in(folder + "/daemon")));
 }
 
@@ -258,17 +273,18 @@ TEST_F(GuardianTest, ConsoleThatNobodyReads_KeepsNothingFromEnding) {
   UniqueFd writing(pipe[1]);
   restart_with(writing.get());
   writing.reset();
-  RankCommand rank = script(0, "yes");
-  rank.shown_streams = 3;
-  RankCommand other = script(1, "yes | head -c 9000000; : >" + folder + "/ready; exec sleep 1000");
-  send(SpawnRanks{{rank, other}});
-  expect<RankStarted>();
-  expect<RankStarted>();
+  wire::RankCommand rank = script(0, "yes");
+  rank.set_shown_streams(3);
+  wire::RankCommand other =
+      script(1, "yes | head -c 9000000; : >" + folder + "/ready; exec sleep 1000");
+  spawn({rank, other});
+  expect_started();
+  expect_started();
   wait_for(folder + "/ready");  // the other rank's output is not held up
-  send(KillRanks{});
-  expect<RankEnded>();
-  expect<RankEnded>();
-  expect<AllGone>();
+  kill();
+  expect_ended();
+  expect_ended();
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
@@ -278,9 +294,9 @@ TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
   UniqueFd writing(pipe[1]);
   restart_with(writing.get());
   writing.reset();
-  RankCommand rank = script(0, "seq 1 400000");
-  rank.shown_streams = 3;
-  send(SpawnRanks{{rank}});
+  wire::RankCommand rank = script(0, "seq 1 400000");
+  rank.set_shown_streams(3);
+  spawn({rank});
   std::string output;
   char buffer[1000];
   for (ssize_t n; !output.ends_with("\n400000\n");) {
@@ -293,36 +309,36 @@ TEST_F(GuardianTest, SlowConsole_GetsEverythingInOrder) {
 TEST_F(GuardianTest, StartedAgain_AfterEverythingIsGone) {
   for (const char* turn : {"1", "2", "3"}) {
     const std::string ready = folder + "/ready" + turn;  // it ignores SIGTERM from then on
-    send(SpawnRanks{{script(0, "until [ -e " + ready + " ]; do sleep 0.01; done; echo turn " +
-                                   turn + "; sleep 1000 & exit " + turn),
-                     script(1, "trap '' TERM; : >" + ready + "; while :; do sleep 0.01; done")}});
-    expect<RankStarted>();
-    expect<RankStarted>();
-    const auto ended = expect<RankEnded>();
-    EXPECT_EQ(std::to_string(ended.code), turn);
-    EXPECT_EQ(ended.tail, std::string("turn ") + turn);  // not those of the turns before
-    send(StopRanks{SIGTERM, 20});
-    EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
-    EXPECT_EQ(expect<AllGone>().stuck, "");
+    spawn({script(0, "until [ -e " + ready + " ]; do sleep 0.01; done; echo turn " + turn +
+                         "; sleep 1000 & exit " + turn),
+           script(1, "trap '' TERM; : >" + ready + "; while :; do sleep 0.01; done")});
+    expect_started();
+    expect_started();
+    const auto ended = expect_ended();
+    EXPECT_EQ(std::to_string(ended.code()), turn);
+    EXPECT_EQ(ended.tail(), std::string("turn ") + turn);  // not those of the turns before
+    stop(SIGTERM, 20);
+    EXPECT_EQ(expect_ended().signal(), SIGKILL);
+    EXPECT_EQ(expect_all_gone().stuck(), "");
   }
   EXPECT_EQ(read_file(folder + "/workerlog.0"), "turn 3\n");
   EXPECT_EQ(read_file(folder + "/workerlog.0.1"), "turn 1\n");
 }
 
 TEST_F(GuardianTest, StartedAgainWhileRanksRun_IsRefused) {
-  send(SpawnRanks{{script(0, "sleep 1000")}});
-  expect<RankStarted>();
-  send(SpawnRanks{{script(0, "exit 9")}});
-  send(KillRanks{});
-  EXPECT_EQ(expect<RankEnded>().signal, SIGKILL);
-  expect<AllGone>();
+  spawn({script(0, "sleep 1000")});
+  expect_started();
+  spawn({script(0, "exit 9")});
+  kill();
+  EXPECT_EQ(expect_ended().signal(), SIGKILL);
+  expect_all_gone();
 }
 
 TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {
-  send(SpawnRanks{
+  spawn(
       {script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder + "/daemon.tmp " +
-                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")}});
-  const pid_t rank = expect<RankStarted>().pid;
+                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")});
+  const pid_t rank = expect_started().pid();
   const pid_t daemon = pid_in(folder + "/daemon");
   guardian.socket.reset();
   ::waitpid(guardian.pid, nullptr, 0);
@@ -332,10 +348,10 @@ TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {
 }
 
 TEST_F(GuardianTest, GuardianDies_ItsRanksDieAndOrphansBecomeOurs) {
-  send(SpawnRanks{
+  spawn(
       {script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder + "/daemon.tmp " +
-                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")}});
-  const pid_t rank = expect<RankStarted>().pid;
+                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")});
+  const pid_t rank = expect_started().pid();
   const pid_t daemon = pid_in(folder + "/daemon");
   ::kill(guardian.pid, SIGKILL);
   ::waitpid(guardian.pid, nullptr, 0);

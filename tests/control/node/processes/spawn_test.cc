@@ -32,9 +32,11 @@ struct Finished {
 };
 
 // Runs a shell script as a rank, to its end.
-Finished run_script(const std::string& script, RankCommand rank = {},
+Finished run_script(const std::string& script, wire::RankCommand rank = {},
                     RankDescriptors* low_descriptors = nullptr) {
-  rank.argv = {"/bin/sh", "-c", script};
+  for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), script}) {
+    rank.add_argv(word);
+  }
   SpawnResult spawned = spawn_rank(rank, no_signals(), nullptr, low_descriptors);
   Finished finished;
   EXPECT_GT(spawned.pid, 0) << spawned.error;
@@ -65,9 +67,10 @@ TEST(SpawnRank, Environment_IsSetAndRemoved) {
   ::setenv("FLEET_TEST_KEPT", "kept", 1);
   ::setenv("FLEET_TEST_GONE", "gone", 1);
   ::setenv("FLEET_TEST_NEW", "old", 1);
-  RankCommand rank;
-  rank.environment = {{"FLEET_TEST_NEW", "new value"}};
-  rank.removed = {"FLEET_TEST_GONE"};
+  wire::RankCommand rank;
+  rank.add_environment()->set_name("FLEET_TEST_NEW");
+  rank.mutable_environment(0)->set_value("new value");
+  rank.add_removed("FLEET_TEST_GONE");
   EXPECT_EQ(
       run_script("echo $FLEET_TEST_KEPT/${FLEET_TEST_GONE-unset}/$FLEET_TEST_NEW", rank).output,
       "kept/unset/new value\n");
@@ -96,9 +99,9 @@ TEST(SpawnRank, WithPlacesForItsDescriptors_HasTheSameOnes) {
   if (!low_descriptors.usable()) GTEST_SKIP() << "this kernel has no close_range()";
   std::vector<UniqueFd> others;
   for (int i = 0; i < 100; ++i) others.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  RankCommand rank;
-  rank.service_socket = true;
-  rank.error_log_path = "of its own";
+  wire::RankCommand rank;
+  rank.set_service_socket(true);
+  rank.set_error_log_path("of its own");
   for (int i = 0; i < 3; ++i) {
     const Finished finished = run_script("exec ls /proc/self/fd", rank, &low_descriptors);
     EXPECT_THAT(finished.output, ::testing::AllOf(HasSubstr("0\n1\n2\n"), HasSubstr("\n40\n")));
@@ -112,16 +115,16 @@ TEST(SpawnRank, WithPlacesForItsDescriptors_HasTheSameOnes) {
 TEST(SpawnRank, WithPlaces_RunsOneAfterAnotherAndFailsAsWithout) {
   RankDescriptors low_descriptors;
   EXPECT_EQ(run_script("echo one; echo two >&2", {}, &low_descriptors).output, "one\ntwo\n");
-  RankCommand rank;
-  rank.argv = {"/no/such/program"};
+  wire::RankCommand rank;
+  rank.add_argv("/no/such/program");
   const SpawnResult failed = spawn_rank(rank, no_signals(), nullptr, &low_descriptors);
   EXPECT_THAT(failed.error, HasSubstr("No such file"));
   EXPECT_EQ(run_script("wc -c", {}, &low_descriptors).output, "0\n");
 }
 
 TEST(SpawnRank, Cores_ArePinned) {
-  RankCommand rank;
-  rank.cores = {available_cores().back()};
+  wire::RankCommand rank;
+  rank.add_cores(available_cores().back());
   EXPECT_EQ(run_script("nproc", rank).output, "1\n");
 }
 
@@ -135,8 +138,8 @@ TEST(SpawnRank, SignalMask_IsTheGivenOne) {
 }
 
 TEST(SpawnRank, NoSuchProgram_IsAnErrorNotAProcess) {
-  RankCommand rank;
-  rank.argv = {"/no/such/program"};
+  wire::RankCommand rank;
+  rank.add_argv("/no/such/program");
   const SpawnResult spawned = spawn_rank(rank, no_signals());
   EXPECT_EQ(spawned.pid, -1);
   EXPECT_THAT(spawned.error, HasSubstr("/no/such/program"));

@@ -46,13 +46,13 @@ struct StackCollectorTest : ::testing::Test {
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     ::setenv("PATH", (folder + ":" + path).c_str(), 1);
   }
-  std::vector<LocalStack> collect(size_t at_once, std::chrono::milliseconds limit) {
+  std::vector<RankStack> collect(size_t at_once, std::chrono::milliseconds limit) {
     boost::asio::io_context loop;
     StackCollector collector(loop, at_once);
     std::vector<StackCollector::Target> targets;
     for (int i = 0; i < 3; ++i) targets.push_back({i, pids[i], folder + "/" + std::to_string(i)});
-    std::vector<LocalStack> stacks;
-    collector.collect(targets, limit, [&](std::vector<LocalStack> all) {
+    std::vector<RankStack> stacks;
+    collector.collect(targets, limit, [&](std::vector<RankStack> all) {
       stacks = std::move(all);
       loop.stop();
     });
@@ -68,9 +68,9 @@ TEST_F(StackCollectorTest, OneAtATime_TheStoppedOneFirst) {
   use_debugger("echo $4 >>" + folder + "/seen; echo \"TID $4:\"; echo '#0  0x1 wait'");
   const auto stacks = collect(1, 60s);
   ASSERT_EQ(stacks.size(), 3u);
-  for (const LocalStack& stack : stacks) EXPECT_THAT(stack.frames, ElementsAre("wait"));
+  for (const RankStack& stack : stacks) EXPECT_THAT(stack.frames, ElementsAre("wait"));
   EXPECT_EQ(stacks[0].local_rank, 1);
-  EXPECT_EQ(stacks[0].state, "T");
+  EXPECT_EQ(stacks[0].state, 'T');
   EXPECT_EQ(read_file(folder + "/seen"), std::to_string(pids[1]) + "\n" + std::to_string(pids[0]) +
                                              "\n" + std::to_string(pids[2]) + "\n");
 }
@@ -88,7 +88,7 @@ TEST_F(StackCollectorTest, LinkInPlaceOfItsFile_IsNotWrittenThrough) {
   write_file_atomically(folder + "/victim", "precious");
   std::filesystem::create_symlink("victim", folder + "/1");
   use_debugger("echo \"TID $4:\"; echo '#0  0x1 wait'");
-  for (const LocalStack& stack : collect(3, 60s)) EXPECT_THAT(stack.frames, ElementsAre("wait"));
+  for (const RankStack& stack : collect(3, 60s)) EXPECT_THAT(stack.frames, ElementsAre("wait"));
   EXPECT_EQ(read_file(folder + "/victim"), "precious");
   EXPECT_NE(read_file(folder + "/0"), "");
 }
