@@ -1,6 +1,5 @@
-// JSON that a fleetrun or a fleetd tells about a job: its record, its verdict, its stacks.
+// JSON that a fleetrun or a fleetd tells about a job: its record, its verdict.
 #include "daemon/job_info.h"
-#include "node/stack_report.h"
 #include "tests/fuzz/fuzz.h"
 
 FLEET_FUZZ(job_info) {
@@ -14,10 +13,5 @@ FLEET_FUZZ(job_info) {
     fleet::job_status({job, again}, 1e9);
   });
   attempt([&] { fleet::read_job_record(json); });
-  attempt([&] {
-    const fleet::StackReport report = fleet::read_stack_report(json);
-    fleet::stack_report_text(report);
-    fleet::stack_report_json(report);
-  });
   fleet::read_verdict(json);
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "daemon/protocol.h"
+#include "node/control_socket.h"
 
 namespace fleet {
 namespace {
@@ -91,7 +92,7 @@ void ClientSession::handle(const Request& request) {
   if (request.has_signal() && (role_ == Role::kOwner || role_ == Role::kAttached)) {
     const int number = request.signal().number();
     if (is_stop(number)) {
-      jobs_.stop(number_, number);
+      jobs_.stop(number_, stop_job(number));
     } else if (number == SIGUSR1 || number == SIGUSR2) {
       jobs_.signal(number_, number);
     }
@@ -112,7 +113,7 @@ void ClientSession::on_owner_lost(const JobInfo& job) {
   if (job.phase != JobPhase::kPrepared) {
     spdlog::warn("the job of pid {} has lost the client that owns it: stopping it", job.record.pid);
   }
-  jobs_.stop(number_, SIGHUP);
+  jobs_.stop(number_, stop_job(SIGHUP));
 }
 
 void ClientSession::on_closed() {
@@ -172,9 +173,7 @@ void ClientSession::query(const std::string& job_id) {
 
 void ClientSession::stop(const daemon_wire::Stop& request) {
   subscribe(job_named(request.job_id()).number, Role::kStopper);
-  jobs_.stop(number_, SIGTERM);
-  // A second stop signal kills. Use another signal, because two equal ones may merge.
-  if (request.kill()) jobs_.stop(number_, SIGINT);
+  jobs_.stop(number_, stop_job(SIGTERM, request.kill(), grace_of(request)));
   send_updates();
 }
 

@@ -23,6 +23,7 @@
 #include "launch/addresses.h"
 #include "launch/devices.h"
 #include "launch/options.h"
+#include "node/control_socket.h"
 #include "node/process_tree.h"
 
 namespace fleet {
@@ -106,8 +107,7 @@ class Daemon {
       if (error) return;
       wait_for_signal();
       spdlog::info("{}: ending all jobs", signal_name(signal));
-      // A second stop signal kills. Use another signal, because two equal ones may merge.
-      jobs_.stop_all(stopping_ ? SIGINT : SIGTERM, [this] { drain(); });
+      jobs_.stop_all(stop_job(SIGTERM, stopping_), [this] { drain(); });
       stopping_ = true;
     });
   }

@@ -24,6 +24,7 @@
 #include "daemon/local_output.h"
 #include "daemon/protocol.h"
 #include "daemon/via_fleetd.h"
+#include "node/control_socket.h"
 
 namespace fleet {
 namespace {
@@ -78,18 +79,19 @@ std::vector<JobInfo> jobs_of(const std::vector<JobPart>& parts) {
 
 // --- stop ---
 
-// For a job without fleetd: its launcher forwards the stop to the other nodes.
-void stop_local(const JobRecord& record, bool kill) {
+// For a job without fleetd: its launcher stops the other nodes too.
+void stop_local(const JobRecord& record, const wire::StopJob& how) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0)));
   if (!process) return;
-  const auto send = [&](int number) {
-    ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
-  };
-  send(SIGTERM);
-  if (kill) send(SIGINT);  // a second stop signal; two equal ones may merge
+  stop_launcher(record.pid, how);
   pollfd ended = {process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
   }
+}
+
+Grace grace_of(const CommandLine& line) {
+  if (!line.settings.given("grace")) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<int64_t>(line.settings.number("grace") * 1000));
 }
 
 // --- logs ---
@@ -165,6 +167,8 @@ int status(const CommandLine& line) {
 
 int stop(const CommandLine& line) {
   const bool kill = line.settings.boolean("kill");
+  const Grace grace = grace_of(line);
+  const wire::StopJob how = stop_job(SIGTERM, kill, grace);
   FleetdClient fleetds(line.settings);
   const std::string& job_id = line.words[0];
   const std::vector<JobPart> parts = fleetds.require(job_id);
@@ -173,12 +177,13 @@ int stop(const CommandLine& line) {
   FleetdCalls calls(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
   for (const JobPart& part : parts) {
     if (part.address.empty()) {
-      if (part.job.phase != JobPhase::kEnded) stop_local(part.job.record, kill);
+      if (part.job.phase != JobPhase::kEnded) stop_local(part.job.record, how);
       continue;
     }
     Request request;
     request.mutable_stop()->set_job_id(job_id);
     request.mutable_stop()->set_kill(kill);
+    if (grace) request.mutable_stop()->set_grace_ms(how.grace_ms());
     calls.start(
         part.address, std::move(request), [](const Event&) {},
         [&failed](const Error& error) {
@@ -339,7 +344,9 @@ Command stop_command() {
                                    "stop a job, and wait for its end\n"
                                    "Sends SIGTERM to its ranks, and SIGKILL after the grace time.",
                                    true);
-  syntax.options.flag({.key = "kill"}, "kill the ranks at once");
+  syntax.options.flag({.key = "kill"}, "kill the ranks at once")
+      .number({.key = "grace", .value = "SECONDS", .optional = true}, 0, 0, 86'400,
+              "time between SIGTERM and SIGKILL (default: the job's own --grace)");
   return command_of(std::move(syntax), stop);
 }
 

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "node/control_socket.h"
 #include "node/runtime_folder.h"
 #include "node/verdict_file.h"
 
@@ -132,7 +133,7 @@ void NodeJobs::signal(int number, int signal) {
   run->second.process->signal(SIGCONT);
 }
 
-void NodeJobs::stop(int number, int signal) {
+void NodeJobs::stop(int number, const wire::StopJob& how) {
   const JobInfo* job = table_.find(number);
   if (!job || job->phase == JobPhase::kEnded) return;
   if (job->phase == JobPhase::kPrepared) {
@@ -140,7 +141,8 @@ void NodeJobs::stop(int number, int signal) {
     runs_.erase(number);
     return notify_watchers(number);
   }
-  this->signal(number, signal);
+  const auto run = runs_.find(number);
+  if (run != runs_.end() && run->second.process) stop_launcher(run->second.process->pid(), how);
   table_.on_stopping(number);
   notify_watchers(number);
 }
@@ -263,11 +265,11 @@ void NodeJobs::when_idle(std::function<void()> callback) {
   if (!any_running()) when_idle_();
 }
 
-void NodeJobs::stop_all(int signal, std::function<void()> callback) {
+void NodeJobs::stop_all(const wire::StopJob& how, std::function<void()> callback) {
   stopping_ = true;
   std::vector<int> numbers;
   for (const JobInfo& job : table_.all()) numbers.push_back(job.number);
-  for (const int number : numbers) stop(number, signal);
+  for (const int number : numbers) stop(number, how);
   when_idle(std::move(callback));
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/job_store.h"
 #include "daemon/job_table.h"
 #include "daemon/launcher_process.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
@@ -31,8 +32,8 @@ class NodeJobs {
   // Starts the launcher. On failure, throws and forgets the job.
   void launch(int number, int rdzv_port);
   void signal(int number, int signal);
-  // Stops the job: a reservation at once, a launcher by `signal`.
-  void stop(int number, int signal);
+  // Stops the job: a reservation at once, a launcher by a message.
+  void stop(int number, const wire::StopJob& how);
   void detach(int number);
 
   const JobInfo* find(int number) const { return table_.find(number); }
@@ -51,8 +52,8 @@ class NodeJobs {
 
   // Calls `callback` when no job runs.
   void when_idle(std::function<void()> callback);
-  // Accepts no more jobs, stops all by `signal`, and calls `when_idle` when none is left.
-  void stop_all(int signal, std::function<void()> when_idle);
+  // Accepts no more jobs, stops all, and calls `when_idle` when none is left.
+  void stop_all(const wire::StopJob& how, std::function<void()> when_idle);
 
  private:
   struct Run {

@@ -62,7 +62,7 @@ class Agent : private SupervisionEffects {
             [this](const wire::GuardianEvent& event) { on_guardian(event); },
             [this] { on_guardian_closed(); }),
         control_(loop_,
-                 [this](const std::string& request, ControlSocket::Reply reply) {
+                 [this](const wire::ControlRequest& request, ControlSocket::Reply reply) {
                    on_request(request, std::move(reply));
                  }),
         client_(plan_.client, [this](RendezvousEvent event) {
@@ -232,18 +232,31 @@ class Agent : private SupervisionEffects {
     peer.kind == PeerEvent::Kind::kStraggler ? warn(peer.line) : spdlog::info("{}", peer.line);
   }
 
-  // `fleetrun stacks JOB`.
-  void on_request(const std::string& request, ControlSocket::Reply reply) {
-    if (request != "stacks") return reply("unknown request: " + request + "\n");
-    if (!world_) return reply("the job is still forming\n");
-    stack_requests_.push_back(std::move(reply));
-    client_.request_stacks();
+  void on_request(const wire::ControlRequest& request, ControlSocket::Reply reply) {
+    wire::ControlReply answer;
+    switch (request.kind_case()) {
+      case wire::ControlRequest::kStacks:
+        if (world_) {
+          stack_requests_.push_back(std::move(reply));
+          return client_.request_stacks();
+        }
+        *answer.mutable_failure() =
+            to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
+        return reply(answer);
+      case wire::ControlRequest::kStop:
+        note_stop(request.stop().signal());
+        supervision_.on_stop(request.stop(), std::chrono::steady_clock::now());
+        answer.mutable_accepted();
+        return reply(answer);
+      case wire::ControlRequest::KIND_NOT_SET:
+        return;  // ControlSocket refuses it
+    }
   }
 
   void answer_stacks(const StackReport& report) {
-    for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) {
-      reply(stack_report_json(report));
-    }
+    wire::ControlReply answer;
+    *answer.mutable_stacks() = to_wire(report);
+    for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) reply(answer);
   }
 
   void on_assignment(const Assignment& assignment) {
@@ -359,12 +372,22 @@ class Agent : private SupervisionEffects {
   void finish_node() override { client_.finish(); }
   void report_failure(const std::string& how) override { client_.report_failure(how); }
   void ready(int generation) override { client_.ready(generation); }
-  void request_stop(int signal) override { client_.request_stop(signal); }
-  void request_kill(int signal) override { client_.request_stop(signal, true); }
-  void stop_ranks(int signal) override {
+  void request_stop(int signal, Grace grace) override {
+    wire::StopRequest request;
+    request.set_signal(signal);
+    if (grace) request.set_grace_ms(static_cast<int>(grace->count()));
+    client_.request_stop(std::move(request));
+  }
+  void request_kill(int signal) override {
+    wire::StopRequest request;
+    request.set_signal(signal);
+    request.set_kill(true);
+    client_.request_stop(std::move(request));
+  }
+  void stop_ranks(int signal, Grace grace) override {
     wire::GuardianCommand command;
     command.mutable_stop()->set_signal(signal);
-    command.mutable_stop()->set_grace_ms(static_cast<int>(plan_.grace.count()));
+    command.mutable_stop()->set_grace_ms(static_cast<int>(grace.value_or(plan_.grace).count()));
     channel_.send(command);
   }
   void kill_ranks() override {

@@ -1,5 +1,7 @@
 #include "node/channel.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +13,7 @@ namespace {
 
 // A node of a thousand ranks with the longest environments stays far below.
 constexpr uint32_t kMaxMessage = 1u << 30;
+constexpr uint32_t kMaxRequest = 4096;
 
 bool valid(const wire::RankCommand& rank) {
   return rank.argv_size() > 0 && rank.local_rank() >= 0 && rank.hang_timeout_ms() >= 0;
@@ -33,18 +36,25 @@ bool valid(const wire::GuardianEvent& event) {
          all_valid(event.stacks().ranks());
 }
 
+bool valid(const wire::ControlRequest& request) {
+  return request.kind_case() != wire::ControlRequest::kStop ||
+         (request.stop().signal() > 0 && request.stop().signal() <= SIGRTMAX &&
+          request.stop().grace_ms() >= 0);
+}
+bool valid(const wire::ControlReply&) { return true; }
+
 template <typename Message>
-bool take(std::string& buffer, Message* message) {
+bool take(std::string& buffer, Message* message, uint32_t most = kMaxMessage) {
   uint32_t size = 0;
   if (buffer.size() < sizeof size) return false;
   std::memcpy(&size, buffer.data(), sizeof size);
-  FLEET_CHECK(size <= kMaxMessage, "a message of the guardian's socket is too large");
+  FLEET_CHECK(size <= most, "a message of the launcher's socket is too large");
   if (buffer.size() - sizeof size < size) return false;
   FLEET_CHECK(message->ParseFromArray(buffer.data() + sizeof size, static_cast<int>(size)),
-              "the bytes on the guardian's socket are not a message");
+              "the bytes on the launcher's socket are not a message");
   FLEET_CHECK(message->kind_case() != Message::KIND_NOT_SET,
-              "a message of the guardian's socket has an unknown kind");
-  FLEET_CHECK(valid(*message), "a message of the guardian's socket has an impossible number");
+              "a message of the launcher's socket has an unknown kind");
+  FLEET_CHECK(valid(*message), "a message of the launcher's socket has an impossible number");
   buffer.erase(0, sizeof size + size);
   return true;
 }
@@ -53,7 +63,7 @@ bool take(std::string& buffer, Message* message) {
 
 std::string frame(const google::protobuf::MessageLite& message) {
   const size_t bytes = message.ByteSizeLong();
-  FLEET_CHECK(bytes <= kMaxMessage, "a message for the guardian's socket is too large");
+  FLEET_CHECK(bytes <= kMaxMessage, "a message for the launcher's socket is too large");
   const auto size = static_cast<uint32_t>(bytes);
   std::string framed(sizeof size + size, '\0');
   std::memcpy(framed.data(), &size, sizeof size);
@@ -65,5 +75,9 @@ bool take_frame(std::string& buffer, wire::GuardianCommand* command) {
   return take(buffer, command);
 }
 bool take_frame(std::string& buffer, wire::GuardianEvent* event) { return take(buffer, event); }
+bool take_frame(std::string& buffer, wire::ControlRequest* request) {
+  return take(buffer, request, kMaxRequest);
+}
+bool take_frame(std::string& buffer, wire::ControlReply* reply) { return take(buffer, reply); }
 
 }  // namespace fleet

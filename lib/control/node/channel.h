@@ -1,5 +1,6 @@
-// Messages over the socket pair between the launcher and its guardian, in one Asio loop: a
-// GuardianCommand one way, a GuardianEvent the other (proto/control.proto).
+// Messages over a launcher's local sockets, in one Asio loop: to its guardian a GuardianCommand,
+// from it a GuardianEvent; on the control socket a ControlRequest and its ControlReply
+// (proto/control.proto).
 #pragma once
 
 #include <functional>
@@ -17,6 +18,8 @@ std::string frame(const google::protobuf::MessageLite& message);
 // if the bytes are not a message, or its kind, size or a number in it is impossible.
 bool take_frame(std::string& buffer, wire::GuardianCommand* command);
 bool take_frame(std::string& buffer, wire::GuardianEvent* event);
+bool take_frame(std::string& buffer, wire::ControlRequest* request);
+bool take_frame(std::string& buffer, wire::ControlReply* reply);
 
 // One end of the socket pair. Not thread-safe: everything happens in the loop's thread.
 template <typename Sent, typename Received>

@@ -1,6 +1,8 @@
 #include "node/control_socket.h"
 
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,7 +14,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "node/channel.h"
 #include "node/runtime_folder.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 
@@ -20,7 +24,7 @@ using boost::asio::local::stream_protocol;
 
 namespace {
 
-constexpr size_t kMaxRequest = 4096;
+constexpr int kSendSeconds = 2;
 
 std::string path_in(const std::string& folder, pid_t pid) {
   return folder + "/fleetrun." + std::to_string(pid) + ".sock";
@@ -75,25 +79,29 @@ void ControlSocket::drop(uint64_t id) {
 void ControlSocket::on_bytes(uint64_t id, std::string_view bytes) {
   Client& client = clients_.at(id);
   if (client.asked) return;
-  client.request += bytes;
-  const size_t end = client.request.find('\n');
-  if (end == std::string::npos) {
-    if (client.request.size() > kMaxRequest) drop(id);
-    return;
+  client.incoming += bytes;
+  wire::ControlRequest request;
+  try {
+    if (!take_frame(client.incoming, &request)) return;
+  } catch (const Error& error) {  // a fleetrun of another version, perhaps
+    spdlog::debug("{}: {}", path_, error.what());
+    return drop(id);
   }
   client.asked = true;
-  on_request_(client.request.substr(0, end),
-              [this, id](std::string_view text) { answer(id, text); });
+  on_request_(request, [this, id](const wire::ControlReply& reply) { answer(id, reply); });
 }
 
-void ControlSocket::answer(uint64_t id, std::string_view text) {
+void ControlSocket::answer(uint64_t id, const wire::ControlReply& reply) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;  // the client has left
-  found->second.stream->send(text);
+  found->second.stream->send(frame(reply));
   found->second.stream->when_sent([this, id] { drop(id); });
 }
 
-std::string send_control_request(pid_t pid, const std::string& request, int timeout_seconds) {
+namespace {
+
+// Connects to the fleetrun of this pid and sends the request.
+UniqueFd send_to(pid_t pid, const wire::ControlRequest& request) {
   const std::string folder = runtime_folder();
   check_runtime_folder(folder);
   const std::string path = path_in(folder, pid);
@@ -102,30 +110,71 @@ std::string send_control_request(pid_t pid, const std::string& request, int time
     throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
                 "set FLEET_RUNTIME_DIR to a shorter path, also for the job itself");
   }
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval limit = {timeout_seconds, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // Its queue is full only if it has been suspended for long.
+  const timeval limit = {kSendSeconds, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw Error(ErrorCode::kNotFound,
                 std::string("cannot reach its fleetrun: ") + std::strerror(errno), path);
   }
-  const std::string line = request + "\n";
-  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) {
+  const std::string bytes = frame(request);
+  if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
     throw_errno("cannot send a request to its fleetrun", path);
   }
-  std::string answer;
+  return socket;
+}
+
+void send_signal(const UniqueFd& process, int number) {
+  ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
+}
+
+}  // namespace
+
+wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& request,
+                                        int timeout_seconds) {
+  const UniqueFd socket = send_to(pid, request);
+  const timeval limit = {timeout_seconds, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  wire::ControlReply reply;
+  std::string incoming;
   char chunk[16384];
-  for (;;) {
+  while (!take_frame(incoming, &reply)) {
     const ssize_t n = ::recv(socket.get(), chunk, sizeof chunk, 0);
-    if (n > 0) answer.append(chunk, static_cast<size_t>(n));
-    if (n == 0) return answer;
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      throw Error(ErrorCode::kTimeout,
-                  "its fleetrun did not answer within " + std::to_string(timeout_seconds) + " s",
-                  "pid " + std::to_string(pid));
-    }
+    if (n > 0) incoming.append(chunk, static_cast<size_t>(n));
+    if (n > 0 || (n < 0 && errno == EINTR)) continue;
+    const std::string where = "pid " + std::to_string(pid);
+    if (n == 0) throw Error(ErrorCode::kNotFound, "the job has ended", where);
+    throw Error(ErrorCode::kTimeout,
+                "its fleetrun did not answer within " + std::to_string(timeout_seconds) + " s",
+                where);
   }
+  if (reply.has_failure()) throw from_wire(reply.failure());
+  return reply;
+}
+
+wire::StopJob stop_job(int signal, bool kill, Grace grace) {
+  wire::StopJob stop;
+  stop.set_signal(signal);
+  stop.set_kill(kill);
+  if (grace) stop.set_grace_ms(static_cast<int>(grace->count()));
+  return stop;
+}
+
+void stop_launcher(pid_t pid, const wire::StopJob& request) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process) throw Error(ErrorCode::kNotFound, "it has ended", "pid " + std::to_string(pid));
+  try {
+    wire::ControlRequest message;
+    *message.mutable_stop() = request;
+    send_to(pid, message);
+  } catch (const Error& error) {
+    spdlog::debug("pid {} is stopped by a signal: {}", pid, error.what());
+    send_signal(process, request.signal());
+    // A second signal kills; equal ones may merge.
+    if (request.kill()) send_signal(process, request.signal() == SIGINT ? SIGTERM : SIGINT);
+  }
+  send_signal(process, SIGCONT);
 }
 
 std::string control_socket_of(pid_t pid) { return path_in(runtime_folder(), pid); }

@@ -1,4 +1,5 @@
-// A socket beside a running fleetrun's record, for commands on this node (`fleetrun stacks JOB`).
+// A socket beside a running fleetrun's record, for commands on this node (`fleetrun stacks JOB`,
+// `fleetrun stop JOB`, fleetd).
 // Only its user can connect: the folder is 0700.
 #pragma once
 
@@ -13,27 +14,29 @@
 #include <string_view>
 
 #include "node/byte_stream.h"
+#include "rendezvous/control_messages.h"
+#include "rendezvous/types.h"
 
 namespace fleet {
 
-// A request is one line; its answer is all bytes until the connection ends. Not thread-safe:
-// everything happens in the loop's thread. If it cannot listen, the job still runs; the reason is
-// logged at debug level.
+// A connection carries one ControlRequest and its ControlReply, framed as in channel.h. Not
+// thread-safe: everything happens in the loop's thread. If it cannot listen, the job still runs;
+// the reason is logged at debug level.
 class ControlSocket {
  public:
-  using Reply = std::function<void(std::string_view answer)>;  // once, now or later
-  using OnRequest = std::function<void(const std::string& request, Reply reply)>;
+  using Reply = std::function<void(const wire::ControlReply& reply)>;  // once, now or later
+  using OnRequest = std::function<void(const wire::ControlRequest& request, Reply reply)>;
 
   ControlSocket(boost::asio::io_context& loop, OnRequest on_request);
   ~ControlSocket();  // removes the socket
 
  private:
   void accept();
-  void answer(uint64_t id, std::string_view text);
+  void answer(uint64_t id, const wire::ControlReply& reply);
 
   struct Client {
     std::unique_ptr<ByteStream> stream;
-    std::string request;
+    std::string incoming;
     bool asked = false;
   };
   void on_bytes(uint64_t id, std::string_view bytes);
@@ -48,8 +51,16 @@ class ControlSocket {
 };
 
 // Sends a request to the fleetrun of this pid and waits for the answer. Throws kNotFound if it
-// cannot be reached, kTimeout if it does not answer.
-std::string send_control_request(pid_t pid, const std::string& request, int timeout_seconds);
+// cannot be reached or ends meanwhile, kTimeout if it does not answer, and the error in a reply.
+wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& request,
+                                        int timeout_seconds);
+
+wire::StopJob stop_job(int signal, bool kill = false, Grace grace = {});
+
+// Tells the fleetrun of this pid to stop its job; does not wait. A fleetrun that has no control
+// socket, or none yet, receives signals instead; its own grace time applies then. Resumes a
+// suspended one. kNotFound if there is no such process.
+void stop_launcher(pid_t pid, const wire::StopJob& request);
 
 // The path of that fleetrun's socket.
 std::string control_socket_of(pid_t pid);

@@ -8,6 +8,7 @@
 #include "node/control_socket.h"
 #include "node/job_record.h"
 #include "rendezvous/stacks.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -66,32 +67,6 @@ std::string stack_report_json(const StackReport& report) {
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-StackReport read_stack_report(const std::string& json) {
-  StackReport report;
-  try {
-    const Json all = Json::parse(json);
-    for (const Json& cluster : all.at("clusters")) {
-      for (const Json& rank : cluster.at("ranks")) {
-        RankStack stack;
-        stack.rank = rank.at("rank").get<int>();
-        stack.server = rank.at("role").get<std::string>() == "server";
-        stack.local_rank = rank.at("local_rank").get<int>();
-        stack.node_rank = rank.at("node_rank").get<int>();
-        const std::string state = rank.at("state").get<std::string>();
-        stack.state = state.empty() ? '?' : state[0];
-        stack.channel = rank.at("waits_in").get<std::string>();
-        stack.frames = cluster.at("frames").get<std::vector<std::string>>();
-        stack.missing = cluster.at("missing").get<std::string>();
-        report.stacks.push_back(std::move(stack));
-      }
-    }
-    report.silent = all.at("silent_nodes").get<std::vector<int>>();
-  } catch (const Json::exception&) {
-    throw Error(ErrorCode::kUsage, std::string(trim(json)), "stacks");  // the text says why not
-  }
-  return report;
-}
-
 std::string stack_report_text(const StackReport& report) {
   const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
   std::string text = std::to_string(report.stacks.size()) + " ranks";
@@ -113,11 +88,13 @@ namespace {
 
 int run_stacks(const CommandLine& line) {
   const std::string job = line.words.empty() ? "" : line.words[0];
-  const std::string answer = send_control_request(job_called(job).pid, "stacks", kAnswerSeconds);
-  if (answer.empty()) throw Error(ErrorCode::kNotFound, "the job has ended", "stacks");
-  const StackReport report = read_stack_report(answer);  // or throws the answer as an error
+  wire::ControlRequest request;
+  request.mutable_stacks();
+  const wire::ControlReply reply =
+      send_control_request(job_called(job).pid, request, kAnswerSeconds);
+  const StackReport report = from_wire(reply.stacks());
   const bool json = line.settings.text("format") == "json";
-  std::fputs(json ? answer.c_str() : stack_report_text(report).c_str(), stdout);
+  std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);
   return 0;
 }
 

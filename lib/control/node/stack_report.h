@@ -10,8 +10,6 @@ namespace fleet {
 
 // An array of clusters, the largest first, then the nodes that sent nothing.
 std::string stack_report_json(const StackReport& report);
-// Throws kUsage if the text is not such a report.
-StackReport read_stack_report(const std::string& json);
 // As in the verdict of a hang: equal stacks grouped, the odd rank named.
 std::string stack_report_text(const StackReport& report);
 

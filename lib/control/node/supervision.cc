@@ -105,7 +105,7 @@ void Supervision::on_stop_command(const StopCommand& command, Time now) {
   if (stopping_) return;
   effects_.warn("node " + std::to_string(command.node_rank) + " (" + command.node + ") received " +
                 signal_name(command.signal) + "; stopping the ranks");
-  stop(command.signal);
+  stop(command.signal, command.grace);
 }
 
 void Supervision::on_stack_command(const StackCommand& command) {
@@ -151,7 +151,8 @@ void Supervision::on_restart_command(const RestartCommand& command) {
   host_lost_ = false;
   // The lost host never received it.
   if (guardian_lost_) return effects_.report_failure(kGuardianKilled);
-  if (signals_.own() != 0) effects_.request_stop(signals_.own());  // it was lost with the host
+  if (signals_.own() != 0)
+    effects_.request_stop(signals_.own(), grace_);  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
   effects_.ready(command.generation);
@@ -252,28 +253,35 @@ void Supervision::on_signal(int signal, Time now) {
     case StopSignals::Meaning::kCopy:
       return;
     case StopSignals::Meaning::kStop:
-      return stop_requested(signal);
+      return stop_requested(signal, {});
     case StopSignals::Meaning::kKill:
       return kill_requested();
   }
+}
+
+void Supervision::on_stop(const wire::StopJob& request, Time now) {
+  const StopSignals::Meaning meaning = signals_.on_signal(request.signal(), now);
+  if (request.kill() || meaning == StopSignals::Meaning::kKill) return kill_requested();
+  if (meaning == StopSignals::Meaning::kStop) stop_requested(request.signal(), grace_of(request));
 }
 
 void Supervision::on_starter_lost(Time now) {
   if (!signals_.any()) on_signal(SIGHUP, now);
 }
 
-void Supervision::stop_requested(int signal) {
+void Supervision::stop_requested(int signal, Grace grace) {
+  grace_ = grace;
   if (restarting_) {
     effects_.warn(signal_name(signal) + ": ending the job instead of restarting it");
-    return effects_.request_stop(signal);
+    return effects_.request_stop(signal, grace);
   }
   if (!assignment_) return gone_ ? end(128 + signal) : effects_.kill_ranks();
   if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
   // Ranks here may have ended, or be about to, while those of other nodes run.
-  effects_.request_stop(signal);
+  effects_.request_stop(signal, grace);
   if (stopping_ || gone_) return;
   effects_.warn(signal_name(signal) + ": stopping the ranks; send it again to kill them");
-  stop(signal);
+  stop(signal, grace);
 }
 
 void Supervision::kill_requested() {
@@ -285,10 +293,10 @@ void Supervision::kill_requested() {
   if (!gone_) effects_.kill_ranks();
 }
 
-void Supervision::stop(int signal) {
+void Supervision::stop(int signal, Grace grace) {
   if (stopping_) return;
   stopping_ = true;
-  effects_.stop_ranks(signal);
+  effects_.stop_ranks(signal, grace);
 }
 
 void Supervision::end_if_over() {

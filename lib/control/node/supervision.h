@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "node/stop_signals.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -26,11 +27,11 @@ class SupervisionEffects {
       int generation) = 0;  // to the rendezvous: for the generation after `generation`
   // To the rendezvous: the job has lost this node; the verdict follows.
   virtual void report_failure(const std::string& how) = 0;
-  virtual void request_kill(int signal) = 0;       // to the rendezvous: kill the whole job now
-  virtual void request_stop(int signal) = 0;       // to the rendezvous: stop the whole job
-  virtual void stop_ranks(int signal) = 0;         // signal the local ranks; grace; SIGKILL
-  virtual void kill_ranks() = 0;                   // SIGKILL every local descendant now
-  virtual void warn(const std::string& text) = 0;  // for the user, as a warning
+  virtual void request_kill(int signal) = 0;  // to the rendezvous: kill the whole job now
+  virtual void request_stop(int signal, Grace grace) = 0;  // to the rendezvous: stop the whole job
+  virtual void stop_ranks(int signal, Grace grace) = 0;    // signal the local ranks; grace; SIGKILL
+  virtual void kill_ranks() = 0;                           // SIGKILL every local descendant now
+  virtual void warn(const std::string& text) = 0;          // for the user, as a warning
   virtual void record_verdict(const Verdict& verdict) = 0;  // beside the logs, for programs
   virtual void print_verdict(const std::string& text) = 0;  // for the user, as an error
   virtual void report_error(const std::string& text) = 0;   // for the user, as an error
@@ -73,13 +74,15 @@ class Supervision {
   // --- from the user ---
   // A first signal is passed to all ranks of the job; a second one kills them (StopSignals).
   void on_signal(int signal, Time now);
+  // The same as a message, with its own grace time or as a kill.
+  void on_stop(const wire::StopJob& request, Time now);
   // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
   void on_starter_lost(Time now);
 
  private:
-  void stop_requested(int signal);
+  void stop_requested(int signal, Grace grace);
   void kill_requested();
-  void stop(int signal);
+  void stop(int signal, Grace grace = {});
   void trainer_ended();
   void leave_restart(const std::string& why);
   void end(int exit_code);
@@ -93,6 +96,7 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;
+  Grace grace_;                           // of the stop that signals_.own() requested
   int trainers_ = 0;                      // running ones of this node
   std::optional<int> restarting_;         // the generation that is over
   bool stopping_ = false, gone_ = false;  // of the ranks of this generation

@@ -58,7 +58,9 @@ void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::request_stop(int signal, bool kill) { impl_->request_stop(signal, kill); }
+void RendezvousClient::request_stop(wire::StopRequest request) {
+  impl_->request_stop(std::move(request));
+}
 
 void RendezvousClient::request_signal(int signal) {
   wire::NodeMessage message;

@@ -13,6 +13,9 @@
 namespace fleet {
 
 class JobHost;
+namespace control::v1 {
+class StopRequest;
+}
 
 struct RendezvousClientOptions {
   std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
@@ -65,8 +68,8 @@ class RendezvousClient {
   void report(const std::vector<RankSteps>& rank_steps);
   void send_stacks(const std::vector<RankStack>& stacks);
   // This launcher received a stop request. Every node receives a StopCommand; the verdict follows
-  // when all have finished. `kill`: a repeated request; remaining ranks are killed.
-  void request_stop(int signal, bool kill = false);
+  // when all have finished. The request's time is filled in.
+  void request_stop(control::v1::StopRequest request);
   // Every node receives a SignalCommand.
   void request_signal(int signal);
   // Asks for the stacks of all ranks of the job. The answer is a StackReport within some seconds;

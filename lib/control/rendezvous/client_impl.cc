@@ -369,19 +369,17 @@ void RendezvousClient::Impl::report(RankExit exit) {
   send(std::move(message));
 }
 
-void RendezvousClient::Impl::request_stop(int signal, bool kill) {
-  wire::NodeMessage message;
-  auto* stop = message.mutable_stop();
-  stop->set_signal(signal);
-  stop->set_kill(kill);
-  stop->set_at_error_ns(-1);
+void RendezvousClient::Impl::request_stop(wire::StopRequest request) {
+  request.set_at_error_ns(-1);
   {
     const MutexLock lock(mutex_);
     if (const auto at = host_clock_.at(ns(Clock::now()))) {
-      stop->set_at_ns(at->host_ns);
-      stop->set_at_error_ns(at->error_ns);
+      request.set_at_ns(at->host_ns);
+      request.set_at_error_ns(at->error_ns);
     }
   }
+  wire::NodeMessage message;
+  *message.mutable_stop() = std::move(request);
   send(std::move(message));
 }
 

@@ -29,7 +29,7 @@ class RendezvousClient::Impl : public NodeStreamOwner,
   void follow(const std::string& address, std::shared_ptr<JobHost> host);
   void send(wire::NodeMessage message);  // dropped if there is no stream any more
   void report(RankExit exit);
-  void request_stop(int signal, bool kill);
+  void request_stop(wire::StopRequest request);
   void leave();
   void close();  // call before the owner is destroyed
 

@@ -177,8 +177,7 @@ void JobHost::dispatch(NodeSession* session, const wire::NodeMessage& message) {
       job_.on_accepted(id, message.accept().generation(), now);
       break;
     case wire::NodeMessage::kStop:
-      job_.on_stop_request(id, message.stop().signal(), now, message.stop().kill(),
-                           message.stop().at_ns(), message.stop().at_error_ns());
+      job_.on_stop_request(id, message.stop(), now);
       break;
     case wire::NodeMessage::kSignal:
       job_.on_signal_request(id, message.signal().signal(), now);

@@ -22,6 +22,10 @@
 
 namespace fleet {
 
+namespace control::v1 {
+class StopRequest;
+}
+
 // The node has joined and sends heartbeats from now on.
 struct Welcome {
   std::chrono::milliseconds heartbeat_interval{0}, max_silence{0};
@@ -88,9 +92,7 @@ class JobState {
   void on_ready(SessionId session, int generation, Time now);
   void on_accepted(SessionId session, int generation,
                    Time now);  // that generation's world is known there
-  // at_ns, at_error_ns: when its launcher received the request, as in a RankExit.
-  void on_stop_request(SessionId session, int signal, Time now, bool kill = false,
-                       int64_t at_ns = 0, int64_t at_error_ns = -1);
+  void on_stop_request(SessionId session, const control::v1::StopRequest& request, Time now);
   void on_signal_request(SessionId session, int signal, Time now);
   void on_stack_request(SessionId session, Time now);
   void on_leave(SessionId session, Time now);  // the node said goodbye

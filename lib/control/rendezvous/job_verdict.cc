@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "rendezvous/control_messages.h"
 #include "rendezvous/job_state.h"
 
 namespace fleet {
@@ -124,8 +125,8 @@ Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more)
   return verdict;
 }
 
-void JobState::on_stop_request(SessionId session, int signal, Time now, bool kill, int64_t at_ns,
-                               int64_t at_error_ns) {
+void JobState::on_stop_request(SessionId session, const wire::StopRequest& request, Time now) {
+  const int signal = request.signal();
   const Session* from = touch_member(session, now);
   if (!from || phase_ == Phase::kEnded) return;
   if (phase_ == Phase::kForming) {
@@ -148,9 +149,10 @@ void JobState::on_stop_request(SessionId session, int signal, Time now, bool kil
   if (phase_ != Phase::kRunning) {  // its ranks are stopped or being stopped
     return decide(stopped_verdict(rank, signal, " during a restart"), now);
   }
-  const StopCommand command{signal, rank, world_->nodes.at(rank).address, kill};
+  const StopCommand command{signal, rank, world_->nodes.at(rank).address, request.kill(),
+                            grace_of(request)};
   if (!stop_) stop_ = command;  // the first one decides the verdict; later ones may be harsher
-  root_cause_.on_stop(at_ns, at_error_ns);
+  root_cause_.on_stop(request.at_ns(), request.at_error_ns());
   broadcast_to_ranks(command);
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -312,13 +313,16 @@ struct JoinProgress {
 struct Refusal {
   Error error;
 };
+// The time between the stop signal to ranks and SIGKILL; nullopt: each launcher's own --grace.
+using Grace = std::optional<std::chrono::milliseconds>;
 // Send this signal to all ranks and kill them after the grace time; report exits, then call
 // finish().
 struct StopCommand {
   int signal = 0;
   int node_rank = -1;  // the node whose launcher received the request
   std::string node;
-  bool kill = false;  // kill at once: a repeated request
+  bool kill = false;  // kill at once
+  Grace grace = {};
 };
 // The generation is over, the job is not: stop all ranks, then call ready(). An Assignment of a
 // later generation follows, or the end.

@@ -40,14 +40,16 @@ void fill(const StopCommand& command, wire::HostMessage* to) {
   to->mutable_stop()->set_node_rank(command.node_rank);
   to->mutable_stop()->set_node(command.node);
   to->mutable_stop()->set_kill(command.kill);
+  if (command.grace) {
+    to->mutable_stop()->set_grace_ms(static_cast<int>(command.grace->count()));
+  }
 }
 void fill(const SignalCommand& command, wire::HostMessage* to) {
   to->mutable_signal()->set_signal(command.signal);
   to->mutable_signal()->set_node_rank(command.node_rank);
 }
 void fill(const StackReport& report, wire::HostMessage* to) {
-  *to->mutable_report()->mutable_stacks() = to_wire(report.stacks);
-  for (const int node : report.silent) to->mutable_report()->add_silent(node);
+  *to->mutable_report() = to_wire(report);
 }
 void fill(const StackCommand& command, wire::HostMessage* to) {
   to->mutable_stacks()->set_node_rank(command.node_rank);
@@ -315,6 +317,17 @@ std::vector<RankStack> from_wire(const wire::Stacks& in) {
   return stacks;
 }
 
+wire::StackReport to_wire(const StackReport& report) {
+  wire::StackReport out;
+  *out.mutable_stacks() = to_wire(report.stacks);
+  for (const int node : report.silent) out.add_silent(node);
+  return out;
+}
+
+StackReport from_wire(const wire::StackReport& in) {
+  return {from_wire(in.stacks()), {in.silent().begin(), in.silent().end()}};
+}
+
 wire::Failure to_wire(const Error& error) {
   wire::Failure failure;
   failure.set_code(static_cast<wire::Failure::Code>(error.code()));
@@ -372,12 +385,11 @@ HostEvent from_wire(const wire::HostMessage& message) {
                        message.peer().node_rank(), message.peer().node(), message.peer().line()};
     case wire::HostMessage::kStop:
       return StopCommand{message.stop().signal(), message.stop().node_rank(), message.stop().node(),
-                         message.stop().kill()};
+                         message.stop().kill(), grace_of(message.stop())};
     case wire::HostMessage::kSignal:
       return SignalCommand{message.signal().signal(), message.signal().node_rank()};
     case wire::HostMessage::kReport:
-      return StackReport{from_wire(message.report().stacks()),
-                         {message.report().silent().begin(), message.report().silent().end()}};
+      return from_wire(message.report());
     case wire::HostMessage::kStacks:
       return StackCommand{message.stacks().node_rank(), message.stacks().hang()};
     case wire::HostMessage::kVerdict:

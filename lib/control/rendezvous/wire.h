@@ -35,6 +35,8 @@ std::vector<RankSteps> from_wire(const wire::StepReport& in);
 wire::Stacks to_wire(const std::vector<RankStack>& stacks);
 std::vector<RankStack> from_wire(const wire::Stacks& in);
 RankExit from_wire(const wire::RankExit& exit);
+wire::StackReport to_wire(const StackReport& report);
+StackReport from_wire(const wire::StackReport& in);
 wire::Failure to_wire(const Error& error);
 Error from_wire(const wire::Failure& failure);
 

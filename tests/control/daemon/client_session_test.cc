@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "daemon/protocol.h"
+#include "node/control_socket.h"
 
 namespace fleet {
 namespace {
@@ -89,7 +90,7 @@ TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_ConcernsNoOther) {
   Client first(loop, *jobs);
   first.prepare("a");
   run_until([&] { return first.events.size() == 1; });
-  jobs->stop(jobs->find_by_job_id("a")->number, SIGTERM);
+  jobs->stop(jobs->find_by_job_id("a")->number, stop_job(SIGTERM));
   EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);
   Client second(loop, *jobs);
   second.prepare("a");
@@ -111,13 +112,13 @@ TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_IsRefused) {
     request.program = {"true"};
     return jobs->prepare(request);
   }();
-  jobs->stop(number, SIGTERM);
+  jobs->stop(number, stop_job(SIGTERM));
   EXPECT_THROW(jobs->launch(number, 0), Error);
 }
 
 TEST_F(ClientSessionTest, FleetdThatEnds_TakesNoMoreJobs) {
   bool over = false;
-  jobs->stop_all(SIGTERM, [&] { over = true; });
+  jobs->stop_all(stop_job(SIGTERM), [&] { over = true; });
   EXPECT_TRUE(over);
   Client late(loop, *jobs);
   late.prepare("a");

@@ -264,8 +264,8 @@ TEST_F(JobRecords, Tidying_RemovesWhatTheDeadHaveLeft) {
 
 TEST_F(JobRecords, LongAndStrangeNames_AreFilesOfTheFolder) {
   JobRecord record = sample();
-  for (const std::string id : {std::string("../../x"), std::string(5000, 'x'),
-                               std::string("\xff\x01 \n"), std::string("."), std::string("-rf")}) {
+  for (const std::string& id : {std::string("../../x"), std::string(5000, 'x'),
+                                std::string("\xff\x01 \n"), std::string("."), std::string("-rf")}) {
     record.job_id = id;
     const JobRecordFile file(record);
     EXPECT_THAT(find_jobs(), SizeIs(1)) << id;
@@ -299,7 +299,7 @@ TEST_F(JobRecords, FolderBehindALink_IsRefused) {
   EXPECT_THROW(make_runtime_folder(), Error);
   const JobRecordFile file(sample());
   boost::asio::io_context loop;
-  const ControlSocket socket(loop, [](const std::string&, ControlSocket::Reply) {});
+  const ControlSocket socket(loop, [](const wire::ControlRequest&, const ControlSocket::Reply&) {});
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/elsewhere"));
 }
 

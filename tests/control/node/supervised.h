@@ -23,8 +23,8 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, ready, (int), (override));
   MOCK_METHOD(void, report_failure, (const std::string&), (override));
   MOCK_METHOD(void, request_kill, (int), (override));
-  MOCK_METHOD(void, request_stop, (int), (override));
-  MOCK_METHOD(void, stop_ranks, (int), (override));
+  MOCK_METHOD(void, request_stop, (int, Grace), (override));
+  MOCK_METHOD(void, stop_ranks, (int, Grace), (override));
   MOCK_METHOD(void, kill_ranks, (), (override));
   MOCK_METHOD(void, record_verdict, (const Verdict&), (override));
   MOCK_METHOD(void, warn, (const std::string&), (override));

@@ -1,6 +1,7 @@
 // What a launcher does when it is to stop.
 #include <signal.h>
 
+#include "node/control_socket.h"
 #include "tests/control/node/supervised.h"
 
 namespace fleet {
@@ -19,14 +20,14 @@ TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
                            Field(&RankExit::code, 7), Field(&RankExit::tail, "boom"),
                            Field(&RankExit::ran_for, 2500ms), Field(&RankExit::killed_by_us, false),
                            Field(&RankExit::log_path, "log/workerlog.1"))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(1, 7, 0, "boom"), start + 2500ms);
 }
 
 TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
   run();
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false)));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 1, 0, ""), start);
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
                                     Field(&RankExit::signal, SIGTERM))));
@@ -36,7 +37,7 @@ TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
 TEST_F(SupervisionTest, RankEndsByItselfJustBeforeItIsStopped_MayBeTheCause) {
   run();
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false))).Times(2);
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 1, 0, ""), start);
   supervision.on_rank_ended(ended(1, 0, SIGKILL, ""), start);
 }
@@ -47,14 +48,14 @@ TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
   supervision.on_rank_ended(ended(0, kExitPeerLost, 0, ""), start);
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, false),
                                     Field(&RankExit::signal, SIGSEGV))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(1, 0, SIGSEGV, ""), start);
 }
 
 TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
   supervision.on_rank_stalled({.local_rank = 1, .quiet_for = 5000ms});
   EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
@@ -64,8 +65,8 @@ TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
 TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   run();
   EXPECT_CALL(effects, warn(HasSubstr("SIGINT")));
-  EXPECT_CALL(effects, request_stop(SIGINT));
-  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  EXPECT_CALL(effects, request_stop(SIGINT, _));
+  EXPECT_CALL(effects, stop_ranks(SIGINT, _));
   supervision.on_signal(SIGINT, start);
   // Its own command comes back.
   supervision.on_stop_command({SIGINT, 1, "10.0.0.2"}, start);
@@ -78,11 +79,11 @@ TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
 TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
   run();
   EXPECT_CALL(effects, warn(_)).Times(::testing::AnyNumber());
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_host_lost({1, "node 0 was lost"});
   EXPECT_CALL(effects, ready(1)).Times(2);  // to nobody, and to the next host
   supervision.on_all_gone("");
-  EXPECT_CALL(effects, request_stop(SIGINT)).Times(2);
+  EXPECT_CALL(effects, request_stop(SIGINT, _)).Times(2);
   supervision.on_signal(SIGINT, start);
   RestartCommand command;
   command.generation = 1;
@@ -94,18 +95,55 @@ TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
 TEST_F(SupervisionTest, SecondSignal_Kills) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, request_stop(SIGINT));
-  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  EXPECT_CALL(effects, request_stop(SIGINT, _));
+  EXPECT_CALL(effects, stop_ranks(SIGINT, _));
   supervision.on_signal(SIGINT, start);
   EXPECT_CALL(effects, request_kill(SIGINT));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_signal(SIGINT, start);
 }
 
+TEST_F(SupervisionTest, StopMessage_PassesItsGraceTimeOn) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  const Grace grace = std::chrono::milliseconds(1500);
+  EXPECT_CALL(effects, request_stop(SIGTERM, grace));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, grace));
+  supervision.on_stop(stop_job(SIGTERM, false, grace), start);
+}
+
+TEST_F(SupervisionTest, StopMessageWithKill_KillsAtOnceAndStopsNothingFirst) {
+  run();
+  EXPECT_CALL(effects, stop_ranks(_, _)).Times(0);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_stop(stop_job(SIGTERM, true), start);
+}
+
+TEST_F(SupervisionTest, SecondStopMessage_Kills) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, request_stop(SIGTERM, _));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
+  supervision.on_stop(stop_job(SIGTERM), start);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_stop(stop_job(SIGTERM), start);
+}
+
+TEST_F(SupervisionTest, StopMessageToEveryNode_IsOneStop) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, Grace(std::chrono::milliseconds(7))));
+  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1", false, std::chrono::milliseconds(7)}, start);
+  EXPECT_CALL(effects, kill_ranks()).Times(0);
+  supervision.on_stop(stop_job(SIGTERM), start + std::chrono::milliseconds(20));
+}
+
 TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, kill_ranks()).Times(0);
   supervision.on_signal(SIGTERM, start);
@@ -118,7 +156,7 @@ TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
 TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGINT));
+  EXPECT_CALL(effects, stop_ranks(SIGINT, _));
   supervision.on_stop_command({SIGINT, 0, "10.0.0.1"}, start);
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_stop_command({SIGINT, 0, "10.0.0.1", true}, start);
@@ -127,7 +165,7 @@ TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
 TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
   supervision.on_stop_command({SIGTERM, 2, "10.0.0.3"}, start + 300ms);  // the first one counts
   EXPECT_CALL(effects, request_kill(SIGTERM));
@@ -138,9 +176,9 @@ TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsAC
 TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {
   run();
   EXPECT_CALL(effects, report(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 1, 0, ""), start);
-  EXPECT_CALL(effects, request_stop(SIGTERM));
+  EXPECT_CALL(effects, request_stop(SIGTERM, _));
   supervision.on_signal(SIGTERM, start);
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
@@ -150,8 +188,8 @@ TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {
 TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
   run();
   EXPECT_CALL(effects, warn(HasSubstr("SIGHUP")));
-  EXPECT_CALL(effects, request_stop(SIGHUP));
-  EXPECT_CALL(effects, stop_ranks(SIGHUP));
+  EXPECT_CALL(effects, request_stop(SIGHUP, _));
+  EXPECT_CALL(effects, stop_ranks(SIGHUP, _));
   supervision.on_starter_lost(start);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
   supervision.on_starter_lost(start + 1s);
@@ -172,7 +210,7 @@ TEST_F(SupervisionTest, StopCommandBeforeTheStart_StartsNothing) {
 TEST_F(SupervisionTest, StopCommandBeforeTheSecondStart_StartsNothing) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   RestartCommand command;
   command.generation = 1;
   supervision.on_restart_command(command);
@@ -189,7 +227,7 @@ TEST_F(SupervisionTest, SignalsWhileOnlyOthersRun_StopThemThenKillThemThenEndAtO
   run();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
-  EXPECT_CALL(effects, request_stop(SIGTERM));
+  EXPECT_CALL(effects, request_stop(SIGTERM, _));
   supervision.on_signal(SIGTERM, start);
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, end(_)).Times(0);
@@ -210,14 +248,14 @@ TEST_F(SupervisionTest, SignalWhileForming_EndsWithoutRanks) {
 TEST_F(SupervisionTest, StopCommand_SignalsTheRanks) {
   run();
   EXPECT_CALL(effects, warn(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
 }
 
 TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
   run();
   EXPECT_CALL(effects, print_verdict("node 0 (10.0.0.1) was lost"));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(kExitNodeLost));
@@ -249,7 +287,7 @@ TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
   run();
   EXPECT_CALL(effects, report_error(_));
   EXPECT_CALL(effects, print_verdict(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_verdict(failed_verdict(0, 9));
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, finish_node());
@@ -260,7 +298,7 @@ TEST_F(SupervisionTest, GuardianLostAfterAVerdict_TheVerdictDecides) {
 TEST_F(SupervisionTest, GuardianLostBetweenGenerations_IsReported) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   RestartCommand command;
   command.generation = 1;
   supervision.on_restart_command(command);
@@ -276,7 +314,7 @@ TEST_F(SupervisionTest, GuardianLostBetweenGenerations_IsReported) {
 TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {
   run();
   EXPECT_CALL(effects, warn(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_host_lost({1, "node 0 was lost"});
   EXPECT_CALL(effects, report_error(HasSubstr("guardian"))).Times(2);
   EXPECT_CALL(effects, report_failure(_));  // nobody hears it

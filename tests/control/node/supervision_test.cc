@@ -36,7 +36,7 @@ TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
   ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
   EXPECT_CALL(effects, finish_node());
   supervision.on_rank_ended(ended(1, 0, 0, ""), start);
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
                                     Field(&RankExit::server, true), Field(&RankExit::rank, 0))));
@@ -54,7 +54,7 @@ TEST_F(SupervisionTest, ServersOnly_HaveFinishedWhenTheOthersHave) {
 TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
   ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::server, true), Field(&RankExit::code, 3))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 3, 0, ""), start);
 }
 
@@ -65,7 +65,7 @@ TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   killed.oom = true;
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, true),
                                     Field(&RankExit::note, HasSubstr("out of memory")))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(killed, start);
   // What we have killed ourselves needs no explanation.
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, false), Field(&RankExit::note, ""))));
@@ -78,7 +78,7 @@ TEST_F(SupervisionTest, Verdict_IsKept) {
   run();
   EXPECT_CALL(effects, record_verdict(Field(&Verdict::kind, VerdictKind::kNodeLost)));
   EXPECT_CALL(effects, print_verdict(_));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
 }
 
@@ -113,7 +113,7 @@ TEST_F(SupervisionTest, Progress_IsReportedByGlobalRank) {
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   run();
   EXPECT_CALL(effects, print_verdict(HasSubstr("rank=[0]")));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
   EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
   supervision.on_rank_ended(ended(0, 1, 0, "", true), start);
@@ -127,14 +127,14 @@ TEST_F(SupervisionTest, NotStarted_IsAFailureWithItsReason) {
   run();
   EXPECT_CALL(effects, report(AllOf(Field(&RankExit::code, 127),
                                     Field(&RankExit::note, HasSubstr("cannot execute")))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_not_started(0, "cannot execute 'x'", start);
 }
 
 TEST_F(SupervisionTest, KilledFromOutside_IsExplained) {
   run();
   EXPECT_CALL(effects, report(Field(&RankExit::note, HasSubstr("out of memory"))));
-  EXPECT_CALL(effects, stop_ranks(SIGTERM));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 0, SIGKILL, ""), start);
 }
 

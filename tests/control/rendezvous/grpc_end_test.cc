@@ -130,7 +130,7 @@ TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
 
 TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
   RunningJob job(2);
-  job.nodes[1]->client.request_stop(SIGTERM);
+  job.nodes[1]->client.request_stop(stop_by(SIGTERM));
   for (auto& node : job.nodes) {
     EXPECT_EQ(node->wait_for<StopCommand>().value().signal, SIGTERM);
     node->client.finish();

@@ -113,7 +113,7 @@ TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
   job.fail(1);
-  job.state.on_stop_request(2, SIGINT, job.now);
+  job.state.on_stop_request(2, stop_by(SIGINT), job.now);
   job.after(1ms);
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
@@ -126,7 +126,7 @@ TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
   RankExit exit;
   exit.code = 7;
   job.state.on_rank_exited(2, exit, job.now);
-  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
   job.after(250ms);
   EXPECT_TRUE(job.events_for<RestartCommand>(1).empty());
   EXPECT_EQ(exit_code_for(job.verdict(1)), 7);
@@ -135,7 +135,7 @@ TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
 TEST(JobGenerations, StopOfARunningJob_IsNoFailure) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
-  job.state.on_stop_request(2, SIGTERM, job.now);
+  job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
   job.fail(1, 143);
   job.state.on_finished(1, job.now);
   job.state.on_finished(2, job.now);
@@ -191,7 +191,7 @@ TEST(JobGenerations, StopCommand_IsForThoseThatRun) {
   Job job(restartable(job_of(1)));
   job.join_all(1);
   job.join(2, "b");
-  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
   job.state.on_signal_request(1, SIGUSR1, job.now);
   job.collect();
   EXPECT_EQ(job.events_for<StopCommand>(1).size(), 1u);
@@ -206,7 +206,7 @@ TEST(JobGenerations, StoppedSpare_EndsAlone) {
   Job job(restartable(job_of(1)));
   job.join_all(1);
   job.join(2, "b");
-  job.state.on_stop_request(2, SIGTERM, job.now);
+  job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
   job.collect();
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGTERM);
   EXPECT_EQ(job.state.phase(), Phase::kRunning);

@@ -68,7 +68,7 @@ TEST_F(HangingJob, EveryNodeIsAsked_TheOddOneIsNamed) {
 }
 
 TEST_F(HangingJob, StoppedMeanwhile_LaterLooksAreNew) {
-  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
   send(1, {"wait"}, {"wait"});
   send(2, {"wait"}, {"wait"});
   EXPECT_FALSE(job.state.verdict());

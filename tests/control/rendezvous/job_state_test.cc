@@ -254,7 +254,7 @@ TEST(JobState, ConnectionThatHasNotJoined_HasNoSay) {
   job.state.on_session_opened(9, job.now);
   job.fails(9, 0, 1);
   job.finish(9);
-  job.state.on_stop_request(9, SIGTERM, job.now);
+  job.state.on_stop_request(9, stop_by(SIGTERM), job.now);
   job.fails(77, 0, 1);  // nor one that is not even there
   job.finish(77);
   job.state.on_leave(9, job.now);

@@ -207,7 +207,7 @@ TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
 TEST(JobState, NodeFailedWhileStopping_StopStaysTheVerdictOfAll) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stop_request(1, SIGTERM, job.now);
+  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
   job.state.on_node_failed(2, "its guardian was killed", job.now);
   job.finish(1);
   EXPECT_FALSE(job.state.verdict());
@@ -243,14 +243,15 @@ TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
 TEST(JobState, StopRequest_StopsAllThenVerdictWhenAllFinished) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stop_request(2, SIGTERM, job.now);
+  job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
   job.collect();
   EXPECT_EQ(job.events_for<StopCommand>(1).at(0).signal, SIGTERM);
   EXPECT_EQ(job.events_for<StopCommand>(2).at(0).node, "b");
   job.fails(1, 0, 1);  // what ends after the order ends because of it
   EXPECT_FALSE(job.state.verdict());
   job.finish(1);
-  job.state.on_stop_request(2, SIGINT, job.now);  // again: passed on, but the first is the verdict
+  job.state.on_stop_request(2, stop_by(SIGINT),
+                            job.now);  // again: passed on, but the first is the verdict
   job.collect();
   EXPECT_EQ(job.events_for<StopCommand>(1).at(1).signal, SIGINT);
   job.finish(2);
@@ -262,7 +263,7 @@ TEST(JobState, StopRequest_StopsAllThenVerdictWhenAllFinished) {
 TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stop_request(1, SIGINT, job.now);
+  job.state.on_stop_request(1, stop_by(SIGINT), job.now);
   job.finish(1);
   job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
@@ -273,7 +274,7 @@ TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
 TEST(JobState, StopRequestWhileForming_EndsTheWaiting) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  job.state.on_stop_request(1, SIGINT, job.now);
+  job.state.on_stop_request(1, stop_by(SIGINT), job.now);
   job.collect();
   EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 130);

@@ -4,9 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
+
+inline wire::StopRequest stop_by(int signal) {
+  wire::StopRequest request;
+  request.set_signal(signal);
+  request.set_at_error_ns(-1);
+  return request;
+}
 
 inline JobSpec job_of(std::vector<std::string> addresses) {
   JobSpec spec;

@@ -297,8 +297,15 @@ TEST_F(TwoFleetds, AttachedClientKilled_TheJobGoesOn) {
   EXPECT_THAT(run_command({"status", "stays"}), HasSubstr("running, detached"));
   Fleetrun again(job, "again", {"attach", "stays", "--fleetd=127.0.0.1:" + port});
   run_command({"stop", "stays", "--kill"});
-  // Of the two signals that kill, either may be heard first; and node 0 may be killed first.
-  EXPECT_THAT(again.wait(), ::testing::AnyOf(113, 130, 143)) << again.output();
+  EXPECT_EQ(again.wait(), 143) << again.output();
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+TEST_F(TwoFleetds, StopWithAnotherGraceTime_AppliesOnAllNodes) {
+  const auto client = start("stubborn", {"--grace=1000"}, endless("trap '' TERM"));
+  wait_for_ranks("stubborn");
+  run_command({"stop", "stubborn", "--grace=0.2"});
+  EXPECT_EQ(client->wait(), 143) << client->output();
   EXPECT_THAT(left(), IsEmpty());
 }
 

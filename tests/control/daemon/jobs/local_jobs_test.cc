@@ -201,6 +201,17 @@ TEST_F(LocalJobs, Attach_ShowsPassesSignalsOnAndHasTheExitCode) {
               AllOf(HasSubstr("[rank 0] saved\n"), HasSubstr("[rank 1] saved\n")));
 }
 
+TEST_F(LocalJobs, Stop_MayGiveAGraceTimeOrNone) {
+  for (const char* how : {"--grace=0.2", "--kill"}) {
+    Fleetrun& fleetrun = start(std::string("stubborn") + how,
+                               "trap '' TERM; echo hello; sleep 1000", {"--grace=1000"});
+    while (fleetrun.output().find("hello") == std::string::npos) ::poll(nullptr, 0, 5);
+    EXPECT_THAT(run_command({"stop", std::to_string(fleetrun.pid()), how}), HasSubstr("has ended"));
+    EXPECT_EQ(fleetrun.wait(), 143) << fleetrun.output();
+  }
+  EXPECT_THAT(run_command({"stop", "none", "--grace=-1"}, 2), HasSubstr("grace"));
+}
+
 TEST_F(LocalJobs, StopIsToldFromFailure) {
   EXPECT_EQ(run("itself", "test $RANK = 0 && kill -TERM $$; sleep 1000"), 143);
   EXPECT_THAT(listed("itself"), HasSubstr("failed (143)"));

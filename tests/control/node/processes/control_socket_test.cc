@@ -1,62 +1,171 @@
 #include "node/control_socket.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
+#include "base/thread.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
 
-struct ControlSocketTest : ::testing::Test {
-  ControlSocketTest() {
-    char name[] = "/tmp/fleet-control-XXXXXX";
-    folder = ::mkdtemp(name);
+// A launcher's socket in this process, which answers as told.
+class ControlSocketTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string folder = testing::TempDir() + "control_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
     ::setenv("FLEET_RUNTIME_DIR", folder.c_str(), 1);
   }
-  ~ControlSocketTest() override {
+  void TearDown() override {
+    loop_.stop();
+    thread_.reset();
+    socket_.reset();
     ::unsetenv("FLEET_RUNTIME_DIR");
-    std::filesystem::remove_all(folder);
+    std::filesystem::remove_all(folder_);
   }
-  std::string folder;
-  boost::asio::io_context loop;
+  void serve(ControlSocket::OnRequest on_request) {
+    socket_ = std::make_unique<ControlSocket>(loop_, std::move(on_request));
+    thread_ = std::make_unique<Thread>("loop", [this] { loop_.run(); });
+  }
+
+  std::string folder_;
+  boost::asio::io_context loop_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_{
+      loop_.get_executor()};
+  std::unique_ptr<ControlSocket> socket_;
+  std::unique_ptr<Thread> thread_;
 };
+
+wire::ControlRequest stacks_request() {
+  wire::ControlRequest request;
+  request.mutable_stacks();
+  return request;
+}
+
+TEST_F(ControlSocketTest, Request_GetsItsReply) {
+  serve([](const wire::ControlRequest& request, const ControlSocket::Reply& reply) {
+    EXPECT_EQ(request.kind_case(), wire::ControlRequest::kStacks);
+    wire::ControlReply answer;
+    answer.mutable_stacks()->add_silent(7);
+    reply(answer);
+  });
+  EXPECT_EQ(send_control_request(::getpid(), stacks_request(), 60).stacks().silent(0), 7);
+}
 
 TEST_F(ControlSocketTest, Requests_AreAnsweredInAnyOrder) {
   std::vector<ControlSocket::Reply> later;
-  ControlSocket socket(loop, [&](const std::string& request, ControlSocket::Reply reply) {
-    if (request == "later") return later.push_back(std::move(reply));
-    reply("answer to " + request);
-    for (const auto& one : later) one(std::string(1 << 20, 'x'));
+  serve([&](const wire::ControlRequest& request, ControlSocket::Reply reply) {
+    if (request.has_stacks()) return later.push_back(std::move(reply));
+    wire::ControlReply answer;
+    answer.mutable_accepted();
+    reply(answer);
+    answer.mutable_failure()->set_what(std::string(1 << 20, 'x'));
+    for (const auto& one : later) one(answer);
     later.clear();
   });
-  std::thread running([&] {
-    const auto keep = boost::asio::make_work_guard(loop);
-    loop.run();
+  std::atomic<bool> answered = false;
+  size_t size = 0;
+  std::thread asking([&] {
+    try {
+      send_control_request(::getpid(), stacks_request(), 60);
+    } catch (const Error& error) {
+      size = error.failure().size();
+    }
+    answered = true;
   });
-  std::string first;
-  std::thread asking([&] { first = send_control_request(::getpid(), "later", 30); });
-  while (first.empty()) {
-    EXPECT_EQ(send_control_request(::getpid(), "now", 30), "answer to now");
+  wire::ControlRequest now;
+  *now.mutable_stop() = stop_job(SIGTERM);
+  while (!answered) {
+    EXPECT_TRUE(send_control_request(::getpid(), now, 60).has_accepted());
     std::this_thread::yield();
   }
   asking.join();
-  EXPECT_EQ(first.size(), 1u << 20);
-  loop.stop();
-  running.join();
+  EXPECT_EQ(size, 1u << 20);
 }
 
-TEST_F(ControlSocketTest, Gone_CannotBeAsked) {
+TEST_F(ControlSocketTest, SocketOfAnEndedFleetrun_IsRemoved) {
   {
-    ControlSocket socket(loop, [](const std::string&, ControlSocket::Reply) {});
+    const ControlSocket socket(loop_, [](const wire::ControlRequest&, ControlSocket::Reply) {});
   }
-  EXPECT_THROW(send_control_request(::getpid(), "anything", 30), Error);
-  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(ControlSocketTest, FailureInTheReply_IsThrown) {
+  serve([](const wire::ControlRequest&, const ControlSocket::Reply& reply) {
+    wire::ControlReply answer;
+    *answer.mutable_failure() = to_wire(Error(ErrorCode::kTimeout, "too busy"));
+    reply(answer);
+  });
+  try {
+    send_control_request(::getpid(), stacks_request(), 60);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  }
+}
+
+TEST_F(ControlSocketTest, BytesThatAreNoMessage_OnlyCloseTheirConnection) {
+  serve([](const wire::ControlRequest&, const ControlSocket::Reply& reply) { reply({}); });
+  const UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = control_socket_of(::getpid());
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  path.copy(address.sun_path, path.size());
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::send(client.get(), "stacks\n\n", 8, MSG_NOSIGNAL), 8);
+  char byte;
+  EXPECT_EQ(::recv(client.get(), &byte, 1, 0), 0);  // closed
+}
+
+TEST_F(ControlSocketTest, NoSuchFleetrun_IsNotFound) {
+  try {
+    send_control_request(::getpid(), stacks_request(), 60);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  }
+}
+
+// A child that waits for signals, and ends with the last one it was sent.
+TEST_F(ControlSocketTest, StopOfALauncherWithoutASocket_IsASignal) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int signal = 0;
+    ::sigwait(&signals, &signal);
+    ::_exit(signal);
+  }
+  ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  stop_launcher(child, stop_job(SIGTERM));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), SIGTERM);
+  try {
+    stop_launcher(child, stop_job(SIGTERM));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  }
 }
 
 }  // namespace
