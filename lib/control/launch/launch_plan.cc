@@ -237,6 +237,10 @@ JobSpec job_of(const LaunchPlan& plan) {
   job.nnodes = plan.topology.nnodes;
   job.min_nodes = plan.topology.min_nodes;
   job.restarts = restart_policy(settings);
+  const auto& program = plan.request.program;
+  const bool trains =
+      !program.empty() && is_job_file(program[0]) && program_kind(settings) == ProgramKind::kByName;
+  if (trains) job.restarts.final_exit = 2;  // fleet-worker: its input is wrong
   job.addresses = plan.topology.nodes;
   job.version = FLEET_VERSION;
   job.agreed_config = {{"--run_mode", plan.doctor         ? "doctor"

@@ -12,6 +12,12 @@ std::string count(size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
+// Every restart would meet the same input.
+bool is_final(const Verdict& cause, const RestartPolicy& policy) {
+  return cause.kind == VerdictKind::kRankFailed && policy.final_exit != 0 &&
+         cause.exit.signal == 0 && cause.exit.code == policy.final_exit;
+}
+
 }  // namespace
 
 GenerationResult JobState::generation_result(const Verdict& verdict, Time now) const {
@@ -52,6 +58,11 @@ void JobState::end_without_quorum(Time now) {
 void JobState::end_generation(Verdict cause, Time now) {
   if (verdict_) return;
   if (spec().restarts.max_restarts == 0 || stop_) return decide(std::move(cause), now);
+  if (is_final(cause, spec().restarts)) {
+    cause.message += "; not restarted, because exit code " + std::to_string(cause.exit.code) +
+                     " means that the job's input is wrong";
+    return decide(std::move(cause), now);
+  }
   GenerationResult end = generation_result(cause, now);
   const Restarts::Next next = restarts_.on_generation_end(end);
   phase_ = Phase::kStopping;

@@ -27,6 +27,8 @@ struct RestartPolicy {
   int max_restarts = 0;  // after failures; 0: a failure ends the job
   // This many restarts in a row without progress end the job (kNoProgress); 0: no limit.
   int no_progress_restarts = 3;
+  // A rank's exit code after which a restart cannot help, such as that of wrong input; 0: none.
+  int final_exit = 0;
   std::chrono::milliseconds elastic_timeout{
       30'000};  // --elastic_timeout: for a node to join or to return
 };

@@ -109,6 +109,20 @@ TEST(JobGenerations, StepsTold_AreTheProgress) {
   EXPECT_EQ(job.events_for<RestartCommand>(1).back().end.step, 19);
 }
 
+TEST(JobGenerations, ExitThatARestartCannotHelp_EndsTheJob) {
+  JobSpec spec = restartable(job_of({"a", "b"}));
+  spec.restarts.final_exit = 2;
+  Job job(spec);
+  job.join_all(2);
+  job.fail(1, 3);  // another code: restarted
+  job.restart();
+  job.fail(1, 2);
+  EXPECT_EQ(job.events_for<RestartCommand>(1).size(), 1u);
+  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kRankFailed);
+  EXPECT_EQ(exit_code_for(job.verdict(1)), 2);
+  EXPECT_THAT(job.verdict(1).message, HasSubstr("not restarted"));
+}
+
 TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
