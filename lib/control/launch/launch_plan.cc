@@ -409,9 +409,7 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
     rank.add_removed(std::move(name));
   }
   for (auto& [name, value] : environment) {
-    wire::NamedValue* variable = rank.add_environment();
-    variable->set_name(std::move(name));
-    variable->set_value(std::move(value));
+    add_value(std::move(name), std::move(value), rank.mutable_environment());
   }
   rank.set_service_socket(any_dialect(plan_.dialects, &Dialect::needs_socket));
   if (server) return rank;

@@ -157,9 +157,7 @@ class Guardian {
   SpawnResult start_process(GuardedRank& rank) {
     try {
       rank.progress = std::make_unique<ProgressReader>();
-      wire::NamedValue* variable = rank.command.add_environment();
-      variable->set_name(kEnvProgressFile);
-      variable->set_value(rank.progress->path());
+      add_value(kEnvProgressFile, rank.progress->path(), rank.command.mutable_environment());
       return spawn_rank(rank.command, original_, &descriptors_, &rank_descriptors_);
     } catch (const Error& error) {  // descriptors may have run out
       SpawnResult failed;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "proto/control.pb.h"
 
@@ -16,6 +19,17 @@ template <typename Message>
 std::optional<std::chrono::milliseconds> grace_of(const Message& message) {
   if (!message.has_grace_ms()) return std::nullopt;
   return std::chrono::milliseconds(std::max(0, message.grace_ms()));
+}
+
+inline void add_value(std::string name, std::string value,
+                      google::protobuf::RepeatedPtrField<wire::NamedValue>* to) {
+  wire::NamedValue* added = to->Add();
+  added->set_name(std::move(name));
+  added->set_value(std::move(value));
+}
+// A repeated field of texts, for functions that take a vector.
+inline std::vector<std::string> texts(const google::protobuf::RepeatedPtrField<std::string>& all) {
+  return {all.begin(), all.end()};
 }
 
 }  // namespace fleet

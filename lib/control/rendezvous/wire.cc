@@ -132,15 +132,12 @@ wire::Join to_wire(const NodeInfo& info) {
   }
   join.set_version(info.job.version);
   join.set_protocol(info.job.protocol);
-  const auto put = [](const auto& pairs, auto* list) {
-    for (const auto& [name, value] : pairs) {
-      auto* added = list->Add();
-      added->set_name(name);
-      added->set_value(value);
-    }
-  };
-  put(info.job.agreed_config, join.mutable_agreed_config());
-  put(info.job.fingerprint, join.mutable_fingerprint());
+  for (const auto& [name, value] : info.job.agreed_config) {
+    add_value(name, value, join.mutable_agreed_config());
+  }
+  for (const auto& [name, value] : info.job.fingerprint) {
+    add_value(name, value, join.mutable_fingerprint());
+  }
   join.set_allow_skew(info.job.allow_skew);
   join.set_address(info.address);
   join.set_node_rank(info.node_rank);
