@@ -1,22 +1,30 @@
 // Messages of fleetd and its clients.
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
+#include "rendezvous/wire.h"
 #include "tests/fuzz/fuzz.h"
 
-namespace wire = fleet::daemon::v1;
+namespace wire = fleet::wire;
 
 static void to_daemon(std::string_view bytes) {
-  wire::Request message;
+  wire::ClientMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  if (message.has_prepare()) fleet::to_wire(fleet::request_from(message.prepare()));
+  fleet::fuzz::attempt([&] { fleet::check_version(message); });
 }
 
 static void to_client(std::string_view bytes) {
-  wire::Event message;
+  wire::FleetdMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  if (message.has_refused()) fleet::refused_event(fleet::error_from(message.refused()));
-  for (const std::string& job : message.jobs().jobs()) {
-    fleet::fuzz::attempt([&] { fleet::job_info_json(fleet::read_job_info(job)); });
+  if (message.has_refused()) fleet::to_wire(fleet::from_wire(message.refused()));
+  for (const wire::JobInfo& job : message.jobs().jobs()) {
+    fleet::fuzz::attempt([&] {
+      fleet::check(job);
+      std::vector<wire::JobInfo> jobs = {job, job};
+      fleet::jobs_json(jobs);
+      fleet::jobs_table(jobs, 1e9);
+      fleet::job_status(jobs, 1e9);
+      fleet::trim_ended_runs(0, &jobs);
+    });
   }
 }
 

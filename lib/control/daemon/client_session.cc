@@ -9,6 +9,7 @@
 #include "base/terminal_text.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -36,7 +37,7 @@ ClientSession::ClientSession(boost::asio::io_context& loop, NodeJobs& jobs,
       on_end_(std::move(on_end)),
       heartbeat_timer_(loop),
       failure_detector_(std::chrono::steady_clock::now()) {
-  stream_->begin({[this](const Request& request) { on_request(request); },
+  stream_->begin({[this](const wire::ClientMessage& message) { on_message(message); },
                   [this] { send_updates(); }, [this](const grpc::Status&) { on_closed(); }});
   start_heartbeat_timer();
 }
@@ -57,7 +58,7 @@ void ClientSession::start_heartbeat_timer() {
         request_count_ = 0;
         // A client that is not reading gets queued messages later anyway, so skip the heartbeat.
         if (stream_->queued_bytes() == 0) {
-          Event event;
+          wire::FleetdMessage event;
           event.mutable_heartbeat();
           stream_->send(std::move(event));
         }
@@ -65,53 +66,83 @@ void ClientSession::start_heartbeat_timer() {
       });
 }
 
-void ClientSession::on_request(const Request& request) {
+void ClientSession::on_message(const wire::ClientMessage& message) {
   failure_detector_.received(std::chrono::steady_clock::now());
   if (sent_end_) return;  // the message crossed the end of the job
   try {
     if (++request_count_ > kMaxRequests)
       throw Error(ErrorCode::kUsage, "the client sends messages too fast");
-    handle(request);
+    handle(message);
   } catch (const Error& error) {
-    stream_->send(refused_event(error));
-    stream_->close();
+    refuse(error);
   }
 }
 
-void ClientSession::handle(const Request& request) {
-  const bool first = role_ == Role::kNone;
-  if (request.has_prepare() && first) return prepare(request.prepare());
-  if (request.has_attach() && first) return attach(request.attach().job_id());
-  if (request.has_query() && first) return query(request.query().job_id());
-  if (request.has_stop() && first) return stop(request.stop());
-  if (request.has_read_log() && first) return read_log(request.read_log());
-  if (request.has_launch() && role_ == Role::kOwner && !launched_) {
-    launched_ = true;
-    return jobs_.launch(number_, request.launch().rdzv_port());
+void ClientSession::handle(const wire::ClientMessage& message) {
+  const bool first = role_ == Role::kNone, owner = role_ == Role::kOwner;
+  if (first) check_version(message);
+  switch (message.kind_case()) {
+    case wire::ClientMessage::kPrepare:
+      if (first) return prepare(message.prepare());
+      break;
+    case wire::ClientMessage::kAttach:
+      if (first) return attach(message.attach().job_id());
+      break;
+    case wire::ClientMessage::kQuery:
+      if (first) return query(message.query().job_id());
+      break;
+    case wire::ClientMessage::kStop:
+      if (first) return stop(message.stop());
+      break;
+    case wire::ClientMessage::kReadLog:
+      if (first) return read_log(message.read_log());
+      break;
+    case wire::ClientMessage::kLaunch:
+      if (!owner || launched_) break;
+      launched_ = true;
+      return jobs_.launch(number_, message.launch().rdzv_port());
+    case wire::ClientMessage::kSignal:
+      if (owner || role_ == Role::kAttached) return signal(message.signal().number());
+      break;
+    case wire::ClientMessage::kDetach:
+      if (owner) return detach();
+      break;
+    case wire::ClientMessage::kHeartbeat:
+      return;
+    case wire::ClientMessage::KIND_NOT_SET:
+      break;
   }
-  if (request.has_signal() && (role_ == Role::kOwner || role_ == Role::kAttached)) {
-    const int number = request.signal().number();
-    if (is_stop(number)) {
-      jobs_.stop(number_, stop_job(number));
-    } else if (number == SIGUSR1 || number == SIGUSR2) {
-      jobs_.signal(number_, number);
-    }
-    return;
+  throw Error(ErrorCode::kUsage, "unexpected message in this state");
+}
+
+void ClientSession::signal(int number) {
+  if (is_stop(number)) {
+    jobs_.stop(number_, stop_job(number));
+  } else if (number == SIGUSR1 || number == SIGUSR2) {
+    jobs_.signal(number_, number);
   }
-  if (request.has_detach() && role_ == Role::kOwner) {
-    detached_ = true;
-    jobs_.detach(number_);
-    Event event;
-    event.mutable_detached();
-    stream_->send(std::move(event));
-    return stream_->close();
-  }
-  if (!request.has_heartbeat()) throw Error(ErrorCode::kUsage, "unexpected message in this state");
+}
+
+void ClientSession::detach() {
+  detached_ = true;
+  jobs_.detach(number_);
+  wire::FleetdMessage event;
+  event.mutable_detached();
+  stream_->send(std::move(event));
+  stream_->close();
+}
+
+void ClientSession::refuse(const Error& error) {
+  wire::FleetdMessage event;
+  *event.mutable_refused() = to_wire(error);
+  stream_->send(std::move(event));
+  stream_->close();
 }
 
 void ClientSession::on_owner_lost(const JobInfo& job) {
-  if (job.phase != JobPhase::kPrepared) {
-    spdlog::warn("the job of pid {} has lost the client that owns it: stopping it", job.record.pid);
+  if (job.phase() != JobInfo::PREPARED) {
+    spdlog::warn("the job of pid {} has lost the client that owns it: stopping it",
+                 job.record().pid());
   }
   jobs_.stop(number_, stop_job(SIGHUP));
 }
@@ -120,18 +151,18 @@ void ClientSession::on_closed() {
   heartbeat_timer_.cancel();
   if (role_ == Role::kOwner && !detached_ && !sent_end_) {
     const JobInfo* job = jobs_.find(number_);
-    if (job && job->phase != JobPhase::kEnded) {
+    if (job && job->phase() != JobInfo::ENDED) {
       jobs_.pause_output(number_, false);
       // A job that is already stopping keeps its grace time: this is not a second request.
-      if (job->phase != JobPhase::kStopping) on_owner_lost(*job);
+      if (job->phase() != JobInfo::STOPPING) on_owner_lost(*job);
     }
   }
   on_end_();  // deletes this
 }
 
-void ClientSession::prepare(const daemon_wire::Prepare& request) {
-  subscribe(jobs_.prepare(request_from(request)), Role::kOwner);
-  Event event;
+void ClientSession::prepare(const wire::JobRequest& request) {
+  subscribe(jobs_.prepare(request), Role::kOwner);
+  wire::FleetdMessage event;
   event.mutable_prepared();
   stream_->send(std::move(event));
 }
@@ -150,7 +181,7 @@ void ClientSession::subscribe(int number, Role role) {
 }
 
 void ClientSession::attach(const std::string& job_id) {
-  const int number = job_named(job_id).number;
+  const int number = job_named(job_id).number();
   const ConsoleLog& console = jobs_.console(number);
   console_position_ =
       console.end() - std::min<uint64_t>(console.end() - console.begin(), kReplayBytes);
@@ -160,24 +191,25 @@ void ClientSession::attach(const std::string& job_id) {
 
 void ClientSession::query(const std::string& job_id) {
   for (const JobInfo& job : jobs_.all()) {
-    if (!job_id.empty() && job.record.job_id != job_id) continue;
-    Event event;  // one message per job, because all jobs may exceed the limit of one message
-    event.mutable_jobs()->add_jobs(job_info_json(job));
+    if (!job_id.empty() && job.record().job_id() != job_id) continue;
+    // One message per job, because all jobs may exceed the limit of one message.
+    wire::FleetdMessage event;
+    *event.mutable_jobs()->add_jobs() = job;
     stream_->send(std::move(event));
   }
-  Event last;
+  wire::FleetdMessage last;
   last.mutable_jobs();
   stream_->send(std::move(last));
   stream_->close();
 }
 
-void ClientSession::stop(const daemon_wire::Stop& request) {
-  subscribe(job_named(request.job_id()).number, Role::kStopper);
-  jobs_.stop(number_, stop_job(SIGTERM, request.kill(), grace_of(request)));
+void ClientSession::stop(const wire::StopNamedJob& request) {
+  subscribe(job_named(request.job_id()).number(), Role::kStopper);
+  jobs_.stop(number_, stop_job(SIGTERM, request.how().kill(), grace_of(request.how())));
   send_updates();
 }
 
-void ClientSession::read_log(const daemon_wire::ReadLog& request) {
+void ClientSession::read_log(const wire::ReadLog& request) {
   const JobInfo& job = job_named(request.job_id());
   follow_ = request.follow();
   if (request.rank() >= 0) log_request_ = request;
@@ -185,7 +217,7 @@ void ClientSession::read_log(const daemon_wire::ReadLog& request) {
     throw Error(ErrorCode::kNotFound, "rank " + std::to_string(request.rank()) + " is not here",
                 "job " + request.job_id());
   }
-  subscribe(job.number, Role::kReader);
+  subscribe(job.number(), Role::kReader);
   send_updates();
 }
 
@@ -197,31 +229,30 @@ void ClientSession::send_updates() {
     sent_end_ = true;
     return stream_->close();
   }
-  if (job->phase == JobPhase::kEnded && !ended_) ended_ = *job;
+  if (job->phase() == JobInfo::ENDED && !ended_) ended_ = *job;
   if (role_ == Role::kOwner) send_progress(*job);
   try {
     const bool all_sent =
         role_ == Role::kStopper || (log_request_ ? send_log(*job) : send_output());
-    if (all_sent && (job->phase == JobPhase::kEnded || !follow_)) send_end(*job);
+    if (all_sent && (job->phase() == JobInfo::ENDED || !follow_)) send_end(*job);
   } catch (const Error& error) {  // a log could not be read
     sent_end_ = true;
-    stream_->send(refused_event(error));
-    stream_->close();
+    refuse(error);
   }
 }
 
 void ClientSession::send_progress(const JobInfo& job) {
-  if (!launched_ || job.phase == JobPhase::kEnded) return;
-  if (!announced_hosting_ && job.node_index == 0 && !job.record.rendezvous.empty()) {
+  if (!launched_ || job.phase() == JobInfo::ENDED) return;
+  if (!announced_hosting_ && job.node_index() == 0 && !job.record().rendezvous().empty()) {
     announced_hosting_ = true;
-    Event event;
-    event.mutable_hosting()->set_rdzv_port(port_of(job.record.rendezvous));
+    wire::FleetdMessage event;
+    event.mutable_hosting()->set_rdzv_port(port_of(job.record().rendezvous()));
     stream_->send(std::move(event));
   }
-  if (job.record.generation > announced_generation_ && job.phase == JobPhase::kRunning) {
-    announced_generation_ = job.record.generation;
-    Event event;
-    event.mutable_running()->set_nnodes(job.record.nnodes);
+  if (job.record().generation() > announced_generation_ && job.phase() == JobInfo::RUNNING) {
+    announced_generation_ = job.record().generation();
+    wire::FleetdMessage event;
+    event.mutable_running()->set_nnodes(job.record().nnodes());
     stream_->send(std::move(event));
   }
 }
@@ -231,7 +262,7 @@ bool ClientSession::send_output() {
   while (stream_->queued_bytes() < kMaxQueuedBytes) {
     const ConsoleLog::Chunk chunk = console.next(&console_position_, kChunkBytes);
     if (chunk.text.empty()) break;
-    Event event;
+    wire::FleetdMessage event;
     event.mutable_output()->set_error(chunk.error);
     event.mutable_output()->set_text(chunk.text);
     stream_->send(std::move(event));
@@ -242,14 +273,14 @@ bool ClientSession::send_output() {
 }
 
 bool ClientSession::open_log(const JobInfo& job) {
-  const auto& ranks = job.record.ranks;
+  const auto& ranks = job.record().ranks();
   const auto rank = std::find_if(ranks.begin(), ranks.end(), [&](const JobRecord::Rank& each) {
-    return each.rank == log_request_->rank() && each.server == log_request_->server();
+    return each.rank() == log_request_->rank() && each.server() == log_request_->server();
   });
-  if (rank == ranks.end() || rank->log_path == log_path_) return false;
+  if (rank == ranks.end() || rank->log_path() == log_path_) return false;
   // For a rank that moved here later, start with its output from then on.
-  log_.emplace(rank->log_path, role_ == Role::kReader);
-  log_path_ = rank->log_path;
+  log_.emplace(rank->log_path(), role_ == Role::kReader);
+  log_path_ = rank->log_path();
   if (log_watch_) jobs_.files().unwatch(*log_watch_);
   log_watch_.reset();
   if (follow_) log_watch_ = jobs_.files().watch_file(log_path_, [this] { send_updates(); });
@@ -267,7 +298,7 @@ bool ClientSession::send_open_log() {
   while (stream_->queued_bytes() < kMaxQueuedBytes) {
     const std::string chunk = log_ ? log_->next(kChunkBytes) : std::string();
     if (chunk.empty()) return true;
-    Event event;
+    wire::FleetdMessage event;
     event.mutable_output()->set_text(chunk);
     stream_->send(std::move(event));
   }
@@ -276,9 +307,11 @@ bool ClientSession::send_open_log() {
 
 void ClientSession::send_end(const JobInfo& job) {
   sent_end_ = true;
-  Event event;
-  event.mutable_ended()->set_code(job.phase == JobPhase::kEnded ? job.code : 0);
-  event.mutable_ended()->set_verdict(job.verdict);
+  wire::FleetdMessage event;
+  event.mutable_ended()->set_code(job.phase() == JobInfo::ENDED ? job.code() : 0);
+  if (auto verdict = read_verdict(job.verdict())) {
+    *event.mutable_ended()->mutable_verdict() = std::move(*verdict);
+  }
   stream_->send(std::move(event));
   stream_->close();
 }

@@ -28,16 +28,19 @@ class ClientSession {
   // The client's relation to the job.
   enum class Role { kNone, kOwner, kAttached, kStopper, kReader };
 
-  void on_request(const Request& request);
-  void handle(const Request& request);  // throws Error, which becomes a refusal
+  void on_message(const wire::ClientMessage& message);
+  void handle(const wire::ClientMessage& message);  // throws Error, which becomes a refusal
   void on_closed();
   void on_owner_lost(const JobInfo& job);
 
-  void prepare(const daemon_wire::Prepare& request);
+  void prepare(const wire::JobRequest& request);
   void attach(const std::string& job_id);
   void query(const std::string& job_id);
-  void stop(const daemon_wire::Stop& request);
-  void read_log(const daemon_wire::ReadLog& request);
+  void stop(const wire::StopNamedJob& request);
+  void read_log(const wire::ReadLog& request);
+  void signal(int number);
+  void detach();
+  void refuse(const Error& error);
 
   const JobInfo& job_named(const std::string& job_id) const;  // kNotFound
   void subscribe(int number, Role role);
@@ -65,7 +68,7 @@ class ClientSession {
   std::optional<int> watch_, log_watch_;
   uint64_t console_position_ = 0;  // position in the console log
   // The rank whose log is read; its file may change after a restart.
-  std::optional<daemon_wire::ReadLog> log_request_;
+  std::optional<wire::ReadLog> log_request_;
   std::optional<LogReader> log_;
   std::string log_path_;
   int request_count_ = 0;  // since the last heartbeat

@@ -85,7 +85,7 @@ class Daemon {
     const int id = ++last_;
     if (sessions_.size() >= kMaxSessions) {
       spdlog::warn("{} client sessions are open: rejecting a new one", sessions_.size());
-      stream->begin({[](const Request&) {}, [] {}, [](const grpc::Status&) {}});
+      stream->begin({[](const wire::ClientMessage&) {}, [] {}, [](const grpc::Status&) {}});
       return stream->cancel();
     }
     sessions_[id] = std::make_unique<ClientSession>(loop_, jobs_, std::move(stream), [this, id] {

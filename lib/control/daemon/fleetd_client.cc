@@ -13,6 +13,7 @@
 #include "daemon/secret.h"
 #include "launch/addresses.h"
 #include "launch/node_list.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -28,9 +29,9 @@ bool has_port(const std::string& entry) {
 
 // Whether the job may continue or still run on other nodes.
 bool may_have_more(const JobInfo& job) {
-  if (job.phase != JobPhase::kEnded) return true;
-  const auto verdict = read_verdict(job.verdict);
-  return job.restarts && (!verdict || verdict->node_lost);
+  if (job.phase() != JobInfo::ENDED) return true;
+  const auto verdict = read_verdict(job.verdict());
+  return job.restarts() && (!verdict || verdict->node_lost());
 }
 
 // Jobs of this host that were started without a fleetd.
@@ -38,7 +39,7 @@ std::vector<JobInfo> other_jobs(const std::vector<JobPart>& known) {
   std::vector<JobInfo> jobs = local_jobs();
   std::erase_if(jobs, [&](const JobInfo& job) {
     return std::any_of(known.begin(), known.end(), [&](const JobPart& part) {
-      return part.job.record.pid == job.record.pid && job.phase != JobPhase::kEnded;
+      return part.job.record().pid() == job.record().pid() && job.phase() != JobInfo::ENDED;
     });
   });
   return jobs;
@@ -48,7 +49,7 @@ std::vector<JobInfo> other_jobs(const std::vector<JobPart>& known) {
 void add_local(const std::string& name, std::vector<JobPart>* parts) {
   std::vector<JobInfo> jobs = other_jobs(*parts);
   if (!name.empty()) jobs = find_run(name, jobs);
-  const auto runs = [](const JobInfo& job) { return job.phase != JobPhase::kEnded; };
+  const auto runs = [](const JobInfo& job) { return job.phase() != JobInfo::ENDED; };
   if (!name.empty() && !parts->empty()) {
     const bool there = std::any_of(parts->begin(), parts->end(),
                                    [&](const JobPart& part) { return runs(part.job); });
@@ -60,14 +61,19 @@ void add_local(const std::string& name, std::vector<JobPart>* parts) {
 
 }  // namespace
 
-void FleetdCalls::start(const std::string& address, Request request,
-                        std::function<void(const Event&)> on_event,
+void FleetdCalls::start(const std::string& address, wire::ClientMessage request,
+                        std::function<void(const wire::FleetdMessage&)> on_event,
                         std::function<void(const Error&)> on_error) {
   ++open_;
   Call& own = calls_.emplace_back();
-  const auto on_message = [&own, on_error, on_event](const Event& message) {
+  const auto on_message = [&own, on_error, on_event](const wire::FleetdMessage& message) {
     own.answered = true;
-    message.has_refused() ? on_error(error_from(message.refused())) : on_event(message);
+    try {
+      for (const JobInfo& job : message.jobs().jobs()) check(job);
+      message.has_refused() ? on_error(from_wire(message.refused())) : on_event(message);
+    } catch (const Error& error) {
+      on_error(error);
+    }
   };
   const auto on_closed = [this, &own, on_error, address](const grpc::Status& status) {
     if (own.timed_out) {
@@ -78,8 +84,8 @@ void FleetdCalls::start(const std::string& address, Request request,
     }
     if (--open_ == 0) loop_.stop();
   };
-  own.stream = ClientStream::start(loop_, address, security_, {on_message, [] {}, on_closed});
-  own.stream->send(std::move(request));
+  own.stream = ClientStream::start(loop_, address, security_, std::move(request),
+                                   {on_message, [] {}, on_closed});
 }
 
 void FleetdCalls::run() {
@@ -131,17 +137,18 @@ std::vector<JobPart> FleetdClient::find(const std::string& job_id) {
   std::set<std::string> more;
   for (const JobPart& part : parts) {
     if (job_id.empty() || !may_have_more(part.job)) continue;
-    more.insert(part.job.nodes.begin(), part.job.nodes.end());
+    more.insert(part.job.nodes().begin(), part.job.nodes().end());
   }
   for (const JobPart& part : parts) {  // by the address that the job uses for the node
-    const auto index = static_cast<size_t>(part.job.node_index);
-    if (index < part.job.nodes.size()) more.erase(part.job.nodes[index]);
+    const auto index = static_cast<size_t>(part.job.node_index());
+    if (index < static_cast<size_t>(part.job.nodes_size()))
+      more.erase(part.job.nodes(part.job.node_index()));
   }
   for (const std::string& asked : addresses_) more.erase(asked);
   for (JobPart& part : query({more.begin(), more.end()}, job_id)) parts.push_back(std::move(part));
   if (!given_) add_local(job_id, &parts);
   std::stable_sort(parts.begin(), parts.end(), [](const JobPart& a, const JobPart& b) {
-    return a.job.node_index < b.job.node_index;
+    return a.job.node_index() < b.job.node_index();
   });
   return parts;
 }
@@ -160,14 +167,12 @@ std::vector<JobPart> FleetdClient::query(const std::vector<std::string>& address
   if (addresses.empty()) return parts;
   FleetdCalls calls(security());
   for (const std::string& address : addresses) {
-    Request request;
+    wire::ClientMessage request;
     request.mutable_query()->set_job_id(job_id);
     calls.start(
         address, std::move(request),
-        [&parts, address](const Event& event) {
-          for (const std::string& job : event.jobs().jobs()) {
-            parts.push_back({address, read_job_info(job)});
-          }
+        [&parts, address](const wire::FleetdMessage& event) {
+          for (const JobInfo& job : event.jobs().jobs()) parts.push_back({address, job});
         },
         [this](const Error& error) {
           if (given_) all_answered_ = false;

@@ -24,8 +24,8 @@ class FleetdCalls {
   explicit FleetdCalls(const Security& security) : security_(security), response_timer_(loop_) {}
   // Calls `on_error` for a refusal, for a connection error, and for a fleetd that sends nothing for
   // a few seconds.
-  void start(const std::string& address, Request request,
-             std::function<void(const Event&)> on_event,
+  void start(const std::string& address, wire::ClientMessage request,
+             std::function<void(const wire::FleetdMessage&)> on_event,
              std::function<void(const Error&)> on_error);
   void run();
   void pause_reading(bool paused);  // pauses reading

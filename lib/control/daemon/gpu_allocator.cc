@@ -27,18 +27,18 @@ std::string GpuAllocator::describe_holders() const {
 }
 
 std::vector<std::string> GpuAllocator::allocate(const std::string& job, const GpuRequest& request) {
-  if (names_.empty() || request.none) return {};
+  if (names_.empty() || request.none()) return {};
   std::vector<std::string> chosen;
-  for (const std::string& name : split(request.names, ',')) {
+  for (const std::string& name : split(request.names(), ',')) {
     if (std::find(names_.begin(), names_.end(), name) == names_.end()) {
       throw Error(ErrorCode::kUsage, "GPU " + name + " does not exist on this node",
-                  "--gpus " + request.names, "this node has " + join(names_, ","));
+                  "--gpus " + request.names(), "this node has " + join(names_, ","));
     }
     chosen.push_back(name);
   }
-  const size_t wanted = !chosen.empty()     ? chosen.size()
-                        : request.count > 0 ? static_cast<size_t>(request.count)
-                                            : names_.size();
+  const size_t wanted = !chosen.empty()       ? chosen.size()
+                        : request.count() > 0 ? static_cast<size_t>(request.count())
+                                              : names_.size();
   if (wanted > names_.size()) {
     throw Error(ErrorCode::kUsage, std::to_string(wanted) + " GPUs are requested", {},
                 "this node has " + std::to_string(names_.size()));
@@ -55,7 +55,7 @@ std::vector<std::string> GpuAllocator::allocate(const std::string& job, const Gp
   }
   const bool free = std::all_of(chosen.begin(), chosen.end(),
                                 [this](const std::string& name) { return is_free(name); });
-  if (!free && !request.share) {
+  if (!free && !request.share()) {
     throw Error(
         ErrorCode::kUsage,
         std::to_string(wanted) + " of " + std::to_string(names_.size()) +

@@ -6,14 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/control_messages.h"
+
 namespace fleet {
 
-struct GpuRequest {
-  std::string names;   // "0,1": these, as in --gpus
-  int count = 0;       // any so many free ones; 0 without names: all GPUs of the node
-  bool share = false;  // allow GPUs that other jobs use
-  bool none = false;   // the job runs on the CPUs
-};
+using wire::GpuRequest;
 
 // The names of this node's usable GPUs.
 std::vector<std::string> visible_gpu_names();

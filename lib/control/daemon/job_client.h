@@ -14,7 +14,7 @@ namespace fleet {
 
 struct RemoteNode {
   std::string name;
-  Request initial_request;  // the first request of the session
+  wire::ClientMessage initial_request;  // the first request of the session
   std::function<std::shared_ptr<grpc::Channel>()> connect;
   // Why the session ended: it could not connect, or broke after it was `connected`.
   std::function<Error(const grpc::Status&, bool connected)> explain;

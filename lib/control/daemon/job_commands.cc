@@ -81,9 +81,9 @@ std::vector<JobInfo> jobs_of(const std::vector<JobPart>& parts) {
 
 // For a job without fleetd: its launcher stops the other nodes too.
 void stop_local(const JobRecord& record, const wire::StopJob& how) {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0)));
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0)));
   if (!process) return;
-  stop_launcher(record.pid, how);
+  stop_launcher(record.pid(), how);
   pollfd ended = {process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
   }
@@ -100,19 +100,19 @@ std::string shown_name(const JobPart& part) {
   return part.address.substr(0, part.address.rfind(':'));
 }
 
-void show_output(const std::vector<JobPart>& parts, const daemon_wire::ReadLog& log_request,
+void show_output(const std::vector<JobPart>& parts, const wire::ReadLog& log_request,
                  FleetdClient* fleetds, bool* failed) {
   FleetdCalls calls(fleetds->security());
   ConsoleOutput output(calls.loop(), parts.size() > 1 && log_request.rank() < 0,
                        ConsoleOutput::Kind::kHistory);
   output.on_drained([&] { calls.pause_reading(output.full()); });
   for (const JobPart& part : parts) {
-    Request request;
+    wire::ClientMessage request;
     *request.mutable_read_log() = log_request;
     const std::string name = shown_name(part);
     calls.start(
         part.address, std::move(request),
-        [&output, &calls, name](const Event& event) {
+        [&output, &calls, name](const wire::FleetdMessage& event) {
           if (event.has_output()) output.write(name, event.output().error(), event.output().text());
           calls.pause_reading(output.full());
         },
@@ -133,8 +133,8 @@ void show_output(const std::vector<JobPart>& parts, const daemon_wire::ReadLog& 
 }
 
 const JobRecord::Rank* rank_of(const JobRecord& record, int rank, bool server) {
-  for (const JobRecord::Rank& each : record.ranks) {
-    if (each.rank == rank && each.server == server) return &each;
+  for (const JobRecord::Rank& each : record.ranks()) {
+    if (each.rank() == rank && each.server() == server) return &each;
   }
   return nullptr;
 }
@@ -166,9 +166,7 @@ int status(const CommandLine& line) {
 }
 
 int stop(const CommandLine& line) {
-  const bool kill = line.settings.boolean("kill");
-  const Grace grace = grace_of(line);
-  const wire::StopJob how = stop_job(SIGTERM, kill, grace);
+  const wire::StopJob how = stop_job(SIGTERM, line.settings.boolean("kill"), grace_of(line));
   FleetdClient fleetds(line.settings);
   const std::string& job_id = line.words[0];
   const std::vector<JobPart> parts = fleetds.require(job_id);
@@ -177,15 +175,14 @@ int stop(const CommandLine& line) {
   FleetdCalls calls(fleetds.local() && parts[0].address.empty() ? Security{} : fleetds.security());
   for (const JobPart& part : parts) {
     if (part.address.empty()) {
-      if (part.job.phase != JobPhase::kEnded) stop_local(part.job.record, how);
+      if (part.job.phase() != JobInfo::ENDED) stop_local(part.job.record(), how);
       continue;
     }
-    Request request;
+    wire::ClientMessage request;
     request.mutable_stop()->set_job_id(job_id);
-    request.mutable_stop()->set_kill(kill);
-    if (grace) request.mutable_stop()->set_grace_ms(how.grace_ms());
+    *request.mutable_stop()->mutable_how() = how;
     calls.start(
-        part.address, std::move(request), [](const Event&) {},
+        part.address, std::move(request), [](const wire::FleetdMessage&) {},
         [&failed](const Error& error) {
           failed = true;
           spdlog::error("{}", error.what());
@@ -202,14 +199,14 @@ int stop(const CommandLine& line) {
 std::vector<JobRecord::Rank> shown_ranks(const std::vector<JobPart>& parts) {
   std::vector<JobRecord::Rank> all, shown;
   for (const JobPart& part : parts) {
-    for (const JobRecord::Rank& rank : part.job.record.ranks) {
+    for (const JobRecord::Rank& rank : part.job.record().ranks()) {
       all.push_back(rank);
-      if (rank.shown) shown.push_back(rank);
+      if (rank.shown()) shown.push_back(rank);
     }
   }
   if (all.empty()) {
     throw Error(ErrorCode::kNotFound, "no rank has started yet",
-                "job " + parts[0].job.record.job_id, "see its state with fleetrun ls");
+                "job " + parts[0].job.record().job_id(), "see its state with fleetrun ls");
   }
   return shown.empty() ? std::vector<JobRecord::Rank>{all[0]} : shown;
 }
@@ -226,7 +223,7 @@ void show_local(const std::vector<JobPart>& parts, LocalOutput* output, bool fol
 
 int attach_local(const std::vector<JobPart>& parts) {
   const JobInfo& job = parts[0].job;
-  const bool never_ran = job.phase == JobPhase::kEnded && job.record.ranks.empty();
+  const bool never_ran = job.phase() == JobInfo::ENDED && job.record().ranks().empty();
   LocalOutput output(kConsoleLogBytes, true);
   for (const JobRecord::Rank& rank :
        never_ran ? std::vector<JobRecord::Rank>() : shown_ranks(parts)) {
@@ -238,14 +235,14 @@ int attach_local(const std::vector<JobPart>& parts) {
     if (auto again = refresh(part.job)) now.push_back(std::move(*again));
   }
   const JobInfo* ended = now.empty() ? nullptr : &authoritative_part(now);
-  if (!ended || ended->phase != JobPhase::kEnded) {
-    throw Error(ErrorCode::kNotFound, "its outcome is unknown", "job " + job.record.job_id,
-                "see verdict.json in " + job.record.log_dir);
+  if (!ended || ended->phase() != JobInfo::ENDED) {
+    throw Error(ErrorCode::kNotFound, "its outcome is unknown", "job " + job.record().job_id(),
+                "see verdict.json in " + job.record().log_dir());
   }
-  const auto verdict = read_verdict(ended->verdict);
-  if (verdict && !verdict->text.empty()) spdlog::error("{}", verdict->text);
-  if (ended->killed) spdlog::error("its fleetrun (pid {}) was killed", ended->record.pid);
-  return ended->code;
+  const auto verdict = read_verdict(ended->verdict());
+  if (verdict && !verdict->text().empty()) spdlog::error("{}", verdict->text());
+  if (ended->killed()) spdlog::error("its fleetrun (pid {}) was killed", ended->record().pid());
+  return ended->code();
 }
 
 int logs(const CommandLine& line) {
@@ -262,7 +259,7 @@ int logs(const CommandLine& line) {
   std::vector<JobPart> parts = fleetds.require(job_id);
   if (chosen) {
     const auto here = std::find_if(parts.begin(), parts.end(), [&](const JobPart& part) {
-      return rank_of(part.job.record, rank, server);
+      return rank_of(part.job.record(), rank, server);
     });
     if (here == parts.end()) {
       throw Error(ErrorCode::kNotFound, "no reachable node has rank " + std::to_string(rank),
@@ -275,14 +272,14 @@ int logs(const CommandLine& line) {
   }
   if (parts[0].address.empty()) {
     LocalOutput output(chosen ? std::numeric_limits<int64_t>::max() : kConsoleLogBytes);
-    if (chosen) output.add(*rank_of(parts[0].job.record, rank, server));
+    if (chosen) output.add(*rank_of(parts[0].job.record(), rank, server));
     if (!chosen) {
       for (const JobRecord::Rank& shown : shown_ranks(parts)) output.add(shown);
     }
     show_local(parts, &output, follow, false);
     return 0;
   }
-  daemon_wire::ReadLog log_request;
+  wire::ReadLog log_request;
   log_request.set_job_id(job_id);
   log_request.set_rank(rank);
   log_request.set_server(server);
@@ -301,7 +298,7 @@ int attach(const CommandLine& line) {
     if (!part.address.empty()) addresses.push_back(part.address);
   }
   if (addresses.empty()) return attach_local(parts);
-  return attach_via_fleetd(job_id, addresses, parts[0].job.restarts, fleetds.security());
+  return attach_via_fleetd(job_id, addresses, parts[0].job.restarts(), fleetds.security());
 }
 
 }  // namespace

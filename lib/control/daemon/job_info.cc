@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/one_line.h"
 #include "base/text.h"
 #include "base/text_table.h"
@@ -20,65 +19,64 @@ using Json = nlohmann::ordered_json;
 // Limits of table cells, in characters.
 constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
 
-// Objects in objects. A verdict is written again, for which each takes some of the stack.
+// Objects in objects that are shown of a verdict: to write each takes some of the stack.
 constexpr int kDeepest = 64;
 
-constexpr JobPhase kPhases[] = {JobPhase::kPrepared, JobPhase::kForming, JobPhase::kRunning,
-                                JobPhase::kStopping, JobPhase::kEnded};
+// The verdict.json of a job as part of a larger document; null if it is none.
+Json verdict_document(const std::string& text) {
+  const auto keep = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDeepest; };
+  Json document = Json::parse(text, keep, false);
+  return document.is_discarded() ? Json(nullptr) : document;
+}
 
 Json to_json(const JobInfo& job) {
-  Json all = Json::parse(job_record_json(job.record));
-  all["phase"] = name_of(job.phase);
+  const bool ended = job.phase() == JobInfo::ENDED;
+  Json all = Json::parse(job_record_json(job.record()));
+  all["phase"] = name_of(job.phase());
   all["state"] = state_of(job);
-  all["nodes"] = job.nodes;
-  all["place"] = job.node_index;
-  all["gpus"] = job.gpus;
-  all["detached"] = job.detached;
-  all["restarts"] = job.restarts;
-  all["exit_code"] = job.phase == JobPhase::kEnded ? Json(job.code) : Json(nullptr);
-  all["ended"] = job.phase == JobPhase::kEnded ? Json(job.ended) : Json(nullptr);
-  all["stopped_by"] = job.stopped_by == 0 ? Json(nullptr) : Json(job.stopped_by);
-  all["verdict_path"] = job.verdict_path;
-  all["verdict"] = Json::parse(job.verdict, nullptr, false);
-  if (all["verdict"].is_discarded()) all["verdict"] = nullptr;
+  all["nodes"] = texts(job.nodes());
+  all["place"] = job.node_index();
+  all["gpus"] = texts(job.gpus());
+  all["detached"] = job.detached();
+  all["restarts"] = job.restarts();
+  all["exit_code"] = ended ? Json(job.code()) : Json(nullptr);
+  all["ended"] = ended ? Json(job.ended()) : Json(nullptr);
+  all["stopped_by"] = job.stopped_by() == 0 ? Json(nullptr) : Json(job.stopped_by());
+  all["verdict_path"] = job.verdict_path();
+  all["verdict"] = verdict_document(job.verdict());
   return all;
 }
 
-JobPhase phase_named(const std::string& name) {
-  for (const JobPhase phase : kPhases) {
-    if (name == name_of(phase)) return phase;
-  }
-  throw Error(ErrorCode::kUsage, "'" + name + "' is not a phase of a job");
-}
-
 std::string time_of(const JobInfo& job, double now) {
-  if (job.record.started <= 0 || job.killed) return "-";
-  const double until = job.phase == JobPhase::kEnded ? job.ended : now;
-  return format_duration(std::max(0.0, std::floor(until - job.record.started)));
+  if (job.record().started() <= 0 || job.killed()) return "-";
+  const double until = job.phase() == JobInfo::ENDED ? job.ended() : now;
+  return format_duration(std::max(0.0, std::floor(until - job.record().started())));
 }
 
 // Orders phases by progress: a spare node waits while others run.
-int stage(JobPhase phase) {
-  const JobPhase seen = phase == JobPhase::kForming ? JobPhase::kRunning : phase;
-  return static_cast<int>(seen) * 2 + (phase == JobPhase::kForming ? 1 : 0);
+int stage(JobInfo::Phase phase) {
+  const JobInfo::Phase seen = phase == JobInfo::FORMING ? JobInfo::RUNNING : phase;
+  return static_cast<int>(seen) * 2 + (phase == JobInfo::FORMING ? 1 : 0);
 }
 
 // Ranks parts by their verdict_priority of the outcome: first the part that was last in the job,
 // then a part that failed.
 std::pair<int, bool> verdict_priority(const JobInfo& job) {
-  const auto verdict = read_verdict(job.verdict);
-  return {verdict ? verdict->generation : -1, job.code != 0};
+  const auto verdict = read_verdict(job.verdict());
+  return {verdict ? verdict->generation() : -1, job.code() != 0};
 }
 
 // The part with the least progress; among ended parts, the one that knows the outcome best.
 const JobInfo& most_informed(const std::vector<const JobInfo*>& parts) {
   return **std::min_element(parts.begin(), parts.end(), [](const JobInfo* a, const JobInfo* b) {
-    if (a->phase != b->phase) return stage(a->phase) < stage(b->phase);
-    return a->phase == JobPhase::kEnded && verdict_priority(*a) > verdict_priority(*b);
+    if (a->phase() != b->phase()) return stage(a->phase()) < stage(b->phase());
+    return a->phase() == JobInfo::ENDED && verdict_priority(*a) > verdict_priority(*b);
   });
 }
 
-std::string command_of(const JobInfo& job) { return one_line(join(job.record.command, " "), 60); }
+std::string command_of(const JobInfo& job) {
+  return one_line(join(texts(job.record().command()), " "), 60);
+}
 
 // Groups the parts by run, ordered by the first part of each run.
 std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& jobs) {
@@ -104,11 +102,11 @@ std::string shown_lines(const std::string& text) {
 }  // namespace
 
 bool same_run(const JobInfo& a, const JobInfo& b) {
-  const JobRecord &one = a.record, &other = b.record;
-  if (one.job_id != other.job_id || a.nodes.empty() != b.nodes.empty()) return false;
-  if (!a.nodes.empty()) return true;  // a fleetd has only one job per name
-  if (!one.run.empty() || !other.run.empty()) return one.run == other.run;
-  return one.pid == other.pid && one.started == other.started;
+  const JobRecord &one = a.record(), &other = b.record();
+  if (one.job_id() != other.job_id() || a.nodes().empty() != b.nodes().empty()) return false;
+  if (!a.nodes().empty()) return true;  // a fleetd has only one job per name
+  if (!one.run().empty() || !other.run().empty()) return one.run() == other.run();
+  return one.pid() == other.pid() && one.started() == other.started();
 }
 
 const JobInfo& authoritative_part(const std::vector<JobInfo>& parts) {
@@ -118,62 +116,21 @@ const JobInfo& authoritative_part(const std::vector<JobInfo>& parts) {
 }
 
 std::string state_of(const JobInfo& job) {
-  if (job.phase != JobPhase::kEnded) return name_of(job.phase);
-  if (job.killed) return "killed";
-  if (job.code == 0) return "succeeded";
-  const auto verdict = read_verdict(job.verdict);
-  if (verdict && !verdict->stop.empty()) return "stopped (" + verdict->stop + ")";
-  if (!verdict && job.stopped_by != 0 && job.code == 128 + job.stopped_by) {
-    return "stopped (" + signal_name(job.stopped_by) + ")";
+  if (job.phase() != JobInfo::ENDED) return name_of(job.phase());
+  if (job.killed()) return "killed";
+  if (job.code() == 0) return "succeeded";
+  const auto verdict = read_verdict(job.verdict());
+  if (verdict && !verdict->stop().empty()) return "stopped (" + verdict->stop() + ")";
+  if (!verdict && job.stopped_by() != 0 && job.code() == 128 + job.stopped_by()) {
+    return "stopped (" + signal_name(job.stopped_by()) + ")";
   }
-  return "failed (" + std::to_string(job.code) + ")";
+  return "failed (" + std::to_string(job.code()) + ")";
 }
 
-const char* name_of(JobPhase phase) {
-  switch (phase) {
-    case JobPhase::kPrepared:
-      return "prepared";
-    case JobPhase::kForming:
-      return "waiting for nodes";
-    case JobPhase::kRunning:
-      return "running";
-    case JobPhase::kStopping:
-      return "stopping";
-    case JobPhase::kEnded:
-      return "ended";
-  }
-  return "unknown";
-}
-
-std::string job_info_json(const JobInfo& job) {
-  return to_json(job).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-JobInfo read_job_info(const std::string& json) {
-  JobInfo job;
-  job.record = read_job_record(json);
-  try {
-    const auto check = [](int depth, Json::parse_event_t, const Json&) {
-      if (depth > kDeepest)
-        throw Error(ErrorCode::kUsage, "the state of a job is nested too deeply");
-      return true;
-    };
-    const Json all = Json::parse(json, check);
-    job.phase = phase_named(all.at("phase").get<std::string>());
-    all.at("nodes").get_to(job.nodes);
-    all.at("place").get_to(job.node_index);
-    all.at("gpus").get_to(job.gpus);
-    all.at("detached").get_to(job.detached);
-    all.at("restarts").get_to(job.restarts);
-    if (job.phase == JobPhase::kEnded) {
-      all.at("exit_code").get_to(job.code);
-      all.at("ended").get_to(job.ended);
-    }
-    if (!all.at("verdict").is_null()) job.verdict = all["verdict"].dump();
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage, std::string("cannot parse the state of a job: ") + error.what());
-  }
-  return job;
+const char* name_of(JobInfo::Phase phase) {
+  constexpr const char* kNames[] = {"prepared", "waiting for nodes", "running", "stopping",
+                                    "ended"};
+  return JobInfo::Phase_IsValid(phase) ? kNames[phase] : "unknown";
 }
 
 std::optional<VerdictSummary> read_verdict(const std::string& json) {
@@ -181,16 +138,14 @@ std::optional<VerdictSummary> read_verdict(const std::string& json) {
     const Json all = Json::parse(json);
     const auto kind = all.at("verdict").get<std::string>();
     VerdictSummary note;
-    note.node_lost = kind == name_of(VerdictKind::kNodeLost);
-    note.generation = all.value("generation", all.value("epoch", 0));
+    note.set_node_lost(kind == name_of(VerdictKind::kNodeLost));
+    note.set_generation(all.value("generation", all.value("epoch", 0)));
     if (kind == name_of(VerdictKind::kStopped)) {
-      note.stop = all.value("signal", "");
+      note.set_stop(all.value("signal", ""));
     } else {
-      note.text = all.value("text", "");
+      note.set_text(all.value("text", ""));
     }
-    if (!note.text.empty()) {
-      note.cause = note.text.substr(0, note.text.find('\n'));
-    }
+    note.set_cause(note.text().substr(0, note.text().find('\n')));
     return note;
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -203,15 +158,15 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
   bool failed = false;
   for (const auto& run : runs_of(jobs)) {
     const JobInfo& job = most_informed(run);
-    const JobRecord& record = job.record;
-    const auto verdict = read_verdict(job.verdict);
-    const std::string cause = verdict ? one_line(verdict->cause, kLongestCause) : "";
+    const JobRecord& record = job.record();
+    const auto verdict = read_verdict(job.verdict());
+    const std::string cause = verdict ? one_line(verdict->cause(), kLongestCause) : "";
     failed = failed || !cause.empty();
-    rows.push_back({one_line(record.job_id, kLongestId), state_of(job),
-                    std::to_string(record.nnodes),
-                    record.world_size > 0 ? std::to_string(record.world_size) : "-",
-                    time_of(job, now), record.pid > 0 ? std::to_string(record.pid) : "-",
-                    one_line(record.log_dir, kLongestLine), command_of(job), cause});
+    rows.push_back({one_line(record.job_id(), kLongestId), state_of(job),
+                    std::to_string(record.nnodes()),
+                    record.world_size() > 0 ? std::to_string(record.world_size()) : "-",
+                    time_of(job, now), record.pid() > 0 ? std::to_string(record.pid()) : "-",
+                    one_line(record.log_dir(), kLongestLine), command_of(job), cause});
   }
   if (failed) rows[0].push_back("VERDICT");
   return format_table(rows);
@@ -221,7 +176,7 @@ size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs) {
   std::vector<std::pair<double, const JobInfo*>> old;
   for (const auto& run : runs_of(*jobs)) {
     const JobInfo& job = most_informed(run);
-    if (job.phase == JobPhase::kEnded) old.emplace_back(job.ended, &job);
+    if (job.phase() == JobInfo::ENDED) old.emplace_back(job.ended(), &job);
   }
   if (old.size() <= ended) return 0;
   std::sort(old.begin(), old.end());
@@ -238,33 +193,34 @@ size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs) {
 
 std::string job_status(const std::vector<JobInfo>& parts, double now) {
   const JobInfo& job = authoritative_part(parts);
-  const JobRecord& record = job.record;
+  const JobRecord& record = job.record();
   const auto line = [](const std::string& text) { return one_line(text, kLongestLine); };
   std::vector<std::vector<std::string>> facts = {
-      {"job", line(record.job_id)},
-      {"state", state_of(job) + (job.detached ? ", detached" : "")},
+      {"job", line(record.job_id())},
+      {"state", state_of(job) + (job.detached() ? ", detached" : "")},
       {"time", time_of(job, now)},
-      {"command", line(join(record.command, " "))},
-      {"folder", line(record.folder)},
-      {"nodes", std::to_string(record.nnodes)},
-      {"ranks", record.world_size > 0 ? std::to_string(record.world_size) : "-"}};
-  if (record.generation > 1) facts.push_back({"generation", std::to_string(record.generation)});
-  if (!job.verdict_path.empty()) facts.push_back({"verdict", line(job.verdict_path)});
+      {"command", line(join(texts(record.command()), " "))},
+      {"folder", line(record.folder())},
+      {"nodes", std::to_string(record.nnodes())},
+      {"ranks", record.world_size() > 0 ? std::to_string(record.world_size()) : "-"}};
+  if (record.generation() > 1) facts.push_back({"generation", std::to_string(record.generation())});
+  if (!job.verdict_path().empty()) facts.push_back({"verdict", line(job.verdict_path())});
   std::string text = format_table(facts);
   for (const JobInfo& part : parts) {
-    const JobRecord& here = part.record;
-    text += "node " + (here.node_rank < 0 ? "?" : std::to_string(here.node_rank)) + " (" +
-            line(here.address) + "): " + state_of(part) +
-            (part.gpus.empty() ? "" : ", GPUs " + join(part.gpus, ",")) + ", logs in " +
-            line(here.log_dir) + "\n";
-    if (part.phase == JobPhase::kEnded) continue;
-    for (const JobRecord::Rank& rank : here.ranks) {
-      text += "  " + std::string(rank.server ? "server " : "rank ") + std::to_string(rank.rank) +
-              "  pid " + std::to_string(rank.pid) + "  " + line(rank.log_path) + "\n";
+    const JobRecord& here = part.record();
+    text += "node " + (here.node_rank() < 0 ? "?" : std::to_string(here.node_rank())) + " (" +
+            line(here.address()) + "): " + state_of(part) +
+            (part.gpus().empty() ? "" : ", GPUs " + join(texts(part.gpus()), ",")) + ", logs in " +
+            line(here.log_dir()) + "\n";
+    if (part.phase() == JobInfo::ENDED) continue;
+    for (const JobRecord::Rank& rank : here.ranks()) {
+      text += "  " + std::string(rank.server() ? "server " : "rank ") +
+              std::to_string(rank.rank()) + "  pid " + std::to_string(rank.pid()) + "  " +
+              line(rank.log_path()) + "\n";
     }
   }
-  const auto verdict = read_verdict(job.verdict);
-  return verdict && !verdict->text.empty() ? text + shown_lines(verdict->text) : text;
+  const auto verdict = read_verdict(job.verdict());
+  return verdict && !verdict->text().empty() ? text + shown_lines(verdict->text()) : text;
 }
 
 std::string jobs_json(const std::vector<JobInfo>& jobs) {

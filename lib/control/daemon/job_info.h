@@ -9,32 +9,10 @@
 
 namespace fleet {
 
-enum class JobPhase {
-  kPrepared,  // a client has reserved resources; nothing runs
-  kForming,   // its launcher runs and waits for other nodes
-  kRunning,   // its ranks run
-  kStopping,  // it has received a stop
-  kEnded,
-};
-const char* name_of(JobPhase phase);
+using wire::JobInfo;
+using wire::VerdictSummary;
 
-struct JobInfo {
-  int number = 0;  // fleetd's internal number, because names are reused; not sent
-  JobRecord record;
-  JobPhase phase = JobPhase::kPrepared;
-  std::vector<std::string> nodes;  // the fleetds of the job, as listed; empty: a job without fleetd
-  int node_index = 0;  // index of this fleetd in `nodes`; node ranks may change at a restart
-  std::vector<std::string> gpus;  // GPUs of the job on this node
-  bool detached = false;          // continues without its client
-  bool restarts = false;          // may continue without a lost node
-  int code = -1;                  // kEnded: exit code of its fleetrun
-  double ended = 0;               // kEnded: seconds since 1970
-  std::string verdict;            // kEnded: verdict.json; "" if there is none
-  // kEnded, for a job without fleetd:
-  int stopped_by = 0;        // the signal that stopped its fleetrun; 0: none
-  bool killed = false;       // whether its fleetrun was killed
-  std::string verdict_path;  // the file with the verdict; "" if there is none
-};
+const char* name_of(JobInfo::Phase phase);
 
 // The part of a run that knows its state or outcome best.
 const JobInfo& authoritative_part(const std::vector<JobInfo>& parts);
@@ -42,19 +20,8 @@ const JobInfo& authoritative_part(const std::vector<JobInfo>& parts);
 // Whether both are nodes of one run of a job.
 bool same_run(const JobInfo& a, const JobInfo& b);
 
-std::string job_info_json(const JobInfo& job);
-// Throws kUsage for invalid text.
-JobInfo read_job_info(const std::string& json);
-
-// The content of verdict.json.
-struct VerdictSummary {
-  std::string text;    // for people; "" for a success or a requested stop
-  std::string cause;   // cause of a failure, in one line
-  std::string stop;    // the signal that stopped the job, "SIGTERM"; "": none
-  int generation = 0;  // the last generation; after a partition the surviving part has the highest
-  bool node_lost = false;
-};
-std::optional<VerdictSummary> read_verdict(const std::string& json);  // nullopt for invalid text
+// Summarizes the text of a verdict.json; nullopt for invalid text.
+std::optional<VerdictSummary> read_verdict(const std::string& json);
 
 // State of this node's part: "running", "succeeded", "stopped (SIGTERM)", "failed (5)", "killed".
 std::string state_of(const JobInfo& job);

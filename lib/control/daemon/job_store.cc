@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/file_name.h"
 #include "base/log.h"
+#include "daemon/protocol.h"
 #include "launch/addresses.h"
-#include "proto/fleetd.pb.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -25,11 +25,13 @@ namespace fs = std::filesystem;
 constexpr char kSuffix[] = ".job", kLock[] = "lock";
 
 JobStore::StoredJob read_stored_job(const std::string& path) {
-  daemon::v1::KeptJob message;
+  wire::StoredJob message;
   if (!message.ParseFromString(read_file(path))) {
     throw Error(ErrorCode::kIo, "not a job record of fleetd", path);
   }
-  JobStore::StoredJob stored{read_job_info(message.info()), ConsoleLog(kConsoleLogBytes)};
+  if (!message.has_job()) throw Error(ErrorCode::kIo, "a job record of an older fleetd", path);
+  check(message.job());
+  JobStore::StoredJob stored{message.job(), ConsoleLog(kConsoleLogBytes)};
   for (const auto& output : message.console()) stored.console.add(output.error(), output.text());
   return stored;
 }
@@ -65,8 +67,8 @@ std::string JobStore::path_of(const std::string& job_id) const {
 
 void JobStore::save(const JobInfo& job, const ConsoleLog& console) {
   if (folder_.empty()) return;
-  daemon::v1::KeptJob message;
-  message.set_info(job_info_json(job));
+  wire::StoredJob message;
+  *message.mutable_job() = job;
   uint64_t at = console.begin();
   for (auto chunk = console.next(&at, kConsoleLogBytes); !chunk.text.empty();
        chunk = console.next(&at, kConsoleLogBytes)) {
@@ -75,7 +77,7 @@ void JobStore::save(const JobInfo& job, const ConsoleLog& console) {
     output->set_text(std::move(chunk.text));
   }
   try {
-    write_file_atomically(path_of(job.record.job_id), message.SerializeAsString());
+    write_file_atomically(path_of(job.record().job_id()), message.SerializeAsString());
   } catch (const Error& error) {
     if (!std::exchange(warned_, true)) {
       spdlog::warn("fleetd forgets ended jobs at a restart: {}", error.what());
@@ -103,7 +105,7 @@ std::vector<JobStore::StoredJob> JobStore::load() const {
     }
   }
   std::sort(all.begin(), all.end(), [](const StoredJob& a, const StoredJob& b) {
-    return a.job.record.started < b.job.record.started;
+    return a.job.record().started() < b.job.record().started();
   });
   return all;
 }

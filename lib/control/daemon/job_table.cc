@@ -22,7 +22,7 @@ JobTable::JobTable(std::string user, std::vector<std::string> gpus, Limits limit
 
 JobInfo* JobTable::find_mutable(int number) {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(),
-                                  [&](const JobInfo& job) { return job.number == number; });
+                                  [&](const JobInfo& job) { return job.number() == number; });
   return found == jobs_.end() ? nullptr : &*found;
 }
 
@@ -31,103 +31,107 @@ const JobInfo* JobTable::find(int number) const {
 }
 
 const JobInfo* JobTable::find_by_job_id(const std::string& job_id) const {
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
-                                  [&](const JobInfo& job) { return job.record.job_id == job_id; });
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [&](const JobInfo& job) {
+    return job.record().job_id() == job_id;
+  });
   return found == jobs_.end() ? nullptr : &*found;
 }
 
 const JobInfo& JobTable::prepare(const JobRequest& request, double now) {
-  if (!request.user.empty() && request.user != user_) {
-    refuse("this fleetd runs the commands of user '" + user_ + "', not of '" + request.user + "'",
+  if (!request.user().empty() && request.user() != user_) {
+    refuse("this fleetd runs the commands of user '" + user_ + "', not of '" + request.user() + "'",
            {}, "give --user=" + user_ + ", or start your own fleetd on another port");
   }
-  if (request.job_id.empty() || request.program.empty()) {
+  if (request.job_id().empty() || request.program().empty()) {
     refuse("a job needs a name and a program", {}, "check that the client is fleetrun");
   }
-  const JobInfo* known = find_by_job_id(request.job_id);
-  if (known && known->phase != JobPhase::kEnded) {
-    refuse("a job of this name already exists (" + std::string(name_of(known->phase)) + ")",
-           "job " + shown_name(request.job_id),
-           "give another --job_id, or stop that job: fleetrun stop " + shown_name(request.job_id));
+  const JobInfo* known = find_by_job_id(request.job_id());
+  if (known && known->phase() != JobInfo::ENDED) {
+    refuse(
+        "a job of this name already exists (" + std::string(name_of(known->phase())) + ")",
+        "job " + shown_name(request.job_id()),
+        "give another --job_id, or stop that job: fleetrun stop " + shown_name(request.job_id()));
   }
   const auto running = std::count_if(
-      jobs_.begin(), jobs_.end(), [](const JobInfo& job) { return job.phase != JobPhase::kEnded; });
+      jobs_.begin(), jobs_.end(), [](const JobInfo& job) { return job.phase() != JobInfo::ENDED; });
   if (static_cast<size_t>(running) >= limits_.max_running) {
     refuse("this fleetd already runs " + std::to_string(running) + " jobs", {},
            "stop some of them");
   }
   JobInfo job;
-  job.number = ++last_;
-  job.gpus = gpus_.allocate(request.job_id, request.gpus);
-  job.nodes = request.nodes;
-  job.node_index = request.node_rank;
-  job.restarts = request.restarts;
-  JobRecord& record = job.record;
-  record.job_id = request.job_id;
-  record.node_rank = request.node_rank;
-  record.nnodes = request.nnodes;
-  record.folder = request.folder;
-  record.log_dir = (std::filesystem::path(request.folder) / request.log_dir).string();
-  record.command = request.program;
-  record.started = now;
-  std::erase_if(jobs_, [&](const JobInfo& old) { return old.record.job_id == request.job_id; });
+  job.set_number(++last_);
+  for (const std::string& gpu : gpus_.allocate(request.job_id(), request.gpus())) job.add_gpus(gpu);
+  *job.mutable_nodes() = request.nodes();
+  job.set_node_index(request.node_rank());
+  job.set_restarts(request.restarts());
+  JobRecord* record = job.mutable_record();
+  record->set_job_id(request.job_id());
+  record->set_pid(-1);
+  record->set_node_rank(request.node_rank());
+  record->set_nnodes(request.nnodes());
+  record->set_folder(request.folder());
+  record->set_log_dir((std::filesystem::path(request.folder()) / request.log_dir()).string());
+  *record->mutable_command() = request.program();
+  record->set_started(now);
+  std::erase_if(jobs_,
+                [&](const JobInfo& old) { return old.record().job_id() == request.job_id(); });
   jobs_.push_back(std::move(job));
   return jobs_.back();
 }
 
 void JobTable::restore(JobInfo job) {
-  if (job.phase != JobPhase::kEnded || find_by_job_id(job.record.job_id)) return;
-  job.number = ++last_;
+  if (job.phase() != JobInfo::ENDED || find_by_job_id(job.record().job_id())) return;
+  job.set_number(++last_);
   jobs_.push_back(std::move(job));
 }
 
 void JobTable::on_launched(int number, pid_t pid, double now) {
   JobInfo* job = find_mutable(number);
   if (!job) return;
-  job->phase = JobPhase::kForming;
-  job->record.pid = pid;
-  job->record.started = now;
+  job->set_phase(JobInfo::FORMING);
+  job->mutable_record()->set_pid(pid);
+  job->mutable_record()->set_started(now);
 }
 
 void JobTable::on_record(int number, const JobRecord& record) {
   JobInfo* job = find_mutable(number);
-  if (!job || job->phase == JobPhase::kEnded) return;
-  job->record = record;
-  if (job->phase == JobPhase::kForming && record.generation > 0) job->phase = JobPhase::kRunning;
+  if (!job || job->phase() == JobInfo::ENDED) return;
+  *job->mutable_record() = record;
+  if (job->phase() == JobInfo::FORMING && record.generation() > 0) job->set_phase(JobInfo::RUNNING);
 }
 
 void JobTable::on_detached(int number) {
-  if (JobInfo* job = find_mutable(number)) job->detached = true;
+  if (JobInfo* job = find_mutable(number)) job->set_detached(true);
 }
 
 void JobTable::on_stopping(int number) {
   JobInfo* job = find_mutable(number);
-  if (job && job->phase != JobPhase::kEnded) job->phase = JobPhase::kStopping;
+  if (job && job->phase() != JobInfo::ENDED) job->set_phase(JobInfo::STOPPING);
 }
 
 void JobTable::on_ended(int number, int code, const std::string& verdict, double now) {
   JobInfo* job = find_mutable(number);
-  if (!job || job->phase == JobPhase::kEnded) return;
-  gpus_.release(job->record.job_id);
-  if (job->phase == JobPhase::kPrepared) {
-    std::erase_if(jobs_, [&](const JobInfo& old) { return old.number == number; });
+  if (!job || job->phase() == JobInfo::ENDED) return;
+  gpus_.release(job->record().job_id());
+  if (job->phase() == JobInfo::PREPARED) {
+    std::erase_if(jobs_, [&](const JobInfo& old) { return old.number() == number; });
     return;
   }
-  job->phase = JobPhase::kEnded;
-  job->code = code;
-  job->verdict = verdict;
-  job->ended = now;
+  job->set_phase(JobInfo::ENDED);
+  job->set_code(code);
+  job->set_verdict(verdict);
+  job->set_ended(now);
 }
 
 std::vector<JobInfo> JobTable::expire(double now) {
   std::vector<JobInfo> expired;
   auto ended =
       static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), [](const JobInfo& job) {
-        return job.phase == JobPhase::kEnded;
+        return job.phase() == JobInfo::ENDED;
       }));
   std::erase_if(jobs_, [&](const JobInfo& job) {
-    if (job.phase != JobPhase::kEnded) return false;
-    if (ended <= limits_.max_ended && now - job.ended <= limits_.ended_ttl_seconds) return false;
+    if (job.phase() != JobInfo::ENDED) return false;
+    if (ended <= limits_.max_ended && now - job.ended() <= limits_.ended_ttl_seconds) return false;
     --ended;
     expired.push_back(job);
     return true;

@@ -2,7 +2,6 @@
 // without processes, connections or a clock.
 #pragma once
 
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,21 +11,7 @@
 
 namespace fleet {
 
-// A client's request for one node's part of a job.
-struct JobRequest {
-  std::string job_id;
-  int node_rank = 0;
-  int nnodes = 1;
-  std::string user;                    // user that its commands run as
-  std::string folder;                  // working directory
-  std::vector<std::string> arguments;  // of fleetrun, before the program
-  std::vector<std::string> program;
-  std::vector<std::pair<std::string, std::string>> environment;
-  GpuRequest gpus;
-  std::vector<std::string> nodes;  // every fleetd of the job, by node
-  std::string log_dir;             // as in the arguments
-  bool restarts = false;           // may continue without a lost node
-};
+using wire::JobRequest;
 
 class JobTable {
  public:

@@ -24,10 +24,12 @@ namespace {
 // The pid of the fleetd that started a launcher.
 constexpr char kEnvFleetdPid[] = "FLEETD_PID";
 
-std::vector<std::string> variables_of(const LauncherCommand& command) {
+std::vector<std::string> variables_of(const wire::JobRequest& request) {
   // For duplicate names, the last value wins.
   std::map<std::string, std::string> set;
-  for (const auto& [name, value] : command.environment) set[name] = value;
+  for (const wire::NamedValue& variable : request.environment()) {
+    set[variable.name()] = variable.value();
+  }
   set[kEnvFleetdPid] = std::to_string(::getpid());
   // Do not pass on fleetd's secret, or systemd's variables for fleetd.
   const std::set<std::string> own = {"FLEETD_SECRET", "NOTIFY_SOCKET", "INVOCATION_ID",
@@ -50,12 +52,12 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCommand& command,
-                                 OnOutput on_output)
+LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const wire::JobRequest& request,
+                                 int rdzv_port, OnOutput on_output)
     : on_output_(std::move(on_output)), output_(loop, false), errors_(loop, true) {
   std::error_code none;
-  if (!std::filesystem::is_directory(command.folder, none)) {
-    throw Error(ErrorCode::kUsage, "the working directory does not exist", command.folder,
+  if (!std::filesystem::is_directory(request.folder(), none)) {
+    throw Error(ErrorCode::kUsage, "the working directory does not exist", request.folder(),
                 "choose a folder of the nodes with --chdir");
   }
   int out[2], err[2];
@@ -67,8 +69,11 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCo
   const UniqueFd err_end(err[1]);
   for (const int fd : {out[0], err[0]}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
 
-  std::vector<std::string> words = {"fleetrun"}, variables = variables_of(command);
-  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  std::vector<std::string> words = {"fleetrun"}, variables = variables_of(request);
+  words.insert(words.end(), request.arguments().begin(), request.arguments().end());
+  if (rdzv_port > 0) words.push_back("--rdzv_port=" + std::to_string(rdzv_port));
+  words.emplace_back("--");
+  words.insert(words.end(), request.program().begin(), request.program().end());
   const std::vector<char*> argv = pointers(words), environment = pointers(variables);
 
   posix_spawn_file_actions_t actions;
@@ -76,7 +81,7 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCo
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out_end.get(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, err_end.get(), STDERR_FILENO);
-  ::posix_spawn_file_actions_addchdir_np(&actions, command.folder.c_str());
+  ::posix_spawn_file_actions_addchdir_np(&actions, request.folder().c_str());
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none_blocked, all;
@@ -93,7 +98,7 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const LauncherCo
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   errno = error;
-  if (error != 0) throw_errno("cannot start fleetrun", command.folder);
+  if (error != 0) throw_errno("cannot start fleetrun", request.folder());
   wait(&output_);
   wait(&errors_);
 }

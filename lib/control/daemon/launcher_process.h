@@ -9,16 +9,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
+
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
-
-struct LauncherCommand {
-  std::vector<std::string> arguments;                            // of fleetrun
-  std::string folder;                                            // working directory
-  std::vector<std::pair<std::string, std::string>> environment;  // set over fleetd's own
-};
 
 // Runs in its own session without standard input, and dies with this process. Output arrives in
 // pieces as it is written; nothing is read while paused. Not thread safe.
@@ -26,9 +20,9 @@ class LauncherProcess {
  public:
   using OnOutput = std::function<void(bool error, std::string_view text)>;
 
-  // Throws kUsage if the folder does not exist, kIo if the process cannot start. Call it from the
-  // main thread: the launcher dies with the thread that started it.
-  LauncherProcess(boost::asio::io_context& loop, const LauncherCommand& command,
+  // rdzv_port: as in a LaunchJob. Throws kUsage if the folder does not exist, kIo if the process
+  // cannot start. Call it from the main thread: the launcher dies with the thread that started it.
+  LauncherProcess(boost::asio::io_context& loop, const wire::JobRequest& request, int rdzv_port,
                   OnOutput on_output);
   pid_t pid() const { return pid_; }
   void signal(int number);  // ignored once it has ended

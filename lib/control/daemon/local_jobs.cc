@@ -15,19 +15,19 @@ namespace {
 
 JobInfo info_of(EndedJob&& ended) {
   JobInfo job;
-  job.record = std::move(ended.record);
-  job.phase = JobPhase::kEnded;
-  job.code = ended.end.code;
-  job.ended = ended.end.at;
-  job.verdict = std::move(ended.end.verdict);
-  job.verdict_path = std::move(ended.end.verdict_path);
-  job.stopped_by = ended.end.stopped_by;
-  job.killed = ended.end.killed;
+  *job.mutable_record() = std::move(ended.record);
+  job.set_phase(JobInfo::ENDED);
+  job.set_code(ended.end.code);
+  job.set_ended(ended.end.at);
+  job.set_verdict(std::move(ended.end.verdict));
+  job.set_verdict_path(std::move(ended.end.verdict_path));
+  job.set_stopped_by(ended.end.stopped_by);
+  job.set_killed(ended.end.killed);
   return job;
 }
 
 bool same_process(const JobRecord& a, const JobRecord& b) {
-  return a.pid == b.pid && a.started == b.started;
+  return a.pid() == b.pid() && a.started() == b.started();
 }
 
 std::string absolute_folder(const std::string& word) {
@@ -42,10 +42,10 @@ using Matches = std::function<bool(const JobRecord&)>;
 // The possible matchers of a word, in order of precedence.
 std::vector<Matches> matchers(const std::string& word) {
   const std::string folder = absolute_folder(word);
-  return {[&word](const JobRecord& record) { return record.job_id == word; },
-          [&word](const JobRecord& record) { return std::to_string(record.pid) == word; },
-          [folder](const JobRecord& record) { return record.log_dir == folder; },
-          [folder](const JobRecord& record) { return record.folder == folder; }};
+  return {[&word](const JobRecord& record) { return record.job_id() == word; },
+          [&word](const JobRecord& record) { return std::to_string(record.pid()) == word; },
+          [folder](const JobRecord& record) { return record.log_dir() == folder; },
+          [folder](const JobRecord& record) { return record.folder() == folder; }};
 }
 
 std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jobs) {
@@ -59,7 +59,8 @@ std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jo
 [[noreturn]] void refuse_ambiguous(const std::string& word, const std::vector<JobInfo>& jobs) {
   std::vector<std::string> names;
   for (const JobInfo& job : jobs) {
-    names.push_back(std::to_string(job.record.pid) + " (logs in " + job.record.log_dir + ")");
+    names.push_back(std::to_string(job.record().pid()) + " (logs in " + job.record().log_dir() +
+                    ")");
   }
   throw Error(ErrorCode::kUsage,
               "several jobs of this name run here, with pid " + join(names, ", "),
@@ -84,8 +85,8 @@ std::vector<JobInfo> local_jobs() {
   }
   for (JobRecord& record : running) {
     JobInfo job;
-    job.phase = record.generation > 0 ? JobPhase::kRunning : JobPhase::kForming;
-    job.record = std::move(record);
+    job.set_phase(record.generation() > 0 ? JobInfo::RUNNING : JobInfo::FORMING);
+    *job.mutable_record() = std::move(record);
     jobs.push_back(std::move(job));
   }
   return jobs;
@@ -96,11 +97,11 @@ std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo
     std::vector<JobInfo> running;  // one part of each run
     const JobInfo* newest = nullptr;
     for (const JobInfo& job : jobs) {
-      if (!matches(job.record)) continue;
-      if (!newest || job.record.started >= newest->record.started) newest = &job;
+      if (!matches(job.record())) continue;
+      if (!newest || job.record().started() >= newest->record().started()) newest = &job;
       const bool known = std::any_of(running.begin(), running.end(),
                                      [&](const JobInfo& other) { return same_run(job, other); });
-      if (job.phase != JobPhase::kEnded && !known) running.push_back(job);
+      if (job.phase() != JobInfo::ENDED && !known) running.push_back(job);
     }
     if (running.size() > 1) refuse_ambiguous(word, running);
     if (!running.empty()) return parts_of(running[0], jobs);
@@ -111,7 +112,7 @@ std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo
 
 std::optional<JobInfo> refresh(const JobInfo& job) {
   for (JobInfo& now : local_jobs()) {
-    if (same_process(now.record, job.record)) return std::move(now);
+    if (same_process(now.record(), job.record())) return std::move(now);
   }
   return std::nullopt;
 }

@@ -21,17 +21,17 @@ namespace fleet {
 void LocalOutput::add(const JobRecord::Rank& rank) {
   several_ = !sources_.empty();
   add(rank, false);
-  if (!rank.error_log.empty()) add(rank, true);
+  if (!rank.error_log().empty()) add(rank, true);
 }
 
 void LocalOutput::add(const JobRecord::Rank& rank, bool error) {
-  const LogPosition &begin = error ? rank.error_begin : rank.log_begin,
-                    &end = error ? rank.error_end : rank.log_end;
-  const std::string& path = error ? rank.error_log : rank.log_path;
+  const LogPosition &begin = error ? rank.error_begin() : rank.log_begin(),
+                    &end = error ? rank.error_end() : rank.log_end();
+  const std::string& path = error ? rank.error_log() : rank.log_path();
   const LogPosition tail = tail_of_log(path, begin, end, max_bytes_);
-  const bool cut = tail.at > 0 && !(tail == begin);
+  const bool cut = tail.at() > 0 && (tail.at() != begin.at() || tail.file() != begin.file());
   sources_.push_back(std::make_unique<Source>(
-      Source{rank.rank, rank.server, error, path, LogReader(path), cut, {}, {}}));
+      Source{rank.rank(), rank.server(), error, path, LogReader(path), cut, {}, {}}));
   const int fd = ::fileno(file_of(*sources_.back()));
   if (::isatty(fd) == 1) {
     sources_.back()->filter = std::make_unique<TerminalFilter>(wants_colors(fd));
@@ -57,9 +57,9 @@ bool LocalOutput::copy() {
 
 void LocalOutput::end(const JobRecord& record) {
   for (const auto& source : sources_) {
-    for (const JobRecord::Rank& rank : record.ranks) {
-      if (rank.log_path == source->path) source->reader.end_at(rank.log_end);
-      if (rank.error_log == source->path) source->reader.end_at(rank.error_end);
+    for (const JobRecord::Rank& rank : record.ranks()) {
+      if (rank.log_path() == source->path) source->reader.end_at(rank.log_end());
+      if (rank.error_log() == source->path) source->reader.end_at(rank.error_end());
     }
   }
 }
@@ -105,7 +105,7 @@ class ProcessFollower {
   ProcessFollower(LocalOutput* output, const std::vector<JobInfo>& parts)
       : output_(output), signals_(loop_), watch_(loop_) {
     for (const JobInfo& part : parts) {
-      if (part.phase != JobPhase::kEnded) wait_for(part.record);
+      if (part.phase() != JobInfo::ENDED) wait_for(part.record());
     }
   }
 
@@ -133,7 +133,7 @@ class ProcessFollower {
 
  private:
   void wait_for(const JobRecord& record) {
-    const auto pid_file = static_cast<int>(::syscall(SYS_pidfd_open, record.pid, 0));
+    const auto pid_file = static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0));
     if (pid_file < 0) return;
     processes_.push_back(std::make_unique<asio::posix::stream_descriptor>(loop_, pid_file));
     // Another process may have reused the pid.
@@ -151,9 +151,9 @@ class ProcessFollower {
 
   static bool still_runs(const JobRecord& record) {
     JobInfo job;
-    job.record = record;
+    *job.mutable_record() = record;
     const auto now = refresh(job);
-    return now && now->phase != JobPhase::kEnded;
+    return now && now->phase() != JobInfo::ENDED;
   }
 
   void wait_for_signal() {
@@ -183,7 +183,7 @@ void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool f
   if (forward_signals) follower.forward_signals();
   follower.run();
   for (const JobInfo& part : parts) {
-    if (const auto ended = refresh(part)) output->end(ended->record);
+    if (const auto ended = refresh(part)) output->end(ended->record());
   }
   output->copy();
   output->finish();

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "daemon/protocol.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/connection_limiter.h"
 #include "rendezvous/grpc_setup.h"
@@ -38,28 +39,34 @@ void ClientStream::OnReadDone(bool ok) {
 std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
                                                   const std::string& address,
                                                   const Security& security,
-                                                  StreamCallbacks<Event> callbacks) {
-  return start(loop, make_channel(address, security), std::move(callbacks));
+                                                  wire::ClientMessage first,
+                                                  StreamCallbacks<wire::FleetdMessage> callbacks) {
+  return start(loop, make_channel(address, security), std::move(first), std::move(callbacks));
 }
 
 std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
                                                   const std::shared_ptr<grpc::Channel>& channel,
-                                                  StreamCallbacks<Event> callbacks) {
+                                                  wire::ClientMessage first,
+                                                  StreamCallbacks<wire::FleetdMessage> callbacks) {
   auto stream = std::make_shared<ClientStream>(loop);
-  stream->stub_ = daemon_wire::Fleetd::NewStub(channel);
+  stream->stub_ = wire::Fleetd::NewStub(channel);
   stream->stub_->async()->Session(&stream->context_, stream.get());
   stream->AddHold();  // other threads may write until the last read
   stream->start_reading(std::move(callbacks));
+  first.set_protocol(kFleetdProtocol);
+  first.set_version(FLEET_VERSION);
+  stream->send(std::move(first));
   stream->StartCall();
   return stream;
 }
 
-class StreamServer::Service final : public daemon_wire::Fleetd::CallbackService {
+class StreamServer::Service final : public wire::Fleetd::CallbackService {
  public:
   Service(boost::asio::io_context& loop, std::function<void(std::shared_ptr<ServerStream>)> accept)
       : loop_(loop), accept_(std::move(accept)) {}
 
-  grpc::ServerBidiReactor<Request, Event>* Session(grpc::CallbackServerContext* context) override {
+  grpc::ServerBidiReactor<wire::ClientMessage, wire::FleetdMessage>* Session(
+      grpc::CallbackServerContext* context) override {
     auto stream = std::make_shared<ServerStream>(loop_, context);
     boost::asio::post(loop_, [this, stream] { accept_(stream); });
     return stream.get();
@@ -126,8 +133,8 @@ std::shared_ptr<grpc::Channel> make_channel_from_fd(UniqueFd connection) {
 Error error_of(const grpc::Status& status, const std::string& address, const Security& security) {
   using grpc::StatusCode;
   if (status.error_code() == StatusCode::UNIMPLEMENTED) {
-    return {ErrorCode::kUsage, "the service at this address is not a fleetd of this version",
-            address, "check --ips and --fleetd_port, and install the same version everywhere"};
+    return other_version(address,
+                         "install the same version everywhere, or check --ips and --fleetd_port");
   }
   if (security.tls) {
     const Listener listener = probe_listener(address, std::chrono::milliseconds(1'000));

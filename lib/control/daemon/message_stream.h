@@ -1,5 +1,5 @@
-// One client session with fleetd (proto/fleetd.proto) over gRPC, seen from either end, as events in
-// an Asio loop.
+// One client session with fleetd (service Fleetd of proto/control.proto) over gRPC, seen from
+// either end, as events in an Asio loop.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -15,16 +15,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mutex.h"
-#include "proto/fleetd.grpc.pb.h"
+#include "proto/control.grpc.pb.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/security.h"
 
 namespace fleet {
 
 class ConnectionLimiter;
-
-namespace daemon_wire = ::fleet::daemon::v1;
-using daemon_wire::Event;
-using daemon_wire::Request;
 
 // Events of a session, on the loop's thread and in order.
 template <typename In>
@@ -157,13 +154,16 @@ class MessageStream : public Reactor,
 
 // fleetd's end.
 class ServerStream final
-    : public MessageStream<grpc::ServerBidiReactor<Request, Event>, Request, Event> {
+    : public MessageStream<grpc::ServerBidiReactor<wire::ClientMessage, wire::FleetdMessage>,
+                           wire::ClientMessage, wire::FleetdMessage> {
  public:
   ServerStream(boost::asio::io_context& loop, grpc::CallbackServerContext* context)
       : MessageStream(loop), context_(context) {}
   // Ends the session without waiting for a client that may be gone.
   void cancel();
-  void begin(StreamCallbacks<Request> callbacks) { start_reading(std::move(callbacks)); }
+  void begin(StreamCallbacks<wire::ClientMessage> callbacks) {
+    start_reading(std::move(callbacks));
+  }
   void OnReadDone(bool ok) override;
   void OnDone() override { done(grpc::Status::OK); }
 
@@ -176,16 +176,20 @@ class ServerStream final
 
 // A client's end.
 class ClientStream final
-    : public MessageStream<grpc::ClientBidiReactor<Request, Event>, Event, Request> {
+    : public MessageStream<grpc::ClientBidiReactor<wire::ClientMessage, wire::FleetdMessage>,
+                           wire::FleetdMessage, wire::ClientMessage> {
  public:
-  // Uses this channel. Errors arrive in the status of `closed`.
+  // Uses this channel, and sends `first` with this version. Errors arrive in the status of
+  // on_closed.
   static std::shared_ptr<ClientStream> start(boost::asio::io_context& loop,
                                              const std::shared_ptr<grpc::Channel>& channel,
-                                             StreamCallbacks<Event> callbacks);
+                                             wire::ClientMessage first,
+                                             StreamCallbacks<wire::FleetdMessage> callbacks);
   // Connects to "host:port".
   static std::shared_ptr<ClientStream> start(boost::asio::io_context& loop,
                                              const std::string& address, const Security& security,
-                                             StreamCallbacks<Event> callbacks);
+                                             wire::ClientMessage first,
+                                             StreamCallbacks<wire::FleetdMessage> callbacks);
   using MessageStream::MessageStream;
   void cancel() { context_.TryCancel(); }
   void OnReadDone(bool ok) override;
@@ -195,7 +199,7 @@ class ClientStream final
   void finish() FLEET_REQUIRES(mutex_) override { StartWritesDone(); }
   bool may_read() const FLEET_REQUIRES(mutex_) override { return true; }
 
-  std::unique_ptr<daemon_wire::Fleetd::Stub> stub_;
+  std::unique_ptr<wire::Fleetd::Stub> stub_;
   grpc::ClientContext context_;
 };
 

@@ -44,18 +44,18 @@ void NodeJobs::restore_jobs() {
   for (JobStore::StoredJob& stored : store_.load()) {
     JobInfo& job = stored.job;
     // The job was killed together with its fleetd.
-    const bool interrupted = job.phase != JobPhase::kEnded;
+    const bool interrupted = job.phase() != JobInfo::ENDED;
     if (interrupted) {
-      job.phase = JobPhase::kEnded;
-      job.verdict = verdict_of_run(job.record);
-      job.code = 128 + SIGKILL;
-      job.ended = now;
+      job.set_phase(JobInfo::ENDED);
+      job.set_verdict(verdict_of_run(job.record()));
+      job.set_code(128 + SIGKILL);
+      job.set_ended(now);
     }
-    const std::string job_id = job.record.job_id;
+    const std::string job_id = job.record().job_id();
     table_.restore(std::move(job));
     if (const JobInfo* known = table_.find_by_job_id(job_id)) {
-      runs_[known->number].console = std::move(stored.console);
-      if (interrupted) save_job(known->number);
+      runs_[known->number()].console = std::move(stored.console);
+      if (interrupted) save_job(known->number());
     }
   }
   expire_old_jobs();
@@ -69,9 +69,9 @@ void NodeJobs::save_job(int number) {
 
 void NodeJobs::expire_old_jobs() {
   for (const JobInfo& old : table_.expire(unix_seconds())) {
-    runs_.erase(old.number);
-    store_.remove(old.record.job_id);
-    notify_watchers(old.number);
+    runs_.erase(old.number());
+    store_.remove(old.record().job_id());
+    notify_watchers(old.number());
   }
 }
 
@@ -81,14 +81,15 @@ int NodeJobs::prepare(JobRequest request) {
                 "restart it");
   }
   expire_old_jobs();
-  const JobInfo* old = table_.find_by_job_id(request.job_id);
-  const int replaced = old ? old->number : 0;
+  const JobInfo* old = table_.find_by_job_id(request.job_id());
+  const int replaced = old ? old->number() : 0;
   const JobInfo& job = table_.prepare(request, unix_seconds());
+  auto* environment = request.mutable_environment();
   // Hide all other GPUs from the job. On a node without GPUs, leave the variable unset.
-  if (!job.gpus.empty())
-    request.environment.emplace_back("CUDA_VISIBLE_DEVICES", join(job.gpus, ","));
-  request.environment.emplace_back("FLEET_RUNTIME_DIR", records_);
-  const int number = job.number;
+  if (!job.gpus().empty())
+    add_value("CUDA_VISIBLE_DEVICES", join(texts(job.gpus()), ","), environment);
+  add_value("FLEET_RUNTIME_DIR", records_, environment);
+  const int number = job.number();
   runs_[number].request = std::move(request);
   if (runs_.erase(replaced) > 0) notify_watchers(replaced);
   return number;
@@ -96,21 +97,14 @@ int NodeJobs::prepare(JobRequest request) {
 
 void NodeJobs::launch(int number, int rdzv_port) {
   const JobInfo* job = table_.find(number);
-  if (!job || job->phase != JobPhase::kPrepared) {
+  if (!job || job->phase() != JobInfo::PREPARED) {
     throw Error(ErrorCode::kNotFound, "the job was stopped before it started");
   }
   Run& run = runs_.at(number);
-  const std::string job_id = job->record.job_id;
-  LauncherCommand command;
-  command.folder = run.request.folder;
-  command.environment = std::move(run.request.environment);
-  command.arguments = std::move(run.request.arguments);
-  if (rdzv_port > 0) command.arguments.push_back("--rdzv_port=" + std::to_string(rdzv_port));
-  command.arguments.push_back("--");
-  for (const std::string& word : run.request.program) command.arguments.push_back(word);
+  const std::string job_id = job->record().job_id();
   try {
     run.process = std::make_unique<LauncherProcess>(
-        loop_, command, [this, number](bool error, std::string_view text) {
+        loop_, run.request, rdzv_port, [this, number](bool error, std::string_view text) {
           runs_.at(number).console.add(error, text);
           notify_watchers(number);
         });
@@ -120,7 +114,8 @@ void NodeJobs::launch(int number, int rdzv_port) {
     throw;
   }
   spdlog::info("job '{}' starts as pid {}: {}", printable(job_id), run.process->pid(),
-               printable(join(run.request.program, " ")));
+               printable(join(texts(run.request.program()), " ")));
+  run.request.Clear();  // it may contain secrets
   table_.on_launched(number, run.process->pid(), unix_seconds());
   save_job(number);
 }
@@ -135,8 +130,8 @@ void NodeJobs::signal(int number, int signal) {
 
 void NodeJobs::stop(int number, const wire::StopJob& how) {
   const JobInfo* job = table_.find(number);
-  if (!job || job->phase == JobPhase::kEnded) return;
-  if (job->phase == JobPhase::kPrepared) {
+  if (!job || job->phase() == JobInfo::ENDED) return;
+  if (job->phase() == JobInfo::PREPARED) {
     table_.on_ended(number, 0, {}, unix_seconds());
     runs_.erase(number);
     return notify_watchers(number);
@@ -191,7 +186,7 @@ void NodeJobs::on_record(const std::string& file) {
     if (!run.process) continue;
     const pid_t pid = run.process->pid();
     for (const JobRecord& record : missed) {
-      if (record.pid == pid) found.emplace_back(number, record);
+      if (record.pid() == pid) found.emplace_back(number, record);
     }
     if (!file.ends_with("." + std::to_string(pid) + ".json")) continue;
     try {
@@ -230,7 +225,7 @@ void NodeJobs::reap() {
 // A short job may have written its record since the last read.
 void NodeJobs::read_last_record(int number, pid_t launcher) {
   const std::string path =
-      records_ + "/" + job_record_name(table_.find(number)->record.job_id, launcher);
+      records_ + "/" + job_record_name(table_.find(number)->record().job_id(), launcher);
   try {
     table_.on_record(number, read_job_record(read_file(path)));
   } catch (const Error& error) {  // it ended before writing a record
@@ -246,8 +241,8 @@ void NodeJobs::launcher_ended(int number, int status) {
   run.process.reset();
   const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   const JobInfo* job = table_.find(number);
-  spdlog::info("job '{}' has ended with {}", printable(job->record.job_id), code);
-  table_.on_ended(number, code, verdict_of_run(job->record), unix_seconds());
+  spdlog::info("job '{}' has ended with {}", printable(job->record().job_id()), code);
+  table_.on_ended(number, code, verdict_of_run(job->record()), unix_seconds());
   save_job(number);
   notify_watchers(number);
   if (when_idle_ && !any_running()) when_idle_();
@@ -268,7 +263,7 @@ void NodeJobs::when_idle(std::function<void()> callback) {
 void NodeJobs::stop_all(const wire::StopJob& how, std::function<void()> callback) {
   stopping_ = true;
   std::vector<int> numbers;
-  for (const JobInfo& job : table_.all()) numbers.push_back(job.number);
+  for (const JobInfo& job : table_.all()) numbers.push_back(job.number());
   for (const int number : numbers) stop(number, how);
   when_idle(std::move(callback));
 }

@@ -168,20 +168,23 @@ JobRequest common_request(const LaunchRequest& request, const ClientContext& cli
                           const std::vector<ListedNode>& nodes) {
   const Settings& settings = request.settings;
   JobRequest job;
-  job.job_id = job_name(request, client);
-  job.nnodes = static_cast<int>(nodes.size());
-  job.user = settings.given("user") ? settings.text("user") : client.user;
-  job.folder = settings.given("chdir") ? settings.text("chdir") : client.folder;
-  job.arguments = common_arguments(settings, nodes, job.job_id);
-  job.program = request.program;
-  job.environment = forwarded_environment(client.environment, settings.texts("export"));
-  job.gpus.names = settings.text("gpus");
-  job.gpus.share = settings.boolean("share_gpus");
-  job.gpus.none = has_no_gpus(job.environment);
-  job.restarts = restart_policy(settings).max_restarts > 0;
-  if (!client.secret.empty()) job.environment.emplace_back("FLEET_JOB_SECRET", client.secret);
+  job.set_job_id(job_name(request, client));
+  job.set_nnodes(static_cast<int>(nodes.size()));
+  job.set_user(settings.given("user") ? settings.text("user") : client.user);
+  job.set_folder(settings.given("chdir") ? settings.text("chdir") : client.folder);
+  for (const std::string& word : common_arguments(settings, nodes, job.job_id())) {
+    job.add_arguments(word);
+  }
+  for (const std::string& word : request.program) job.add_program(word);
+  Variables environment = forwarded_environment(client.environment, settings.texts("export"));
+  job.mutable_gpus()->set_none(has_no_gpus(environment));
+  if (!client.secret.empty()) environment.emplace_back("FLEET_JOB_SECRET", client.secret);
+  for (const auto& [name, value] : environment) add_value(name, value, job.mutable_environment());
+  job.mutable_gpus()->set_names(settings.text("gpus"));
+  job.mutable_gpus()->set_share(settings.boolean("share_gpus"));
+  job.set_restarts(restart_policy(settings).max_restarts > 0);
   const auto port = static_cast<int>(settings.integer("fleetd_port"));
-  for (const ListedNode& node : nodes) job.nodes.push_back(endpoint(node.address, port));
+  for (const ListedNode& node : nodes) job.add_nodes(endpoint(node.address, port));
   return job;
 }
 
@@ -192,20 +195,20 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
   const std::vector<ListedNode> nodes = nodes_of(settings);
   const JobRequest common = common_request(request, client, nodes);
   const std::string logs =
-      settings.given("log_dir") ? settings.text("log_dir") : "log/" + common.job_id;
+      settings.given("log_dir") ? settings.text("log_dir") : "log/" + common.job_id();
   std::vector<NodeRequest> all;
   for (size_t k = 0; k < nodes.size(); ++k) {
     JobRequest job = common;
-    job.node_rank = static_cast<int>(k);
-    job.arguments.push_back("--host=" + nodes[k].address);
+    job.set_node_rank(static_cast<int>(k));
+    job.add_arguments("--host=" + nodes[k].address);
     // Nodes may share a file system.
-    job.log_dir = logs + (nodes.size() > 1 ? "/node" + std::to_string(k) : "");
-    job.arguments.push_back("--log_dir=" + job.log_dir);
+    job.set_log_dir(logs + (nodes.size() > 1 ? "/node" + std::to_string(k) : ""));
+    job.add_arguments("--log_dir=" + job.log_dir());
     // Let only one node log messages that are equal on all nodes.
     const std::string& level = settings.text("log_level");
-    job.arguments.push_back("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
-    job.gpus.count = nodes[k].devices;
-    all.push_back({nodes[k].address, common.nodes[k], std::move(job)});
+    job.add_arguments("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
+    job.mutable_gpus()->set_count(nodes[k].devices);
+    all.push_back({nodes[k].address, common.nodes(static_cast<int>(k)), std::move(job)});
   }
   return all;
 }
@@ -213,11 +216,11 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
 namespace {
 
 std::string gpus_of(const GpuRequest& gpus) {
-  const std::string which = gpus.none             ? "none"
-                            : !gpus.names.empty() ? gpus.names
-                            : gpus.count > 0      ? std::to_string(gpus.count) + " of them"
-                                                  : "all";
-  return gpus.share ? which + ", shared" : which;
+  const std::string which = gpus.none()             ? "none"
+                            : !gpus.names().empty() ? gpus.names()
+                            : gpus.count() > 0      ? std::to_string(gpus.count()) + " of them"
+                                                    : "all";
+  return gpus.share() ? which + ", shared" : which;
 }
 
 // The processes of each node; nodes beyond the count wait as spares.
@@ -238,25 +241,26 @@ ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeReq
                          const std::function<std::string(const NodeRequest&)>& through) {
   const Settings& settings = request.settings;
   ViaPlan plan;
-  plan.job_id = requests[0].job.job_id;
+  plan.job_id = requests[0].job.job_id();
   plan.via = settings.text("via");
   plan.program = request.program;
-  plan.environment = requests[0].job.environment;
+  for (const wire::NamedValue& variable : requests[0].job.environment()) {
+    plan.environment.emplace_back(variable.name(), variable.value());
+  }
   const std::vector<NodeProcesses> processes = processes_of(settings);
   for (size_t k = 0; k < requests.size(); ++k) {
     const JobRequest& job = requests[k].job;
     NodeStart& node = plan.nodes.emplace_back();
     node.name = requests[k].name;
     node.through = through(requests[k]);
-    node.folder = job.folder;
-    node.logs = job.log_dir;
-    node.gpus = gpus_of(job.gpus);
+    node.folder = job.folder();
+    node.logs = job.log_dir();
+    node.gpus = gpus_of(job.gpus());
     node.processes = processes[k];
     node.command = {"fleetrun"};
-    for (const auto* words : {&job.arguments, &job.program}) {
-      if (words == &job.program) node.command.emplace_back("--");
-      node.command.insert(node.command.end(), words->begin(), words->end());
-    }
+    node.command.insert(node.command.end(), job.arguments().begin(), job.arguments().end());
+    node.command.emplace_back("--");
+    node.command.insert(node.command.end(), job.program().begin(), job.program().end());
   }
   plan.notes = {"programs, files, folders and GPUs are checked on the nodes at the start"};
   if (requests.size() > 1) {

@@ -1,23 +1,20 @@
-// Conversions between proto/fleetd.proto and the types of lib/control/daemon.
+// The version of the messages between clients and fleetd, and the checks of a peer's message.
 #pragma once
 
-#include <string>
-
 #include "base/error.h"
-#include "daemon/job_table.h"
-#include "proto/fleetd.pb.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
-// The version of the messages; a fleetd of another version refuses them.
-inline constexpr int kFleetdProtocol = 3;
+// Raise it when the meaning of a message changes: ends of different versions refuse each other.
+inline constexpr int kFleetdProtocol = 4;
 inline constexpr int kDefaultFleetdPort = 6767;
 
-daemon::v1::Prepare to_wire(const JobRequest& request);
-// Throws kUsage if the client uses another protocol version.
-JobRequest request_from(const daemon::v1::Prepare& message);
-
-daemon::v1::Event refused_event(const Error& error);
-Error error_from(const daemon::v1::Refused& refused);
+// Throws kUsage if the sender of a session's first message uses another version.
+void check_version(const wire::ClientMessage& first);
+// The same on the client's side: the server at this address has no service of this version.
+Error other_version(const std::string& address, const std::string& next);
+// Throws kUsage for a value that this version does not know.
+void check(const wire::JobInfo& job);
 
 }  // namespace fleet

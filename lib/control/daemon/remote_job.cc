@@ -115,7 +115,7 @@ void RemoteJob::on_ended(int node, int code, const std::optional<VerdictSummary>
   if (at(node) == State::kEnded) return;
   at(node) = State::kEnded;
   // After a partition each part has a verdict; the part with the highest generation wins.
-  if (verdict && (!verdict_ || verdict->generation > verdict_->generation)) {
+  if (verdict && (!verdict_ || verdict->generation() > verdict_->generation())) {
     // Ignore the code of a stop that another failure has caused.
     if (!aborting_ || signals_ > 0 || code_ <= 0) code_ = code;
     verdict_ = verdict;
@@ -128,7 +128,7 @@ void RemoteJob::on_ended(int node, int code, const std::optional<VerdictSummary>
                           signal_name(code - 128));
   }
   end_if_done();
-  const bool may_go_on = options_.restarts && verdict && verdict->node_lost;
+  const bool may_go_on = options_.restarts && verdict && verdict->node_lost();
   if (ended_ || aborting_ || may_go_on) return;
   if (!verdict && !formed_) {
     // If a launcher had joined, the others notice its loss. Otherwise they cannot know.
@@ -198,7 +198,7 @@ void RemoteJob::end_if_done() {
   if (detached_) return effects_.end(std::max(code_, 0));
   // A kill also ends the rendezvous, so ignore what other nodes report about that.
   if (signals_ > 1) return effects_.end(128 + first_signal_);
-  if (verdict_ && !verdict_->text.empty()) effects_.report_error(verdict_->text);
+  if (verdict_ && !verdict_->text().empty()) effects_.report_error(verdict_->text());
   effects_.end(code_ < 0 ? 1 : code_);
 }
 

@@ -19,12 +19,12 @@
 #include "daemon/job_info.h"
 #include "daemon/message_stream.h"
 #include "daemon/node_requests.h"
-#include "daemon/protocol.h"
 #include "daemon/remote_job.h"
 #include "daemon/secret.h"
 #include "launch/elasticity.h"
 #include "launch/startup_messages.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -77,28 +77,43 @@ class JobClient : private RemoteJobEffects {
   void connect(int node) {
     const RemoteNode& remote = nodes_[static_cast<size_t>(node)];
     streams_.push_back(ClientStream::start(
-        loop_, remote.connect(),
-        {[this, node](const Event& event) { on_event(node, event); }, [] {},
+        loop_, remote.connect(), remote.initial_request,
+        {[this, node](const wire::FleetdMessage& event) { on_event(node, event); }, [] {},
          [this, node](const grpc::Status& status) { on_closed(node, status); }}));
-    streams_.back()->send(remote.initial_request);
     failure_detectors_.emplace_back(std::chrono::steady_clock::now());
     connected_.push_back(false);
   }
 
   // --- events ---
-  void on_event(int node, const Event& event) {
+  void on_event(int node, const wire::FleetdMessage& event) {
     const auto index = static_cast<size_t>(node);
     failure_detectors_[index].received(std::chrono::steady_clock::now());
     connected_[index] = true;
-    if (event.has_output()) show(node, event.output());
-    if (event.has_refused()) job_.on_refused(node, error_from(event.refused()));
-    if (event.has_prepared()) job_.on_prepared(node);
-    if (event.has_hosting()) job_.on_hosting(node, event.hosting().rdzv_port());
-    if (event.has_running()) job_.on_running(node, event.running().nnodes());
-    if (event.has_detached()) job_.on_detached(node);
-    if (event.has_ended()) {
-      job_.on_ended(node, event.ended().code(), read_verdict(event.ended().verdict()));
+    switch (event.kind_case()) {
+      case wire::FleetdMessage::kOutput:
+        return show(node, event.output());
+      case wire::FleetdMessage::kRefused:
+        return job_.on_refused(node, from_wire(event.refused()));
+      case wire::FleetdMessage::kPrepared:
+        return job_.on_prepared(node);
+      case wire::FleetdMessage::kHosting:
+        return job_.on_hosting(node, event.hosting().rdzv_port());
+      case wire::FleetdMessage::kRunning:
+        return job_.on_running(node, event.running().nnodes());
+      case wire::FleetdMessage::kDetached:
+        return job_.on_detached(node);
+      case wire::FleetdMessage::kEnded:
+        return on_ended(node, event.ended());
+      case wire::FleetdMessage::kJobs:
+      case wire::FleetdMessage::kHeartbeat:
+      case wire::FleetdMessage::KIND_NOT_SET:
+        return;
     }
+  }
+
+  void on_ended(int node, const wire::JobEnded& ended) {
+    job_.on_ended(node, ended.code(),
+                  ended.has_verdict() ? std::optional(ended.verdict()) : std::nullopt);
   }
 
   void on_closed(int node, const grpc::Status& status) {
@@ -121,7 +136,7 @@ class JobClient : private RemoteJobEffects {
       if (error || ending_) return;
       const auto now = std::chrono::steady_clock::now();
       for (size_t node = 0; node < streams_.size(); ++node) {
-        Request request;
+        wire::ClientMessage request;
         request.mutable_heartbeat();
         if (streams_[node]->queued_bytes() == 0) streams_[node]->send(std::move(request));
         // While reading is paused, heartbeats cannot arrive. gRPC reports nodes that do not
@@ -133,7 +148,7 @@ class JobClient : private RemoteJobEffects {
     });
   }
 
-  void show(int node, const daemon_wire::Output& output) {
+  void show(int node, const wire::Output& output) {
     output_.write(nodes_[static_cast<size_t>(node)].name, output.error(), output.text());
     if (output_.full()) pause_reading(true);
   }
@@ -146,17 +161,17 @@ class JobClient : private RemoteJobEffects {
 
   // --- effects ---
   void launch(int node, int rdzv_port) override {
-    Request request;
+    wire::ClientMessage request;
     request.mutable_launch()->set_rdzv_port(rdzv_port);
     send(node, std::move(request));
   }
   void signal(int node, int number) override {
-    Request request;
+    wire::ClientMessage request;
     request.mutable_signal()->set_number(number);
     send(node, std::move(request));
   }
   void detach(int node) override {
-    Request request;
+    wire::ClientMessage request;
     request.mutable_detach();
     send(node, std::move(request));
   }
@@ -181,7 +196,7 @@ class JobClient : private RemoteJobEffects {
     timer_.async_wait([this](boost::system::error_code) { loop_.stop(); });
   }
 
-  void send(int node, Request request) {
+  void send(int node, wire::ClientMessage request) {
     streams_[static_cast<size_t>(node)]->send(std::move(request));
   }
 
@@ -258,17 +273,17 @@ int start_via_fleetd(LaunchRequest request) {
   std::vector<std::string> addresses;
   for (const NodeRequest& node : requests) {
     nodes.push_back(fleetd_node(node.name, node.address, security, true));
-    *nodes.back().initial_request.mutable_prepare() = to_wire(node.job);
+    *nodes.back().initial_request.mutable_prepare() = node.job;
     addresses.push_back(node.address);
   }
   print_configuration(request);
   if (!settings.given("job_id"))
-    spdlog::info("the job id is {}", shown_name(requests[0].job.job_id));
+    spdlog::info("the job id is {}", shown_name(requests[0].job.job_id()));
   RemoteJob::Options options = remote_job_options(settings);
   if (settings.boolean("detach")) options.mode = RemoteJob::Mode::kDetach;
   const JobClientResult end = run_job_client(std::move(nodes), std::move(options));
   if (end.detached && end.code == 0)
-    print_reattach_commands(settings, requests[0].job.job_id, addresses);
+    print_reattach_commands(settings, requests[0].job.job_id(), addresses);
   return end.code;
 }
 

@@ -155,9 +155,8 @@ int start_via_ssh(LaunchRequest request) {
     processes->push_back(start_ssh(host, ssh_command(host, options, remote_programs(settings))));
     RemoteNode& node = nodes.emplace_back();
     node.name = host;
-    JobRequest job = requests[k].job;
-    job.user.clear();  // ssh determines the user
-    *node.initial_request.mutable_prepare() = to_wire(job);
+    *node.initial_request.mutable_prepare() = requests[k].job;
+    node.initial_request.mutable_prepare()->clear_user();  // ssh determines the user
     node.connect = [processes, k] {
       return make_channel_from_fd(std::move((*processes)[k].connection));
     };

@@ -53,19 +53,19 @@ std::vector<std::string> strings_of(const std::string& path) {
 }
 
 Started started_with(const FoundRank& found) {
-  const std::string process = "/proc/" + std::to_string(found.rank.pid);
+  const std::string process = "/proc/" + std::to_string(found.rank.pid());
   Started started;
   started.command = strings_of(process + "/cmdline");
   started.environment = strings_of(process + "/environ");
   std::error_code error;
   started.folder = std::filesystem::read_symlink(process + "/cwd", error).string();
   CPU_ZERO(&started.cores);
-  ::sched_getaffinity(found.rank.pid, sizeof started.cores, &started.cores);
+  ::sched_getaffinity(found.rank.pid(), sizeof started.cores, &started.cores);
   if (started.command.empty() || started.environment.empty() || error) {
     throw Error(
         ErrorCode::kNotFound,
-        "its process " + std::to_string(found.rank.pid) + " has ended or belongs to another user",
-        "rank " + std::to_string(found.rank.rank), "see " + found.rank.log_path);
+        "its process " + std::to_string(found.rank.pid()) + " has ended or belongs to another user",
+        "rank " + std::to_string(found.rank.rank()), "see " + found.rank.log_path());
   }
   return started;
 }
@@ -215,15 +215,16 @@ FoundRank find_rank(const DebugRequest& request, const std::vector<JobRecord>& j
   std::vector<FoundRank> found;
   std::vector<std::string> others;
   for (const JobRecord& job : jobs) {
-    if (!request.job.empty() && job.job_id != request.job && std::to_string(job.pid) != request.job)
+    if (!request.job.empty() && job.job_id() != request.job &&
+        std::to_string(job.pid()) != request.job)
       continue;
     std::vector<std::string> ranks;
-    for (const JobRecord::Rank& rank : job.ranks) {
-      if (rank.server) continue;
-      ranks.push_back(std::to_string(rank.rank));
-      if (rank.rank == request.rank) found.push_back({job, rank});
+    for (const JobRecord::Rank& rank : job.ranks()) {
+      if (rank.server()) continue;
+      ranks.push_back(std::to_string(rank.rank()));
+      if (rank.rank() == request.rank) found.push_back({job, rank});
     }
-    others.push_back("job '" + job.job_id + "' (pid " + std::to_string(job.pid) + ") has " +
+    others.push_back("job '" + job.job_id() + "' (pid " + std::to_string(job.pid()) + ") has " +
                      (ranks.empty() ? "no rank yet" : "rank " + join(ranks, ", ")));
   }
   const std::string rank = "rank " + std::to_string(request.rank);
@@ -236,7 +237,7 @@ FoundRank find_rank(const DebugRequest& request, const std::vector<JobRecord>& j
   if (found.size() > 1) {
     std::vector<std::string> names;
     for (const FoundRank& one : found) {
-      names.push_back(one.job.job_id + " (pid " + std::to_string(one.job.pid) + ")");
+      names.push_back(one.job.job_id() + " (pid " + std::to_string(one.job.pid()) + ")");
     }
     usage("several jobs have it: " + join(names, ", "), rank,
           "add the job id, or the pid of its fleetrun");
@@ -259,7 +260,7 @@ int run_debug(const CommandLine& line) {
   const DebugRequest request = parse_debug_request(line);
   const FoundRank found = find_rank(request, find_jobs());
   std::vector<std::string> command = request.wrapper;
-  const std::string pid = std::to_string(found.rank.pid);
+  const std::string pid = std::to_string(found.rank.pid());
   const Started started = started_with(found);
   const bool waits = is_placeholder(started.command);
   if (request.attach) {
@@ -271,7 +272,7 @@ int run_debug(const CommandLine& line) {
   }
   const auto program = started.command.begin() + (waits ? 4 : 0);
   command.insert(command.end(), program, started.command.end());
-  if (waits) return run_as_rank(started, std::move(command), found.rank.pid);
+  if (waits) return run_as_rank(started, std::move(command), found.rank.pid());
   std::fprintf(
       stderr,
       "fleetrun: rank %d already runs, as pid %s. This second process has its environment, "

@@ -233,15 +233,15 @@ void add_callbacks(const LaunchPlan& plan, JobResources* resources, AgentPlan* a
 // The facts about the job that are known before the nodes join.
 JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
   JobRecord record;
-  record.job_id = agent.node.job.job_id;
-  record.node_rank = agent.node.node_rank;
-  record.nnodes = agent.node.job.nnodes;
-  record.address = agent.node.address;
+  record.set_job_id(agent.node.job.job_id);
+  record.set_node_rank(agent.node.node_rank);
+  record.set_nnodes(agent.node.job.nnodes);
+  record.set_address(agent.node.address);
   const std::string network = agent.server ? agent.server->network_address() : std::string();
-  record.rendezvous = network.empty() ? agent.client.address : network;
-  record.log_dir = plan.log_dir;
-  record.command = plan.request.program;
-  record.part = plan.request.settings.boolean("part");
+  record.set_rendezvous(network.empty() ? agent.client.address : network);
+  record.set_log_dir(plan.log_dir);
+  for (const std::string& word : plan.request.program) record.add_command(word);
+  record.set_part(plan.request.settings.boolean("part"));
   return record;
 }
 

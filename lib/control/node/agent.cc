@@ -396,7 +396,7 @@ class Agent : private SupervisionEffects {
     channel_.send(command);
   }
   void record_verdict(const Verdict& verdict) override {
-    end_.verdict = verdict_json(verdict, record_.record().job_id, world_.get(), unix_seconds());
+    end_.verdict = verdict_json(verdict, record_.record().job_id(), world_.get(), unix_seconds());
     // A success is not worth the milliseconds that the disk takes.
     end_.verdict_path = write_verdict_file(record_.record(), end_.verdict, !verdict.ok());
     if (verdict.kind == VerdictKind::kStopped) end_.stopped_by = verdict.signal;

@@ -35,8 +35,8 @@ constexpr char kEnding[] = ".ended";
 constexpr double kUnfinished = 60;  // seconds
 
 std::string path_of(const std::string& folder, const JobRecord& record) {
-  return folder + "/" + file_name_component(record.job_id) + "." + std::to_string(record.pid) +
-         "." + std::to_string(std::llround(record.started * 1000)) + kEnding;
+  return folder + "/" + file_name_component(record.job_id()) + "." + std::to_string(record.pid()) +
+         "." + std::to_string(std::llround(record.started() * 1000)) + kEnding;
 }
 
 Json end_json(const JobEnd& end) {
@@ -175,7 +175,7 @@ JobEnd end_of_killed(const JobRecord& record) {
   const Json verdict = Json::parse(end.verdict, nullptr, false);
   end.killed = verdict.is_discarded();
   end.code = end.killed ? 128 + SIGKILL : verdict.value("exit_code", 1);
-  if (!end.killed) end.verdict_path = record.log_dir + "/verdict.json";
+  if (!end.killed) end.verdict_path = record.log_dir() + "/verdict.json";
   return end;
 }
 
@@ -195,7 +195,7 @@ std::vector<EndedJob> find_ended_jobs() {
     }
   }
   std::sort(found.begin(), found.end(), [](const EndedJob& a, const EndedJob& b) {
-    return a.record.started < b.record.started;
+    return a.record.started() < b.record.started();
   });
   return found;
 }

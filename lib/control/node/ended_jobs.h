@@ -12,8 +12,6 @@ namespace fleet {
 struct EndedJob {
   JobRecord record;
   JobEnd end;
-
-  bool operator==(const EndedJob&) const = default;
 };
 
 std::string ended_job_json(const EndedJob& job);

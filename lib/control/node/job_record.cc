@@ -35,87 +35,86 @@ std::string pid_namespace() {
   return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
 }
 
-Json position_json(const LogPosition& mark) { return Json::array({mark.file, mark.at}); }
+Json position_json(const LogPosition& mark) { return Json::array({mark.file(), mark.at()}); }
 
-LogPosition read_position(const Json& rank, const char* key) {
+void read_position(const Json& rank, const char* key, LogPosition* mark) {
   const auto found = rank.find(key);
-  if (found == rank.end()) return {};
-  return {found->at(0).get<uint64_t>(), found->at(1).get<int64_t>()};
+  if (found == rank.end()) return;
+  mark->set_file(found->at(0).get<uint64_t>());
+  mark->set_at(found->at(1).get<int64_t>());
 }
 
 Json rank_json(const JobRecord::Rank& rank) {
-  Json all = {{"local_rank", rank.local_rank},
-              {"rank", rank.rank},
-              {"server", rank.server},
-              {"pid", rank.pid},
-              {"log", rank.log_path},
-              {"shown", rank.shown},
-              {"log_begin", position_json(rank.log_begin)},
-              {"log_end", position_json(rank.log_end)}};
-  if (rank.error_log.empty()) return all;
-  all["error_log"] = rank.error_log;
-  all["error_begin"] = position_json(rank.error_begin);
-  all["error_end"] = position_json(rank.error_end);
+  Json all = {{"local_rank", rank.local_rank()},
+              {"rank", rank.rank()},
+              {"server", rank.server()},
+              {"pid", rank.pid()},
+              {"log", rank.log_path()},
+              {"shown", rank.shown()},
+              {"log_begin", position_json(rank.log_begin())},
+              {"log_end", position_json(rank.log_end())}};
+  if (rank.error_log().empty()) return all;
+  all["error_log"] = rank.error_log();
+  all["error_begin"] = position_json(rank.error_begin());
+  all["error_end"] = position_json(rank.error_end());
   return all;
 }
 
-JobRecord::Rank read_rank(const Json& all) {
-  JobRecord::Rank rank;
-  all.at("local_rank").get_to(rank.local_rank);
-  all.at("rank").get_to(rank.rank);
-  all.at("server").get_to(rank.server);
-  all.at("pid").get_to(rank.pid);
-  all.at("log").get_to(rank.log_path);
-  rank.shown = all.value("shown", false);
-  rank.error_log = all.value("error_log", "");
-  rank.log_begin = read_position(all, "log_begin");
-  rank.log_end = read_position(all, "log_end");
-  rank.error_begin = read_position(all, "error_begin");
-  rank.error_end = read_position(all, "error_end");
-  return rank;
+void read_rank(const Json& all, JobRecord::Rank* rank) {
+  rank->set_local_rank(all.at("local_rank").get<int>());
+  rank->set_rank(all.at("rank").get<int>());
+  rank->set_server(all.at("server").get<bool>());
+  rank->set_pid(all.at("pid").get<int>());
+  rank->set_log_path(all.at("log").get<std::string>());
+  rank->set_shown(all.value("shown", false));
+  rank->set_error_log(all.value("error_log", ""));
+  read_position(all, "log_begin", rank->mutable_log_begin());
+  read_position(all, "log_end", rank->mutable_log_end());
+  read_position(all, "error_begin", rank->mutable_error_begin());
+  read_position(all, "error_end", rank->mutable_error_end());
 }
 
 Json to_json(const JobRecord& record) {
   Json all;
-  all["job_id"] = record.job_id;
-  all["pid"] = record.pid;
-  all["birth"] = record.start_ticks;
-  all["run"] = record.run;
-  all["part"] = record.part;
-  all["node_rank"] = record.node_rank;
-  all["nnodes"] = record.nnodes;
-  all["world_size"] = record.world_size;
-  all["generation"] = record.generation;
-  all["address"] = record.address;
-  all["rendezvous"] = record.rendezvous;
-  all["log_dir"] = record.log_dir;
-  all["folder"] = record.folder;
-  all["started"] = record.started;
-  all["command"] = record.command;
+  all["job_id"] = record.job_id();
+  all["pid"] = record.pid();
+  all["birth"] = record.start_ticks();
+  all["run"] = record.run();
+  all["part"] = record.part();
+  all["node_rank"] = record.node_rank();
+  all["nnodes"] = record.nnodes();
+  all["world_size"] = record.world_size();
+  all["generation"] = record.generation();
+  all["address"] = record.address();
+  all["rendezvous"] = record.rendezvous();
+  all["log_dir"] = record.log_dir();
+  all["folder"] = record.folder();
+  all["started"] = record.started();
+  all["command"] = texts(record.command());
   all["ranks"] = Json::array();
-  for (const JobRecord::Rank& rank : record.ranks) all["ranks"].push_back(rank_json(rank));
+  for (const JobRecord::Rank& rank : record.ranks()) all["ranks"].push_back(rank_json(rank));
   return all;
 }
 
 JobRecord from_json(const Json& all) {
   JobRecord record;
-  all.at("job_id").get_to(record.job_id);
-  all.at("pid").get_to(record.pid);
-  all.at("node_rank").get_to(record.node_rank);
-  all.at("nnodes").get_to(record.nnodes);
-  all.at("world_size").get_to(record.world_size);
+  record.set_job_id(all.at("job_id").get<std::string>());
+  record.set_pid(all.at("pid").get<int>());
+  record.set_node_rank(all.at("node_rank").get<int>());
+  record.set_nnodes(all.at("nnodes").get<int>());
+  record.set_world_size(all.at("world_size").get<int>());
   // A fleetrun of version 0.1 wrote "epoch".
-  all.at(all.contains("generation") ? "generation" : "epoch").get_to(record.generation);
-  all.at("address").get_to(record.address);
-  all.at("rendezvous").get_to(record.rendezvous);
-  all.at("log_dir").get_to(record.log_dir);
-  all.at("folder").get_to(record.folder);
-  all.at("started").get_to(record.started);
-  all.at("command").get_to(record.command);
-  record.start_ticks = all.value("birth", "");
-  record.run = all.value("run", "");
-  record.part = all.value("part", false);
-  for (const Json& rank : all.at("ranks")) record.ranks.push_back(read_rank(rank));
+  record.set_generation(all.at(all.contains("generation") ? "generation" : "epoch").get<int>());
+  record.set_address(all.at("address").get<std::string>());
+  record.set_rendezvous(all.at("rendezvous").get<std::string>());
+  record.set_log_dir(all.at("log_dir").get<std::string>());
+  record.set_folder(all.at("folder").get<std::string>());
+  record.set_started(all.at("started").get<double>());
+  for (const Json& word : all.at("command")) record.add_command(word.get<std::string>());
+  record.set_start_ticks(all.value("birth", ""));
+  record.set_run(all.value("run", ""));
+  record.set_part(all.value("part", false));
+  for (const Json& rank : all.at("ranks")) read_rank(rank, record.add_ranks());
   return record;
 }
 
@@ -125,16 +124,18 @@ std::string absolute(const std::string& path, const std::string& folder) {
 }
 
 // Marks where the rank's output begins; a restarted rank continues the same log.
-void begin_logs(const std::vector<JobRecord::Rank>& before, bool overwrite, JobRecord::Rank* rank) {
-  for (const JobRecord::Rank& old : before) {
-    if (old.log_path != rank->log_path) continue;
-    rank->log_begin = old.log_begin;
-    rank->error_begin = old.error_begin;
+void begin_logs(const JobRecord& before, bool overwrite, JobRecord::Rank* rank) {
+  for (const JobRecord::Rank& old : before.ranks()) {
+    if (old.log_path() != rank->log_path()) continue;
+    *rank->mutable_log_begin() = old.log_begin();
+    *rank->mutable_error_begin() = old.error_begin();
     return;
   }
-  rank->log_begin = end_of_log(rank->log_path);
-  if (!rank->error_log.empty()) rank->error_begin = end_of_log(rank->error_log);
-  if (overwrite) rank->log_begin.at = rank->error_begin.at = 0;
+  *rank->mutable_log_begin() = end_of_log(rank->log_path());
+  if (!rank->error_log().empty()) *rank->mutable_error_begin() = end_of_log(rank->error_log());
+  if (!overwrite) return;
+  rank->mutable_log_begin()->set_at(0);
+  rank->mutable_error_begin()->set_at(0);
 }
 
 Json parse(const std::string& text) {
@@ -164,7 +165,7 @@ constexpr double kPartsStay = 60;  // seconds
 
 void retire_record(const std::string& path, const JobRecord& record) {
   struct stat file = {};
-  if (record.part) {
+  if (record.part()) {
     const bool old = ::lstat(path.c_str(), &file) == 0 &&
                      unix_seconds() - static_cast<double>(file.st_mtime) > kPartsStay;
     if (!old) return;
@@ -172,7 +173,7 @@ void retire_record(const std::string& path, const JobRecord& record) {
     save_ended_job({record, end_of_killed(record)});
   }
   ::unlink(path.c_str());
-  remove_dead_socket(control_socket_of(record.pid));
+  remove_dead_socket(control_socket_of(record.pid()));
 }
 
 }  // namespace
@@ -222,19 +223,19 @@ std::vector<JobRecord> find_jobs() {
     if (auto record = read_running_job(path)) found.push_back(std::move(*record));
   }
   std::sort(found.begin(), found.end(),
-            [](const JobRecord& a, const JobRecord& b) { return a.started < b.started; });
+            [](const JobRecord& a, const JobRecord& b) { return a.started() < b.started(); });
   return found;
 }
 
 JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
-  record_.pid = ::getpid();
-  record_.start_ticks = process_start_ticks(record_.pid);
-  record_.started = unix_seconds();
+  record_.set_pid(::getpid());
+  record_.set_start_ticks(process_start_ticks(record_.pid()));
+  record_.set_started(unix_seconds());
   std::error_code error;
-  record_.folder = std::filesystem::current_path(error).string();
-  record_.log_dir = absolute(record_.log_dir, record_.folder);
+  record_.set_folder(std::filesystem::current_path(error).string());
+  record_.set_log_dir(absolute(record_.log_dir(), record_.folder()));
   try {
-    path_ = make_runtime_folder() + "/" + job_record_name(record_.job_id, record_.pid);
+    path_ = make_runtime_folder() + "/" + job_record_name(record_.job_id(), record_.pid());
     write();
   } catch (const Error& failure) {
     path_.clear();
@@ -244,41 +245,44 @@ JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
 }
 
 JobRecordFile::~JobRecordFile() {
-  if (!path_.empty() && !record_.part) ::unlink(path_.c_str());
+  if (!path_.empty() && !record_.part()) ::unlink(path_.c_str());
 }
 
 void JobRecordFile::on_assignment(const Assignment& assignment, const wire::SpawnRanks& spawn) {
   const NodePlacement& node = assignment.node();
-  record_.node_rank = assignment.node_rank;
-  record_.nnodes = assignment.nnodes();
-  record_.world_size = assignment.world_size();
-  record_.generation = assignment.generation();
-  record_.run = assignment.world->run;
-  record_.address = node.address;
+  record_.set_node_rank(assignment.node_rank);
+  record_.set_nnodes(assignment.nnodes());
+  record_.set_world_size(assignment.world_size());
+  record_.set_generation(assignment.generation());
+  record_.set_run(assignment.world->run);
+  record_.set_address(node.address);
   // This node's own path to a rendezvous that it hosts is useless to other nodes.
-  if (!is_local_address(assignment.store_address)) record_.rendezvous = assignment.store_address;
-  const std::vector<JobRecord::Rank> before = std::exchange(record_.ranks, {});
+  if (!is_local_address(assignment.store_address)) record_.set_rendezvous(assignment.store_address);
+  const JobRecord before = record_;
+  record_.clear_ranks();
   for (const wire::RankCommand& command : spawn.ranks()) {
-    JobRecord::Rank rank;
-    rank.local_rank = command.local_rank();
-    rank.rank = command.rank();
-    rank.server = node.is_server(command.local_rank());
-    rank.log_path = absolute(command.log_path(), record_.folder);
+    JobRecord::Rank* rank = record_.add_ranks();
+    rank->set_local_rank(command.local_rank());
+    rank->set_rank(command.rank());
+    rank->set_server(node.is_server(command.local_rank()));
+    rank->set_pid(-1);
+    rank->set_log_path(absolute(command.log_path(), record_.folder()));
     if (!command.error_log_path().empty())
-      rank.error_log = absolute(command.error_log_path(), record_.folder);
-    rank.shown = command.shown_streams() != 0;
-    begin_logs(before, spawn.logs().overwrite(), &rank);
-    record_.ranks.push_back(std::move(rank));
+      rank->set_error_log(absolute(command.error_log_path(), record_.folder()));
+    rank->set_shown(command.shown_streams() != 0);
+    begin_logs(before, spawn.logs().overwrite(), rank);
   }
-  missing_ = record_.ranks.size();
+  missing_ = record_.ranks_size();
 }
 
-void JobRecordFile::on_hosting(const std::string& rendezvous) { record_.rendezvous = rendezvous; }
+void JobRecordFile::on_hosting(const std::string& rendezvous) {
+  record_.set_rendezvous(rendezvous);
+}
 
 void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
-  for (JobRecord::Rank& rank : record_.ranks) {
-    if (rank.local_rank != local_rank || rank.pid >= 0 || missing_ == 0) continue;
-    rank.pid = pid;
+  for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
+    if (rank.local_rank() != local_rank || rank.pid() >= 0 || missing_ == 0) continue;
+    rank.set_pid(pid);
     if (--missing_ == 0 && !path_.empty()) write_and_clean();
   }
 }
@@ -286,18 +290,18 @@ void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
 void JobRecordFile::write_and_clean() {
   try {
     write();
-    if (!record_.part) clean_runtime_folder();
+    if (!record_.part()) clean_runtime_folder();
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }
 }
 
 void JobRecordFile::end(JobEnd end) {
-  if (path_.empty() || record_.part) return;
+  if (path_.empty() || record_.part()) return;
   end.at = unix_seconds();
-  for (JobRecord::Rank& rank : record_.ranks) {
-    rank.log_end = end_of_log(rank.log_path);
-    if (!rank.error_log.empty()) rank.error_end = end_of_log(rank.error_log);
+  for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
+    *rank.mutable_log_end() = end_of_log(rank.log_path());
+    if (!rank.error_log().empty()) *rank.mutable_error_end() = end_of_log(rank.error_log());
   }
   try {
     save_ended_job({record_, std::move(end)});

@@ -15,42 +15,7 @@
 
 namespace fleet {
 
-struct JobRecord {
-  // A rank of this node that runs, or has run in this generation.
-  struct Rank {
-    int local_rank = 0;
-    int rank = 0;  // global; for a parameter server: among the servers
-    bool server = false;
-    pid_t pid = -1;
-    std::string log_path;   // absolute
-    std::string error_log;  // of standard error; "": the same
-    bool shown = false;     // on the launcher's console
-    // The range in log_path and error_log written by this run; the ends are set once it is over.
-    LogPosition log_begin, log_end, error_begin, error_end;
-
-    bool operator==(const Rank&) const = default;
-  };
-
-  std::string job_id;
-  pid_t pid = -1;  // of this node's fleetrun
-  std::string
-      start_ticks;    // start time of that process: distinguishes it from a later one with this pid
-  std::string run;    // the same on all nodes of this job; "": not known yet
-  bool part = false;  // the starter of this fleetrun reads and removes the record
-  int node_rank = -1;                // -1: not known while the job forms
-  int nnodes = 1;                    // as requested; from generation 1 on the actual number
-  int world_size = 0;                // trainers; 0: not known yet
-  int generation = 0;                // generation; 0: the job is forming
-  std::string address;               // this node's, as other nodes know it
-  std::string rendezvous;            // where to reach it: "10.0.0.1:6768"
-  std::string log_dir;               // absolute
-  std::string folder;                // the working directory
-  double started = 0;                // seconds since 1970
-  std::vector<std::string> command;  // the program and its arguments
-  std::vector<Rank> ranks;           // of this node, by local rank
-
-  bool operator==(const JobRecord&) const = default;
-};
+using wire::JobRecord;
 
 // How a job ended on this node.
 struct JobEnd {
@@ -101,7 +66,7 @@ class JobRecordFile {
 
   JobRecord record_;
   std::string path_;
-  size_t missing_ = 0;  // ranks without a process
+  int missing_ = 0;  // ranks without a process
 };
 
 }  // namespace fleet

@@ -27,12 +27,19 @@ bool same_file(int fd, const std::string& path) {
          open.st_dev == named.st_dev;
 }
 
+LogPosition position(uint64_t file, int64_t at) {
+  LogPosition made;
+  made.set_file(file);
+  made.set_at(at);
+  return made;
+}
+
 }  // namespace
 
 LogPosition end_of_log(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  return {status.st_ino, status.st_size};
+  return position(status.st_ino, status.st_size);
 }
 
 LogPosition tail_of_log(const std::string& path, const LogPosition& begin, const LogPosition& end,
@@ -42,16 +49,16 @@ LogPosition tail_of_log(const std::string& path, const LogPosition& begin, const
   ends.push_back(end_of_log(path));
   LogPosition tail = begin;
   int64_t seen = 0;
-  bool past_end = end.file != 0;  // files of later runs come last
+  bool past_end = end.file() != 0;  // files of later runs come last
   for (auto file = ends.rbegin(); file != ends.rend(); ++file) {
-    past_end = past_end && file->file != end.file;
+    past_end = past_end && file->file() != end.file();
     if (past_end) continue;
-    const int64_t until = end.file == file->file ? std::min(end.at, file->at) : file->at;
-    const int64_t from = begin.file == file->file ? std::min(begin.at, until) : 0;
-    if (seen + until - from >= most) return {file->file, until - (most - seen)};
+    const int64_t until = end.file() == file->file() ? std::min(end.at(), file->at()) : file->at();
+    const int64_t from = begin.file() == file->file() ? std::min(begin.at(), until) : 0;
+    if (seen + until - from >= most) return position(file->file(), until - (most - seen));
     seen += until - from;
-    tail = {file->file, from};
-    if (begin.file == file->file) break;
+    tail = position(file->file(), from);
+    if (begin.file() == file->file()) break;
   }
   return tail;
 }
@@ -72,11 +79,11 @@ void LogReader::use(UniqueFd file) {
 
 // Returns false if the file was removed.
 bool LogReader::open_marked(UniqueFd* written, const std::vector<LogPiece>& pieces) {
-  if (begin_.file == 0) return false;
+  if (begin_.file() == 0) return false;
   const auto begin_here = [&](UniqueFd* file) {
     const struct stat status = status_of(file->get());
-    if (!*file || status.st_ino != begin_.file) return false;
-    if (status.st_size >= begin_.at) ::lseek(file->get(), begin_.at, SEEK_SET);
+    if (!*file || status.st_ino != begin_.file()) return false;
+    if (status.st_size >= begin_.at()) ::lseek(file->get(), begin_.at(), SEEK_SET);
     use(std::move(*file));
     return true;
   };
@@ -148,9 +155,9 @@ bool LogReader::open_next() {
 
 // Up to `most` bytes, as far as they lie before the end mark.
 size_t LogReader::wanted(size_t most) const {
-  if (end_.file == 0 || inode_ != end_.file) return most;
+  if (end_.file() == 0 || inode_ != end_.file()) return most;
   const off_t here = ::lseek(file_.get(), 0, SEEK_CUR);
-  return static_cast<size_t>(std::clamp<int64_t>(end_.at - here, 0, static_cast<int64_t>(most)));
+  return static_cast<size_t>(std::clamp<int64_t>(end_.at() - here, 0, static_cast<int64_t>(most)));
 }
 
 std::string LogReader::next(size_t most) {
@@ -164,7 +171,7 @@ std::string LogReader::next(size_t most) {
     const ssize_t n = ::read(file_.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_errno("cannot read the log", path_);
-    if (n == 0 && !current && inode_ != end_.file && open_next()) continue;
+    if (n == 0 && !current && inode_ != end_.file() && open_next()) continue;
     piece.resize(static_cast<size_t>(n));
     return piece;
   }

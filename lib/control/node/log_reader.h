@@ -11,16 +11,12 @@
 
 #include "base/file.h"
 #include "node/log_rotation.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
-// A position in a rank's log: the begin or end of a run, in files to which several runs append.
-struct LogPosition {
-  uint64_t file = 0;  // inode of workerlog.N or of a closed piece; 0: there was none
-  int64_t at = 0;     // bytes
+using wire::LogPosition;
 
-  bool operator==(const LogPosition&) const = default;
-};
 // The position of the next byte to be written.
 LogPosition end_of_log(const std::string& path);
 // The last `most` bytes between the two, or all of it; returns where they begin.

@@ -22,8 +22,8 @@ JobRecord job_called(const std::string& name) {
   std::vector<JobRecord> found;
   std::vector<std::string> names;
   for (JobRecord& job : find_jobs()) {
-    names.push_back(job.job_id);
-    const bool wanted = name.empty() || job.job_id == name || std::to_string(job.pid) == name;
+    names.push_back(job.job_id());
+    const bool wanted = name.empty() || job.job_id() == name || std::to_string(job.pid()) == name;
     if (wanted) found.push_back(std::move(job));
   }
   if (found.empty()) {
@@ -34,7 +34,7 @@ JobRecord job_called(const std::string& name) {
                 names.empty() ? "run it on a node of the job, as the job's user"
                               : "there are: " + join(names, ", "));
   }
-  if (found.size() > 1 && (name.empty() || found.front().job_id != found.back().job_id)) {
+  if (found.size() > 1 && (name.empty() || found.front().job_id() != found.back().job_id())) {
     throw Error(ErrorCode::kUsage, "several jobs run on this node", "stacks",
                 "name one: " + join(names, ", "));
   }
@@ -91,7 +91,7 @@ int run_stacks(const CommandLine& line) {
   wire::ControlRequest request;
   request.mutable_stacks();
   const wire::ControlReply reply =
-      send_control_request(job_called(job).pid, request, kAnswerSeconds);
+      send_control_request(job_called(job).pid(), request, kAnswerSeconds);
   const StackReport report = from_wire(reply.stacks());
   const bool json = line.settings.text("format") == "json";
   std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);

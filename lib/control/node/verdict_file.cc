@@ -104,10 +104,10 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
 
 std::string verdict_of_run(const JobRecord& record) {
   try {
-    const std::string text = read_file(record.log_dir + "/verdict.json");
+    const std::string text = read_file(record.log_dir() + "/verdict.json");
     const Json all = Json::parse(text);
-    const bool ours = all.at("job_id").get<std::string>() == record.job_id &&
-                      all.at("time").get<double>() >= record.started - 0.001;
+    const bool ours = all.at("job_id").get<std::string>() == record.job_id() &&
+                      all.at("time").get<double>() >= record.started() - 0.001;
     return ours ? text : std::string();
   } catch (const Error&) {
   } catch (const Json::exception&) {  // other programs may have written the file
@@ -119,9 +119,9 @@ namespace {
 
 // In the order in which they are tried if the log folder is not writable.
 std::vector<std::string> fallback_paths(const JobRecord& record) {
-  const std::string name = file_name_component(record.job_id) + "." + std::to_string(record.pid) +
-                           "." + std::to_string(std::llround(record.started * 1000)) +
-                           kVerdictSuffix;
+  const std::string name = file_name_component(record.job_id()) + "." +
+                           std::to_string(record.pid()) + "." +
+                           std::to_string(std::llround(record.started() * 1000)) + kVerdictSuffix;
   std::vector<std::string> paths;
   try {
     paths.push_back(make_runtime_folder() + "/" + name);
@@ -147,7 +147,7 @@ bool replace_old(const std::string& path, const std::string& json, bool sync) {
 }  // namespace
 
 std::string write_verdict_file(const JobRecord& record, const std::string& json, bool sync) {
-  const std::string path = record.log_dir + "/verdict.json";
+  const std::string path = record.log_dir() + "/verdict.json";
   std::string why;
   try {
     replace_owned_file(path, json, {.sync = sync});

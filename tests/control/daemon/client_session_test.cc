@@ -2,6 +2,7 @@
 #include "daemon/client_session.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <future>
 
 #include "base/file.h"
 #include "daemon/protocol.h"
@@ -18,12 +20,20 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+JobRequest request_of(const std::string& job_id) {
+  JobRequest request;
+  request.set_job_id(job_id);
+  request.add_program("true");
+  return request;
+}
 
 // A client, and the fleetd's end of its session.
 class Client {
  public:
-  Client(boost::asio::io_context& loop, NodeJobs& jobs) {
+  Client(boost::asio::io_context& loop, NodeJobs& jobs) : loop_(loop) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
     server_ = std::make_unique<StreamServer>(
@@ -31,30 +41,42 @@ class Client {
           session_ = std::make_unique<ClientSession>(loop, jobs, std::move(stream),
                                                      [this] { session_.reset(); });
         });
-    stream_ = ClientStream::start(loop, make_channel_from_fd(UniqueFd(ends[1])),
-                                  {[this](const Event& event) {
+    channel_ = make_channel_from_fd(UniqueFd(ends[1]));
+  }
+  void send(const std::function<void(wire::ClientMessage*)>& fill) {
+    wire::ClientMessage message;
+    fill(&message);
+    if (stream_) return stream_->send(std::move(message));
+    stream_ = ClientStream::start(loop_, channel_, std::move(message),
+                                  {[this](const wire::FleetdMessage& event) {
                                      if (!event.has_heartbeat()) events.push_back(event);
                                    },
                                    [] {}, [this](const grpc::Status&) { closed = true; }});
   }
-  void send(const std::function<void(Request*)>& fill) {
-    Request request;
-    fill(&request);
-    stream_->send(std::move(request));
-  }
   void prepare(const std::string& job_id) {
-    JobRequest request;
-    request.job_id = job_id;
-    request.program = {"true"};
-    send([&](Request* message) { *message->mutable_prepare() = to_wire(request); });
+    send([&](wire::ClientMessage* message) { *message->mutable_prepare() = request_of(job_id); });
+  }
+  // Calls a method that may not exist, without messages.
+  grpc::Status call(const std::string& method) {
+    grpc::GenericStub stub(channel_);
+    grpc::ClientContext context;
+    const grpc::Slice nothing("");
+    const grpc::ByteBuffer request(&nothing, 1);
+    grpc::ByteBuffer response;
+    std::promise<grpc::Status> ended;
+    stub.UnaryCall(&context, method, grpc::StubOptions(), &request, &response,
+                   [&](grpc::Status status) { ended.set_value(std::move(status)); });
+    return ended.get_future().get();
   }
   void disconnect() { stream_->cancel(); }
   bool gone() const { return closed && !session_; }
 
-  std::vector<Event> events;
+  std::vector<wire::FleetdMessage> events;
   bool closed = false;
 
  private:
+  boost::asio::io_context& loop_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ClientSession> session_;
   std::unique_ptr<StreamServer> server_;
   std::shared_ptr<ClientStream> stream_;
@@ -90,28 +112,23 @@ TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_ConcernsNoOther) {
   Client first(loop, *jobs);
   first.prepare("a");
   run_until([&] { return first.events.size() == 1; });
-  jobs->stop(jobs->find_by_job_id("a")->number, stop_job(SIGTERM));
+  jobs->stop(jobs->find_by_job_id("a")->number(), stop_job(SIGTERM));
   EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);
   Client second(loop, *jobs);
   second.prepare("a");
   run_until([&] { return second.events.size() == 1; });
-  first.send([](Request* request) { request->mutable_launch(); });
+  first.send([](wire::ClientMessage* message) { message->mutable_launch(); });
   first.disconnect();
   run_until([&] { return first.gone(); });
   ASSERT_NE(jobs->find_by_job_id("a"), nullptr);
-  EXPECT_EQ(jobs->find_by_job_id("a")->phase, JobPhase::kPrepared);
+  EXPECT_EQ(jobs->find_by_job_id("a")->phase(), JobInfo::PREPARED);
   second.disconnect();
   run_until([&] { return second.gone(); });
   EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);  // its own client was that one
 }
 
 TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_IsRefused) {
-  const int number = [&] {
-    JobRequest request;
-    request.job_id = "a";
-    request.program = {"true"};
-    return jobs->prepare(request);
-  }();
+  const int number = jobs->prepare(request_of("a"));
   jobs->stop(number, stop_job(SIGTERM));
   EXPECT_THROW(jobs->launch(number, 0), Error);
 }
@@ -131,7 +148,7 @@ TEST_F(ClientSessionTest, FloodOfMessages_IsRefused) {
   Client client(loop, *jobs);
   client.prepare("a");
   for (int i = 0; i < 2000; ++i) {
-    client.send([](Request* request) { request->mutable_heartbeat(); });
+    client.send([](wire::ClientMessage* message) { message->mutable_heartbeat(); });
   }
   run_until([&] { return client.gone(); });
   ASSERT_EQ(client.events.size(), 2u);
@@ -145,18 +162,48 @@ TEST_F(ClientSessionTest, Jobs_ComeEachInItsMessage) {
   run_until([&] { return a.events.size() == 1; });
   b.prepare("b");
   run_until([&] { return b.events.size() == 1; });
-  asking.send([](Request* request) { request->mutable_query(); });
+  asking.send([](wire::ClientMessage* message) { message->mutable_query(); });
   run_until([&] { return asking.gone(); });
   std::vector<std::string> names;
-  for (const Event& event : asking.events) {
+  for (const wire::FleetdMessage& event : asking.events) {
     EXPECT_LE(event.jobs().jobs_size(), 1);
-    for (const std::string& job : event.jobs().jobs()) {
-      names.push_back(read_job_info(job).record.job_id);
-    }
+    for (const JobInfo& job : event.jobs().jobs()) names.push_back(job.record().job_id());
   }
   EXPECT_THAT(names, ::testing::ElementsAre("a", "b"));
   a.disconnect(), b.disconnect();
   run_until([&] { return a.gone() && b.gone(); });
+}
+
+TEST_F(ClientSessionTest, MessageOfAnotherVersion_IsRefused) {
+  wire::ClientMessage message;
+  message.set_protocol(kFleetdProtocol - 1);
+  message.set_version("0.1");
+  try {
+    check_version(message);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("fleetrun 0.1"), HasSubstr("the same version")));
+  }
+}
+
+// Up to kFleetdProtocol 3 the service had another name; neither end knows that of the other.
+TEST_F(ClientSessionTest, ServiceOfAnOlderVersion_IsNamedAsSuch) {
+  Client client(loop, *jobs);
+  const grpc::Status status = client.call("/fleet.daemon.v1.Fleetd/Session");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  const Error error = error_of(status, "n1:6767", {});
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("n1:6767"), HasSubstr("same version"), HasSubstr("install")));
+}
+
+TEST_F(ClientSessionTest, MessageOutOfPlace_IsRefused) {
+  Client client(loop, *jobs);
+  client.send([](wire::ClientMessage* message) { message->mutable_launch(); });
+  run_until([&] { return client.gone(); });
+  ASSERT_EQ(client.events.size(), 1u);
+  EXPECT_EQ(client.events[0].refused().code(), wire::Failure::USAGE);
 }
 
 }  // namespace

@@ -12,6 +12,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+GpuRequest asked(const std::string& names, int count, bool share = false, bool none = false) {
+  GpuRequest request;
+  request.set_names(names);
+  request.set_count(count);
+  request.set_share(share);
+  request.set_none(none);
+  return request;
+}
+
 std::string refusal(GpuAllocator& gpus, const std::string& job, const GpuRequest& request) {
   try {
     gpus.allocate(job, request);
@@ -25,25 +34,25 @@ std::string refusal(GpuAllocator& gpus, const std::string& job, const GpuRequest
 
 TEST(GpuAllocator, Jobs_DoNotOverlap) {
   GpuAllocator gpus({"0", "1", "2", "3"});
-  EXPECT_THAT(gpus.allocate("a", {"1", 0, false, false}), ElementsAre("1"));
-  EXPECT_THAT(gpus.allocate("b", {"", 2, false, false}), ElementsAre("0", "2"));
-  EXPECT_THAT(refusal(gpus, "c", {"", 2, false, false}),
+  EXPECT_THAT(gpus.allocate("a", asked("1", 0)), ElementsAre("1"));
+  EXPECT_THAT(gpus.allocate("b", asked("", 2)), ElementsAre("0", "2"));
+  EXPECT_THAT(refusal(gpus, "c", asked("", 2)),
               ::testing::AllOf(HasSubstr("job 'a' has 1"), HasSubstr("job 'b' has 0,2"),
                                HasSubstr("--share_gpus")));
   EXPECT_THAT(refusal(gpus, "c", {}), HasSubstr("job 'a'"));
-  EXPECT_THAT(gpus.allocate("c", {"3", 0, false, false}), ElementsAre("3"));
+  EXPECT_THAT(gpus.allocate("c", asked("3", 0)), ElementsAre("3"));
 }
 
 TEST(GpuAllocator, Sharing_TakesFreeOnesFirst) {
   GpuAllocator gpus({"0", "1", "2"});
-  gpus.allocate("a", {"0", 0, false, false});
-  EXPECT_THAT(gpus.allocate("b", {"", 2, true, false}), ElementsAre("1", "2"));
-  EXPECT_THAT(gpus.allocate("c", {"", 0, true, false}), ElementsAre("0", "1", "2"));
+  gpus.allocate("a", asked("0", 0));
+  EXPECT_THAT(gpus.allocate("b", asked("", 2, true)), ElementsAre("1", "2"));
+  EXPECT_THAT(gpus.allocate("c", asked("", 0, true)), ElementsAre("0", "1", "2"));
   // A shared one is held like any other.
   gpus.release("b");
-  EXPECT_THAT(refusal(gpus, "d", {"1", 0, false, false}), HasSubstr("job 'c'"));
+  EXPECT_THAT(refusal(gpus, "d", asked("1", 0)), HasSubstr("job 'c'"));
   gpus.release("c");
-  EXPECT_THAT(gpus.allocate("d", {"1", 0, false, false}), ElementsAre("1"));
+  EXPECT_THAT(gpus.allocate("d", asked("1", 0)), ElementsAre("1"));
 }
 
 TEST(GpuAllocator, EndedJob_GivesThemBack) {
@@ -55,15 +64,15 @@ TEST(GpuAllocator, EndedJob_GivesThemBack) {
 
 TEST(GpuAllocator, GpusThatAreNotThere_AreRefused) {
   GpuAllocator gpus({"4", "5"});
-  EXPECT_THAT(refusal(gpus, "a", {"0", 0, false, false}), HasSubstr("this node has 4,5"));
-  EXPECT_THAT(refusal(gpus, "a", {"", 3, false, false}), HasSubstr("3 GPUs are requested"));
+  EXPECT_THAT(refusal(gpus, "a", asked("0", 0)), HasSubstr("this node has 4,5"));
+  EXPECT_THAT(refusal(gpus, "a", asked("", 3)), HasSubstr("3 GPUs are requested"));
   EXPECT_THAT(gpus.allocate("b", {}), ElementsAre("4", "5"));
 }
 
 TEST(GpuAllocator, JobsOnTheCpu_HaveNone) {
   GpuAllocator none({}), some({"0"});
-  EXPECT_THAT(none.allocate("a", {"0", 0, false, false}), IsEmpty());
-  EXPECT_THAT(some.allocate("a", {"", 0, false, true}), IsEmpty());
+  EXPECT_THAT(none.allocate("a", asked("0", 0)), IsEmpty());
+  EXPECT_THAT(some.allocate("a", asked("", 0, false, true)), IsEmpty());
   EXPECT_THAT(some.allocate("b", {}), ElementsAre("0"));
 }
 

@@ -20,10 +20,10 @@ struct JobStoreTest : ::testing::Test {
   ~JobStoreTest() override { std::filesystem::remove_all(top); }
   static JobInfo job(const std::string& name, double started) {
     JobInfo info;
-    info.record.job_id = name;
-    info.record.started = started;
-    info.phase = JobPhase::kEnded;
-    info.code = 5;
+    info.mutable_record()->set_job_id(name);
+    info.mutable_record()->set_started(started);
+    info.set_phase(JobInfo::ENDED);
+    info.set_code(5);
     return info;
   }
   std::string top, folder;
@@ -55,10 +55,10 @@ TEST_F(JobStoreTest, WhatIsKept_ComesBackOldestFirst) {
   }
   const auto kept = JobStore(folder).load();
   ASSERT_EQ(kept.size(), 2u);
-  EXPECT_EQ(kept[0].job.record.job_id, "first");
-  EXPECT_EQ(kept[0].job.code, 5);
+  EXPECT_EQ(kept[0].job.record().job_id(), "first");
+  EXPECT_EQ(kept[0].job.code(), 5);
   EXPECT_EQ(shown(kept[0].console), "out!" + std::string("\xff\0err", 5));
-  EXPECT_EQ(kept[1].job.record.job_id, "later/../../x");
+  EXPECT_EQ(kept[1].job.record().job_id(), "later/../../x");
 }
 
 TEST_F(JobStoreTest, NamesThatLookAlike_AreTwoJobs) {
@@ -76,6 +76,15 @@ TEST_F(JobStoreTest, WhatMakesNoSense_IsRemoved) {
   EXPECT_EQ(store.load().size(), 1u);
   EXPECT_FALSE(std::filesystem::exists(folder + "/bad.job"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/unfinished.job.part.7"));
+}
+
+// A fleetd with kFleetdProtocol 3 kept JSON in the field `info`, number 1.
+TEST_F(JobStoreTest, RecordOfAnOlderFleetd_IsSkipped) {
+  JobStore store(folder);
+  store.save(job("good", 1), {});
+  write_file_atomically(folder + "/old.job", "\x0a\x02{}");
+  EXPECT_EQ(store.load().size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(folder + "/old.job"));
 }
 
 TEST_F(JobStoreTest, Folder_IsOneFleetdsAlone) {

@@ -15,9 +15,9 @@ using ::testing::SizeIs;
 
 JobRequest request(const std::string& job_id) {
   JobRequest wanted;
-  wanted.job_id = job_id;
-  wanted.user = "ann";
-  wanted.program = {"train.py"};
+  wanted.set_job_id(job_id);
+  wanted.set_user("ann");
+  wanted.add_program("train.py");
   return wanted;
 }
 
@@ -33,55 +33,55 @@ std::string refusal(JobTable& table, const JobRequest& wanted) {
 
 JobRecord record(const std::string& job_id, int generation) {
   JobRecord all;
-  all.job_id = job_id;
-  all.generation = generation;
+  all.set_job_id(job_id);
+  all.set_generation(generation);
   return all;
 }
 
 TEST(JobTable, Job_GoesThroughItsPhases) {
   JobTable table("ann", {"0", "1"});
   const JobInfo& job = table.prepare(request("a"), 1);
-  const int a = job.number;
-  EXPECT_EQ(job.phase, JobPhase::kPrepared);
-  EXPECT_THAT(table.find(a)->gpus, ElementsAre("0", "1"));
+  const int a = job.number();
+  EXPECT_EQ(job.phase(), JobInfo::PREPARED);
+  EXPECT_THAT(table.find(a)->gpus(), ElementsAre("0", "1"));
   table.on_launched(a, 77, 2);
-  EXPECT_EQ(table.find(a)->phase, JobPhase::kForming);
+  EXPECT_EQ(table.find(a)->phase(), JobInfo::FORMING);
   table.on_record(a, record("a", 0));
-  EXPECT_EQ(table.find(a)->phase, JobPhase::kForming);
+  EXPECT_EQ(table.find(a)->phase(), JobInfo::FORMING);
   table.on_record(a, record("a", 1));
-  EXPECT_EQ(table.find(a)->phase, JobPhase::kRunning);
+  EXPECT_EQ(table.find(a)->phase(), JobInfo::RUNNING);
   table.on_stopping(a);
   table.on_record(a, record("a", 2));
-  EXPECT_EQ(table.find(a)->phase, JobPhase::kStopping);
+  EXPECT_EQ(table.find(a)->phase(), JobInfo::STOPPING);
   table.on_ended(a, 5, "{}", 9);
-  EXPECT_EQ(table.find(a)->phase, JobPhase::kEnded);
-  EXPECT_EQ(table.find(a)->code, 5);
+  EXPECT_EQ(table.find(a)->phase(), JobInfo::ENDED);
+  EXPECT_EQ(table.find(a)->code(), 5);
   // What comes late changes nothing.
   table.on_stopping(a);
   table.on_ended(a, 0, "", 10);
-  EXPECT_EQ(table.find(a)->code, 5);
+  EXPECT_EQ(table.find(a)->code(), 5);
 }
 
 TEST(JobTable, Names_AreUniqueAmongTheLiving) {
   JobTable table("ann", {});
-  const int first = table.prepare(request("a"), 0).number;
+  const int first = table.prepare(request("a"), 0).number();
   EXPECT_THAT(refusal(table, request("a")), HasSubstr("already exists"));
   table.on_launched(first, 1, 0);
   table.on_ended(first, 0, "", 1);
-  const int second = table.prepare(request("a"), 2).number;
+  const int second = table.prepare(request("a"), 2).number();
   EXPECT_THAT(table.all(), SizeIs(1));
   // Whoever still holds the first one does not mean the second.
   EXPECT_EQ(table.find(first), nullptr);
-  EXPECT_EQ(table.find_by_job_id("a")->number, second);
+  EXPECT_EQ(table.find_by_job_id("a")->number(), second);
 }
 
 TEST(JobTable, Reservation_LeavesNothing) {
   JobTable table("ann", {"0"});
-  const int a = table.prepare(request("a"), 0).number;
+  const int a = table.prepare(request("a"), 0).number();
   EXPECT_THAT(refusal(table, request("b")), HasSubstr("job 'a'"));
   table.on_ended(a, 0, "", 1);
   EXPECT_THAT(table.all(), IsEmpty());
-  EXPECT_THAT(table.prepare(request("b"), 2).gpus, ElementsAre("0"));
+  EXPECT_THAT(table.prepare(request("b"), 2).gpus(), ElementsAre("0"));
 }
 
 TEST(JobTable, RefusedJob_HasNoGpus) {
@@ -89,36 +89,36 @@ TEST(JobTable, RefusedJob_HasNoGpus) {
   limits.max_running = 1;
   JobTable table("ann", {"0"}, limits);
   JobRequest first = request("a");
-  first.gpus.none = true;
-  const int a = table.prepare(first, 0).number;
+  first.mutable_gpus()->set_none(true);
+  const int a = table.prepare(first, 0).number();
   EXPECT_THAT(refusal(table, request("b")), HasSubstr("already runs 1 jobs"));
   table.on_ended(a, 0, "", 1);
-  EXPECT_THAT(table.prepare(request("c"), 2).gpus, ElementsAre("0"));
+  EXPECT_THAT(table.prepare(request("c"), 2).gpus(), ElementsAre("0"));
 }
 
 TEST(JobTable, AnotherUsersJob_IsRefused) {
   JobTable table("ann", {});
   JobRequest wanted = request("a");
-  wanted.user = "bob";
+  wanted.set_user("bob");
   EXPECT_THAT(refusal(table, wanted), HasSubstr("the commands of user 'ann', not of 'bob'"));
-  wanted.user = "";
-  EXPECT_EQ(table.prepare(wanted, 0).record.job_id, "a");
+  wanted.clear_user();
+  EXPECT_EQ(table.prepare(wanted, 0).record().job_id(), "a");
 }
 
 TEST(JobTable, Place_StaysWhereRanksChange) {
   JobTable table("ann", {});
   JobRequest wanted = request("a");
-  wanted.node_rank = 2;
-  wanted.folder = "/data";
-  wanted.log_dir = "log/a";
-  const int a = table.prepare(wanted, 0).number;
-  EXPECT_EQ(table.find(a)->record.log_dir, "/data/log/a");
+  wanted.set_node_rank(2);
+  wanted.set_folder("/data");
+  wanted.set_log_dir("log/a");
+  const int a = table.prepare(wanted, 0).number();
+  EXPECT_EQ(table.find(a)->record().log_dir(), "/data/log/a");
   table.on_launched(a, 1, 0);
   JobRecord closer = record("a", 2);
-  closer.node_rank = 1;
+  closer.set_node_rank(1);
   table.on_record(a, closer);
-  EXPECT_EQ(table.find(a)->record.node_rank, 1);
-  EXPECT_EQ(table.find(a)->node_index, 2);
+  EXPECT_EQ(table.find(a)->record().node_rank(), 1);
+  EXPECT_EQ(table.find(a)->node_index(), 2);
 }
 
 TEST(JobTable, EndedJobs_AreForgottenByAgeAndNumber) {
@@ -128,12 +128,12 @@ TEST(JobTable, EndedJobs_AreForgottenByAgeAndNumber) {
   JobTable table("ann", {}, limits);
   std::vector<int> numbers;
   for (const char* name : {"a", "b", "c", "d"}) {
-    numbers.push_back(table.prepare(request(name), 0).number);
+    numbers.push_back(table.prepare(request(name), 0).number());
     table.on_launched(numbers.back(), 1, 0);
   }
   for (int i = 0; i < 3; ++i) table.on_ended(numbers[static_cast<size_t>(i)], 0, "", 50);
   const auto named = [](const char* name) {
-    return ::testing::ResultOf([](const JobInfo& job) { return job.record.job_id; },
+    return ::testing::ResultOf([](const JobInfo& job) { return job.record().job_id(); },
                                ::testing::Eq(name));
   };
   EXPECT_THAT(table.expire(60), ElementsAre(named("a")));
@@ -144,13 +144,13 @@ TEST(JobTable, EndedJobs_AreForgottenByAgeAndNumber) {
 TEST(JobTable, JobOfAnEarlierFleetd_IsKnown) {
   JobTable table("ann", {"0"});
   JobInfo old;
-  old.record.job_id = "a";
-  old.phase = JobPhase::kEnded;
-  old.code = 5;
+  old.mutable_record()->set_job_id("a");
+  old.set_phase(JobInfo::ENDED);
+  old.set_code(5);
   table.restore(old);
-  EXPECT_EQ(table.find_by_job_id("a")->code, 5);
-  const int number = table.find_by_job_id("a")->number;
-  EXPECT_THAT(table.prepare(request("a"), 0).gpus, ElementsAre("0"));
+  EXPECT_EQ(table.find_by_job_id("a")->code(), 5);
+  const int number = table.find_by_job_id("a")->number();
+  EXPECT_THAT(table.prepare(request("a"), 0).gpus(), ElementsAre("0"));
   EXPECT_EQ(table.find(number), nullptr);
   table.restore(old);  // it has a successor
   EXPECT_THAT(table.all(), SizeIs(1));

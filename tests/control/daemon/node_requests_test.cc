@@ -43,50 +43,52 @@ TEST(NodeRequests, EachNode_IsAskedForItsPart) {
   ASSERT_THAT(all, SizeIs(2));
   EXPECT_EQ(all[1].address, "b:7000");
   const JobRequest& job = all[1].job;
-  EXPECT_EQ(job.job_id, "train-3fa2c1");
-  EXPECT_EQ(job.node_rank, 1);
-  EXPECT_EQ(job.gpus.count, 2);
-  EXPECT_EQ(job.folder, "/data/run");
-  EXPECT_THAT(job.program, ElementsAre("train.py", "--lr", "1"));
-  EXPECT_THAT(job.nodes, ElementsAre("a:7000", "b:7000"));
+  EXPECT_EQ(job.job_id(), "train-3fa2c1");
+  EXPECT_EQ(job.node_rank(), 1);
+  EXPECT_EQ(job.gpus().count(), 2);
+  EXPECT_EQ(job.folder(), "/data/run");
+  EXPECT_THAT(job.program(), ElementsAre("train.py", "--lr", "1"));
+  EXPECT_THAT(job.nodes(), ElementsAre("a:7000", "b:7000"));
   EXPECT_THAT(
-      job.arguments,
+      job.arguments(),
       AllOf(Contains("--ips=a,b:2"), Contains("--host=b"), Contains(StartsWith("--grace=3")),
             Contains("--part"), Contains("--start_port=0"), Contains("--local_ranks_filter=0"),
             Contains("--log_dir=log/train-3fa2c1/node1"), Contains("--log_level=WARNING")));
-  EXPECT_THAT(job.arguments, Not(Contains(StartsWith("--via"))));
-  EXPECT_THAT(all[0].job.arguments, Contains("--log_level=INFO"));
-  EXPECT_THAT(job.environment, Contains(Pair("FLEET_JOB_SECRET", "a secret of this job")));
-  EXPECT_THAT(job.arguments, Not(Contains(HasSubstr("secret"))));  // arguments are public
+  EXPECT_THAT(job.arguments(), Not(Contains(StartsWith("--via"))));
+  EXPECT_THAT(all[0].job.arguments(), Contains("--log_level=INFO"));
+  const wire::NamedValue& secret = *job.environment().rbegin();
+  EXPECT_EQ(secret.name(), "FLEET_JOB_SECRET");
+  EXPECT_EQ(secret.value(), "a secret of this job");
+  EXPECT_THAT(job.arguments(), Not(Contains(HasSubstr("secret"))));  // arguments are public
 }
 
 TEST(NodeRequests, Arguments_AreUnderstoodOnTheNode) {
   for (const NodeRequest& node :
        requests({"--ips=10.0.0.[1-2]", "--ranks=0,3", "--gpus=0,1", "--chdir=/x", "--user=bob",
                  "--log_dir=/logs", "--job_id=nightly", "--share_gpus", "job.json"})) {
-    std::vector<std::string> arguments = node.job.arguments;
+    std::vector<std::string> arguments = texts(node.job.arguments());
     arguments.push_back("--rdzv_port=0");
     arguments.push_back("--");
-    arguments.insert(arguments.end(), node.job.program.begin(), node.job.program.end());
+    arguments.insert(arguments.end(), node.job.program().begin(), node.job.program().end());
     const LaunchRequest there = parse_arguments(arguments);
     EXPECT_EQ(there.settings.text("job_id"), "nightly");
     EXPECT_EQ(there.settings.text("gpus"), "0,1");
     EXPECT_TRUE(there.settings.boolean("part"));
-    EXPECT_EQ(there.program, node.job.program);
-    EXPECT_EQ(node.job.user, "bob");
-    EXPECT_EQ(node.job.folder, "/x");
-    EXPECT_TRUE(node.job.gpus.share);
+    EXPECT_EQ(there.program, texts(node.job.program()));
+    EXPECT_EQ(node.job.user(), "bob");
+    EXPECT_EQ(node.job.folder(), "/x");
+    EXPECT_TRUE(node.job.gpus().share());
   }
 }
 
 TEST(NodeRequests, PortOfTheRendezvous_IsTheUsers) {
-  EXPECT_THAT(requests({"--ips=a,b", "p"})[0].job.arguments, Contains("--rdzv_port=0"));
-  EXPECT_THAT(requests({"--ips=a,b", "--rdzv_port=7001", "p"})[0].job.arguments,
+  EXPECT_THAT(requests({"--ips=a,b", "p"})[0].job.arguments(), Contains("--rdzv_port=0"));
+  EXPECT_THAT(requests({"--ips=a,b", "--rdzv_port=7001", "p"})[0].job.arguments(),
               Contains("--rdzv_port=7001"));
 }
 
 TEST(NodeRequests, Tee_ShowsAllRanks) {
-  EXPECT_THAT(requests({"--ips=a,b", "--tee=3", "p"})[1].job.arguments,
+  EXPECT_THAT(requests({"--ips=a,b", "--tee=3", "p"})[1].job.arguments(),
               AllOf(Contains("--tee=3"), Not(Contains(StartsWith("--local_ranks_filter")))));
 }
 
@@ -96,8 +98,9 @@ TEST(NodeRequests, EnvironmentOfTheClientsOwnPlace_DoesNotCount) {
   ::setenv("PADDLE_WITH_GLOO", "1", 1);
   const auto all = requests({"--ips=a,b", "p"});
   for (const char* name : {"POD_IP", "PADDLE_RANK", "PADDLE_WITH_GLOO"}) ::unsetenv(name);
-  EXPECT_THAT(all[0].job.arguments, AllOf(Contains("--host=a"), Not(Contains(StartsWith("--rank"))),
-                                          Not(Contains(StartsWith("--with_gloo")))));
+  EXPECT_THAT(all[0].job.arguments(),
+              AllOf(Contains("--host=a"), Not(Contains(StartsWith("--rank"))),
+                    Not(Contains(StartsWith("--with_gloo")))));
 }
 
 TEST(NodeRequests, SecretFile_IsTheJobsSecret) {
@@ -125,7 +128,7 @@ TEST(PlanOfRequests, IsWhatTheNodesAreAskedFor) {
   EXPECT_EQ(plan.nodes[1].gpus, "3 of them, shared");
   EXPECT_THAT(plan.nodes[1].processes.ranks, ElementsAre(2, 3, 4));
   std::vector<std::string> command = {"fleetrun"};
-  command.insert(command.end(), asked[1].job.arguments.begin(), asked[1].job.arguments.end());
+  command.insert(command.end(), asked[1].job.arguments().begin(), asked[1].job.arguments().end());
   command.insert(command.end(), {"--", "train.py", "x y"});
   EXPECT_EQ(plan.nodes[1].command, command);
   EXPECT_THAT(plan.notes, Contains(HasSubstr("fleetrun exits once all ranks run")));
@@ -140,8 +143,8 @@ TEST(PlanOfRequests, IsWhatTheNodesAreAskedFor) {
 TEST(NodeRequests, SingleNode_IsShownAsItIs) {
   const auto all = requests({"--ips=a", "train.py"});
   ASSERT_THAT(all, SizeIs(1));
-  EXPECT_THAT(all[0].job.arguments, AllOf(Not(Contains(StartsWith("--local_ranks_filter"))),
-                                          Contains("--log_dir=log/train-3fa2c1")));
+  EXPECT_THAT(all[0].job.arguments(), AllOf(Not(Contains(StartsWith("--local_ranks_filter"))),
+                                            Contains("--log_dir=log/train-3fa2c1")));
 }
 
 TEST(NodeRequests, OptionsThatMeanThisHost_AreRefused) {
@@ -157,10 +160,10 @@ TEST(NodeRequests, OptionsThatMeanThisHost_AreRefused) {
 TEST(NodeRequests, RangeOfNodes_IsPassedOn) {
   const auto all = requests({"--ips=a,b,c", "--nnodes=2:3", "train.py"});
   ASSERT_THAT(all, SizeIs(3));
-  EXPECT_THAT(all[2].job.arguments, Contains("--nnodes=2:3"));
-  EXPECT_TRUE(all[2].job.restarts);
-  EXPECT_FALSE(requests({"--ips=a", "train.py"})[0].job.restarts);
-  EXPECT_EQ(all[2].job.log_dir, "log/train-3fa2c1/node2");
+  EXPECT_THAT(all[2].job.arguments(), Contains("--nnodes=2:3"));
+  EXPECT_TRUE(all[2].job.restarts());
+  EXPECT_FALSE(requests({"--ips=a", "train.py"})[0].job.restarts());
+  EXPECT_EQ(all[2].job.log_dir(), "log/train-3fa2c1/node2");
 }
 
 TEST(TravellingEnvironment, TunedLibraries_WithoutSecretsAndDevices) {

@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "daemon/node_requests.h"
-#include "daemon/protocol.h"
 #include "daemon/via_ssh.h"
 #include "launch/arguments.h"
 #include "launch/option_rules.h"
@@ -134,7 +133,7 @@ std::string nodes_text(const LaunchRequest& request, const std::string& via) {
                                    {programs}),
                        "\n")
                 : node.address;
-    text += to_wire(node.job).SerializeAsString();
+    text += node.job.SerializeAsString();
   }
   return text;
 }

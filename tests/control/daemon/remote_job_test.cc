@@ -47,8 +47,11 @@ struct RemoteJobTest : ::testing::Test {
   }
   static VerdictSummary verdict(const std::string& text, int generation = 1,
                                 bool node_lost = false) {
-    return {
-        .text = text, .cause = {}, .stop = {}, .generation = generation, .node_lost = node_lost};
+    VerdictSummary summary;
+    summary.set_text(text);
+    summary.set_generation(generation);
+    summary.set_node_lost(node_lost);
+    return summary;
   }
   static Error broke() { return {ErrorCode::kPeerLost, "broke"}; }
 

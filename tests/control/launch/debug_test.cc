@@ -13,9 +13,14 @@ using testing::HasSubstr;
 
 JobRecord job(const std::string& id, std::vector<int> ranks) {
   JobRecord record;
-  record.job_id = id;
-  record.pid = 100;
-  for (const int rank : ranks) record.ranks.push_back({rank, rank, false, 1000 + rank, "log"});
+  record.set_job_id(id);
+  record.set_pid(100);
+  for (const int rank : ranks) {
+    JobRecord::Rank* added = record.add_ranks();
+    added->set_local_rank(rank);
+    added->set_rank(rank);
+    added->set_pid(1000 + rank);
+  }
   return record;
 }
 DebugRequest wish_for(int rank, const std::string& job = "") { return {rank, job, false, {}}; }
@@ -56,8 +61,8 @@ TEST(DebugArguments, Bad_AreNamed) {
 
 TEST(DebugRank, OfTheOnlyJobThatHasIt) {
   const std::vector<JobRecord> jobs = {job("a", {0, 1}), job("b", {2, 3})};
-  EXPECT_EQ(find_rank(wish_for(3), jobs).rank.pid, 1003);
-  EXPECT_EQ(find_rank(wish_for(1, "a"), jobs).job.job_id, "a");
+  EXPECT_EQ(find_rank(wish_for(3), jobs).rank.pid(), 1003);
+  EXPECT_EQ(find_rank(wish_for(1, "a"), jobs).job.job_id(), "a");
 }
 TEST(DebugRank, NotHere_SaysWhatIs) {
   EXPECT_THAT(error_of([] {
@@ -72,17 +77,17 @@ TEST(DebugRank, SeveralJobs_MustBeChosen) {
   const std::vector<JobRecord> jobs = {job("a", {0}), job("b", {0})};
   EXPECT_THAT(error_of([&] { find_rank(wish_for(0), jobs); }),
               HasSubstr("a (pid 100), b (pid 100)"));
-  EXPECT_EQ(find_rank(wish_for(0, "b"), jobs).job.job_id, "b");
+  EXPECT_EQ(find_rank(wish_for(0, "b"), jobs).job.job_id(), "b");
 }
 TEST(DebugRank, TwoOfOneName_AreToldApartByPid) {
   std::vector<JobRecord> jobs = {job("a", {0}), job("a", {0})};
-  jobs[1].pid = 200;
+  jobs[1].set_pid(200);
   EXPECT_THAT(error_of([&] { find_rank(wish_for(0, "a"), jobs); }), HasSubstr("a (pid 200)"));
-  EXPECT_EQ(find_rank(wish_for(0, "200"), jobs).job.pid, 200);
+  EXPECT_EQ(find_rank(wish_for(0, "200"), jobs).job.pid(), 200);
 }
 TEST(DebugRank, Servers_AreNoRanks) {
   JobRecord record = job("a", {0});
-  record.ranks[0].server = true;
+  record.mutable_ranks(0)->set_server(true);
   EXPECT_THAT(error_of([&] { find_rank(wish_for(0), {record}); }), HasSubstr("no rank yet"));
 }
 

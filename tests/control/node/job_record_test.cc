@@ -45,12 +45,12 @@ struct JobRecords : ::testing::Test {
   }
   static JobRecord sample() {
     JobRecord record;
-    record.job_id = "nightly/7";
-    record.nnodes = 2;
-    record.address = "10.0.0.1";
-    record.rendezvous = "10.0.0.1:6768";
-    record.log_dir = "log";
-    record.command = {"train.py", "--name", "\xff"};
+    record.set_job_id("nightly/7");
+    record.set_nnodes(2);
+    record.set_address("10.0.0.1");
+    record.set_rendezvous("10.0.0.1:6768");
+    record.set_log_dir("log");
+    for (const char* word : {"train.py", "--name", "\xff"}) record.add_command(word);
     return record;
   }
   static Assignment assignment(int ranks) {
@@ -80,7 +80,7 @@ struct JobRecords : ::testing::Test {
     const pid_t child = ::fork();
     if (child == 0) {
       const auto file = std::make_unique<JobRecordFile>(record);
-      ::_exit(file->record().pid == ::getpid() ? 0 : 1);
+      ::_exit(file->record().pid() == ::getpid() ? 0 : 1);
     }
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -96,10 +96,10 @@ TEST_F(JobRecords, OwnRecord_IsFoundWhileItLives) {
     const JobRecordFile file(sample());
     const std::vector<JobRecord> found = find_jobs();
     ASSERT_THAT(found, SizeIs(1));
-    EXPECT_EQ(found[0].job_id, "nightly/7");
-    EXPECT_EQ(found[0].pid, ::getpid());
-    EXPECT_EQ(found[0].generation, 0);
-    EXPECT_EQ(found[0].log_dir, (std::filesystem::current_path() / "log").string());
+    EXPECT_EQ(found[0].job_id(), "nightly/7");
+    EXPECT_EQ(found[0].pid(), ::getpid());
+    EXPECT_EQ(found[0].generation(), 0);
+    EXPECT_EQ(found[0].log_dir(), (std::filesystem::current_path() / "log").string());
     struct stat status;
     ASSERT_EQ(::stat((folder + "/run").c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
@@ -112,14 +112,14 @@ TEST_F(JobRecords, Ranks_AreToldOnceAllHaveAProcess) {
   JobRecordFile file(sample());
   file.on_assignment(assignment(2), ranks(2));
   file.on_rank_started(1, 11);
-  EXPECT_EQ(find_jobs().at(0).generation, 0);
+  EXPECT_EQ(find_jobs().at(0).generation(), 0);
   file.on_rank_started(0, 10);
   const JobRecord found = find_jobs().at(0);
-  EXPECT_EQ(found.generation, 3);
-  ASSERT_THAT(found.ranks, SizeIs(2));
-  EXPECT_EQ(found.ranks[0].pid, 10);
-  EXPECT_EQ(found.ranks[1].pid, 11);
-  EXPECT_EQ(found.ranks[1].log_path,
+  EXPECT_EQ(found.generation(), 3);
+  ASSERT_THAT(found.ranks(), SizeIs(2));
+  EXPECT_EQ(found.ranks(0).pid(), 10);
+  EXPECT_EQ(found.ranks(1).pid(), 11);
+  EXPECT_EQ(found.ranks(1).log_path(),
             (std::filesystem::current_path() / "log/workerlog.1").string());
 }
 
@@ -128,14 +128,14 @@ TEST_F(JobRecords, KilledLauncher_IsAnEndedJob) {
   EXPECT_THAT(find_jobs(), IsEmpty());
   const std::vector<EndedJob> ended = find_ended_jobs();
   ASSERT_THAT(ended, SizeIs(1));
-  EXPECT_EQ(ended[0].record.job_id, "nightly/7");
+  EXPECT_EQ(ended[0].record.job_id(), "nightly/7");
   EXPECT_TRUE(ended[0].end.killed);
   EXPECT_EQ(ended[0].end.code, 128 + SIGKILL);
 }
 
 TEST_F(JobRecords, KilledLauncherThatHasWrittenItsVerdict_HasThat) {
   JobRecord record = sample();
-  record.log_dir = folder;
+  record.set_log_dir(folder);
   std::ofstream(folder + "/verdict.json")
       << R"({"job_id":"nightly/7","time":1e10,"exit_code":5,"verdict":"rank failed"})";
   die(record);
@@ -146,7 +146,7 @@ TEST_F(JobRecords, KilledLauncherThatHasWrittenItsVerdict_HasThat) {
 
 TEST_F(JobRecords, PartOfAnother_IsLeftToWhoStartedIt) {
   JobRecord record = sample();
-  record.part = true;
+  record.set_part(true);
   die(record);
   EXPECT_THAT(find_jobs(), IsEmpty());
   EXPECT_THAT(find_ended_jobs(), IsEmpty());
@@ -172,13 +172,14 @@ TEST_F(JobRecords, EndOfAJob_IsKept) {
   file.end({.code = 3, .verdict = "{}"});
   EXPECT_THAT(find_jobs(), IsEmpty());
   const EndedJob ended = find_ended_jobs().at(0);
-  EXPECT_EQ(ended.record.job_id, "nightly/7");
+  EXPECT_EQ(ended.record.job_id(), "nightly/7");
   EXPECT_EQ(ended.end.code, 3);
   EXPECT_EQ(ended.end.verdict, "{}");
-  const JobRecord::Rank& rank = ended.record.ranks.at(0);
-  EXPECT_TRUE(rank.shown);
-  EXPECT_EQ(rank.log_begin.at, 18);
-  EXPECT_EQ(rank.log_end, (LogPosition{rank.log_begin.file, 26}));
+  const JobRecord::Rank& rank = ended.record.ranks(0);
+  EXPECT_TRUE(rank.shown());
+  EXPECT_EQ(rank.log_begin().at(), 18);
+  EXPECT_EQ(rank.log_end().file(), rank.log_begin().file());
+  EXPECT_EQ(rank.log_end().at(), 26);
 }
 
 TEST_F(JobRecords, EndThatIsKnown_IsNotOverwritten) {
@@ -197,12 +198,12 @@ TEST_F(JobRecords, EndThatIsKnown_IsNotOverwritten) {
 TEST_F(JobRecords, EndedJobs_AreBoundedInNumberSizeAndAge) {
   for (int i = 0; i < 5; ++i) {
     JobRecord record = sample();
-    record.job_id = "job" + std::to_string(i);
-    record.started = i;
+    record.set_job_id("job" + std::to_string(i));
+    record.set_started(i);
     save_ended_job({record, {}});
     // The file system's clock may be coarse.
     for (const auto& entry : std::filesystem::directory_iterator(folder + "/run")) {
-      if (entry.path().filename().string().starts_with(record.job_id)) {
+      if (entry.path().filename().string().starts_with(record.job_id())) {
         std::filesystem::last_write_time(
             entry, std::filesystem::file_time_type::clock::now() - std::chrono::hours(10 - i));
       }
@@ -210,7 +211,7 @@ TEST_F(JobRecords, EndedJobs_AreBoundedInNumberSizeAndAge) {
   }
   const auto left = [] {
     std::string all;
-    for (const EndedJob& job : find_ended_jobs()) all += job.record.job_id.back();
+    for (const EndedJob& job : find_ended_jobs()) all += job.record.job_id().back();
     return all;
   };
   clean_runtime_folder();
@@ -266,7 +267,7 @@ TEST_F(JobRecords, LongAndStrangeNames_AreFilesOfTheFolder) {
   JobRecord record = sample();
   for (const std::string& id : {std::string("../../x"), std::string(5000, 'x'),
                                 std::string("\xff\x01 \n"), std::string("."), std::string("-rf")}) {
-    record.job_id = id;
+    record.set_job_id(id);
     const JobRecordFile file(record);
     EXPECT_THAT(find_jobs(), SizeIs(1)) << id;
   }
@@ -326,15 +327,26 @@ TEST_F(JobRecords, StrangersFolder_IsRefusedAndNamed) {
 
 TEST(JobRecord, Text_ComesBackTheSame) {
   JobRecord record = JobRecords::sample();
-  record.command.back() = "plain";
-  record.ranks = {{0, 4, false, 123, "/log/workerlog.0", "/log/workerlog.0.err", true, {1, 2}},
-                  {1, 0, true, 124, "/log/serverlog.0"}};
-  EXPECT_EQ(read_job_record(job_record_json(record)), record);
+  record.set_command(2, "plain");
+  JobRecord::Rank* rank = record.add_ranks();
+  rank->set_rank(4);
+  rank->set_pid(123);
+  rank->set_log_path("/log/workerlog.0");
+  rank->set_error_log("/log/workerlog.0.err");
+  rank->set_shown(true);
+  rank->mutable_log_begin()->set_file(1);
+  rank->mutable_log_begin()->set_at(2);
+  record.add_ranks()->set_server(true);
+  const std::string json = job_record_json(record);
+  EXPECT_EQ(job_record_json(read_job_record(json)), json);
+  EXPECT_THAT(json, HasSubstr("\"log_begin\": [\n        1,\n        2\n      ]"));
   EXPECT_THROW(read_job_record("{\"job_id\": 3}"), Error);
   EXPECT_THROW(read_job_record("nonsense"), Error);
   const EndedJob ended{record, {1.5, 3, SIGTERM, true, "{\"a\": 1}", "/log/verdict.json"}};
-  EXPECT_EQ(read_ended_job(ended_job_json(ended)), ended);
-  EXPECT_THROW(read_ended_job(job_record_json(record)), Error);
+  const EndedJob back = read_ended_job(ended_job_json(ended));
+  EXPECT_EQ(job_record_json(back.record), json);
+  EXPECT_EQ(back.end, ended.end);
+  EXPECT_THROW(read_ended_job(json), Error);
 }
 
 }  // namespace

@@ -355,11 +355,11 @@ TEST_F(RunningJob, Record_TellsOfItWhileItRuns) {
   const std::string path = job.path() + "/run/default." + std::to_string(fleetrun->pid()) + ".json";
   // A rank may be ahead of the record, which is written when all have their process.
   JobRecord record;
-  while (record.ranks.empty()) record = read_job_record(read_file(path));
-  EXPECT_EQ(record.pid, fleetrun->pid());
-  EXPECT_EQ(record.log_dir, job.path() + "/log");
-  ASSERT_EQ(record.ranks.size(), 2u);
-  EXPECT_EQ(record.ranks[1].pid, rank_pid(1));
+  while (record.ranks().empty()) record = read_job_record(read_file(path));
+  EXPECT_EQ(record.pid(), fleetrun->pid());
+  EXPECT_EQ(record.log_dir(), job.path() + "/log");
+  ASSERT_EQ(record.ranks_size(), 2);
+  EXPECT_EQ(record.ranks(1).pid(), rank_pid(1));
   fleetrun->signal(SIGTERM);
   fleetrun->wait();
   EXPECT_FALSE(std::filesystem::exists(path));
