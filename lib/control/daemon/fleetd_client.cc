@@ -156,7 +156,9 @@ std::vector<JobPart> FleetdClient::find(const std::string& job_id) {
 std::vector<JobPart> FleetdClient::require(const std::string& job_id) {
   std::vector<JobPart> parts = find(job_id);
   if (!parts.empty()) return parts;
-  throw Error(ErrorCode::kNotFound, "no such job", "job " + job_id,
+  throw Error(ErrorCode::kNotFound,
+              all_answered_ ? "no such job" : "no such job on the nodes that answered",
+              "job " + job_id,
               given_ ? "fleetrun ls lists the jobs"
                      : "fleetrun ls lists the jobs of this host; add hosts with --fleetd or --ips");
 }

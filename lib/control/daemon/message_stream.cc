@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "daemon/protocol.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/connection_limiter.h"
@@ -60,7 +61,8 @@ std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
   return stream;
 }
 
-class StreamServer::Service final : public wire::Fleetd::CallbackService {
+class StreamServer::Service final : public wire::Fleetd::CallbackService,
+                                    public grpc::CallbackGenericService {
  public:
   Service(boost::asio::io_context& loop, std::function<void(std::shared_ptr<ServerStream>)> accept)
       : loop_(loop), accept_(std::move(accept)) {}
@@ -70,6 +72,14 @@ class StreamServer::Service final : public wire::Fleetd::CallbackService {
     auto stream = std::make_shared<ServerStream>(loop_, context);
     boost::asio::post(loop_, [this, stream] { accept_(stream); });
     return stream.get();
+  }
+  // A client of another version calls a service of another name. With --via=ssh an older client
+  // shows the last line of our standard error.
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    spdlog::error("the client has another version than this fleetrun " FLEET_VERSION
+                  "; install the same version on both machines");
+    return CallbackGenericService::CreateReactor(context);
   }
 
  private:
@@ -101,6 +111,7 @@ StreamServer::StreamServer(boost::asio::io_context& loop, const std::string& hos
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
   connections_->serve(&builder, credentials_);
   builder.RegisterService(service_.get());
+  builder.RegisterCallbackGenericService(service_.get());
   server_ = builder.BuildAndStart();
   FLEET_CHECK(server_, "gRPC server did not start");
   connections_->open();
@@ -113,6 +124,7 @@ StreamServer::StreamServer(boost::asio::io_context& loop, UniqueFd connection,
   set_up_server(&builder);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.RegisterService(service_.get());
+  builder.RegisterCallbackGenericService(service_.get());
   server_ = builder.BuildAndStart();
   FLEET_CHECK(server_, "gRPC server did not start");
   make_nonblocking(connection.get());

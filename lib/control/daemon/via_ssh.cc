@@ -160,7 +160,11 @@ int start_via_ssh(LaunchRequest request) {
     node.connect = [processes, k] {
       return make_channel_from_fd(std::move((*processes)[k].connection));
     };
-    node.explain = [processes, k, host](const grpc::Status&, bool connected) {
+    node.explain = [processes, k, host](const grpc::Status& status, bool connected) {
+      if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+        return other_version("ssh to " + host,
+                             "install the same version there, or choose it with --remote_fleetrun");
+      }
       return explain_ssh(host, text_of((*processes)[k].error_output.get()), connected);
     };
   }
