@@ -11,7 +11,7 @@ runs=${1:-31}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 fleetrun=${FLEETRUN:-$root/build/release/bin/fleetrun}
 torch_python=${FLEET_TORCH_PYTHON:-/usr/bin/python3}
-declare -A asked=([mpirun]=3 [torchrun]=30) # times as fast
+declare -A asked=([mpirun]=4 [torchrun]=30) # times as fast
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"

@@ -94,13 +94,13 @@ class Agent : private SupervisionEffects {
     const auto keep = asio::make_work_guard(loop_);
     loop_.run();
     service_.reset();
+    channel_.close();  // ends the guardian, meanwhile:
     client_.leave();
     if (plan_.server) plan_.server->stop();
-    channel_.close();  // ends the guardian
-    if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
-    report_leftovers();
     end_.code = exit_code_;
     record_.end(std::move(end_));
+    if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
+    report_leftovers();
     return exit_code_;
   }
 
