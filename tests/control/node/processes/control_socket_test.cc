@@ -33,8 +33,7 @@ class ControlSocketTest : public testing::Test {
     ::setenv("FLEET_RUNTIME_DIR", folder.c_str(), 1);
   }
   void TearDown() override {
-    loop_.stop();
-    thread_.reset();
+    stop();
     socket_.reset();
     ::unsetenv("FLEET_RUNTIME_DIR");
     std::filesystem::remove_all(folder_);
@@ -42,6 +41,12 @@ class ControlSocketTest : public testing::Test {
   void serve(ControlSocket::OnRequest on_request) {
     socket_ = std::make_unique<ControlSocket>(loop_, std::move(on_request));
     thread_ = std::make_unique<Thread>("loop", [this] { loop_.run(); });
+  }
+
+  // The callback does not run afterwards.
+  void stop() {
+    loop_.stop();
+    thread_.reset();
   }
 
   std::string folder_;
@@ -96,6 +101,7 @@ TEST_F(ControlSocketTest, Requests_AreAnsweredInAnyOrder) {
     std::this_thread::yield();
   }
   asking.join();
+  stop();  // it uses `later`
   EXPECT_EQ(size, 1u << 20);
 }
 
