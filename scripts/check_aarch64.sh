@@ -27,7 +27,7 @@ done
 compiler=aarch64-linux-gnu-g++
 command -v $compiler >/dev/null || { echo "SKIP: $compiler is missing (Debian: g++-aarch64-linux-gnu)"; exit 77; }
 if [ -z "$build" ]; then
-  for header in build/*/proto/gen/proto/rendezvous.pb.h; do
+  for header in build/*/proto/gen/proto/control.pb.h; do
     [ ! -e "$header" ] || { build=${header%/proto/gen/*} && break; }
   done
 fi

@@ -35,7 +35,7 @@ locking_sources() {
 }
 
 if [ $# -eq 0 ]; then
-  [ -e "$build/proto/gen/proto/rendezvous.grpc.pb.h" ] || die "$build has no generated headers; build it first"
+  [ -e "$build/proto/gen/proto/control.grpc.pb.h" ] || die "$build has no generated headers; build it first"
   mapfile -t files < <(locking_sources | sort)
 else
   files=("$@")
