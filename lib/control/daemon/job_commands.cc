@@ -166,6 +166,10 @@ int status(const CommandLine& line) {
 }
 
 int stop(const CommandLine& line) {
+  if (line.settings.boolean("kill") && line.settings.given("grace")) {
+    throw Error(ErrorCode::kUsage, "--kill leaves no grace time", "--grace",
+                "give one of --kill and --grace");
+  }
   const wire::StopJob how = stop_job(SIGTERM, line.settings.boolean("kill"), grace_of(line));
   FleetdClient fleetds(line.settings);
   const std::string& job_id = line.words[0];

@@ -128,6 +128,17 @@ void NodeJobs::signal(int number, int signal) {
   run->second.process->signal(SIGCONT);
 }
 
+// A fleetd whose descriptors have run out still stops its jobs.
+void NodeJobs::stop(LauncherProcess* launcher, const wire::StopJob& how) {
+  try {
+    stop_launcher(launcher->pid(), how);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+    launcher->signal(how.kill() ? SIGKILL : how.signal());
+    launcher->signal(SIGCONT);
+  }
+}
+
 void NodeJobs::stop(int number, const wire::StopJob& how) {
   const JobInfo* job = table_.find(number);
   if (!job || job->phase() == JobInfo::ENDED) return;
@@ -137,7 +148,7 @@ void NodeJobs::stop(int number, const wire::StopJob& how) {
     return notify_watchers(number);
   }
   const auto run = runs_.find(number);
-  if (run != runs_.end() && run->second.process) stop_launcher(run->second.process->pid(), how);
+  if (run != runs_.end() && run->second.process) stop(run->second.process.get(), how);
   table_.on_stopping(number);
   notify_watchers(number);
 }

@@ -56,6 +56,8 @@ class NodeJobs {
   void stop_all(const wire::StopJob& how, std::function<void()> when_idle);
 
  private:
+  void stop(LauncherProcess* launcher, const wire::StopJob& how);
+
   struct Run {
     JobRequest request;
     std::unique_ptr<LauncherProcess> process;  // nullptr if not launched, or ended

@@ -51,7 +51,7 @@ class Handle {
   void deregister_memory(void* memory) FLEET_REQUIRES(link_->mutex_);
   // ncclInProgress, or the result of the last call.
   ncclResult_t state() const FLEET_REQUIRES(link_->mutex_);
-  // Waits until the call is no longer in progress; releases the lock meanwhile. Throws its failure.
+  // Waits for the end of the call; releases the lock meanwhile. Throws its failure.
   void settle(ncclResult_t result, const char* what, uint64_t count) FLEET_REQUIRES(link_->mutex_);
   void track(cudaStream_t stream, uint64_t count) FLEET_REQUIRES(link_->mutex_);
   // Checks whether pending work has ended. Fails the link if a rank has left it or is late; *this

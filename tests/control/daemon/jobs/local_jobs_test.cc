@@ -210,6 +210,7 @@ TEST_F(LocalJobs, Stop_MayGiveAGraceTimeOrNone) {
     EXPECT_EQ(fleetrun.wait(), 143) << fleetrun.output();
   }
   EXPECT_THAT(run_command({"stop", "none", "--grace=-1"}, 2), HasSubstr("grace"));
+  EXPECT_THAT(run_command({"stop", "none", "--kill", "--grace=1"}, 2), HasSubstr("--grace"));
 }
 
 TEST_F(LocalJobs, StopIsToldFromFailure) {
