@@ -23,6 +23,12 @@ skipped() {
   awk '/: Skipped$/ { getline; sub(/^[ \t]+/, ""); if ($0 != "" && !seen[$0]++) print "skipped: " $0 }
        /^SKIP: / && !seen[$0]++ { print "skipped: " substr($0, 7) }' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
+# The failed cases by name: "failed: rendezvous: JobState.Join".
+failed() {
+  awk '/^[0-9]+\/[0-9]+ Testing: / { test = $3 }
+       /^\[  FAILED  \] [^ ]+( \(|, where|$)/ { name = $4; sub(/,$/, "", name); if (name ~ /\./ && !seen[test, name]++) print "failed: " test ": " name }' \
+    "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null || true
+}
 # Hold back the summary, from "NN% tests passed" on, until ctest has ended and its log is complete.
 ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
   summary=()
@@ -34,5 +40,6 @@ ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-fail
     fi
   done
   skipped
+  failed
   [ ${#summary[@]} -eq 0 ] || printf '%s\n' "" "${summary[@]}"
 }
