@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <string>
+#include <vector>
+
 #include "base/registry.h"
+#include "base/thread.h"
 
 namespace fleet {
 namespace {
@@ -71,6 +75,42 @@ TEST(Registry, SameNameTwice_IsABug) {
   registry.add("a", 1);
   EXPECT_THROW(registry.add("a", 2), Error);
   EXPECT_EQ(registry.get("a"), 1);
+}
+
+Registry<int>& numbers() {
+  static Registry<int> registry("number");
+  return registry;
+}
+bool register_number(const std::string& name, void (*define)(int&)) {
+  return numbers().define(name, define, 40);
+}
+#define TEST_NUMBER(name) FLEET_REGISTER(number_##name, int& def, register_number, #name)
+
+TEST_NUMBER(forty_two) { def += 2; }
+TEST_NUMBER(one) { def = 1; }
+
+TEST(Registry, MacroOfAKind_RegistersWhatItsBodyMakes) {
+  EXPECT_EQ(numbers().get("forty_two"), 42);
+  EXPECT_EQ(numbers().get("one"), 1);
+}
+
+// A plugin adds its things while other threads look things up.
+TEST(Registry, AddedWhileOthersRead_KeepsEverythingInPlace) {
+  Registry<int> registry("number");
+  registry.add("first", 1);
+  const int* first = registry.find("first");
+  std::vector<Thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back("adds", [&registry, t] {
+      for (int i = 0; i < 500; ++i) {
+        registry.add(std::to_string(t) + "/" + std::to_string(i), i);
+        EXPECT_EQ(registry.get("first"), 1);
+      }
+    });
+  }
+  for (Thread& thread : threads) thread.join();
+  EXPECT_EQ(registry.names().size(), 2001u);
+  EXPECT_EQ(registry.find("first"), first);
 }
 
 }  // namespace
