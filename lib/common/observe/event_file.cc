@@ -57,8 +57,10 @@ void EventFile::open() {
   if (ends_within_a_line(fd_.get())) write_all(fd_.get(), "\n", path_);
 }
 
-void EventFile::write(const EventLine& event) {
-  const std::string line = event.json(unix_seconds()) + "\n";
+void EventFile::write(const EventLine& event) { write(event, unix_seconds()); }
+
+void EventFile::write(const EventLine& event, double time) {
+  const std::string line = event.json(time) + "\n";
   const MutexLock lock(mutex_);
   struct stat status = {}, there = {};
   const bool open_still = fd_ && ::fstat(fd_.get(), &status) == 0 &&

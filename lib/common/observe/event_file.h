@@ -64,7 +64,9 @@ class EventLine {
 class EventFile {
  public:
   explicit EventFile(const std::string& path);
-  void write(const EventLine& event);
+  // time: of the event, in seconds since 1970.
+  void write(const EventLine& event, double time);
+  void write(const EventLine& event);  // that happens now
   const std::string& path() const { return path_; }
 
  private:

@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_status.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -119,7 +120,7 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
         what, path,
         "it is damaged or not a checkpoint; checkpoint.resume=auto uses the previous one");
   };
-  if (!fs::exists(path)) throw damaged("the file does not exist");
+  if (!path_exists(path)) throw damaged("the file does not exist");
   try {
     constexpr int64_t kLargest = 1 << 20;  // bytes
     Json state = Json::parse(read_regular_file(path, kLargest),
@@ -184,7 +185,7 @@ void check_ranks(const std::string& folder, int ranks, const Program& program, c
   const auto count = [](int n) { return std::to_string(n) + (n == 1 ? " rank" : " ranks"); };
   if (names.empty() && ranks > 0) {
     const std::string part = folder + "/" + name_of_part(0);
-    if (fs::exists(part)) {
+    if (path_exists(part)) {
       for (const auto& [name, tensor] : read_safetensors(part).tensors) names.push_back(name);
     }
     throw Error(ErrorCode::kUsage,
@@ -218,7 +219,7 @@ TensorFile read_part(const std::string& folder, const JobRank& own, int64_t step
                      const Program& program, Checksum checksum) {
   const std::string path = folder + "/" + name_of_part(own.rank);
   const std::string use = "use a complete checkpoint, in a folder that all nodes share";
-  if (!fs::exists(path)) throw DamagedFile("the file does not exist", path, use);
+  if (!path_exists(path)) throw DamagedFile("the file does not exist", path, use);
   TensorFile part = read_safetensors(path, checksum);
   if (part.metadata != part_metadata(own, step)) {
     throw Error(ErrorCode::kUsage,
@@ -266,7 +267,7 @@ CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied) 
 size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
                       const JobRank& own) {
   const std::string aside = root + "/" + name_of_step(step) + ".part";
-  if (!fs::is_directory(aside)) {
+  if (!is_folder(aside)) {
     throw Error(ErrorCode::kIo,
                 "the folder that rank 0 created is not visible to rank " + std::to_string(own.rank),
                 aside, kShareFolder);
@@ -314,7 +315,7 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
                         state_text(position, static_cast<int>(part_bytes.size())));
   sync_folder(aside);
   // If a run saved this step before, exchange both atomically: a complete checkpoint always exists.
-  const unsigned flags = fs::exists(folder) ? RENAME_EXCHANGE : 0;
+  const unsigned flags = path_exists(folder) ? RENAME_EXCHANGE : 0;
   if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), flags) != 0) {
     throw_errno("cannot rename", folder);
   }
@@ -403,7 +404,7 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own,
   })[0];
   try {
     control.all_succeed("see rank 0's output folder", [&] {
-      if (fs::exists(name(number))) return 0.0;
+      if (path_exists(name(number))) return 0.0;
       throw Error(ErrorCode::kUsage,
                   "rank " + std::to_string(own.rank) + " does not see what rank 0 wrote", folder,
                   kShareFolder);
@@ -442,7 +443,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root, int64_t be
 
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
                                  Executor& executor, std::string* note, const JobRank& own) {
-  if (!fs::is_directory(folder)) {
+  if (!is_folder(folder)) {
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
                 "give the path of a folder such as step_00000120");
   }
@@ -451,7 +452,7 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   const Checksum checksum = version == 1 ? Checksum::kIfThere : Checksum::kRequired;
   const auto read = [&](const char* file) {
     const std::string path = folder + "/" + file;
-    if (fs::exists(path)) return read_safetensors(path, checksum);
+    if (path_exists(path)) return read_safetensors(path, checksum);
     throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
   };
   if (position.model != model) {

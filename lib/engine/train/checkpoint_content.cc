@@ -51,11 +51,12 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
     if (!is_saved(var) || file_of(program, var) != which) continue;
     const Argument argument = executor.argument(id);
     HostTensor tensor{var.dtype, var.shape, {}, argument.layout};
-    if (const void* values = copied ? nullptr : executor.on_host(id)) {
-      tensor.data = TensorBytes::view(values, argument.bytes());
+    const auto values = copied ? std::span<const std::byte>() : executor.on_host(id);
+    if (!values.empty()) {
+      tensor.data = TensorBytes::view(values.data(), values.size());
     } else {
       tensor.data = TensorBytes(argument.bytes());
-      executor.copy_out(id, tensor.data.data());
+      executor.copy_out(id, tensor.data.span());
     }
     file.tensors.emplace(var.name.substr(prefix.size()), std::move(tensor));
   }
@@ -119,7 +120,7 @@ bool has_averages(const Program& program) { return program.find(kEmaUpdates) != 
 void scatter(const TensorFile& file, CheckpointFile which, Executor& executor) {
   const std::string prefix = prefix_of(which);
   for (const auto& [name, tensor] : file.tensors) {
-    executor.write(executor.program().find(prefix + name), tensor.data.data());
+    executor.write(executor.program().find(prefix + name), tensor.data.span());
   }
 }
 

@@ -19,29 +19,37 @@ void CheckpointSaver::write(const TrainingPosition& position, const CheckpointVa
   } catch (...) {
     outcome.failure = std::current_exception();
   }
+  const MutexLock lock(mutex_);
   outcome_ = std::move(outcome);
-  done_.store(true, std::memory_order_release);
+  saving_ = false;
+  done_.notify_all();
 }
 
-void CheckpointSaver::begin(const TrainingPosition& position, const Keep& keep) {
-  FLEET_CHECK(!outcome_ && !thread_.joinable(), "the outcome of the previous save was not taken");
-  auto values = std::make_shared<CheckpointValues>(values_of(executor_, own_, true));
-  if (own_.rank != 0 && !values->part) return write(position, *values, keep);  // writes nothing
-  thread_ = Thread("save", [this, position, keep, values] { write(position, *values, keep); });
-}
-
-void CheckpointSaver::save(const TrainingPosition& position, const Keep& keep) {
-  FLEET_CHECK(!outcome_ && !thread_.joinable(), "the outcome of the previous save was not taken");
-  write(position, values_of(executor_, own_, false), keep);
-}
-
-std::optional<CheckpointSaver::Outcome> CheckpointSaver::take(bool wait) {
-  if (!wait && !done_.load(std::memory_order_acquire)) return std::nullopt;
-  if (thread_.joinable()) {
-    thread_.join();
-    thread_ = Thread();
+void CheckpointSaver::begin(const TrainingPosition& position, const Keep& keep, Values values) {
+  const bool copy = values == Values::kCopied;
+  auto saved = std::make_shared<CheckpointValues>(values_of(executor_, own_, copy));
+  {
+    const MutexLock lock(mutex_);
+    FLEET_CHECK(!outcome_ && !saving_, "the outcome of the previous save was not taken");
+    saving_ = true;
   }
-  done_ = false;
+  if (own_.rank != 0 && !saved->part) return write(position, *saved, keep);  // writes nothing
+  thread_ = Thread("save", [this, position, keep, saved] { write(position, *saved, keep); });
+}
+
+bool CheckpointSaver::wait_for(std::chrono::milliseconds time) {
+  const MutexLock lock(mutex_);
+  return done_.wait_for(mutex_, time, [&]() FLEET_REQUIRES(mutex_) { return !saving_; });
+}
+
+std::optional<CheckpointSaver::Outcome> CheckpointSaver::take() {
+  {
+    const MutexLock lock(mutex_);
+    if (saving_ || !outcome_) return std::nullopt;
+  }
+  if (thread_.joinable()) thread_.join();
+  thread_ = Thread();
+  const MutexLock lock(mutex_);
   return std::exchange(outcome_, std::nullopt);
 }
 

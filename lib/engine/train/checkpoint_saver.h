@@ -1,12 +1,13 @@
 // Saves checkpoints on a thread while training continues.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "train/checkpoint.h"
 
@@ -29,14 +30,16 @@ class CheckpointSaver {
   // Waits for the thread; a failure is dropped.
   ~CheckpointSaver() = default;
 
-  // Copies the values after the steps so far and returns; a thread writes them. Waits for the
-  // previous save, whose outcome must have been taken.
-  void begin(const TrainingPosition& position, const Keep& keep);
-  // The same synchronously and without a copy: for use while nothing is trained.
-  void save(const TrainingPosition& position, const Keep& keep);
+  // Whether a save has values of its own. kInPlace: nothing may be trained until it has finished.
+  enum class Values { kCopied, kInPlace };
+  // Starts to save the values after the steps so far and returns; a thread writes them. The outcome
+  // of the previous save must have been taken.
+  void begin(const TrainingPosition& position, const Keep& keep, Values values = Values::kCopied);
+  // Waits until no save runs; false: the time is over.
+  bool wait_for(std::chrono::milliseconds time);
   // The outcome of the last save, returned once; nullopt if there was no save, or it has not
-  // finished. wait: wait until it has finished.
-  std::optional<Outcome> take(bool wait);
+  // finished.
+  std::optional<Outcome> take();
 
  private:
   void write(const TrainingPosition& position, const CheckpointValues& values, const Keep& keep);
@@ -45,8 +48,10 @@ class CheckpointSaver {
   Executor& executor_;
   const JobRank own_;
   const std::unique_ptr<RankCoordinator> control_;
-  std::optional<Outcome> outcome_;  // owned by the thread until done_
-  std::atomic<bool> done_ = false;
+  Mutex mutex_;
+  CondVar done_;
+  bool saving_ FLEET_GUARDED_BY(mutex_) = false;
+  std::optional<Outcome> outcome_ FLEET_GUARDED_BY(mutex_);
   Thread thread_;
 };
 

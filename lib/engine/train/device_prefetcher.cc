@@ -46,7 +46,11 @@ void DevicePrefetcher::feed(const std::vector<Feed>& feeds) {
   for (size_t i = 0; i < feeds.size(); ++i) {
     FLEET_CHECK(feeds[i].var == vars_[i], "feeds in a different order");
     const size_t bytes = executor_.argument(vars_[i]).bytes();
-    const void* from = feeds[i].data;
+    FLEET_CHECK(feeds[i].data.size() == bytes,
+                "prefetch of '" + executor_.program().var(vars_[i]).name +
+                    "': " + std::to_string(feeds[i].data.size()) +
+                    " bytes were given, the variable has " + std::to_string(bytes));
+    const void* from = feeds[i].data.data();
     if (bytes <= kSmall) from = std::memcpy(at(slot.host, i), from, bytes);
     device_.copy(at(slot.device, i), from, bytes, *copies_);
   }

@@ -17,16 +17,16 @@ class DevicePrefetcher {
   static constexpr int kDepth = 2;
   struct Feed {
     VarId var = kNoVar;
-    const void* data = nullptr;  // plain layout
+    ConstHostBytes data = std::span<const std::byte>();  // all of it, in plain layout
   };
   // vars: all variables to feed, always in this order.
   DevicePrefetcher(Executor& executor, Device& device, const std::vector<VarId>& vars);
   ~DevicePrefetcher();
   DevicePrefetcher(const DevicePrefetcher&) = delete;
 
-  // Call before the run that uses the feeds. Data of at most kSmall bytes may change at once;
-  // larger data must stay unchanged until release(), and is copied fastest from memory of
-  // Device::allocate_host().
+  // Call before the run that uses the feeds. kInternal naming the variable if a size is not its
+  // own. Data of at most kSmall bytes may change at once; larger data must stay unchanged until
+  // release(), and is copied fastest from memory of Device::allocate_host().
   static constexpr size_t kSmall = size_t{1} << 20;
   void feed(const std::vector<Feed>& feeds);
   void release();

@@ -1,6 +1,7 @@
 #include "train/device_settings.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -15,22 +16,26 @@ struct Flag {
   const char* variable;
   const char* path;
   bool boolean;
-  bool gpu_only;
+  const char* option;  // of backends that it sets; null: none
 };
 constexpr Flag kFlags[] = {
-    {"FLAGS_cudnn_exhaustive_search", "strategy.cudnn_exhaustive_search", true, true},
-    {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false, false},
+    {"FLAGS_cudnn_exhaustive_search", "strategy.cudnn_exhaustive_search", true,
+     "cudnn_exhaustive_search"},
+    {"FLAGS_conv_workspace_size_limit", "strategy.conv_workspace_size_limit", false,
+     "conv_workspace_size_limit"},
     {"FLAGS_cudnn_batchnorm_spatial_persistent", "strategy.cudnn_batchnorm_spatial_persistent",
-     true, false},  // has no effect on any device: the strategy reports it
-    {"FLAGS_fuse_parameter_memory_size", "strategy.fuse_grad_size_in_MB", false, false},
-    {"FLAGS_fuse_parameter_groups_size", "strategy.fuse_grad_size_in_TFLOPS", false, false},
-    {"FLAGS_sync_nccl_allreduce", "strategy.sync_nccl_allreduce", true, false},
+     true, nullptr},  // has no effect on any device: the strategy reports it
+    {"FLAGS_fuse_parameter_memory_size", "strategy.fuse_grad_size_in_MB", false, nullptr},
+    {"FLAGS_fuse_parameter_groups_size", "strategy.fuse_grad_size_in_TFLOPS", false, nullptr},
+    {"FLAGS_sync_nccl_allreduce", "strategy.sync_nccl_allreduce", true, nullptr},
     {"FLAGS_mkldnn_enabled_op_types", "strategy.build_strategy.mkldnn_enabled_op_types", false,
-     false},
-    {"FLAGS_cudnn_deterministic", "train.deterministic", true, false},
-    {"FLAGS_fraction_of_gpu_memory_to_use", "train.fraction_of_gpu_memory_to_use", false, true},
-    {"FLAGS_enable_cublas_tensor_op_math", "train.enable_cublas_tensor_op_math", true, true},
-    {"FLAGS_check_nan_inf", "train.check_nan_inf", true, false},
+     nullptr},
+    {"FLAGS_cudnn_deterministic", "train.deterministic", true, nullptr},
+    {"FLAGS_fraction_of_gpu_memory_to_use", "train.fraction_of_gpu_memory_to_use", false,
+     "memory_fraction"},
+    {"FLAGS_enable_cublas_tensor_op_math", "train.enable_cublas_tensor_op_math", true,
+     "tensor_op_math"},
+    {"FLAGS_check_nan_inf", "train.check_nan_inf", true, nullptr},
 };
 constexpr const char* kCudaGraph = "train.cuda_graph";
 // Flags that other code reads, or that are meant for programs of other kinds.
@@ -66,6 +71,10 @@ void apply_flags(ConfigTree& tree) {
 }
 
 DeviceOptions device_options(const Job& job) {
+  return {.deterministic = job.train.boolean("deterministic")};
+}
+
+ConfigTree backend_options(const Job& job) {
   const StrategyProto strategy = strategy_from(job.strategy);
   if (strategy.conv_workspace_size_limit() < 0) {
     throw Error(
@@ -73,18 +82,29 @@ DeviceOptions device_options(const Job& job) {
         "conv_workspace_size_limit is " + std::to_string(strategy.conv_workspace_size_limit()),
         "strategy", "give a number of MiB, 0 or more");
   }
-  return {.deterministic = job.train.boolean("deterministic"),
-          .tensor_op_math = job.train.boolean("enable_cublas_tensor_op_math"),
-          .cudnn_exhaustive_search = strategy.cudnn_exhaustive_search(),
-          .conv_workspace_size_limit = strategy.conv_workspace_size_limit(),
-          .memory_fraction = job.train.number("fraction_of_gpu_memory_to_use")};
+  char fraction[40];
+  std::snprintf(fraction, sizeof fraction, "%.17g",
+                job.train.number("fraction_of_gpu_memory_to_use"));
+  const auto text = [](bool value) { return value ? "true" : "false"; };
+  const std::string origin = "the job's settings";
+  ConfigTree options;
+  options.set("tensor_op_math", text(job.train.boolean("enable_cublas_tensor_op_math")), origin);
+  options.set("cudnn_exhaustive_search", text(strategy.cudnn_exhaustive_search()), origin);
+  options.set("conv_workspace_size_limit", std::to_string(strategy.conv_workspace_size_limit()),
+              origin);
+  options.set("memory_fraction", fraction, origin);
+  return options;
 }
 
 std::vector<std::string> without_effect(const Job& job, const std::string& backend) {
   std::vector<std::string> keys;
   if (is_accelerator(backend)) return keys;
+  const std::vector<std::string> known = options_of_backend(backend);
   for (const Flag& flag : kFlags) {
-    if (flag.gpu_only && job.settings.given(flag.path)) keys.push_back(flag.path);
+    if (!flag.option || !job.settings.given(flag.path)) continue;
+    if (std::find(known.begin(), known.end(), flag.option) == known.end()) {
+      keys.push_back(flag.path);
+    }
   }
   if (job.settings.given(kCudaGraph)) keys.push_back(kCudaGraph);
   return keys;

@@ -16,6 +16,8 @@ namespace fleet {
 void apply_flags(ConfigTree& tree);
 
 DeviceOptions device_options(const Job& job);
+// The values of backends' own options (BackendDef::options) by their names, for choose_device().
+ConfigTree backend_options(const Job& job);
 // The keys and flags the user gave that have no effect on this backend; empty on a GPU.
 std::vector<std::string> without_effect(const Job& job, const std::string& backend);
 

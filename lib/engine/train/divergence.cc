@@ -70,7 +70,7 @@ std::vector<uint64_t> hash_values(Executor& executor, const Device& device,
       const Var& var = executor.program().var(id);
       bytes = var.shape.elements() * size_of(var.dtype);
       copy.resize(bytes);
-      executor.read(id, copy.data());
+      executor.read(id, copy);
       data = copy.data();
     }
     hashes.push_back(hash_bytes(data, bytes));

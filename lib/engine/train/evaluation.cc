@@ -24,8 +24,8 @@ std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner
     result.sums.add(runner.evaluate(*batch, options.step));
     if (result.classes) {
       const auto count = static_cast<size_t>(batch->size);
-      result.classes->add(runner.executor().values<float>(logits), {batch->labels, count},
-                          {batch->weights, count});
+      result.classes->add(runner.executor().values<float>(logits), batch->labels.first(count),
+                          batch->weights.first(count));
     }
     options.batch_done();
   }

@@ -61,7 +61,7 @@ Schema train_schema() {
                "steps between two comparisons of the parameters of all ranks; 0: never")
       .boolean("enable_cublas_tensor_op_math", false,
                "use TF32 for float32 products and convolutions on a GPU")
-      .number("fraction_of_gpu_memory_to_use", DeviceOptions().memory_fraction, 0.01, 1,
+      .number("fraction_of_gpu_memory_to_use", 0.92, 0.01, 1,
               "fraction of the GPU's memory that a rank may take")
       .text("name", "", "name of the job; default: name of the job file without its extension")
       .text(

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/text.h"
@@ -176,7 +177,7 @@ std::vector<std::string> runs_of(const std::string& name) {
 
 bool is_of_run(const std::string& folder, const std::string& run) {
   const std::string mark = folder + kMark;
-  return !run.empty() && fs::exists(mark) && read_file(mark) == run;
+  return !run.empty() && path_exists(mark) && read_file(mark) == run;
 }
 
 void mark_as_of_run(const std::string& folder, const std::string& run) {
@@ -184,10 +185,10 @@ void mark_as_of_run(const std::string& folder, const std::string& run) {
 }
 
 std::optional<std::string> set_aside(const std::string& path) {
-  if (!fs::exists(path)) return std::nullopt;
+  if (!path_exists(path)) return std::nullopt;
   for (int number = 1;; ++number) {
     const std::string aside = path + "." + std::to_string(number);
-    if (fs::exists(aside)) continue;
+    if (path_exists(aside)) continue;
     if (::rename(path.c_str(), aside.c_str()) != 0) throw_errno("cannot rename", path);
     return aside;
   }

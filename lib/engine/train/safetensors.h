@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ class TensorBytes {
   }
   char* data() const { return data_; }
   size_t size() const { return size_; }
+  std::span<char> span() const { return {data_, size_}; }
 
  private:
   std::shared_ptr<char[]> memory_;

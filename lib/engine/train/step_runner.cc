@@ -47,10 +47,10 @@ void StepRunner::feed(const data::Batch& batch, const float& rate) {
                                              {net.label, batch.labels},
                                              {net.weight, batch.weights},
                                              {net.sample_key, batch.keys},
-                                             {net.learning_rate, &rate},
+                                             {net.learning_rate, std::span(&rate, 1)},
                                              {net.class_weights, batch.class_weights}}) {
     if (feed.var == kNoVar) continue;
-    FLEET_CHECK(feed.data, "a batch without " + executor().program().var(feed.var).name);
+    FLEET_CHECK(feed.data.size() > 0, "a batch without " + executor().program().var(feed.var).name);
     feeds_.push_back(feed);
   }
   prefetcher_->feed(feeds_);

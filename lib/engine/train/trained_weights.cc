@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/log.h"
 #include "train/checkpoint.h"
 #include "train/run_folder.h"
@@ -23,7 +24,7 @@ TrainedWeights weights_of_checkpoint(const std::string& folder) {
   TrainedWeights weights = weights_in(folder + "/model.safetensors");
   weights.what = "the weights of " + folder;
   const std::string averages = folder + "/ema.safetensors";
-  if (!fs::exists(averages)) return weights;
+  if (!path_exists(averages)) return weights;
   weights.what = "the average of the weights of " + folder;
   weights.paths.push_back(averages);
   for (auto& [name, tensor] : read_safetensors(averages).tensors) {
@@ -49,8 +50,8 @@ std::optional<TrainedWeights> newest_below(const std::string& root) {
 
 TrainedWeights trained_weights(const Job& job, const std::string& wanted, const std::string& key) {
   if (wanted != "auto") {
-    if (!fs::is_directory(wanted)) return weights_in(wanted);
-    if (fs::exists(wanted + "/model.safetensors")) return weights_of_checkpoint(wanted);
+    if (!is_folder(wanted)) return weights_in(wanted);
+    if (path_exists(wanted + "/model.safetensors")) return weights_of_checkpoint(wanted);
     throw Error(ErrorCode::kUsage, wanted + " has no model.safetensors", key,
                 "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
   }

@@ -48,7 +48,7 @@ TrainResult Trainer::run() {
                                  : position_.epoch - 1);  // the last trained epoch
     if (ends_) end_for_failure();
   }
-  finish_save();
+  finish_save(Patience::kUnlimited);
   if (save_failed_) save(true);  // retry: it costs nothing but time
   return finish();
 }
@@ -161,7 +161,8 @@ bool Trainer::evaluates_after(int64_t steps) const {
 }
 
 void Trainer::after_step() {
-  if (saving_) poll_save(false);
+  log_writer();
+  if (saving_) poll_save();
   if (compares_after(position_.step)) divergence_->compare(position_.step);
   if (saves_after(position_.step)) {
     save();
@@ -194,7 +195,7 @@ void Trainer::act_on(const BadUpdates& bad) {
 }
 
 void Trainer::end_for_nan(const std::string& what, int64_t step) {
-  finish_save();  // so that all ranks name the same checkpoint
+  finish_save(Patience::kLimited);  // so that all ranks name the same checkpoint
   throw NotFiniteError(what, "step " + std::to_string(step),
                        "lower learning_rate.base, or look at the data; " + newest_checkpoint());
 }

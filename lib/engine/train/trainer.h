@@ -19,6 +19,7 @@
 #include "train/evaluation.h"
 #include "train/evaluation_tracker.h"
 #include "train/job_data.h"
+#include "train/output_writer.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
 
@@ -79,7 +80,8 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
   void write_event(const EventLine& line);
-  void continue_on_error(const std::function<void()>& write);
+  void log_writer();
+  void finish_writes();
   void report(const data::Batch& batch, int64_t step, double rate);
   bool compares_after(int64_t steps) const;  // whether ranks compare parameters after this step
   bool saves_after(int64_t steps) const;     // whether to save a checkpoint after this step
@@ -104,8 +106,13 @@ class Trainer {
   void report_best(EventLine* summary);
   void report_times(EventLine* summary);
   void save(bool at_end = false);
-  void poll_save(bool wait);
-  void finish_save();
+  void poll_save();
+  // How long a rank waits for a disk: the training may go on without this save, or must not.
+  enum class Patience { kLimited, kUnlimited };
+  bool finish_save(Patience patience);
+  bool wait_for_save(double limit);
+  void skip_save();
+  void drop_best_of_step(int64_t step);
   void save_at_end();
   void summarize();
   bool is_leader() const { return options_.rank == 0; }
@@ -124,8 +131,8 @@ class Trainer {
   std::unique_ptr<EvaluationTracker> tracker_;
   BestValue kept_before_;                        // the previous best value
   std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
-  std::unique_ptr<EventFile> events_;            // on rank 0
-  bool events_fail_ = false;
+  std::shared_ptr<EventFile> events_;            // on rank 0, used by writer_ only
+  std::unique_ptr<OutputWriter> writer_;         // on rank 0
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
@@ -136,10 +143,12 @@ class Trainer {
   // saved_step_: saved, or being saved; kept_step_: its predecessor.
   int64_t saved_step_ = -1, kept_step_ = -1, evaluated_step_ = -1;
   std::unique_ptr<CheckpointSaver> saver_;
-  bool saving_ = false;       // a save whose result the ranks have not agreed on yet
-  bool save_failed_ = false;  // the last save failed on some rank
-  std::string save_failure_;  // of this rank
-  std::string unsaved_;       // reason why the last checkpoint was not saved
+  bool saving_ = false;        // a save whose result the ranks have not agreed on yet
+  bool save_failed_ = false;   // the last save failed on some rank
+  bool save_hangs_ = false;    // on some rank the disk does not answer
+  bool save_skipped_ = false;  // the last step to save was not, because an earlier save hangs
+  std::string save_failure_;   // of this rank
+  std::string unsaved_;        // reason why the last checkpoint was not saved
   bool warned_of_nan_ = false;
   std::exception_ptr failure_;              // of this rank's data
   bool ends_ = false;                       // on all ranks: some rank cannot continue

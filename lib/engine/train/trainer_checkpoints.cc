@@ -1,8 +1,12 @@
 // Saving of checkpoints in a Trainer.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <exception>
 #include <filesystem>
+#include <limits>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "train/trainer.h"
 
@@ -26,7 +30,7 @@ void Trainer::end_for_failure() {
       job_.checkpoint.integer("every_epochs") > 0) {
     save(true);
   }
-  finish_save();
+  finish_save(Patience::kUnlimited);
   const double failed = failure_ ? 1 : 0;
   const auto failures = runner_->control().by_rank({&failed, 1});
   if (failure_) std::rethrow_exception(failure_);
@@ -46,7 +50,7 @@ void Trainer::save_if_asked() {
 }
 
 std::string Trainer::newest_checkpoint() {
-  if (saving_) poll_save(true);
+  if (saving_) poll_save();
   const auto newest = latest_checkpoint(checkpoints());
   return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
 }
@@ -62,7 +66,7 @@ void Trainer::log_unsaved() {
 
 void Trainer::save(bool at_end) {
   const TimeAccumulator::Scope piece(saving_time_);
-  finish_save();
+  if (!finish_save(at_end ? Patience::kUnlimited : Patience::kLimited)) return skip_save();
   if (saved_step_ == position_.step) return;
   progress_->finish();  // do not write the log into the bar
   runner_->sync_ranks(position_.step);
@@ -72,17 +76,18 @@ void Trainer::save(bool at_end) {
   if (!unsaved_.empty()) return log_unsaved();
   saved_step_ = position_.step;
   saving_ = true;
+  save_skipped_ = false;
   const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep")),
                   .also_step = tracker_->record().kept.step};
   if (!at_end) return saver_->begin(position_, keep);
-  saver_->save(position_, keep);
-  finish_save();
+  saver_->begin(position_, keep, CheckpointSaver::Values::kInPlace);
+  finish_save(Patience::kUnlimited);
 }
 
 // The result of a save in the background. Training continues after a failure: the next save may
 // succeed.
-void Trainer::poll_save(bool wait) {
-  const auto outcome = saver_->take(wait);
+void Trainer::poll_save() {
+  const auto outcome = saver_->take();
   if (!outcome) return;
   progress_->finish();
   save_failure_.clear();
@@ -95,22 +100,66 @@ void Trainer::poll_save(bool wait) {
                outcome->step, save_failure_);
 }
 
-// Waits for the previous save and for the ranks' agreement on its result.
-void Trainer::finish_save() {
-  if (!std::exchange(saving_, false)) return;
+// Waits for this rank's save, at most `limit` seconds; false: it still runs.
+bool Trainer::wait_for_save(double limit) {
+  constexpr double kSecondsBetweenLines = 30;
+  const double begun = monotonic_seconds();
+  double logged = begun;
+  while (!saver_->wait_for(std::chrono::milliseconds(200))) {
+    log_writer();
+    const double now = monotonic_seconds();
+    if (now - begun >= limit) return false;
+    if (now - logged < kSecondsBetweenLines) continue;
+    logged = now;
+    progress_->finish();
+    spdlog::warn("step {} is still being saved after {}: does {} answer? Training waits",
+                 saved_step_, format_duration(now - begun), checkpoints());
+  }
+  return true;
+}
+
+// Waits for the previous save and for the ranks' agreement on its result. False: it still runs on
+// some rank. Once the disk does not answer, later calls do not wait for it again.
+bool Trainer::finish_save(Patience patience) {
+  constexpr double kLimit = 60;  // seconds
+  if (!saving_) return true;
   const TimeAccumulator::Scope piece(saving_time_);
-  poll_save(true);
-  double failed = save_failure_.empty() ? 0 : 1;
-  runner_->control().sum({&failed, 1});
-  save_failed_ = failed > 0;
-  if (save_failed_ && tracker_->record().kept.step == saved_step_)
-    tracker_->restore_best(kept_before_);
+  const bool forever = patience == Patience::kUnlimited;
+  const bool done = wait_for_save(forever       ? std::numeric_limits<double>::infinity()
+                                  : save_hangs_ ? 0
+                                                : kLimit);
+  poll_save();
+  std::array<double, 2> state = {save_failure_.empty() ? 0.0 : 1.0, done ? 0.0 : 1.0};
+  runner_->control().sum(state);
+  save_hangs_ = state[1] > 0;
+  if (save_hangs_) return false;
+  saving_ = false;
+  save_failed_ = state[0] > 0;
+  if (save_failed_) drop_best_of_step(saved_step_);
   (save_failed_ ? saved_step_ : kept_step_) = save_failed_ ? kept_step_ : saved_step_;
+  return true;
+}
+
+// Not the best checkpoint then: it is not on the disk.
+void Trainer::drop_best_of_step(int64_t step) {
+  if (tracker_->record().kept.step == step) tracker_->restore_best(kept_before_);
+}
+
+// Training goes on while the disk does not answer, as it does while the disk is full.
+void Trainer::skip_save() {
+  save_skipped_ = true;
+  drop_best_of_step(position_.step);
+  if (!is_leader()) return;
+  progress_->finish();
+  spdlog::warn(
+      "step {} is not saved: step {} is still being saved, and {} does not answer; "
+      "training continues, and the next checkpoint may succeed",
+      position_.step, saved_step_, checkpoints());
 }
 
 void Trainer::save_at_end() {
-  finish_save();
-  if (job_.checkpoint.boolean("at_end") || save_failed_) save(true);
+  finish_save(Patience::kUnlimited);
+  if (job_.checkpoint.boolean("at_end") || save_failed_ || save_skipped_) save(true);
 }
 
 }  // namespace fleet

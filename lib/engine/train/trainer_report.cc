@@ -18,7 +18,8 @@ void Trainer::open_metrics() {
   const std::string path = output_ + "/metrics.jsonl";
   const auto aside = continues_run_ || evaluates_only() ? std::nullopt : set_aside(path);
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
-  events_ = std::make_unique<EventFile>(path);
+  events_ = std::make_shared<EventFile>(path);
+  writer_ = std::make_unique<OutputWriter>(output_);
   write_event(EventLine("start")
                   .add("model", job_.model_name)
                   .add("ranks", options_.world)
@@ -104,30 +105,30 @@ void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, dou
   }
   write_event(line);
   if (!evaluation.classes) return;
-  continue_on_error([&] {
-    write_file_atomically(output_ + "/confusion_matrix.csv",
-                          evaluation.classes->csv(position_.card.classes));
+  writer_->write([path = output_ + "/confusion_matrix.csv",
+                  text = evaluation.classes->csv(position_.card.classes)] {
+    write_file_atomically(path, text);
   });
 }
 
 void Trainer::write_event(const EventLine& line) {
-  continue_on_error([&] { events_->write(line); });
+  writer_->write([file = events_, line, time = unix_seconds()] { file->write(line, time); });
 }
 
 // A failed line does not end training: the disk may be full only for a while.
-void Trainer::continue_on_error(const std::function<void()>& write) {
-  try {
-    write();
-    events_fail_ = false;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIo) throw;
-    if (std::exchange(events_fail_, true)) return;
+void Trainer::log_writer() {
+  if (!writer_) return;
+  for (const std::string& message : writer_->take_messages()) {
     if (progress_) progress_->finish();
-    spdlog::warn(
-        "{}; training continues without this line, and without later ones until writing works "
-        "again",
-        error.what());
+    spdlog::warn("{}", message);
   }
+}
+
+// Waits for the disk: a network mount may answer again.
+void Trainer::finish_writes() {
+  if (!writer_) return;
+  while (!writer_->wait_for(std::chrono::milliseconds(200))) log_writer();
+  log_writer();
 }
 
 void Trainer::report_best(EventLine* summary) {
@@ -210,6 +211,7 @@ void Trainer::summarize() {
   if (skips()) summary.add("skipped_updates", result_.skipped);
   if (result_.evaluated) summary.add("acc1", result_.evaluation.acc1());
   write_event(summary);
+  finish_writes();
 }
 
 }  // namespace fleet

@@ -52,13 +52,14 @@ TEST_F(SavingBeside, Values_AreThoseOfTheStep) {
   CheckpointSaver saver(checkpoints(), executor, {}, nullptr);
   for (const int64_t step : {1, 2}) {
     saver.begin({.step = step, .model = "m"}, {.newest = 1});
-    executor.write(weight, std::vector<float>(before.size(), 7).data());
-    const auto outcome = saver.take(true);
+    executor.write(weight, std::vector<float>(before.size(), 7));
+    ASSERT_TRUE(saver.wait_for(std::chrono::seconds(60)));
+    const auto outcome = saver.take();
     ASSERT_TRUE(outcome.has_value());
     EXPECT_EQ(outcome->step, step);
     EXPECT_FALSE(outcome->failure);
     EXPECT_EQ(outcome->folder, *latest_checkpoint(checkpoints()));
-    EXPECT_FALSE(saver.take(true).has_value());
+    EXPECT_FALSE(saver.take().has_value());
     load_checkpoint(outcome->folder, "m", executor);
     EXPECT_EQ(executor.values<float>(weight), before);
   }

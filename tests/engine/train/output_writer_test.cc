@@ -1,0 +1,98 @@
+#include "train/output_writer.h"
+
+#include <gmock/gmock.h>
+
+#include <future>
+#include <memory>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A disk that does not answer until it is told to.
+class StuckDisk {
+ public:
+  void write() {
+    begun_.set_value();
+    answer_.get_future().wait();
+  }
+  void wait_for_write() { begun_.get_future().wait(); }
+  void answer() { answer_.set_value(); }
+
+ private:
+  std::promise<void> begun_, answer_;
+};
+
+TEST(OutputWriter, Tasks_RunInTheirOrder) {
+  OutputWriter writer("out");
+  auto order = std::make_shared<std::vector<int>>();
+  for (int i = 0; i < 3; ++i) writer.write([=] { order->push_back(i); });
+  ASSERT_TRUE(writer.wait_for(seconds(60)));
+  EXPECT_THAT(*order, ElementsAre(0, 1, 2));
+  EXPECT_EQ(writer.pending(), 0u);
+  EXPECT_THAT(writer.take_messages(), IsEmpty());
+}
+
+TEST(OutputWriter, End_FinishesTheTasks) {
+  int done = 0;
+  {
+    OutputWriter writer("out");
+    for (int i = 0; i < 100; ++i) writer.write([&] { ++done; });
+  }
+  EXPECT_EQ(done, 100);
+}
+
+TEST(OutputWriter, DiskThatDoesNotAnswer_IsNamedOnceAndNeverWaitedFor) {
+  OutputWriter writer("out/lenet", milliseconds(1));
+  StuckDisk disk;
+  int later = 0;
+  writer.write([&] { disk.write(); });
+  writer.write([&] { ++later; });
+  EXPECT_FALSE(writer.wait_for(milliseconds(20)));
+  EXPECT_EQ(writer.pending(), 2u);
+  EXPECT_THAT(writer.take_messages(),
+              ElementsAre(AllOf(HasSubstr("out/lenet"), HasSubstr("does not answer"))));
+  EXPECT_THAT(writer.take_messages(), IsEmpty());
+  disk.answer();
+  ASSERT_TRUE(writer.wait_for(seconds(60)));
+  EXPECT_EQ(later, 1);
+  EXPECT_THAT(writer.take_messages(), ElementsAre(HasSubstr("out/lenet answers again")));
+}
+
+TEST(OutputWriter, FullQueue_DropsTheOldestTasksAndSaysSo) {
+  OutputWriter writer("out", milliseconds(1), 3);
+  StuckDisk disk;
+  writer.write([&] { disk.write(); });
+  disk.wait_for_write();
+  EXPECT_FALSE(writer.wait_for(milliseconds(20)));
+  std::vector<int> done;
+  for (int i = 0; i < 5; ++i) writer.write([&done, i] { done.push_back(i); });
+  EXPECT_THAT(writer.take_messages(), ElementsAre(HasSubstr("does not answer")));
+  disk.answer();
+  ASSERT_TRUE(writer.wait_for(seconds(60)));
+  EXPECT_THAT(done, ElementsAre(2, 3, 4));
+  EXPECT_THAT(writer.take_messages(), ElementsAre(HasSubstr("the oldest 2 writes were dropped")));
+}
+
+TEST(OutputWriter, FailuresInARow_AreOneMessage) {
+  OutputWriter writer("out");
+  const auto fail = [] { throw Error(ErrorCode::kIo, "no space left", "out/metrics.jsonl"); };
+  writer.write(fail);
+  writer.write(fail);
+  writer.write([] {});
+  writer.write(fail);
+  ASSERT_TRUE(writer.wait_for(seconds(60)));
+  EXPECT_THAT(writer.take_messages(),
+              ElementsAre(HasSubstr("no space left"), HasSubstr("no space left")));
+}
+
+}  // namespace
+}  // namespace fleet
