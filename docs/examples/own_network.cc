@@ -43,8 +43,8 @@ struct Batches {
       }
     }
     fleet::data::Batch batch;
-    batch.images = images.data();
-    batch.labels = labels.data();
+    batch.images = images;
+    batch.labels = labels;
     batch.size = kBatch;
     return batch;
   }

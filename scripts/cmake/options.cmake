@@ -6,6 +6,7 @@ set(FLEET_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, such as 75;8
 set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Link the programs of the control plane statically, except glibc: AUTO, ON, OFF")
 option(FLEET_PRECOMPILE "Precompile the standard headers of the control plane" ON)
 set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
+option(FLEET_COVERAGE "Count executed lines, for gcov" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
@@ -32,6 +33,10 @@ endif()
 if(FLEET_SANITIZE)
   add_compile_options(-fsanitize=${FLEET_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${FLEET_SANITIZE})
+endif()
+if(FLEET_COVERAGE)  # atomic: several threads and processes count in one file
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:--coverage> $<$<COMPILE_LANGUAGE:C,CXX>:-fprofile-update=atomic>)
+  add_link_options(--coverage)
 endif()
 
 find_program(CCACHE ccache)

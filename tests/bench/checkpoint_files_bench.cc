@@ -46,7 +46,7 @@ int run(const std::string& root, int rounds) {
     std::filesystem::remove_all(root);
     save = std::min(save, seconds_of([&] { save_checkpoint(root, position, executor, 1); }));
     pause = std::min(pause, seconds_of([&] { saver.begin(position, {}); }));
-    saver.take(true);
+    while (!saver.take()) saver.wait_for(std::chrono::seconds(1));
     const std::string weights = *latest_checkpoint(root) + "/model.safetensors";
     load = std::min(load, seconds_of([&] { load_weights(weights, {}, executor); }));
   }

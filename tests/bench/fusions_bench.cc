@@ -47,8 +47,8 @@ void build(Job& job, int64_t batch, Device& device) {
   for (size_t i = 0; i < image.size(); ++i)
     image[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
   const std::vector<int64_t> label(batch, 1);
-  job.executor->feed(job.training.image, image.data());
-  job.executor->feed(job.training.label, label.data());
+  job.executor->feed(job.training.image, image);
+  job.executor->feed(job.training.label, label);
   job.executor->synchronize();
 }
 
@@ -95,7 +95,7 @@ void build_perceptron(Job& job, Device& device) {
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
   }
-  job.executor->feed(image, values.data());
+  job.executor->feed(image, values);
   job.executor->synchronize();
 }
 

@@ -35,11 +35,11 @@ class ResNet50Step {
   void run() {
     const Training& training = session_.training();
     Executor& executor = session_.executor();
-    executor.feed(training.image, images_.data());
-    executor.feed(training.label, labels_.data());
-    executor.feed(training.weight, weights_.data());
-    executor.feed(training.sample_key, keys_.data());
-    executor.feed(training.learning_rate, &rate_);
+    executor.feed(training.image, images_);
+    executor.feed(training.label, labels_);
+    executor.feed(training.weight, weights_);
+    executor.feed(training.sample_key, keys_);
+    executor.feed(training.learning_rate, std::span(&rate_, 1));
     executor.run({.step = step_++});
     executor.synchronize();
   }

@@ -51,8 +51,8 @@ struct Trained {
     for (size_t i = 0; i < image.size(); ++i) {
       image[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
     }
-    executor->feed(training.image, image.data());
-    executor->feed(training.label, std::vector<int64_t>(batch, 1).data());
+    executor->feed(training.image, image);
+    executor->feed(training.label, std::vector<int64_t>(batch, 1));
     executor->synchronize();
   }
   double turn() {

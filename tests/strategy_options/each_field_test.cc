@@ -106,10 +106,10 @@ Seen look(const JobKind& kind, const std::vector<std::string>& options) {
         "job.json");
     apply_overrides(tree, options);
     const Job job = make_job(tree);
-    const DeviceOptions device = device_options(job);
+    const ConfigTree device = backend_options(job);
     seen.text = settings_beside_strategy(job) + join(without_effect(job, "cpu"), ", ") +
-                std::to_string(device.cudnn_exhaustive_search) +
-                std::to_string(device.conv_workspace_size_limit) + program_and_plan(job, kind);
+                *device.peek("cudnn_exhaustive_search") +
+                *device.peek("conv_workspace_size_limit") + program_and_plan(job, kind);
   } catch (const Error& error) {
     seen.refusal = error.what();
   }

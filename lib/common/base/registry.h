@@ -1,5 +1,6 @@
-// Self-registration: each registered thing is one file with one Registrar at namespace scope,
-// without an edit elsewhere.
+// Self-registration: each registered thing is one file with one macro, without an edit elsewhere:
+//   FLEET_OPTIMIZER(sgd) { def.help = ...; def.append = ...; }
+// The macro of each kind is one line, FLEET_REGISTER, beside the registry of its kind.
 #pragma once
 
 #include <map>
@@ -7,11 +8,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/text.h"
 
 namespace fleet {
 
-// Maps names to things. Filled before main() and only read afterwards, so it needs no lock.
+// Maps names to things. Thread-safe: a plugin that is loaded at run time adds to it while other
+// threads read. Things stay where they are; none is ever removed.
 //   kind  kind of things, for messages: "model", "optimizer"
 template <typename Thing>
 class Registry {
@@ -19,11 +22,19 @@ class Registry {
   explicit Registry(std::string kind) : kind_(std::move(kind)) {}
 
   void add(const std::string& name, Thing thing) {
+    const MutexLock lock(mutex_);
     if (!things_.emplace(name, std::move(thing)).second) {
       throw Error(ErrorCode::kInternal, kind_ + " '" + name + "' is registered twice");
     }
   }
+  // Adds what `define` makes of `start`. Returns true: the value that FLEET_REGISTER initializes.
+  bool define(const std::string& name, void (*define)(Thing&), Thing start = {}) {
+    define(start);
+    add(name, std::move(start));
+    return true;
+  }
   const Thing* find(const std::string& name) const {
+    const MutexLock lock(mutex_);
     const auto found = things_.find(name);
     return found == things_.end() ? nullptr : &found->second;
   }
@@ -34,14 +45,25 @@ class Registry {
                 suggestion(name, names()));
   }
   std::vector<std::string> names() const {
+    const MutexLock lock(mutex_);
     std::vector<std::string> all;
     for (const auto& [name, thing] : things_) all.push_back(name);
     return all;
   }
 
  private:
-  std::string kind_;
-  std::map<std::string, Thing> things_;
+  const std::string kind_;
+  mutable Mutex mutex_;
+  std::map<std::string, Thing> things_ FLEET_GUARDED_BY(mutex_);
 };
+
+// The shape of every registering macro. Before main(), or while a plugin is loaded, it calls
+// function(...), with the function whose body follows as the last argument.
+//   tag        distinguishes the names that one file registers: op_##name
+//   parameter  of the body: ::fleet::OpDef& def
+#define FLEET_REGISTER(tag, parameter, function, ...)                                        \
+  static void define_##tag(parameter);                                                       \
+  [[maybe_unused]] static const bool registered_##tag = function(__VA_ARGS__, define_##tag); \
+  static void define_##tag(parameter)
 
 }  // namespace fleet

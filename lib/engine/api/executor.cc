@@ -81,6 +81,27 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
 
 ProgramExecutor::~ProgramExecutor() = default;
 
+// The spans of a batch have its size; those that a program may omit are empty or have it.
+void ProgramExecutor::check_sizes(const data::Batch& batch) {
+  const auto refuse = [&](const char* what, size_t count, size_t wanted) {
+    throw Error(ErrorCode::kUsage,
+                "the batch has " + std::to_string(count) + " values of " + what + " instead of " +
+                    std::to_string(wanted),
+                "ProgramExecutor", "give the span of all samples");
+  };
+  const auto size = static_cast<size_t>(batch_size_);
+  if (batch.labels.size() != size) refuse("labels", batch.labels.size(), size);
+  if (!batch.weights.empty() && batch.weights.size() != size) {
+    refuse("weights", batch.weights.size(), size);
+  }
+  if (!batch.keys.empty() && batch.keys.size() != size) refuse("keys", batch.keys.size(), size);
+  const VarId image = runner_->session().training().image;
+  if (image == kNoVar) return;
+  const auto elements =
+      static_cast<size_t>(runner_->session().executor().program().var(image).shape.elements());
+  if (batch.images.size() != elements) refuse("images", batch.images.size(), elements);
+}
+
 // A program's own batches may omit weights and keys.
 void ProgramExecutor::complete(const data::Batch& batch) {
   if (batch.size != batch_size_) {
@@ -88,22 +109,23 @@ void ProgramExecutor::complete(const data::Batch& batch) {
                 "ProgramExecutor",
                 "the executor was built for batches of " + std::to_string(batch_size_));
   }
-  if (weighs_classes(job_) && !batch.class_weights) {
+  check_sizes(batch);
+  if (weighs_classes(job_) && batch.class_weights.empty()) {
     throw Error(ErrorCode::kUsage, "the batch has no class weights", "train.class_weights",
                 "take batches from a Loader, or set Batch::class_weights");
   }
   batch_ = batch;
-  if (!batch_.weights) {
+  if (batch_.weights.empty()) {
     weights_.assign(batch_size_, 1);
-    batch_.weights = weights_.data();
+    batch_.weights = weights_;
   }
-  if (batch_.keys) return;
+  if (!batch_.keys.empty()) return;
   keys_.resize(batch_size_);
   const int64_t first = position_.step * position_.global_batch + world_.rank * batch_size_;
   for (int64_t i = 0; i < batch_size_; ++i) {
     keys_[i] = data::sample_key(position_.seed, 0, first + i);
   }
-  batch_.keys = keys_.data();
+  batch_.keys = keys_;
 }
 
 void ProgramExecutor::train(const data::Batch& batch, bool fetch) {

@@ -33,7 +33,7 @@ class ProgramExecutor {
   ~ProgramExecutor();
 
   // Runs a training step without reading its results. Returns as soon as the memory of the batch
-  // may be reused; a GPU may still be computing.
+  // may be reused; a GPU may still be computing. kUsage if a span of the batch has another size.
   void run(const data::Batch& batch);
   // The same, and returns the values of these names, in their order: "loss" (the batch's mean on
   // this rank), "acc1", "acc5" (k is limited by the number of classes), "loss_scaling" (1 without
@@ -68,6 +68,7 @@ class ProgramExecutor {
   std::string device() const;        // "cpu", "cuda:0"
 
  private:
+  void check_sizes(const data::Batch& batch);
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
   void check_for_nan();

@@ -61,7 +61,7 @@ JobCommunicators make_job_communicators(const Job& job, const World& world, Devi
 }
 
 static DeviceChoice choose(const Job& job, const DeviceRequest& request) {
-  return choose_device(request.name, request.index, device_options(job));
+  return choose_device(request.name, request.index, device_options(job), backend_options(job));
 }
 
 static DeviceRequest device_request_of(const Job& job) {

@@ -8,9 +8,13 @@
 
 namespace fleet {
 
-Registry<CommFactory>& comm_backends() {
-  static Registry<CommFactory> registry("communication backend");
+Registry<CommBackendDef>& comm_backends() {
+  static Registry<CommBackendDef> registry("communication backend");
   return registry;
+}
+
+bool register_comm_backend(const std::string& name, void (*define)(CommBackendDef&)) {
+  return comm_backends().define(name, define);
 }
 
 Schema comm_schema() {
@@ -98,7 +102,7 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& given) {
   if (options.backend == "auto") options.backend = choose_backend(options);
   check_device(options);
   if (options.backend == "nccl") load_nccl();
-  return comm_backends().get(options.backend)(options);
+  return comm_backends().get(options.backend).make(options);
 }
 
 }  // namespace fleet

@@ -44,15 +44,17 @@ void apply(const Settings& settings, CommOptions* options);
 // naming the ranks that did not arrive, and kUsage for invalid options.
 std::unique_ptr<Communicator> make_communicator(const CommOptions& options);
 
-// Backends register here (a CommRegistrar at namespace scope in their file). "auto" is not a
-// backend.
-using CommFactory = std::function<std::unique_ptr<Communicator>(const CommOptions&)>;
-Registry<CommFactory>& comm_backends();
-struct CommRegistrar {
-  CommRegistrar(const std::string& name, CommFactory factory) {
-    comm_backends().add(name, std::move(factory));
-  }
+// A transport. "auto" is none.
+struct CommBackendDef {
+  std::unique_ptr<Communicator> (*make)(const CommOptions& options) = nullptr;
 };
+Registry<CommBackendDef>& comm_backends();
+bool register_comm_backend(const std::string& name, void (*define)(CommBackendDef&));
+
+// FLEET_COMM_BACKEND(gloo) { def.make = ...; } in lib/engine/comm/gloo.cc.
+#define FLEET_COMM_BACKEND(name)                                    \
+  FLEET_REGISTER(comm_backend_##name, ::fleet::CommBackendDef& def, \
+                 ::fleet::register_comm_backend, #name)
 
 // The backend that "auto" selects for these options.
 std::string choose_backend(const CommOptions& options);

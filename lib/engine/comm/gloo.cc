@@ -323,10 +323,10 @@ void GlooCommunicator::do_barrier() {
   if (size() > 1) all_reduce_small({&token, 1, DType::kUInt8}, ReduceOp::kMax);
 }
 
-namespace {
-const CommRegistrar gloo("gloo", [](const CommOptions& options) {
-  return GlooCommunicator::make(options);
-});
-}  // namespace
+FLEET_COMM_BACKEND(gloo) {
+  def.make = [](const CommOptions& options) -> std::unique_ptr<Communicator> {
+    return GlooCommunicator::make(options);
+  };
+}
 
 }  // namespace fleet

@@ -233,10 +233,10 @@ void HierarchicalCommunicator::do_barrier() {
   });
 }
 
-namespace {
-const CommRegistrar hierarchical("hierarchical", [](const CommOptions& options) {
-  return HierarchicalCommunicator::make(options);
-});
-}  // namespace
+FLEET_COMM_BACKEND(hierarchical) {
+  def.make = [](const CommOptions& options) -> std::unique_ptr<Communicator> {
+    return HierarchicalCommunicator::make(options);
+  };
+}
 
 }  // namespace fleet

@@ -465,13 +465,16 @@ void SharedMemoryCommunicator::do_barrier() {
   step({.name = "barrier"});
 }
 
-namespace {
-const CommRegistrar shm("shm", [](const CommOptions& options) {
-  return SharedMemoryCommunicator::make(options, false);
-});
-const CommRegistrar inprocess("inprocess", [](const CommOptions& options) {
-  return SharedMemoryCommunicator::make(options, true);
-});
-}  // namespace
+FLEET_COMM_BACKEND(shm) {
+  def.make = [](const CommOptions& options) -> std::unique_ptr<Communicator> {
+    return SharedMemoryCommunicator::make(options, false);
+  };
+}
+
+FLEET_COMM_BACKEND(inprocess) {
+  def.make = [](const CommOptions& options) -> std::unique_ptr<Communicator> {
+    return SharedMemoryCommunicator::make(options, true);
+  };
+}
 
 }  // namespace fleet

@@ -1,5 +1,5 @@
 // Augmentation as a chain built from the job file. A new augmentation is one new file with one
-// FLEET_REGISTER_AUGMENT.
+// FLEET_AUGMENTATION.
 //
 // Each image passes two steps: place() decides which part of the source image becomes the output,
 // so that only that part is decoded; colour() changes finished pixels. Random draws are keyed by
@@ -54,24 +54,22 @@ class Augment {
 
 struct AugmentType {
   // Position in the chain, ascending: crops 10, flips 20, colours 30.
-  int order;
+  int order = 0;
   // For training (data.augment.*), for evaluation (data.eval.*), or for both.
-  bool train, evaluation;
-  Schema (*schema)();
+  bool train = false, evaluation = false;
+  Schema (*schema)() = nullptr;
   // Null if the settings (data.augment or data.eval) switch it off. kUsage if they are invalid for
   // this image.
-  std::unique_ptr<Augment> (*make)(const Settings& settings, const ImageShape& image);
+  std::unique_ptr<Augment> (*make)(const Settings& settings, const ImageShape& image) = nullptr;
 };
 
 Registry<AugmentType>& augments();
+bool register_augmentation(const std::string& name, void (*define)(AugmentType&));
 
-#define FLEET_REGISTER_AUGMENT(name, ...)                                         \
-  namespace {                                                                     \
-  [[maybe_unused]] const bool fleet_augment_registered = [] {                     \
-    ::fleet::data::augments().add(name, ::fleet::data::AugmentType{__VA_ARGS__}); \
-    return true;                                                                  \
-  }();                                                                            \
-  }
+// FLEET_AUGMENTATION(flip) { def.order = 20; ... } in lib/engine/data/augment_flip.cc.
+#define FLEET_AUGMENTATION(name)                                       \
+  FLEET_REGISTER(augmentation_##name, ::fleet::data::AugmentType& def, \
+                 ::fleet::data::register_augmentation, #name)
 
 // All keys of data.augment (train) or data.eval.
 Schema augment_schema(bool train);

@@ -119,7 +119,11 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape& image)
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_AUGMENTATION(color_jitter) {
+  def.order = 30;
+  def.train = true;
+  def.schema = schema;
+  def.make = make;
+}
 
-FLEET_REGISTER_AUGMENT("color_jitter", .order = 30, .train = true, .evaluation = false,
-                       .schema = fleet::data::schema, .make = fleet::data::make)
+}  // namespace fleet::data

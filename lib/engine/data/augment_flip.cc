@@ -22,7 +22,11 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_AUGMENTATION(flip) {
+  def.order = 20;
+  def.train = true;
+  def.schema = schema;
+  def.make = make;
+}
 
-FLEET_REGISTER_AUGMENT("flip", .order = 20, .train = true, .evaluation = false,
-                       .schema = fleet::data::schema, .make = fleet::data::make)
+}  // namespace fleet::data

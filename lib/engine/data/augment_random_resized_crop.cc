@@ -77,7 +77,11 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_AUGMENTATION(random_resized_crop) {
+  def.order = 10;
+  def.train = true;
+  def.schema = schema;
+  def.make = make;
+}
 
-FLEET_REGISTER_AUGMENT("random_resized_crop", .order = 10, .train = true, .evaluation = false,
-                       .schema = fleet::data::schema, .make = fleet::data::make)
+}  // namespace fleet::data

@@ -57,7 +57,12 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape& image)
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_AUGMENTATION(resize) {
+  def.order = 10;
+  def.train = true;
+  def.evaluation = true;
+  def.schema = schema;
+  def.make = make;
+}
 
-FLEET_REGISTER_AUGMENT("resize", .order = 10, .train = true, .evaluation = true,
-                       .schema = fleet::data::schema, .make = fleet::data::make)
+}  // namespace fleet::data

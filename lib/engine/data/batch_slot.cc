@@ -8,8 +8,8 @@ namespace fleet::data {
 
 size_t BatchSlot::image_bytes() const {
   const ImageShape& image = batch.image;
-  return batch.pixels ? size_t(image.height) * image.width * bytes_a_pixel(image)
-                      : image.count() * sizeof(float);
+  return batch.pixels.empty() ? image.count() * sizeof(float)
+                              : size_t(image.height) * image.width * bytes_a_pixel(image);
 }
 
 void BatchSlot::prepare(int64_t size, const ImageShape& image, bool bytes,
@@ -30,21 +30,21 @@ void BatchSlot::prepare(int64_t size, const ImageShape& image, bool bytes,
   if (!memory_) throw std::bad_alloc();
   if (bytes) {
     flips.resize(size);
-    batch.pixels = static_cast<uint8_t*>(memory_);
-    batch.flips = flips.data();
+    batch.pixels = {static_cast<uint8_t*>(memory_), all};
+    batch.flips = flips;
   } else {
-    batch.images = static_cast<float*>(memory_);
+    batch.images = {static_cast<float*>(memory_), all / sizeof(float)};
   }
-  batch.labels = labels.data();
-  batch.samples = samples.data();
-  batch.weights = weights.data();
-  batch.keys = keys.data();
+  batch.labels = labels;
+  batch.samples = samples;
+  batch.weights = weights;
+  batch.keys = keys;
   batch.size = size;
   batch.image = image;
 }
 
 void BatchSlot::blacken(int64_t i) {
-  if (batch.pixels) flips[i] = 0;
+  if (!batch.pixels.empty()) flips[i] = 0;
   std::memset(static_cast<char*>(memory_) + i * image_bytes(), 0, image_bytes());
 }
 

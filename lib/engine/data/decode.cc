@@ -22,11 +22,7 @@ void axis(double at, double extent, int count, int low, int size, int* from, int
   *length = end - first;
 }
 
-bool is_webp(std::string_view text) {
-  return text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP";
-}
-
-// The name of another image format by its first bytes; "" if unknown.
+// The name of an image format that cannot be decoded, by its first bytes; "" if unknown.
 std::string format_of(std::string_view text) {
   const auto has = [&](size_t at, std::string_view magic) {
     return text.size() >= at + magic.size() && text.substr(at, magic.size()) == magic;
@@ -54,31 +50,59 @@ Region region_of(const CropGeometry& p) {
   return region;
 }
 
-Decoder::Decoder() = default;
+Registry<ImageFormatDef>& image_formats() {
+  static Registry<ImageFormatDef> registry("image format");
+  return registry;
+}
+
+bool register_image_format(const std::string& name, void (*define)(ImageFormatDef&)) {
+  return image_formats().define(name, define);
+}
+
+struct Decoder::Known {
+  std::string name;
+  const ImageFormatDef* def;
+  std::unique_ptr<Format> made;
+};
+
+Decoder::Decoder() {
+  for (const std::string& name : image_formats().names()) {
+    formats_.push_back({name, &image_formats().get(name), nullptr});
+  }
+  std::sort(formats_.begin(), formats_.end(),
+            [](const Known& a, const Known& b) { return a.def->order < b.def->order; });
+}
 Decoder::~Decoder() = default;
 
 bool Decoder::open(std::span<const uint8_t> bytes, int channels) {
-  const auto use = [&](std::unique_ptr<Format>& format, std::unique_ptr<Format> (*make)()) {
-    if (!format) format = make();
-    current_ = format.get();
-  };
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   current_ = nullptr;
-  if (text.starts_with("\xff\xd8")) use(jpeg_, make_jpeg_format);
-  if (text.starts_with("\x89PNG")) use(png_, make_png_format);
-  if (is_webp(text)) use(webp_, make_webp_format);
-  if (text.starts_with("GIF8")) use(gif_, make_gif_format);
-  if (text.starts_with("BM")) use(bmp_, make_bmp_format);
+  for (Known& known : formats_) {
+    if (!known.def->recognizes(text)) continue;
+    if (!known.made) known.made = known.def->make();
+    current_ = known.made.get();
+    break;
+  }
   if (!current_) {
     const std::string format = format_of(text);
-    why_ = text.empty() ? "the file is empty"
-                        : "it is not a JPEG, PNG, WebP, GIF or BMP" +
-                              (format.empty() ? "" : ", but " + format);
+    why_ = text.empty()
+               ? "the file is empty"
+               : "it is not a " + known_names() + (format.empty() ? "" : ", but " + format);
     return false;
   }
   if (current_->open(bytes, channels)) return true;
   why_ = current_->why;
   return false;
+}
+
+// "JPEG, PNG, WebP, GIF or BMP".
+std::string Decoder::known_names() const {
+  std::string text;
+  for (const Known& known : formats_) {
+    const bool last = &known == &formats_.back();
+    text += (text.empty() ? "" : last ? " or " : ", ") + known.name;
+  }
+  return text;
 }
 
 bool Decoder::Format::check_size() {

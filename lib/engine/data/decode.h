@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/augment.h"
 
@@ -54,7 +55,10 @@ class Decoder {
   class Format;  // one file format; each has its own adapter file
 
  private:
-  std::unique_ptr<Format> jpeg_, png_, webp_, gif_, bmp_;
+  struct Known;  // a registered format, and its adapter once it was needed
+  std::string known_names() const;
+
+  std::vector<Known> formats_;
   Format* current_ = nullptr;
   std::string why_;
 };

@@ -128,6 +128,10 @@ class Bmp : public Decoder::Format {
 
 }  // namespace
 
-std::unique_ptr<Decoder::Format> make_bmp_format() { return std::make_unique<Bmp>(); }
+FLEET_IMAGE_FORMAT(BMP) {
+  def.order = 50;
+  def.recognizes = [](std::string_view bytes) { return bytes.starts_with("BM"); };
+  def.make = []() -> std::unique_ptr<Decoder::Format> { return std::make_unique<Bmp>(); };
+}
 
 }  // namespace fleet::data

@@ -1,11 +1,14 @@
-// The interface between Decoder and a file format. Internal to data: decode.cc, decode_jpeg.cc,
-// decode_png.cc...
+// The interface between Decoder and a file format, and the registry of formats. Internal to data:
+// decode.cc, decode_jpeg.cc, decode_png.cc...
 #pragma once
 
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <string>
+#include <string_view>
 
+#include "base/registry.h"
 #include "data/decode.h"
 
 namespace fleet::data {
@@ -54,10 +57,21 @@ class Decoder::Format {
   PixelMemory rgb_;
 };
 
-std::unique_ptr<Decoder::Format> make_jpeg_format();
-std::unique_ptr<Decoder::Format> make_png_format();
-std::unique_ptr<Decoder::Format> make_webp_format();
-std::unique_ptr<Decoder::Format> make_gif_format();
-std::unique_ptr<Decoder::Format> make_bmp_format();
+struct ImageFormatDef {
+  int order = 0;  // position among the formats that a message lists
+  // Whether a file that begins with these bytes has this format.
+  bool (*recognizes)(std::string_view bytes) = nullptr;
+  std::unique_ptr<Decoder::Format> (*make)() = nullptr;
+};
+
+// By the name that messages use: "JPEG".
+Registry<ImageFormatDef>& image_formats();
+bool register_image_format(const std::string& name, void (*define)(ImageFormatDef&));
+
+// FLEET_IMAGE_FORMAT(GIF) { def.recognizes = ...; def.make = ...; } in
+// lib/engine/data/decode_gif.cc.
+#define FLEET_IMAGE_FORMAT(name)                                          \
+  FLEET_REGISTER(image_format_##name, ::fleet::data::ImageFormatDef& def, \
+                 ::fleet::data::register_image_format, #name)
 
 }  // namespace fleet::data

@@ -125,6 +125,10 @@ class Gif : public Decoder::Format {
 
 }  // namespace
 
-std::unique_ptr<Decoder::Format> make_gif_format() { return std::make_unique<Gif>(); }
+FLEET_IMAGE_FORMAT(GIF) {
+  def.order = 40;
+  def.recognizes = [](std::string_view bytes) { return bytes.starts_with("GIF8"); };
+  def.make = []() -> std::unique_ptr<Decoder::Format> { return std::make_unique<Gif>(); };
+}
 
 }  // namespace fleet::data

@@ -190,6 +190,10 @@ class Jpeg : public Decoder::Format {
 
 }  // namespace
 
-std::unique_ptr<Decoder::Format> make_jpeg_format() { return std::make_unique<Jpeg>(); }
+FLEET_IMAGE_FORMAT(JPEG) {
+  def.order = 10;
+  def.recognizes = [](std::string_view bytes) { return bytes.starts_with("\xff\xd8"); };
+  def.make = []() -> std::unique_ptr<Decoder::Format> { return std::make_unique<Jpeg>(); };
+}
 
 }  // namespace fleet::data

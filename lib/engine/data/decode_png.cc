@@ -92,6 +92,10 @@ class Png : public Decoder::Format {
 
 }  // namespace
 
-std::unique_ptr<Decoder::Format> make_png_format() { return std::make_unique<Png>(); }
+FLEET_IMAGE_FORMAT(PNG) {
+  def.order = 20;
+  def.recognizes = [](std::string_view bytes) { return bytes.starts_with("\x89PNG"); };
+  def.make = []() -> std::unique_ptr<Decoder::Format> { return std::make_unique<Png>(); };
+}
 
 }  // namespace fleet::data

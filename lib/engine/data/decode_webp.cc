@@ -66,6 +66,12 @@ class WebP : public Decoder::Format {
 
 }  // namespace
 
-std::unique_ptr<Decoder::Format> make_webp_format() { return std::make_unique<WebP>(); }
+FLEET_IMAGE_FORMAT(WebP) {
+  def.order = 30;
+  def.recognizes = [](std::string_view bytes) {
+    return bytes.starts_with("RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP";
+  };
+  def.make = []() -> std::unique_ptr<Decoder::Format> { return std::make_unique<WebP>(); };
+}
 
 }  // namespace fleet::data

@@ -73,7 +73,7 @@ class InputPipeline::Impl {
     for (Slot& slot : slots_) {
       slot.prepare(options.sampler.batch, options.image, options.bytes, options.image_memory);
       if (options.reports_damaged) slot.why.resize(options.sampler.batch);
-      slot.batch.why = slot.why.data();
+      slot.batch.why = slot.why;
     }
     // Small enough that workers share a batch evenly, large enough that locking costs little.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
@@ -210,7 +210,7 @@ class InputPipeline::Impl {
   void prepare_class_weights(Slot& slot) FLEET_REQUIRES(mutex_) {
     if (class_weights_.empty()) return;
     slot.class_weights = class_weights_;
-    slot.batch.class_weights = slot.class_weights.data();
+    slot.batch.class_weights = slot.class_weights;
   }
 
   // Every rank knows the labels of all ranks' batches. A damaged image counts with its own label
@@ -235,10 +235,11 @@ class InputPipeline::Impl {
                   std::string* why) {
     if (damage_.is_stalled(sample, why)) return false;
     if (!options_.bytes) {
-      return maker.make(sample, key, slot.batch.images + i * options_.image.count(), why);
+      return maker.make(sample, key, slot.batch.images.data() + i * options_.image.count(), why);
     }
     bool flip = false;
-    if (!maker.make_bytes(sample, key, slot.batch.pixels + i * slot.image_bytes(), &flip, why)) {
+    if (!maker.make_bytes(sample, key, slot.batch.pixels.data() + i * slot.image_bytes(), &flip,
+                          why)) {
       return false;
     }
     slot.flips[i] = flip ? 1 : 0;

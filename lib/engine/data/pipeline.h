@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,20 +19,20 @@
 
 namespace fleet::data {
 
-// One batch of one rank. The pipeline owns all memory.
+// One batch of one rank. The pipeline owns all memory; a span that is not used is empty.
 struct Batch {
-  float* images = nullptr;     // size x channels x height x width, normalised; or null, and
-  uint8_t* pixels = nullptr;   // size x height x width x bytes_a_pixel(), not mirrored, with
-  uint8_t* flips = nullptr;    // size: 1 if the image is to be mirrored left to right
-  int64_t* labels = nullptr;   // size
-  float* weights = nullptr;    // size: 1, or 0 for padding (tail; a damaged image in evaluation)
-  uint64_t* keys = nullptr;    // size: sample_key(seed, epoch, sample), the key for dropout
-  int64_t* samples = nullptr;  // size: index in the source
+  std::span<float> images;     // size x channels x height x width, normalised; or empty, and
+  std::span<uint8_t> pixels;   // size x height x width x bytes_a_pixel(), not mirrored, with
+  std::span<uint8_t> flips;    // size: 1 if the image is to be mirrored left to right
+  std::span<int64_t> labels;   // size
+  std::span<float> weights;    // size: 1, or 0 for padding (tail; a damaged image in evaluation)
+  std::span<uint64_t> keys;    // size: sample_key(seed, epoch, sample), the key for dropout
+  std::span<int64_t> samples;  // size: index in the source
   // By class, if set_class_weights() was called. For training, multiplied by G / (sum of the
   // weights over the labels of the G samples in all ranks' batches): then the mean over all ranks'
   // samples of the losses weighted so equals the weighted mean.
-  const float* class_weights = nullptr;
-  const std::string* why = nullptr;  // size: see Options::reports_damaged
+  std::span<const float> class_weights;
+  std::span<const std::string> why;  // size: see Options::reports_damaged
   int64_t size = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch

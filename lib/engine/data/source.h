@@ -1,5 +1,5 @@
 // Data sources: indexed access to labelled images, encoded or raw. A new source is one new file
-// with one FLEET_REGISTER_SOURCE; the job file's data.source names it.
+// with one FLEET_SOURCE; the job file's data.source names it.
 #pragma once
 
 #include <cstdint>
@@ -50,21 +50,19 @@ struct SourceContext {
 
 struct SourceType {
   // Keys of one split, data.train.* or data.test.* (their defaults may differ).
-  Schema (*schema)(bool train);
+  Schema (*schema)(bool train) = nullptr;
   // Opens one split. Null if the settings name none ("" for its list or folder). kUsage if they are
   // invalid.
-  std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context);
+  std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context) = nullptr;
 };
 
 Registry<SourceType>& sources();
+bool register_source(const std::string& name, void (*define)(SourceType&));
 
-#define FLEET_REGISTER_SOURCE(name, schema, open)                                \
-  namespace {                                                                    \
-  [[maybe_unused]] const bool fleet_source_registered = [] {                     \
-    ::fleet::data::sources().add(name, ::fleet::data::SourceType{schema, open}); \
-    return true;                                                                 \
-  }();                                                                           \
-  }
+// FLEET_SOURCE(idx) { def.schema = schema; def.open = open; } in lib/engine/data/source_idx.cc.
+#define FLEET_SOURCE(name)                                                                      \
+  FLEET_REGISTER(source_##name, ::fleet::data::SourceType& def, ::fleet::data::register_source, \
+                 #name)
 
 // Common to all sources: root + "/" + path unless path is absolute or root empty.
 std::string under_root(const std::string& root, const std::string& path);

@@ -196,6 +196,9 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_SOURCE(idx) {
+  def.schema = schema;
+  def.open = open;
+}
 
-FLEET_REGISTER_SOURCE("idx", fleet::data::schema, fleet::data::open)
+}  // namespace fleet::data

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -21,7 +22,7 @@ std::string key_of(bool train) { return train ? "data.train.folder" : "data.test
 // The class folders sorted by name, without hidden ones. Sets *beside to the number of images
 // beside them.
 std::vector<std::string> classes_in(const std::string& folder, bool train, int64_t* beside) {
-  if (!fs::is_directory(folder)) {
+  if (!is_folder(folder)) {
     throw Error(ErrorCode::kUsage, "the folder does not exist", folder,
                 "set data.root or " + key_of(train));
   }
@@ -149,6 +150,9 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_SOURCE(image_folder) {
+  def.schema = schema;
+  def.open = open;
+}
 
-FLEET_REGISTER_SOURCE("image_folder", fleet::data::schema, fleet::data::open)
+}  // namespace fleet::data

@@ -85,6 +85,9 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_SOURCE(image_list) {
+  def.schema = schema;
+  def.open = open;
+}
 
-FLEET_REGISTER_SOURCE("image_list", fleet::data::schema, fleet::data::open)
+}  // namespace fleet::data

@@ -89,6 +89,9 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 }
 
 }  // namespace
-}  // namespace fleet::data
+FLEET_SOURCE(synthetic) {
+  def.schema = schema;
+  def.open = open;
+}
 
-FLEET_REGISTER_SOURCE("synthetic", fleet::data::schema, fleet::data::open)
+}  // namespace fleet::data

@@ -32,6 +32,18 @@ constexpr Accelerator kAccelerators[] = {
     {"cuda", has_nvidia_driver, "no NVIDIA driver is running here"},
 };
 
+std::unique_ptr<Device> make_device(const std::string& backend, int index,
+                                    const DeviceOptions& options, const ConfigTree& own) {
+  const BackendDef& def = backends().get(backend);
+  ConfigTree understood;
+  for (const ConfigKey& key : def.options.keys()) {
+    if (const auto value = own.peek(key.path)) {
+      understood.set(key.path, *value, own.origin(key.path));
+    }
+  }
+  return def.make_device(index, options, understood.validate(def.options));
+}
+
 // `asked`: the user named this accelerator. Otherwise its libraries are not loaded without a
 // driver.
 std::string no_device_reason(const Accelerator& accelerator, bool asked, int* count) {
@@ -49,9 +61,16 @@ std::string no_device_reason(const Accelerator& accelerator, bool asked, int* co
 
 }  // namespace
 
-bool register_backend(const std::string& name, BackendDef def) {
-  backends().add(name, def);
-  return true;
+bool register_backend(const std::string& name, void (*define)(BackendDef&)) {
+  return backends().define(name, define);
+}
+
+std::vector<std::string> options_of_backend(const std::string& backend) {
+  std::vector<std::string> names;
+  const BackendDef* def = backends().find(backend);
+  if (!def) return names;
+  for (const ConfigKey& key : def->options.keys()) names.push_back(key.path);
+  return names;
 }
 
 bool has_backend(const std::string& name) { return backends().find(name) != nullptr; }
@@ -85,7 +104,8 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options) {
+DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options,
+                           const ConfigTree& own) {
   const std::vector<std::string> known = device_names();
   if (std::find(known.begin(), known.end(), wanted) == known.end()) {
     throw Error(ErrorCode::kUsage, "unknown device '" + wanted + "'", {},
@@ -104,11 +124,11 @@ DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOpt
             std::string("there is no ") + accelerator.name + " device " + std::to_string(index), {},
             "this process sees " + std::to_string(count) + ", counted from 0");
       }
-      return {backends().get(accelerator.name).make_device(index, options), "", "", ""};
+      return {make_device(accelerator.name, index, options, own), "", "", ""};
     }
     if (asked) choice.missing = wanted;
   }
-  choice.device = backends().get("cpu").make_device(0, options);
+  choice.device = make_device("cpu", 0, options, own);
   if (!choice.missing.empty()) {
     choice.note = wanted + " was asked for, but the CPU is used: " + choice.reason;
   } else if (wanted == "auto") {

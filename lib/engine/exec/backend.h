@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
+#include "base/registry.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -13,8 +15,11 @@ namespace fleet {
 struct BackendDef {
   // Number of devices. If there are none, *why gives the reason as a clause.
   int (*device_count)(std::string* why) = nullptr;
-  // Creates device `index`, 0 <= index < device_count().
-  std::unique_ptr<Device> (*make_device)(int index, const DeviceOptions& options) = nullptr;
+  // The backend's own options.
+  Schema options = {};
+  // Creates device `index`, 0 <= index < device_count(). own: values of the schema `options`.
+  std::unique_ptr<Device> (*make_device)(int index, const DeviceOptions& options,
+                                         const Settings& own) = nullptr;
   // See low_precision_types().
   std::vector<DType> (*low_precision)(std::string* why) = nullptr;
   // Passes whose operations only this backend has kernels for.
@@ -22,7 +27,12 @@ struct BackendDef {
 };
 
 // A backend registers itself when its module is linked or loaded.
-bool register_backend(const std::string& name, BackendDef def);
+bool register_backend(const std::string& name, void (*define)(BackendDef&));
+// FLEET_BACKEND(cpu) { def.make_device = ...; } in lib/engine/backend/cpu/backend.cc.
+#define FLEET_BACKEND(name) \
+  FLEET_REGISTER(backend_##name, ::fleet::BackendDef& def, ::fleet::register_backend, #name)
+// The names of a backend's own options; none if it is neither linked nor loaded.
+std::vector<std::string> options_of_backend(const std::string& backend);
 // Whether the backend's kernels are available: linked, or loaded by choose_device(), with or
 // without a device.
 bool has_backend(const std::string& name);
@@ -52,7 +62,10 @@ struct DeviceChoice {
 // wanted: one of device_names(). "auto" uses the first accelerator that has a device. An
 // accelerator gives its device `index`; without one, the choice is the CPU with a note that gives
 // the reason. A backend that is not linked is loaded from libfleet_<name>.so beside the program or
-// in ../lib/fleetrun. kUsage for another name, or if devices exist but none with this index.
-DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {});
+// in ../lib/fleetrun. own: options of backends; the chosen one takes those of its schema, and the
+// others have no effect (options_of_backend() tells which). kUsage for another name or an invalid
+// option, or if devices exist but none with this index.
+DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {},
+                           const ConfigTree& own = {});
 
 }  // namespace fleet

@@ -37,7 +37,7 @@ class Writer {
 
   CollectiveSequences write() {
     for (const PlannedOp& planned : plan_.ops) {
-      if (planned.op.def->is_collective) add(planned.op);
+      if (is_collective(planned.op)) add(planned.op);
       for (const VarId id : planned.op.outputs) {
         if (id != kNoVar) made_by_[id] = &planned;
       }
@@ -90,7 +90,7 @@ class Writer {
     const size_t begin = plan_.vars[op.inputs[0]].offset;
     for (VarId id : op.inputs) {
       line += " " + tensor(id);
-      if (op.def->contiguous_inputs) line += "+" + std::to_string(plan_.vars[id].offset - begin);
+      if (has_contiguous_inputs(op)) line += "+" + std::to_string(plan_.vars[id].offset - begin);
       line += places(id);
     }
     return line;

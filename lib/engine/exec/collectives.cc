@@ -20,8 +20,8 @@ View view_of(const Argument& argument) {
   return {argument.data, argument.bytes() / size_of(argument.dtype), argument.dtype};
 }
 
-// One view over all inputs and the gaps between them (OpDef::contiguous_inputs), so that one call
-// covers them all. The gaps are summed too; no operation reads them.
+// One view over all inputs and the gaps between them (Collective::contiguous_inputs), so that one
+// call covers them all. The gaps are summed too; no operation reads them.
 View bucket_view(const KernelContext& context) {
   const Argument& first = context.inputs.front();
   const Argument& last = context.inputs.back();

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "ops/collective.h"
+
 namespace fleet {
 namespace {
 
@@ -21,7 +23,7 @@ std::vector<ContiguousVars> find_contiguous_vars(const Plan& plan) {
   std::map<VarId, bool> placed;
   for (const PlannedOp& planned : plan.ops) {
     const Op& op = planned.op;
-    if (!op.def->contiguous_inputs) continue;
+    if (!has_contiguous_inputs(op)) continue;
     const auto group = static_cast<GroupId>(op.attributes.integer("communicator"));
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const VarId id = op.inputs[i];

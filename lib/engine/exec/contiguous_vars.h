@@ -13,7 +13,7 @@ struct ContiguousVars {
   GroupId group = 0;  // of the first operation that requires the chain; owns the memory
 };
 
-// The chains of all operations with OpDef::contiguous_inputs, in the order of their first
+// The chains of all operations with Collective::contiguous_inputs, in the order of their first
 // operations. A variable may be an input of several such operations if it has the same neighbours
 // in all of them: one operation may take a part of another's chain, or continue it. kInternal names
 // a variable for which two operations require different neighbours.

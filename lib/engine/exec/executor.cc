@@ -8,6 +8,7 @@
 
 #include "exec/initialize.h"
 #include "exec/nan_check.h"
+#include "ops/collective.h"
 #include "tensor/relayout.h"
 
 namespace fleet {
@@ -78,7 +79,7 @@ void Executor::prepare_op(const PlannedOp& planned) {
 }
 
 Communicator* Executor::communicator_of(const Op& op) const {
-  if (!op.def->is_collective) return nullptr;
+  if (!is_collective(op)) return nullptr;
   return communicator_of(static_cast<GroupId>(op.attributes.integer("communicator")));
 }
 
@@ -227,22 +228,33 @@ void Executor::initialize(uint64_t seed) {
     if (!is_saved(var)) continue;
     const auto count = static_cast<size_t>(var.shape.elements());
     if (values.size() < count) values.resize(count);
-    draw_initial_values(var, seed, std::span(values.data(), count));
+    const auto own = std::span(values).first(count);
+    draw_initial_values(var, seed, own);
     if (var.dtype == DType::kFloat32) {
-      write(id, values.data());
+      write(id, own);
     } else {
       FLEET_CHECK(var.dtype == DType::kInt64, "a state of type " + std::string(name_of(var.dtype)));
-      const std::vector<int64_t> integers(values.begin(),
-                                          values.begin() + static_cast<std::ptrdiff_t>(count));
-      write(id, integers.data());
+      write(id, std::vector<int64_t>(own.begin(), own.end()));
     }
   }
 }
 
-void Executor::feed(VarId id, const void* data) {
+void Executor::check_size(VarId id, const char* call, size_t given, size_t needed) const {
+  FLEET_CHECK(given == needed, std::string(call) + " of '" + program().var(id).name +
+                                   "': " + std::to_string(given) +
+                                   " bytes were given, the variable has " + std::to_string(needed));
+}
+
+// Without padding.
+static size_t plain_bytes(const Argument& argument) {
+  return static_cast<size_t>(argument.shape.elements()) * size_of(argument.dtype);
+}
+
+void Executor::feed(VarId id, ConstHostBytes data) {
   FLEET_CHECK(program().var(id).kind == VarKind::kFeed, program().var(id).name + " is not a feed");
   const PlannedVar& planned = plan_.vars[id];
-  device_.copy(address(planned), data, planned.bytes, *streams_[0]);
+  check_size(id, "feed", data.size(), planned.bytes);
+  device_.copy(address(planned), data.data(), planned.bytes, *streams_[0]);
 }
 
 // Memory order is logical order, without padding.
@@ -250,48 +262,54 @@ static bool is_row_major(const Argument& argument) {
   return argument.layout.is_plain() && argument.layout.elements() == argument.shape.elements();
 }
 
-const void* Executor::on_host(VarId id) const {
+std::span<const std::byte> Executor::on_host(VarId id) const {
   FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' was not kept for reading");
-  return device_.runs_beside_host() ? nullptr : address(plan_.vars[id]);
+  if (device_.runs_beside_host()) return {};
+  return {static_cast<const std::byte*>(address(plan_.vars[id])), argument(id).bytes()};
 }
 
-void Executor::copy_out(VarId id, void* data) {
+void Executor::copy_out(VarId id, HostBytes data) {
   FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' was not kept for reading");
   const Argument from = argument(id);
+  check_size(id, "copy_out", data.size(), from.bytes());
   for (size_t i = 1; i < streams_.size(); ++i) streams_[i]->synchronize();
-  device_.copy(data, from.data, from.bytes(), *streams_[0]);
+  device_.copy(data.data(), from.data, from.bytes(), *streams_[0]);
 }
 
-void Executor::read(VarId id, void* data) {
+void Executor::read(VarId id, HostBytes data) {
   const Argument from = argument(id);
+  check_size(id, "read", data.size(), plain_bytes(from));
   const Layout plain = Layout::plain(from.shape);
   if (is_row_major(from)) {
     copy_out(id, data);
     return synchronize();
   }
   synchronize();
-  if (const void* there = on_host(id)) {
-    return relayout(from.shape, size_of(from.dtype), from.layout, there, plain, data);
+  if (const auto there = on_host(id); !there.empty()) {
+    return relayout(from.shape, size_of(from.dtype), from.layout, there.data(), plain, data.data());
   }
   const auto raw = std::make_unique_for_overwrite<char[]>(from.bytes());
-  copy_out(id, raw.get());
+  copy_out(id, std::span(raw.get(), from.bytes()));
   synchronize();
-  relayout(from.shape, size_of(from.dtype), from.layout, raw.get(), plain, data);
+  relayout(from.shape, size_of(from.dtype), from.layout, raw.get(), plain, data.data());
 }
 
-void Executor::write(VarId id, const void* data) {
+void Executor::write(VarId id, ConstHostBytes data) {
   const Argument to = argument(id);
   FLEET_CHECK(!plan_.vars[id].shared, "'" + program().var(id).name + "' exists within a step only");
+  check_size(id, "write", data.size(), plain_bytes(to));
   const Layout plain = Layout::plain(to.shape);
   synchronize();
   stale_ = true;
-  if (on_host(id)) return relayout(to.shape, size_of(to.dtype), plain, data, to.layout, to.data);
+  if (!on_host(id).empty()) {
+    return relayout(to.shape, size_of(to.dtype), plain, data.data(), to.layout, to.data);
+  }
   std::unique_ptr<char[]> raw;
   if (!is_row_major(to)) {
     raw = std::make_unique_for_overwrite<char[]>(to.bytes());
-    relayout(to.shape, size_of(to.dtype), plain, data, to.layout, raw.get());
+    relayout(to.shape, size_of(to.dtype), plain, data.data(), to.layout, raw.get());
   }
-  device_.copy(to.data, raw ? raw.get() : data, to.bytes(), *streams_[0]);
+  device_.copy(to.data, raw ? raw.get() : data.data(), to.bytes(), *streams_[0]);
   streams_[0]->synchronize();
 }
 

@@ -3,10 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "exec/plan.h"
+#include "tensor/host_bytes.h"
 
 namespace fleet {
 
@@ -30,8 +32,8 @@ class Executor {
   // rank.
   void initialize(uint64_t seed);
   // Copies a whole feed in, in plain layout. `data` must stay valid until the step that uses it has
-  // been synchronized.
-  void feed(VarId var, const void* data);
+  // been synchronized. kInternal, here and below, if its size is not the variable's.
+  void feed(VarId var, ConstHostBytes data);
   // Runs the sections whose predicates hold. Returns when the host has issued all work. A
   // communicator's failure is thrown here, in synchronize() or in read().
   void run(const StepInfo& info);
@@ -42,20 +44,20 @@ class Executor {
   Stream& stream() { return *streams_[0]; }
   // Reads a feed, parameter, state or kept variable, in plain layout. Synchronizes. kInternal if
   // the variable shares its memory with others.
-  void read(VarId var, void* data);
-  void write(VarId var, const void* data);
+  void read(VarId var, HostBytes data);
+  void write(VarId var, ConstHostBytes data);
   template <typename T>
   std::vector<T> values(VarId var) {
     std::vector<T> all(program().var(var).shape.elements());
-    read(var, all.data());
+    read(var, all);
     return all;
   }
   // Copies these values in memory order: argument(var).bytes() bytes in argument(var).layout. Only
   // issues the copy; the data is valid after synchronize().
-  void copy_out(VarId var, void* data);
-  // Address at which the host can read the values directly after synchronize(); null if the device
-  // keeps them in its own memory.
-  const void* on_host(VarId var) const;
+  void copy_out(VarId var, HostBytes data);
+  // The values in memory order, where the host can read them directly after synchronize(); empty if
+  // the device keeps them in its own memory.
+  std::span<const std::byte> on_host(VarId var) const;
   // Memory and layout of a variable, as kernels see it.
   Argument argument(VarId var) const;
 
@@ -87,6 +89,8 @@ class Executor {
   Communicator* communicator_of(const Op& op) const;
   Communicator* communicator_of(GroupId group) const;
   void* address(const PlannedVar& planned) const;
+  // kInternal naming the variable and both sizes if they differ.
+  void check_size(VarId var, const char* call, size_t given, size_t needed) const;
 
   Plan plan_;
   Device& device_;

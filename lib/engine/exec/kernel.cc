@@ -72,10 +72,7 @@ void same_layout(LayoutQuery& query, bool keeps_zeros) {
 
 bool register_kernel(const std::string& backend, const std::string& op,
                      void (*define)(KernelDef&)) {
-  KernelDef def;
-  define(def);
-  kernel_registry().add(kernel_name(backend, op), std::move(def));
-  return true;
+  return kernel_registry().define(kernel_name(backend, op), define);
 }
 
 const KernelDef& find_kernel(const std::string& backend, const Program& program, const Op& op) {

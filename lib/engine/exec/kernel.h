@@ -119,10 +119,8 @@ bool register_kernel(const std::string& backend, const std::string& op, void (*d
 const KernelDef& find_kernel(const std::string& backend, const Program& program, const Op& op);
 
 // FLEET_KERNEL(cpu, relu) { def.create = ...; }
-#define FLEET_KERNEL(backend, name)                                                \
-  static void define_kernel_##backend##_##name(::fleet::KernelDef& def);           \
-  [[maybe_unused]] static const bool registered_kernel_##backend##_##name =        \
-      ::fleet::register_kernel(#backend, #name, define_kernel_##backend##_##name); \
-  static void define_kernel_##backend##_##name(::fleet::KernelDef& def)
+#define FLEET_KERNEL(backend, name)                                                            \
+  FLEET_REGISTER(kernel_##backend##_##name, ::fleet::KernelDef& def, ::fleet::register_kernel, \
+                 #backend, #name)
 
 }  // namespace fleet

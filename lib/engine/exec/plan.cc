@@ -79,7 +79,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
       after(touched[id].writer);
       after(touched[id].reader);
     }
-    if (op.def->is_collective) {
+    if (is_collective(op)) {
       if (op.attributes.boolean("after_previous")) after(last_collective);
       last_collective = {{op.stream, i}};
     }
@@ -136,7 +136,7 @@ std::string Plan::text() const {
     list(planned.op.inputs, planned.input_layouts);
     out << " ->";
     list(planned.op.outputs, planned.output_layouts);
-    if (planned.op.def->is_collective) {
+    if (is_collective(planned.op)) {
       out << " among " << group_of(program, planned.op).text();
       for (const char* end : {"root", "peer"}) {
         if (planned.op.def->attributes.contains(end)) {

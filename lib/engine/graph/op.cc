@@ -69,11 +69,7 @@ Registry<OpDef>& op_registry() {
 }
 
 bool register_op(const std::string& type, void (*define)(OpDef&)) {
-  OpDef def;
-  def.type = type;
-  define(def);
-  op_registry().add(type, std::move(def));
-  return true;
+  return op_registry().define(type, define, {.type = type});
 }
 
 }  // namespace fleet

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/registry.h"
+#include "graph/op_traits.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
@@ -75,13 +76,8 @@ struct SlotDef {
   Slot kind = Slot::kRequired;
 };
 
-// Behaviour under mixed precision (the lists of Paddle's AMP): white runs in the low type, black in
-// float32, gray follows its inputs.
-enum class Precision { kWhite, kBlack, kGray };
-
 class ShapeContext;
 class GradientContext;
-class ElementwiseContext;
 
 struct OpDef {
   std::string type;
@@ -90,26 +86,19 @@ struct OpDef {
   std::function<void(ShapeContext&)> infer;     // sets shape and type of the outputs
   std::function<void(GradientContext&)>
       gradient;  // appends the backward operations; null: not differentiable
-  Precision precision = Precision::kBlack;
-  // Inputs that stay float32 even if the operation runs in a low type (statistics, scale, bias).
-  std::vector<int> float32_inputs;
-  // An elementwise activation y of x that other operations may fuse through their attribute
-  // "activation".
-  bool is_activation = false;
-  std::vector<std::string> fuses_activations;  // activations that this operation can fuse
-  // Arithmetic on one element of the inputs that gives the same element of the outputs
-  // (graph/elementwise.h); the pass fuse_elementwise joins such operations. Null: not elementwise.
-  std::function<void(ElementwiseContext&)> elementwise;
   // Output o may take the memory of input i: {i, o}. An updated state is passed as both.
   std::vector<std::pair<int, int>> inplace;
-  // The variadic inputs and outputs come in groups, one per tensor, with these members in this
-  // order: an update of parameters. Operations that are equal in everything else can be merged into
-  // one (the pass fuse_all_optimizer_ops).
-  std::vector<std::string> input_group, output_group;
-  // All inputs are contiguous, in order, in memory from the communicator (a bucket of gradients).
-  bool contiguous_inputs = false;
-  bool is_collective = false;  // ranks synchronize in it: its order is compared before step 1
+  OpTraits traits;  // see graph/op_traits.h
 
+  template <typename Trait>
+  Trait& add_trait() {
+    return traits.add<Trait>();
+  }
+  // Null if the operation does not have it.
+  template <typename Trait>
+  const Trait* find_trait() const {
+    return traits.find<Trait>();
+  }
   int slot_of_input(int index) const;  // variadic inputs share the last slot
   bool has_variadic_inputs() const;
   bool has_variadic_outputs() const;
@@ -120,10 +109,6 @@ bool register_op(const std::string& type, void (*define)(OpDef&));
 
 // FLEET_OP(relu) { def.inputs = ...; } in lib/engine/ops/relu.cc defines and registers an
 // operation.
-#define FLEET_OP(name)                                      \
-  static void define_op_##name(::fleet::OpDef& def);        \
-  [[maybe_unused]] static const bool registered_op_##name = \
-      ::fleet::register_op(#name, define_op_##name);        \
-  static void define_op_##name(::fleet::OpDef& def)
+#define FLEET_OP(name) FLEET_REGISTER(op_##name, ::fleet::OpDef& def, ::fleet::register_op, #name)
 
 }  // namespace fleet

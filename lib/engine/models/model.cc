@@ -8,11 +8,7 @@ Registry<ModelDef>& model_registry() {
 }
 
 bool register_model(const std::string& name, void (*define)(ModelDef&)) {
-  ModelDef def;
-  def.schema = model_schema();
-  define(def);
-  model_registry().add(name, std::move(def));
-  return true;
+  return model_registry().define(name, define, {.schema = model_schema()});
 }
 
 Schema model_schema(int64_t num_classes) {

@@ -25,10 +25,7 @@ bool register_model(const std::string& name, void (*define)(ModelDef&));
 Schema model_schema(int64_t num_classes = 1000);
 
 // FLEET_MODEL(lenet) { def.schema = ...; def.build = ...; } in lib/engine/models/lenet.cc.
-#define FLEET_MODEL(name)                                      \
-  static void define_model_##name(::fleet::ModelDef& def);     \
-  [[maybe_unused]] static const bool registered_model_##name = \
-      ::fleet::register_model(#name, define_model_##name);     \
-  static void define_model_##name(::fleet::ModelDef& def)
+#define FLEET_MODEL(name) \
+  FLEET_REGISTER(model_##name, ::fleet::ModelDef& def, ::fleet::register_model, #name)
 
 }  // namespace fleet

@@ -85,10 +85,8 @@ bool register_onnx_exporter(const std::string& type, void (*write)(const OnnxCon
 
 // FLEET_ONNX(relu) { context.node("Relu", {context.input(0)}); } in
 // lib/engine/onnx/ops/activations.cc.
-#define FLEET_ONNX(name)                                              \
-  static void write_onnx_##name(const ::fleet::OnnxContext& context); \
-  [[maybe_unused]] static const bool registered_onnx_##name =         \
-      ::fleet::register_onnx_exporter(#name, write_onnx_##name);      \
-  static void write_onnx_##name(const ::fleet::OnnxContext& context)
+#define FLEET_ONNX(name)                                           \
+  FLEET_REGISTER(onnx_##name, const ::fleet::OnnxContext& context, \
+                 ::fleet::register_onnx_exporter, #name)
 
 }  // namespace fleet

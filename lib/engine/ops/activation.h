@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "graph/program.h"
+#include "ops/activation_fusion.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -17,8 +19,8 @@ inline void define_activation(OpDef* def, std::string gradient,
                               GradientFrom from = GradientFrom::kOutput) {
   def->inputs = {{"x"}};
   def->outputs = {{"y"}};
-  def->precision = Precision::kGray;
-  def->is_activation = true;
+  def->add_trait<MixedPrecision>().precision = Precision::kGray;
+  def->add_trait<Activation>();
   def->inplace = {{0, 0}};
   def->infer = [](ShapeContext& context) { context.set_like(0, 0); };
   def->gradient = [type = std::move(gradient), from](GradientContext& context) {
@@ -31,7 +33,7 @@ inline void define_activation(OpDef* def, std::string gradient,
 inline void define_activation_gradient(OpDef* def, GradientFrom from = GradientFrom::kOutput) {
   def->inputs = {{from == GradientFrom::kOutput ? "y" : "x"}, {"dy"}};
   def->outputs = {{"dx"}};
-  def->precision = Precision::kGray;
+  def->add_trait<MixedPrecision>().precision = Precision::kGray;
   def->inplace = {{1, 0}};
   def->infer = [](ShapeContext& context) { context.set_like(0, 1); };
 }

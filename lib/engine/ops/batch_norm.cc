@@ -12,6 +12,8 @@
 // gradient.
 #include "base/error.h"
 #include "graph/program.h"
+#include "ops/activation_fusion.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -78,9 +80,9 @@ FLEET_OP(batch_norm) {
                  {"mask", Slot::kOptional}};
   def.attributes = kAttributes;
   def.attributes["momentum"] = 0.1;
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1, 2, 3, 4};
-  def.fuses_activations = {"relu"};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3, 4};
+  def.add_trait<FusesActivations>().types = {"relu"};
   def.infer = infer_batch_norm;
   def.gradient = batch_norm_gradient;
 }
@@ -90,7 +92,7 @@ FLEET_OP(batch_norm_grad) {
   def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask", Slot::kOptional}, {"dy"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{5, 0}};
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 0);

@@ -3,6 +3,7 @@
 // (batch_norm_sums.cc). The passes fuse_resunit and sync_batch_norm insert them.
 #include "graph/program.h"
 #include "ops/dtype_attribute.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -25,7 +26,7 @@ FLEET_OP(batch_norm_finalize) {
                     {"count", int64_t{2}},
                     {"shifted", false},
                     {"low", std::string("float16")}};
-  def.precision = Precision::kBlack;
+  def.add_trait<MixedPrecision>().precision = Precision::kBlack;
   def.infer = [](ShapeContext& context) {
     for (int i = 1; i < 6; ++i) {
       context.require(context.shape(i) == context.shape(0),
@@ -50,7 +51,7 @@ FLEET_OP(batch_norm_data_grad) {
                 {"dscale"}, {"dbias"}, {"dz"},   {"mask", Slot::kOptional}};
   def.outputs = {{"dx"}};
   def.attributes = {{"epsilon", 1e-5}, {"count", int64_t{0}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{6, 0}};
   def.infer = [](ShapeContext& context) {
     context.require(

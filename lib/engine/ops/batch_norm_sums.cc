@@ -5,6 +5,7 @@
 //
 // x: N, C, ... of any floating type; statistics, parameters and sums: float32 [C].
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -25,8 +26,8 @@ void require_channels(const ShapeContext& context, int first, int last) {
 FLEET_OP(batch_norm_sums) {
   def.inputs = {{"x"}, {"mean"}};
   def.outputs = {{"sum"}, {"squares"}};
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1};
   def.infer = [](ShapeContext& context) {
     require_channels(context, 1, 1);
     context.set(0, context.shape(1), DType::kFloat32);
@@ -40,8 +41,8 @@ FLEET_OP(batch_norm_apply) {
   def.inputs = {{"x"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}, {"z", Slot::kOptional}};
   def.outputs = {{"y"}, {"mask", Slot::kOptional}};
   def.attributes = {{"epsilon", 1e-5}, {"activation", std::string()}};
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1, 2, 3, 4};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3, 4};
   def.inplace = {{5, 0}};
   def.infer = [](ShapeContext& context) {
     require_channels(context, 1, 4);
@@ -68,8 +69,8 @@ FLEET_OP(batch_norm_gradient_sums) {
                  {"dbias", Slot::kOptional},
                  {"dz", Slot::kOptional}};
   def.attributes = {{"epsilon", 1e-5}};
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1, 2};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1, 2};
   def.inplace = {{4, 4}};
   def.infer = [](ShapeContext& context) {
     require_channels(context, 1, 2);

@@ -1,7 +1,8 @@
 // cast: y = x in the element type `to`. To integers it truncates toward zero.
-#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/dtype_attribute.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -9,8 +10,11 @@ FLEET_OP(cast) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"to", std::string("float32")}};
-  def.precision = Precision::kGray;
-  def.elementwise = [](ElementwiseContext& context) { context.output(0, context.input(0)); };
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().on_custom_lists = false;
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
+    context.output(0, context.input(0));
+  };
   def.infer = [](ShapeContext& context) {
     context.set(0, context.shape(0), to_dtype(context.attributes().text("to")));
   };

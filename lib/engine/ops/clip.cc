@@ -1,6 +1,6 @@
 // clip: y = min(max(x, min), max).
-#include "graph/elementwise.h"
 #include "graph/program.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 
@@ -9,7 +9,7 @@ FLEET_OP(clip) {
   def.outputs = {{"y"}};
   def.attributes = {{"min", 0.0}, {"max", 0.0}};
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const Attributes& attributes = context.attributes();
     context.output(
         0, context.clamp(context.input(0), attributes.number("min"), attributes.number("max")));
@@ -28,7 +28,7 @@ FLEET_OP(clip_grad) {
   def.outputs = {{"dx"}};
   def.attributes = {{"min", 0.0}, {"max", 0.0}};
   def.inplace = {{1, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const Attributes& attributes = context.attributes();
     context.output(0, context.where_within(context.input(0), attributes.number("min"),
                                            attributes.number("max"), context.input(1)));

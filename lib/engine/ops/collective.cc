@@ -1,19 +1,21 @@
 #include "ops/collective.h"
 
+#include "ops/mixed_precision.h"
+
 namespace fleet {
 
 void define_collective(OpDef& def) {
   def.attributes["communicator"] = int64_t{0};
   def.attributes["after_previous"] = false;
-  def.precision = Precision::kGray;
-  def.is_collective = true;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<Collective>();
 }
 
 void define_bucket_collective(OpDef& def) {
   define_collective(def);
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"y", Slot::kVariadic}};
-  def.contiguous_inputs = true;
+  def.add_trait<Collective>().contiguous_inputs = true;
 }
 
 void infer_in_place(ShapeContext& context) {

@@ -5,6 +5,18 @@
 
 namespace fleet {
 
+// The trait of collectives: the group's ranks synchronize in them, so ranks compare their order
+// before step 1.
+struct Collective {
+  // All inputs are contiguous, in order, in memory from the communicator (a bucket of gradients).
+  bool contiguous_inputs = false;
+};
+inline bool is_collective(const Op& op) { return op.def->find_trait<Collective>() != nullptr; }
+inline bool has_contiguous_inputs(const Op& op) {
+  const Collective* trait = op.def->find_trait<Collective>();
+  return trait && trait->contiguous_inputs;
+}
+
 // Makes `def` a collective. Adds the attributes
 //   communicator    the GroupId of the participating ranks; each group has its own communicator
 //   after_previous  starts after the preceding collective of the Program has ended, whatever its

@@ -1,5 +1,6 @@
 // concat: the inputs, concatenated along `axis`.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -7,7 +8,7 @@ FLEET_OP(concat) {
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{1}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
     const int axis = static_cast<int>(context.attributes().integer("axis"));

@@ -14,6 +14,7 @@
 //
 // The gradient is two operations, the weight's first. The weight gradient thus reaches its bucket
 // while the data gradient is still being computed, and the activation x dies one operation earlier.
+#include "ops/mixed_precision.h"
 #include "ops/window.h"
 
 namespace fleet {
@@ -85,7 +86,7 @@ FLEET_OP(conv2d) {
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = infer_conv2d;
   def.gradient = conv2d_gradient;
 }
@@ -96,7 +97,7 @@ FLEET_OP(conv2d_weight_grad) {
   def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = kAttributes;
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
@@ -112,7 +113,7 @@ FLEET_OP(conv2d_data_grad) {
   def.outputs = {{"dx"}};
   def.attributes = kAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     const Shape &weight = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& size = context.attributes().integers("size");

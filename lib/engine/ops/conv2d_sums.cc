@@ -2,6 +2,7 @@
 // otherwise need another pass over memory: its statistics, its transformation, its relu, and the
 // corresponding gradients. Strides, paddings, dilations and groups as in conv2d, without bias.
 // Inserted by the pass fuse_resunit.
+#include "ops/mixed_precision.h"
 #include "ops/window.h"
 
 namespace fleet {
@@ -22,7 +23,7 @@ FLEET_OP(conv2d_sums) {
   def.inputs = {{"x"}, {"weight"}, {"factor", Slot::kOptional}, {"constant", Slot::kOptional}};
   def.outputs = {{"y"}, {"sum"}, {"squares"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &weight = context.shape(1);
     context.require(x.rank() == 4 && weight.rank() == 4 &&
@@ -45,7 +46,7 @@ FLEET_OP(conv2d_sums_weight_grad) {
   def.outputs = {{"dweight"}};
   def.attributes = kAttributes;
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
@@ -60,7 +61,7 @@ FLEET_OP(conv2d_relu_norm_grad) {
   def.inputs = {{"weight"}, {"dy"}, {"x"}, {"mean"}, {"inverse"}, {"scale"}, {"bias"}};
   def.outputs = {{"dz"}, {"dscale"}, {"dbias"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 2);
     context.set_like(1, 5);

@@ -6,6 +6,7 @@
 // case.
 //
 // Its own data gradient is therefore a conv2d of dy with the same weight.
+#include "ops/mixed_precision.h"
 #include "ops/window.h"
 
 namespace fleet {
@@ -69,7 +70,7 @@ FLEET_OP(conv2d_transpose) {
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kBlack;  // on none of Paddle's lists
+  def.add_trait<MixedPrecision>().precision = Precision::kBlack;  // on none of Paddle's lists
   def.infer = infer_conv2d_transpose;
   def.gradient = conv2d_transpose_gradient;
 }
@@ -82,7 +83,7 @@ FLEET_OP(conv2d_transpose_weight_grad) {
   def.attributes.erase("output_padding");
   def.attributes.erase("use_cudnn");
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");

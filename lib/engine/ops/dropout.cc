@@ -3,6 +3,7 @@
 // (ops/dropout_mask.h), not on the sample's position in the batch or the number of ranks. Each
 // dropout of a network has its own salt. With is_test it is the identity.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -29,7 +30,7 @@ FLEET_OP(dropout) {
   def.inputs = {{"x"}, {"sample_key", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
   def.infer = infer;
   def.gradient = [](GradientContext& context) {
@@ -47,7 +48,7 @@ FLEET_OP(dropout_grad) {
   def.inputs = {{"dy"}, {"sample_key"}};
   def.outputs = {{"dx"}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
   def.infer = infer;
 }

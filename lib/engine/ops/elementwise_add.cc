@@ -2,9 +2,11 @@
 // With activation "relu" it is the join of a residual block. activation and y_activation are
 // "relu", "tanh", "scale" (t * scale + bias) or empty, and at most one of them is set; with
 // y_activation, out = x + y_activation(y). Intermediate values are never stored.
-#include "graph/elementwise.h"
 #include "graph/program.h"
+#include "ops/activation_fusion.h"
 #include "ops/broadcast.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -134,10 +136,10 @@ FLEET_OP(elementwise_add) {
                     {"y_activation", std::string()},
                     {"scale", 1.0},
                     {"bias", 0.0}};
-  def.precision = Precision::kGray;
-  def.fuses_activations = {"relu", "tanh"};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<FusesActivations>().types = {"relu", "tanh"};
   def.inplace = {{0, 0}};
-  def.elementwise = formula;
+  def.add_trait<Elementwise>().formula = formula;
   def.infer = infer;
   def.gradient = [](GradientContext& context) {
     const std::string activation = context.attributes().text("activation");
@@ -153,9 +155,9 @@ FLEET_OP(elementwise_add_grad) {
   def.outputs = {{"dx", Slot::kOptional}, {"dy", Slot::kOptional}};
   def.attributes = {
       {"axis", int64_t{-1}}, {"activation", std::string()}, {"y_shape", std::vector<int64_t>()}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     if (context.has_output(1) || !context.has_input(1)) return;  // not elementwise: it sums
     context.output(0, context.where_above(context.input(1), 0, context.input(0)));
   };

@@ -1,7 +1,8 @@
 // elementwise_mul: out = x * y, with y broadcast over x along `axis` (ops/broadcast.h).
-#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -9,9 +10,9 @@ FLEET_OP(elementwise_mul) {
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"out"}};
   def.attributes = {{"axis", int64_t{-1}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     context.output(0, context.multiply(context.input(0), context.input(1, axis)));
   };
@@ -36,9 +37,9 @@ FLEET_OP(elementwise_mul_grad) {
   def.inputs = {{"x"}, {"y"}, {"dout"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dy", Slot::kOptional}};
   def.attributes = {{"axis", int64_t{-1}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{2, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     // Not elementwise: it sums.
     if (context.shape(0) != context.shape(1) && context.has_output(1)) return;
     const int64_t axis = context.attributes().integer("axis");

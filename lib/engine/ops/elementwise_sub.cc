@@ -1,7 +1,8 @@
 // elementwise_sub: out = x - y, with y broadcast over x along `axis` (ops/broadcast.h).
-#include "graph/elementwise.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -10,9 +11,9 @@ FLEET_OP(elementwise_sub) {
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"out"}};
   def.attributes = {{"axis", int64_t{-1}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     context.output(0, context.subtract(context.input(0), context.input(1, axis)));
   };
@@ -38,9 +39,9 @@ FLEET_OP(elementwise_sub_grad) {
   def.inputs = {{"dout"}};
   def.outputs = {{"dy"}};
   def.attributes = {{"axis", int64_t{-1}}, {"y_shape", std::vector<int64_t>()}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const Shape y = to_shape(context.attributes().integers("y_shape"));
     if (y == context.shape(0)) context.output(0, context.scale(context.input(0), -1));
   };

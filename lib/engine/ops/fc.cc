@@ -4,6 +4,7 @@
 //
 // The gradient is two operations, the weight's first, for the reasons given in conv2d.cc.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -50,7 +51,7 @@ FLEET_OP(fc) {
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{1}}};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = infer_fc;
   def.gradient = fc_gradient;
 }
@@ -60,7 +61,7 @@ FLEET_OP(fc_weight_grad) {
   def.inputs = {{"x"}, {"dy"}};
   def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = {{"axis", int64_t{1}}};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const int64_t out = dy[dy.rank() - 1];
@@ -74,7 +75,7 @@ FLEET_OP(fc_data_grad) {
   def.inputs = {{"weight"}, {"dy"}};
   def.outputs = {{"dx"}};
   def.attributes = {{"axis", int64_t{1}}, {"shape", std::vector<int64_t>{}}};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = [](ShapeContext& context) {
     context.set(0, Shape(context.attributes().integers("shape")), context.dtype(1));
   };

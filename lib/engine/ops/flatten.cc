@@ -1,5 +1,6 @@
 // flatten: merges the dimensions from `start_axis` on: [N, C, H, W] -> [N, C*H*W].
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -8,7 +9,7 @@ FLEET_OP(flatten) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"start_axis", int64_t{1}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
   def.infer = [](ShapeContext& context) {
     const Shape& x = context.shape(0);

@@ -6,6 +6,7 @@
 // and saved_variance may be omitted if there is no gradient.
 #include "base/error.h"
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -66,8 +67,8 @@ FLEET_OP(fused_bn_add_activation) {
                  {"mask", Slot::kOptional}};
   def.attributes = kAttributes;
   def.attributes["momentum"] = 0.1;
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1, 2, 3, 4};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3, 4};
   def.inplace = {{5, 0}};
   def.infer = infer;
   def.gradient = gradient;
@@ -81,7 +82,7 @@ FLEET_OP(fused_bn_add_activation_grad) {
                  {"dscale", Slot::kOptional},
                  {"dbias", Slot::kOptional}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{5, 1}, {6, 0}};
   def.infer = [](ShapeContext& context) {
     for (int i = 5; i < context.input_count(); ++i) {

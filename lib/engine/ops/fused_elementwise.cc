@@ -1,4 +1,4 @@
-// fused_elementwise: several elementwise operations as one formula (graph/elementwise.h), in one
+// fused_elementwise: several elementwise operations as one formula (ops/element_formula.h), in one
 // pass over memory: y[o][i] = formula(x[0][i], x[1][i], ...). Inserted by the pass
 // fuse_elementwise.
 //
@@ -7,9 +7,10 @@
 // with the same number of bytes: kernels read an element of all inputs before they write it to an
 // output. A broadcast input must not have a wider type than any output, so that it never has the
 // same number of bytes.
-#include "graph/elementwise.h"
 #include "ops/broadcast.h"
 #include "ops/dtype_attribute.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -65,11 +66,11 @@ FLEET_OP(fused_elementwise) {
                     {"results", std::vector<int64_t>()},
                     {"shape", std::vector<int64_t>()},
                     {"types", std::vector<std::string>()}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   for (int o = 0; o < kMaxElementOutputs; ++o) {
     for (int i = 0; i < kMaxElementInputs; ++i) def.inplace.emplace_back(i, o);
   }
-  def.elementwise = replay;
+  def.add_trait<Elementwise>().formula = replay;
   def.infer = infer;
 }
 

@@ -1,8 +1,9 @@
 // gelu: y = x * P(X <= x) for a standard normal X (Hendrycks and Gimpel, 2016), by the error
 // function, or with `approximate` by its tanh form
 // y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))).
-#include "graph/elementwise.h"
 #include "graph/program.h"
+#include "ops/activation_fusion.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 namespace {
@@ -49,9 +50,9 @@ FLEET_OP(gelu) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"approximate", false}};
-  def.is_activation = true;
+  def.add_trait<Activation>();
   def.inplace = {{0, 0}};
-  def.elementwise = gelu_formula;
+  def.add_trait<Elementwise>().formula = gelu_formula;
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
   def.gradient = [](GradientContext& context) {
     context.append("gelu_grad", {context.input(0), context.output_gradient(0)},
@@ -65,7 +66,7 @@ FLEET_OP(gelu_grad) {
   def.outputs = {{"dx"}};
   def.attributes = {{"approximate", false}};
   def.inplace = {{1, 0}};
-  def.elementwise = gelu_grad_formula;
+  def.add_trait<Elementwise>().formula = gelu_grad_formula;
   def.infer = [](ShapeContext& context) { context.set_like(0, 1); };
 }
 

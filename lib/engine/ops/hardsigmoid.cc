@@ -1,12 +1,12 @@
 // hardsigmoid: y = min(max(x + 3, 0), 6) / 6 (Howard et al., 2019); NaN stays NaN.
-#include "graph/elementwise.h"
 #include "ops/activation.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 
 FLEET_OP(hardsigmoid) {
   define_activation(&def, "hardsigmoid_grad");
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto bounded = context.clamp(context.scale(context.input(0), 1, 3), 0, 6);
     context.output(0, context.scale(bounded, 1.0 / 6));
   };
@@ -15,7 +15,7 @@ FLEET_OP(hardsigmoid) {
 // dx = 0 < y < 1 or NaN ? dy / 6 : 0
 FLEET_OP(hardsigmoid_grad) {
   define_activation_gradient(&def);
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto y = context.input(0), slope = context.scale(context.input(1), 1.0 / 6);
     context.output(0, context.where_above(y, 0, context.where_below(y, 1, slope)));
   };

@@ -1,12 +1,12 @@
 // hardswish: y = x * min(max(x + 3, 0), 6) / 6 (Howard et al., 2019).
-#include "graph/elementwise.h"
 #include "ops/activation.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 
 FLEET_OP(hardswish) {
   define_activation(&def, "hardswish_grad", GradientFrom::kInput);
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto x = context.input(0);
     const auto bounded = context.clamp(context.scale(x, 1, 3), 0, 6);
     context.output(0, context.scale(context.multiply(x, bounded), 1.0 / 6));

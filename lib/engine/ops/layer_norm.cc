@@ -4,6 +4,7 @@
 // statistics are float32 whatever the type of x. saved_mean, saved_variance: [rows], for the
 // gradient; may be omitted if there is none.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -46,8 +47,8 @@ FLEET_OP(layer_norm) {
   def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}, {"saved_mean", Slot::kOptional}, {"saved_variance", Slot::kOptional}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1, 2};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1, 2};
   def.infer = infer;
   def.gradient = gradient;
 }
@@ -59,8 +60,8 @@ FLEET_OP(layer_norm_grad) {
   def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"mean"}, {"variance"}, {"dy"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
-  def.float32_inputs = {1, 2, 3};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3};
   def.inplace = {{4, 0}};
   def.infer = [](ShapeContext& context) {
     const Shape& x = context.shape(0);

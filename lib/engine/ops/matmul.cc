@@ -1,6 +1,7 @@
 // matmul: z[..., M, N] = x[..., M, K] y[..., K, N]; transpose_x and transpose_y swap the last two
 // axes of the input. Leading axes (a batch) must be equal. Its gradients are matmuls too.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -52,7 +53,7 @@ FLEET_OP(matmul) {
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"z"}};
   def.attributes = {{"transpose_x", false}, {"transpose_y", false}};
-  def.precision = Precision::kWhite;
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
   def.infer = infer_matmul;
   def.gradient = matmul_gradient;
 }

@@ -6,6 +6,7 @@
 //   image   [N, C, H, W] in the type `to`; C is the number of means
 #include "graph/program.h"
 #include "ops/dtype_attribute.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -15,7 +16,7 @@ FLEET_OP(normalize_image) {
   def.attributes = {{"mean", std::vector<double>{0}},
                     {"std", std::vector<double>{1}},
                     {"to", std::string("float32")}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     const auto& mean = context.attributes().numbers("mean");
     const auto& deviation = context.attributes().numbers("std");

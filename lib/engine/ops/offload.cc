@@ -2,6 +2,8 @@
 // parallel with computation, and keep the layout. Inserted by the pass offload.
 #include "ops/offload.h"
 
+#include "ops/mixed_precision.h"
+
 namespace fleet {
 namespace {
 
@@ -16,7 +18,7 @@ FLEET_OP(copy_to_host) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{kHostMemory, true}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
 }
 
@@ -25,14 +27,14 @@ FLEET_OP(copy_to_host) {
 FLEET_OP(copy_from_host) {
   def.inputs = {{"x"}, {"after", Slot::kOptional}};
   def.outputs = {{"y"}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
 }
 
 // Makes its stream wait until x has been written: memory that the writer of x read is free then.
 FLEET_OP(wait_for) {
   def.inputs = {{"x"}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
 }
 
 }  // namespace fleet

@@ -6,6 +6,7 @@
 // size of the kernel (Paddle's meaning, PyTorch's count_include_pad). mask: the position of each
 // maximum, in the backend's form; for the gradient of "max".
 #include "base/error.h"
+#include "ops/mixed_precision.h"
 #include "ops/window.h"
 
 namespace fleet {
@@ -62,7 +63,7 @@ FLEET_OP(pool2d) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}, {"mask", Slot::kOptional}};
   def.attributes = kAttributes;
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = infer_pool2d;
   def.gradient = pool2d_gradient;
 }
@@ -73,7 +74,7 @@ FLEET_OP(pool2d_grad) {
   def.outputs = {{"dx"}};
   def.attributes = kAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     const Shape& dy = context.shape(1);
     const std::vector<int64_t>& size = context.attributes().integers("size");

@@ -1,6 +1,7 @@
 // reshape: the same elements in row-major order with another shape. In `shape`, 0 keeps x's
 // dimension at that position, and one -1 takes the remaining elements.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 #include "ops/shape_attribute.h"
 
 namespace fleet {
@@ -36,7 +37,7 @@ FLEET_OP(reshape) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"shape", std::vector<int64_t>()}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
   def.infer = infer;
   def.gradient = [](GradientContext& context) {

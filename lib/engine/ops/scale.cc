@@ -1,6 +1,7 @@
 // scale: y = x * scale + bias.
-#include "graph/elementwise.h"
 #include "graph/program.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -8,9 +9,9 @@ FLEET_OP(scale) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"scale", 1.0}, {"bias", 0.0}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const Attributes& attributes = context.attributes();
     context.output(
         0, context.scale(context.input(0), attributes.number("scale"), attributes.number("bias")));

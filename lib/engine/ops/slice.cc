@@ -1,5 +1,6 @@
 // slice: elements start..end-1 along `axis`.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -7,7 +8,7 @@ FLEET_OP(slice) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{0}}, {"start", int64_t{0}}, {"end", int64_t{0}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
     const int axis = static_cast<int>(context.attributes().integer("axis"));
@@ -35,7 +36,7 @@ FLEET_OP(slice_grad) {
   def.inputs = {{"dy"}};
   def.outputs = {{"dx"}};
   def.attributes = {{"axis", int64_t{0}}, {"start", int64_t{0}}, {"size", int64_t{0}}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
     shape[static_cast<int>(context.attributes().integer("axis"))] =

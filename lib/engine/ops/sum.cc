@@ -1,7 +1,7 @@
 // sum: out = x0 + x1 + ..., all of one shape. Adds the contributions of several readers of a
 // variable to its gradient; with one input it is a copy.
-#include "graph/elementwise.h"
 #include "graph/program.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 
@@ -9,7 +9,7 @@ FLEET_OP(sum) {
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"out"}};
   def.inplace = {{0, 0}};
-  def.elementwise = [](ElementwiseContext& context) {
+  def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     auto sum = context.input(0);
     for (int i = 1; i < context.input_count(); ++i) sum = context.add(sum, context.input(i));
     context.output(0, sum);

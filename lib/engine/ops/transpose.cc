@@ -1,5 +1,6 @@
 // transpose: axis d of y is axis perm[d] of x.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -16,7 +17,7 @@ FLEET_OP(transpose) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"perm", std::vector<int64_t>()}};
-  def.precision = Precision::kGray;
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     const Shape& x = context.shape(0);
     const std::vector<int64_t>& perm = context.attributes().integers("perm");

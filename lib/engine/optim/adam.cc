@@ -2,16 +2,19 @@
 //   g += weight_decay * p                      (with decoupled instead: p -= lr * weight_decay * p)
 //   m1 = beta1 m1 + (1 - beta1) g;  m2 = beta2 m2 + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) * m1 / (sqrt(m2 / (1 - beta2^t)) + epsilon)
-// Updates any number of parameters; see optim/update_op.h for g and for the inputs and outputs that
-// all rules share. step: int64 [1], t.
+// amsgrad (Reddi, Kale and Kumar, 2018) divides by the root of the largest m2 so far, a third
+// state. Updates any number of parameters; see optim/update_op.h for g and for the inputs and
+// outputs that all rules share. step: int64 [1], t.
 #include "optim/adam.h"
 
 #include "optim/update_op.h"
 
 namespace fleet {
 
-FLEET_OP(adam) {
-  define_update_op(def, /*other_inputs=*/{"step"}, /*states=*/{"moment1", "moment2"});
+namespace {
+
+void define(OpDef& def, const std::vector<std::string>& states) {
+  define_update_op(def, /*other_inputs=*/{"step"}, states);
   def.attributes = {{"beta1", 0.9},
                     {"beta2", 0.999},
                     {"epsilon", 1e-8},
@@ -19,18 +22,26 @@ FLEET_OP(adam) {
                     {"decoupled", false}};
 }
 
+}  // namespace
+
+FLEET_OP(adam) { define(def, {"moment1", "moment2"}); }
+FLEET_OP(adam_amsgrad) { define(def, {"moment1", "moment2", "max_moment2"}); }
+
 Schema adam_schema() {
   Schema schema;
   schema.number("beta1", 0.9, 0, 1, "decay of the first moment")
       .number("beta2", 0.999, 0, 1, "decay of the second moment")
-      .number("epsilon", 1e-8, 0, 1, "added to the root of the second moment");
+      .number("epsilon", 1e-8, 0, 1, "added to the root of the second moment")
+      .boolean("amsgrad", false, "divide by the root of the largest second moment so far");
   return schema;
 }
 
 void append_adam(UpdateContext& context, const Update& update, bool decoupled) {
-  const VarId moment1 = context.state(update.parameter, "moment1");
-  const VarId moment2 = context.state(update.parameter, "moment2");
-  append_update_op(context, update, "adam", {context.step()}, {moment1, moment2},
+  const bool amsgrad = context.settings().boolean("amsgrad");
+  std::vector<VarId> states = {context.state(update.parameter, "moment1"),
+                               context.state(update.parameter, "moment2")};
+  if (amsgrad) states.push_back(context.state(update.parameter, "max_moment2"));
+  append_update_op(context, update, amsgrad ? "adam_amsgrad" : "adam", {context.step()}, states,
                    {{"beta1", context.settings().number("beta1")},
                     {"beta2", context.settings().number("beta2")},
                     {"epsilon", context.settings().number("epsilon")},

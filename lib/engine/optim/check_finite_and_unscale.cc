@@ -5,12 +5,14 @@
 // them do (gradient_scale, clip_scale), which saves a pass over memory. Gradients may be float32,
 // float16 and bfloat16, mixed, in any layout (padding is zero).
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
 FLEET_OP(check_finite_and_unscale) {
   def.inputs = {{"loss_scaling"}, {"gradients", Slot::kVariadic}};
   def.outputs = {{"found_inf"}, {"unscale"}};
+  def.add_trait<MixedPrecision>().on_custom_lists = false;
   def.infer = [](ShapeContext& context) {
     context.set(0, {1}, DType::kInt32);
     context.set(1, {1}, DType::kFloat32);

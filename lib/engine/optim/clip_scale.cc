@@ -3,6 +3,7 @@
 // gradients are still to be multiplied. For an infinite or undefined norm the factor is undefined
 // (NaN), so that the damage shows.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -10,6 +11,7 @@ FLEET_OP(clip_scale) {
   def.inputs = {{"square"}, {"unscale", Slot::kOptional}};
   def.outputs = {{"scale"}};
   def.attributes = {{"clip_norm", 1.0}};
+  def.add_trait<MixedPrecision>().on_custom_lists = false;
   def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
 }
 

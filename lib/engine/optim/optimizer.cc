@@ -84,10 +84,7 @@ Registry<OptimizerDef>& optimizer_registry() {
 }
 
 bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&)) {
-  OptimizerDef def;
-  define(def);
-  optimizer_registry().add(name, std::move(def));
-  return true;
+  return optimizer_registry().define(name, define);
 }
 
 Schema optimizer_schema(const std::string& name) {

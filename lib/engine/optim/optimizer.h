@@ -78,10 +78,7 @@ void append_updates(Program& program, SectionId optimize, const std::vector<VarI
                     const GradientScaling& scaling = {});
 
 // FLEET_OPTIMIZER(sgd) { def.append = ...; } in lib/engine/optim/sgd.cc.
-#define FLEET_OPTIMIZER(name)                                      \
-  static void define_optimizer_##name(::fleet::OptimizerDef& def); \
-  [[maybe_unused]] static const bool registered_optimizer_##name = \
-      ::fleet::register_optimizer(#name, define_optimizer_##name); \
-  static void define_optimizer_##name(::fleet::OptimizerDef& def)
+#define FLEET_OPTIMIZER(name) \
+  FLEET_REGISTER(optimizer_##name, ::fleet::OptimizerDef& def, ::fleet::register_optimizer, #name)
 
 }  // namespace fleet

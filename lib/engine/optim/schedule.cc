@@ -20,10 +20,7 @@ Registry<ScheduleDef>& schedule_registry() {
 }
 
 bool register_schedule(const std::string& name, void (*define)(ScheduleDef&)) {
-  ScheduleDef def;
-  define(def);
-  schedule_registry().add(name, std::move(def));
-  return true;
+  return schedule_registry().define(name, define);
 }
 
 Schema schedule_schema(const std::string& name) {

@@ -102,10 +102,7 @@ class Schedule {
 };
 
 // FLEET_SCHEDULE(cosine) { def.make = ...; } in lib/engine/optim/cosine.cc.
-#define FLEET_SCHEDULE(name)                                      \
-  static void define_schedule_##name(::fleet::ScheduleDef& def);  \
-  [[maybe_unused]] static const bool registered_schedule_##name = \
-      ::fleet::register_schedule(#name, define_schedule_##name);  \
-  static void define_schedule_##name(::fleet::ScheduleDef& def)
+#define FLEET_SCHEDULE(name) \
+  FLEET_REGISTER(schedule_##name, ::fleet::ScheduleDef& def, ::fleet::register_schedule, #name)
 
 }  // namespace fleet

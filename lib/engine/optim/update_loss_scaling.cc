@@ -5,6 +5,7 @@
 //              loss_scaling *= incr_ratio if that is finite, good = 0
 // loss_scaling float32 [1], good_steps and bad_steps int64 [1] are states.
 #include "graph/program.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 
@@ -16,6 +17,7 @@ FLEET_OP(update_loss_scaling) {
                     {"incr_ratio", 2.0},
                     {"decr_ratio", 0.8}};
   def.inplace = {{1, 0}, {2, 1}, {3, 2}};
+  def.add_trait<MixedPrecision>().on_custom_lists = false;
   def.infer = [](ShapeContext& context) {
     for (int i = 0; i < 3; ++i) context.set_like(i, i + 1);
   };

@@ -10,6 +10,7 @@ void infer(ShapeContext& context) {
   FLEET_CHECK(groups.count > 0 && inputs == context.input_count() &&
                   groups.count * groups.outputs_each == static_cast<int>(op.outputs.size()),
               op.type() + ": inputs and outputs do not form whole groups");
+  const std::vector<std::string>& members = op.def->find_trait<ParameterUpdate>()->input_group;
   for (int k = 0; k < groups.count; ++k) {
     const Shape& shape = context.shape(groups.parameter(k));
     FLEET_CHECK(context.dtype(groups.parameter(k)) == DType::kFloat32,
@@ -20,7 +21,7 @@ void infer(ShapeContext& context) {
                 op.type() + ": copies of some parameters only");
     for (int i = 1; i < groups.inputs_each; ++i) {
       context.require(context.shape(groups.parameter(k) + i) == shape,
-                      op.def->input_group[i] + " " + context.shape(groups.parameter(k) + i).text() +
+                      members[i] + " " + context.shape(groups.parameter(k) + i).text() +
                           " of a parameter " + shape.text());
     }
     context.set_like(groups.output(k), groups.parameter(k));
@@ -39,13 +40,13 @@ void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
   for (const std::string& name : other_inputs) def.inputs.push_back({name});
   def.inputs.push_back({"tensors", Slot::kVariadic});
   def.outputs = {{"tensors", Slot::kVariadic}};
-  def.input_group = {"parameter", "gradient"};
-  def.output_group = {"parameter"};
+  auto& groups = def.add_trait<ParameterUpdate>();
+  groups = {.input_group = {"parameter", "gradient"}, .output_group = {"parameter"}};
   for (const std::string& state : states) {
-    def.input_group.push_back(state);
-    def.output_group.push_back(state);
+    groups.input_group.push_back(state);
+    groups.output_group.push_back(state);
   }
-  def.output_group.push_back("copy");
+  groups.output_group.push_back("copy");
   def.infer = infer;
 }
 

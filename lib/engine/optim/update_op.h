@@ -21,6 +21,14 @@ namespace fleet {
 inline constexpr int kUpdateLearningRate = 0, kUpdateGradientScale = 1, kUpdateFoundInf = 2;
 inline constexpr int kUpdateOtherInputs = 3;
 
+// The trait of update operations: the variadic inputs and outputs come in groups, one per
+// parameter, with these members in this order. Operations that are equal in everything else can be
+// merged into one (the pass fuse_all_optimizer_ops).
+struct ParameterUpdate {
+  std::vector<std::string> input_group, output_group;
+};
+inline bool is_update(const Op& op) { return op.def->find_trait<ParameterUpdate>() != nullptr; }
+
 // Defines slots, groups and shape rule. other_inputs: the rule's own, after the three that all
 // rules have. states: names of a parameter's states.
 void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
@@ -33,11 +41,15 @@ void append_update_op(UpdateContext& context, const Update& update, const std::s
 
 // The groups of an update operation.
 struct UpdateGroups {
-  explicit UpdateGroups(const OpDef& def, size_t inputs)
-      : first_input(static_cast<int>(def.inputs.size()) - 1),
-        inputs_each(static_cast<int>(def.input_group.size())),
-        outputs_each(static_cast<int>(def.output_group.size())),
-        count((static_cast<int>(inputs) - first_input) / inputs_each) {}
+  // inputs: the number of the operation's inputs. kInternal if it is no update.
+  UpdateGroups(const OpDef& def, size_t inputs) {
+    const ParameterUpdate* update = def.find_trait<ParameterUpdate>();
+    FLEET_CHECK(update, def.type + " does not update parameters");
+    first_input = static_cast<int>(def.inputs.size()) - 1;
+    inputs_each = static_cast<int>(update->input_group.size());
+    outputs_each = static_cast<int>(update->output_group.size());
+    count = (static_cast<int>(inputs) - first_input) / inputs_each;
+  }
   int first_input, inputs_each, outputs_each;
   int count;  // number of parameters
   int parameter(int k) const { return first_input + k * inputs_each; }

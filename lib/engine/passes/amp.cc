@@ -12,7 +12,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "ops/collective.h"
 #include "ops/dtype_attribute.h"
+#include "ops/mixed_precision.h"
+#include "optim/update_op.h"
 #include "passes/pass.h"
 
 namespace fleet {
@@ -26,10 +29,8 @@ bool contains(const std::vector<std::string>& list, const std::string& name) {
 
 // Operations outside the forward part, and those whose types this pass does not choose.
 bool is_never_rewritten(const OpDef& def) {
-  static const std::set<std::string> kOwnTypes = {"cast", "reorder", "check_finite_and_unscale",
-                                                  "update_loss_scaling", "clip_scale"};
-  return def.is_collective || !def.input_group.empty() || def.type.ends_with("_grad") ||
-         kOwnTypes.contains(def.type);
+  return def.find_trait<Collective>() || def.find_trait<ParameterUpdate>() ||
+         def.type.ends_with("_grad") || !mixed_precision_of(def).on_custom_lists;
 }
 
 class Amp : public Pass {
@@ -92,7 +93,7 @@ class Amp : public Pass {
   Precision precision_of(const Op& op) const {
     if (contains(white_, op.type())) return Precision::kWhite;
     if (contains(black_, op.type())) return Precision::kBlack;
-    return op.def->precision;
+    return mixed_precision_of(*op.def).precision;
   }
 
   // black_variables lists names of training; they also apply to the evaluation's variables.
@@ -125,7 +126,7 @@ class Amp : public Pass {
     const Verdict verdict = judge(program, op);
     std::vector<VarId> inputs = op.inputs;
     for (size_t i = 0; i < inputs.size() && verdict != Verdict::kAsItIs; ++i) {
-      const std::vector<int>& kept = op.def->float32_inputs;
+      const std::vector<int>& kept = mixed_precision_of(*op.def).float32_inputs;
       const bool stays = std::find(kept.begin(), kept.end(), static_cast<int>(i)) != kept.end();
       if (inputs[i] == kNoVar || stays) continue;
       inputs[i] = in_type(program, inputs[i], verdict == Verdict::kLow ? low_ : DType::kFloat32,

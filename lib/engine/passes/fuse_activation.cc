@@ -3,15 +3,17 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "ops/activation_fusion.h"
 #include "passes/uses.h"
 
 namespace fleet {
 namespace {
 
 bool takes_in(const Op& op, const Op& activation) {
-  const std::vector<std::string>& types = op.def->fuses_activations;
-  return activation.def->is_activation &&
-         std::find(types.begin(), types.end(), activation.type()) != types.end();
+  const FusesActivations* fuses = op.def->find_trait<FusesActivations>();
+  if (!fuses || !activation.def->find_trait<Activation>()) return false;
+  return std::find(fuses->types.begin(), fuses->types.end(), activation.type()) !=
+         fuses->types.end();
 }
 
 }  // namespace

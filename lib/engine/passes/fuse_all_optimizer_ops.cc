@@ -6,12 +6,11 @@
 #include <set>
 
 #include "base/log.h"
+#include "optim/update_op.h"
 #include "passes/pass.h"
 
 namespace fleet {
 namespace {
-
-bool is_update(const Op& op) { return !op.def->input_group.empty(); }
 
 class FuseAllOptimizerOps : public Pass {
  public:
@@ -54,7 +53,8 @@ class FuseAllOptimizerOps : public Pass {
     std::string key = op.type() + "/" + std::to_string(op.section);
     for (const auto& [name, value] : op.attributes.all()) key += "/" + name + exact(value);
     for (size_t i = 0; i < other_inputs(op); ++i) key += "/" + std::to_string(op.inputs[i]);
-    for (size_t i = 0; i < op.def->input_group.size(); ++i) {
+    const size_t members = op.def->find_trait<ParameterUpdate>()->input_group.size();
+    for (size_t i = 0; i < members; ++i) {
       key += std::string("/") + name_of(program.var(op.inputs[other_inputs(op) + i]).dtype);
     }
     const VarId copy = op.outputs.back();

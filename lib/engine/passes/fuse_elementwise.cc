@@ -1,7 +1,7 @@
 // fuse_elementwise: chains and trees of elementwise operations of one shape become one operation
 // (ops/fused_elementwise.cc). Intermediate values stay in registers or the first cache; only values
 // that others read are written to memory. Operations declare themselves elementwise
-// (OpDef::elementwise). Runs after the backward pass, so that both directions are fused. Operations
+// (trait Elementwise). Runs after the backward pass, so that both directions are fused. Operations
 // of different sections are never fused.
 //
 // Every operation starts as its own group. If one reads what another wrote, their groups are merged
@@ -16,7 +16,7 @@
 #include <optional>
 #include <set>
 
-#include "graph/elementwise.h"
+#include "ops/element_formula.h"
 #include "passes/fuse_activation.h"
 #include "passes/pass.h"
 #include "passes/uses.h"
@@ -86,7 +86,7 @@ class FuseElementwise : public Pass {
   }
 
   bool is_candidate(const Op& op) const {
-    if (!op.def->elementwise || op.inputs.empty()) return false;
+    if (!is_elementwise(op) || op.inputs.empty()) return false;
     const Shape shape = shape_of(op);
     bool same_shape = false;
     for (VarId id : op.inputs) {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/collective.h"
+#include "optim/update_op.h"
 #include "passes/gradients.h"
 
 namespace fleet {
 namespace {
-
-bool is_update(const Op& op) { return !op.def->input_group.empty(); }
 
 std::vector<Op>::iterator find_op(Program& program, SectionId section, const std::string& type) {
   return std::find_if(program.ops().begin(), program.ops().end(),
@@ -56,7 +56,7 @@ void move_unread_ops(Program& program, SectionId section, SectionId never) {
     const auto is_wanted = [&](VarId id) {
       return id != kNoVar && (wanted.contains(id) || program.var(id).kind != VarKind::kTemporary);
     };
-    const bool moves = op->section == section && !op->def->is_collective && !op->outputs.empty() &&
+    const bool moves = op->section == section && !is_collective(*op) && !op->outputs.empty() &&
                        std::none_of(op->outputs.begin(), op->outputs.end(), is_wanted);
     if (moves) op->section = never;
     if (op->section != never) wanted.insert(op->inputs.begin(), op->inputs.end());

@@ -22,10 +22,7 @@ Registry<PassDef>& pass_registry() {
 }
 
 bool register_pass(const std::string& name, void (*define)(PassDef&)) {
-  PassDef def;
-  define(def);
-  pass_registry().add(name, std::move(def));
-  return true;
+  return pass_registry().define(name, define);
 }
 
 bool run_pass(const std::string& name, Program& program, const PassContext& context,

@@ -62,10 +62,7 @@ bool run_pass(const std::string& name, Program& program, const PassContext& cont
 
 // FLEET_PASS(fuse_bn_act) { def.help = ...; def.create = ...; } in
 // lib/engine/passes/fuse_bn_act.cc.
-#define FLEET_PASS(name)                                      \
-  static void define_pass_##name(::fleet::PassDef& def);      \
-  [[maybe_unused]] static const bool registered_pass_##name = \
-      ::fleet::register_pass(#name, define_pass_##name);      \
-  static void define_pass_##name(::fleet::PassDef& def)
+#define FLEET_PASS(name) \
+  FLEET_REGISTER(pass_##name, ::fleet::PassDef& def, ::fleet::register_pass, #name)
 
 }  // namespace fleet

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "ops/collective.h"
 #include "passes/pass.h"
 
 namespace fleet {
@@ -76,7 +77,7 @@ class Recompute : public Pass {
 
   // Whether the operation may run twice in a step, apart from its updates of states.
   bool is_repeatable(const Op& op) const {
-    if (op.def->is_collective) return false;
+    if (is_collective(op)) return false;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       const VarId id = op.outputs[i];
       if (id == kNoVar || is_temporary(id)) continue;

@@ -28,11 +28,7 @@ Registry<MetaOptimizerDef>& meta_optimizer_registry() {
 }
 
 bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimizerDef&)) {
-  MetaOptimizerDef def;
-  def.name = name;
-  define(def);
-  meta_optimizer_registry().add(name, std::move(def));
-  return true;
+  return meta_optimizer_registry().define(name, define, {.name = name});
 }
 
 void switch_pass(MetaOptimizerDef& def, const PassSwitch& on) {

@@ -102,11 +102,9 @@ Registry<MetaOptimizerDef>& meta_optimizer_registry();
 bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimizerDef&));
 
 // FLEET_META_OPTIMIZER(amp) { def.help = ...; } in lib/engine/strategy/meta/amp.cc.
-#define FLEET_META_OPTIMIZER(name)                                           \
-  static void define_meta_optimizer_##name(::fleet::MetaOptimizerDef& def);  \
-  [[maybe_unused]] static const bool registered_meta_optimizer_##name =      \
-      ::fleet::register_meta_optimizer(#name, define_meta_optimizer_##name); \
-  static void define_meta_optimizer_##name(::fleet::MetaOptimizerDef& def)
+#define FLEET_META_OPTIMIZER(name)                                      \
+  FLEET_REGISTER(meta_optimizer_##name, ::fleet::MetaOptimizerDef& def, \
+                 ::fleet::register_meta_optimizer, #name)
 
 // A meta-optimizer that consists of one pass, switched by one bool field.
 enum class PassPhase { kFuseForward, kFuseBackward, kGradients, kFuseUpdate };

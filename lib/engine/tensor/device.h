@@ -65,14 +65,9 @@ struct Telemetry {
   double clock = 0;        // MHz, of the compute units
 };
 
-// Options of a device and its libraries. Names and defaults are those of Paddle 2.1's flags and
-// strategy; a device ignores options that it does not have.
+// What every device understands. A backend declares its own options (BackendDef::options).
 struct DeviceOptions {
-  bool deterministic = false;               // the same bits each time; on a CPU with one thread
-  bool tensor_op_math = false;              // TF32 for float32 products and convolutions
-  bool cudnn_exhaustive_search = false;     // measure algorithms instead of using heuristics
-  int64_t conv_workspace_size_limit = 512;  // MiB, per convolution
-  double memory_fraction = 0.92;            // fraction of the device's memory that may be used
+  bool deterministic = false;  // the same bits each time; on a CPU with one thread
 };
 
 class Device {

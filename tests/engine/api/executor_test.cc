@@ -9,6 +9,7 @@
 #include "api/optimizer.h"
 #include "base/error.h"
 #include "exec/backend.h"
+#include "tests/usage_failure.h"
 #include "train/trainer.h"
 
 namespace fleet {
@@ -160,8 +161,8 @@ struct OwnImages {
     if (bad) images[500] = NAN;
     data::Batch made;
     made.size = kBatch;
-    made.images = images.data();
-    made.labels = labels.data();
+    made.images = images;
+    made.labels = labels;
     return made;
   }
 };
@@ -225,12 +226,18 @@ TEST(ProgramExecutor, OwnBatches_NeedImagesAndLabelsOnly) {
   std::vector<float> images(4 * 28 * 28, 0.5F);
   std::vector<int64_t> labels = {1, 2, 1, 2};
   data::Batch batch;
-  batch.images = images.data();
-  batch.labels = labels.data();
+  batch.images = images;
+  batch.labels = labels;
   batch.size = 4;
   const double first = exe.run(batch, {"loss"})[0];
   for (int i = 0; i < 20; ++i) exe.run(batch);
   EXPECT_LT(exe.run(batch, {"loss"})[0], first);
+  batch.labels = std::span(labels).first(3);
+  EXPECT_THAT(usage_failure([&] { exe.run(batch); }), HasSubstr("3 values of labels instead of 4"));
+  batch.labels = labels;
+  batch.images = std::span(images).first(28 * 28);
+  EXPECT_THAT(usage_failure([&] { exe.run(batch); }),
+              HasSubstr("784 values of images instead of 3136"));
   batch.size = 3;
   EXPECT_THROW(exe.run(batch), Error);
 }

@@ -44,8 +44,8 @@ void check(const Source& source, bool train, double tolerance) {
   while (const Batch* want = floats->next()) {
     const Batch* got = bytes->next();
     ASSERT_TRUE(got);
-    ASSERT_EQ(got->images, nullptr);
-    ASSERT_EQ(want->pixels, nullptr);
+    ASSERT_TRUE(got->images.empty());
+    ASSERT_TRUE(want->pixels.empty());
     const std::vector<float> values = normalised(*got, source);
     for (size_t i = 0; i < values.size(); ++i) {
       // Rounding to a byte is off by half of one at most.

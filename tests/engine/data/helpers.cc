@@ -185,11 +185,11 @@ std::string message_of(const std::function<void()>& body) {
 
 Copy copy_of(const Batch& batch) {
   Copy copy;
-  copy.images.assign(batch.images, batch.images + batch.size * batch.image.count());
-  copy.labels.assign(batch.labels, batch.labels + batch.size);
-  copy.samples.assign(batch.samples, batch.samples + batch.size);
-  copy.weights.assign(batch.weights, batch.weights + batch.size);
-  copy.keys.assign(batch.keys, batch.keys + batch.size);
+  copy.images.assign(batch.images.begin(), batch.images.end());
+  copy.labels.assign(batch.labels.begin(), batch.labels.end());
+  copy.samples.assign(batch.samples.begin(), batch.samples.end());
+  copy.weights.assign(batch.weights.begin(), batch.weights.end());
+  copy.keys.assign(batch.keys.begin(), batch.keys.end());
   copy.epoch = batch.epoch;
   copy.index = batch.index;
   copy.real = batch.real;

@@ -322,7 +322,7 @@ TEST(InputPipeline, CallersMemory_IsWhatBatchesLieIn) {
   pipeline->start_epoch(0);
   while (const Batch* batch = pipeline->next()) {
     bool found = false;
-    for (const auto& buffer : memory) found |= batch->images == buffer.data();
+    for (const auto& buffer : memory) found |= batch->images.data() == buffer.data();
     ASSERT_TRUE(found);
   }
 }

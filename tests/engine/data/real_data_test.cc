@@ -67,7 +67,7 @@ TEST(RealData, FashionMnist_HasItsKnownFirstLabelsAndMean) {
   train->start_epoch(0);
   double sum = 0, count = 0;
   const Batch* batch = train->next();
-  const std::vector<int64_t> first(batch->labels, batch->labels + 8);
+  const std::vector<int64_t> first(batch->labels.begin(), batch->labels.begin() + 8);
   EXPECT_THAT(first, ::testing::ElementsAre(9, 0, 0, 3, 0, 2, 7, 2));
   for (; batch; batch = train->next()) {
     const size_t size = batch->size * batch->image.count();

@@ -95,7 +95,7 @@ std::vector<Floats> run_on(const std::string& backend, int ranks, int64_t rows, 
     Executor executor(plan_program(net.program, keep), rank.device, set.all());
     const Floats x = fed(self, rows * columns);
     for (int step = 0; step < 2; ++step) {
-      executor.feed(net.x, x.data());
+      executor.feed(net.x, x);
       executor.run({.step = step});
     }
     const Floats result = kept == kNoVar ? Floats{} : executor.values<float>(kept);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <new>
 
 #include "tensor/host.h"
@@ -44,11 +45,44 @@ TEST(Executor, Chain_ComputesAndReusesMemory) {
   Executor executor(plan_program(net.program, {net.y}), device, nullptr);
   std::vector<float> x(4000);
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i) - 2000.f;
-  executor.feed(net.x, x.data());
+  executor.feed(net.x, x);
   executor.run({});
   const std::vector<float> y = executor.values<float>(net.y);
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], std::max(x[i], 0.f));
   EXPECT_LE(executor.plan().arena_bytes, 16000u + 64);  // relu works in place
+}
+
+// A span of another size would read or write beyond the caller's memory.
+TEST(Executor, SpanOfAnotherSize_IsABugThatNamesBothSizes) {
+  Program program;
+  const SectionId section = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {4});
+  const VarId w = program.parameter("w", {4}, {});
+  const VarId y = program.emit(section, "elementwise_add", {x, w})[0];
+  HostDevice device;
+  Executor executor(plan_program(program, {y}), device, nullptr);
+  std::vector<float> right(4), small(3);
+  std::vector<double> wide(4);
+  const auto expect_refused = [](const std::string& what, const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << what << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInternal);
+      EXPECT_NE(std::string(error.what()).find(what + " bytes were given, the variable has 16"),
+                std::string::npos)
+          << error.what();
+    }
+  };
+  expect_refused("feed of 'x': 12", [&] { executor.feed(x, small); });
+  expect_refused("feed of 'x': 32", [&] { executor.feed(x, wide); });
+  expect_refused("write of 'w': 12", [&] { executor.write(w, small); });
+  expect_refused("read of 'elementwise_add.out': 12", [&] { executor.read(y, small); });
+  expect_refused("copy_out of 'w': 32", [&] { executor.copy_out(w, wide); });
+  expect_refused("read of 'elementwise_add.out': 32", [&] { executor.values<int64_t>(y); });
+  executor.feed(x, right);
+  executor.write(w, std::as_bytes(std::span(right)));
+  executor.read(y, std::as_writable_bytes(std::span(right)));
 }
 
 TEST(Executor, Step_AllocatesNothing) {
@@ -56,11 +90,11 @@ TEST(Executor, Step_AllocatesNothing) {
   HostDevice device;
   Executor executor(plan_program(net.program, {net.y}), device, nullptr);
   const std::vector<float> x(64 * 64, 1.f);
-  executor.feed(net.x, x.data());
+  executor.feed(net.x, x);
   executor.run({.step = 0});
   const int64_t before = allocations;
   for (int step = 1; step < 4; ++step) {
-    executor.feed(net.x, x.data());
+    executor.feed(net.x, x);
     executor.run({.step = step});
     executor.synchronize();
   }
@@ -79,7 +113,7 @@ TEST(Executor, Sections_RunWhenTheirPredicateHolds) {
   HostDevice device;
   Executor executor(plan_program(program, {a, b, c}), device, nullptr);
   const auto after = [&](float value, const StepInfo& info) {
-    executor.feed(x, &value);
+    executor.feed(x, std::span(&value, 1));
     executor.run(info);
     return std::vector<float>{executor.values<float>(a)[0], executor.values<float>(b)[0],
                               executor.values<float>(c)[0]};

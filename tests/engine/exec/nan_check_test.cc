@@ -33,7 +33,7 @@ std::string failure_of(const Net& net, const std::vector<float>& x) {
   HostDevice device;
   Executor executor(plan_program(net.program, {net.last}), device, nullptr);
   executor.set_checking(true);
-  executor.feed(net.x, x.data());
+  executor.feed(net.x, x);
   try {
     executor.run({.step = 7});
   } catch (const Error& error) {
@@ -58,7 +58,7 @@ TEST(NanCheck, Sync_IsNamedAsSuch) {
   Executor executor(plan_program(program, {}), device, nullptr);
   executor.set_checking(true);
   const float huge = 1e30f;
-  executor.feed(x, &huge);
+  executor.feed(x, std::span(&huge, 1));
   try {
     executor.run({.step = 7, .sync = true});
     FAIL();

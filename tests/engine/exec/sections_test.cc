@@ -101,7 +101,7 @@ TEST(Sections, ExclusiveWriters_SetOneTemporaryForItsReader) {
   std::vector<float> seen;
   for (int64_t step = 0; step < 5; ++step) {
     const auto fed = static_cast<float>(step + 1);
-    executor.feed(x, &fed);
+    executor.feed(x, std::span(&fed, 1));
     executor.run({.step = step});
     seen.push_back(executor.values<float>(z)[0]);
   }
@@ -128,7 +128,7 @@ TEST(Sections, WriterOfEvaluationOrSync_StaysBeforeItsReader) {
   HostDevice device;
   Executor executor(plan_program(program, {z, alone}), device, nullptr);
   const auto run = [&](float value, const StepInfo& info) {
-    executor.feed(x, &value);
+    executor.feed(x, std::span(&value, 1));
     executor.run(info);
     return executor.values<float>(z)[0];
   };
@@ -176,8 +176,8 @@ TEST_P(ExclusiveLayouts, SecondWriter_EndsInTheFirstsLayout) {
     a[i] = static_cast<float>(i + 1);
     b[i] = static_cast<float>(1000 + 2 * i);
   }
-  executor.write(last, a.data());
-  executor.write(plain, b.data());
+  executor.write(last, a);
+  executor.write(plain, b);
   for (int64_t step = 0; step < 4; ++step) {
     executor.run({.step = step});
     const bool from_plain = (step % 2 == 0) == plain_first;

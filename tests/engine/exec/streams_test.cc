@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "exec/executor.h"
+#include "ops/collective.h"
 #include "tensor/host.h"
 #include "tests/engine/exec/recorder.h"
 
@@ -33,7 +34,7 @@ Program summed(int communicators, bool after_previous) {
 std::vector<ScheduledOp> collectives(const Plan& plan) {
   std::vector<ScheduledOp> found;
   for (const ScheduledOp& scheduled : plan.schedule({true})) {
-    if (plan.ops[scheduled.op].op.def->is_collective) found.push_back(scheduled);
+    if (is_collective(plan.ops[scheduled.op].op)) found.push_back(scheduled);
   }
   return found;
 }
@@ -57,7 +58,7 @@ TEST(PlanStreams, CollectivesOfTwoCommunicators_WaitForEachOtherOnlyWhereAsked) 
 TEST(PlanStreams, AfterThePreviousOnTheSameStream_NeedsNoEvent) {
   const Plan plan = plan_program(summed(1, true), {});
   for (const ScheduledOp& scheduled : collectives(plan)) {
-    for (int wait : scheduled.waits) EXPECT_FALSE(plan.ops[wait].op.def->is_collective);
+    for (int wait : scheduled.waits) EXPECT_FALSE(is_collective(plan.ops[wait].op));
   }
 }
 

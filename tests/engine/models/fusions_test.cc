@@ -41,8 +41,8 @@ Result result_of(Program program, VarId loss, const std::map<VarId, std::vector<
   HostDevice device;
   Executor executor(plan_program(program, keep), device, nullptr);
   executor.initialize(7);
-  for (const auto& [id, values] : images) executor.feed(id, values.data());
-  for (const auto& [id, values] : labels) executor.feed(id, values.data());
+  for (const auto& [id, values] : images) executor.feed(id, values);
+  for (const auto& [id, values] : labels) executor.feed(id, values);
   executor.synchronize();
   executor.run({});
   executor.synchronize();

@@ -81,11 +81,11 @@ class Trained {
     const std::vector<float> weight(golden.labels.size(), 1);
     const std::vector<int64_t> key(golden.labels.size(), 0);
     const float rate = 0;
-    executor_->feed(training_.image, image.data());
-    executor_->feed(training_.label, golden.labels.data());
-    executor_->feed(training_.weight, weight.data());
-    executor_->feed(training_.sample_key, key.data());
-    executor_->feed(training_.learning_rate, &rate);
+    executor_->feed(training_.image, image);
+    executor_->feed(training_.label, golden.labels);
+    executor_->feed(training_.weight, weight);
+    executor_->feed(training_.sample_key, key);
+    executor_->feed(training_.learning_rate, std::span(&rate, 1));
     executor_->synchronize();
   }
 
@@ -107,7 +107,7 @@ class Trained {
     for (VarId id = 0; id < planned.var_count(); ++id) {
       const Var& var = planned.var(id);
       if (var.kind != VarKind::kParameter && var.kind != VarKind::kState) continue;
-      executor_->write(id, golden::tensor(var.name, var.shape).data());
+      executor_->write(id, golden::tensor(var.name, var.shape));
     }
   }
 

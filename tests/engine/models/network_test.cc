@@ -98,8 +98,8 @@ TEST(NetworkDropPath, Samples_AreZeroOrScaled) {
   const std::vector<float> ones(kSamples * kEach, 1);
   std::vector<int64_t> keys(kSamples);
   for (int64_t i = 0; i < kSamples; ++i) keys[i] = 1000 + 17 * (i % 32);
-  executor.feed(image, ones.data());
-  executor.feed(key, keys.data());
+  executor.feed(image, ones);
+  executor.feed(key, keys);
   executor.run({});
   const std::vector<float> values = executor.values<float>(y);
   int kept = 0;

@@ -98,7 +98,7 @@ class Exported : public ::testing::Test {
     for (VarId id = 0; id < planned.var_count(); ++id) {
       const Var& var = planned.var(id);
       if (!is_saved(var)) continue;
-      net.executor->write(id, golden::tensor(var.name, var.shape).data());
+      net.executor->write(id, golden::tensor(var.name, var.shape));
     }
     return net;
   }
@@ -124,7 +124,7 @@ class Exported : public ::testing::Test {
     const Shape batch = {3, image[0], image[1], image[2]};
     Net net = net_of(job, image, 3);
     const std::vector<float> images = golden::tensor("input", batch);
-    net.executor->feed(net.image, images.data());
+    net.executor->feed(net.image, images);
     net.executor->run({.evaluate = true});
     const std::vector<float> logits = net.executor->values<float>(net.logits);
     const std::string file = onnx_file(job, image, *net.executor);

@@ -43,7 +43,7 @@ std::vector<float> round_trip(const std::vector<float>& values, const std::strin
   const VarId y = program.emit(section, "cast", {low})[0];
   HostDevice device;
   Executor executor(plan_program(program, {y}), device, nullptr);
-  executor.feed(x, values.data());
+  executor.feed(x, values);
   executor.run({});
   return executor.values<float>(y);
 }

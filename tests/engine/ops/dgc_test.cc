@@ -84,7 +84,7 @@ std::vector<Outcome> select(std::vector<Case> cases, const Rule& rule = {}) {
                   {"gradient_factor", rule.factor}});
   Executor executor(plan_program(std::move(program), {encoded}, options), op_device(), nullptr);
   executor.initialize(1);
-  for (const auto& [id, values] : written) executor.write(id, values.data());
+  for (const auto& [id, values] : written) executor.write(id, values);
   executor.run({});
   const std::vector<int32_t> sent = executor.values<int32_t>(encoded);
   std::vector<Outcome> outcomes;
@@ -264,11 +264,11 @@ TEST(DgcApply, WhatRanksSent_IsAveragedAndDescended) {
   Executor executor(plan_program(std::move(program), {}, op_plan_options()), op_device(), nullptr);
   executor.initialize(1);
   const Floats start = {1, 1, 1, 1, 1}, zeros = {0, 0};
-  executor.write(p, start.data());
-  executor.write(q, zeros.data());
+  executor.write(p, start);
+  executor.write(q, zeros);
   const float quarter = 0.25f;
-  executor.feed(rate, &quarter);
-  executor.feed(sent, gathered.data());
+  executor.feed(rate, std::span(&quarter, 1));
+  executor.feed(sent, gathered);
   executor.run({});
   EXPECT_EQ(executor.values<float>(p), (Floats{1 - 0.125f, 1 - 0.625f, 1 - 0.5f, 1, 1 + 0.5f}));
   EXPECT_EQ(executor.values<float>(q), (Floats{-2, -1}));

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <functional>
 
-#include "graph/elementwise.h"
+#include "ops/element_formula.h"
 #include "passes/backward.h"
 #include "passes/pass.h"
 #include "tests/engine/ops/elementwise.h"

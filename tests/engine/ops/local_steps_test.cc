@@ -22,9 +22,9 @@ std::vector<float> after(const std::string& event, const std::vector<float>& bef
                  {{"event", event}, {"init_steps", init}});
   Executor executor(plan_program(std::move(program), {}, op_plan_options()), op_device(), nullptr);
   executor.initialize(1);
-  executor.write(steps, before.data());
-  executor.feed(l, &loss);
-  executor.feed(r, &rate);
+  executor.write(steps, before);
+  executor.feed(l, std::span(&loss, 1));
+  executor.feed(r, std::span(&rate, 1));
   executor.run({});
   return executor.values<float>(steps);
 }

@@ -39,7 +39,7 @@ struct OneOp {
     for (int i = 0; i < outputs; ++i) out.push_back(program.temporary("out" + std::to_string(i)));
     program.append(section, type, in, out, attributes);
     Executor executor(plan_program(program, out, op_plan_options()), op_device(), nullptr);
-    for (size_t i = 0; i < in.size(); ++i) executor.feed(in[i], inputs[i].second.data());
+    for (size_t i = 0; i < in.size(); ++i) executor.feed(in[i], inputs[i].second);
     executor.run({});
     for (size_t i = 1; others && i < out.size(); ++i) {
       others->push_back(executor.program().var(out[i]).dtype == DType::kFloat32
@@ -105,7 +105,7 @@ TEST(Nan, FusedElementwise_PassesItOn) {
   ASSERT_TRUE(run_pass("fuse_elementwise", program, {}));
   Executor executor(plan_program(program, {y}, op_plan_options()), op_device(), nullptr);
   const std::vector<float> values = image(NAN);
-  executor.feed(x, values.data());
+  executor.feed(x, values);
   executor.run({});
   expect_only_bad(executor.values<float>(y), "fused_elementwise");
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "exec/kernel.h"
+#include "ops/mixed_precision.h"
 #include "passes/backward.h"
 #include "tensor/float16.h"
 #include "tensor/host.h"
@@ -169,7 +170,7 @@ class Check {
       std::vector<T> typed(values.size());
       std::transform(values.begin(), values.end(), typed.begin(),
                      [](double value) { return static_cast<T>(value); });
-      executor.write(id, typed.data());
+      executor.write(id, typed);
     });
   }
 
@@ -311,7 +312,8 @@ std::optional<std::vector<Values>> run(const OpCheck& check) {
   } catch (const Error& error) {
     if (!lacks_kernel(error)) throw;
     // Mixed precision runs these in float32 only.
-    const bool black = op_registry().get(check.type).precision == Precision::kBlack;
+    const bool black =
+        mixed_precision_of(op_registry().get(check.type)).precision == Precision::kBlack;
     if (black && check.dtype != DType::kFloat32) return std::nullopt;
     if (!op_may_lack_kernel()) throw;
     skip(error.what());

@@ -17,6 +17,14 @@ TEST(AdamW, TorchRecipe_GivesItsValues) {
   expect_all_near(rules.run(), {0.755422831, -1.92329216, 0.335123718});
 }
 
+// torch.optim.Adam(lr=.1, betas=(.9, .5), weight_decay=.01, amsgrad=True): the formula in double
+TEST(Adam, Amsgrad_DividesByTheLargestMoment) {
+  Rules rules(R"({"name": "adam", "amsgrad": true, "beta2": 0.5, "weight_decay": 0.01})",
+              {torch_recipe()});
+  expect_all_near(rules.run(), {0.794929524, -1.96073931, 0.357427467});
+  EXPECT_NE(rules.executor().program().find("w.max_moment2"), kNoVar);
+}
+
 TEST(AdamW, Default_Decays) {
   EXPECT_EQ(optimizer_settings(R"({"name": "adamw"})").number("weight_decay"), 0.01);
   EXPECT_EQ(optimizer_settings(R"({"name": "adam"})").number("weight_decay"), 0);

@@ -49,11 +49,11 @@ class Checked {
       if (input == 3) fp16[element] = Float16(value);
       if (input == 4) blocked[element] = value;
     }
-    executor_->feed(loss_, &loss);
-    executor_->feed(gradients_[0], wide.data());
-    executor_->feed(gradients_[1], bf16.data());
-    executor_->feed(gradients_[2], fp16.data());
-    executor_->write(gradients_[3], blocked.data());
+    executor_->feed(loss_, std::span(&loss, 1));
+    executor_->feed(gradients_[0], wide);
+    executor_->feed(gradients_[1], bf16);
+    executor_->feed(gradients_[2], fp16);
+    executor_->write(gradients_[3], blocked);
     executor_->run({});
     return executor_->values<int32_t>(found_)[0];
   }

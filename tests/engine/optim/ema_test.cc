@@ -34,8 +34,8 @@ class Averaged {
 
   void step(const std::vector<float>& value, bool left_out = false) {
     const int32_t flag = left_out ? 1 : 0;
-    executor_->feed(fed_, value.data());
-    executor_->feed(left_out_, &flag);
+    executor_->feed(fed_, value);
+    executor_->feed(left_out_, std::span(&flag, 1));
     executor_->run({.step = steps_++});
   }
   std::vector<float> values(const std::string& name) {
@@ -48,7 +48,7 @@ class Averaged {
     executor_->run({.evaluate = true});
     return executor_->values<float>(evaluated_);
   }
-  void write(const std::vector<float>& weight) { executor_->write(weight_, weight.data()); }
+  void write(const std::vector<float>& weight) { executor_->write(weight_, weight); }
 
  private:
   VarId weight_, statistic_, fed_, left_out_, evaluated_;

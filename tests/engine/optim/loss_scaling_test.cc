@@ -37,7 +37,7 @@ class Scaling {
   }
   State step(bool found_inf) {
     const int32_t value = found_inf;
-    executor_->feed(found_, &value);
+    executor_->feed(found_, std::span(&value, 1));
     executor_->run({});
     const Program& program = executor_->program();
     return {executor_->values<float>(program.find("scale"))[0],
@@ -114,20 +114,20 @@ Checked check(int tensor, int64_t element, float value) {
   Executor executor(plan_program(program, {found, unscale}, options), op_device(), nullptr);
   executor.initialize(1);
   const float scale = 8;
-  executor.feed(scaling, &scale);
+  executor.feed(scaling, std::span(&scale, 1));
   std::vector<float> wide(shape.elements(), 60000);
   std::vector<BFloat16> bf16(wide.size(), BFloat16(3e38f));
   std::vector<Float16> fp16(wide.size(), Float16(-65504));
   if (tensor == 0) wide[element] = value;
   if (tensor == 1) bf16[element] = BFloat16(value);
   if (tensor == 2) fp16[element] = Float16(value);
-  executor.feed(gradients[0], wide.data());
-  executor.feed(gradients[1], bf16.data());
-  executor.feed(gradients[2], fp16.data());
+  executor.feed(gradients[0], wide);
+  executor.feed(gradients[1], bf16);
+  executor.feed(gradients[2], fp16);
   if (tensor == 3) {
     std::vector<float> all(wide.size(), 1);
     all[element] = value;
-    executor.write(gradients[3], all.data());
+    executor.write(gradients[3], all);
   }
   executor.run({});
   return {executor.values<int32_t>(found)[0], executor.values<float>(unscale)[0]};

@@ -65,7 +65,7 @@ TEST(Clip, GlobalNorm_DoesNotCountTheDecay) {
 
 TEST(Clip, EveryRule_TakesTheScale) {
   for (const std::string name :
-       {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad", "lion"}) {
+       {"sgd", "momentum", "adam", "adamw", "rmsprop", "adagrad", "adan", "lion"}) {
     Trained clipped = torch_recipe(), scaled = torch_recipe();
     for (std::vector<float>& gradient : scaled.gradients) {
       double square = 0;

@@ -46,14 +46,14 @@ class Rules {
         std::make_unique<Executor>(plan_program(program, {}, options), op_device(), nullptr);
     executor_->initialize(1);
     for (size_t i = 0; i < trained_.size(); ++i) {
-      executor_->write(parameters_[i], trained_[i].start.data());
+      executor_->write(parameters_[i], trained_[i].start);
     }
   }
 
   void step(float rate) {
-    executor_->feed(rate_, &rate);
+    executor_->feed(rate_, std::span(&rate, 1));
     for (size_t i = 0; i < trained_.size(); ++i) {
-      executor_->feed(gradients_[i], trained_[i].gradients[steps_].data());
+      executor_->feed(gradients_[i], trained_[i].gradients[steps_]);
     }
     executor_->run({.step = steps_++});
   }

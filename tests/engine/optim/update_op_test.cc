@@ -20,6 +20,9 @@ const char* const kRules[] = {
     R"({"name": "momentum", "use_nesterov": true})",
     R"({"name": "adam", "weight_decay": 0.01})",
     R"({"name": "adamw"})",
+    R"({"name": "adam", "amsgrad": true, "beta2": 0.5})",
+    R"({"name": "adan", "weight_decay": 0.01})",
+    R"({"name": "adan", "no_prox": true, "weight_decay": 0.01})",
     R"({"name": "lars", "lars_coeff": 0.02, "weight_decay": 0.01})",
     R"({"name": "lars", "weight_decay": 0})",
     R"({"name": "lamb", "coupled_weight_decay": 0.01})",
@@ -77,7 +80,7 @@ class Updates {
 
   template <typename T>
   void feed(const std::string& name, T value) {
-    executor_->feed(executor_->program().find(name), &value);
+    executor_->feed(executor_->program().find(name), std::span(&value, 1));
   }
 
   // Gradients that depend on the step; multiplied with `scale`, rounded to their type.
@@ -94,10 +97,9 @@ class Updates {
         bf16[i] = BFloat16(value);
         fp16[i] = Float16(value);
       }
-      const void* data = setup_.gradients == DType::kFloat32   ? static_cast<void*>(wide.data())
-                         : setup_.gradients == DType::kFloat16 ? static_cast<void*>(fp16.data())
-                                                               : static_cast<void*>(bf16.data());
-      executor_->feed(gradients_[p], data);
+      executor_->feed(gradients_[p], setup_.gradients == DType::kFloat32   ? ConstHostBytes(wide)
+                                     : setup_.gradients == DType::kFloat16 ? ConstHostBytes(fp16)
+                                                                           : ConstHostBytes(bf16));
       executor_->synchronize();
     }
     executor_->run({.step = steps_++});

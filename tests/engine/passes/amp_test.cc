@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "models/model.h"
 #include "models/training.h"
+#include "ops/mixed_precision.h"
 #include "passes/backward.h"
 #include "passes/pass.h"
 
@@ -73,6 +74,43 @@ TEST(Amp, Lenet_RunsInTheLowTypeUpToTheLoss) {
   EXPECT_EQ(types["cast"], Counts(11, 12));
   EXPECT_EQ(types_in(net.program, "fetch")["accuracy"], Counts(0, 1));
   EXPECT_EQ(types_in(net.program, "fetch").count("cast"), 0u);  // the forward section's serves
+}
+
+// Operations as another file would add them: amp has no list of names that has to know them.
+void define_unary(OpDef& def) {
+  def.inputs = {{"x"}};
+  def.outputs = {{"y"}};
+  def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
+}
+FLEET_OP(test_white) {
+  define_unary(def);
+  def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+}
+FLEET_OP(test_without_traits) { define_unary(def); }
+FLEET_OP(test_own_types) {
+  define_unary(def);
+  def.add_trait<MixedPrecision>().on_custom_lists = false;
+}
+
+TEST(Amp, TraitOfAnOperation_DecidesItsType) {
+  Program program;
+  const SectionId section = program.add_section("forward", {});
+  const VarId x = program.feed("x", DType::kFloat32, {4});
+  const VarId low = program.emit(section, "test_white", {x})[0];
+  const VarId wide = program.emit(section, "test_without_traits", {low})[0];
+  run_pass("amp", program, {});
+  EXPECT_EQ(program.var(low).dtype, DType::kBFloat16);
+  EXPECT_EQ(program.var(wide).dtype, DType::kFloat32);
+}
+
+TEST(Amp, OperationWithItsOwnTypes_IsRefusedOnACustomList) {
+  Program program = built("lenet").program;
+  try {
+    run_pass("amp", program, {}, {{"white_list", Names{"test_own_types"}}});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  }
 }
 
 TEST(Amp, Backward_FollowsTheForwardTypes) {

@@ -54,6 +54,7 @@ TEST_F(AmpTraining, ScaledLoss_GivesTheBitsOfTheUnscaled) {
   for (const char* optimizer :
        {SmallNet::kMomentum, R"({"name": "adam"})", R"({"name": "lion"})",
         R"({"name": "rmsprop", "centered": true, "momentum": 0.9})", R"({"name": "adagrad"})",
+        R"({"name": "adan"})",
         R"({"name": "momentum", "clip": "global_norm", "clip_norm": 0.5})"}) {
     SmallNet plain("lenet", kAmp, optimizer);
     SmallNet scaled("lenet", scaled_amp("init_loss_scaling: 1024 use_dynamic_loss_scaling: false"),
@@ -159,7 +160,7 @@ TEST_F(AmpTraining, WrittenWeights_AreUsedByTheNextStep) {
   other.step(5);
   for (VarId id = 0; id < one.executor().program().var_count(); ++id) {
     if (!is_saved(one.executor().program().var(id))) continue;
-    other.executor().write(id, one.executor().values<float>(id).data());
+    other.executor().write(id, one.executor().values<float>(id));
   }
   EXPECT_EQ(one.step(1), other.step(1));
 }

@@ -31,7 +31,7 @@ std::vector<std::vector<float>> run(Device& device) {
   for (int step = 0; step < 8; ++step) {
     for (int64_t i = 0; i < Net::kLarge; ++i) x[i] = static_cast<float>(step * 1000 + i % 100);
     small = {1.f * step, 2.f * step, 3.f * step};
-    prefetcher.feed({{net.x, x.data()}, {net.small, small.data()}});
+    prefetcher.feed({{net.x, x}, {net.small, small}});
     small = {-1, -1, -1};
     executor.run({.step = step});
     prefetcher.release();
@@ -59,6 +59,24 @@ TEST(DevicePrefetcher, AnotherOrder_IsABug) {
   DevicePrefetcher prefetcher(executor, device, {net.x, net.small});
   const float values[3] = {};
   EXPECT_THROW(prefetcher.feed({{net.small, values}}), Error);
+}
+
+TEST(DevicePrefetcher, AnotherSize_IsABugThatNamesTheVariable) {
+  HostDevice direct;
+  BesideDevice beside;
+  for (Device* device : {static_cast<Device*>(&direct), static_cast<Device*>(&beside)}) {
+    Net net;
+    Executor executor(plan_program(net.program, {net.x_out, net.small_out}), *device, nullptr);
+    DevicePrefetcher prefetcher(executor, *device, {net.x, net.small});
+    const std::vector<float> x(Net::kLarge), small(2);
+    try {
+      prefetcher.feed({{net.x, x}, {net.small, small}});
+      FAIL() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInternal);
+      EXPECT_NE(std::string(error.what()).find("'small': 8 bytes"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

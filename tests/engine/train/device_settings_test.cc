@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "exec/backend.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -43,12 +44,12 @@ class Flags : public ::testing::Test {
 };
 
 TEST_F(Flags, None_GiveTheFilesValuesAndPaddlesDefaults) {
-  const DeviceOptions options = device_options(job());
-  EXPECT_TRUE(options.cudnn_exhaustive_search);
-  EXPECT_EQ(options.conv_workspace_size_limit, 100);
-  EXPECT_FALSE(options.tensor_op_math);
-  EXPECT_FALSE(options.deterministic);
-  EXPECT_EQ(options.memory_fraction, 0.92);
+  const ConfigTree options = backend_options(job());
+  EXPECT_EQ(options.peek("cudnn_exhaustive_search"), "true");
+  EXPECT_EQ(options.peek("conv_workspace_size_limit"), "100");
+  EXPECT_EQ(options.peek("tensor_op_math"), "false");
+  EXPECT_EQ(std::stod(*options.peek("memory_fraction")), 0.92);
+  EXPECT_FALSE(device_options(job()).deterministic);
 }
 
 TEST_F(Flags, OfTheEnvironment_GoOverTheFileAndUnderTheCommandLine) {
@@ -56,13 +57,13 @@ TEST_F(Flags, OfTheEnvironment_GoOverTheFileAndUnderTheCommandLine) {
   set("FLAGS_conv_workspace_size_limit", "256");
   set("FLAGS_enable_cublas_tensor_op_math", "true");
   set("FLAGS_fraction_of_gpu_memory_to_use", "0.5");
-  const DeviceOptions options =
-      device_options(job({"strategy.conv_workspace_size_limit=64", "train.deterministic=true"}));
-  EXPECT_FALSE(options.cudnn_exhaustive_search);
-  EXPECT_EQ(options.conv_workspace_size_limit, 64);
-  EXPECT_TRUE(options.tensor_op_math);
-  EXPECT_TRUE(options.deterministic);
-  EXPECT_EQ(options.memory_fraction, 0.5);
+  const Job given = job({"strategy.conv_workspace_size_limit=64", "train.deterministic=true"});
+  const ConfigTree options = backend_options(given);
+  EXPECT_EQ(options.peek("cudnn_exhaustive_search"), "false");
+  EXPECT_EQ(options.peek("conv_workspace_size_limit"), "64");
+  EXPECT_EQ(options.peek("tensor_op_math"), "true");
+  EXPECT_EQ(options.peek("memory_fraction"), "0.5");
+  EXPECT_TRUE(device_options(given).deterministic);
 }
 
 TEST_F(Flags, ThatCannotBe_AreNamed) {
@@ -76,7 +77,7 @@ TEST_F(Flags, ThatCannotBe_AreNamed) {
 }
 
 TEST_F(Flags, WorkspaceBelowZero_IsRefused) {
-  EXPECT_THROW(device_options(job({"strategy.conv_workspace_size_limit=-1"})), Error);
+  EXPECT_THROW(backend_options(job({"strategy.conv_workspace_size_limit=-1"})), Error);
 }
 
 TEST_F(Flags, OfTheGpu_HaveNoEffectOnTheCpu) {
@@ -86,6 +87,19 @@ TEST_F(Flags, OfTheGpu_HaveNoEffectOnTheCpu) {
               ElementsAre("strategy.cudnn_exhaustive_search", "train.fraction_of_gpu_memory_to_use",
                           "train.cuda_graph"));
   EXPECT_THAT(without_effect(job(), "cuda"), IsEmpty());
+}
+
+// A job sets the options of every backend; each takes its own.
+TEST_F(Flags, OptionsOfAnotherBackend_DoNotReachTheCpu) {
+  EXPECT_THAT(options_of_backend("cpu"), ElementsAre("conv_workspace_size_limit"));
+  EXPECT_THAT(options_of_backend("tpu"), IsEmpty());
+  EXPECT_EQ(choose_device("cpu", 0, {}, backend_options(job())).device->backend(), "cpu");
+}
+
+TEST_F(Flags, OptionOutOfItsBackendsRange_IsRefused) {
+  ConfigTree own;
+  own.set("conv_workspace_size_limit", "-3", "test");
+  EXPECT_THROW(choose_device("cpu", 0, {}, own), Error);
 }
 
 TEST_F(Flags, CudnnDeterministic_IsTheJobsKey) {

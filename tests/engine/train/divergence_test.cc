@@ -58,7 +58,7 @@ void flip_a_bit(Executor& executor, const std::string& name) {
   std::memcpy(&bits, &values.back(), sizeof bits);
   bits ^= 1;  // the lowest
   std::memcpy(&values.back(), &bits, sizeof bits);
-  executor.write(id, values.data());
+  executor.write(id, values);
 }
 
 TEST(Divergence, AlikeRanks_GoOn) {

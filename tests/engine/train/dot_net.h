@@ -51,7 +51,7 @@ inline std::vector<Floats> train(const DotNet& net, int ranks, int64_t steps) {
     const CommunicatorSet set(program.groups(), &rank.comm);
     Executor executor(plan_program(std::move(program), strategy.keep()), rank.device, set.all());
     executor.initialize(1);
-    executor.write(weight, net.start.data());
+    executor.write(weight, net.start);
     for (int64_t step = 0; step < steps; ++step) {
       const Floats fed = net.x(self, step);
       const float rate = net.rate(step);
@@ -60,8 +60,8 @@ inline std::vector<Floats> train(const DotNet& net, int ranks, int64_t steps) {
                       return executor.values<float>(id);
                     }};
       strategy.before_step(host);
-      executor.feed(x, fed.data());
-      executor.feed(learning_rate, &rate);
+      executor.feed(x, fed);
+      executor.feed(learning_rate, std::span(&rate, 1));
       executor.run(info);
       executor.synchronize();
       if (net.inspect) net.inspect(self, step, executor);

@@ -39,15 +39,15 @@ class Watched {
   void step(int64_t number, float loss, float a, float b) {
     const std::vector<float> gradients[] = {{0.5f, a, 0.5f}, {0.5f, 0.5f, b}};
     const float rate = 1;
-    executor_->feed(loss_, &loss);
-    executor_->feed(rate_, &rate);
-    for (int i = 0; i < 2; ++i) executor_->feed(gradients_[i], gradients[i].data());
+    executor_->feed(loss_, std::span(&loss, 1));
+    executor_->feed(rate_, std::span(&rate, 1));
+    for (int i = 0; i < 2; ++i) executor_->feed(gradients_[i], gradients[i]);
     watch_->step_begins({.step = number});
     executor_->run({.step = number});
   }
   std::vector<float> parameter(int i) { return executor_->values<float>(parameters_[i]); }
   void set_parameter(int i, float value) {
-    executor_->write(parameters_[i], std::vector<float>(3, value).data());
+    executor_->write(parameters_[i], std::vector<float>(3, value));
   }
   FiniteCheck& watch() { return *watch_; }
 

@@ -29,9 +29,9 @@ TEST(LoadWeights, OfPyTorch_GiveItsLogits) {
   const std::vector<float> image =
       golden::tensor("input", executor.program().var(training.image).shape);
   const std::vector<float> weight(golden.labels.size(), 1);
-  executor.feed(training.image, image.data());
-  executor.feed(training.label, golden.labels.data());
-  executor.feed(training.weight, weight.data());
+  executor.feed(training.image, image);
+  executor.feed(training.label, golden.labels);
+  executor.feed(training.weight, weight);
   executor.run({.evaluate = true});
   const std::vector<float> logits = executor.values<float>(training.evaluate_logits);
   ASSERT_EQ(logits.size(), golden.eval_logits.size());

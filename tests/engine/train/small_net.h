@@ -57,11 +57,11 @@ class SmallNet {
     }
     const std::vector<float> weights(kBatch, 1);
     const float rate = 0.05f;
-    executor_->feed(training_.image, images.data());
-    executor_->feed(training_.label, labels.data());
-    executor_->feed(training_.weight, weights.data());
-    executor_->feed(training_.sample_key, keys.data());
-    executor_->feed(training_.learning_rate, &rate);
+    executor_->feed(training_.image, images);
+    executor_->feed(training_.label, labels);
+    executor_->feed(training_.weight, weights);
+    executor_->feed(training_.sample_key, keys);
+    executor_->feed(training_.learning_rate, std::span(&rate, 1));
     executor_->run({.step = number});
     return executor_->values<float>(training_.loss)[0];
   }

@@ -169,6 +169,8 @@ TEST_F(TrainerStrategies, ReduceMode_GivesTheBitsOfAllReduceMode) {
       {R"({"name": "rmsprop", "centered": true, "momentum": 0.9})", {"strategy.amp=true"}},
       {R"({"name": "adagrad", "initial_accumulator_value": 0.1})", {}},
       {R"({"name": "lion"})", {}},
+      {R"({"name": "adam", "amsgrad": true})", {}},
+      {R"({"name": "adan", "weight_decay": 1e-4})", {}},
       {kAdam, {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}}};
   for (const auto& [optimizer, more] : cases) {
     SCOPED_TRACE(optimizer + (more.empty() ? "" : more[0]));

@@ -1,6 +1,7 @@
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
 #include "backend/cpu/depthwise_weight.h"
+#include "backend/cpu/device.h"
 #include "backend/cpu/relu_depthwise.h"
 
 namespace fleet {
@@ -16,9 +17,9 @@ Convolution convolution_of(Convolution::Direction direction, const Attributes& a
                            const Device* device, const Shape& x, const Shape& weight,
                            const Shape& y, DType type, DType weight_type) {
   Convolution conv = cpu::convolution_of(direction, attributes, x, weight, y, type, weight_type);
-  const DeviceOptions options = device ? device->options() : DeviceOptions();
   if (attributes.boolean("winograd")) {
-    conv.winograd_memory = static_cast<size_t>(options.conv_workspace_size_limit) << 20;
+    conv.winograd_memory = static_cast<size_t>(cpu::options_of(device).conv_workspace_size_limit)
+                           << 20;
   }
   return conv;
 }

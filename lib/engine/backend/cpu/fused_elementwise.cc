@@ -5,7 +5,7 @@
 
 #include "backend/cpu/broadcast_loops.h"
 #include "backend/cpu/simd_math.h"
-#include "graph/elementwise.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 namespace {

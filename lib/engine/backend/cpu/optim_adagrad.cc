@@ -12,7 +12,7 @@ struct Constants {
 };
 
 FLEET_SIMD void adagrad(const Stretch& at, Constants k) {
-  float *parameter = at.parameter, *sum = at.states[0];
+  float *parameter = at.parameter, *sum = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {

@@ -17,8 +17,10 @@ struct Constants {
   float root_correction;  // 1 / sqrt(1 - beta2^t)
 };
 
-FLEET_SIMD void adam(const Stretch& at, Constants k) {
-  float *parameter = at.parameter, *moment1 = at.states[0], *moment2 = at.states[1];
+template <bool amsgrad>
+FLEET_INLINE void loop(const Stretch& at, Constants k) {
+  float *parameter = at.parameter, *moment1 = at.state(0), *moment2 = at.state(1);
+  float* max_moment2 = amsgrad ? at.state(2) : nullptr;
   const float* gradient = at.gradient;
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {
@@ -27,10 +29,18 @@ FLEET_SIMD void adam(const Stretch& at, Constants k) {
     const float m2 = k.beta2 * moment2[i] + k.rest2 * g * g;
     moment1[i] = m1;
     moment2[i] = m2;
-    const float step = m1 / (std::sqrt(m2) * k.root_correction + k.epsilon);
+    float bound = m2;
+    if constexpr (amsgrad) {
+      bound = max_moment2[i] > m2 ? max_moment2[i] : m2;  // NaN of m2 stays
+      max_moment2[i] = bound;
+    }
+    const float step = m1 / (std::sqrt(bound) * k.root_correction + k.epsilon);
     parameter[i] = parameter[i] * k.keep - k.rate * step;
   }
 }
+
+FLEET_SIMD void adam(const Stretch& at, Constants k) { loop<false>(at, k); }
+FLEET_SIMD void adam_amsgrad(const Stretch& at, Constants k) { loop<true>(at, k); }
 
 // Constants of all elements, from the attributes and this step's inputs.
 struct Rule {
@@ -58,18 +68,21 @@ struct Rule {
   }
 };
 
-}  // namespace
-
-FLEET_KERNEL(cpu, adam) {
+void define(KernelDef& def, void (*update)(const Stretch&, Constants)) {
   def.layouts = cpu::update_layouts;
-  def.create = [](KernelContext& context) {
+  def.create = [update](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<int64_t>();
     return make_kernel(
-        [chunks = cpu::UpdateChunks(context), rule = Rule(context.attributes()), step](Stream&) {
+        [=, chunks = cpu::UpdateChunks(context), rule = Rule(context.attributes())](Stream&) {
           const Constants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
-          chunks.run([=](const Stretch& at) { adam(at, k); });
+          chunks.run([=](const Stretch& at) { update(at, k); });
         });
   };
 }
+
+}  // namespace
+
+FLEET_KERNEL(cpu, adam) { define(def, adam); }
+FLEET_KERNEL(cpu, adam_amsgrad) { define(def, adam_amsgrad); }
 
 }  // namespace fleet

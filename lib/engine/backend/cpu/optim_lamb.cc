@@ -25,7 +25,7 @@ FLEET_INLINE float direction(float moment1, float moment2, float parameter, Cons
 
 // Updates the moments. Returns the sums of squares of the parameter's elements and of r's.
 FLEET_SIMD Sums measure(const Stretch& at, Constants k) {
-  float *parameter = at.parameter, *moment1 = at.states[0], *moment2 = at.states[1];
+  float *parameter = at.parameter, *moment1 = at.state(0), *moment2 = at.state(1);
   const float* gradient = at.gradient;
   float p2 = 0, r2 = 0;
 #pragma omp simd reduction(+ : p2, r2)
@@ -44,7 +44,7 @@ FLEET_SIMD Sums measure(const Stretch& at, Constants k) {
 
 FLEET_SIMD void update(const Stretch& at, Constants k, float rate) {
   float* parameter = at.parameter;
-  const float *moment1 = at.states[0], *moment2 = at.states[1];
+  const float *moment1 = at.state(0), *moment2 = at.state(1);
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {
     parameter[i] -= rate * direction(moment1[i], moment2[i], parameter[i], k);

@@ -27,7 +27,7 @@ FLEET_SIMD Sums squares(const Stretch& at, Constants k) {
 }
 
 FLEET_SIMD void update(const Stretch& at, Constants k, float rate) {
-  float *parameter = at.parameter, *velocity = at.states[0];
+  float *parameter = at.parameter, *velocity = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {

@@ -10,7 +10,7 @@ struct Constants {
 };
 
 FLEET_SIMD void heavy_ball(const Stretch& at, Constants k) {
-  float *parameter = at.parameter, *velocity = at.states[0];
+  float *parameter = at.parameter, *velocity = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {
@@ -21,7 +21,7 @@ FLEET_SIMD void heavy_ball(const Stretch& at, Constants k) {
 }
 
 FLEET_SIMD void nesterov(const Stretch& at, Constants k) {
-  float *parameter = at.parameter, *velocity = at.states[0];
+  float *parameter = at.parameter, *velocity = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {

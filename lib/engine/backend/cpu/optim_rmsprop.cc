@@ -15,8 +15,9 @@ struct Constants {
 
 template <bool centered, bool with_momentum>
 FLEET_INLINE void loop(const Stretch& at, Constants k) {
-  float *parameter = at.parameter, *square = at.states[0];
-  float *mean = at.states[1], *momentum = at.states[centered ? 2 : 1];
+  float *parameter = at.parameter, *square = at.state(0);
+  float* mean = centered ? at.state(1) : nullptr;
+  float* momentum = with_momentum ? at.state(centered ? 2 : 1) : nullptr;
   const float* gradient = at.gradient;
 #pragma omp simd
   for (int64_t i = 0; i < at.count; ++i) {

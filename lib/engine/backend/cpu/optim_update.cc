@@ -94,7 +94,6 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
       scale_(context.inputs[kUpdateGradientScale].as<float>()),
       found_inf_(context.inputs[kUpdateFoundInf].as<int32_t>()) {
   const UpdateGroups groups(*context.op.def, context.op.inputs.size());
-  FLEET_CHECK(groups.states() <= kMaxStates, "an update has too many states");
   tensors_ = groups.count;
   gradient_dtype_ = context.inputs[groups.gradient(0)].dtype;
   if (const Argument& copy = context.outputs[groups.copy(0)]) copy_dtype_ = copy.dtype;
@@ -117,13 +116,13 @@ UpdateChunks::UpdateChunks(const KernelContext& context)
       Chunk chunk{.parameter = parameter.as<float>() + at,
                   .gradient = advance<const void>(context.inputs[groups.gradient(k)].data, at,
                                                   size_of(gradient_dtype_)),
-                  .states = {},
+                  .first_state = states_.size(),
                   .copy = nullptr,
                   .alternates = false,
                   .count = std::min(kChunk, count - at),
                   .tensor = k};
       for (int s = 0; s < groups.states(); ++s) {
-        chunk.states[s] = context.inputs[groups.state(k, s)].as<float>() + at;
+        states_.push_back(context.inputs[groups.state(k, s)].as<float>() + at);
       }
       if (const Argument& copy = context.outputs[groups.copy(k)]) {
         chunk.copy = advance(copy.data, at, size_of(copy_dtype_));
@@ -139,12 +138,10 @@ UpdateChunks::Stretch UpdateChunks::stretch_at(const Chunk& chunk, int64_t at,
                                                float* widened) const {
   Stretch stretch{.parameter = chunk.parameter + at,
                   .gradient = widened,
-                  .states = {},
+                  .states = states_.data() + chunk.first_state,
+                  .begin = at,
                   .count = std::min(kTile, chunk.count - at),
                   .tensor = chunk.tensor};
-  for (int s = 0; s < kMaxStates; ++s) {
-    if (chunk.states[s]) stretch.states[s] = chunk.states[s] + at;
-  }
   const void* gradient = advance(chunk.gradient, at, size_of(gradient_dtype_));
   if (gradient_dtype_ == DType::kFloat32) {
     stretch.gradient = static_cast<const float*>(gradient);

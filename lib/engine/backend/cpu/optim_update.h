@@ -1,5 +1,4 @@
-// Updates of many parameters in one operation: code shared by the kernels of sgd, momentum and
-// adam.
+// Updates of many parameters in one operation: code that the kernels of all update rules share.
 #pragma once
 
 #include <vector>
@@ -16,14 +15,16 @@ void update_layouts(LayoutQuery& query);
 // give the same bits however parameters are merged into operations.
 class UpdateChunks {
  public:
-  static constexpr int kMaxStates = 3;
   // A stretch of a parameter with its gradient in float32: the unit that a rule processes.
   struct Stretch {
     float* parameter;
     const float* gradient;
-    float* states[kMaxStates];
+    float* const* states;  // of the chunk that the stretch is in
+    int64_t begin;         // in that chunk
     int64_t count;
     int tensor;  // index of the parameter in the operation
+    // State s of the operation's definition.
+    float* state(int s) const { return states[s] + begin; }
   };
   // Sums over the elements of one parameter.
   struct Sums {
@@ -67,7 +68,7 @@ class UpdateChunks {
   struct Chunk {
     float* parameter;
     const void* gradient;
-    float* states[kMaxStates];
+    size_t first_state;  // in states_
     void* copy;
     bool alternates;  // the copy's rows are interleaved
     int64_t count;
@@ -116,7 +117,8 @@ class UpdateChunks {
   void write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const;
 
   std::vector<Chunk> chunks_;
-  std::vector<Range> blocks_;  // of whole parameters
+  std::vector<float*> states_;  // of all chunks
+  std::vector<Range> blocks_;   // of whole parameters
   int64_t elements_ = 0;
   int tensors_ = 0;
   DType gradient_dtype_ = DType::kFloat32, copy_dtype_ = DType::kFloat32;

@@ -19,8 +19,8 @@ int device_count(std::string* why) {
   return count;
 }
 
-std::unique_ptr<Device> make_device(int index, const DeviceOptions& options) {
-  return std::make_unique<CudaDevice>(index, options);
+std::unique_ptr<Device> make_device(int index, const DeviceOptions& options, const Settings& own) {
+  return std::make_unique<CudaDevice>(index, options_from(own), options);
 }
 
 // float16 first: with loss scaling, its 11 bits of mantissa lose less than bfloat16's 8. Without a
@@ -37,10 +37,14 @@ std::vector<DType> low_precision(std::string* why) {
   return {};
 }
 
-[[maybe_unused]] const bool registered = register_backend("cuda", {.device_count = device_count,
-                                                                   .make_device = make_device,
-                                                                   .low_precision = low_precision,
-                                                                   .passes = {"fuse_resunit"}});
-
 }  // namespace
+
+FLEET_BACKEND(cuda) {
+  def.device_count = device_count;
+  def.options = options_schema();
+  def.make_device = make_device;
+  def.low_precision = low_precision;
+  def.passes = {"fuse_resunit"};
+}
+
 }  // namespace fleet::cuda

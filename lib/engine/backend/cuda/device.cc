@@ -100,9 +100,9 @@ class CudaGraph : public Recording {
 
 namespace {
 
-std::vector<std::string (*)()>& library_lines() {
-  static std::vector<std::string (*)()> lines;
-  return lines;
+Registry<LibraryDef>& libraries() {
+  static Registry<LibraryDef> registry("library");
+  return registry;
 }
 
 std::string version(int number) {  // 13000: 13.0
@@ -111,9 +111,8 @@ std::string version(int number) {  // 13000: 13.0
 
 }  // namespace
 
-bool register_library_line(std::string (*line)()) {
-  library_lines().push_back(line);
-  return true;
+bool register_library(const std::string& name, void (*define)(LibraryDef&)) {
+  return libraries().define(name, define);
 }
 
 void check(cudaError_t result, const char* what, const std::string& where) {
@@ -132,13 +131,13 @@ CudaDevice& cuda_device(Device& device) {
   return static_cast<CudaDevice&>(device);
 }
 
-CudaDevice::CudaDevice(int index, const DeviceOptions& options)
-    : Device(options), index_(index), name_("cuda:" + std::to_string(index)) {
+CudaDevice::CudaDevice(int index, const CudaOptions& own, const DeviceOptions& options)
+    : Device(options), own_(own), index_(index), name_("cuda:" + std::to_string(index)) {
   // Kernels and libraries use the current device of the thread that drives them.
   check(cudaSetDevice(index), "cudaSetDevice", name_);
   check(cudaFree(nullptr), "starting the device", name_);
   check(cudaGetDeviceProperties(&properties_, index), "cudaGetDeviceProperties", name_);
-  const double limit = options.memory_fraction * static_cast<double>(properties_.totalGlobalMem);
+  const double limit = own.memory_fraction * static_cast<double>(properties_.totalGlobalMem);
   allocator_ = std::make_shared<CachingAllocator>(memory_of(index), static_cast<size_t>(limit));
 }
 
@@ -168,7 +167,7 @@ DeviceMemory CudaDevice::memory() const {
 Error CudaDevice::no_memory(size_t bytes) const {
   const DeviceMemory memory = this->memory();
   char fraction[32];
-  std::snprintf(fraction, sizeof fraction, "%g", options().memory_fraction);
+  std::snprintf(fraction, sizeof fraction, "%g", own_.memory_fraction);
   return Error(ErrorCode::kNoMemory,
                mebibytes(bytes) + " requested, " + mebibytes(memory.available) + " of " +
                    mebibytes(memory.total) + " available (FLAGS_fraction_of_gpu_memory_to_use is " +
@@ -196,7 +195,9 @@ std::vector<std::string> CudaDevice::description() const {
       device + properties_.name + ", GPU Compute Capability: " + std::to_string(properties_.major) +
       "." + std::to_string(properties_.minor) + ", Driver API Version: " + version(driver) +
       ", Runtime API Version: " + version(runtime)};
-  for (const auto& line : library_lines()) lines.push_back(device + line());
+  for (const std::string& name : libraries().names()) {
+    lines.push_back(device + libraries().get(name).line());
+  }
   return lines;
 }
 

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "backend/cuda/nvml.h"
+#include "backend/cuda/options.h"
 #include "base/error.h"
+#include "base/registry.h"
 #include "tensor/caching_allocator.h"
 #include "tensor/device.h"
 
@@ -21,8 +23,15 @@ inline cudaStream_t stream_of(Stream& stream) {
   return static_cast<cudaStream_t>(stream.native_handle());
 }
 
-// A library used by the backend adds its own line to description(): "cuDNN Version: 9.19."
-bool register_library_line(std::string (*line)());
+// A library that the backend uses adds a line to description().
+struct LibraryDef {
+  std::string (*line)() = nullptr;  // "cuDNN Version: 9.19."
+};
+bool register_library(const std::string& name, void (*define)(LibraryDef&));
+// FLEET_CUDA_LIBRARY(cudnn) { def.line = ...; } in lib/engine/backend/cuda/library_lines.cc.
+#define FLEET_CUDA_LIBRARY(name)                                                                  \
+  FLEET_REGISTER(library_##name, ::fleet::cuda::LibraryDef& def, ::fleet::cuda::register_library, \
+                 #name)
 
 class CudaDevice;
 // The device of a kernel's context or layout query. kInternal if it belongs to another backend.
@@ -32,7 +41,8 @@ CudaDevice& cuda_device(Device& device);
 // reported as an Error by a later call on the device: CUDA reports it to the first caller.
 class CudaDevice : public Device {
  public:
-  CudaDevice(int index, const DeviceOptions& options);
+  explicit CudaDevice(int index, const CudaOptions& own = {}, const DeviceOptions& options = {});
+  const CudaOptions& cuda_options() const { return own_; }
   int index() const override { return index_; }
   const cudaDeviceProp& properties() const { return properties_; }
   std::string name() const override { return name_; }
@@ -55,6 +65,7 @@ class CudaDevice : public Device {
  private:
   Error no_memory(size_t bytes) const;
 
+  const CudaOptions own_;
   int index_;
   cudaDeviceProp properties_{};
   std::shared_ptr<CachingAllocator> allocator_;  // buffers may outlive the device

@@ -19,8 +19,8 @@ std::shared_ptr<const Plan> need_plan(Device& device, const Convolution& conv) {
   if (auto plan = plan_of(device, conv)) return plan;
   throw Error(ErrorCode::kUnsupported,
               "cuDNN has no algorithm within conv_workspace_size_limit = " +
-                  std::to_string(device.options().conv_workspace_size_limit) + " MiB" +
-                  (device.options().deterministic ? " among the deterministic ones" : ""),
+                  std::to_string(cuda_device(device).cuda_options().conv_workspace_size_limit) +
+                  " MiB" + (device.options().deterministic ? " among the deterministic ones" : ""),
               conv.text(), "raise the limit, or use another type");
 }
 

@@ -154,9 +154,9 @@ std::shared_ptr<const Plan> search(CudaDevice& device, DevicePlans& known, const
 std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key,
                                       const std::function<Graph()>& make_graph,
                                       const std::vector<Tensor>& tensors) {
-  const DeviceOptions& options = device.options();
+  const CudaOptions& options = device.cuda_options();
   PlanLimits limits{.workspace = static_cast<size_t>(options.conv_workspace_size_limit) << 20,
-                    .deterministic = options.deterministic};
+                    .deterministic = device.options().deterministic};
   // The image's type decides: the float32 statistics of a float16 pattern are not products.
   limits.exact_float32 = tensors.front().dtype == DType::kFloat32 && !options.tensor_op_math;
   const std::string full_key =

@@ -2,7 +2,7 @@
 // in shared memory, where they can be indexed; a thread uses only its own. Each input is read once
 // from device memory, and each output is written once.
 #include "backend/cuda/broadcast_loops.h"
-#include "graph/elementwise.h"
+#include "ops/element_formula.h"
 
 namespace fleet {
 namespace {

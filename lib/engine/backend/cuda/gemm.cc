@@ -112,7 +112,7 @@ class ProductKernel : public Kernel {
       : handle_(handle_of(device)),
         arguments_(arguments),
         text_(p.text()),
-        description_(describe(p, device.options().tensor_op_math, arguments.bias)),
+        description_(describe(p, device.cuda_options().tensor_op_math, arguments.bias)),
         a_(p.transpose_a ? matrix(p, p.depth, p.rows) : matrix(p, p.rows, p.depth)),
         b_(p.transpose_b ? matrix(p, p.columns, p.depth) : matrix(p, p.depth, p.columns)),
         d_(matrix(p, p.rows, p.columns)) {}

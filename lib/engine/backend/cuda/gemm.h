@@ -10,7 +10,7 @@
 namespace fleet::cuda {
 
 // d[batch, rows, columns] = a[batch, rows, depth] b[batch, depth, columns], all row-major and of
-// one type, summed in float32 (in TF32 if the device's options have tensor_op_math).
+// one type, summed in float32 (in TF32 if CudaOptions::tensor_op_math is set).
 struct Product {
   int64_t batch = 1, rows = 0, columns = 0, depth = 0;
   bool transpose_a = false, transpose_b = false;  // stored as [depth, rows], [columns, depth]

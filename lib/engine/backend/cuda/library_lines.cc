@@ -12,7 +12,8 @@ std::string cudnn_line() {
          std::to_string(version % 10000 / 100) + ".";
 }
 
-[[maybe_unused]] const bool registered = register_library_line(cudnn_line);
-
 }  // namespace
+
+FLEET_CUDA_LIBRARY(cudnn) { def.line = cudnn_line; }
+
 }  // namespace fleet::cuda

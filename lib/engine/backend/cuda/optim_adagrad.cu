@@ -4,9 +4,8 @@ namespace fleet {
 namespace {
 
 struct Constants {
-  static constexpr int kStates = 1;
   float scale, rate, decay, epsilon;
-  __device__ void update(float& parameter, float gradient, float& sum, float&) const {
+  __device__ void update(float& parameter, float gradient, float& sum) const {
     const float g = gradient * scale + decay * parameter;
     sum += g * g;
     parameter -= rate * (g / (sqrtf(sum) + epsilon));
@@ -14,6 +13,7 @@ struct Constants {
 };
 
 struct Rule {
+  static constexpr int kStates = 1;
   const int64_t* step;
   float decay, epsilon, lr_decay;
   __device__ Constants at(float rate, float scale) const {

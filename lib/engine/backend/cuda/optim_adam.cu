@@ -6,7 +6,6 @@ namespace fleet {
 namespace {
 
 struct Constants {
-  static constexpr int kStates = 2;
   float scale;
   float beta1, beta2, epsilon;
   float rest1, rest2;     // 1 - beta1, 1 - beta2, rounded once
@@ -14,16 +13,23 @@ struct Constants {
   float keep;             // factor of the parameter after decoupled decay
   float rate;             // learning rate / (1 - beta1^t)
   float root_correction;  // 1 / sqrt(1 - beta2^t)
-  __device__ void update(float& parameter, float gradient, float& moment1, float& moment2) const {
+  // max_moment2: with amsgrad, the largest moment2 so far.
+  template <typename... Max>
+  __device__ void update(float& parameter, float gradient, float& moment1, float& moment2,
+                         Max&... max_moment2) const {
     const float g = gradient * scale + coupled_decay * parameter;
     moment1 = beta1 * moment1 + rest1 * g;
     moment2 = beta2 * moment2 + rest2 * g * g;
-    const float step = moment1 / (sqrtf(moment2) * root_correction + epsilon);
+    float bound = moment2;
+    ((bound = max_moment2 = max_moment2 > moment2 ? max_moment2 : moment2), ...);  // keeps NaN
+    const float step = moment1 / (sqrtf(bound) * root_correction + epsilon);
     parameter = parameter * keep - rate * step;
   }
 };
 
+template <bool amsgrad>
 struct Rule {
+  static constexpr int kStates = amsgrad ? 3 : 2;
   const int64_t* step;
   float beta1, beta2, rest1, rest2, epsilon, decay;
   float log_beta1, log_beta2;
@@ -59,14 +65,18 @@ struct Rule {
   }
 };
 
-}  // namespace
-
-FLEET_KERNEL(cuda, adam) {
+template <bool amsgrad>
+void define(KernelDef& def) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<const int64_t>();
-    return cuda::update_kernel(context, Rule(context.attributes(), step));
+    return cuda::update_kernel(context, Rule<amsgrad>(context.attributes(), step));
   };
 }
+
+}  // namespace
+
+FLEET_KERNEL(cuda, adam) { define<false>(def); }
+FLEET_KERNEL(cuda, adam_amsgrad) { define<true>(def); }
 
 }  // namespace fleet

@@ -4,16 +4,16 @@ namespace fleet {
 namespace {
 
 struct Constants {
-  static constexpr int kStates = 0;
   float rate;
   // As torch.lerp: exact at both ends.
-  __device__ void update(float& average, float value, float&, float&) const {
+  __device__ void update(float& average, float value) const {
     average =
         rate < 0.5f ? average + rate * (value - average) : value - (value - average) * (1 - rate);
   }
 };
 
 struct Rule {
+  static constexpr int kStates = 0;
   __device__ Constants at(float rate, float) const { return {rate}; }
 };
 

@@ -14,8 +14,8 @@ struct Constants {
   __device__ float direction(float parameter, float moment1, float moment2) const {
     return moment1 * correction1 / (sqrtf(moment2) * correction2 + epsilon) + decay * parameter;
   }
-  __device__ void measure(float parameter, float gradient, float& moment1, float& moment2,
-                          cuda::TrustSums& sums) const {
+  __device__ void measure(float parameter, float gradient, cuda::TrustSums& sums, float& moment1,
+                          float& moment2) const {
     const float g = gradient * scale + coupled * parameter;
     moment1 = beta1 * moment1 + rest1 * g;
     moment2 = beta2 * moment2 + rest2 * g * g;
@@ -23,8 +23,8 @@ struct Constants {
     sums.first += parameter * parameter;
     sums.second += r * r;
   }
-  __device__ void update(float& parameter, float, float& moment1, float& moment2,
-                         float rate) const {
+  __device__ void update(float& parameter, float, float rate, float& moment1,
+                         float& moment2) const {
     parameter -= rate * direction(parameter, moment1, moment2);
   }
 };

@@ -8,14 +8,12 @@ struct Constants {
   __device__ float gradient_of(float parameter, float gradient) const {
     return gradient * scale + coupled * parameter;
   }
-  __device__ void measure(float parameter, float gradient, float&, float&,
-                          cuda::TrustSums& sums) const {
+  __device__ void measure(float parameter, float gradient, cuda::TrustSums& sums, float&) const {
     const float g = gradient_of(parameter, gradient);
     sums.first += parameter * parameter;
     sums.second += g * g;
   }
-  __device__ void update(float& parameter, float gradient, float& velocity, float&,
-                         float rate) const {
+  __device__ void update(float& parameter, float gradient, float rate, float& velocity) const {
     const float g = gradient_of(parameter, gradient);
     velocity = momentum * velocity + rate * (g + decay * parameter);
     parameter -= velocity;

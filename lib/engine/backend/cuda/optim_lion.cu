@@ -4,11 +4,10 @@ namespace fleet {
 namespace {
 
 struct Constants {
-  static constexpr int kStates = 1;
   float scale, rate;
   float keep;  // factor of the parameter after decay
   float beta1, rest1, beta2, rest2;
-  __device__ void update(float& parameter, float gradient, float& momentum, float&) const {
+  __device__ void update(float& parameter, float gradient, float& momentum) const {
     const float g = gradient * scale;
     const float direction = beta1 * momentum + rest1 * g;
     const float sign = (direction > 0 ? 1.f : 0.f) - (direction < 0 ? 1.f : 0.f);
@@ -18,6 +17,7 @@ struct Constants {
 };
 
 struct Rule {
+  static constexpr int kStates = 1;
   float beta1, rest1, beta2, rest2, decay;
   __device__ Constants at(float rate, float scale) const {
     return {scale, rate, 1 - rate * decay, beta1, rest1, beta2, rest2};

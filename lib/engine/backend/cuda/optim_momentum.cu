@@ -4,10 +4,9 @@ namespace fleet {
 namespace {
 
 struct Constants {
-  static constexpr int kStates = 1;
   float scale, rate, momentum, decay;
   bool nesterov;
-  __device__ void update(float& parameter, float gradient, float& velocity, float&) const {
+  __device__ void update(float& parameter, float gradient, float& velocity) const {
     const float d = gradient * scale + decay * parameter;
     velocity = momentum * velocity + d;
     parameter -= rate * (nesterov ? d + momentum * velocity : velocity);
@@ -15,6 +14,7 @@ struct Constants {
 };
 
 struct Rule {
+  static constexpr int kStates = 1;
   float momentum, decay;
   bool nesterov;
   __device__ Constants at(float rate, float scale) const {

@@ -5,25 +5,26 @@ namespace {
 
 template <bool centered, bool with_momentum>
 struct Constants {
-  static constexpr int kStates = 1 + centered + with_momentum;
   float scale, rate, decay;
   float alpha, rest;  // rest: 1 - alpha, rounded once
   float epsilon, momentum;
-  // The states: square, then mean and momentum if they exist.
-  __device__ void update(float& parameter, float gradient, float& square, float& second,
-                         float& third) const {
+  // others: mean and momentum, if they exist.
+  template <typename... Others>
+  __device__ void update(float& parameter, float gradient, float& square, Others&... others) const {
+    [[maybe_unused]] float* const other[] = {&others...,
+                                             nullptr};  // an array has at least one element
     const float g = gradient * scale + decay * parameter;
     square = alpha * square + rest * g * g;
     float variance = square;
     if constexpr (centered) {
-      float& mean = second;
+      float& mean = *other[0];
       mean = alpha * mean + rest * g;
       variance = square - mean * mean;
       variance = variance < 0 ? 0 : variance;  // keeps NaN
     }
     float d = g / (sqrtf(variance) + epsilon);
     if constexpr (with_momentum) {
-      float& velocity = centered ? third : second;
+      float& velocity = *other[centered];
       d = momentum * velocity + d;
       velocity = d;
     }
@@ -33,6 +34,7 @@ struct Constants {
 
 template <bool centered, bool with_momentum>
 struct Rule {
+  static constexpr int kStates = 1 + centered + with_momentum;
   float decay, alpha, rest, epsilon, momentum;
   explicit Rule(const Attributes& attributes)
       : decay(static_cast<float>(attributes.number("weight_decay"))),

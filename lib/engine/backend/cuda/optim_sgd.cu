@@ -4,14 +4,14 @@ namespace fleet {
 namespace {
 
 struct Constants {
-  static constexpr int kStates = 0;
   float scale, rate, decay;
-  __device__ void update(float& parameter, float gradient, float&, float&) const {
+  __device__ void update(float& parameter, float gradient) const {
     parameter -= rate * (gradient * scale + decay * parameter);
   }
 };
 
 struct Rule {
+  static constexpr int kStates = 0;
   float decay;
   __device__ Constants at(float rate, float scale) const { return {scale, rate, decay}; }
 };

@@ -26,22 +26,43 @@ inline void trust_layouts(LayoutQuery& query) {
   query.workspace(static_cast<size_t>(sums) * sizeof(TrustSums));
 }
 
-// Adds up the rule's measure(p, g, s0, s1, sums) over a chunk. It may change the states.
+// One element. s: the numbers of the states.
+template <typename Constants, int count, size_t... s>
+__device__ inline void measure_element(const UpdatedTensor<count>& tensor, int64_t at,
+                                       float gradient, const Constants& constants, TrustSums& sums,
+                                       std::index_sequence<s...>) {
+  float states[] = {tensor.states[s][at]..., 0};  // 0: an array has at least one element
+  constants.measure(tensor.parameter[at], gradient, sums, states[s]...);
+  ((tensor.states[s][at] = states[s]), ...);
+}
+
+// Returns the new parameter.
+template <typename Constants, int count, size_t... s>
+__device__ inline float update_element(const UpdatedTensor<count>& tensor, int64_t at,
+                                       float gradient, const Constants& constants, float rate,
+                                       std::index_sequence<s...>) {
+  float parameter = tensor.parameter[at];
+  float states[] = {tensor.states[s][at]..., 0};
+  constants.update(parameter, gradient, rate, states[s]...);
+  tensor.parameter[at] = parameter;
+  ((tensor.states[s][at] = states[s]), ...);
+  return parameter;
+}
+
+// Adds up measure(parameter, gradient, sums, states...) of the rule's constants over a chunk. It
+// may change the states.
 template <typename Rule, typename G>
-__global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
+__global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                                UpdateScalars scalars, Rule rule, TrustSums* partial) {
   if (scalars.found_inf && *scalars.found_inf != 0) return;
   const auto constants = rule.at(scalars.scale ? *scalars.scale : 1.0f);
   const Chunk chunk = chunks[blockIdx.x];
-  const UpdatedTensor tensor = tensors[chunk.tensor];
+  const UpdatedTensor<Rule::kStates> tensor = tensors[chunk.tensor];
   TrustSums sums{0, 0};
   for (int i = static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
     const int64_t at = chunk.begin + i;
-    float states[kMaxStates] = {};
-    for (int s = 0; s < Rule::kStates; ++s) states[s] = tensor.states[s][at];
-    constants.measure(tensor.parameter[at], to_float(static_cast<const G*>(tensor.gradient)[at]),
-                      states[0], states[1], sums);
-    for (int s = 0; s < Rule::kStates; ++s) tensor.states[s][at] = states[s];
+    measure_element(tensor, at, to_float(static_cast<const G*>(tensor.gradient)[at]), constants,
+                    sums, std::make_index_sequence<Rule::kStates>());
   }
   const float first = block_sum<kBlock>(sums.first);
   const float second = block_sum<kBlock>(sums.second);
@@ -63,27 +84,24 @@ inline __global__ void sum_measures(const ChunkRange* ranges, const TrustSums* p
   if (threadIdx.x == 0) totals[blockIdx.x] = {first, second};
 }
 
-// Calls the constants' update(p, g, s0, s1, rate) with the result of rate_of(learning rate, sums).
+// Calls the constants' update(parameter, gradient, rate, states...) with the result of
+// rate_of(learning rate, sums).
 template <typename Rule, typename G>
-__global__ void update_measured(const Chunk* chunks, const UpdatedTensor* tensors,
+__global__ void update_measured(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                                 UpdateScalars scalars, DType copy_type, Rule rule,
                                 const TrustSums* totals) {
   const bool skipped = scalars.found_inf && *scalars.found_inf != 0;
   const auto constants = rule.at(scalars.scale ? *scalars.scale : 1.0f);
   const Chunk chunk = chunks[blockIdx.x];
-  const UpdatedTensor tensor = tensors[chunk.tensor];
+  const UpdatedTensor<Rule::kStates> tensor = tensors[chunk.tensor];
   if (skipped && !tensor.copy) return;
   const float rate = skipped ? 0 : rule.rate_of(*scalars.rate, totals[chunk.tensor]);
   for (int i = static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
     const int64_t at = chunk.begin + i;
     float parameter = tensor.parameter[at];
     if (!skipped) {
-      float states[kMaxStates] = {};
-      for (int s = 0; s < Rule::kStates; ++s) states[s] = tensor.states[s][at];
-      constants.update(parameter, to_float(static_cast<const G*>(tensor.gradient)[at]), states[0],
-                       states[1], rate);
-      tensor.parameter[at] = parameter;
-      for (int s = 0; s < Rule::kStates; ++s) tensor.states[s][at] = states[s];
+      parameter = update_element(tensor, at, to_float(static_cast<const G*>(tensor.gradient)[at]),
+                                 constants, rate, std::make_index_sequence<Rule::kStates>());
     }
     if (!tensor.copy) continue;
     if (copy_type == DType::kFloat16) {
@@ -96,7 +114,7 @@ __global__ void update_measured(const Chunk* chunks, const UpdatedTensor* tensor
 
 template <typename Rule>
 std::unique_ptr<Kernel> trust_kernel(KernelContext& context, Rule rule) {
-  const UpdateTables tables(context);
+  const UpdateTables<Rule::kStates> tables(context);
   std::vector<ChunkRange> ranges;
   for (const Chunk& chunk : tables.host_chunks) {
     if (static_cast<size_t>(chunk.tensor) == ranges.size()) {

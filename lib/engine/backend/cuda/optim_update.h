@@ -1,20 +1,21 @@
-// Updates of many parameters in one launch: code shared by the kernels of sgd, momentum and adam.
-// For .cu files.
+// Updates of many parameters in one launch: code that the kernels of all update rules share. For
+// .cu files.
 #pragma once
+
+#include <utility>
 
 #include "backend/cuda/tables.h"
 #include "optim/update_op.h"
 
 namespace fleet::cuda {
 
-inline constexpr int kMaxStates = 3;
-
 // One parameter with its gradient, states and copy; all in one layout.
+template <int count>
 struct UpdatedTensor {
   float* parameter;
   const void* gradient;
-  float* states[kMaxStates];
-  void* copy;  // null: none
+  void* copy;                            // null: none
+  float* states[count > 0 ? count : 1];  // an array has at least one element
 };
 
 // Scalars of this step, in device memory.
@@ -39,28 +40,22 @@ inline void update_layouts(LayoutQuery& query) {
   }
 }
 
-// `pack` elements from `at` on. skipped: write the copy only.
-template <int pack, typename G, typename Constants>
-__device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DType copy_type,
-                                   const Constants& constants, bool skipped) {
+// `pack` elements from `at` on. s: the numbers of the states. skipped: write the copy only.
+template <int pack, typename G, typename Constants, int count, size_t... s>
+__device__ inline void update_pack(const UpdatedTensor<count>& tensor, int64_t at, DType copy_type,
+                                   const Constants& constants, bool skipped,
+                                   std::index_sequence<s...>) {
   Pack<float, pack> parameter = load_pack<pack>(tensor.parameter, at);
   if (!skipped) {
     const auto gradient = load_floats<pack>(static_cast<const G*>(tensor.gradient), at);
-    Pack<float, pack> states[kMaxStates] = {};
-#pragma unroll
-    for (int s = 0; s < Constants::kStates; ++s) states[s] = load_pack<pack>(tensor.states[s], at);
+    // The last one is for rules without states: an array has at least one element.
+    Pack<float, pack> states[] = {load_pack<pack>(tensor.states[s], at)..., {}};
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      if constexpr (requires(float& x) { constants.update(x, x, x, x, x); }) {
-        constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i],
-                         states[2].at[i]);
-      } else {
-        constants.update(parameter.at[i], gradient.at[i], states[0].at[i], states[1].at[i]);
-      }
+      constants.update(parameter.at[i], gradient.at[i], states[s].at[i]...);
     }
     store_pack<pack>(tensor.parameter, at, parameter);
-#pragma unroll
-    for (int s = 0; s < Constants::kStates; ++s) store_pack<pack>(tensor.states[s], at, states[s]);
+    (store_pack<pack>(tensor.states[s], at, states[s]), ...);
   }
   if (!tensor.copy) return;
   if (copy_type == DType::kFloat16) {
@@ -70,34 +65,37 @@ __device__ inline void update_pack(const UpdatedTensor& tensor, int64_t at, DTyp
   }
 }
 
-// One block per chunk. Rule::at(rate, scale) returns the Constants of this step, whose update(p, g,
-// s0, s1) or update(p, g, s0, s1, s2) changes one element.
+// One block per chunk. Rule::kStates is the number of the operation's states, of any size.
+// Rule::at(rate, scale) returns the constants of this step, whose update(parameter, gradient,
+// states...) changes one element.
 template <typename Rule, typename G>
-__global__ void update_chunks(const Chunk* chunks, const UpdatedTensor* tensors,
+__global__ void update_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                               UpdateScalars scalars, DType copy_type, Rule rule) {
   const bool skipped = scalars.found_inf && *scalars.found_inf != 0;
   const auto constants = rule.at(*scalars.rate, scalars.scale ? *scalars.scale : 1.0f);
   const Chunk chunk = chunks[blockIdx.x];
-  const UpdatedTensor tensor = tensors[chunk.tensor];
+  const UpdatedTensor<Rule::kStates> tensor = tensors[chunk.tensor];
   if (skipped && !tensor.copy) return;
+  constexpr std::make_index_sequence<Rule::kStates> states;
   constexpr int kWide = 4;
   const int whole = chunk.count / kWide * kWide;
   for (int i = static_cast<int>(threadIdx.x) * kWide; i < whole; i += kBlock * kWide) {
-    update_pack<kWide, G>(tensor, chunk.begin + i, copy_type, constants, skipped);
+    update_pack<kWide, G>(tensor, chunk.begin + i, copy_type, constants, skipped, states);
   }
   for (int i = whole + static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
-    update_pack<1, G>(tensor, chunk.begin + i, copy_type, constants, skipped);
+    update_pack<1, G>(tensor, chunk.begin + i, copy_type, constants, skipped, states);
   }
 }
 
-// The tables that a launch over all parameters of an update operation reads.
+// The tables that a launch over all parameters of an update operation with `count` states reads.
+template <int count>
 struct UpdateTables {
   explicit UpdateTables(KernelContext& context)
       : UpdateTables(context, UpdateGroups(*context.op.def, context.op.inputs.size())) {}
 
   std::vector<Chunk> host_chunks;
   Table<Chunk> chunks;
-  Table<UpdatedTensor> tensors;
+  Table<UpdatedTensor<count>> tensors;
   UpdateScalars scalars;
   DType gradient_type, copy_type;
 
@@ -120,16 +118,18 @@ struct UpdateTables {
     }
     return all;
   }
-  static std::vector<UpdatedTensor> tensors_of(const KernelContext& context,
-                                               const UpdateGroups& groups) {
-    FLEET_CHECK(groups.states() <= kMaxStates, "an update has too many states");
-    std::vector<UpdatedTensor> all;
+  static std::vector<UpdatedTensor<count>> tensors_of(const KernelContext& context,
+                                                      const UpdateGroups& groups) {
+    FLEET_CHECK(groups.states() == count,
+                context.op.type() + ": the cuda kernel is for " + std::to_string(count) +
+                    " states, the operation has " + std::to_string(groups.states()));
+    std::vector<UpdatedTensor<count>> all;
     for (int k = 0; k < groups.count; ++k) {
-      UpdatedTensor tensor{.parameter = context.inputs[groups.parameter(k)].as<float>(),
-                           .gradient = context.inputs[groups.gradient(k)].data,
-                           .states = {},
-                           .copy = context.outputs[groups.copy(k)].data};
-      for (int s = 0; s < groups.states(); ++s) {
+      UpdatedTensor<count> tensor{.parameter = context.inputs[groups.parameter(k)].as<float>(),
+                                  .gradient = context.inputs[groups.gradient(k)].data,
+                                  .copy = context.outputs[groups.copy(k)].data,
+                                  .states = {}};
+      for (int s = 0; s < count; ++s) {
         tensor.states[s] = context.inputs[groups.state(k, s)].as<float>();
       }
       all.push_back(tensor);
@@ -140,7 +140,7 @@ struct UpdateTables {
 
 template <typename Rule>
 std::unique_ptr<Kernel> update_kernel(KernelContext& context, Rule rule) {
-  const UpdateTables tables(context);
+  const UpdateTables<Rule::kStates> tables(context);
   return dispatch(tables.gradient_type, [&](auto type) {
     using G = decltype(type);
     return make_kernel([=](Stream& stream) {

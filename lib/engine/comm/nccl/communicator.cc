@@ -161,10 +161,10 @@ void NcclCommunicator::barrier(Stream& stream) {
   all_reduce(flag, flag, ReduceOp::kMax, stream);
 }
 
-namespace {
-const CommRegistrar nccl("nccl", [](const CommOptions& options) -> std::unique_ptr<Communicator> {
-  return NcclCommunicator::make(options);
-});
-}  // namespace
+FLEET_COMM_BACKEND(nccl) {
+  def.make = [](const CommOptions& options) -> std::unique_ptr<Communicator> {
+    return NcclCommunicator::make(options);
+  };
+}
 
 }  // namespace fleet::nccl

@@ -49,8 +49,8 @@ void feed_noise(const Program& program, const Shape& x, Executor& executor) {
   std::vector<float> values(x.elements());
   for (float& value : values) value = normal(random);
   executor.initialize(1);
-  executor.feed(program.find("x"), values.data());
-  executor.feed(program.find("dy"), values.data());
+  executor.feed(program.find("x"), values);
+  executor.feed(program.find("dy"), values);
 }
 
 TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <random>
 
+#include "backend/cpu/device.h"
 #include "base/cpu.h"
 #include "exec/executor.h"
 #include "passes/backward.h"
-#include "tensor/host.h"
 #include "tests/engine/ops/naive_convolution.h"
 
 namespace fleet {
@@ -50,15 +50,15 @@ Results compute(const Inputs& in, bool winograd, int64_t workspace_limit = 512) 
                                {{"paddings", in.naive.paddings}, {"winograd", winograd}})[0];
   const VarId dy = program.feed("dy", DType::kFloat32, program.var(y).shape);
   append_backward_from(program, forward, {{y, dy}}, {});
-  HostDevice device({.conv_workspace_size_limit = workspace_limit});
+  cpu::CpuDevice device({.conv_workspace_size_limit = workspace_limit});
   const std::vector<VarId> fetched = {y, program.gradient(w), program.gradient(x)};
   PlanOptions options;
   options.device = &device;
   Executor executor(plan_program(program, fetched, options), device, nullptr);
   executor.initialize(1);
-  executor.write(x, in.x.data());
-  executor.write(w, in.weight.data());
-  executor.feed(dy, in.dy.data());
+  executor.write(x, in.x);
+  executor.write(w, in.weight);
+  executor.feed(dy, in.dy);
   executor.run({});
   executor.synchronize();
   Results results;

@@ -53,7 +53,7 @@ void run_sums(int ranks, int communicators, int inner_group_size, bool after_pre
       std::vector<std::vector<float>> x;
       for (int i = 0; i < kSums; ++i) {
         x.emplace_back(kElements, static_cast<float>(rank.comm.rank() + step + i));
-        executor.feed(sums.x[i], x[i].data());
+        executor.feed(sums.x[i], x[i]);
       }
       executor.run({.step = step});
       for (int i = 0; i < kSums; ++i) {

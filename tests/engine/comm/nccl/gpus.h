@@ -9,9 +9,7 @@
 
 namespace fleet {
 
-inline std::unique_ptr<Device> one_gpu() {
-  return std::make_unique<cuda::CudaDevice>(0, DeviceOptions{});
-}
+inline std::unique_ptr<Device> one_gpu() { return std::make_unique<cuda::CudaDevice>(0); }
 
 inline GroupCase on_gpus(const std::vector<int>& host_of_rank) {
   GroupCase group = on_hosts("nccl", host_of_rank);

@@ -58,7 +58,7 @@ struct Steps {
     for (int step = 0; step < 6; ++step) {
       std::vector<float> x(1000);
       for (int i = 0; i < 1000; ++i) x[i] = static_cast<float>((i * 7 + step * 13) % 100) - 50;
-      executor.feed(net.x, x.data());
+      executor.feed(net.x, x);
       executor.run({.step = step});
       all.push_back(executor.values<float>(net.z));
       all.push_back(executor.values<float>(net.rare));

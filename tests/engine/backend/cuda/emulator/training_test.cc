@@ -61,13 +61,13 @@ std::vector<float> losses(const Job& job, const std::string& device_name, int st
   std::mt19937 random{7};
   std::uniform_real_distribution<float> draw{-1, 1};
   std::vector<float> found, image(kBatch * job.image.elements());
-  executor.feed(built.training.learning_rate, &job.rate);
+  executor.feed(built.training.learning_rate, std::span(&job.rate, 1));
   for (int step = 0; step < steps; ++step) {
     for (float& value : image) value = draw(random);
     const std::vector<int64_t> label{step % 10, 3, (step + 5) % 10, 9}, key{1, 2, 3, 4};
-    executor.feed(built.training.image, image.data());
-    executor.feed(built.training.label, label.data());
-    if (built.training.sample_key != kNoVar) executor.feed(built.training.sample_key, key.data());
+    executor.feed(built.training.image, image);
+    executor.feed(built.training.label, label);
+    if (built.training.sample_key != kNoVar) executor.feed(built.training.sample_key, key);
     executor.run({.step = step});
     executor.synchronize();
     found.push_back(executor.values<float>(built.training.loss)[0]);

@@ -1,8 +1,9 @@
 // Elementwise operations as arithmetic on one element: the description that an operation gives of
-// itself (OpDef::elementwise), and the formula that several of them form together, which backends
-// compute in one kernel (operation fused_elementwise).
+// itself (trait Elementwise, read by the pass fuse_elementwise), and the formula that several of
+// them form together, which backends compute in one kernel (operation fused_elementwise).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -64,7 +65,7 @@ ElementFormula formula_of(const Attributes& attributes);
 Attributes fused_attributes(const ElementFormula& formula, const Shape& shape,
                             const std::vector<DType>& types);
 
-// The argument of OpDef::elementwise: the operation computes values from its inputs and sets its
+// The argument of Elementwise::formula: the operation computes values from its inputs and sets its
 // outputs. All outputs have one shape; inputs have it too or are broadcast over it. An operation
 // that does not set all its outputs (in this form) counts as not elementwise.
 class ElementwiseContext {
@@ -129,6 +130,13 @@ class ElementwiseContext {
   std::map<VarId, Value>& values_;
   std::vector<VarId>& inputs_;
 };
+
+// The trait of elementwise operations: arithmetic on one element of the inputs that gives the same
+// element of the outputs.
+struct Elementwise {
+  std::function<void(ElementwiseContext&)> formula;
+};
+inline bool is_elementwise(const Op& op) { return op.def->find_trait<Elementwise>() != nullptr; }
 
 // Adds an operation to a formula. Returns false and adds nothing if it is not elementwise. inputs,
 // values: see ElementwiseContext.

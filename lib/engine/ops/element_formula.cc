@@ -1,4 +1,4 @@
-#include "graph/elementwise.h"
+#include "ops/element_formula.h"
 
 #include <algorithm>
 #include <cmath>
@@ -201,12 +201,13 @@ ElementwiseContext::Value ElementwiseContext::rounded(Value value, DType dtype) 
 
 bool add_to_formula(const Program& program, const Op& op, ElementFormula& formula,
                     std::map<VarId, int>& values, std::vector<VarId>& inputs) {
-  if (!op.def->elementwise) return false;
+  const Elementwise* trait = op.def->find_trait<Elementwise>();
+  if (!trait) return false;
   ElementFormula grown = formula;
   std::map<VarId, int> more = values;
   std::vector<VarId> read = inputs;
   ElementwiseContext context(program, op, grown, more, read);
-  op.def->elementwise(context);
+  trait->formula(context);
   const bool complete = std::all_of(op.outputs.begin(), op.outputs.end(),
                                     [&](VarId id) { return id == kNoVar || more.contains(id); });
   if (!complete) return false;
