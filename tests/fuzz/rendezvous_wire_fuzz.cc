@@ -1,5 +1,6 @@
 // Messages of nodes, and of the rendezvous, decoded into our types.
 #include "rendezvous/stacks.h"
+#include "rendezvous/straggler_detector.h"
 #include "rendezvous/wire.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -23,11 +24,15 @@ static void to_host(std::string_view bytes) {
   fleet::wire::NodeMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   if (message.has_join()) fleet::to_wire(fleet::from_wire(message.join()));
-  if (message.has_exit()) fleet::to_wire(fleet::from_wire(message.exit()));
-  if (message.has_stall()) fleet::to_wire(fleet::from_wire(message.stall()));
-  if (message.has_steps()) fleet::to_wire(fleet::from_wire(message.steps()));
+  if (message.has_exit()) fleet::describe(fleet::within_limits(message.exit()), "node");
+  if (message.has_steps()) {
+    fleet::StragglerDetector detector;
+    detector.update(message.steps(), {});
+  }
   if (message.has_stacks()) {
-    fleet::stacks_text(fleet::cluster_stacks(fleet::from_wire(message.stacks())));
+    fleet::Stacks stacks = fleet::with_own_frames(message.stacks());
+    fleet::stacks_text(fleet::cluster_stacks(stacks));
+    fleet::share_frames(&stacks);
   }
 }
 

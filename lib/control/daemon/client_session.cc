@@ -36,7 +36,7 @@ ClientSession::ClientSession(boost::asio::io_context& loop, NodeJobs& jobs,
       stream_(std::move(stream)),
       on_end_(std::move(on_end)),
       heartbeat_timer_(loop),
-      failure_detector_(std::chrono::steady_clock::now()) {
+      failure_detector_(kHeartbeatTimes, std::chrono::steady_clock::now()) {
   stream_->begin({[this](const wire::ClientMessage& message) { on_message(message); },
                   [this] { send_updates(); }, [this](const grpc::Status&) { on_closed(); }});
   start_heartbeat_timer();
@@ -48,7 +48,7 @@ ClientSession::~ClientSession() {
 }
 
 void ClientSession::start_heartbeat_timer() {
-  heartbeat_timer_.expires_after(FailureDetector::kHeartbeatInterval);
+  heartbeat_timer_.expires_after(kHeartbeatTimes.heartbeat_interval);
   heartbeat_timer_.async_wait(
       [this, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
         if (error || alive.expired()) return;

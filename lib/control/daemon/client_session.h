@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
-#include "daemon/failure_detector.h"
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "node/log_reader.h"
+#include "rendezvous/failure_detector.h"
 
 namespace fleet {
 

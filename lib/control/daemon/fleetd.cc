@@ -20,9 +20,9 @@
 #include "daemon/node_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
-#include "launch/addresses.h"
-#include "launch/devices.h"
-#include "launch/options.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/devices.h"
+#include "launch/planning/options.h"
 #include "node/control_socket.h"
 #include "node/process_tree.h"
 

@@ -7,12 +7,13 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "daemon/local_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
-#include "launch/addresses.h"
-#include "launch/node_list.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/node_list.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -156,9 +157,14 @@ std::vector<JobPart> FleetdClient::find(const std::string& job_id) {
 std::vector<JobPart> FleetdClient::require(const std::string& job_id) {
   std::vector<JobPart> parts = find(job_id);
   if (!parts.empty()) return parts;
-  throw Error(ErrorCode::kNotFound,
-              all_answered_ ? "no such job" : "no such job on the nodes that answered",
-              "job " + job_id,
+  if (!all_answered()) {
+    const bool some = silent_.size() < addresses_.size();
+    throw Error(ErrorCode::kIo,
+                "its state is unknown: no answer from fleetd at " + join(silent_, ", ") +
+                    (some ? ", and the others do not know it" : ""),
+                "job " + shown_name(job_id), "start fleetd there, or correct --fleetd or --ips");
+  }
+  throw Error(ErrorCode::kNotFound, "no such job", "job " + shown_name(job_id),
               given_ ? "fleetrun ls lists the jobs"
                      : "fleetrun ls lists the jobs of this host; add hosts with --fleetd or --ips");
 }
@@ -176,8 +182,8 @@ std::vector<JobPart> FleetdClient::query(const std::vector<std::string>& address
         [&parts, address](const wire::FleetdMessage& event) {
           for (const JobInfo& job : event.jobs().jobs()) parts.push_back({address, job});
         },
-        [this](const Error& error) {
-          if (given_) all_answered_ = false;
+        [this, address](const Error& error) {
+          if (given_) silent_.push_back(address);
           spdlog::log(given_ ? spdlog::level::err : spdlog::level::debug, "{}", error.what());
         });
   }

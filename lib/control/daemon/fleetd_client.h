@@ -60,12 +60,12 @@ class FleetdClient {
   const Security& security();  // throws kUsage if the secret is unknown
   bool local() const { return !given_; }
   // Whether all fleetds answered so far; the reasons of failures have been logged.
-  bool all_answered() const { return all_answered_; }
+  bool all_answered() const { return silent_.empty(); }
 
   // Every part of this job ("": of all jobs) that can be found, ordered by node. Jobs of this host
   // without a fleetd can also be named by a pid or folder (find_run()).
   std::vector<JobPart> find(const std::string& job_id);
-  // The same; throws kNotFound if there is none.
+  // The same; throws kNotFound if there is none, kIo if a fleetd that may have it did not answer.
   std::vector<JobPart> require(const std::string& job_id);
 
  private:
@@ -74,7 +74,8 @@ class FleetdClient {
   std::vector<std::string> addresses_;
   std::string secret_file_;
   std::optional<Security> security_;
-  bool given_ = false, all_answered_ = true;
+  bool given_ = false;
+  std::vector<std::string> silent_;  // fleetds that did not answer
 };
 
 }  // namespace fleet

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/devices.h"
+#include "launch/planning/devices.h"
 
 namespace fleet {
 

@@ -8,7 +8,7 @@
 
 #include "daemon/message_stream.h"
 #include "daemon/remote_job.h"
-#include "launch/options.h"
+#include "launch/planning/launch_config.h"
 
 namespace fleet {
 
@@ -27,6 +27,6 @@ struct JobClientResult {
 // Runs the client. Call it from a process without other threads; signals are forwarded to the job.
 JobClientResult run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options);
 // The options given by the options.
-RemoteJob::Options remote_job_options(const Settings& settings);
+RemoteJob::Options remote_job_options(const LaunchConfig& config);
 
 }  // namespace fleet

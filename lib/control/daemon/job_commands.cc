@@ -290,7 +290,7 @@ int logs(const CommandLine& line) {
   log_request.set_follow(follow);
   bool failed = false;
   show_output(parts, log_request, &fleetds, &failed);
-  return failed ? 1 : 0;
+  return failed || !fleetds.all_answered() ? 1 : 0;
 }
 
 int attach(const CommandLine& line) {

@@ -138,9 +138,9 @@ std::optional<VerdictSummary> read_verdict(const std::string& json) {
     const Json all = Json::parse(json);
     const auto kind = all.at("verdict").get<std::string>();
     VerdictSummary note;
-    note.set_node_lost(kind == name_of(VerdictKind::kNodeLost));
+    note.set_node_lost(kind == name_of(Verdict::NODE_LOST));
     note.set_generation(all.value("generation", all.value("epoch", 0)));
-    if (kind == name_of(VerdictKind::kStopped)) {
+    if (kind == name_of(Verdict::STOPPED)) {
       note.set_stop(all.value("signal", ""));
     } else {
       note.set_text(all.value("text", ""));

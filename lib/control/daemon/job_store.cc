@@ -14,7 +14,7 @@
 #include "base/file_name.h"
 #include "base/log.h"
 #include "daemon/protocol.h"
-#include "launch/addresses.h"
+#include "launch/planning/addresses.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

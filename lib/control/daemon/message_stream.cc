@@ -28,12 +28,12 @@ void ServerStream::OnReadDone(bool ok) { ok ? deliver() : close(); }
 
 void ServerStream::cancel() {
   const MutexLock lock(mutex_);
-  if (!closed_) context_->TryCancel();
+  if (!over_) context_->TryCancel();
 }
 
 void ClientStream::OnReadDone(bool ok) {
   if (ok) return deliver();
-  on_read_closed();
+  stop_writing();
   RemoveHold();
 }
 

@@ -6,7 +6,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +16,7 @@
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/queued_writer.h"
 #include "rendezvous/security.h"
 
 namespace fleet {
@@ -31,56 +31,24 @@ struct StreamCallbacks {
   std::function<void(const grpc::Status&)> on_closed;  // the last event
 };
 
-// The part common to both ends: reads, and a write queue. Thread safe. Lives until gRPC has
-// finished with it and all references are gone.
+// The part common to both ends. Thread safe. Lives until gRPC has finished with it and all
+// references are gone.
 template <typename Reactor, typename In, typename Out>
-class MessageStream : public Reactor,
+class MessageStream : public QueuedWriter<Reactor, Out>,
                       public std::enable_shared_from_this<MessageStream<Reactor, In, Out>> {
  public:
   explicit MessageStream(boost::asio::io_context& loop) : loop_(loop) {}
 
   // Drops the message if the session is over.
-  void send(Out message) {
-    const MutexLock lock(mutex_);
-    if (closed_ || closing_) return;
-    queued_bytes_ += message.ByteSizeLong();
-    out_.push_back(std::move(message));
-    write_next();
-  }
-  // Sends nothing more; queued messages still go out.
-  void close() {
-    const MutexLock lock(mutex_);
-    closing_ = true;
-    write_next();
-  }
+  void send(Out message) { this->write(std::move(message)); }
   // Pauses reading. Call it on the loop's thread only.
   void pause_reading(bool paused) {
     reading_paused_ = paused;
     read_next();
   }
-  size_t queued_bytes() const {  // bytes in the write queue
-    const MutexLock lock(mutex_);
-    return queued_bytes_;
-  }
-
-  void OnWriteDone(bool ok) override {
-    const MutexLock lock(mutex_);
-    writing_ = false;
-    if (ok) {
-      queued_bytes_ -= out_.front().ByteSizeLong();
-      out_.pop_front();
-    } else {
-      out_.clear();  // broken: the pending read reports it too
-      queued_bytes_ = 0;
-    }
-    if (out_.empty()) {
-      post([](MessageStream& self) { self.callbacks_.on_drained(); });
-    }
-    write_next();
-  }
 
  protected:
-  virtual void finish() FLEET_REQUIRES(mutex_) = 0;  // once, after the last write
+  using QueuedWriter<Reactor, Out>::mutex_;
   virtual bool may_read() const FLEET_REQUIRES(mutex_) = 0;
 
   void start_reading(StreamCallbacks<In> callbacks) {
@@ -98,37 +66,19 @@ class MessageStream : public Reactor,
       self.read_next();
     });
   }
-  void on_read_closed() {
-    const MutexLock lock(mutex_);
-    closed_ = true;
-  }
   void done(const grpc::Status& status) {
-    {
-      const MutexLock lock(mutex_);
-      closed_ = true;
-    }
+    this->stop_writing();
     post([status](MessageStream& self) {
       self.callbacks_.on_closed(status);
       self.callbacks_ = {};  // release what the callbacks hold
     });
     keep_alive_.reset();
   }
-  void write_next() FLEET_REQUIRES(mutex_) {
-    if (writing_ || finished_) return;
-    if (!out_.empty()) {
-      writing_ = true;
-      return this->StartWrite(&out_.front());
-    }
-    if (!closing_) return;
-    finished_ = true;
-    finish();
-  }
-
-  mutable Mutex mutex_;
-  bool closed_ FLEET_GUARDED_BY(mutex_) = false;
-  bool finished_ FLEET_GUARDED_BY(mutex_) = false;
 
  private:
+  void on_drained() override {
+    post([](MessageStream& self) { self.callbacks_.on_drained(); });
+  }
   void read_next() {
     if (reading_paused_ || !std::exchange(read_pending_, false)) return;
     const MutexLock lock(mutex_);
@@ -145,10 +95,6 @@ class MessageStream : public Reactor,
   StreamCallbacks<In> callbacks_;  // loop's thread only, once started
   std::shared_ptr<MessageStream> keep_alive_;
   In in_;
-  std::deque<Out> out_ FLEET_GUARDED_BY(mutex_);
-  size_t queued_bytes_ FLEET_GUARDED_BY(mutex_) = 0;
-  bool writing_ FLEET_GUARDED_BY(mutex_) = false;
-  bool closing_ FLEET_GUARDED_BY(mutex_) = false;
   bool reading_paused_ = false, read_pending_ = false;  // loop's thread only: reading is paused
 };
 
@@ -168,8 +114,8 @@ class ServerStream final
   void OnDone() override { done(grpc::Status::OK); }
 
  private:
-  void finish() FLEET_REQUIRES(mutex_) override { Finish(grpc::Status::OK); }
-  bool may_read() const FLEET_REQUIRES(mutex_) override { return !finished_; }
+  void on_last_written() override { Finish(grpc::Status::OK); }
+  bool may_read() const FLEET_REQUIRES(mutex_) override { return !last_written_; }
 
   grpc::CallbackServerContext* context_;
 };
@@ -196,7 +142,7 @@ class ClientStream final
   void OnDone(const grpc::Status& status) override { done(status); }
 
  private:
-  void finish() FLEET_REQUIRES(mutex_) override { StartWritesDone(); }
+  void on_last_written() override { StartWritesDone(); }
   bool may_read() const FLEET_REQUIRES(mutex_) override { return true; }
 
   std::unique_ptr<wire::Fleetd::Stub> stub_;

@@ -9,12 +9,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/addresses.h"
-#include "launch/command_line_flags.h"
-#include "launch/elasticity.h"
-#include "launch/secret_names.h"
-#include "launch/shown_ranks.h"
-#include "launch/topology.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/command_line_flags.h"
+#include "launch/planning/options.h"
+#include "launch/planning/secret_names.h"
+#include "launch/planning/topology.h"
 #include "rendezvous/job_secret.h"
 #include "rendezvous/security.h"
 
@@ -60,25 +59,25 @@ bool is_forwarded(const std::string& name) {
 }
 
 std::string job_name(const LaunchRequest& request, const ClientContext& client) {
-  const Settings& settings = request.settings;
-  if (settings.given("job_id")) return settings.text("job_id");
+  if (request.config.job_id.given()) return request.config.job_id.value;
   const std::string stem = std::filesystem::path(request.program.front()).stem().string();
   return (stem.empty() ? "job" : stem) + "-" + client.nonce;
 }
 
 // The listed nodes; this host is not one of them.
-std::vector<ListedNode> nodes_of(const Settings& settings) {
-  for (const char* key : {"host", "master", "rank"}) {
-    if (!given_by_flag(settings, key)) continue;  // the environment applies to the client
-    throw Error(ErrorCode::kUsage, "--via needs a list of the nodes", settings.origin(key),
+const std::vector<ListedNode>& nodes_of(const LaunchRequest& request) {
+  const NodesConfig& config = request.config.nodes;
+  for (const std::string& origin : {config.host.origin, config.master.origin, config.rank.origin}) {
+    if (!origin.starts_with("-")) continue;  // the environment applies to the client
+    throw Error(ErrorCode::kUsage, "--via needs a list of the nodes", origin,
                 "list them with --ips");
   }
-  std::vector<ListedNode> nodes = listed_nodes(settings);
+  const std::vector<ListedNode>& nodes = config.listed.value;
   if (nodes.empty()) {
     throw Error(ErrorCode::kUsage, "no nodes are given", "--via", "list them with --ips");
   }
   // Rejects a node count that contradicts the list.
-  if (given_by_flag(settings, "nnodes")) count_of_listed(settings, static_cast<int>(nodes.size()));
+  if (config.count.by_flag()) count_of_listed(request.config);
   return nodes;
 }
 
@@ -95,7 +94,7 @@ bool has_no_gpus(const Variables& environment) {
 
 }  // namespace
 
-ClientContext client_context(const Settings& settings) {
+ClientContext client_context(const SecurityConfig& security) {
   ClientContext context;
   const passwd* entry = ::getpwuid(::geteuid());
   context.user = entry ? entry->pw_name : std::to_string(::geteuid());
@@ -108,8 +107,8 @@ ClientContext client_context(const Settings& settings) {
       context.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
   }
-  context.secret =
-      settings.given("secret_file") ? read_secret(settings.text("secret_file")) : new_secret();
+  const Sourced<std::string>& file = security.secret_file;
+  context.secret = file.given() ? read_secret(file.value) : new_secret();
   context.nonce = new_secret().substr(0, 6);
   return context;
 }
@@ -145,57 +144,59 @@ Variables forwarded_environment(const Variables& environment,
 namespace {
 
 // The arguments common to every node's fleetrun.
-std::vector<std::string> common_arguments(const Settings& settings,
+std::vector<std::string> common_arguments(const LaunchRequest& request,
                                           const std::vector<ListedNode>& nodes,
                                           const std::string& job_id) {
-  std::vector<std::string> all = given_flags(settings, own_options());
+  const NodesConfig& config = request.config.nodes;
+  std::vector<std::string> all = given_flags(request, own_options());
   all.push_back("--part");
   all.push_back("--job_id=" + job_id);
   // Any free ports by default. The other nodes learn the rendezvous port from node 0.
-  for (const char* port : {"start_port", "rdzv_port"}) {
-    all.push_back(std::string("--") + port + "=" + std::to_string(settings.integer(port)));
-  }
-  if (given_by_flag(settings, "nnodes")) all.push_back("--nnodes=" + settings.text("nnodes"));
+  all.push_back("--start_port=" + std::to_string(config.start_port.value.value_or(0)));
+  all.push_back("--rdzv_port=" + std::to_string(config.rendezvous_port.value.value_or(0)));
+  if (config.count.by_flag()) all.push_back("--nnodes=" + config.count.value->text());
   // --servers and --workers list the nodes themselves.
-  if (settings.given("ips")) all.push_back("--ips=" + list_text(nodes));
+  if (!request.config.roles.listed()) all.push_back("--ips=" + list_text(nodes));
   // Lines of several nodes need their rank as prefix; those of a single node do not.
-  if (nodes.size() > 1 && !chooses_ranks(settings)) all.push_back("--local_ranks_filter=0");
+  if (nodes.size() > 1 && !request.config.logs.shown.chosen)
+    all.push_back("--local_ranks_filter=0");
   return all;
 }
 
 // The parts of the request common to all nodes.
 JobRequest common_request(const LaunchRequest& request, const ClientContext& client,
                           const std::vector<ListedNode>& nodes) {
-  const Settings& settings = request.settings;
+  const LaunchConfig& config = request.config;
   JobRequest job;
   job.set_job_id(job_name(request, client));
   job.set_nnodes(static_cast<int>(nodes.size()));
-  job.set_user(settings.given("user") ? settings.text("user") : client.user);
-  job.set_folder(settings.given("chdir") ? settings.text("chdir") : client.folder);
-  for (const std::string& word : common_arguments(settings, nodes, job.job_id())) {
+  job.set_user(config.via.user.value_or(client.user));
+  job.set_folder(config.via.folder.value_or(client.folder));
+  for (const std::string& word : common_arguments(request, nodes, job.job_id())) {
     job.add_arguments(word);
   }
   for (const std::string& word : request.program) job.add_program(word);
-  Variables environment = forwarded_environment(client.environment, settings.texts("export"));
+  Variables environment = forwarded_environment(client.environment, config.exported);
   job.mutable_gpus()->set_none(has_no_gpus(environment));
   if (!client.secret.empty()) environment.emplace_back("FLEET_JOB_SECRET", client.secret);
   for (const auto& [name, value] : environment) add_value(name, value, job.mutable_environment());
-  job.mutable_gpus()->set_names(settings.text("gpus"));
-  job.mutable_gpus()->set_share(settings.boolean("share_gpus"));
-  job.set_restarts(restart_policy(settings).max_restarts > 0);
-  const auto port = static_cast<int>(settings.integer("fleetd_port"));
-  for (const ListedNode& node : nodes) job.add_nodes(endpoint(node.address, port));
+  job.mutable_gpus()->set_names(join(config.gpus.value, ","));
+  job.mutable_gpus()->set_share(config.via.share_gpus);
+  job.set_restarts(config.restarts.max_restarts > 0);
+  for (const ListedNode& node : nodes) {
+    job.add_nodes(endpoint(node.address, config.via.fleetd_port));
+  }
   return job;
 }
 
 }  // namespace
 
 std::vector<NodeRequest> node_requests(const LaunchRequest& request, const ClientContext& client) {
-  const Settings& settings = request.settings;
-  const std::vector<ListedNode> nodes = nodes_of(settings);
+  const LogConfig& log_config = request.config.logs;
+  const std::vector<ListedNode>& nodes = nodes_of(request);
   const JobRequest common = common_request(request, client, nodes);
   const std::string logs =
-      settings.given("log_dir") ? settings.text("log_dir") : "log/" + common.job_id();
+      log_config.folder.given() ? log_config.folder.value : "log/" + common.job_id();
   std::vector<NodeRequest> all;
   for (size_t k = 0; k < nodes.size(); ++k) {
     JobRequest job = common;
@@ -205,7 +206,7 @@ std::vector<NodeRequest> node_requests(const LaunchRequest& request, const Clien
     job.set_log_dir(logs + (nodes.size() > 1 ? "/node" + std::to_string(k) : ""));
     job.add_arguments("--log_dir=" + job.log_dir());
     // Let only one node log messages that are equal on all nodes.
-    const std::string& level = settings.text("log_level");
+    const std::string& level = log_config.level;
     job.add_arguments("--log_level=" + (k > 0 && level == "INFO" ? "WARNING" : level));
     job.mutable_gpus()->set_count(nodes[k].devices);
     all.push_back({nodes[k].address, common.nodes(static_cast<int>(k)), std::move(job)});
@@ -224,13 +225,14 @@ std::string gpus_of(const GpuRequest& gpus) {
 }
 
 // The processes of each node; nodes beyond the count wait as spares.
-std::vector<NodeProcesses> processes_of(const Settings& settings) {
-  std::vector<ListedNode> nodes = nodes_of(settings);
+std::vector<NodeProcesses> processes_of(const LaunchRequest& request) {
+  const LaunchConfig& config = request.config;
+  std::vector<ListedNode> nodes = nodes_of(request);
   const size_t listed = nodes.size();
-  if (given_by_flag(settings, "nnodes")) {
-    nodes.resize(static_cast<size_t>(count_of_listed(settings, static_cast<int>(listed)).max));
+  if (config.nodes.count.by_flag()) {
+    nodes.resize(static_cast<size_t>(count_of_listed(config).max));
   }
-  std::vector<NodeProcesses> processes = expected_processes(settings, nodes);
+  std::vector<NodeProcesses> processes = expected_processes(config, nodes);
   processes.resize(listed, {.known = true});
   return processes;
 }
@@ -239,15 +241,14 @@ std::vector<NodeProcesses> processes_of(const Settings& settings) {
 
 ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeRequest>& requests,
                          const std::function<std::string(const NodeRequest&)>& through) {
-  const Settings& settings = request.settings;
   ViaPlan plan;
   plan.job_id = requests[0].job.job_id();
-  plan.via = settings.text("via");
+  plan.via = request.config.via.name;
   plan.program = request.program;
   for (const wire::NamedValue& variable : requests[0].job.environment()) {
     plan.environment.emplace_back(variable.name(), variable.value());
   }
-  const std::vector<NodeProcesses> processes = processes_of(settings);
+  const std::vector<NodeProcesses> processes = processes_of(request);
   for (size_t k = 0; k < requests.size(); ++k) {
     const JobRequest& job = requests[k].job;
     NodeStart& node = plan.nodes.emplace_back();
@@ -266,7 +267,7 @@ ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeReq
   if (requests.size() > 1) {
     plan.notes.emplace_back("the other nodes learn the rendezvous port from node 0");
   }
-  if (settings.boolean("detach")) plan.notes.emplace_back("fleetrun exits once all ranks run");
+  if (request.config.via.detach) plan.notes.emplace_back("fleetrun exits once all ranks run");
   return plan;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "daemon/job_table.h"
-#include "launch/dry_run/via_plan.h"
-#include "launch/options.h"
+#include "launch/planning/launch_request.h"
+#include "launch/planning/via_plan.h"
 
 namespace fleet {
 
@@ -21,7 +21,7 @@ struct ClientContext {
   std::string secret;  // secret of the job's rendezvous; "": none
 };
 // Throws kUsage for an invalid --secret_file.
-ClientContext client_context(const Settings& settings);
+ClientContext client_context(const SecurityConfig& security);
 
 struct NodeRequest {
   std::string name;     // the node, as listed

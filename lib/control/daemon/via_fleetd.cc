@@ -14,15 +14,15 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "daemon/console_output.h"
-#include "daemon/failure_detector.h"
 #include "daemon/job_client.h"
 #include "daemon/job_info.h"
 #include "daemon/message_stream.h"
 #include "daemon/node_requests.h"
+#include "daemon/protocol.h"
 #include "daemon/remote_job.h"
 #include "daemon/secret.h"
-#include "launch/elasticity.h"
-#include "launch/startup_messages.h"
+#include "launch/starting/startup_messages.h"
+#include "rendezvous/failure_detector.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
 
@@ -80,7 +80,7 @@ class JobClient : private RemoteJobEffects {
         loop_, remote.connect(), remote.initial_request,
         {[this, node](const wire::FleetdMessage& event) { on_event(node, event); }, [] {},
          [this, node](const grpc::Status& status) { on_closed(node, status); }}));
-    failure_detectors_.emplace_back(std::chrono::steady_clock::now());
+    failure_detectors_.emplace_back(kHeartbeatTimes, std::chrono::steady_clock::now());
     connected_.push_back(false);
   }
 
@@ -131,7 +131,7 @@ class JobClient : private RemoteJobEffects {
   }
 
   void send_heartbeats() {
-    heartbeat_timer_.expires_after(FailureDetector::kHeartbeatInterval);
+    heartbeat_timer_.expires_after(kHeartbeatTimes.heartbeat_interval);
     heartbeat_timer_.async_wait([this](boost::system::error_code error) {
       if (error || ending_) return;
       const auto now = std::chrono::steady_clock::now();
@@ -234,22 +234,22 @@ JobClientResult run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options
   return {code, client.detached()};
 }
 
-RemoteJob::Options remote_job_options(const Settings& settings) {
+RemoteJob::Options remote_job_options(const LaunchConfig& config) {
   RemoteJob::Options options;
-  if (given_by_flag(settings, "nnodes")) options.min_nodes = node_count(settings).min;
-  options.restarts = restart_policy(settings).max_restarts > 0;
-  options.grace = std::chrono::milliseconds(static_cast<int64_t>(settings.number("grace") * 1000));
+  if (config.nodes.count.by_flag()) options.min_nodes = config.nodes.count.value->min;
+  options.restarts = config.restarts.max_restarts > 0;
+  options.grace = config.grace;
   return options;
 }
 
 namespace {
 
 // After --detach.
-void print_reattach_commands(const Settings& settings, const std::string& id,
+void print_reattach_commands(const LaunchConfig& config, const std::string& id,
                              const std::vector<std::string>& addresses) {
-  if (settings.boolean("quiet")) {
+  if (config.logs.quiet) {
     // Print a generated name, because nothing else does.
-    if (!settings.given("job_id")) write_standard_error("job " + id + "\n");
+    if (!config.job_id.given()) write_standard_error("job " + id + "\n");
     return;
   }
   std::string text = "job " + shown_name(id) + " runs on " + std::to_string(addresses.size()) +
@@ -265,10 +265,10 @@ void print_reattach_commands(const Settings& settings, const std::string& id,
 }  // namespace
 
 int start_via_fleetd(LaunchRequest request) {
-  const Settings& settings = request.settings;
-  set_up_launch_logging(settings);
-  const std::vector<NodeRequest> requests = node_requests(request, client_context(settings));
-  const Security security = fleetd_security(settings.text("fleetd_secret_file"), false);
+  const LaunchConfig& config = request.config;
+  set_up_logging(config.logs.own_level(), "fleetrun");
+  const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));
+  const Security security = fleetd_security(config.via.fleetd_secret_file, false);
   std::vector<RemoteNode> nodes;
   std::vector<std::string> addresses;
   for (const NodeRequest& node : requests) {
@@ -277,18 +277,18 @@ int start_via_fleetd(LaunchRequest request) {
     addresses.push_back(node.address);
   }
   print_configuration(request);
-  if (!settings.given("job_id"))
+  if (!config.job_id.given())
     spdlog::info("the job id is {}", shown_name(requests[0].job.job_id()));
-  RemoteJob::Options options = remote_job_options(settings);
-  if (settings.boolean("detach")) options.mode = RemoteJob::Mode::kDetach;
+  RemoteJob::Options options = remote_job_options(config);
+  if (config.via.detach) options.mode = RemoteJob::Mode::kDetach;
   const JobClientResult end = run_job_client(std::move(nodes), std::move(options));
   if (end.detached && end.code == 0)
-    print_reattach_commands(settings, requests[0].job.job_id(), addresses);
+    print_reattach_commands(config, requests[0].job.job_id(), addresses);
   return end.code;
 }
 
 ViaPlan plan_via_fleetd(const LaunchRequest& request) {
-  return plan_of_requests(request, node_requests(request, client_context(request.settings)),
+  return plan_of_requests(request, node_requests(request, client_context(request.config.security)),
                           [](const NodeRequest& node) { return "fleetd at " + node.address; });
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/dry_run/via_plan.h"
-#include "launch/options.h"
+#include "launch/planning/launch_request.h"
+#include "launch/planning/via_plan.h"
 #include "rendezvous/security.h"
 
 namespace fleet {

@@ -19,8 +19,8 @@
 #include "daemon/job_client.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
-#include "launch/shell_words.h"
-#include "launch/startup_messages.h"
+#include "launch/planning/shell_words.h"
+#include "launch/starting/startup_messages.h"
 
 extern char** environ;
 
@@ -78,8 +78,8 @@ std::string text_of(int memory) {
 }
 
 // The path of this program, else its name.
-std::vector<std::string> remote_programs(const Settings& settings) {
-  if (settings.given("remote_fleetrun")) return {settings.text("remote_fleetrun")};
+std::vector<std::string> remote_programs(const ViaConfig& config) {
+  if (config.remote_fleetrun) return {*config.remote_fleetrun};
   std::error_code none;
   return {std::filesystem::read_symlink("/proc/self/exe", none).string(), "fleetrun"};
 }
@@ -131,28 +131,27 @@ Error explain_ssh(const std::string& host, const std::string& error_output, bool
 }
 
 ViaPlan plan_via_ssh(const LaunchRequest& request) {
-  const Settings& settings = request.settings;
-  const std::vector<std::string> options =
-      shell_words(settings.text("via_options"), settings.origin("via_options"));
-  const auto programs = remote_programs(settings);
-  ViaPlan plan = plan_of_requests(request, node_requests(request, client_context(settings)),
+  const LaunchConfig& config = request.config;
+  const auto programs = remote_programs(config.via);
+  ViaPlan plan = plan_of_requests(request, node_requests(request, client_context(config.security)),
                                   [](const NodeRequest& node) { return "ssh to " + node.name; });
-  for (NodeStart& node : plan.nodes) node.reached_by = ssh_command(node.name, options, programs);
+  for (NodeStart& node : plan.nodes) {
+    node.reached_by = ssh_command(node.name, config.via.options, programs);
+  }
   return plan;
 }
 
 int start_via_ssh(LaunchRequest request) {
-  const Settings& settings = request.settings;
-  set_up_launch_logging(settings);
-  const std::vector<NodeRequest> requests = node_requests(request, client_context(settings));
-  const std::vector<std::string> options =
-      shell_words(settings.text("via_options"), settings.origin("via_options"));
+  const LaunchConfig& config = request.config;
+  set_up_logging(config.logs.own_level(), "fleetrun");
+  const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));
+  const std::vector<std::string> programs = remote_programs(config.via);
   print_configuration(request);
   auto processes = std::make_shared<std::vector<SshProcess>>();
   std::vector<RemoteNode> nodes;
   for (size_t k = 0; k < requests.size(); ++k) {
     const std::string& host = requests[k].name;
-    processes->push_back(start_ssh(host, ssh_command(host, options, remote_programs(settings))));
+    processes->push_back(start_ssh(host, ssh_command(host, config.via.options, programs)));
     RemoteNode& node = nodes.emplace_back();
     node.name = host;
     *node.initial_request.mutable_prepare() = requests[k].job;
@@ -168,7 +167,7 @@ int start_via_ssh(LaunchRequest request) {
       return explain_ssh(host, text_of((*processes)[k].error_output.get()), connected);
     };
   }
-  RemoteJob::Options job_options = remote_job_options(settings);
+  RemoteJob::Options job_options = remote_job_options(config);
   job_options.node_prefix.clear();
   const int code = run_job_client(std::move(nodes), std::move(job_options)).code;
   for (const SshProcess& ssh : *processes) ::kill(ssh.pid, SIGTERM);  // their jobs have ended

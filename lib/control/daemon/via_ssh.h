@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launch/dry_run/via_plan.h"
-#include "launch/options.h"
+#include "launch/planning/launch_request.h"
+#include "launch/planning/via_plan.h"
 
 namespace fleet {
 

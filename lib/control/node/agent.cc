@@ -196,7 +196,7 @@ class Agent : private SupervisionEffects {
 
   void on_rendezvous(RendezvousEvent& event) {
     if (waits_for_check(event)) return held_.push_back(std::move(event));
-    if (const auto* progress = std::get_if<JoinProgress>(&event)) warn(progress->line);
+    if (const auto* progress = std::get_if<JoinProgress>(&event)) warn(progress->line());
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
@@ -204,7 +204,7 @@ class Agent : private SupervisionEffects {
       supervision_.on_stop_command(*command, std::chrono::steady_clock::now());
     }
     if (const auto* command = std::get_if<SignalCommand>(&event)) {
-      signal_ranks(command->signal);
+      signal_ranks(command->signal());
     }
     if (const auto* command = std::get_if<StackCommand>(&event))
       supervision_.on_stack_command(*command);
@@ -229,7 +229,7 @@ class Agent : private SupervisionEffects {
   }
 
   void on_peer(const PeerEvent& peer) {
-    peer.kind == PeerEvent::Kind::kStraggler ? warn(peer.line) : spdlog::info("{}", peer.line);
+    peer.kind() == PeerEvent::STRAGGLER ? warn(peer.line()) : spdlog::info("{}", peer.line());
   }
 
   void on_request(const wire::ControlRequest& request, ControlSocket::Reply reply) {
@@ -255,7 +255,7 @@ class Agent : private SupervisionEffects {
 
   void answer_stacks(const StackReport& report) {
     wire::ControlReply answer;
-    *answer.mutable_stacks() = to_wire(report);
+    *answer.mutable_stacks() = report;
     for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) reply(answer);
   }
 
@@ -323,13 +323,13 @@ class Agent : private SupervisionEffects {
       case wire::GuardianEvent::kStarted:
         return on_rank_started(event.started(), now);
       case wire::GuardianEvent::kEnded:
-        return supervision_.on_rank_ended(from_wire(event.ended()), now);
+        return supervision_.on_rank_ended(within_limits(event.ended()), now);
       case wire::GuardianEvent::kProgress:
-        return supervision_.on_progress(from_wire(event.progress()));
+        return supervision_.on_progress(event.progress());
       case wire::GuardianEvent::kStalled:
-        return supervision_.on_rank_stalled(from_wire(event.stalled()));
+        return supervision_.on_rank_stalled(event.stalled());
       case wire::GuardianEvent::kStacks:
-        return supervision_.on_stacks(from_wire(event.stacks()));
+        return supervision_.on_stacks(event.stacks());
       case wire::GuardianEvent::kServiceBytes: {
         const wire::ServiceBytes& from = event.service_bytes();
         return service_ ? service_->on_rank_bytes(from.local_rank(), from.bytes()) : void();
@@ -358,9 +358,7 @@ class Agent : private SupervisionEffects {
 
   // --- effects ---
   void report(const RankExit& exit) override { client_.report(exit); }
-  void report_steps(const std::vector<RankSteps>& rank_steps) override {
-    client_.report(rank_steps);
-  }
+  void report_steps(const StepReport& report) override { client_.report(report); }
   void report_stall(const RankStall& stall) override { client_.report(stall); }
   void collect_stacks() override {
     wire::GuardianCommand command;
@@ -368,7 +366,7 @@ class Agent : private SupervisionEffects {
     command.mutable_collect_stacks()->set_limit_ms(4'000);
     channel_.send(command);
   }
-  void send_stacks(const std::vector<RankStack>& stacks) override { client_.send_stacks(stacks); }
+  void send_stacks(const Stacks& stacks) override { client_.send_stacks(stacks); }
   void finish_node() override { client_.finish(); }
   void report_failure(const std::string& how) override { client_.report_failure(how); }
   void ready(int generation) override { client_.ready(generation); }
@@ -398,8 +396,8 @@ class Agent : private SupervisionEffects {
   void record_verdict(const Verdict& verdict) override {
     end_.verdict = verdict_json(verdict, record_.record().job_id(), world_.get(), unix_seconds());
     // A success is not worth the milliseconds that the disk takes.
-    end_.verdict_path = write_verdict_file(record_.record(), end_.verdict, !verdict.ok());
-    if (verdict.kind == VerdictKind::kStopped) end_.stopped_by = verdict.signal;
+    end_.verdict_path = write_verdict_file(record_.record(), end_.verdict, !succeeded(verdict));
+    if (verdict.kind() == Verdict::STOPPED) end_.stopped_by = verdict.signal();
   }
   void print_verdict(const std::string& text) override {
     if (plan_.print_verdict) report_error(text);

@@ -57,13 +57,17 @@ RecordedError read_error_file(const std::string& path) {
   const Json file = Json::parse(read_start(path), nullptr, /*allow_exceptions=*/false);
   if (!file.is_object() || !file.contains("message")) return {};
   const Json& message = file["message"];
-  if (message.is_string()) return {message.get<std::string>(), {}, time_of(file)};
-  if (!message.is_object()) return {};
-  RecordedError error{text_of(message, "message"), {}, 0};
+  RecordedError error;
+  if (message.is_string()) {
+    error.set_message(message.get<std::string>());
+    error.set_unix_time(time_of(file));
+  }
+  if (!message.is_object()) return error;
+  error.set_message(text_of(message, "message"));
   const auto extra = message.find("extraInfo");
   if (extra != message.end() && extra->is_object()) {
-    error.callstack = text_of(*extra, "py_callstack");
-    error.unix_time = time_of(*extra);
+    error.set_callstack(text_of(*extra, "py_callstack"));
+    error.set_unix_time(time_of(*extra));
   }
   return error;
 }

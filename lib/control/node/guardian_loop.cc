@@ -268,7 +268,7 @@ class Guardian {
       wire::GuardianEvent event;
       event.mutable_stalled()->set_local_rank(rank.command.local_rank());
       event.mutable_stalled()->set_quiet_for_ms(quiet.count());
-      event.mutable_stalled()->set_step(seen ? seen->step : -1);
+      if (seen && seen->step >= 0) event.mutable_stalled()->set_step(seen->step);
       channel_.send(event);
     }
   }
@@ -283,9 +283,10 @@ class Guardian {
       targets.push_back({command.local_rank(), rank.pid, beside + ".stack"});
     }
     collector_.collect(targets, std::chrono::milliseconds(request.limit_ms()),
-                       [this](const std::vector<RankStack>& stacks) {
+                       [this](Stacks stacks) {
                          wire::GuardianEvent event;
-                         *event.mutable_stacks() = to_wire(stacks);
+                         share_frames(&stacks);
+                         *event.mutable_stacks() = std::move(stacks);
                          channel_.send(event);
                        });
   }
@@ -342,27 +343,30 @@ class Guardian {
     rank.ended = true;
     send_progress();
     rank.log->drain();
-    RankExit ended;
-    ended.local_rank = rank.command.local_rank();
-    ended.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    wire::GuardianEvent event;
+    RankExit& ended = *event.mutable_ended();
+    ended.set_local_rank(rank.command.local_rank());
+    ended.set_at_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
     if (WIFSIGNALED(status)) {
-      ended.signal = WTERMSIG(status);
+      ended.set_signal(WTERMSIG(status));
     } else {
-      ended.code = WEXITSTATUS(status);
+      ended.set_code(WEXITSTATUS(status));
     }
     const std::string log = rank.log->shown();
-    ended.tail = last_lines(log, kTailLines);
+    ended.set_tail(std::string(last_lines(log, kTailLines)));
     if (status != 0) {
-      ended.error = read_error_file(rank.command.error_file());
-      ended.cause = ended.error.empty() ? failure_cause(resolve_output(log), ended.signal)
-                                        : cause_line(ended.error.message);
+      RecordedError error = read_error_file(rank.command.error_file());
+      ended.set_cause(error.message().empty() ? failure_cause(resolve_output(log), ended.signal())
+                                              : cause_line(error.message()));
+      if (!error.message().empty()) *ended.mutable_error() = std::move(error);
     }
     // A SIGKILL that we did not send is not a consequence of our stop request. The kernel may take
     // longer to end the process than other ranks to notice.
-    ended.killed_by_us = killed_ || (stop_sent_ && ended.signal != SIGKILL);
-    if (status != 0) ended.note = explain_exit(oom_, rank.pid, ended.signal, &ended.oom);
-    wire::GuardianEvent event;
-    *event.mutable_ended() = to_wire(ended);
+    ended.set_killed_by_us(killed_ || (stop_sent_ && ended.signal() != SIGKILL));
+    bool oom = false;
+    if (status != 0) ended.set_note(explain_exit(oom_, rank.pid, ended.signal(), &oom));
+    ended.set_oom(oom);
+    ended = within_limits(std::move(ended));
     channel_.send(event);
   }
 

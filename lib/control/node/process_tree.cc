@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -198,10 +199,25 @@ bool has_descendants(const std::vector<pid_t>& except) {
   return has_child() && (except.empty() || !descendants(except).empty());
 }
 
+// The thread that keeps the process: the first thread may have ended before the others.
+static pid_t thread_left(pid_t pid) {
+  if (process_state(pid) != 'Z') return pid;
+  std::error_code error;
+  const std::string threads = "/proc/" + std::to_string(pid) + "/task";
+  for (std::filesystem::directory_iterator entry(threads, error), end; !error && entry != end;
+       entry.increment(error)) {
+    long long thread = 0;
+    if (!parse_int(entry->path().filename().string(), &thread)) continue;
+    if (process_state(static_cast<pid_t>(thread)) != 'Z') return static_cast<pid_t>(thread);
+  }
+  return pid;
+}
+
 std::string describe_process(pid_t pid) {
   std::string text = "pid " + std::to_string(pid);
-  const std::string name = proc_file(pid, "comm"), channel = wait_channel(pid);
-  if (!name.empty()) text += " (" + name + "), state " + process_state(pid);
+  const pid_t thread = thread_left(pid);
+  const std::string name = proc_file(pid, "comm"), channel = wait_channel(thread);
+  if (!name.empty()) text += " (" + name + "), state " + process_state(thread);
   if (!channel.empty()) text += ", waiting in " + channel;
   return text;
 }

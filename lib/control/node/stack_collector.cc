@@ -107,7 +107,7 @@ StackCollector::StackCollector(asio::io_context& loop, size_t at_once)
       limit_(loop) {}
 
 void StackCollector::collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
-                             std::function<void(std::vector<RankStack>)> on_done) {
+                             std::function<void(Stacks)> on_done) {
   if (on_done_) return;  // the pending answer serves this request too
   on_done_ = std::move(on_done);
   jobs_.clear();
@@ -184,18 +184,18 @@ void StackCollector::end(Job* job) {
 void StackCollector::finish() {
   if (!on_done_) return;
   limit_.cancel();
-  std::vector<RankStack> stacks;
+  Stacks stacks;
   for (const auto& job : jobs_) {
-    RankStack stack;
-    stack.local_rank = job->target.local_rank;
-    stack.frames = frames_of(job->printed, job->target.pid);
-    stack.missing = job->missing;
-    if (stack.frames.empty() && stack.missing.empty()) stack.missing = why_nothing(job->printed);
-    stack.state = job->state;
-    stack.channel = job->channel;
+    RankStack& stack = *stacks.add_ranks();
+    stack.set_local_rank(job->target.local_rank);
+    const auto frames = frames_of(job->printed, job->target.pid);
+    stack.mutable_frames()->Assign(frames.begin(), frames.end());
+    stack.set_missing(job->missing);
+    if (frames.empty() && job->missing.empty()) stack.set_missing(why_nothing(job->printed));
+    stack.set_state(job->state);
+    stack.set_channel(job->channel);
     if (!job->printed.empty()) keep(job->target.file, job->printed);
     if (job->output) job->output->close();
-    stacks.push_back(std::move(stack));
   }
   std::exchange(on_done_, nullptr)(std::move(stacks));
 }

@@ -31,7 +31,7 @@ class StackCollector {
   // it kills unfinished debuggers and calls back at the latest. Does nothing while an earlier call
   // is pending.
   void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
-               std::function<void(std::vector<RankStack>)> on_done);
+               std::function<void(Stacks)> on_done);
 
  private:
   struct Job {
@@ -55,7 +55,7 @@ class StackCollector {
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
   size_t started_ = 0;  // jobs_ started so far
-  std::function<void(std::vector<RankStack>)> on_done_;
+  std::function<void(Stacks)> on_done_;
 };
 
 }  // namespace fleet

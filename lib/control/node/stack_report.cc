@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "node/control_socket.h"
@@ -44,41 +45,42 @@ JobRecord job_called(const std::string& name) {
 }  // namespace
 
 std::string stack_report_json(const StackReport& report) {
-  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
+  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks());
   const RankStack* outlier = find_outlier(clusters);
   Json all;
   all["clusters"] = Json::array();
   for (const StackCluster& cluster : clusters) {
     Json members = Json::array();
     for (const RankStack& member : cluster.members) {
-      members.push_back({{"role", member.server ? "server" : "trainer"},
-                         {"rank", member.rank},
-                         {"local_rank", member.local_rank},
-                         {"node_rank", member.node_rank},
-                         {"state", std::string(1, member.state)},
-                         {"waits_in", member.channel}});
+      members.push_back({{"role", member.server() ? "server" : "trainer"},
+                         {"rank", member.rank()},
+                         {"local_rank", member.local_rank()},
+                         {"node_rank", member.node_rank()},
+                         {"state", std::string(1, static_cast<char>(member.state()))},
+                         {"waits_in", member.channel()}});
     }
     all["clusters"].push_back({{"ranks", members},
-                               {"frames", cluster.sample.frames},
-                               {"missing", cluster.sample.missing}});
+                               {"frames", texts(cluster.sample.frames())},
+                               {"missing", cluster.sample.missing()}});
   }
-  all["odd_rank"] = outlier ? Json(outlier->rank) : Json(nullptr);
-  all["silent_nodes"] = report.silent;
+  all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
+  all["silent_nodes"] = Json(report.silent());
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string stack_report_text(const StackReport& report) {
-  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks);
-  std::string text = std::to_string(report.stacks.size()) + " ranks";
+  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks());
+  std::string text = counted(report.stacks().ranks_size(), "rank");
   if (const RankStack* outlier = find_outlier(clusters)) {
-    const bool stopped = outlier->state == 'T' || outlier->state == 't';
-    text += "; look at " + std::string(outlier->server ? "server " : "rank ") +
-            std::to_string(outlier->rank) + " (local rank " + std::to_string(outlier->local_rank) +
-            ") on node " + std::to_string(outlier->node_rank) + ": " +
+    const bool stopped = outlier->state() == 'T' || outlier->state() == 't';
+    text += "; look at " + std::string(outlier->server() ? "server " : "rank ") +
+            std::to_string(outlier->rank()) + " (local rank " +
+            std::to_string(outlier->local_rank()) + ") on node " +
+            std::to_string(outlier->node_rank()) + ": " +
             (stopped ? "it is stopped" : "its stack differs from the others'");
   }
   text += stacks_text(clusters, clusters.size());
-  for (const int silent : report.silent) {
+  for (const int silent : report.silent()) {
     text += "\n  node " + std::to_string(silent) + " sent no stacks";
   }
   return text + "\n";
@@ -92,7 +94,8 @@ int run_stacks(const CommandLine& line) {
   request.mutable_stacks();
   const wire::ControlReply reply =
       send_control_request(job_called(job).pid(), request, kAnswerSeconds);
-  const StackReport report = from_wire(reply.stacks());
+  StackReport report = reply.stacks();
+  *report.mutable_stacks() = with_own_frames(report.stacks());
   const bool json = line.settings.text("format") == "json";
   std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);
   return 0;

@@ -30,10 +30,10 @@ std::string signal_hint(int signal) {
 
 // "\n  the last lines of its log log/workerlog.0:\n    ..."
 std::string tail_text(const RankExit& exit, bool colors) {
-  const std::string log = exit.log_path.empty() ? "output" : "log " + exit.log_path;
-  if (exit.tail.empty()) return "\n  its " + log + " is empty";
+  const std::string log = exit.log_path().empty() ? "output" : "log " + exit.log_path();
+  if (exit.tail().empty()) return "\n  its " + log + " is empty";
   std::string text = "\n  the last lines of its " + log + ":";
-  const std::string shown = resolve_output(exit.tail, colors);
+  const std::string shown = resolve_output(exit.tail(), colors);
   std::string_view tail = shown;
   while (true) {
     const size_t end = tail.find('\n');
@@ -46,17 +46,16 @@ std::string tail_text(const RankExit& exit, bool colors) {
 
 // "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline omits.
 std::string detail_text(const Verdict& verdict) {
-  const RankExit& exit = verdict.exit;
+  const RankExit& exit = verdict.exit();
   char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s",
-                static_cast<double>(exit.ran_for.count()) / 1000);
-  std::string text = "\n  local rank " + std::to_string(exit.local_rank) + " on node " +
-                     std::to_string(exit.node_rank) + " (" +
-                     node_label(verdict.node, verdict.hostname) + "), after " + seconds;
-  if (!exit.cause.empty() && !exit.note.empty()) text += " (" + exit.note + ")";
-  if (verdict.restarts == 0) return text;
-  return text + "; it was restarted before, " + std::to_string(verdict.restarts) +
-         (verdict.restarts == 1 ? " time" : " times");
+  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
+  std::string text = "\n  local rank " + std::to_string(exit.local_rank()) + " on node " +
+                     std::to_string(exit.node_rank()) + " (" +
+                     node_label(verdict.node(), verdict.hostname()) + "), after " + seconds;
+  if (!exit.cause().empty() && !exit.note().empty()) text += " (" + exit.note() + ")";
+  if (verdict.restarts() == 0) return text;
+  return text + "; it was restarted before, " + std::to_string(verdict.restarts()) +
+         (verdict.restarts() == 1 ? " time" : " times");
 }
 
 }  // namespace
@@ -99,47 +98,51 @@ void Supervision::on_check_failed(const std::string& text) {
 }
 
 void Supervision::on_stop_command(const StopCommand& command, Time now) {
-  signals_.on_stop_command(command.signal, now);
+  signals_.on_stop_command(command.signal(), now);
   if (!assignment_) return;  // on_assignment() handles a stop before the start
-  if (command.kill && !gone_) effects_.kill_ranks();
+  if (command.kill() && !gone_) effects_.kill_ranks();
   if (stopping_) return;
-  effects_.warn("node " + std::to_string(command.node_rank) + " (" + command.node + ") received " +
-                signal_name(command.signal) + "; stopping the ranks");
-  stop(command.signal, command.grace);
+  effects_.warn("node " + std::to_string(command.node_rank()) + " (" + command.node() +
+                ") received " + signal_name(command.signal()) + "; stopping the ranks");
+  stop(command.signal(), grace_of(command));
 }
 
 void Supervision::on_stack_command(const StackCommand& command) {
   if (stopping_ || gone_ || guardian_lost_ || !assignment_) return effects_.send_stacks({});
-  if (command.hang) {
-    effects_.warn("the job hangs (noticed on node " + std::to_string(command.node_rank) +
+  if (command.hang()) {
+    effects_.warn("the job hangs (noticed on node " + std::to_string(command.node_rank()) +
                   "): collecting the stacks of all ranks");
   }
   effects_.collect_stacks();
 }
 
-void Supervision::on_progress(std::vector<RankSteps> rank_steps) {
+void Supervision::on_progress(StepReport report) {
   if (stopping_ || !assignment_) return;
   const NodePlacement& node = assignment_->node();
-  std::erase_if(rank_steps, [&](const RankSteps& one) { return node.is_server(one.local_rank); });
-  for (RankSteps& one : rank_steps) one.rank = node.rank_of(one.local_rank);
-  if (!rank_steps.empty()) effects_.report_steps(rank_steps);
+  StepReport of_trainers;
+  for (RankSteps& one : *report.mutable_ranks()) {
+    if (node.is_server(one.local_rank())) continue;
+    one.set_rank(node.rank_of(one.local_rank()));
+    *of_trainers.add_ranks() = std::move(one);
+  }
+  if (of_trainers.ranks_size() > 0) effects_.report_steps(of_trainers);
 }
 
 void Supervision::on_rank_stalled(RankStall stall) {
   if (stopping_ || !assignment_) return;
   const NodePlacement& node = assignment_->node();
-  stall.rank = node.rank_of(stall.local_rank);
-  stall.server = node.is_server(stall.local_rank);
-  stall.log_path = log_paths_.at(static_cast<size_t>(stall.local_rank));
+  stall.set_rank(node.rank_of(stall.local_rank()));
+  stall.set_server(node.is_server(stall.local_rank()));
+  stall.set_log_path(log_paths_.at(static_cast<size_t>(stall.local_rank())));
   effects_.report_stall(stall);
 }
 
-void Supervision::on_stacks(std::vector<RankStack> stacks) {
+void Supervision::on_stacks(Stacks stacks) {
   if (!assignment_) return;
   const NodePlacement& node = assignment_->node();
-  for (RankStack& stack : stacks) {
-    stack.rank = node.rank_of(stack.local_rank);
-    stack.server = node.is_server(stack.local_rank);
+  for (RankStack& stack : *stacks.mutable_ranks()) {
+    stack.set_rank(node.rank_of(stack.local_rank()));
+    stack.set_server(node.is_server(stack.local_rank()));
   }
   effects_.send_stacks(stacks);
 }
@@ -147,7 +150,7 @@ void Supervision::on_stacks(std::vector<RankStack> stacks) {
 void Supervision::on_restart_command(const RestartCommand& command) {
   if (verdict_ || refused_) return;
   effects_.warn(restart_text(command, colors_));
-  restarting_ = command.generation;
+  restarting_ = command.generation();
   host_lost_ = false;
   // The lost host never received it.
   if (guardian_lost_) return effects_.report_failure(kGuardianKilled);
@@ -155,7 +158,7 @@ void Supervision::on_restart_command(const RestartCommand& command) {
     effects_.request_stop(signals_.own(), grace_);  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
-  effects_.ready(command.generation);
+  effects_.ready(command.generation());
 }
 
 void Supervision::on_host_lost(const HostLost& lost) {
@@ -178,7 +181,7 @@ void Supervision::on_verdict(const Verdict& verdict) {
   verdict_ = verdict;
   if (assignment_) effects_.record_verdict(verdict);
   // The user who stopped the job by a signal knows; other nodes report the stop command.
-  if (!verdict.ok() && verdict.kind != VerdictKind::kStopped) {
+  if (!succeeded(verdict) && verdict.kind() != Verdict::STOPPED) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;
     effects_.print_verdict(verdict_text(verdict, world, colors_));
   }
@@ -192,27 +195,29 @@ void Supervision::on_verdict(const Verdict& verdict) {
 
 void Supervision::on_rank_not_started(int local_rank, const std::string& error, Time now) {
   RankExit exit;
-  exit.local_rank = local_rank;
-  exit.code = 127;
-  exit.note = error;
-  exit.at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  exit.set_local_rank(local_rank);
+  exit.set_code(127);
+  exit.set_note(error);
+  exit.set_at_ns(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
   on_rank_ended(std::move(exit), now);
 }
 
 void Supervision::on_rank_ended(RankExit exit, Time now) {
-  exit.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - started_);
+  exit.set_ran_for_ms(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - started_).count());
   const NodePlacement& node = assignment_->node();
-  exit.server = node.is_server(exit.local_rank);
-  if (!exit.failed()) return exit.server ? void() : trainer_ended();
-  exit.rank = node.rank_of(exit.local_rank);
-  exit.node_rank = assignment_->node_rank;
-  exit.log_path = log_paths_.at(static_cast<size_t>(exit.local_rank));
-  if (exit.killed_by_us) exit.note.clear(), exit.oom = false;
-  if (!exit.killed_by_us && exit.note.empty()) exit.note = signal_hint(exit.signal);
+  exit.set_server(node.is_server(exit.local_rank()));
+  if (!failed(exit)) return exit.server() ? void() : trainer_ended();
+  exit.set_rank(node.rank_of(exit.local_rank()));
+  exit.set_node_rank(assignment_->node_rank);
+  exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
+  if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
+  if (!exit.killed_by_us() && exit.note().empty()) exit.set_note(signal_hint(exit.signal()));
   effects_.report(exit);
   // The peer whose death caused this exit may not have been reported yet, possibly by this node.
   // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.
-  if (!stopping_ && (exit.signal != 0 || exit.code != kExitPeerLost)) stop(SIGTERM);
+  if (!stopping_ && (exit.signal() != 0 || exit.code() != kExitPeerLost)) stop(SIGTERM);
 }
 
 void Supervision::trainer_ended() {
@@ -314,28 +319,29 @@ void Supervision::end(int exit_code) {
 }
 
 std::string verdict_text(const Verdict& verdict, const World* world, bool colors) {
-  if (verdict.ok()) return {};
-  const RankExit& exit = verdict.exit;
-  const bool failed = verdict.kind == VerdictKind::kRankFailed;
-  if (!failed && verdict.kind != VerdictKind::kNoProgress) return verdict.message;
-  if (!names_rank(verdict)) return verdict.message;
-  if (!failed || !world) return verdict.message + tail_text(exit, colors);
-  const std::string kind = exit.server ? "server" : "trainer";
-  const int size = exit.server ? world->servers : world->world_size;
+  if (succeeded(verdict)) return {};
+  const RankExit& exit = verdict.exit();
+  const bool failed = verdict.kind() == Verdict::RANK_FAILED;
+  if (!failed && verdict.kind() != Verdict::NO_PROGRESS) return verdict.message();
+  if (!verdict.has_exit()) return verdict.message();
+  if (!failed || !world) return verdict.message() + tail_text(exit, colors);
+  const std::string kind = exit.server() ? "server" : "trainer";
+  const int size = exit.server() ? world->servers : world->world_size;
   std::string text = headline(exit, size, static_cast<int>(world->nodes.size()));
   text += "\nABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
-          " process with rank=[" + std::to_string(exit.rank) +
+          " process with rank=[" + std::to_string(exit.rank()) +
           "] was aborted. Please check its log.";
   return text + detail_text(verdict) + tail_text(exit, colors);
 }
 
 std::string restart_text(const RestartCommand& command, bool colors) {
-  std::string text = command.cause.message + "\n  the job is restarted";
-  if (command.restart > 0) {
-    text += ": restart " + std::to_string(command.restart) + " of " + std::to_string(command.of);
+  std::string text = command.cause().message() + "\n  the job is restarted";
+  if (command.restart() > 0) {
+    text +=
+        ": restart " + std::to_string(command.restart()) + " of " + std::to_string(command.of());
   }
-  if (command.cause.kind != VerdictKind::kRankFailed) return text;
-  return text + tail_text(command.cause.exit, colors);
+  if (command.cause().kind() != Verdict::RANK_FAILED) return text;
+  return text + tail_text(command.cause().exit(), colors);
 }
 
 }  // namespace fleet

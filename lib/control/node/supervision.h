@@ -17,11 +17,11 @@ namespace fleet {
 class SupervisionEffects {
  public:
   virtual ~SupervisionEffects() = default;
-  virtual void report(const RankExit& exit) = 0;                            // to the rendezvous
-  virtual void report_steps(const std::vector<RankSteps>& rank_steps) = 0;  // to the rendezvous
-  virtual void report_stall(const RankStall& stall) = 0;                    // to the rendezvous
-  virtual void collect_stacks() = 0;  // of the local ranks; then on_stacks()
-  virtual void send_stacks(const std::vector<RankStack>& stacks) = 0;  // to the rendezvous
+  virtual void report(const RankExit& exit) = 0;            // to the rendezvous
+  virtual void report_steps(const StepReport& report) = 0;  // to the rendezvous
+  virtual void report_stall(const RankStall& stall) = 0;    // to the rendezvous
+  virtual void collect_stacks() = 0;                        // of the local ranks; then on_stacks()
+  virtual void send_stacks(const Stacks& stacks) = 0;       // to the rendezvous
   virtual void finish_node() = 0;  // to the rendezvous: all ranks here have ended
   virtual void ready(
       int generation) = 0;  // to the rendezvous: for the generation after `generation`
@@ -63,9 +63,9 @@ class Supervision {
   void on_rank_not_started(int local_rank, const std::string& error, Time now);
   // The guardian knows its ranks by local_rank only: the functions fill in the rest.
   void on_rank_ended(RankExit exit, Time now);
-  void on_progress(std::vector<RankSteps> rank_steps);
+  void on_progress(StepReport report);
   void on_rank_stalled(RankStall stall);
-  void on_stacks(std::vector<RankStack> stacks);
+  void on_stacks(Stacks stacks);
   // No process of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
   // The guardian was killed. The caller kills the remaining processes, then calls on_all_gone().

@@ -36,42 +36,42 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 // In the format of torchrun's own reply file.
 Json error_json(const RecordedError& error) {
-  if (error.empty()) return nullptr;
+  if (error.message().empty()) return nullptr;
   Json extra;
-  extra["py_callstack"] = error.callstack.empty() ? Json(nullptr) : Json(error.callstack);
-  return {{"message", error.message},
+  extra["py_callstack"] = error.callstack().empty() ? Json(nullptr) : Json(error.callstack());
+  return {{"message", error.message()},
           {"extraInfo", extra},
-          {"timestamp", error.unix_time > 0 ? Json(error.unix_time) : Json(nullptr)}};
+          {"timestamp", error.unix_time() > 0 ? Json(error.unix_time()) : Json(nullptr)}};
 }
 
 Json rank_json(const RankExit& exit) {
   Json rank;
-  rank["role"] = exit.server ? "server" : "trainer";
-  rank["rank"] = exit.rank;
-  rank["local_rank"] = exit.local_rank;
-  rank["node_rank"] = exit.node_rank;
-  rank["code"] = exit.signal == 0 && exit.failed() ? Json(exit.code) : Json(nullptr);
-  rank["signal"] = exit.signal == 0 ? Json(nullptr) : Json(signal_name(exit.signal));
-  rank["out_of_memory"] = exit.oom;
-  rank["ran_for"] = static_cast<double>(exit.ran_for.count()) / 1000;
-  rank["cause"] = exit.cause;
-  rank["note"] = exit.note;
-  rank["error"] = error_json(exit.error);
-  rank["log"] = exit.log_path;
+  rank["role"] = exit.server() ? "server" : "trainer";
+  rank["rank"] = exit.rank();
+  rank["local_rank"] = exit.local_rank();
+  rank["node_rank"] = exit.node_rank();
+  rank["code"] = exit.signal() == 0 && failed(exit) ? Json(exit.code()) : Json(nullptr);
+  rank["signal"] = exit.signal() == 0 ? Json(nullptr) : Json(signal_name(exit.signal()));
+  rank["out_of_memory"] = exit.oom();
+  rank["ran_for"] = static_cast<double>(exit.ran_for_ms()) / 1000;
+  rank["cause"] = exit.cause();
+  rank["note"] = exit.note();
+  rank["error"] = error_json(exit.error());
+  rank["log"] = exit.log_path();
   rank["last_lines"] =
-      exit.tail.empty() ? Json::array() : Json(lines_of(resolve_output(exit.tail)));
+      exit.tail().empty() ? Json::array() : Json(lines_of(resolve_output(exit.tail())));
   return rank;
 }
 
 Json generation_json(const GenerationResult& end) {
   Json generation;
-  generation["generation"] = end.generation;
-  generation["verdict"] = name_of(end.kind);
-  generation["message"] = end.message;
-  generation["nnodes"] = end.nnodes;
-  generation["world_size"] = end.world_size;
-  generation["ran_for"] = static_cast<double>(end.ran_for.count()) / 1000;
-  generation["step"] = end.step < 0 ? Json(nullptr) : Json(end.step);
+  generation["generation"] = end.generation();
+  generation["verdict"] = name_of(end.kind());
+  generation["message"] = end.message();
+  generation["nnodes"] = end.nnodes();
+  generation["world_size"] = end.world_size();
+  generation["ran_for"] = static_cast<double>(end.ran_for_ms()) / 1000;
+  generation["step"] = end.has_step() ? Json(end.step()) : Json(nullptr);
   return generation;
 }
 
@@ -80,24 +80,25 @@ Json generation_json(const GenerationResult& end) {
 std::string verdict_json(const Verdict& verdict, const std::string& job_id, const World* world,
                          double unix_time) {
   Json all;
-  all["verdict"] = name_of(verdict.kind);
+  all["verdict"] = name_of(verdict.kind());
   all["exit_code"] = exit_code_for(verdict);
-  all["message"] = verdict.message;
+  all["message"] = verdict.message();
   all["text"] = verdict_text(verdict, world);
   all["job_id"] = job_id;
-  all["generation"] = verdict.generation;
+  all["generation"] = verdict.generation();
   all["time"] = std::round(unix_time * 1000) / 1000;
   all["nnodes"] = world ? Json(world->nodes.size()) : Json(nullptr);
   all["world_size"] = world ? Json(world->world_size) : Json(nullptr);
-  if (verdict.node_rank >= 0 || !verdict.node.empty()) {
-    all["node"] = {
-        {"rank", verdict.node_rank}, {"address", verdict.node}, {"hostname", verdict.hostname}};
+  if (verdict.has_node_rank() || !verdict.node().empty()) {
+    all["node"] = {{"rank", verdict.has_node_rank() ? verdict.node_rank() : -1},
+                   {"address", verdict.node()},
+                   {"hostname", verdict.hostname()}};
   }
-  if (names_rank(verdict)) all["rank"] = rank_json(verdict.exit);
-  if (verdict.kind == VerdictKind::kStopped) all["signal"] = signal_name(verdict.signal);
-  all["restarts"] = verdict.restarts;
+  if (verdict.has_exit()) all["rank"] = rank_json(verdict.exit());
+  if (verdict.kind() == Verdict::STOPPED) all["signal"] = signal_name(verdict.signal());
+  all["restarts"] = verdict.restarts();
   all["generations"] = Json::array();
-  for (const GenerationResult& end : verdict.history)
+  for (const GenerationResult& end : verdict.history())
     all["generations"].push_back(generation_json(end));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -40,21 +40,21 @@ void RendezvousClient::ready(int generation) {
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::report(const RankStall& stall) {
+void RendezvousClient::report(RankStall stall) {
   wire::NodeMessage message;
-  *message.mutable_stall() = to_wire(stall);
+  *message.mutable_stall() = std::move(stall);
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::report(const std::vector<RankSteps>& rank_steps) {
+void RendezvousClient::report(StepReport report) {
   wire::NodeMessage message;
-  *message.mutable_steps() = to_wire(rank_steps);
+  *message.mutable_steps() = std::move(report);
   impl_->send(std::move(message));
 }
 
-void RendezvousClient::send_stacks(const std::vector<RankStack>& stacks) {
+void RendezvousClient::send_stacks(Stacks stacks) {
   wire::NodeMessage message;
-  *message.mutable_stacks() = to_wire(stacks);
+  *message.mutable_stacks() = std::move(stacks);
   impl_->send(std::move(message));
 }
 

@@ -13,9 +13,6 @@
 namespace fleet {
 
 class JobHost;
-namespace control::v1 {
-class StopRequest;
-}
 
 struct RendezvousClientOptions {
   std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
@@ -63,13 +60,13 @@ class RendezvousClient {
   void ready(int generation);
   // A rank of this node makes no progress. Every node receives a StackCommand and answers with its
   // ranks' stacks; then the verdict follows.
-  void report(const RankStall& stall);
+  void report(RankStall stall);
   // Step counts and times of this node's ranks. The rendezvous reports stragglers to every node.
-  void report(const std::vector<RankSteps>& rank_steps);
-  void send_stacks(const std::vector<RankStack>& stacks);
+  void report(StepReport report);
+  void send_stacks(Stacks stacks);
   // This launcher received a stop request. Every node receives a StopCommand; the verdict follows
   // when all have finished. The request's time is filled in.
-  void request_stop(control::v1::StopRequest request);
+  void request_stop(wire::StopRequest request);
   // Every node receives a SignalCommand.
   void request_signal(int signal);
   // Asks for the stacks of all ranks of the job. The answer is a StackReport within some seconds;

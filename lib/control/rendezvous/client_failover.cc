@@ -36,13 +36,13 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   }
   info_.hosts_rendezvous = false;
   failover_.emplace(std::move(can_host), lost_, knows ? node_rank_ : -1,
-                    times_.max_silence + kFailoverMargin, now);
+                    failure_detector_.times().max_silence + kFailoverMargin, now);
   const bool ends = info_.job.restarts.max_restarts == 0 || world_->nodes.size() < 2 ||
                     node_rank_ == 0 || stop_commanded_;
   if (!ends) {
     const std::string line = loss_message_ + "; looking for the next host";
     if (node_rank_ < 0) {
-      emit(JoinProgress{line});
+      emit(join_progress(line));
     } else {
       emit(HostLost{world_->generation, line});
     }
@@ -58,14 +58,14 @@ bool RendezvousClient::Impl::is_committed() const { return committed_ == world_;
 void RendezvousClient::Impl::give_up_failover() {
   const NodePlacement& host = world_->nodes.at(static_cast<size_t>(lost_));
   Verdict verdict;
-  verdict.kind = VerdictKind::kNodeLost;
-  verdict.generation = world_->generation;
-  verdict.node_rank = lost_;
-  verdict.node = host.address;
-  verdict.hostname = host.hostname;
-  verdict.message = loss_message_;
+  verdict.set_kind(Verdict::NODE_LOST);
+  verdict.set_generation(world_->generation);
+  verdict.set_node_rank(lost_);
+  verdict.set_node(host.address);
+  verdict.set_hostname(host.hostname);
+  verdict.set_message(loss_message_);
   if (!last_reason_.empty())
-    verdict.message += "; no other node took over as host: " + last_reason_;
+    *verdict.mutable_message() += "; no other node took over as host: " + last_reason_;
   end(std::move(verdict));
 }
 
@@ -106,7 +106,7 @@ FailoverState RendezvousClient::Impl::failover_state(Clock::time_point now) cons
   if (!is_committed()) all.before = committed_;
   all.history = history_;  // this generation's end may have been reported already
   std::erase_if(all.history, [generation = world_->generation](const GenerationResult& end) {
-    return end.generation >= generation;
+    return end.generation() >= generation;
   });
   all.lost = lost_;
   all.how = loss_message_;

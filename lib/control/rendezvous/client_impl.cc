@@ -65,7 +65,6 @@ void RendezvousClient::Impl::start(NodeInfo info) {
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   next_progress_ = now + options_.first_progress;
-  last_tick_ = now;
   phase_ = Phase::kConnecting;
   next_attempt_ = now + random_below(connect_jitter(info_));
   if (next_attempt_ == now) connect();
@@ -92,7 +91,7 @@ void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMess
     try {
       HostEvent event = from_wire(message);
       if (const auto* welcome = std::get_if<Welcome>(&event)) {
-        times_ = *welcome;
+        failure_detector_.set_times(*welcome);
         const auto host = peer_of(stream->peer());
         if (host && !host->local) {  // loopback loses nothing
           datagrams_.open(stream->peer(), message.welcome().session(),
@@ -101,8 +100,8 @@ void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMess
         }
         if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
         ticker_.due_by(now);  // the first heartbeat also compares the clocks
-      } else if (const auto* start = std::get_if<Start>(&event)) {
-        begin_generation(start->generation);
+      } else if (const auto* start = std::get_if<wire::Start>(&event)) {
+        begin_generation(start->generation());
       } else {
         auto& wanted = std::get<RendezvousEvent>(event);
         const bool last =
@@ -112,14 +111,14 @@ void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMess
         } else {
           if (std::holds_alternative<StopCommand>(wanted)) stop_commanded_ = true;
           if (const auto* peer = std::get_if<PeerEvent>(&wanted)) {
-            const bool of_host = peer->kind == PeerEvent::Kind::kLost && peer->node_rank == host_;
-            if (of_host) reported_loss_ = peer->line;
+            const bool of_host = peer->kind() == PeerEvent::LOST && peer->node_rank() == host_;
+            if (of_host) reported_loss_ = peer->line();
           }
           if (const auto* command = std::get_if<RestartCommand>(&wanted)) {
-            history_.push_back(command->end);
+            history_.push_back(command->end());
             failover_.reset();
             phase_ = Phase::kRunning;
-            if (command->generation == pending_generation_) committed_ = world_;
+            if (command->generation() == pending_generation_) committed_ = world_;
           }
           // A refusal by a candidate host only rules out that candidate.
           const auto* refusal = std::get_if<Refusal>(&wanted);
@@ -141,8 +140,9 @@ void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMess
 }
 
 void RendezvousClient::Impl::note_received(Clock::time_point now) {
-  if (phase_ == Phase::kRunning) longest_gap_ = std::max(longest_gap_, now - last_received_);
-  last_received_ = now;
+  if (phase_ == Phase::kRunning)
+    longest_gap_ = std::max(longest_gap_, now - failure_detector_.last_received());
+  failure_detector_.received(now);
 }
 
 // The world of the first generation counts at once; a later one counts when all its nodes know it.
@@ -224,9 +224,8 @@ RendezvousClient::Impl::Clock::time_point RendezvousClient::Impl::tick() {
       next = std::min({next_attempt_, next_progress_, deadline_});
     } else {
       send_heartbeat(now);
-      next = now + times_.heartbeat_interval;
+      next = now + failure_detector_.times().heartbeat_interval;
     }
-    last_tick_ = now;
     next_tick_ = next;
   }
   deliver();
@@ -247,8 +246,8 @@ void RendezvousClient::Impl::retry_connect(Clock::time_point now) {
   }
   if (now >= next_progress_) {
     next_progress_ = now + options_.progress_every;
-    emit(JoinProgress{"waiting for node 0's fleetrun at " + options_.address +
-                      (last_reason_.empty() ? "" : " (" + last_reason_ + ")")});
+    emit(join_progress("waiting for node 0's fleetrun at " + options_.address +
+                       (last_reason_.empty() ? "" : " (" + last_reason_ + ")")));
   }
   if (now >= next_attempt_ && !stream_) connect();
 }
@@ -257,8 +256,8 @@ void RendezvousClient::Impl::retry_connect(Clock::time_point now) {
 // spare).
 void RendezvousClient::Impl::rejoin(const std::string& why) {
   if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
-  emit(JoinProgress{"the host gave up on this node because it " + why +
-                    " (suspended?); joining again"});
+  emit(join_progress("the host gave up on this node because it " + why +
+                     " (suspended?); joining again"));
   world_ = committed_ = {};
   node_rank_ = -1;
   phase_ = Phase::kConnecting;
@@ -285,14 +284,13 @@ void RendezvousClient::Impl::probe_host() {
 }
 
 void RendezvousClient::Impl::send_heartbeat(Clock::time_point now) {
-  // If this process was suspended, do not count that time against the host.
-  if (now - last_tick_ > std::min(3 * times_.heartbeat_interval, times_.max_silence / 2))
-    last_received_ = now;
   if (datagrams_.receive()) note_received(now);
-  // The host is this process itself: under a flood it may be slow, but it is not lost.
-  if (info_.hosts_rendezvous && now - last_received_ >= times_.max_silence) last_received_ = now;
-  if (now - last_received_ >= times_.max_silence) {
-    const std::string how = "was silent for " + std::to_string(times_.max_silence.count()) + " ms";
+  const bool alive = failure_detector_.poll(now);
+  // This process itself may be the host: under a flood it may be slow, but it is not lost.
+  if (!alive && info_.hosts_rendezvous) failure_detector_.received(now);
+  if (!alive && !info_.hosts_rendezvous) {
+    const std::string how =
+        "was silent for " + std::to_string(failure_detector_.times().max_silence.count()) + " ms";
     if (phase_ == Phase::kRunning) host_lost(how);
     if (stream_) stream_->cancel();  // while forming: try again
     return;
@@ -315,7 +313,7 @@ void RendezvousClient::Impl::end(RendezvousEvent event) {
   phase_ = Phase::kEnded;
   if (const auto* refusal = std::get_if<Refusal>(&event)) failure_ = refusal->error;
   if (const auto* verdict = std::get_if<Verdict>(&event)) {
-    failure_ = Error(ErrorCode::kPeerLost, verdict->message, "node " + info_.address);
+    failure_ = Error(ErrorCode::kPeerLost, verdict->message(), "node " + info_.address);
   }
   emit(std::move(event));
   leave_stream();  // the host waits until all nodes have received the verdict
@@ -360,17 +358,20 @@ void RendezvousClient::Impl::report(RankExit exit) {
   wire::NodeMessage message;
   {
     const MutexLock lock(mutex_);
-    const auto at = host_clock_.at(exit.at_ns);
-    const bool known = at && exit.at_ns != 0;
-    exit.at_ns = known ? at->host_ns : 0;
-    exit.at_error_ns = known ? at->error_ns : -1;
+    const auto at = host_clock_.at(exit.at_ns());
+    const bool known = at && exit.at_ns() != 0;
+    exit.clear_at_ns();
+    exit.clear_at_error_ns();
+    if (known) {
+      exit.set_at_ns(at->host_ns);
+      exit.set_at_error_ns(at->error_ns);
+    }
   }
-  *message.mutable_exit() = to_wire(exit);
+  *message.mutable_exit() = within_limits(std::move(exit));
   send(std::move(message));
 }
 
 void RendezvousClient::Impl::request_stop(wire::StopRequest request) {
-  request.set_at_error_ns(-1);
   {
     const MutexLock lock(mutex_);
     if (const auto at = host_clock_.at(ns(Clock::now()))) {

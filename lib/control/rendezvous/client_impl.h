@@ -12,6 +12,7 @@
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/election.h"
+#include "rendezvous/failure_detector.h"
 #include "rendezvous/node_transport.h"
 #include "rendezvous/ticker.h"
 #include "rendezvous/wire.h"
@@ -82,10 +83,8 @@ class RendezvousClient::Impl : public NodeStreamOwner,
   Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point last_received_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point last_tick_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_tick_ FLEET_GUARDED_BY(mutex_) = Clock::time_point::max();
-  Welcome times_ FLEET_GUARDED_BY(mutex_);
+  FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
   ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
   // Longest gap between messages of the host while the job runs.

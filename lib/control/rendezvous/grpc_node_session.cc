@@ -20,46 +20,13 @@ grpc::Slice slice_of(const Part& part) {
 
 }  // namespace
 
+GrpcNodeSession::GrpcNodeSession(JobHost* host, grpc::CallbackServerContext* context)
+    : QueuedWriter(kMaxUnsent), host_(host), context_(context) {}
+
 void GrpcNodeSession::send(EncodedMessage message) {
-  const MutexLock lock(mutex_);
-  if (ending_) return;
-  if (out_.size() >= kMaxUnsent) {
-    out_.resize(writing_ ? 1 : 0);
-    ending_ = true;
-    return context_->TryCancel();
-  }
   std::vector<grpc::Slice> slices;
   for (const Part& part : message) slices.push_back(slice_of(part));
-  out_.emplace_back(slices.data(), slices.size());
-  proceed();
-}
-
-void GrpcNodeSession::end() {
-  const MutexLock lock(mutex_);
-  ending_ = true;
-  proceed();
-}
-
-void GrpcNodeSession::proceed() {
-  if (writing_ || finished_) return;
-  if (!out_.empty()) {
-    writing_ = true;
-    return StartWrite(&out_.front());
-  }
-  if (!ending_) return;
-  finished_ = true;
-  Finish(grpc::Status::OK);
-}
-
-void GrpcNodeSession::OnWriteDone(bool ok) {
-  const MutexLock lock(mutex_);
-  writing_ = false;
-  if (ok) {
-    out_.pop_front();
-  } else {
-    out_.clear();  // broken: the pending read reports it too
-  }
-  proceed();
+  if (!write(grpc::ByteBuffer(slices.data(), slices.size()))) context_->TryCancel();
 }
 
 void GrpcNodeSession::OnReadDone(bool ok) {

@@ -2,12 +2,12 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <deque>
 #include <utility>
 
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/queued_writer.h"
 
 namespace fleet {
 namespace {
@@ -23,8 +23,10 @@ StreamEnd end_of(const grpc::Status& status) {
 }
 
 // Deletes itself when gRPC is done with it.
-class GrpcNodeStream final : public NodeStream,
-                             public grpc::ClientBidiReactor<wire::NodeMessage, wire::HostMessage> {
+class GrpcNodeStream final
+    : public NodeStream,
+      public QueuedWriter<grpc::ClientBidiReactor<wire::NodeMessage, wire::HostMessage>,
+                          wire::NodeMessage> {
  public:
   explicit GrpcNodeStream(std::shared_ptr<NodeStreamOwner> owner) : owner_(std::move(owner)) {}
 
@@ -36,17 +38,8 @@ class GrpcNodeStream final : public NodeStream,
     StartCall();
   }
 
-  void send(wire::NodeMessage message) override {
-    const MutexLock lock(mutex_);
-    if (ending_ || over_) return;
-    out_.push_back(std::move(message));
-    proceed();
-  }
-  void end() override {
-    const MutexLock lock(mutex_);
-    ending_ = true;
-    proceed();
-  }
+  void send(wire::NodeMessage message) override { write(std::move(message)); }
+  void end() override { close(); }
   void cancel() override { context_.TryCancel(); }
   std::string peer() const override { return context_.peer(); }
 
@@ -55,21 +48,8 @@ class GrpcNodeStream final : public NodeStream,
       owner_->on_message(this, in_);
       return StartRead(&in_);
     }
-    {
-      const MutexLock lock(mutex_);
-      over_ = true;
-    }
+    stop_writing();
     RemoveHold();
-  }
-  void OnWriteDone(bool ok) override {
-    const MutexLock lock(mutex_);
-    writing_ = false;
-    if (ok) {
-      out_.pop_front();
-    } else {
-      out_.clear();  // broken: the pending read reports it too
-    }
-    proceed();
   }
   void OnDone(const grpc::Status& status) override {
     owner_->on_stream_end(this, end_of(status));
@@ -77,26 +57,11 @@ class GrpcNodeStream final : public NodeStream,
   }
 
  private:
-  void proceed() FLEET_REQUIRES(mutex_) {
-    if (writing_ || over_ || closed_) return;
-    if (!out_.empty()) {
-      writing_ = true;
-      StartWrite(&out_.front());
-    } else if (ending_) {
-      closed_ = true;
-      StartWritesDone();
-    }
-  }
+  void on_last_written() override { StartWritesDone(); }
 
   const std::shared_ptr<NodeStreamOwner> owner_;
   grpc::ClientContext context_;
   wire::HostMessage in_;
-  Mutex mutex_;
-  std::deque<wire::NodeMessage> out_ FLEET_GUARDED_BY(mutex_);
-  bool writing_ FLEET_GUARDED_BY(mutex_) = false;
-  bool ending_ FLEET_GUARDED_BY(mutex_) = false;
-  bool closed_ FLEET_GUARDED_BY(mutex_) = false;
-  bool over_ FLEET_GUARDED_BY(mutex_) = false;
 };
 
 class GrpcTransport final : public NodeTransport {

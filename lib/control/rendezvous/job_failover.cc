@@ -26,8 +26,8 @@ JobState::JobState(JobSpec spec, JobTimes times, std::string display_address, Ti
   membership_.begin();
   restarts_ = Restarts(spec.restarts, world_->restarts, from.history);
   generation_start_ = now - from.ran_for;
-  Verdict lost = node_verdict(VerdictKind::kNodeLost, from.lost);
-  lost.message = from.how;
+  Verdict lost = node_verdict(Verdict::NODE_LOST, from.lost);
+  lost.set_message(from.how);
   lost_ = lost;
   cause_ = std::move(lost);
   gather_due_ = now + std::max(spec.restarts.elastic_timeout, 2 * times.max_silence);

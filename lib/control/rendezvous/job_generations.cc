@@ -14,21 +14,23 @@ std::string count(size_t n, const std::string& what) {
 
 // Every restart would meet the same input.
 bool is_final(const Verdict& cause, const RestartPolicy& policy) {
-  return cause.kind == VerdictKind::kRankFailed && policy.final_exit != 0 &&
-         cause.exit.signal == 0 && cause.exit.code == policy.final_exit;
+  return cause.kind() == Verdict::RANK_FAILED && policy.final_exit != 0 &&
+         cause.exit().signal() == 0 && cause.exit().code() == policy.final_exit;
 }
 
 }  // namespace
 
 GenerationResult JobState::generation_result(const Verdict& verdict, Time now) const {
   GenerationResult end;
-  end.generation = generation_;
-  end.nnodes = static_cast<int>(world_->nodes.size());
-  end.world_size = world_->world_size;
-  end.kind = verdict.kind;
-  end.message = verdict.message;
-  end.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - generation_start_);
-  end.step = stragglers_.step();
+  end.set_generation(generation_);
+  end.set_nnodes(static_cast<int>(world_->nodes.size()));
+  end.set_world_size(world_->world_size);
+  end.set_kind(verdict.kind());
+  end.set_message(verdict.message());
+  const auto ran_for =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - generation_start_);
+  end.set_ran_for_ms(ran_for.count());
+  if (const auto step = stragglers_.step()) end.set_step(*step);
   return end;
 }
 
@@ -49,9 +51,10 @@ bool JobState::members_have_quorum() const {
 // The remaining nodes are not a majority of the last generation's.
 void JobState::end_without_quorum(Time now) {
   Verdict verdict = lost_ ? *lost_ : cause_;
-  verdict.message += "; the remaining nodes are not a majority of the last generation's " +
-                     std::to_string(world_->nodes.size()) +
-                     "; the job does not continue without one, because the other nodes might";
+  *verdict.mutable_message() +=
+      "; the remaining nodes are not a majority of the last generation's " +
+      std::to_string(world_->nodes.size()) +
+      "; the job does not continue without one, because the other nodes might";
   decide(std::move(verdict), now);
 }
 
@@ -59,37 +62,41 @@ void JobState::end_generation(Verdict cause, Time now) {
   if (verdict_) return;
   if (spec().restarts.max_restarts == 0 || stop_) return decide(std::move(cause), now);
   if (is_final(cause, spec().restarts)) {
-    cause.message += "; not restarted, because exit code " + std::to_string(cause.exit.code) +
-                     " means that the job's input is wrong";
+    *cause.mutable_message() += "; not restarted, because exit code " +
+                                std::to_string(cause.exit().code()) +
+                                " means that the job's input is wrong";
     return decide(std::move(cause), now);
   }
   GenerationResult end = generation_result(cause, now);
   const Restarts::Next next = restarts_.on_generation_end(end);
   phase_ = Phase::kStopping;
   if (next == Restarts::Next::kFail) {
-    cause.message += restart_note();
+    *cause.mutable_message() += restart_note();
     return decide(std::move(cause), now);
   }
   if (next == Restarts::Next::kNoProgress) {
-    cause.kind = VerdictKind::kNoProgress;
-    cause.message =
+    cause.set_kind(Verdict::NO_PROGRESS);
+    cause.set_message(
         "the job was restarted " +
         count(static_cast<size_t>(restarts_.restarts_without_progress()), "time") +
-        " without progress (--no_progress_restarts):" + history_text(restarts_.history());
+        " without progress (--no_progress_restarts):" + history_text(restarts_.history()));
     return decide(std::move(cause), now);
   }
   cause_ = std::move(cause);
   if (!members_have_quorum()) return end_without_quorum(now);
   awaited_.clear();
   root_cause_.clear(), stack_collection_.reset(), killed_.reset(), scale_up_due_.reset();
-  const bool resized = cause_.kind == VerdictKind::kResized;
-  const RestartCommand command{generation_, cause_, std::move(end), resized ? 0 : restarts_.used(),
-                               spec().restarts.max_restarts};
+  RestartCommand command;
+  command.set_generation(generation_);
+  *command.mutable_cause() = cause_;
+  *command.mutable_end() = std::move(end);
+  if (cause_.kind() != Verdict::RESIZED) command.set_restart(restarts_.used());
+  command.set_of(spec().restarts.max_restarts);
   for (const auto& [id, session] : sessions_) {
     if (!session.member) continue;
     if (session.node_rank < 0) {
-      send(id, JoinProgress{"generation " + std::to_string(generation_) +
-                            " is over: " + cause_.message});
+      send(id, join_progress("generation " + std::to_string(generation_) +
+                             " is over: " + cause_.message()));
     } else {
       awaited_.insert(id);
       send(id, command);
@@ -124,10 +131,10 @@ void JobState::start_if_complete(Time now) {
 void JobState::advance_gathering(Time now) {
   if (now < gather_due_) return report_missing_nodes(now);
   Verdict verdict = lost_ ? *lost_ : cause_;
-  verdict.message += "; " + count(static_cast<size_t>(joined()), "node") + " left of the " +
-                     std::to_string(spec().required_nodes()) +
-                     " that it needs; no other joined within " +
-                     seconds_text(spec().restarts.elastic_timeout) + " (--elastic_timeout)";
+  *verdict.mutable_message() +=
+      "; " + count(static_cast<size_t>(joined()), "node") + " left of the " +
+      std::to_string(spec().required_nodes()) + " that it needs; no other joined within " +
+      seconds_text(spec().restarts.elastic_timeout) + " (--elastic_timeout)";
   decide(std::move(verdict), now);
 }
 
@@ -178,10 +185,12 @@ void JobState::begin_generation(Time now) {
   root_cause_ = RootCauseAnalyzer(world_->nodes.size() > 1 ? times_.root_cause
                                                            : single_node_times(times_.root_cause));
   if (lost_) return end_generation(Verdict(*lost_), now);  // lost before the generation began
+  wire::Start start;
+  start.set_generation(generation_);
   for (const auto& [id, session] : sessions_) {
     if (!session.member) continue;
     if (session.node_rank >= 0) {
-      if (generation_ > 1) send(id, Start{generation_});
+      if (generation_ > 1) send(id, start);
     } else if (generation_ == 1 || is_below_full_size()) {  // it joined meanwhile
       notify_newcomer(id, now);
     } else {
@@ -194,7 +203,7 @@ void JobState::on_node_lost_between(SessionId id, const Verdict& lost, Time now)
   membership_.remove(id);
   awaited_.erase(id);
   if (phase_ != Phase::kFailingOver) lost_ = lost;
-  broadcast(PeerEvent{PeerEvent::Kind::kLost, lost.node_rank, lost.node, lost.message});
+  broadcast(peer_event(PeerEvent::LOST, lost.node_rank(), lost.node(), lost.message()));
   if (phase_ == Phase::kFailingOver) return;
   if (phase_ == Phase::kGathering) return start_if_complete(now);
   if (phase_ == Phase::kStopping && !members_have_quorum()) return end_without_quorum(now);
@@ -218,13 +227,13 @@ void JobState::notify_newcomer(SessionId id, Time now) {
   if (phase_ == Phase::kRunning && is_below_full_size()) {
     scale_up_due_ = now + spec().restarts.elastic_timeout;
     const std::string when = seconds_text(spec().restarts.elastic_timeout) + " (--elastic_timeout)";
-    send(id, JoinProgress{job + "; it restarts with this node in " + when});
+    send(id, join_progress(job + "; it restarts with this node in " + when));
     send_to_host(
-        JoinProgress{"node " + address + " has joined; the job restarts with it in " + when});
+        join_progress("node " + address + " has joined; the job restarts with it in " + when));
   } else if (phase_ != Phase::kGathering) {
-    send(id, JoinProgress{job + "; this node waits as a spare"});
-    send_to_host(PeerEvent{PeerEvent::Kind::kFinished, -1, address,
-                           "node " + address + " waits as a spare"});
+    send(id, join_progress(job + "; this node waits as a spare"));
+    send_to_host(
+        peer_event(PeerEvent::FINISHED, -1, address, "node " + address + " waits as a spare"));
   }
   if (phase_ == Phase::kRunning) send(id, Assignment{world_, -1, {}});
 }
@@ -238,12 +247,12 @@ void JobState::scale_up(Time now) {
   }
   if (newcomers.empty() || stop_) return;  // they have left again
   std::sort(newcomers.begin(), newcomers.end(), address_less);
-  Verdict cause = node_verdict(VerdictKind::kResized, -1);
+  Verdict cause = node_verdict(Verdict::RESIZED, -1);
   const int more = std::min(static_cast<int>(newcomers.size()),
                             spec().nnodes - static_cast<int>(world_->nodes.size()));
-  cause.message = "the job continues with " +
-                  count(world_->nodes.size() + static_cast<size_t>(more), "node") +
-                  " after these joined: " + list_some(newcomers);
+  cause.set_message("the job continues with " +
+                    count(world_->nodes.size() + static_cast<size_t>(more), "node") +
+                    " after these joined: " + list_some(newcomers));
   end_generation(std::move(cause), now);
 }
 

@@ -165,7 +165,7 @@ void JobHost::dispatch(NodeSession* session, const wire::NodeMessage& message) {
       echo(session, message.heartbeat());
       break;
     case wire::NodeMessage::kExit:
-      job_.on_rank_exited(id, from_wire(message.exit()), now);
+      job_.on_rank_exited(id, within_limits(message.exit()), now);
       break;
     case wire::NodeMessage::kFinished:
       job_.on_finished(id, now);
@@ -186,13 +186,13 @@ void JobHost::dispatch(NodeSession* session, const wire::NodeMessage& message) {
       job_.on_stack_request(id, now);
       break;
     case wire::NodeMessage::kStall:
-      job_.on_rank_stalled(id, from_wire(message.stall()), now);
+      job_.on_rank_stalled(id, message.stall(), now);
       break;
     case wire::NodeMessage::kStacks:
-      job_.on_stacks(id, from_wire(message.stacks()), now);
+      job_.on_stacks(id, with_own_frames(message.stacks()), now);
       break;
     case wire::NodeMessage::kSteps:
-      job_.on_steps(id, from_wire(message.steps()), now);
+      job_.on_steps(id, message.steps(), now);
       break;
     case wire::NodeMessage::kFailure:
       job_.on_node_failed(id, message.failure().how(), now);

@@ -106,7 +106,7 @@ void JobState::on_join(SessionId session, NodeInfo info, Time now) {
   }
   if (error) {
     refuse(session, *error);
-    return send_to_host(JoinProgress{"refused: " + std::string(error->what())});
+    return send_to_host(join_progress("refused: " + std::string(error->what())));
   }
   found->second.member = true;
   touch(&found->second, now);
@@ -121,8 +121,8 @@ void JobState::on_join(SessionId session, NodeInfo info, Time now) {
 void JobState::warn_of_skew(SessionId session, const NodeInfo& info) {
   const std::vector<std::string> skew = membership_.skew(info);
   if (skew.empty()) return;
-  const JoinProgress line{"node " + info.address +
-                          " differs, as --allow_skew allows: " + list_some(skew)};
+  const JoinProgress line = join_progress("node " + info.address +
+                                          " differs, as --allow_skew allows: " + list_some(skew));
   send(session, line);
   send_to_host(line);
 }
@@ -143,12 +143,12 @@ bool JobState::is_member(SessionId session) const {
 
 void JobState::on_heartbeat(SessionId session, Time now) { touch_member(session, now); }
 
-void JobState::on_steps(SessionId session, std::vector<RankSteps> rank_steps, Time now) {
+void JobState::on_steps(SessionId session, StepReport report, Time now) {
   const Session* from = touch_member(session, now);
   if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || stop_) return;
-  for (RankSteps& rank : rank_steps) rank.node_rank = from->node_rank;
-  for (std::string& line : stragglers_.update(rank_steps, now)) {
-    broadcast(PeerEvent{PeerEvent::Kind::kStraggler, from->node_rank, {}, std::move(line)});
+  for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(from->node_rank);
+  for (std::string& line : stragglers_.update(report, now)) {
+    broadcast(peer_event(PeerEvent::STRAGGLER, from->node_rank, {}, std::move(line)));
   }
 }
 
@@ -165,7 +165,7 @@ void JobState::on_node_failed(SessionId id, const std::string& how, Time now) {
   if (!session || phase_ == Phase::kEnded) return;
   const int rank = session->node_rank;
   Verdict lost = lost_verdict(id, how);
-  const PeerEvent news{PeerEvent::Kind::kLost, rank, lost.node, lost.message};
+  const PeerEvent news = peer_event(PeerEvent::LOST, rank, lost.node(), lost.message());
   // Stopping already: it finishes like the other nodes.
   if (phase_ == Phase::kRunning && stop_) return broadcast(news);
   // The other nodes are about to lose their host and should know the reason.
@@ -176,11 +176,11 @@ void JobState::on_node_failed(SessionId id, const std::string& how, Time now) {
 
 Verdict JobState::lost_verdict(SessionId id, const std::string& how) const {
   const int rank = sessions_.at(id).node_rank;
-  Verdict verdict = node_verdict(VerdictKind::kNodeLost, rank);
-  if (rank < 0) verdict.node = membership_.members().at(id).address;
-  const std::string label = node_label(verdict.node, verdict.hostname);
-  verdict.message = "node " + (rank < 0 ? label : std::to_string(rank) + " (" + label + ")") +
-                    " was lost: " + how;
+  Verdict verdict = node_verdict(Verdict::NODE_LOST, rank);
+  if (rank < 0) verdict.set_node(membership_.members().at(id).address);
+  const std::string label = node_label(verdict.node(), verdict.hostname());
+  verdict.set_message("node " + (rank < 0 ? label : std::to_string(rank) + " (" + label + ")") +
+                      " was lost: " + how);
   return verdict;
 }
 
@@ -202,13 +202,13 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
     membership_.remove(id);
     if (spec().nnodes > kFew) return;  // the next line about missing nodes suffices
     return broadcast(
-        JoinProgress{"node " + address + " has left again; waiting for " + membership_.missing()});
+        join_progress("node " + address + " has left again; waiting for " + membership_.missing()));
   }
   const std::string address = membership_.members().at(id).address;
   if (session.node_rank < 0) {  // a spare
     membership_.remove(id);
-    send_to_host(PeerEvent{PeerEvent::Kind::kLost, -1, address,
-                           "node " + address + ", a spare, has left again"});
+    send_to_host(
+        peer_event(PeerEvent::LOST, -1, address, "node " + address + ", a spare, has left again"));
     if (phase_ == Phase::kGathering) start_if_complete(now);
     return;
   }
@@ -220,7 +220,7 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
   const bool serves = world_->nodes.at(session.node_rank).servers > 0;
   if (session.finished && !serves) return;
   if (stop_) {  // stopping already: the stop stays the verdict
-    broadcast(PeerEvent{PeerEvent::Kind::kLost, session.node_rank, verdict.node, verdict.message});
+    broadcast(peer_event(PeerEvent::LOST, session.node_rank, verdict.node(), verdict.message()));
     return session.finished ? void() : on_node_finished(now);
   }
   lost_ = verdict;
@@ -230,17 +230,18 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
 
 void JobState::shut_down(Time now) {
   if (spec().restarts.max_restarts > 0 && phase_ != Phase::kForming) return;  // the others continue
-  Verdict verdict = node_verdict(VerdictKind::kNodeLost, 0);
-  if (verdict.node.empty()) verdict.node = display_address_;
-  verdict.message = "node 0 (" + verdict.node + ") has ended the rendezvous";
+  Verdict verdict = node_verdict(Verdict::NODE_LOST, 0);
+  if (verdict.node().empty()) verdict.set_node(display_address_);
+  verdict.set_message("node 0 (" + verdict.node() + ") has ended the rendezvous");
   decide(std::move(verdict), now);
 }
 
 void JobState::report_missing_nodes(Time now) {
   if (now < next_progress_) return;
   next_progress_ = now + times_.progress_every;
-  broadcast(JoinProgress{"waiting for " + membership_.missing() + " of " +
-                         std::to_string(spec().nnodes) + " nodes; here: " + membership_.present()});
+  broadcast(join_progress("waiting for " + membership_.missing() + " of " +
+                          std::to_string(spec().nnodes) +
+                          " nodes; here: " + membership_.present()));
 }
 
 void JobState::time_out() {
@@ -302,8 +303,7 @@ void JobState::expire_silent_sessions(Time now) {
 // If the host was suspended (stopped, starved), heartbeats wait unread in its sockets: do not count
 // that time against any node.
 void JobState::allow_for_suspension(Time now) {
-  const auto limit =
-      std::min(3 * current_intervals().heartbeat_interval, current_intervals().max_silence / 2);
+  const auto limit = suspension_limit(current_intervals());
   const auto passed = now - last_advance_, late = now - next_deadline();
   if (passed > limit) {
     for (auto& [id, session] : sessions_)

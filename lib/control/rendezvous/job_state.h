@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/failure_detector.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/restarts.h"
 #include "rendezvous/root_cause.h"
@@ -22,19 +23,10 @@
 
 namespace fleet {
 
-namespace control::v1 {
-class StopRequest;
-}
-
-// The node has joined and sends heartbeats from now on.
-struct Welcome {
-  std::chrono::milliseconds heartbeat_interval{0}, max_silence{0};
-};
-// All nodes of this generation know its world: the preceding Assignment takes effect.
-struct Start {
-  int generation = 0;
-};
-using HostEvent = std::variant<Welcome, Start, RendezvousEvent>;
+// The node has joined and sends heartbeats from now on. Not the message: JobHost adds a key of its
+// own for each session.
+using Welcome = HeartbeatTimes;
+using HostEvent = std::variant<Welcome, wire::Start, RendezvousEvent>;
 
 struct Outgoing {
   SessionId to;
@@ -85,14 +77,14 @@ class JobState {
   void on_heartbeat(SessionId session, Time now);
   void on_rank_exited(SessionId session, RankExit exit, Time now);
   void on_rank_stalled(SessionId session, RankStall stall, Time now);
-  void on_stacks(SessionId session, std::vector<RankStack> stacks, Time now);
-  void on_steps(SessionId session, std::vector<RankSteps> rank_steps, Time now);
+  void on_stacks(SessionId session, Stacks stacks, Time now);
+  void on_steps(SessionId session, StepReport report, Time now);
   void on_finished(SessionId session, Time now);
   // No process of that generation is left there.
   void on_ready(SessionId session, int generation, Time now);
   void on_accepted(SessionId session, int generation,
                    Time now);  // that generation's world is known there
-  void on_stop_request(SessionId session, const control::v1::StopRequest& request, Time now);
+  void on_stop_request(SessionId session, const wire::StopRequest& request, Time now);
   void on_signal_request(SessionId session, int signal, Time now);
   void on_stack_request(SessionId session, Time now);
   void on_leave(SessionId session, Time now);  // the node said goodbye
@@ -170,10 +162,10 @@ class JobState {
   void decide_root_cause(Time now);
   void decide_failed(RankExit exit, Time now);
   void decide_lost(int node_rank, const std::string& how, Time now);
-  void start_stack_collection(const StackCommand& command, Time now);
+  void start_stack_collection(int node_rank, bool hang, Time now);
   void end_stack_collection(Time now);
   void decide(Verdict verdict, Time now);
-  Verdict node_verdict(VerdictKind kind, int node_rank) const;
+  Verdict node_verdict(Verdict::Kind kind, int node_rank) const;
   Verdict stopped_verdict(int node_rank, int signal, const std::string& more) const;
 
   JobTimes times_;
@@ -200,7 +192,7 @@ class JobState {
   struct StackCollection {
     Time due;
     std::set<int> awaited;  // nodes
-    std::vector<RankStack> stacks;
+    Stacks stacks;
     std::vector<SessionId> requesters;
     std::optional<RankStall> hang;  // the first rank that was reported
     int node_rank = -1;             // that rank's node

@@ -14,14 +14,14 @@ constexpr std::chrono::seconds kOneSignal{1};
 
 }  // namespace
 
-Verdict JobState::node_verdict(VerdictKind kind, int node_rank) const {
+Verdict JobState::node_verdict(Verdict::Kind kind, int node_rank) const {
   Verdict verdict;
-  verdict.kind = kind;
-  verdict.generation = generation_;
-  verdict.node_rank = node_rank;
+  verdict.set_kind(kind);
+  verdict.set_generation(generation_);
+  if (node_rank >= 0) verdict.set_node_rank(node_rank);
   if (world_ && node_rank >= 0) {
-    verdict.node = world_->nodes.at(node_rank).address;
-    verdict.hostname = world_->nodes.at(node_rank).hostname;
+    verdict.set_node(world_->nodes.at(node_rank).address);
+    verdict.set_hostname(world_->nodes.at(node_rank).hostname);
   }
   return verdict;
 }
@@ -30,22 +30,22 @@ void JobState::decide(Verdict verdict, Time now) {
   if (verdict_) return;
   if (!restarts_.history().empty()) {
     if (phase_ == Phase::kRunning) restarts_.record(generation_result(verdict, now));
-    verdict.restarts = restarts_.used();
-    verdict.history = restarts_.history();
+    verdict.set_restarts(restarts_.used());
+    verdict.mutable_history()->Assign(restarts_.history().begin(), restarts_.history().end());
   }
   phase_ = Phase::kEnded;
-  outcome_ = verdict.message;
+  outcome_ = verdict.message();
   verdict_ = std::move(verdict);
   broadcast(*verdict_);
 }
 
 void JobState::on_rank_exited(SessionId session, RankExit exit, Time now) {
   Session* from = touch_member(session, now);
-  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || !exit.failed()) return;
-  exit.node_rank = from->node_rank;
+  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || !failed(exit)) return;
+  exit.set_node_rank(from->node_rank);
   // Exits after a stop command are consequences of it.
   if (stop_) return;
-  if (exit.killed_by_us) {
+  if (exit.killed_by_us()) {
     if (!killed_) killed_ = std::move(exit);
     return;
   }
@@ -72,18 +72,19 @@ void JobState::decide_root_cause(Time now) {
 }
 
 void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
-  Verdict verdict = node_verdict(VerdictKind::kNodeLost, node_rank);
-  verdict.message = "node " + std::to_string(node_rank) + " (" +
-                    node_label(verdict.node, verdict.hostname) + ") was lost: " + how;
+  Verdict verdict = node_verdict(Verdict::NODE_LOST, node_rank);
+  verdict.set_message("node " + std::to_string(node_rank) + " (" +
+                      node_label(verdict.node(), verdict.hostname()) + ") was lost: " + how);
   end_generation(std::move(verdict), now);
 }
 
 void JobState::decide_failed(RankExit exit, Time now) {
-  Verdict verdict = node_verdict(VerdictKind::kRankFailed, exit.node_rank);
-  verdict.message = describe(exit, node_label(verdict.node, verdict.hostname));
-  if (!exit.cause.empty()) verdict.message += ": " + exit.cause;
-  if (!exit.log_path.empty()) verdict.message += "; its log: " + exit.log_path;
-  verdict.exit = std::move(exit);
+  Verdict verdict = node_verdict(Verdict::RANK_FAILED, exit.node_rank());
+  std::string& message = *verdict.mutable_message();
+  message = describe(exit, node_label(verdict.node(), verdict.hostname()));
+  if (!exit.cause().empty()) message += ": " + exit.cause();
+  if (!exit.log_path().empty()) message += "; its log: " + exit.log_path();
+  *verdict.mutable_exit() = std::move(exit);
   end_generation(std::move(verdict), now);
 }
 
@@ -96,7 +97,7 @@ void JobState::on_finished(SessionId session, Time now) {
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
   const bool well = !root_cause_.any() && !stop_ && !killed_;  // otherwise the verdict reports it
   if (well && spec().nnodes > 1) {
-    send_to_host(PeerEvent{PeerEvent::Kind::kFinished, rank, address, line});
+    send_to_host(peer_event(PeerEvent::FINISHED, rank, address, line));
   }
   on_node_finished(now);
 }
@@ -105,23 +106,24 @@ void JobState::on_finished(SessionId session, Time now) {
 void JobState::on_node_finished(Time now) {
   if (--unfinished_ > 0) return;
   if (root_cause_.any()) return decide_root_cause(now);
-  Verdict verdict = node_verdict(VerdictKind::kSuccess, -1);
-  verdict.message = "all " + std::to_string(world_->world_size) + " ranks have succeeded";
+  Verdict verdict = node_verdict(Verdict::SUCCESS, -1);
+  verdict.set_message("all " + std::to_string(world_->world_size) + " ranks have succeeded");
   if (stop_ || killed_) {
-    const int by_itself = killed_ && killed_->signal != 0 ? killed_->signal : SIGTERM;
-    verdict = stopped_verdict(stop_ ? stop_->node_rank : killed_->node_rank,
-                              stop_ ? stop_->signal : by_itself, "");
+    const int by_itself = killed_ && killed_->signal() != 0 ? killed_->signal() : SIGTERM;
+    verdict = stopped_verdict(stop_ ? stop_->node_rank() : killed_->node_rank(),
+                              stop_ ? stop_->signal() : by_itself, "");
   }
   decide(std::move(verdict), now);
 }
 
 // `more`: follows the node, or replaces it if it has no rank.
 Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more) const {
-  Verdict verdict = node_verdict(VerdictKind::kStopped, rank);
-  verdict.signal = signal;
-  verdict.message = "stopped by " + signal_name(signal) + " to the launcher of node";
-  if (rank >= 0) verdict.message += " " + std::to_string(rank) + " (" + verdict.node + ")";
-  verdict.message += more;
+  Verdict verdict = node_verdict(Verdict::STOPPED, rank);
+  verdict.set_signal(signal);
+  std::string& message = *verdict.mutable_message();
+  message = "stopped by " + signal_name(signal) + " to the launcher of node";
+  if (rank >= 0) message += " " + std::to_string(rank) + " (" + verdict.node() + ")";
+  message += more;
   return verdict;
 }
 
@@ -133,9 +135,9 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
     const NodeInfo& info = membership_.members().at(session);
     Verdict verdict =
         stopped_verdict(-1, signal, " " + info.address + " before all nodes had joined");
-    verdict.node_rank = info.node_rank;
-    verdict.node = info.address;
-    verdict.hostname = info.hostname;
+    if (info.node_rank >= 0) verdict.set_node_rank(info.node_rank);
+    verdict.set_node(info.address);
+    verdict.set_hostname(info.hostname);
     return decide(std::move(verdict), now);
   }
   const int rank = from->node_rank;
@@ -149,10 +151,14 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
   if (phase_ != Phase::kRunning) {  // its ranks are stopped or being stopped
     return decide(stopped_verdict(rank, signal, " during a restart"), now);
   }
-  const StopCommand command{signal, rank, world_->nodes.at(rank).address, request.kill(),
-                            grace_of(request)};
+  StopCommand command;
+  command.set_signal(signal);
+  command.set_node_rank(rank);
+  command.set_node(world_->nodes.at(rank).address);
+  command.set_kill(request.kill());
+  if (request.has_grace_ms()) command.set_grace_ms(request.grace_ms());
   if (!stop_) stop_ = command;  // the first one decides the verdict; later ones may be harsher
-  root_cause_.on_stop(request.at_ns(), request.at_error_ns());
+  if (request.has_at_error_ns()) root_cause_.on_stop(request.at_ns(), request.at_error_ns());
   broadcast_to_ranks(command);
 }
 
@@ -164,7 +170,10 @@ void JobState::on_signal_request(SessionId session, int signal, Time now) {
   const bool recent = !last.from.empty() && now - last.at < kOneSignal;
   if (recent && last.from.insert(from->node_rank).second) return;
   last = {now, {from->node_rank}};
-  broadcast_to_ranks(SignalCommand{signal, from->node_rank});
+  SignalCommand command;
+  command.set_signal(signal);
+  command.set_node_rank(from->node_rank);
+  broadcast_to_ranks(command);
 }
 
 }  // namespace fleet

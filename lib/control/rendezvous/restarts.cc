@@ -22,14 +22,15 @@ Restarts::Restarts(RestartPolicy policy, int used, std::vector<GenerationResult>
 // The first generation is not a restart.
 void Restarts::count(const GenerationResult& end) {
   const bool progress = progressed(end);
-  if (end.kind == VerdictKind::kResized) return;
+  if (end.kind() == Verdict::RESIZED) return;
   restarts_without_progress_ = progress || history_.empty() ? 0 : restarts_without_progress_ + 1;
 }
 
 bool Restarts::progressed(const GenerationResult& end) {
-  const int64_t before = furthest_;
-  furthest_ = std::max(furthest_, end.step);
-  return furthest_ >= 0 ? end.step > before : end.ran_for >= kProgressTime;
+  const std::optional<int64_t> before = furthest_;
+  if (end.has_step()) furthest_ = std::max(furthest_.value_or(end.step()), end.step());
+  return furthest_ ? furthest_ != before
+                   : std::chrono::milliseconds(end.ran_for_ms()) >= kProgressTime;
 }
 
 void Restarts::record(GenerationResult end) {
@@ -38,7 +39,7 @@ void Restarts::record(GenerationResult end) {
 }
 
 Restarts::Next Restarts::on_generation_end(GenerationResult end) {
-  const bool resized = end.kind == VerdictKind::kResized;
+  const bool resized = end.kind() == Verdict::RESIZED;
   count(end);
   record(std::move(end));
   if (resized) return Next::kRestart;
@@ -55,11 +56,11 @@ std::string history_text(const std::vector<GenerationResult>& history) {
   if (first > 0) text = "\n  (" + std::to_string(first) + " earlier generations)";
   for (size_t i = first; i < history.size(); ++i) {
     const GenerationResult& end = history[i];
-    text += "\n  generation " + std::to_string(end.generation) + " (" + std::to_string(end.nnodes) +
-            (end.nnodes == 1 ? " node, " : " nodes, ") + std::to_string(end.world_size) +
-            (end.world_size == 1 ? " rank): " : " ranks): ") +
-            end.message.substr(0, end.message.find('\n'));
-    if (end.step >= 0) text += "; step " + std::to_string(end.step);
+    text += "\n  generation " + std::to_string(end.generation()) + " (" +
+            std::to_string(end.nnodes()) + (end.nnodes() == 1 ? " node, " : " nodes, ") +
+            std::to_string(end.world_size()) + (end.world_size() == 1 ? " rank): " : " ranks): ") +
+            end.message().substr(0, end.message().find('\n'));
+    if (end.has_step()) text += "; step " + std::to_string(end.step());
   }
   return text;
 }

@@ -2,6 +2,7 @@
 // generations. Pure; not thread-safe.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "rendezvous/types.h"
@@ -44,7 +45,7 @@ class Restarts {
   RestartPolicy policy_;
   int used_ = 0;
   int restarts_without_progress_ = 0;  // restarts in a row without progress
-  int64_t furthest_ = -1;
+  std::optional<int64_t> furthest_;    // step; nullopt: none is known
   std::vector<GenerationResult> history_;
 };
 

@@ -21,10 +21,11 @@ int64_t ns(std::chrono::milliseconds time) { return duration_cast<nanoseconds>(t
 // it with an exit code of their own.
 enum class ExitKind { kKilled, kCrashed, kExited, kPeerLost };
 ExitKind exit_kind(const RankExit& exit) {
-  if (exit.signal == 0) return exit.code == kExitPeerLost ? ExitKind::kPeerLost : ExitKind::kExited;
-  if (exit.signal == SIGKILL) return ExitKind::kKilled;
+  if (exit.signal() == 0)
+    return exit.code() == kExitPeerLost ? ExitKind::kPeerLost : ExitKind::kExited;
+  if (exit.signal() == SIGKILL) return ExitKind::kKilled;
   const bool often_follows =
-      exit.signal == SIGABRT || exit.signal == SIGPIPE || exit.signal == SIGTERM;
+      exit.signal() == SIGABRT || exit.signal() == SIGPIPE || exit.signal() == SIGTERM;
   return often_follows ? ExitKind::kExited : ExitKind::kCrashed;
 }
 
@@ -38,11 +39,11 @@ RootCauseTimes single_node_times(RootCauseTimes times) {
 void RootCauseAnalyzer::on_rank_failed(RankExit exit, Time now) {
   const bool peer_lost = exit_kind(exit) == ExitKind::kPeerLost;
   due_ = std::min(due_, now + (peer_lost ? times_.peer_lost_window : times_.window));
-  const bool timed = exit.at_error_ns >= 0;
+  const bool timed = exit.has_at_error_ns();
   // Not later than its report. Without comparable clocks, assume some time within the window.
-  const int64_t at = timed ? std::min(exit.at_ns, ns(now)) : ns(now) - ns(times_.window) / 2;
+  const int64_t at = timed ? std::min(exit.at_ns(), ns(now)) : ns(now) - ns(times_.window) / 2;
   const int64_t error =
-      (timed ? exit.at_error_ns : ns(times_.window) / 2) + ns(times_.notice_delay);
+      (timed ? exit.at_error_ns() : ns(times_.window) / 2) + ns(times_.notice_delay);
   // Thousands may arrive within a moment, each with the tail of its log.
   const bool killed = exit_kind(exit) == ExitKind::kKilled;
   if (peer_lost ? ended_by_ != INT64_MAX : !killed && at - error > ended_by_) return;
@@ -56,7 +57,6 @@ void RootCauseAnalyzer::on_node_lost(int node_rank, std::string how, Time since)
 }
 
 void RootCauseAnalyzer::on_stop(int64_t at_ns, int64_t error_ns) {
-  if (error_ns < 0) return;
   std::erase_if(exits_,
                 [&](const Failed& one) { return one.at_ns + one.error_ns >= at_ns - error_ns; });
   if (!any()) clear();
@@ -96,11 +96,11 @@ RootCauseAnalyzer::RootCause RootCauseAnalyzer::decide() {
   const bool has_lost = lost != lost_.end();
   // A node's own reports precede its loss.
   const bool exit_first =
-      exit && (!has_lost || exit->exit.node_rank == lost->node_rank ||
+      exit && (!has_lost || exit->exit.node_rank() == lost->node_rank ||
                exit->at_ns + exit->error_ns < lost->since_ns - ns(times_.loss_delay));
   if (exit_first) {
     cause.exit = exit->exit;
-    cause.node_rank = exit->exit.node_rank;
+    cause.node_rank = exit->exit.node_rank();
   } else {
     cause.node_rank = lost->node_rank;
     cause.how = lost->how;

@@ -40,12 +40,12 @@ class RootCauseAnalyzer {
   };
 
   explicit RootCauseAnalyzer(RootCauseTimes times = {}) : times_(times) {}
-  // A rank failed by itself. Its at_ns is on this host's clock, or at_error_ns < 0.
+  // A rank failed by itself. Its at_ns is on this host's clock, or at_error_ns is unset.
   void on_rank_failed(RankExit exit, Time now);
   // The node has been silent since then. `how` is text for the message.
   void on_node_lost(int node_rank, std::string how, Time since);
-  // A launcher received a stop request at this time of this host's clock, within error_ns (< 0:
-  // unknown). A failure that did not certainly happen before it follows from it.
+  // A launcher received a stop request at this time of this host's clock, within error_ns. A
+  // failure that did not certainly happen before it follows from it.
   void on_stop(int64_t at_ns, int64_t error_ns);
   // Number of failures kept: those that may be the first.
   size_t kept() const { return exits_.size(); }

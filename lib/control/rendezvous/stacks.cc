@@ -25,7 +25,7 @@ std::string function_of(const std::string& line) {
 }
 
 std::string state_text(const RankStack& stack) {
-  switch (stack.state) {
+  switch (stack.state()) {
     case 'R':
       return "running";
     case 'T':
@@ -33,15 +33,15 @@ std::string state_text(const RankStack& stack) {
       return "stopped (SIGSTOP)";
     case 'D':
       return "in an uninterruptible wait in the kernel" +
-             (stack.channel.empty() ? "" : " (" + stack.channel + ")");
+             (stack.channel().empty() ? "" : " (" + stack.channel() + ")");
     case 'Z':
       return "its first thread has ended";
     default:
-      return "sleeping" + (stack.channel.empty() ? "" : " in " + stack.channel);
+      return "sleeping" + (stack.channel().empty() ? "" : " in " + stack.channel());
   }
 }
 
-bool is_stopped(const RankStack& stack) { return stack.state == 'T' || stack.state == 't'; }
+bool is_stopped(const RankStack& stack) { return stack.state() == 'T' || stack.state() == 't'; }
 
 }  // namespace
 
@@ -59,17 +59,18 @@ std::vector<std::string> frames_of(const std::string& printed, int pid) {
   return frames;
 }
 
-std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks) {
+std::vector<StackCluster> cluster_stacks(const Stacks& all) {
+  std::vector<RankStack> stacks(all.ranks().begin(), all.ranks().end());
   std::sort(stacks.begin(), stacks.end(), [](const RankStack& a, const RankStack& b) {
-    return std::tie(a.server, a.rank) < std::tie(b.server, b.rank);
+    return std::pair(a.server(), a.rank()) < std::pair(b.server(), b.rank());
   });
   std::vector<StackCluster> clusters;
   std::map<std::tuple<bool, std::vector<std::string>, std::string>, size_t> known;
   for (RankStack& stack : stacks) {
     // Sleeping or running says little, because a polling rank alternates. Without frames, the wait
     // channel is all there is to compare.
-    const auto key = std::make_tuple(is_stopped(stack), stack.frames,
-                                     stack.frames.empty() ? stack.channel : std::string());
+    const auto key = std::make_tuple(is_stopped(stack), texts(stack.frames()),
+                                     stack.frames().empty() ? stack.channel() : std::string());
     const auto [at, is_new] = known.emplace(key, clusters.size());
     if (is_new) clusters.push_back({stack, {}});
     clusters[at->second].members.push_back(std::move(stack));
@@ -99,7 +100,7 @@ std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most) 
     const StackCluster& cluster = clusters[shown];
     std::vector<int> ranks, servers;
     for (const RankStack& member : cluster.members) {
-      (member.server ? servers : ranks).push_back(member.rank);
+      (member.server() ? servers : ranks).push_back(member.rank());
     }
     std::string who;
     if (!ranks.empty()) who = (ranks.size() > 1 ? "ranks " : "rank ") + ranges_text(ranks);
@@ -108,9 +109,9 @@ std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most) 
              ranges_text(servers);
     }
     text += "\n  " + who + ": " + state_text(cluster.sample);
-    if (!cluster.sample.missing.empty()) text += "; no stack: " + cluster.sample.missing;
-    for (size_t i = 0; i < cluster.sample.frames.size(); ++i) {
-      text += "\n    #" + std::to_string(i) + " " + cluster.sample.frames[i];
+    if (!cluster.sample.missing().empty()) text += "; no stack: " + cluster.sample.missing();
+    for (int i = 0; i < cluster.sample.frames_size(); ++i) {
+      text += "\n    #" + std::to_string(i) + " " + cluster.sample.frames(i);
     }
   }
   if (clusters.size() > most) {

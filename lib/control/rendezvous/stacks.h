@@ -17,7 +17,7 @@ struct StackCluster {
   std::vector<RankStack> members;  // by rank
 };
 // Ranks with the same state and the same frames, the largest cluster first.
-std::vector<StackCluster> cluster_stacks(std::vector<RankStack> stacks);
+std::vector<StackCluster> cluster_stacks(const Stacks& all);
 
 // The rank that differs from the others: a stopped one, or the only one of the smallest cluster if
 // most are in another; nullptr if none stands out.

@@ -16,14 +16,15 @@ double median(std::vector<double> values) {
 
 // In seconds per step.
 double own_time(const RankSteps& from, const RankSteps& to) {
-  const int64_t passed = to.step_at_ns - from.step_at_ns, waited = to.waited_ns - from.waited_ns;
+  const int64_t passed = to.step_at_ns() - from.step_at_ns(),
+                waited = to.waited_ns() - from.waited_ns();
   return 1e-9 * static_cast<double>(std::max<int64_t>(0, passed - waited)) /
-         static_cast<double>(to.steps - from.steps);
+         static_cast<double>(to.steps() - from.steps());
 }
 
 std::string rank_label(const RankSteps& rank) {
-  return "rank " + std::to_string(rank.rank) + " (local rank " + std::to_string(rank.local_rank) +
-         ") on node " + std::to_string(rank.node_rank);
+  return "rank " + std::to_string(rank.rank()) + " (local rank " +
+         std::to_string(rank.local_rank()) + ") on node " + std::to_string(rank.node_rank());
 }
 
 std::string slow_line(const RankSteps& rank, double own, double usual, double sigma) {
@@ -42,17 +43,17 @@ std::string slow_line(const RankSteps& rank, double own, double usual, double si
 void StragglerDetector::begin(Time now) {
   members_.clear();
   window_end_ = now + rules_.window;
-  step_ = -1;
+  step_.reset();
 }
 
-std::vector<std::string> StragglerDetector::update(const std::vector<RankSteps>& reports,
-                                                   Time now) {
-  for (const RankSteps& report : reports) {
-    const auto [at, is_new] = members_.try_emplace(report.rank, Member{report, report});
+std::vector<std::string> StragglerDetector::update(const StepReport& reports, Time now) {
+  for (const RankSteps& report : reports.ranks()) {
+    const auto [at, is_new] = members_.try_emplace(report.rank(), Member{report, report});
     Member& member = at->second;
-    if (is_new || report.steps < member.last.steps) member = Member{report, report};  // began anew
+    if (is_new || report.steps() < member.last.steps())
+      member = Member{report, report};  // began anew
     member.last = report;
-    step_ = std::max(step_, report.step);
+    step_ = std::max(step_.value_or(report.step()), report.step());
   }
   if (now < window_end_) return {};
   window_end_ = now + rules_.window;
@@ -67,7 +68,7 @@ std::vector<std::string> StragglerDetector::compare() {
   std::vector<Measured> measured;
   std::vector<double> times, deviations;
   for (auto& [rank, member] : members_) {
-    if (member.last.steps - member.window_begin.steps < rules_.steps) continue;
+    if (member.last.steps() - member.window_begin.steps() < rules_.steps) continue;
     measured.push_back({&member, own_time(member.window_begin, member.last)});
     member.window_begin = member.last;
     times.push_back(measured.back().own);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,10 @@ class StragglerDetector {
   void begin(Time now);
   // Returns a line for the user for each rank that has become slow or keeps up again. `reports`: of
   // one node, with node_rank. Ranks without reports are ignored.
-  std::vector<std::string> update(const std::vector<RankSteps>& reports, Time now);
+  std::vector<std::string> update(const StepReport& reports, Time now);
 
-  // The highest step of a rank since begin(); -1: no report yet.
-  int64_t step() const { return step_; }
+  // The highest step of a rank since begin(); nullopt: no report yet.
+  std::optional<int64_t> step() const { return step_; }
 
  private:
   struct Member {
@@ -48,7 +49,7 @@ class StragglerDetector {
   StragglerRules rules_;
   std::map<int, Member> members_;  // by global rank
   Time window_end_{};
-  int64_t step_ = -1;
+  std::optional<int64_t> step_;
 };
 
 }  // namespace fleet

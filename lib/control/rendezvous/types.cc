@@ -33,49 +33,63 @@ const std::shared_ptr<const World>& SharedWorld::share() const {
   return packed_->world;
 }
 
-const char* name_of(VerdictKind kind) {
+const char* name_of(Verdict::Kind kind) {
   switch (kind) {
-    case VerdictKind::kSuccess:
+    case Verdict::SUCCESS:
       return "success";
-    case VerdictKind::kRankFailed:
+    case Verdict::RANK_FAILED:
       return "rank failed";
-    case VerdictKind::kNodeLost:
+    case Verdict::NODE_LOST:
       return "node lost";
-    case VerdictKind::kHang:
+    case Verdict::HANG:
       return "hang";
-    case VerdictKind::kStopped:
+    case Verdict::STOPPED:
       return "stopped";
-    case VerdictKind::kNoProgress:
+    case Verdict::NO_PROGRESS:
       return "no progress";
-    case VerdictKind::kResized:
+    case Verdict::RESIZED:
       return "resized";
+    default:  // of a peer
+      return "?";
   }
-  return "?";
 }
 
-bool names_rank(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::kRankFailed || verdict.kind == VerdictKind::kHang ||
-         (verdict.kind == VerdictKind::kNoProgress && verdict.exit.rank >= 0);
-}
+bool failed(const RankExit& exit) { return exit.code() != 0 || exit.signal() != 0; }
+
+bool succeeded(const Verdict& verdict) { return verdict.kind() == Verdict::SUCCESS; }
 
 int exit_code_for(const Verdict& verdict) {
-  switch (verdict.kind) {
-    case VerdictKind::kSuccess:
+  switch (verdict.kind()) {
+    case Verdict::SUCCESS:
       return 0;
-    case VerdictKind::kRankFailed:
-      return verdict.exit.signal != 0 ? 128 + verdict.exit.signal : verdict.exit.code;
-    case VerdictKind::kNodeLost:
+    case Verdict::RANK_FAILED:
+      return verdict.exit().signal() != 0 ? 128 + verdict.exit().signal() : verdict.exit().code();
+    case Verdict::NODE_LOST:
       return kExitNodeLost;
-    case VerdictKind::kHang:
+    case Verdict::HANG:
       return kExitHang;
-    case VerdictKind::kStopped:
-      return 128 + verdict.signal;
-    case VerdictKind::kNoProgress:
+    case Verdict::STOPPED:
+      return 128 + verdict.signal();
+    case Verdict::NO_PROGRESS:
       return kExitNoProgress;
-    case VerdictKind::kResized:
-      break;
+    default:
+      return 1;
   }
-  return 1;
+}
+
+JoinProgress join_progress(std::string line) {
+  JoinProgress progress;
+  progress.set_line(std::move(line));
+  return progress;
+}
+
+PeerEvent peer_event(PeerEvent::Kind kind, int node_rank, std::string node, std::string line) {
+  PeerEvent event;
+  event.set_kind(kind);
+  event.set_node_rank(node_rank);
+  event.set_node(std::move(node));
+  event.set_line(std::move(line));
+  return event;
 }
 
 std::string signal_name(int signal) {
@@ -90,28 +104,28 @@ std::string node_label(const std::string& address, const std::string& hostname) 
 }
 
 std::string headline(const RankExit& exit, int world_size, int nnodes) {
-  std::string text = (exit.server ? "server " : "rank ") + std::to_string(exit.rank) + " of " +
+  std::string text = (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) + " of " +
                      std::to_string(world_size);
-  text += exit.signal != 0 ? " was killed by " + signal_name(exit.signal)
-                           : " exited with " + std::to_string(exit.code);
-  const std::string& why = exit.cause.empty() ? exit.note : exit.cause;
+  text += exit.signal() != 0 ? " was killed by " + signal_name(exit.signal())
+                             : " exited with " + std::to_string(exit.code());
+  const std::string& why = exit.cause().empty() ? exit.note() : exit.cause();
   if (!why.empty()) text += ": " + why;
-  if (exit.log_path.empty()) return text;
-  text += " (" + exit.log_path;
-  if (nnodes > 1) text += " on node " + std::to_string(exit.node_rank);
+  if (exit.log_path().empty()) return text;
+  text += " (" + exit.log_path();
+  if (nnodes > 1) text += " on node " + std::to_string(exit.node_rank());
   return text + ")";
 }
 
 std::string describe(const RankExit& exit, const std::string& node) {
   char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", exit.ran_for.count() / 1000.0);
-  std::string text = (exit.server ? "server " : "rank ") + std::to_string(exit.rank) +
-                     " (local rank " + std::to_string(exit.local_rank) + ") on node " +
-                     std::to_string(exit.node_rank) + " (" + node + ") ";
-  text += exit.signal != 0 ? "was killed by " + signal_name(exit.signal)
-                           : "exited with code " + std::to_string(exit.code);
+  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
+  std::string text = (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) +
+                     " (local rank " + std::to_string(exit.local_rank()) + ") on node " +
+                     std::to_string(exit.node_rank()) + " (" + node + ") ";
+  text += exit.signal() != 0 ? "was killed by " + signal_name(exit.signal())
+                             : "exited with code " + std::to_string(exit.code());
   text += std::string(" after ") + seconds;
-  if (!exit.note.empty()) text += " (" + exit.note + ")";
+  if (!exit.note().empty()) text += " (" + exit.note() + ")";
   return text;
 }
 

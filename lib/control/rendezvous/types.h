@@ -1,4 +1,5 @@
-// Messages between nodes and the rendezvous, as plain structs. No protobuf and no gRPC here.
+// What nodes and the rendezvous tell each other. Messages of control.proto are used as they are.
+// The structs here are not sent, or not in this form: each says why.
 //
 // A *node* is one fleetrun process, a *rank* one process that it starts. Node 0 hosts the
 // rendezvous and is a client of it like every other node.
@@ -16,11 +17,29 @@
 #include <vector>
 
 #include "base/error.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
+using wire::GenerationResult;
+using wire::JoinProgress;
+using wire::PeerEvent;
+using wire::RankExit;
+using wire::RankStack;
+using wire::RankStall;
+using wire::RankSteps;
+using wire::RecordedError;
+using wire::RestartCommand;
+using wire::SignalCommand;
+using wire::StackCommand;
+using wire::StackReport;
+using wire::Stacks;
+using wire::StepReport;
+using wire::StopCommand;
+using wire::Verdict;
+
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 4;
+inline constexpr int kRendezvousProtocol = 5;
 
 // Restart policy of a failed job. The user-visible values travel as JobSpec::agreed_config.
 struct RestartPolicy {
@@ -33,8 +52,9 @@ struct RestartPolicy {
       30'000};  // --elastic_timeout: for a node to join or to return
 };
 
-// What every node of a job must agree on. A node whose values differ from the host's is refused
-// with the difference.
+// What every node of a job must agree on; not a message, because the host keeps more than a Join
+// brings: the restart policy and the minimum of nodes. A node whose values differ from the host's
+// is refused with the difference.
 struct JobSpec {
   std::string job_id = "default";
   int nnodes = 1;     // nodes that run; with restarts, surplus nodes wait as spares
@@ -70,7 +90,7 @@ struct WorldId {
   bool operator==(const WorldId&) const = default;
 };
 
-// A node's description in its Join.
+// A node's description in its Join, beside the job that it belongs to.
 struct NodeInfo {
   JobSpec job;
   std::string address;  // as listed in --ips, or where other nodes reach this one; unique in a job
@@ -117,7 +137,8 @@ struct NodePlacement {
   }
 };
 
-// The whole job of one generation; the same object for every node.
+// The whole job of one generation; the same object for every node. Not a message: on the wire,
+// equal nodes share a Shape and a large world is compressed (world_wire.h).
 struct World {
   int generation = 1;
   std::string leader;                // the process that created it
@@ -173,113 +194,9 @@ struct Assignment {
   int first_rank() const { return node().first_rank; }
 };
 
-// A program's record of its own failure: torch.distributed's @record writes it into the file that
-// TORCHELASTIC_ERROR_FILE names.
-struct RecordedError {
-  std::string message;    // "KeyError: 'missing_key'"; empty: nothing recorded
-  std::string callstack;  // the traceback; may be empty
-  int64_t unix_time = 0;  // in seconds; 0: unknown
-
-  bool empty() const { return message.empty(); }
-  bool operator==(const RecordedError&) const = default;
-};
-
-// A rank that ended. Failed: code != 0 or signal != 0.
-struct RankExit {
-  int rank = -1;        // global; for a parameter server: among the servers
-  bool server = false;  // a parameter server
-  int local_rank = -1;
-  int node_rank = -1;         // filled in by the rendezvous
-  int code = 0;               // exit code, if signal is 0
-  int signal = 0;             // the signal that ended it, or 0
-  bool killed_by_us = false;  // stopped by the launcher: never a root cause
-  bool oom = false;           // killed by the kernel because memory ran out
-  std::chrono::milliseconds ran_for{0};
-  // When it ended: on its node's steady clock; after the report, on the clock of the rendezvous
-  // host. at_error_ns bounds the error; < 0: unknown.
-  int64_t at_ns = 0;
-  int64_t at_error_ns = -1;
-  std::string log_path;
-  std::string tail;  // the last lines of its log, with colours; at most 64 KiB are sent
-  // The program's own reason, in one line: "KeyError: 'missing_key'". "" if it gave none. At most 4
-  // KiB are sent.
-  std::string cause;
-  std::string note;     // further findings for the message: "the kernel killed it: out of memory"
-  RecordedError error;  // the cause, if the program recorded it
-
-  bool failed() const { return code != 0 || signal != 0; }
-};
-
-// What a rank was doing when the job hung.
-struct RankStack {
-  int rank = -1;
-  bool server = false;
-  int local_rank = -1;
-  int node_rank = -1;               // filled in by the rendezvous
-  char state = '?';                 // as in /proc/PID/stat: R, S, D, T
-  std::string channel;              // the kernel function in which it waits; "" if unknown
-  std::vector<std::string> frames;  // function names of its first thread, innermost first
-  std::string missing;              // why there are no frames
-};
-// A rank has made no progress for --hang_timeout.
-struct RankStall {
-  int rank = -1;
-  bool server = false;
-  int local_rank = -1;
-  std::chrono::milliseconds quiet_for{0};
-  std::string log_path;
-  int64_t step = -1;  // the last finished step; -1: not counted
-};
-// A rank's progress, by its own count (observe/rank_progress.h).
-struct RankSteps {
-  int rank = -1;  // global
-  int local_rank = -1;
-  int node_rank = -1;      // filled in by the rendezvous
-  int64_t steps = 0;       // of its process
-  int64_t step = 0;        // of the whole training
-  int64_t step_at_ns = 0;  // when the last step ended, on its node's clock
-  int64_t waited_ns = 0;   // time spent waiting for other ranks, up to step_at_ns
-};
-
-enum class VerdictKind {
-  kSuccess,     // every rank of every node ended with 0
-  kRankFailed,  // `exit` is the first failing rank of the whole job
-  kNodeLost,    // node_rank's fleetrun vanished, fell silent or left early
-  kHang,        // `exit` is the most likely hung rank, without code or signal
-  kStopped,     // a launcher received `signal`, and all nodes have stopped
-  kNoProgress,  // it failed repeatedly without progress; `exit` as of the last failure
-  kResized,     // of a generation, never of a job: it continues with nodes that have joined
-};
-const char* name_of(VerdictKind kind);
-
-// How a generation of a restarted job ended.
-struct GenerationResult {
-  int generation = 0;
-  int nnodes = 0, world_size = 0;
-  VerdictKind kind = VerdictKind::kSuccess;
-  std::string message;  // as in a Verdict
-  std::chrono::milliseconds ran_for{0};
-  int64_t step = -1;  // the last reported step; -1: none
-};
-
-// How the job ended: the same on every node.
-struct Verdict {
-  VerdictKind kind = VerdictKind::kSuccess;
-  int generation = 0;
-  int node_rank = -1;  // of the failed rank, the lost node or the stopping launcher
-  std::string node;    // its address
-  std::string hostname;
-  int signal = 0;  // kStopped: the signal to the launcher
-  RankExit exit;   // kRankFailed, kHang, kNoProgress
-  // One or more lines for the user: what failed, where, what to do; without the tail.
-  std::string message;
-  int restarts = 0;                       // after failures
-  std::vector<GenerationResult> history;  // all generations of a restarted job; the newest 100
-
-  bool ok() const { return kind == VerdictKind::kSuccess; }
-};
-// Whether `exit` names a rank.
-bool names_rank(const Verdict& verdict);
+const char* name_of(Verdict::Kind kind);
+bool failed(const RankExit& exit);
+bool succeeded(const Verdict& verdict);
 
 // Exit codes of fleetrun that are not a rank's own and not 128 + signal. 114 is kExitPeerLost.
 inline constexpr int kExitRendezvous = 112;  // nodes are missing (Refusal of kTimeout)
@@ -303,12 +220,11 @@ std::string describe(const RankExit& exit, const std::string& node);
 // "SIGTERM", or "signal 77" where it has no name.
 std::string signal_name(int signal);
 
-// --- Events of a node, in the order in which they happen ---
+JoinProgress join_progress(std::string line);
+PeerEvent peer_event(PeerEvent::Kind kind, int node_rank, std::string node, std::string line);
 
-// A line for the user while nodes are missing or are refused.
-struct JoinProgress {
-  std::string line;
-};
+// --- Events of a node, in the order in which they happen: also messages of the host ---
+
 // This node does not take part in the job: error.code() is kUsage (mismatch, duplicate), kTimeout
 // (nodes are missing, or the rendezvous cannot be reached), kStale (the job already runs or is
 // over). The last event.
@@ -317,29 +233,6 @@ struct Refusal {
 };
 // The time between the stop signal to ranks and SIGKILL; nullopt: each launcher's own --grace.
 using Grace = std::optional<std::chrono::milliseconds>;
-// Send this signal to all ranks and kill them after the grace time; report exits, then call
-// finish().
-struct StopCommand {
-  int signal = 0;
-  int node_rank = -1;  // the node whose launcher received the request
-  std::string node;
-  bool kill = false;  // kill at once
-  Grace grace = {};
-};
-// The generation is over, the job is not: stop all ranks, then call ready(). An Assignment of a
-// later generation follows, or the end.
-struct RestartCommand {
-  int generation = 0;    // the generation that is over
-  Verdict cause;         // without history
-  GenerationResult end;  // the same for the history
-  int restart = 0;       // ordinal of this restart; 0 if no failure caused it
-  int of = 0;            // number of restarts allowed
-};
-// Send this signal to all ranks; nothing else changes.
-struct SignalCommand {
-  int signal = 0;
-  int node_rank = -1;  // the node whose launcher received it
-};
 // The rendezvous is lost, and the nodes look for its next host: stop all ranks. The events of a
 // RestartCommand follow, or the end.
 struct HostLost {
@@ -359,23 +252,6 @@ struct FailoverState {
 struct TakeOver {
   int port = 0;
   FailoverState from;
-};
-// Call send_stacks() for all ranks of this node soon.
-struct StackCommand {
-  int node_rank = -1;  // where a hang was noticed or stacks were requested
-  bool hang = true;
-};
-// The answer to request_stacks().
-struct StackReport {
-  std::vector<RankStack> stacks;
-  std::vector<int> silent;  // nodes that sent none
-};
-// News of another node, for the log.
-struct PeerEvent {
-  enum class Kind { kFinished, kLost, kStraggler } kind = Kind::kFinished;
-  int node_rank = -1;
-  std::string node;
-  std::string line;
 };
 // JoinProgress* (Refusal | Assignment (PeerEvent | StopCommand | SignalCommand | StackCommand |
 // StackReport)* (RestartCommand JoinProgress* Assignment ...)* Verdict). A Verdict may also replace

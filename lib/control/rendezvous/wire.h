@@ -1,4 +1,4 @@
-// Conversion between the structs of types.h and the messages of control.proto.
+// Messages of control.proto: what is not used as it is sent, and the limits on what peers send.
 #pragma once
 
 #include <string>
@@ -27,18 +27,15 @@ std::vector<std::vector<int>> get_devices(const From& from) {
 
 wire::Join to_wire(const NodeInfo& info);
 NodeInfo from_wire(const wire::Join& join);
-wire::RankExit to_wire(const RankExit& exit);  // keeps the last 64 KiB of the tail
-wire::Stall to_wire(const RankStall& stall);
-RankStall from_wire(const wire::Stall& in);
-wire::StepReport to_wire(const std::vector<RankSteps>& rank_steps);
-std::vector<RankSteps> from_wire(const wire::StepReport& in);
-wire::Stacks to_wire(const std::vector<RankStack>& stacks);
-std::vector<RankStack> from_wire(const wire::Stacks& in);
-RankExit from_wire(const wire::RankExit& exit);
-wire::StackReport to_wire(const StackReport& report);
-StackReport from_wire(const wire::StackReport& in);
 wire::Failure to_wire(const Error& error);
 Error from_wire(const wire::Failure& failure);
+
+// Cuts long texts: a sender and a receiver both keep to the limits.
+RankExit within_limits(RankExit exit);
+// Stacks that ranks have in common are sent once: those of a large job would not fit a message.
+void share_frames(Stacks* stacks);
+// Of what was received: gives each rank its own frames again, within limits.
+Stacks with_own_frames(const Stacks& stacks);
 
 // An Assignment is encoded without its world: encode() makes that once, to follow it
 // (world_wire.h).

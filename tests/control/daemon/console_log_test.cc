@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/failure_detector.h"
-
 namespace fleet {
 namespace {
 
@@ -47,18 +45,6 @@ TEST(ConsoleLog, WhatIsTooOld_IsForgotten) {
   const std::string all = rest(log, &at, 1 << 20);
   EXPECT_EQ(all.size(), log.end() - log.begin());
   EXPECT_EQ(all.back(), 'a' + 99 % 26);
-}
-
-TEST(FailureDetector, Suspension_IsNotSilenceOfThePeer) {
-  const FailureDetector::Time start{};
-  FailureDetector detector(start);
-  EXPECT_TRUE(detector.poll(start + 500ms));
-  detector.received(start + 600ms);
-  for (int i = 2; i <= 7; ++i) EXPECT_TRUE(detector.poll(start + i * 500ms));
-  EXPECT_FALSE(detector.poll(start + 4'000ms));
-  // After a sleep of this process the other gets its time again.
-  EXPECT_TRUE(detector.poll(start + 60'000ms));
-  EXPECT_TRUE(detector.poll(start + 60'500ms));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "launch/arguments.h"
+#include "launch/planning/arguments.h"
 
 namespace fleet {
 namespace {
@@ -108,7 +108,8 @@ TEST(NodeRequests, SecretFile_IsTheJobsSecret) {
   write_file_atomically(path, "0123456789abcdef\n");
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   const auto context = [](const std::string& file) {
-    return client_context(parse_arguments({"--via=ssh", "--secret_file=" + file, "p"}).settings);
+    return client_context(
+        parse_arguments({"--via=ssh", "--secret_file=" + file, "p"}).config.security);
   };
   EXPECT_EQ(context(path).secret, "0123456789abcdef");
   EXPECT_THROW(context("/no/such"), Error);

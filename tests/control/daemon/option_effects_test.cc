@@ -12,10 +12,10 @@
 #include "base/text.h"
 #include "daemon/node_requests.h"
 #include "daemon/via_ssh.h"
-#include "launch/arguments.h"
-#include "launch/option_rules.h"
-#include "launch/shell_words.h"
-#include "launch/via_slurm.h"
+#include "launch/planning/arguments.h"
+#include "launch/planning/option_rules.h"
+#include "launch/planning/options.h"
+#include "launch/starting/via_slurm.h"
 
 namespace fleet {
 namespace {
@@ -122,17 +122,16 @@ std::string slurm_text(const LaunchRequest& request) {
 }
 
 std::string nodes_text(const LaunchRequest& request, const std::string& via) {
-  const Settings& settings = request.settings;
+  const LaunchConfig& config = request.config;
   ClientContext context{"ann", "/run", {}, "3fa2c1", "secret of the test"};
-  if (settings.given("secret_file")) context.secret = client_context(settings).secret;
+  if (config.security.secret_file.given()) {
+    context.secret = client_context(config.security).secret;
+  }
   std::string text;
   for (const NodeRequest& node : node_requests(request, context)) {
-    const std::string programs = settings.text("remote_fleetrun") + "fleetrun";
-    text += via == "ssh"
-                ? join(ssh_command(node.name, shell_words(settings.text("via_options"), ""),
-                                   {programs}),
-                       "\n")
-                : node.address;
+    const std::string programs = config.via.remote_fleetrun.value_or("") + "fleetrun";
+    text += via == "ssh" ? join(ssh_command(node.name, config.via.options, {programs}), "\n")
+                         : node.address;
     text += node.job.SerializeAsString();
   }
   return text;

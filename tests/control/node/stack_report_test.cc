@@ -14,15 +14,15 @@ using ::testing::HasSubstr;
 StackReport sample_report() {
   StackReport report;
   for (int rank = 0; rank < 4; ++rank) {
-    RankStack stack;
-    stack.rank = rank;
-    stack.local_rank = rank % 2;
-    stack.node_rank = rank / 2;
-    stack.state = rank == 2 ? 'T' : 'S';
-    stack.frames = {"wait", "main"};
-    report.stacks.push_back(stack);
+    RankStack& stack = *report.mutable_stacks()->add_ranks();
+    stack.set_rank(rank);
+    stack.set_local_rank(rank % 2);
+    stack.set_node_rank(rank / 2);
+    stack.set_state(rank == 2 ? 'T' : 'S');
+    stack.add_frames("wait");
+    stack.add_frames("main");
   }
-  report.silent = {7};
+  report.add_silent(7);
   return report;
 }
 
@@ -39,8 +39,10 @@ TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
   EXPECT_THAT(json, HasSubstr("\"silent_nodes\": [\n    7"));
 }
 
-TEST(StackReport, Message_ComesBack) {
-  const StackReport back = from_wire(to_wire(sample_report()));
+TEST(StackReport, SharedFrames_ComeBack) {
+  StackReport back = sample_report();
+  share_frames(back.mutable_stacks());
+  *back.mutable_stacks() = with_own_frames(back.stacks());
   EXPECT_EQ(stack_report_text(back), stack_report_text(sample_report()));
 }
 

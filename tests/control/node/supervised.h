@@ -15,10 +15,10 @@ namespace fleet {
 class MockEffects : public SupervisionEffects {
  public:
   MOCK_METHOD(void, report, (const RankExit&), (override));
-  MOCK_METHOD(void, report_steps, (const std::vector<RankSteps>&), (override));
+  MOCK_METHOD(void, report_steps, (const StepReport&), (override));
   MOCK_METHOD(void, report_stall, (const RankStall&), (override));
   MOCK_METHOD(void, collect_stacks, (), (override));
-  MOCK_METHOD(void, send_stacks, (const std::vector<RankStack>&), (override));
+  MOCK_METHOD(void, send_stacks, (const Stacks&), (override));
   MOCK_METHOD(void, finish_node, (), (override));
   MOCK_METHOD(void, ready, (int), (override));
   MOCK_METHOD(void, report_failure, (const std::string&), (override));
@@ -36,12 +36,39 @@ class MockEffects : public SupervisionEffects {
 inline RankExit ended(int local_rank, int code, int signal, const std::string& tail,
                       bool killed_by_us = false) {
   RankExit exit;
-  exit.local_rank = local_rank;
-  exit.code = code;
-  exit.signal = signal;
-  exit.tail = tail;
-  exit.killed_by_us = killed_by_us;
+  exit.set_local_rank(local_rank);
+  exit.set_code(code);
+  exit.set_signal(signal);
+  exit.set_tail(tail);
+  exit.set_killed_by_us(killed_by_us);
   return exit;
+}
+
+inline StopCommand stop_command(int signal, int node_rank = 0) {
+  StopCommand command;
+  command.set_signal(signal);
+  command.set_node_rank(node_rank);
+  command.set_node("10.0.0." + std::to_string(node_rank + 1));
+  return command;
+}
+inline StopCommand kill_command(int signal) {
+  StopCommand command = stop_command(signal);
+  command.set_kill(true);
+  return command;
+}
+
+inline RankStall stalled(int local_rank) {
+  RankStall stall;
+  stall.set_local_rank(local_rank);
+  stall.set_quiet_for_ms(5000);
+  return stall;
+}
+
+inline StackCommand stack_command(int node_rank, bool hang) {
+  StackCommand command;
+  command.set_node_rank(node_rank);
+  command.set_hang(hang);
+  return command;
 }
 
 // Node 1 of two, with two ranks each: this node's are 2 and 3.
@@ -63,24 +90,24 @@ inline Assignment sample_assignment() {
 
 inline Verdict failed_verdict(int rank, int code, int signal = 0) {
   Verdict verdict;
-  verdict.kind = VerdictKind::kRankFailed;
-  verdict.node = "10.0.0.2";
-  verdict.exit.rank = rank;
-  verdict.exit.local_rank = rank % 2;
-  verdict.exit.node_rank = rank / 2;
-  verdict.exit.code = code;
-  verdict.exit.signal = signal;
-  verdict.exit.ran_for = std::chrono::milliseconds(12'345);
-  verdict.exit.log_path = "log/workerlog.1";
-  verdict.exit.tail = "Traceback:\n  boom";
+  verdict.set_kind(Verdict::RANK_FAILED);
+  verdict.set_node("10.0.0.2");
+  verdict.mutable_exit()->set_rank(rank);
+  verdict.mutable_exit()->set_local_rank(rank % 2);
+  verdict.mutable_exit()->set_node_rank(rank / 2);
+  verdict.mutable_exit()->set_code(code);
+  verdict.mutable_exit()->set_signal(signal);
+  verdict.mutable_exit()->set_ran_for_ms(12'345);
+  verdict.mutable_exit()->set_log_path("log/workerlog.1");
+  verdict.mutable_exit()->set_tail("Traceback:\n  boom");
   return verdict;
 }
 
-inline Verdict verdict_of(VerdictKind kind, int signal = 0) {
+inline Verdict verdict_of(Verdict::Kind kind, int signal = 0) {
   Verdict verdict;
-  verdict.kind = kind;
-  verdict.signal = signal;
-  verdict.message = "node 0 (10.0.0.1) was lost";
+  verdict.set_kind(kind);
+  verdict.set_signal(signal);
+  verdict.set_message("node 0 (10.0.0.1) was lost");
   return verdict;
 }
 

@@ -9,34 +9,35 @@ namespace {
 
 using ::testing::_;
 using ::testing::AllOf;
-using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Property;
 using namespace std::chrono_literals;
 
 TEST_F(SupervisionTest, RankFails_IsReportedAndTheOthersStopped) {
   run();
-  EXPECT_CALL(effects,
-              report(AllOf(Field(&RankExit::rank, 3), Field(&RankExit::local_rank, 1),
-                           Field(&RankExit::code, 7), Field(&RankExit::tail, "boom"),
-                           Field(&RankExit::ran_for, 2500ms), Field(&RankExit::killed_by_us, false),
-                           Field(&RankExit::log_path, "log/workerlog.1"))));
+  EXPECT_CALL(
+      effects,
+      report(AllOf(Property(&RankExit::rank, 3), Property(&RankExit::local_rank, 1),
+                   Property(&RankExit::code, 7), Property(&RankExit::tail, "boom"),
+                   Property(&RankExit::ran_for_ms, 2500), Property(&RankExit::killed_by_us, false),
+                   Property(&RankExit::log_path, "log/workerlog.1"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(1, 7, 0, "boom"), start + 2500ms);
 }
 
 TEST_F(SupervisionTest, RankEndsBecauseItWasStopped_IsNoCause) {
   run();
-  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false)));
+  EXPECT_CALL(effects, report(Property(&RankExit::killed_by_us, false)));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 1, 0, ""), start);
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
-                                    Field(&RankExit::signal, SIGTERM))));
+  EXPECT_CALL(effects, report(AllOf(Property(&RankExit::killed_by_us, true),
+                                    Property(&RankExit::signal, SIGTERM))));
   supervision.on_rank_ended(ended(1, 0, SIGTERM, "", true), start);
 }
 
 TEST_F(SupervisionTest, RankEndsByItselfJustBeforeItIsStopped_MayBeTheCause) {
   run();
-  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, false))).Times(2);
+  EXPECT_CALL(effects, report(Property(&RankExit::killed_by_us, false))).Times(2);
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 1, 0, ""), start);
   supervision.on_rank_ended(ended(1, 0, SIGKILL, ""), start);
@@ -44,10 +45,10 @@ TEST_F(SupervisionTest, RankEndsByItselfJustBeforeItIsStopped_MayBeTheCause) {
 
 TEST_F(SupervisionTest, RankLostAPeer_NobodyIsStoppedBeforeTheVerdict) {
   run();
-  EXPECT_CALL(effects, report(Field(&RankExit::code, kExitPeerLost)));
+  EXPECT_CALL(effects, report(Property(&RankExit::code, kExitPeerLost)));
   supervision.on_rank_ended(ended(0, kExitPeerLost, 0, ""), start);
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, false),
-                                    Field(&RankExit::signal, SIGSEGV))));
+  EXPECT_CALL(effects, report(AllOf(Property(&RankExit::killed_by_us, false),
+                                    Property(&RankExit::signal, SIGSEGV))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(1, 0, SIGSEGV, ""), start);
 }
@@ -56,10 +57,10 @@ TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
   run();
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
-  supervision.on_rank_stalled({.local_rank = 1, .quiet_for = 5000ms});
-  EXPECT_CALL(effects, send_stacks(::testing::IsEmpty()));
-  supervision.on_stack_command({1});
+  supervision.on_stop_command(stop_command(SIGTERM), start);
+  supervision.on_rank_stalled(stalled(1));
+  EXPECT_CALL(effects, send_stacks(Property(&Stacks::ranks_size, 0)));
+  supervision.on_stack_command(stack_command(1, true));
 }
 
 TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
@@ -69,11 +70,11 @@ TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   EXPECT_CALL(effects, stop_ranks(SIGINT, _));
   supervision.on_signal(SIGINT, start);
   // Its own command comes back.
-  supervision.on_stop_command({SIGINT, 1, "10.0.0.2"}, start);
+  supervision.on_stop_command(stop_command(SIGINT, 1), start);
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   EXPECT_CALL(effects, end(128 + SIGINT));
-  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGINT));
 }
 
 TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
@@ -86,10 +87,10 @@ TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
   EXPECT_CALL(effects, request_stop(SIGINT, _)).Times(2);
   supervision.on_signal(SIGINT, start);
   RestartCommand command;
-  command.generation = 1;
+  command.set_generation(1);
   supervision.on_restart_command(command);
   EXPECT_CALL(effects, end(128 + SIGINT));
-  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGINT));
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGINT));
 }
 
 TEST_F(SupervisionTest, SecondSignal_Kills) {
@@ -135,7 +136,9 @@ TEST_F(SupervisionTest, StopMessageToEveryNode_IsOneStop) {
   run();
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, Grace(std::chrono::milliseconds(7))));
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1", false, std::chrono::milliseconds(7)}, start);
+  StopCommand command = stop_command(SIGTERM);
+  command.set_grace_ms(7);
+  supervision.on_stop_command(command, start);
   EXPECT_CALL(effects, kill_ranks()).Times(0);
   supervision.on_stop(stop_job(SIGTERM), start + std::chrono::milliseconds(20));
 }
@@ -144,7 +147,7 @@ TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {
   run();
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command(stop_command(SIGTERM), start);
   EXPECT_CALL(effects, kill_ranks()).Times(0);
   supervision.on_signal(SIGTERM, start);
   ::testing::Mock::VerifyAndClearExpectations(&effects);
@@ -157,17 +160,17 @@ TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
   run();
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGINT, _));
-  supervision.on_stop_command({SIGINT, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command(stop_command(SIGINT), start);
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_stop_command({SIGINT, 0, "10.0.0.1", true}, start);
+  supervision.on_stop_command(kill_command(SIGINT), start);
 }
 
 TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
   run();
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
-  supervision.on_stop_command({SIGTERM, 2, "10.0.0.3"}, start + 300ms);  // the first one counts
+  supervision.on_stop_command(stop_command(SIGTERM), start);
+  supervision.on_stop_command(stop_command(SIGTERM, 2), start + 300ms);  // the first one counts
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
   supervision.on_signal(SIGTERM, start + 401ms);
@@ -197,14 +200,14 @@ TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
 
 // Its checks, for instance, take longer than those of others.
 TEST_F(SupervisionTest, StopCommandBeforeTheStart_StartsNothing) {
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1", true}, start);
+  supervision.on_stop_command(stop_command(SIGTERM), start);
+  supervision.on_stop_command(kill_command(SIGTERM), start);
   EXPECT_CALL(effects, finish_node()).Times(2);
   EXPECT_CALL(effects, kill_ranks());  // answered by:
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
   supervision.on_all_gone("");
   EXPECT_CALL(effects, end(128 + SIGTERM));
-  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGTERM));
 }
 
 TEST_F(SupervisionTest, StopCommandBeforeTheSecondStart_StartsNothing) {
@@ -212,15 +215,15 @@ TEST_F(SupervisionTest, StopCommandBeforeTheSecondStart_StartsNothing) {
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   RestartCommand command;
-  command.generation = 1;
+  command.set_generation(1);
   supervision.on_restart_command(command);
   EXPECT_CALL(effects, ready(1));
   supervision.on_all_gone("");
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command(stop_command(SIGTERM), start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_FALSE(supervision.on_assignment(sample_assignment(), logs, start));
   EXPECT_CALL(effects, end(128 + SIGTERM));
-  supervision.on_verdict(verdict_of(VerdictKind::kStopped, SIGTERM));
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGTERM));
 }
 
 TEST_F(SupervisionTest, SignalsWhileOnlyOthersRun_StopThemThenKillThemThenEndAtOnce) {
@@ -249,14 +252,14 @@ TEST_F(SupervisionTest, StopCommand_SignalsTheRanks) {
   run();
   EXPECT_CALL(effects, warn(AllOf(HasSubstr("10.0.0.1"), HasSubstr("SIGTERM"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_stop_command({SIGTERM, 0, "10.0.0.1"}, start);
+  supervision.on_stop_command(stop_command(SIGTERM), start);
 }
 
 TEST_F(SupervisionTest, NodeLost_HasACodeOfItsOwn) {
   run();
   EXPECT_CALL(effects, print_verdict("node 0 (10.0.0.1) was lost"));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+  supervision.on_verdict(verdict_of(Verdict::NODE_LOST));
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_all_gone("");
@@ -269,9 +272,9 @@ TEST_F(SupervisionTest, GuardianLost_IsReportedAndTheVerdictKept) {
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
-  const Verdict verdict = verdict_of(VerdictKind::kNodeLost);
-  EXPECT_CALL(effects, record_verdict(Field(&Verdict::kind, VerdictKind::kNodeLost)));
-  EXPECT_CALL(effects, print_verdict(verdict.message));
+  const Verdict verdict = verdict_of(Verdict::NODE_LOST);
+  EXPECT_CALL(effects, record_verdict(Property(&Verdict::kind, Verdict::NODE_LOST)));
+  EXPECT_CALL(effects, print_verdict(verdict.message()));
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_verdict(verdict);
 }
@@ -300,7 +303,7 @@ TEST_F(SupervisionTest, GuardianLostBetweenGenerations_IsReported) {
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   RestartCommand command;
-  command.generation = 1;
+  command.set_generation(1);
   supervision.on_restart_command(command);
   EXPECT_CALL(effects, ready(1));
   supervision.on_all_gone("");
@@ -308,7 +311,7 @@ TEST_F(SupervisionTest, GuardianLostBetweenGenerations_IsReported) {
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, print_verdict(_));
   EXPECT_CALL(effects, end(kExitNodeLost));
-  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+  supervision.on_verdict(verdict_of(Verdict::NODE_LOST));
 }
 
 TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {

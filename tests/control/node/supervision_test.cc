@@ -8,8 +8,8 @@ namespace {
 
 using ::testing::_;
 using ::testing::AllOf;
-using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Property;
 using namespace std::chrono_literals;
 
 TEST_F(SupervisionTest, AllRanksEndWell_EndsWithZeroOnceEverybodyHas) {
@@ -19,7 +19,7 @@ TEST_F(SupervisionTest, AllRanksEndWell_EndsWithZeroOnceEverybodyHas) {
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
   EXPECT_CALL(effects, end(0));
-  supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
+  supervision.on_verdict(verdict_of(Verdict::SUCCESS));
 }
 
 // This node of the job above with its first rank as a parameter server.
@@ -37,9 +37,10 @@ TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
   EXPECT_CALL(effects, finish_node());
   supervision.on_rank_ended(ended(1, 0, 0, ""), start);
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_verdict(verdict_of(VerdictKind::kSuccess));
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::killed_by_us, true),
-                                    Field(&RankExit::server, true), Field(&RankExit::rank, 0))));
+  supervision.on_verdict(verdict_of(Verdict::SUCCESS));
+  EXPECT_CALL(effects,
+              report(AllOf(Property(&RankExit::killed_by_us, true),
+                           Property(&RankExit::server, true), Property(&RankExit::rank, 0))));
   supervision.on_rank_ended(ended(0, 0, SIGTERM, "", true), start);
   EXPECT_CALL(effects, finish_node());
   EXPECT_CALL(effects, end(0));
@@ -53,7 +54,8 @@ TEST_F(SupervisionTest, ServersOnly_HaveFinishedWhenTheOthersHave) {
 
 TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
   ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::server, true), Field(&RankExit::code, 3))));
+  EXPECT_CALL(effects,
+              report(AllOf(Property(&RankExit::server, true), Property(&RankExit::code, 3))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 3, 0, ""), start);
 }
@@ -61,53 +63,67 @@ TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
 TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
   run();
   RankExit killed = ended(0, 0, SIGKILL, "");
-  killed.note = "the kernel killed it: out of memory";
-  killed.oom = true;
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, true),
-                                    Field(&RankExit::note, HasSubstr("out of memory")))));
+  killed.set_note("the kernel killed it: out of memory");
+  killed.set_oom(true);
+  EXPECT_CALL(effects, report(AllOf(Property(&RankExit::oom, true),
+                                    Property(&RankExit::note, HasSubstr("out of memory")))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(killed, start);
   // What we have killed ourselves needs no explanation.
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::oom, false), Field(&RankExit::note, ""))));
-  killed.local_rank = 1;
-  killed.killed_by_us = true;
+  EXPECT_CALL(effects,
+              report(AllOf(Property(&RankExit::oom, false), Property(&RankExit::note, ""))));
+  killed.set_local_rank(1);
+  killed.set_killed_by_us(true);
   supervision.on_rank_ended(killed, start);
 }
 
 TEST_F(SupervisionTest, Verdict_IsKept) {
   run();
-  EXPECT_CALL(effects, record_verdict(Field(&Verdict::kind, VerdictKind::kNodeLost)));
+  EXPECT_CALL(effects, record_verdict(Property(&Verdict::kind, Verdict::NODE_LOST)));
   EXPECT_CALL(effects, print_verdict(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_verdict(verdict_of(VerdictKind::kNodeLost));
+  supervision.on_verdict(verdict_of(Verdict::NODE_LOST));
 }
 
 TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
   run();
   EXPECT_CALL(effects,
-              report_stall(AllOf(Field(&RankStall::rank, 3), Field(&RankStall::local_rank, 1),
-                                 Field(&RankStall::quiet_for, 5000ms),
-                                 Field(&RankStall::log_path, "log/workerlog.1"))));
-  supervision.on_rank_stalled({.local_rank = 1, .quiet_for = 5000ms});
+              report_stall(AllOf(Property(&RankStall::rank, 3), Property(&RankStall::local_rank, 1),
+                                 Property(&RankStall::quiet_for_ms, 5000),
+                                 Property(&RankStall::log_path, "log/workerlog.1"))));
+  supervision.on_rank_stalled(stalled(1));
   EXPECT_CALL(effects, warn(HasSubstr("hangs")));
   EXPECT_CALL(effects, collect_stacks());
-  supervision.on_stack_command({1});
-  EXPECT_CALL(effects, send_stacks(::testing::ElementsAre(
-                           AllOf(Field(&RankStack::rank, 2), Field(&RankStack::state, 'S'),
-                                 Field(&RankStack::frames, ::testing::ElementsAre("wait"))),
-                           AllOf(Field(&RankStack::rank, 3), Field(&RankStack::state, 'T')))));
-  supervision.on_stacks(
-      {{.local_rank = 0, .state = 'S', .frames = {"wait"}}, {.local_rank = 1, .state = 'T'}});
+  supervision.on_stack_command(stack_command(1, true));
+  EXPECT_CALL(effects,
+              send_stacks(Property(
+                  &Stacks::ranks,
+                  ::testing::ElementsAre(
+                      AllOf(Property(&RankStack::rank, 2), Property(&RankStack::state, 'S'),
+                            Property(&RankStack::frames, ::testing::ElementsAre("wait"))),
+                      AllOf(Property(&RankStack::rank, 3), Property(&RankStack::state, 'T'))))));
+  Stacks stacks;
+  stacks.add_ranks()->set_state('S');
+  stacks.mutable_ranks(0)->add_frames("wait");
+  stacks.add_ranks()->set_state('T');
+  stacks.mutable_ranks(1)->set_local_rank(1);
+  supervision.on_stacks(stacks);
 }
 
 TEST_F(SupervisionTest, Progress_IsReportedByGlobalRank) {
   EXPECT_CALL(effects, report_steps(_)).Times(0);
-  supervision.on_progress({{.local_rank = 1, .steps = 5}});  // before anything runs
+  StepReport report;
+  report.add_ranks()->set_local_rank(1);
+  report.mutable_ranks(0)->set_steps(5);
+  supervision.on_progress(report);  // before anything runs
   run();
-  EXPECT_CALL(effects, report_steps(::testing::ElementsAre(
-                           AllOf(Field(&RankSteps::rank, 3), Field(&RankSteps::local_rank, 1),
-                                 Field(&RankSteps::steps, 5), Field(&RankSteps::step, 4)))));
-  supervision.on_progress({{.local_rank = 1, .steps = 5, .step = 4}});
+  EXPECT_CALL(effects, report_steps(Property(
+                           &StepReport::ranks,
+                           ::testing::ElementsAre(AllOf(
+                               Property(&RankSteps::rank, 3), Property(&RankSteps::local_rank, 1),
+                               Property(&RankSteps::steps, 5), Property(&RankSteps::step, 4))))));
+  report.mutable_ranks(0)->set_step(4);
+  supervision.on_progress(report);
 }
 
 TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
@@ -115,7 +131,7 @@ TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
   EXPECT_CALL(effects, print_verdict(HasSubstr("rank=[0]")));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_verdict(failed_verdict(0, 0, SIGSEGV));
-  EXPECT_CALL(effects, report(Field(&RankExit::killed_by_us, true))).Times(2);
+  EXPECT_CALL(effects, report(Property(&RankExit::killed_by_us, true))).Times(2);
   supervision.on_rank_ended(ended(0, 1, 0, "", true), start);
   supervision.on_rank_ended(ended(1, 1, 0, "", true), start);
   EXPECT_CALL(effects, finish_node());
@@ -125,15 +141,15 @@ TEST_F(SupervisionTest, FirstFailureElsewhere_DecidesTheExitCode) {
 
 TEST_F(SupervisionTest, NotStarted_IsAFailureWithItsReason) {
   run();
-  EXPECT_CALL(effects, report(AllOf(Field(&RankExit::code, 127),
-                                    Field(&RankExit::note, HasSubstr("cannot execute")))));
+  EXPECT_CALL(effects, report(AllOf(Property(&RankExit::code, 127),
+                                    Property(&RankExit::note, HasSubstr("cannot execute")))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_not_started(0, "cannot execute 'x'", start);
 }
 
 TEST_F(SupervisionTest, KilledFromOutside_IsExplained) {
   run();
-  EXPECT_CALL(effects, report(Field(&RankExit::note, HasSubstr("out of memory"))));
+  EXPECT_CALL(effects, report(Property(&RankExit::note, HasSubstr("out of memory"))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(ended(0, 0, SIGKILL, ""), start);
 }
@@ -141,18 +157,18 @@ TEST_F(SupervisionTest, KilledFromOutside_IsExplained) {
 TEST_F(SupervisionTest, StacksThatWereAskedFor_AreCollectedWithoutAlarm) {
   run();
   EXPECT_CALL(effects, collect_stacks());
-  supervision.on_stack_command({0, false});
+  supervision.on_stack_command(stack_command(0, false));
 }
 
 // Others need not wait for what this node cannot say.
 TEST_F(SupervisionTest, StacksWithoutRanks_AreAnsweredAtOnce) {
-  EXPECT_CALL(effects, send_stacks(::testing::IsEmpty())).Times(2);
-  supervision.on_stack_command({0, false});
+  EXPECT_CALL(effects, send_stacks(Property(&Stacks::ranks_size, 0))).Times(2);
+  supervision.on_stack_command(stack_command(0, false));
   supervision.on_stacks({});  // of a guardian that was asked before
   run();
   EXPECT_CALL(effects, finish_node());
   supervision.on_all_gone("");
-  supervision.on_stack_command({0, false});
+  supervision.on_stack_command(stack_command(0, false));
 }
 
 }  // namespace

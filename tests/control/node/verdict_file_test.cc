@@ -13,21 +13,21 @@ using Json = nlohmann::json;
 
 Verdict sample() {
   Verdict verdict;
-  verdict.kind = VerdictKind::kRankFailed;
-  verdict.generation = 1;
-  verdict.node_rank = 1;
-  verdict.node = "10.0.0.2";
-  verdict.hostname = "gpu07";
-  verdict.message = "rank 3 was killed";
-  verdict.exit.rank = 3;
-  verdict.exit.local_rank = 1;
-  verdict.exit.node_rank = 1;
-  verdict.exit.signal = SIGKILL;
-  verdict.exit.oom = true;
-  verdict.exit.ran_for = 12'345ms;
-  verdict.exit.log_path = "log/workerlog.1";
-  verdict.exit.cause = "ValueError: no";
-  verdict.exit.tail = "step 6\r\033]0;title\007step 7\n  loss \xff";
+  verdict.set_kind(Verdict::RANK_FAILED);
+  verdict.set_generation(1);
+  verdict.set_node_rank(1);
+  verdict.set_node("10.0.0.2");
+  verdict.set_hostname("gpu07");
+  verdict.set_message("rank 3 was killed");
+  verdict.mutable_exit()->set_rank(3);
+  verdict.mutable_exit()->set_local_rank(1);
+  verdict.mutable_exit()->set_node_rank(1);
+  verdict.mutable_exit()->set_signal(SIGKILL);
+  verdict.mutable_exit()->set_oom(true);
+  verdict.mutable_exit()->set_ran_for_ms(12'345);
+  verdict.mutable_exit()->set_log_path("log/workerlog.1");
+  verdict.mutable_exit()->set_cause("ValueError: no");
+  verdict.mutable_exit()->set_tail("step 6\r\033]0;title\007step 7\n  loss \xff");
   return verdict;
 }
 
@@ -56,7 +56,10 @@ TEST(VerdictJson, FailedRank_HasEverything) {
 TEST(VerdictJson, RecordedError_IsTheRanksError) {
   Verdict verdict = sample();
   EXPECT_TRUE(Json::parse(verdict_json(verdict, "night", nullptr, 0))["rank"]["error"].is_null());
-  verdict.exit.error = {"KeyError: 'a'", "Traceback:\n", 1763800000};
+  RecordedError& recorded = *verdict.mutable_exit()->mutable_error();
+  recorded.set_message("KeyError: 'a'");
+  recorded.set_callstack("Traceback:\n");
+  recorded.set_unix_time(1763800000);
   const Json error = Json::parse(verdict_json(verdict, "night", nullptr, 0))["rank"]["error"];
   EXPECT_EQ(error["message"], "KeyError: 'a'");
   EXPECT_EQ(error["extraInfo"]["py_callstack"], "Traceback:\n");
@@ -65,7 +68,7 @@ TEST(VerdictJson, RecordedError_IsTheRanksError) {
 
 TEST(VerdictJson, Success_HasNoRank) {
   Verdict verdict;
-  verdict.message = "all 4 ranks have succeeded";
+  verdict.set_message("all 4 ranks have succeeded");
   const Json json = Json::parse(verdict_json(verdict, "night", nullptr, 0));
   EXPECT_EQ(json["verdict"], "success");
   EXPECT_EQ(json["exit_code"], 0);
@@ -75,8 +78,8 @@ TEST(VerdictJson, Success_HasNoRank) {
 
 TEST(VerdictJson, Stopped_NamesTheSignal) {
   Verdict verdict = sample();
-  verdict.kind = VerdictKind::kStopped;
-  verdict.signal = SIGINT;
+  verdict.set_kind(Verdict::STOPPED);
+  verdict.set_signal(SIGINT);
   const Json json = Json::parse(verdict_json(verdict, "night", nullptr, 0));
   EXPECT_EQ(json["signal"], "SIGINT");
   EXPECT_EQ(json["exit_code"], 130);

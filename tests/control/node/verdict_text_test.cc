@@ -9,8 +9,8 @@ namespace {
 using ::testing::_;
 using ::testing::AllOf;
 using ::testing::EndsWith;
-using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::Property;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
@@ -24,7 +24,7 @@ std::unique_ptr<World> world_of(int trainers) {
 
 TEST(VerdictText, FailedServer_IsNamedAsOne) {
   Verdict verdict = failed_verdict(1, 7);
-  verdict.exit.server = true;
+  verdict.mutable_exit()->set_server(true);
   EXPECT_THAT(verdict_text(verdict, world_of(4).get()),
               AllOf(HasSubstr("server 1 of 2 exited with 7"),
                     HasSubstr("Out of all 2 servers, the server process with rank=[1]")));
@@ -32,7 +32,7 @@ TEST(VerdictText, FailedServer_IsNamedAsOne) {
 
 TEST(VerdictText, FailedRank_IsWhatHappenedThenPaddlesLine) {
   Verdict verdict = failed_verdict(3, 7);
-  verdict.exit.cause = "KeyError: 'missing_key'";
+  verdict.mutable_exit()->set_cause("KeyError: 'missing_key'");
   EXPECT_EQ(verdict_text(verdict, world_of(4).get()),
             "rank 3 of 4 exited with 7: KeyError: 'missing_key' (log/workerlog.1 on node 1)\n"
             "ABORT!!! Out of all 4 trainers, the trainer process with rank=[3] was aborted. Please "
@@ -45,7 +45,7 @@ TEST(VerdictText, FailedRank_IsWhatHappenedThenPaddlesLine) {
 
 TEST(VerdictText, KilledRank_NamesTheSignalAndWhatIsKnown) {
   Verdict verdict = failed_verdict(1, 0, SIGKILL);
-  verdict.exit.note = "the kernel: out of memory";
+  verdict.mutable_exit()->set_note("the kernel: out of memory");
   auto world = world_of(2);
   world->nodes.resize(1);
   EXPECT_THAT(verdict_text(verdict, world.get()),
@@ -55,7 +55,8 @@ TEST(VerdictText, KilledRank_NamesTheSignalAndWhatIsKnown) {
 
 TEST(VerdictText, LastLines_AreResolvedAndCommandNoTerminal) {
   Verdict verdict = failed_verdict(1, 7);
-  verdict.exit.tail = "\033]52;c;cm0gLXJm\007step 1\rstep 2\n\033[2J\033[31mred\033[0m";
+  verdict.mutable_exit()->set_tail(
+      "\033]52;c;cm0gLXJm\007step 1\rstep 2\n\033[2J\033[31mred\033[0m");
   EXPECT_THAT(verdict_text(verdict, world_of(2).get()), EndsWith(":\n    step 2\n    red"));
   EXPECT_THAT(verdict_text(verdict, world_of(2).get(), true),
               EndsWith(":\n    step 2\n    \033[31mred\033[0m"));
@@ -63,12 +64,12 @@ TEST(VerdictText, LastLines_AreResolvedAndCommandNoTerminal) {
 
 TEST(VerdictText, EmptyLog_SaysSo) {
   Verdict verdict = failed_verdict(3, 7);
-  verdict.exit.tail.clear();
+  verdict.mutable_exit()->clear_tail();
   EXPECT_THAT(verdict_text(verdict, nullptr), HasSubstr("its log log/workerlog.1 is empty"));
 }
 
 TEST(VerdictText, Success_IsSilent) {
-  EXPECT_EQ(verdict_text(verdict_of(VerdictKind::kSuccess), nullptr), "");
+  EXPECT_EQ(verdict_text(verdict_of(Verdict::SUCCESS), nullptr), "");
 }
 
 }  // namespace

@@ -76,12 +76,12 @@ TEST(OtherProcess, DISABLED_Node) {
   OtherProcess::tell("joined");
 }
 
-RankExit failed(int rank, int code) {
+RankExit failure_of(int rank, int code) {
   RankExit exit;
-  exit.rank = rank;
-  exit.local_rank = rank % 2;
-  exit.code = code;
-  exit.ran_for = 2s;
+  exit.set_rank(rank);
+  exit.set_local_rank(rank % 2);
+  exit.set_code(code);
+  exit.set_ran_for_ms(2000);
   return exit;
 }
 
@@ -89,42 +89,45 @@ TEST(GrpcEnd, AllFinish_EveryoneHearsSuccess) {
   RunningJob job(4);
   for (auto& node : job.nodes) node->client.finish();
   for (auto& node : job.nodes) {
-    EXPECT_EQ(node->wait_for<Verdict>().value().kind, VerdictKind::kSuccess);
+    EXPECT_EQ(node->wait_for<Verdict>().value().kind(), Verdict::SUCCESS);
   }
   job.server->stop();
 }
 
 TEST(GrpcEnd, RankFails_EveryoneHearsTheSame) {
   RunningJob job(2);
-  RankExit exit = failed(3, 7);
-  exit.tail = std::string(100'000, 'x') + "Error: \xff\xfe boom\n";
-  exit.log_path = "log/workerlog.1";
+  RankExit exit = failure_of(3, 7);
+  exit.set_tail(std::string(100'000, 'x') + "Error: \xff\xfe boom\n");
+  exit.set_log_path("log/workerlog.1");
   job.nodes[1]->client.report(exit);
   job.nodes[0]->wait_for<Verdict>();
-  job.nodes[0]->client.report(failed(0, 1));
+  job.nodes[0]->client.report(failure_of(0, 1));
   for (auto& node : job.nodes) {
     const Verdict verdict = node->wait_for<Verdict>().value();
-    EXPECT_EQ(verdict.kind, VerdictKind::kRankFailed);
-    EXPECT_EQ(verdict.exit.rank, 3);
-    EXPECT_EQ(verdict.exit.code, 7);
-    EXPECT_EQ(verdict.node, "10.0.0.2");
-    EXPECT_THAT(verdict.message, HasSubstr("exited with code 7 after 2.0 s; its log: log/worker"));
-    EXPECT_EQ(verdict.exit.tail.size(), 65'536u);
-    EXPECT_TRUE(verdict.exit.tail.ends_with("\xff\xfe boom\n"));
+    EXPECT_EQ(verdict.kind(), Verdict::RANK_FAILED);
+    EXPECT_EQ(verdict.exit().rank(), 3);
+    EXPECT_EQ(verdict.exit().code(), 7);
+    EXPECT_EQ(verdict.node(), "10.0.0.2");
+    EXPECT_THAT(verdict.message(),
+                HasSubstr("exited with code 7 after 2.0 s; its log: log/worker"));
+    EXPECT_EQ(verdict.exit().tail().size(), 65'536u);
+    EXPECT_TRUE(verdict.exit().tail().ends_with("\xff\xfe boom\n"));
   }
 }
 
 TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
   RunningJob job(2);
-  RankExit exit = failed(3, 1);
-  exit.error = {"KeyError: 'missing_key'", std::string(100'000, 'x') + "end", 1763800000};
+  RankExit exit = failure_of(3, 1);
+  exit.mutable_error()->set_message("KeyError: 'missing_key'");
+  exit.mutable_error()->set_callstack(std::string(100'000, 'x') + "end");
+  exit.mutable_error()->set_unix_time(1763800000);
   job.nodes[1]->client.report(exit);
   for (auto& node : job.nodes) {
     const Verdict verdict = node->wait_for<Verdict>().value();
-    EXPECT_EQ(verdict.exit.error.message, "KeyError: 'missing_key'");
-    EXPECT_EQ(verdict.exit.error.callstack.size(), 16'384u);
-    EXPECT_TRUE(verdict.exit.error.callstack.ends_with("end"));
-    EXPECT_EQ(verdict.exit.error.unix_time, 1763800000);
+    EXPECT_EQ(verdict.exit().error().message(), "KeyError: 'missing_key'");
+    EXPECT_EQ(verdict.exit().error().callstack().size(), 16'384u);
+    EXPECT_TRUE(verdict.exit().error().callstack().ends_with("end"));
+    EXPECT_EQ(verdict.exit().error().unix_time(), 1763800000);
   }
 }
 
@@ -132,10 +135,10 @@ TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
   RunningJob job(2);
   job.nodes[1]->client.request_stop(stop_by(SIGTERM));
   for (auto& node : job.nodes) {
-    EXPECT_EQ(node->wait_for<StopCommand>().value().signal, SIGTERM);
+    EXPECT_EQ(node->wait_for<StopCommand>().value().signal(), SIGTERM);
     node->client.finish();
   }
-  EXPECT_EQ(job.nodes[0]->wait_for<Verdict>().value().kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.nodes[0]->wait_for<Verdict>().value().kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.nodes[1]->wait_for<Verdict>().value()), 143);
 }
 
@@ -143,15 +146,15 @@ TEST(GrpcEnd, NodeLeavesEarly_OthersHearItIsLost) {
   RunningJob job(3);
   job.nodes[2]->client.leave();
   const Verdict verdict = job.nodes[1]->wait_for<Verdict>().value();
-  EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(verdict.node, "10.0.0.3");
+  EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(verdict.node(), "10.0.0.3");
 }
 
 TEST(GrpcEnd, ServerStopped_EveryoneHearsNodeZeroIsLost) {
   RunningJob job(2);
   job.server->stop();
-  EXPECT_EQ(job.nodes[1]->wait_for<Verdict>().value().kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(job.nodes[1]->wait_for<Verdict>().value().node_rank, 0);
+  EXPECT_EQ(job.nodes[1]->wait_for<Verdict>().value().kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(job.nodes[1]->wait_for<Verdict>().value().node_rank(), 0);
 }
 
 TEST(GrpcEnd, HostKilled_NodeZeroIsLostAndStoresSayIt) {
@@ -170,9 +173,9 @@ TEST(GrpcEnd, HostKilled_NodeZeroIsLostAndStoresSayIt) {
   });
   host.send(SIGKILL);
   const Verdict verdict = node.wait_for<Verdict>().value();
-  EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(verdict.node_rank, 0);
-  EXPECT_THAT(verdict.message, HasSubstr("node 0 (10.0.0.1, host host-10.0.0.1)"));
+  EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(verdict.node_rank(), 0);
+  EXPECT_THAT(verdict.message(), HasSubstr("node 0 (10.0.0.1, host host-10.0.0.1)"));
   waiter.join();
   ASSERT_TRUE(waiting.has_value());
   EXPECT_EQ(waiting->code(), ErrorCode::kPeerLost);
@@ -185,8 +188,8 @@ TEST(GrpcEnd, HostFallsSilent_NodeZeroIsLost) {
   node.client.join(node_of(two_nodes(), "10.0.0.2"));
   host.send(SIGSTOP);
   const Verdict verdict = node.wait_for<Verdict>().value();
-  EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(verdict.node_rank, 0);
+  EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(verdict.node_rank(), 0);
 }
 
 TEST(GrpcEnd, HostKilledWhileForming_NodeKeepsTryingUntilItsTimeout) {
@@ -219,16 +222,16 @@ class NodeProcess : public testing::Test {
 TEST_F(NodeProcess, Killed_IsLostAtOnce) {
   node_->send(SIGKILL);
   const Verdict verdict = host_.wait_for<Verdict>().value();
-  EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(verdict.message,
+  EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(verdict.message(),
             "node 1 (10.0.0.2, host host-10.0.0.2) was lost: its fleetrun vanished");
 }
 
 TEST_F(NodeProcess, FallsSilent_IsLost) {
   node_->send(SIGSTOP);
   const Verdict verdict = host_.wait_for<Verdict>().value();
-  EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(verdict.node_rank, 1);
+  EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(verdict.node_rank(), 1);
 }
 
 }  // namespace

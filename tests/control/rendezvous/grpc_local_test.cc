@@ -40,7 +40,7 @@ class Local : public testing::Test {
     const auto store = connect_store(job.server->local_address(), "default", 1, 0);
     EXPECT_EQ(store->add("key", 2), 2);
     job.nodes[0]->client.finish();
-    EXPECT_TRUE(job.nodes[0]->wait_for<Verdict>().value().ok());
+    EXPECT_TRUE(succeeded(job.nodes[0]->wait_for<Verdict>().value()));
   }
   int files() const {
     int count = 0;

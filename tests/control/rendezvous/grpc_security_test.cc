@@ -46,7 +46,7 @@ TEST_F(Guarded, NodesAndRanksWithTheSecret_WorkTogether) {
   store->set("key", "value");
   EXPECT_EQ(store->get("key", kSoon), "value");
   for (auto& node : job_.nodes) node->client.finish();
-  EXPECT_TRUE(job_.nodes[1]->wait_for<Verdict>().value().ok());
+  EXPECT_TRUE(succeeded(job_.nodes[1]->wait_for<Verdict>().value()));
 }
 
 TEST_F(Guarded, StoreOfAStranger_IsRefused) {
@@ -130,7 +130,7 @@ TEST(Server, NoiseAndSilentConnections_AreClosedAndDisturbNobody) {
     }
     EXPECT_EQ(store->get("key", kSoon), "value");
     for (auto& node : job.nodes) node->client.finish();
-    EXPECT_TRUE(job.nodes[0]->wait_for<Verdict>().value().ok());
+    EXPECT_TRUE(succeeded(job.nodes[0]->wait_for<Verdict>().value()));
   }
 }
 

@@ -60,7 +60,7 @@ TEST(SilentHost, AnotherNode_SaysThatItIsLost) {
   SilentHost host;
   TestNode node(host.address());
   joined(&node, false);
-  EXPECT_EQ(node.wait_for<Verdict>().value().kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(node.wait_for<Verdict>().value().kind(), Verdict::NODE_LOST);
 }
 
 // Under a flood a host may be slow to answer itself.

@@ -90,9 +90,9 @@ TEST(GrpcStore, JobEnds_WaitersHearWhoEndedIt) {
   std::optional<Error> waiting;
   Thread waiter("waiter", [&] { waiting = error_of([&] { store->get("never", kSoon); }); });
   RankExit exit;
-  exit.rank = 1;
-  exit.local_rank = 1;
-  exit.signal = SIGSEGV;
+  exit.set_rank(1);
+  exit.set_local_rank(1);
+  exit.set_signal(SIGSEGV);
   job.nodes[0]->client.report(exit);
   waiter.join();
   EXPECT_EQ(waiting->code(), ErrorCode::kPeerLost);

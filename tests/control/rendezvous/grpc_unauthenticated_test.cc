@@ -19,7 +19,7 @@ class Unauthenticated : public testing::Test {
  protected:
   void expect_job_goes_on() {
     for (auto& node : job_.nodes) node->client.finish();
-    EXPECT_TRUE(job_.nodes[0]->wait_for<Verdict>().value().ok());
+    EXPECT_TRUE(succeeded(job_.nodes[0]->wait_for<Verdict>().value()));
   }
   RunningJob job_{2};
   std::unique_ptr<wire::Rendezvous::Stub> stub_ =
@@ -115,7 +115,7 @@ TEST_P(FewUnauthenticated, ManyConnectionsOneAfterAnotherWithTheSecret_AllGetIn)
     EXPECT_EQ(store->add("key", 1), i + 1);
   }
   for (auto& node : job.nodes) node->client.finish();
-  EXPECT_TRUE(job.nodes[0]->wait_for<Verdict>().value().ok());
+  EXPECT_TRUE(succeeded(job.nodes[0]->wait_for<Verdict>().value()));
 }
 
 TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
@@ -129,7 +129,7 @@ TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
   EXPECT_EQ(recv(flood.front().get(), &byte, 1, MSG_DONTWAIT), -1);
   EXPECT_EQ(errno, EAGAIN);
   for (auto& node : job.nodes) node->client.finish();
-  EXPECT_TRUE(job.nodes[1]->wait_for<Verdict>().value().ok());
+  EXPECT_TRUE(succeeded(job.nodes[1]->wait_for<Verdict>().value()));
 }
 
 // What it has sent over plain HTTP/2 until it is closed, or `most`.

@@ -173,7 +173,7 @@ TEST_F(Agreeing, LateSurvivor_WaitsAndIsTakenIn) {
   ASSERT_EQ(next.state.phase(), Phase::kRunning);
   next.join(5, survivor(job.spec, 5, second, first));  // even one that has been told another world
   ASSERT_THAT(next.events_for<JoinProgress>(5), SizeIs(1));
-  EXPECT_THAT(next.events_for<JoinProgress>(5)[0].line, HasSubstr("restarts with this node"));
+  EXPECT_THAT(next.events_for<JoinProgress>(5)[0].line(), HasSubstr("restarts with this node"));
   ASSERT_THAT(next.events_for<Assignment>(5), SizeIs(1));
   EXPECT_EQ(next.events_for<Assignment>(5)[0].node_rank, -1);
   next.ready(5);  // of the generation that it was in: nobody has asked for it

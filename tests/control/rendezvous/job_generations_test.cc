@@ -21,11 +21,11 @@ TEST(JobGenerations, RankFails_AllStopAndStartAgain) {
   for (const SessionId session : {1, 2}) {
     const auto orders = job.events_for<RestartCommand>(session);
     ASSERT_EQ(orders.size(), 1u);
-    EXPECT_EQ(orders[0].generation, 1);
-    EXPECT_EQ(orders[0].restart, 1);
-    EXPECT_EQ(orders[0].of, 3);
-    EXPECT_EQ(orders[0].cause.exit.code, 7);
-    EXPECT_EQ(orders[0].cause.node_rank, 1);
+    EXPECT_EQ(orders[0].generation(), 1);
+    EXPECT_EQ(orders[0].restart(), 1);
+    EXPECT_EQ(orders[0].of(), 3);
+    EXPECT_EQ(orders[0].cause().exit().code(), 7);
+    EXPECT_EQ(orders[0].cause().node_rank(), 1);
   }
   job.fail(1, 9);  // what ends now ends because of the order
   job.ready(1);
@@ -35,20 +35,20 @@ TEST(JobGenerations, RankFails_AllStopAndStartAgain) {
   ASSERT_EQ(job.events_for<Assignment>(1).size(), 2u);
   EXPECT_EQ(job.events_for<Assignment>(2)[1].generation(), 2);
   EXPECT_EQ(job.events_for<Assignment>(2)[1].world->restarts, 1);
-  EXPECT_TRUE(job.events_for<Start>(1).empty());
+  EXPECT_TRUE(job.events_for<wire::Start>(1).empty());
   job.accept(2);
-  EXPECT_TRUE(job.events_for<Start>(2).empty());
+  EXPECT_TRUE(job.events_for<wire::Start>(2).empty());
   job.accept(1);
-  EXPECT_EQ(job.events_for<Start>(1).at(0).generation, 2);
-  EXPECT_EQ(job.events_for<Start>(2).at(0).generation, 2);
+  EXPECT_EQ(job.events_for<wire::Start>(1).at(0).generation(), 2);
+  EXPECT_EQ(job.events_for<wire::Start>(2).at(0).generation(), 2);
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
   for (const SessionId session : {1, 2}) job.state.on_finished(session, job.now);
   const Verdict verdict = *job.state.verdict();
-  EXPECT_TRUE(verdict.ok());
-  EXPECT_EQ(verdict.restarts, 1);
-  ASSERT_EQ(verdict.history.size(), 2u);
-  EXPECT_EQ(verdict.history[0].kind, VerdictKind::kRankFailed);
-  EXPECT_EQ(verdict.history[1].kind, VerdictKind::kSuccess);
+  EXPECT_TRUE(succeeded(verdict));
+  EXPECT_EQ(verdict.restarts(), 1);
+  ASSERT_EQ(verdict.history().size(), 2u);
+  EXPECT_EQ(verdict.history()[0].kind(), Verdict::RANK_FAILED);
+  EXPECT_EQ(verdict.history()[1].kind(), Verdict::SUCCESS);
 }
 
 TEST(JobGenerations, ReadyOfAnotherGeneration_DoesNotCount) {
@@ -73,8 +73,8 @@ TEST(JobGenerations, RestartsUsedUp_LastFailureIsTheVerdict) {
   job.fail(1, 9);
   const Verdict verdict = job.verdict(1);
   EXPECT_EQ(exit_code_for(verdict), 9);
-  EXPECT_THAT(verdict.message, HasSubstr("had been restarted 2 times"));
-  EXPECT_EQ(verdict.history.size(), 3u);
+  EXPECT_THAT(verdict.message(), HasSubstr("had been restarted 2 times"));
+  EXPECT_EQ(verdict.history().size(), 3u);
 }
 
 TEST(JobGenerations, NoProgress_EndsWith116AndTheHistory) {
@@ -86,10 +86,10 @@ TEST(JobGenerations, NoProgress_EndsWith116AndTheHistory) {
   }
   job.fail(1, 9);
   const Verdict verdict = job.verdict(1);
-  EXPECT_EQ(verdict.kind, VerdictKind::kNoProgress);
+  EXPECT_EQ(verdict.kind(), Verdict::NO_PROGRESS);
   EXPECT_EQ(exit_code_for(verdict), kExitNoProgress);
-  EXPECT_EQ(verdict.exit.code, 9);
-  EXPECT_THAT(verdict.message,
+  EXPECT_EQ(verdict.exit().code(), 9);
+  EXPECT_THAT(verdict.message(),
               testing::AllOf(HasSubstr("restarted 3 times without"), HasSubstr("generation 1 "),
                              HasSubstr("generation 4 ")));
 }
@@ -98,15 +98,15 @@ TEST(JobGenerations, StepsTold_AreTheProgress) {
   Job job(restartable(job_of({"a"}), 50));
   job.join_all(1);
   for (int i = 0; i < 10; ++i) {
-    RankSteps rank_steps;
-    rank_steps.rank = 0;
-    rank_steps.steps = rank_steps.step = 10 + i;
-    job.state.on_steps(1, {rank_steps}, job.now);
+    StepReport report;
+    report.add_ranks()->set_steps(10 + i);
+    report.mutable_ranks(0)->set_step(10 + i);
+    job.state.on_steps(1, report, job.now);
     job.fail(1);
     job.restart();
   }
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
-  EXPECT_EQ(job.events_for<RestartCommand>(1).back().end.step, 19);
+  EXPECT_EQ(job.events_for<RestartCommand>(1).back().end().step(), 19);
 }
 
 TEST(JobGenerations, ExitThatARestartCannotHelp_EndsTheJob) {
@@ -118,9 +118,9 @@ TEST(JobGenerations, ExitThatARestartCannotHelp_EndsTheJob) {
   job.restart();
   job.fail(1, 2);
   EXPECT_EQ(job.events_for<RestartCommand>(1).size(), 1u);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kRankFailed);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::RANK_FAILED);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 2);
-  EXPECT_THAT(job.verdict(1).message, HasSubstr("not restarted"));
+  EXPECT_THAT(job.verdict(1).message(), HasSubstr("not restarted"));
 }
 
 TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
@@ -129,7 +129,7 @@ TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
   job.fail(1);
   job.state.on_stop_request(2, stop_by(SIGINT), job.now);
   job.after(1ms);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
 }
 
@@ -138,7 +138,7 @@ TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
   RankExit exit;
-  exit.code = 7;
+  exit.set_code(7);
   job.state.on_rank_exited(2, exit, job.now);
   job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
   job.after(250ms);
@@ -153,18 +153,18 @@ TEST(JobGenerations, StopOfARunningJob_IsNoFailure) {
   job.fail(1, 143);
   job.state.on_finished(1, job.now);
   job.state.on_finished(2, job.now);
-  EXPECT_EQ(job.state.verdict()->kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.state.verdict()->kind(), Verdict::STOPPED);
 }
 
 TEST(JobGenerations, LostNode_ComesBackAndTheJobGoesOn) {
   Job job(restartable(job_of({"a", "b", "c"})));
   job.join_all(3);
   job.lose(2);
-  EXPECT_EQ(job.events_for<RestartCommand>(3).at(0).cause.kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(job.events_for<RestartCommand>(3).at(0).cause().kind(), Verdict::NODE_LOST);
   job.all_ready();
   EXPECT_EQ(job.state.phase(), Phase::kGathering);
   job.after(5s);
-  EXPECT_THAT(job.events_for<JoinProgress>(1).back().line, HasSubstr("waiting for b (node 1)"));
+  EXPECT_THAT(job.events_for<JoinProgress>(1).back().line(), HasSubstr("waiting for b (node 1)"));
   job.join(9, "b");
   job.all_accept();
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
@@ -180,8 +180,8 @@ TEST(JobGenerations, LostNodeDoesNotComeBack_IsTheVerdictAfterTheWait) {
   job.after(29s);
   EXPECT_FALSE(job.state.verdict());
   job.after(1s);
-  EXPECT_EQ(job.verdict(3).kind, VerdictKind::kNodeLost);
-  EXPECT_THAT(job.verdict(3).message,
+  EXPECT_EQ(job.verdict(3).kind(), Verdict::NODE_LOST);
+  EXPECT_THAT(job.verdict(3).message(),
               testing::AllOf(HasSubstr("node 1 (b, host host-b) was lost"),
                              HasSubstr("2 nodes left of the 3"), HasSubstr("--elastic_timeout")));
 }
@@ -190,7 +190,7 @@ TEST(JobGenerations, Spare_WaitsAndStepsIn) {
   Job job(restartable(job_of(2)));
   job.join_all(2);
   job.join(3, "c");
-  EXPECT_THAT(job.events_for<JoinProgress>(3).at(0).line, HasSubstr("waits as a spare"));
+  EXPECT_THAT(job.events_for<JoinProgress>(3).at(0).line(), HasSubstr("waits as a spare"));
   EXPECT_EQ(job.events_for<Assignment>(3).at(0).node_rank, -1);
   job.lose(2);
   EXPECT_TRUE(job.events_for<RestartCommand>(3).empty());
@@ -198,7 +198,7 @@ TEST(JobGenerations, Spare_WaitsAndStepsIn) {
   EXPECT_THAT(job.addresses(), ElementsAre("a", "c"));
   job.all_accept();
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
-  EXPECT_EQ(job.events_for<Start>(3).size(), 1u);
+  EXPECT_EQ(job.events_for<wire::Start>(3).size(), 1u);
 }
 
 TEST(JobGenerations, StopCommand_IsForThoseThatRun) {
@@ -213,7 +213,7 @@ TEST(JobGenerations, StopCommand_IsForThoseThatRun) {
   EXPECT_TRUE(job.events_for<SignalCommand>(2).empty());
   job.state.on_finished(1, job.now);
   job.after(1ms);
-  EXPECT_EQ(job.verdict(2).kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.verdict(2).kind(), Verdict::STOPPED);
 }
 
 TEST(JobGenerations, StoppedSpare_EndsAlone) {
@@ -232,7 +232,7 @@ TEST(JobGenerations, WordsOfASpare_DoNotCount) {
   job.join_all(1);
   job.join(2, "b");
   RankExit exit;
-  exit.code = 1;
+  exit.set_code(1);
   job.state.on_finished(2, job.now);
   job.state.on_rank_exited(2, exit, job.now);
   job.state.on_rank_stalled(2, {}, job.now);
@@ -256,7 +256,7 @@ TEST(JobGenerations, SpareHearsTheEnd) {
   job.join(2, "b");
   job.state.on_finished(1, job.now);
   job.after(1ms);
-  EXPECT_TRUE(job.verdict(2).ok());
+  EXPECT_TRUE(succeeded(job.verdict(2)));
 }
 
 TEST(JobGenerations, WithoutRestarts_NoSpares) {
@@ -299,12 +299,12 @@ TEST(JobGenerations, ElasticJoin_RestartsWithMoreAfterTheWait) {
   job.join_all(2);
   job.after(31s);
   job.join(3, "c");
-  EXPECT_THAT(job.events_for<JoinProgress>(3).at(0).line,
+  EXPECT_THAT(job.events_for<JoinProgress>(3).at(0).line(),
               HasSubstr("restarts with this node in 30 s"));
   job.after(31s);
   const auto order = job.events_for<RestartCommand>(2).at(0);
-  EXPECT_EQ(order.cause.kind, VerdictKind::kResized);
-  EXPECT_EQ(order.restart, 0);
+  EXPECT_EQ(order.cause().kind(), Verdict::RESIZED);
+  EXPECT_EQ(order.restart(), 0);
   job.restart();
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
   EXPECT_EQ(job.events_for<Assignment>(1).back().world->restarts, 0);
@@ -321,7 +321,7 @@ TEST(JobGenerations, ComesWhileOthersAgree_IsTakenInLaterAllTheSame) {
   EXPECT_TRUE(job.events_for<Assignment>(4).empty());
   for (const SessionId session : {1, 2}) job.accept(session);
   EXPECT_EQ(job.events_for<Assignment>(4).at(0).node_rank, -1);
-  EXPECT_THAT(job.events_for<JoinProgress>(4).back().line, HasSubstr("restarts with this node"));
+  EXPECT_THAT(job.events_for<JoinProgress>(4).back().line(), HasSubstr("restarts with this node"));
   job.after(31s);
   job.restart();
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "d"));
@@ -341,8 +341,8 @@ TEST(JobGenerations, MinorityLeft_EndsRatherThanRunTwice) {
   Job job(elastic(1, 5));
   job.join_all(5);
   for (const SessionId session : {3, 4, 5}) job.lose(session);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
-  EXPECT_THAT(job.verdict(1).message, HasSubstr("not a majority"));
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
+  EXPECT_THAT(job.verdict(1).message(), HasSubstr("not a majority"));
 }
 
 TEST(JobGenerations, LossesOneAfterTheOther_GoOnDownToOne) {
@@ -377,7 +377,7 @@ TEST(JobGenerations, NodeLostWhileAgreeing_AnotherGenerationFollows) {
   for (const SessionId session : {1, 2, 3}) job.accept(session);
   EXPECT_EQ(job.state.phase(), Phase::kAgreeing);
   job.lose(4);
-  EXPECT_EQ(job.events_for<RestartCommand>(2).back().generation, 2);
+  EXPECT_EQ(job.events_for<RestartCommand>(2).back().generation(), 2);
   job.restart();
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
   EXPECT_EQ(job.state.generation(), 3);
@@ -392,7 +392,7 @@ TEST(JobGenerations, MajorityLostWhileAgreeing_Ends) {
   job.all_ready();
   for (const SessionId session : {2, 3, 4}) job.lose(session);
   job.accept(1);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
 }
 
 // The last one that is waited for: with it gone the next, smaller world is there at once.
@@ -408,7 +408,7 @@ TEST(JobGenerations, SilentWhileStopping_TheOthersGoOn) {
   EXPECT_THAT(job.events_for<Assignment>(1), testing::SizeIs(1));
   job.after(1s);
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(job.verdict(5).node, "e");
+  EXPECT_EQ(job.verdict(5).node(), "e");
 }
 
 TEST(JobGenerations, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
@@ -426,9 +426,9 @@ TEST(JobGenerations, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
 TEST(JobGenerations, Hang_IsRestartedToo) {
   Job job(restartable(job_of({"a"})));
   job.join_all(1);
-  job.state.on_rank_stalled(1, {0, false, 0, 30s, "log/workerlog.0"}, job.now);
+  job.state.on_rank_stalled(1, RankStall(), job.now);
   job.after(5s);
-  EXPECT_EQ(job.events_for<RestartCommand>(1).at(0).cause.kind, VerdictKind::kHang);
+  EXPECT_EQ(job.events_for<RestartCommand>(1).at(0).cause().kind(), Verdict::HANG);
   job.restart();
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
 }

@@ -18,12 +18,14 @@ TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
   job.state.on_stack_request(2, job.now);
   job.collect();
   ASSERT_EQ(job.events_for<StackCommand>(1).size(), 1u);
-  EXPECT_FALSE(job.events_for<StackCommand>(1)[0].hang);
-  job.state.on_stacks(1, {RankStack{.rank = 0}}, job.now);
+  EXPECT_FALSE(job.events_for<StackCommand>(1)[0].hang());
+  Stacks stacks;
+  stacks.add_ranks()->set_rank(0);
+  job.state.on_stacks(1, stacks, job.now);
   job.heartbeat_all_for(5s, {1, 2});
   ASSERT_EQ(job.events_for<StackReport>(2).size(), 1u);
-  EXPECT_EQ(job.events_for<StackReport>(2)[0].stacks.size(), 1u);
-  EXPECT_EQ(job.events_for<StackReport>(2)[0].silent, std::vector<int>{1});
+  EXPECT_EQ(job.events_for<StackReport>(2)[0].stacks().ranks_size(), 1);
+  EXPECT_THAT(job.events_for<StackReport>(2)[0].silent(), testing::ElementsAre(1));
   EXPECT_TRUE(job.events_for<StackReport>(1).empty());
   EXPECT_FALSE(job.state.verdict());
   job.state.on_stack_request(2, job.now);  // again
@@ -35,15 +37,25 @@ TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
 struct HangingJob : ::testing::Test {
   HangingJob() {
     job.join_all();
-    job.state.on_rank_stalled(2, {3, false, 1, 30s, "log/workerlog.1"}, job.now);
+    RankStall stall;
+    stall.set_rank(3);
+    stall.set_local_rank(1);
+    stall.set_quiet_for_ms(30'000);
+    stall.set_log_path("log/workerlog.1");
+    job.state.on_rank_stalled(2, stall, job.now);
     job.collect();
   }
-  void send(SessionId node, std::vector<std::string> first, std::vector<std::string> second) {
-    const int rank = node == 1 ? 0 : 2;
-    job.state.on_stacks(node,
-                        {{rank, false, 0, -1, 'S', "", std::move(first), ""},
-                         {rank + 1, false, 1, -1, 'S', "", std::move(second), ""}},
-                        job.now);
+  // The innermost frames of its two ranks.
+  void send(SessionId node, const std::string& first, const std::string& second) {
+    Stacks stacks;
+    for (int local_rank = 0; local_rank < 2; ++local_rank) {
+      RankStack* stack = stacks.add_ranks();
+      stack->set_rank((node == 1 ? 0 : 2) + local_rank);
+      stack->set_local_rank(local_rank);
+      stack->set_state('S');
+      stack->add_frames(local_rank == 0 ? first : second);
+    }
+    job.state.on_stacks(node, stacks, job.now);
     job.collect();
   }
   Job job{job_of({"a", "b"})};
@@ -52,25 +64,25 @@ struct HangingJob : ::testing::Test {
 TEST_F(HangingJob, EveryNodeIsAsked_TheOddOneIsNamed) {
   EXPECT_EQ(job.events_for<StackCommand>(1).size(), 1u);
   EXPECT_EQ(job.events_for<StackCommand>(2).size(), 1u);
-  send(1, {"wait"}, {"read"});
+  send(1, "wait", "read");
   EXPECT_FALSE(job.state.verdict());
-  send(2, {"wait"}, {"wait"});
+  send(2, "wait", "wait");
   for (const SessionId node : {1, 2}) {
     const Verdict verdict = job.verdict(node);
-    EXPECT_EQ(verdict.kind, VerdictKind::kHang);
+    EXPECT_EQ(verdict.kind(), Verdict::HANG);
     EXPECT_EQ(exit_code_for(verdict), kExitHang);
-    EXPECT_EQ(verdict.exit.rank, 1);
-    EXPECT_EQ(verdict.node, "a");
-    EXPECT_THAT(verdict.message, AllOf(HasSubstr("rank 3 on node 1"), HasSubstr("for 30 s"),
-                                       HasSubstr("look at rank 1 (local rank 1) on node 0"),
-                                       HasSubstr("ranks 0,2-3"), HasSubstr("#0 read")));
+    EXPECT_EQ(verdict.exit().rank(), 1);
+    EXPECT_EQ(verdict.node(), "a");
+    EXPECT_THAT(verdict.message(), AllOf(HasSubstr("rank 3 on node 1"), HasSubstr("for 30 s"),
+                                         HasSubstr("look at rank 1 (local rank 1) on node 0"),
+                                         HasSubstr("ranks 0,2-3"), HasSubstr("#0 read")));
   }
 }
 
 TEST_F(HangingJob, StoppedMeanwhile_LaterLooksAreNew) {
   job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
-  send(1, {"wait"}, {"wait"});
-  send(2, {"wait"}, {"wait"});
+  send(1, "wait", "wait");
+  send(2, "wait", "wait");
   EXPECT_FALSE(job.state.verdict());
   job.state.on_stack_request(1, job.now);
   job.collect();
@@ -79,27 +91,27 @@ TEST_F(HangingJob, StoppedMeanwhile_LaterLooksAreNew) {
 }
 
 TEST_F(HangingJob, NobodyStandsOut_TheFirstNoticedIsNamed) {
-  send(1, {"wait"}, {"wait"});
-  send(2, {"wait"}, {"wait"});
-  EXPECT_EQ(job.verdict(1).exit.rank, 3);
-  EXPECT_EQ(job.verdict(1).exit.log_path, "log/workerlog.1");
+  send(1, "wait", "wait");
+  send(2, "wait", "wait");
+  EXPECT_EQ(job.verdict(1).exit().rank(), 3);
+  EXPECT_EQ(job.verdict(1).exit().log_path(), "log/workerlog.1");
 }
 
 TEST_F(HangingJob, NodeThatSendsNothing_IsNotWaitedForLong) {
-  send(2, {"wait"}, {"wait"});
+  send(2, "wait", "wait");
   job.heartbeat_all_for(5s, {1, 2});
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kHang);
-  EXPECT_THAT(job.verdict(1).message, HasSubstr("node 0 sent no stacks"));
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::HANG);
+  EXPECT_THAT(job.verdict(1).message(), HasSubstr("node 0 sent no stacks"));
 }
 
 TEST_F(HangingJob, RankFailsMeanwhile_IsTheVerdict) {
   RankExit exit;
-  exit.rank = 0;
-  exit.code = 7;
+  exit.set_rank(0);
+  exit.set_code(7);
   job.state.on_rank_exited(1, exit, job.now);
-  send(1, {"wait"}, {"wait"});
-  send(2, {"wait"}, {"wait"});
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kRankFailed);
+  send(1, "wait", "wait");
+  send(2, "wait", "wait");
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::RANK_FAILED);
 }
 
 }  // namespace

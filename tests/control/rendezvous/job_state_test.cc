@@ -43,7 +43,7 @@ TEST(JobState, Waiting_SaysWhoIsMissingNowAndThen) {
   EXPECT_TRUE(job.events_for<JoinProgress>(1).empty());
   job.heartbeat_all_for(1000ms, {1});
   ASSERT_EQ(job.events_for<JoinProgress>(1).size(), 1u);
-  EXPECT_EQ(job.events_for<JoinProgress>(1)[0].line,
+  EXPECT_EQ(job.events_for<JoinProgress>(1)[0].line(),
             "waiting for b (node 1), c (node 2) of 3 nodes; here: a");
   job.heartbeat_all_for(20s, {1});
   EXPECT_EQ(job.events_for<JoinProgress>(1).size(), 3u);
@@ -83,7 +83,7 @@ TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
   info.job.version = "0.0.1";
   job.join(2, info);
   EXPECT_EQ(job.refusal(2).code(), ErrorCode::kUsage);
-  EXPECT_THAT(job.events_for<JoinProgress>(1).at(0).line, HasSubstr("0.0.1"));
+  EXPECT_THAT(job.events_for<JoinProgress>(1).at(0).line(), HasSubstr("0.0.1"));
   job.join(3, node_of(job.spec, "b"));  // put right
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
@@ -99,7 +99,7 @@ TEST(JobState, AllowedSkew_IsInAndBothAreTold) {
   for (const SessionId session : {1, 2}) {
     const auto lines = job.events_for<JoinProgress>(session);
     ASSERT_EQ(lines.size(), 1u);
-    EXPECT_THAT(lines[0].line, HasSubstr("NCCL_ALGO is 'Ring' there and not set on the host"));
+    EXPECT_THAT(lines[0].line(), HasSubstr("NCCL_ALGO is 'Ring' there and not set on the host"));
   }
   EXPECT_EQ(job.events_for<Assignment>(2).size(), 1u);
 }
@@ -140,7 +140,7 @@ TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
     job.collect();
   }
   EXPECT_EQ(job.now, lost);
-  EXPECT_EQ(job.verdict(1).node, "b");
+  EXPECT_EQ(job.verdict(1).node(), "b");
 }
 
 TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
@@ -170,7 +170,7 @@ TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
     job.state.on_heartbeat(1, job.now);
     job.after(500ms);
   }
-  EXPECT_EQ(job.verdict(1).node, "b");
+  EXPECT_EQ(job.verdict(1).node(), "b");
 }
 
 TEST(JobState, HostThatHearsNobody_BlamesNobody) {
@@ -182,7 +182,7 @@ TEST(JobState, HostThatHearsNobody_BlamesNobody) {
   job.heartbeat_all_for(2s, {1, 2});
   EXPECT_FALSE(job.state.verdict());
   job.heartbeat_all_for(4s, {1});
-  EXPECT_EQ(job.verdict(1).node, "b");
+  EXPECT_EQ(job.verdict(1).node(), "b");
 }
 
 TEST(JobState, HeartbeatTimeout_BoundsHeartbeatsAndSilence) {
@@ -200,10 +200,10 @@ TEST(JobState, Silence_NodeLostAfterTheLimitOnly) {
   job.heartbeat_all_for(2s, {1});  // b's last heartbeat was half a second before
   EXPECT_FALSE(job.state.verdict());
   job.heartbeat_all_for(500ms, {1});
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(job.verdict(1).node, "b");
-  EXPECT_THAT(job.verdict(1).message, HasSubstr("silent for 3 s"));
-  EXPECT_EQ(job.verdict(2).message, job.verdict(1).message);  // should it wake up
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(job.verdict(1).node(), "b");
+  EXPECT_THAT(job.verdict(1).message(), HasSubstr("silent for 3 s"));
+  EXPECT_EQ(job.verdict(2).message(), job.verdict(1).message());  // should it wake up
 }
 
 TEST(JobState, HostSleptItself_BlamesNobody) {
@@ -214,7 +214,7 @@ TEST(JobState, HostSleptItself_BlamesNobody) {
   job.heartbeat_all_for(2500ms, {1});
   EXPECT_FALSE(job.state.verdict());
   job.heartbeat_all_for(1s, {1});  // but b does not come back
-  EXPECT_EQ(job.verdict(1).node, "b");
+  EXPECT_EQ(job.verdict(1).node(), "b");
 }
 
 // It may come again (Ctrl-Z and fg).

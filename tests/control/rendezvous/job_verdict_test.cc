@@ -20,10 +20,10 @@ TEST(JobState, FirstFailure_IsTheVerdictOfAll) {
   job.fails(1, 0, 1);  // a cascade, later
   for (SessionId session : {1, 2}) {
     const Verdict verdict = job.verdict(session);
-    EXPECT_EQ(verdict.kind, VerdictKind::kRankFailed);
-    EXPECT_EQ(verdict.exit.rank, 3);
-    EXPECT_EQ(verdict.node_rank, 1);
-    EXPECT_EQ(verdict.message,
+    EXPECT_EQ(verdict.kind(), Verdict::RANK_FAILED);
+    EXPECT_EQ(verdict.exit().rank(), 3);
+    EXPECT_EQ(verdict.node_rank(), 1);
+    EXPECT_EQ(verdict.message(),
               "rank 3 (local rank 1) on node 1 (b, host host-b) exited with code 7 after 1.5 s");
     EXPECT_EQ(exit_code_for(verdict), 7);
   }
@@ -44,7 +44,7 @@ TEST(JobState, KilledByUs_IsNeverTheCause) {
   EXPECT_FALSE(job.state.verdict());
   job.fails(2, 2, 9);
   job.settle();
-  EXPECT_EQ(job.verdict(1).exit.rank, 2);
+  EXPECT_EQ(job.verdict(1).exit().rank(), 2);
 }
 
 TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
@@ -55,7 +55,7 @@ TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
   EXPECT_EQ(job.state.next_deadline(), job.now + 500ms);
   job.fails(2, 3, 9);
   job.settle();
-  EXPECT_EQ(job.verdict(1).exit.rank, 3);
+  EXPECT_EQ(job.verdict(1).exit().rank(), 3);
 
   Job alone(job_of({"a", "b"}));
   alone.join_all();
@@ -64,13 +64,13 @@ TEST(JobState, RankThatLostAPeer_IsTheCauseOnlyWhereNoneOtherComes) {
   alone.after(499ms);
   EXPECT_FALSE(alone.state.verdict());
   alone.after(1ms);
-  EXPECT_EQ(alone.verdict(1).exit.rank, 2);  // the first of them
+  EXPECT_EQ(alone.verdict(1).exit().rank(), 2);  // the first of them
 
   Job over(job_of({"a"}));
   over.join_all();
   over.fails(1, 0, kExitPeerLost);
   over.finish(1);  // nobody is left to wait for
-  EXPECT_EQ(over.verdict(1).exit.code, kExitPeerLost);
+  EXPECT_EQ(over.verdict(1).exit().code(), kExitPeerLost);
 }
 
 TEST(JobState, FailureWhileAnotherNodeIsOverdue_WaitsUntilThatIsHeardOrLost) {
@@ -81,15 +81,15 @@ TEST(JobState, FailureWhileAnotherNodeIsOverdue_WaitsUntilThatIsHeardOrLost) {
   job.heartbeat_all_for(500ms, {1, 2});
   EXPECT_FALSE(job.state.verdict());
   job.heartbeat_all_for(1s, {1, 2});
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(job.verdict(1).node, "c");
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(job.verdict(1).node(), "c");
 
   Job heard(job_of({"a", "b", "c"}));
   heard.join_all();
   heard.heartbeat_all_for(2s, {1, 2});
   heard.fails(1, 0, 1);
   heard.heartbeat_all_for(500ms, {1, 2, 3});
-  EXPECT_EQ(heard.verdict(1).exit.code, 1);
+  EXPECT_EQ(heard.verdict(1).exit().code(), 1);
 }
 
 TEST(JobState, CascadeThatIsHeardFirst_IsNotTheVerdict) {
@@ -98,18 +98,18 @@ TEST(JobState, CascadeThatIsHeardFirst_IsNotTheVerdict) {
   job.after(1s);
   const auto exit_at = [&](int rank, int signal, std::chrono::nanoseconds before) {
     RankExit exit;
-    exit.rank = rank;
-    exit.code = signal == 0;
-    exit.signal = signal;
-    exit.at_ns = (job.now.time_since_epoch() - before).count();
-    exit.at_error_ns = 1'000'000;
+    exit.set_rank(rank);
+    exit.set_code(signal == 0);
+    exit.set_signal(signal);
+    exit.set_at_ns((job.now.time_since_epoch() - before).count());
+    exit.set_at_error_ns(1'000'000);
     return exit;
   };
   job.state.on_rank_exited(1, exit_at(0, 0, 2ms), job.now);
   job.after(100ms);
   job.state.on_rank_exited(2, exit_at(3, 9, 103ms), job.now);
   job.settle();
-  EXPECT_EQ(job.verdict(1).exit.rank, 3);
+  EXPECT_EQ(job.verdict(1).exit().rank(), 3);
 }
 
 TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
@@ -118,7 +118,7 @@ TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
   job.fails(1, 0, kExitPeerLost);
   job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
 }
 
 // A batch system signals every node's launcher.
@@ -145,7 +145,7 @@ TEST(JobState, UserSignal_IsForAll) {
   job.collect();
   for (SessionId session : {1, 2}) {
     ASSERT_EQ(job.events_for<SignalCommand>(session).size(), 1u);
-    EXPECT_EQ(job.events_for<SignalCommand>(session)[0].signal, 10);
+    EXPECT_EQ(job.events_for<SignalCommand>(session)[0].signal(), 10);
   }
 }
 
@@ -154,7 +154,7 @@ TEST(JobState, KilledByUsWithoutAnOrder_IsNoSuccess) {
   job.join_all();
   job.fails(1, 0, 143, true);
   job.finish(1);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
 }
 
 TEST(JobState, AllFinished_Success) {
@@ -163,10 +163,10 @@ TEST(JobState, AllFinished_Success) {
   job.finish(2);
   job.finish(2);  // said twice counts once
   ASSERT_EQ(job.events_for<PeerEvent>(1).size(), 1u);
-  EXPECT_EQ(job.events_for<PeerEvent>(1)[0].node, "b");
+  EXPECT_EQ(job.events_for<PeerEvent>(1)[0].node(), "b");
   EXPECT_FALSE(job.state.verdict());
   job.finish(1);
-  EXPECT_EQ(job.verdict(2).kind, VerdictKind::kSuccess);
+  EXPECT_EQ(job.verdict(2).kind(), Verdict::SUCCESS);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 0);
 }
 
@@ -177,7 +177,7 @@ TEST(JobState, FailedNode_IsNotSaidToHaveFinished) {
   job.finish(2);
   EXPECT_TRUE(job.events_for<PeerEvent>(1).empty());
   job.settle();
-  EXPECT_EQ(job.verdict(1).exit.rank, 3);
+  EXPECT_EQ(job.verdict(1).exit().rank(), 3);
 }
 
 TEST(JobState, StreamLost_NodeLostAtOnce) {
@@ -186,8 +186,8 @@ TEST(JobState, StreamLost_NodeLostAtOnce) {
   job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
   const Verdict verdict = job.verdict(1);
-  EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(verdict.message, "node 1 (b, host host-b) was lost: its fleetrun vanished");
+  EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(verdict.message(), "node 1 (b, host host-b) was lost: its fleetrun vanished");
   EXPECT_EQ(exit_code_for(verdict), kExitNodeLost);
 }
 
@@ -198,9 +198,9 @@ TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
   job.collect();
   for (SessionId session : {1, 2}) {
     const Verdict verdict = job.verdict(session);
-    EXPECT_EQ(verdict.kind, VerdictKind::kNodeLost);
-    EXPECT_EQ(verdict.node_rank, 1);
-    EXPECT_EQ(verdict.message, "node 1 (b, host host-b) was lost: its guardian was killed");
+    EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
+    EXPECT_EQ(verdict.node_rank(), 1);
+    EXPECT_EQ(verdict.message(), "node 1 (b, host host-b) was lost: its guardian was killed");
   }
 }
 
@@ -212,7 +212,7 @@ TEST(JobState, NodeFailedWhileStopping_StopStaysTheVerdictOfAll) {
   job.finish(1);
   EXPECT_FALSE(job.state.verdict());
   job.finish(2);
-  for (SessionId session : {1, 2}) EXPECT_EQ(job.verdict(session).kind, VerdictKind::kStopped);
+  for (SessionId session : {1, 2}) EXPECT_EQ(job.verdict(session).kind(), Verdict::STOPPED);
 }
 
 TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
@@ -224,8 +224,8 @@ TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
   EXPECT_FALSE(job.state.verdict());
   job.state.on_leave(3, job.now);
   job.collect();
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
-  EXPECT_THAT(job.verdict(1).message, HasSubstr("left before its ranks had ended"));
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
+  EXPECT_THAT(job.verdict(1).message(), HasSubstr("left before its ranks had ended"));
 }
 
 TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
@@ -237,7 +237,7 @@ TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
   job.finish(2);
   job.state.on_leave(2, job.now);
   job.collect();
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
 }
 
 TEST(JobState, StopRequest_StopsAllThenVerdictWhenAllFinished) {
@@ -245,19 +245,34 @@ TEST(JobState, StopRequest_StopsAllThenVerdictWhenAllFinished) {
   job.join_all();
   job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
   job.collect();
-  EXPECT_EQ(job.events_for<StopCommand>(1).at(0).signal, SIGTERM);
-  EXPECT_EQ(job.events_for<StopCommand>(2).at(0).node, "b");
+  EXPECT_EQ(job.events_for<StopCommand>(1).at(0).signal(), SIGTERM);
+  EXPECT_EQ(job.events_for<StopCommand>(2).at(0).node(), "b");
   job.fails(1, 0, 1);  // what ends after the order ends because of it
   EXPECT_FALSE(job.state.verdict());
   job.finish(1);
   job.state.on_stop_request(2, stop_by(SIGINT),
                             job.now);  // again: passed on, but the first is the verdict
   job.collect();
-  EXPECT_EQ(job.events_for<StopCommand>(1).at(1).signal, SIGINT);
+  EXPECT_EQ(job.events_for<StopCommand>(1).at(1).signal(), SIGINT);
   job.finish(2);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 128 + SIGTERM);
-  EXPECT_EQ(job.verdict(1).message, "stopped by SIGTERM to the launcher of node 1 (b)");
+  EXPECT_EQ(job.verdict(1).message(), "stopped by SIGTERM to the launcher of node 1 (b)");
+}
+
+TEST(JobState, StopAtAnUnknownTime_FollowsTheFailureBeforeIt) {
+  for (const bool known : {false, true}) {
+    Job job(job_of({"a", "b"}));
+    job.join_all();
+    job.fails(1, 0, 7);
+    wire::StopRequest request = stop_by(SIGTERM);
+    if (known) request.set_at_error_ns(0);  // at 0 ns: the failure follows from it
+    job.state.on_stop_request(2, request, job.now);
+    job.settle();
+    job.finish(1);
+    job.finish(2);
+    EXPECT_EQ(job.verdict(1).kind(), known ? Verdict::STOPPED : Verdict::RANK_FAILED);
+  }
 }
 
 TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
@@ -267,8 +282,8 @@ TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
   job.finish(1);
   job.state.on_session_lost(2, "vanished", job.now);
   job.collect();
-  EXPECT_EQ(job.events_for<PeerEvent>(1).back().kind, PeerEvent::Kind::kLost);
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.events_for<PeerEvent>(1).back().kind(), PeerEvent::LOST);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
 }
 
 TEST(JobState, StopRequestWhileForming_EndsTheWaiting) {
@@ -276,7 +291,7 @@ TEST(JobState, StopRequestWhileForming_EndsTheWaiting) {
   job.join(1, node_of(job.spec, "a"));
   job.state.on_stop_request(1, stop_by(SIGINT), job.now);
   job.collect();
-  EXPECT_EQ(job.verdict(1).kind, VerdictKind::kStopped);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 130);
 }
 
@@ -285,18 +300,18 @@ TEST(JobState, HostEnds_EveryoneHearsNodeZeroIsLost) {
   job.join_all();
   job.state.shut_down(job.now);
   job.collect();
-  EXPECT_EQ(job.verdict(2).kind, VerdictKind::kNodeLost);
-  EXPECT_EQ(job.verdict(2).node_rank, 0);
+  EXPECT_EQ(job.verdict(2).kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(job.verdict(2).node_rank(), 0);
 }
 
 TEST(Describe, Signal_IsNamed) {
   RankExit exit;
-  exit.rank = 5;
-  exit.local_rank = 1;
-  exit.node_rank = 2;
-  exit.signal = SIGSEGV;
-  exit.ran_for = 61'234ms;
-  exit.note = "core dumped";
+  exit.set_rank(5);
+  exit.set_local_rank(1);
+  exit.set_node_rank(2);
+  exit.set_signal(SIGSEGV);
+  exit.set_ran_for_ms(61'234);
+  exit.set_note("core dumped");
   EXPECT_EQ(describe(exit, "10.0.0.3"),
             "rank 5 (local rank 1) on node 2 (10.0.0.3) was killed by SIGSEGV after 61.2 s (core "
             "dumped)");

@@ -41,21 +41,20 @@ TEST(LocalTransport, OneNode_IsAssignedAndReceivesTheVerdict) {
   job.node->client.finish();
   const auto verdict = job.node->wait_for<Verdict>();
   ASSERT_TRUE(verdict);
-  EXPECT_TRUE(verdict->ok());
+  EXPECT_TRUE(succeeded(*verdict));
 }
 
 TEST(LocalTransport, FailedRank_IsTheVerdictInItsOrder) {
   LocalJob job;
   ASSERT_TRUE(job.node->wait_for<Assignment>());
   RankExit exit;
-  exit.rank = exit.local_rank = 0;
-  exit.code = 7;
+  exit.set_code(7);
   job.node->client.report(exit);
   job.node->client.finish();
   const auto verdict = job.node->wait_for<Verdict>();
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->kind, VerdictKind::kRankFailed);
-  EXPECT_EQ(verdict->exit.code, 7);
+  EXPECT_EQ(verdict->kind(), Verdict::RANK_FAILED);
+  EXPECT_EQ(verdict->exit().code(), 7);
 }
 
 TEST(LocalTransport, NodeThatOnlyLeaves_EndsItsSession) {
@@ -71,7 +70,7 @@ TEST(LocalTransport, HostShutsDown_NodeLearnsThatItWasLost) {
   job.host->shut_down(std::chrono::milliseconds(0));
   const auto verdict = job.node->wait_for<Verdict>();
   ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->kind, VerdictKind::kNodeLost);
+  EXPECT_EQ(verdict->kind(), Verdict::NODE_LOST);
 }
 
 TEST(LocalTransport, NodeDestroyedWhileTheJobForms_LeavesTheHostAlone) {

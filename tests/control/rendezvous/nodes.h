@@ -12,7 +12,6 @@ namespace fleet {
 inline wire::StopRequest stop_by(int signal) {
   wire::StopRequest request;
   request.set_signal(signal);
-  request.set_at_error_ns(-1);
   return request;
 }
 

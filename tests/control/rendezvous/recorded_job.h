@@ -33,7 +33,7 @@ class RecordedJob {
     std::vector<Event> found;
     for (const Outgoing& out : outgoing) {
       if (out.to != session) continue;
-      if constexpr (std::is_same_v<Event, Start> || std::is_same_v<Event, Welcome>) {
+      if constexpr (std::is_same_v<Event, wire::Start> || std::is_same_v<Event, Welcome>) {
         if (const auto* wanted = std::get_if<Event>(out.event.get())) found.push_back(*wanted);
       } else if (const auto* event = std::get_if<RendezvousEvent>(out.event.get())) {
         if (const auto* wanted = std::get_if<Event>(event)) found.push_back(*wanted);
@@ -94,11 +94,11 @@ class SteadyJob : public RecordedJob {
   }
   void fails(SessionId session, int rank, int code, bool killed = false) {
     RankExit exit;
-    exit.rank = rank;
-    exit.local_rank = rank % 2;
-    exit.code = code;
-    exit.killed_by_us = killed;
-    exit.ran_for = std::chrono::milliseconds(1500);
+    exit.set_rank(rank);
+    exit.set_local_rank(rank % 2);
+    exit.set_code(code);
+    exit.set_killed_by_us(killed);
+    exit.set_ran_for_ms(1500);
     state.on_rank_exited(session, exit, now);
     collect();
   }

@@ -45,8 +45,7 @@ class RestartedJob : public RecordedJob {
   }
   void fail(SessionId session, int code = 7) {
     RankExit exit;
-    exit.rank = exit.local_rank = 0;
-    exit.code = code;
+    exit.set_code(code);
     state.on_rank_exited(session, exit, now);
     after(std::chrono::milliseconds(250));  // failures that come together are put in order
   }

@@ -9,9 +9,18 @@ namespace {
 using namespace std::chrono_literals;
 using Next = Restarts::Next;
 
-GenerationResult end_of(int generation, std::chrono::milliseconds ran_for, int64_t step = -1,
-                        VerdictKind kind = VerdictKind::kRankFailed) {
-  return {generation, 2, 4, kind, "rank 1 failed", ran_for, step};
+GenerationResult end_of(int generation, std::chrono::milliseconds ran_for,
+                        std::optional<int64_t> step = {},
+                        Verdict::Kind kind = Verdict::RANK_FAILED) {
+  GenerationResult end;
+  end.set_generation(generation);
+  end.set_nnodes(2);
+  end.set_world_size(4);
+  end.set_kind(kind);
+  end.set_message("rank 1 failed");
+  end.set_ran_for_ms(ran_for.count());
+  if (step) end.set_step(*step);
+  return end;
 }
 
 TEST(Restarts, AsOftenAsAllowed) {
@@ -26,8 +35,8 @@ TEST(Restarts, AsOftenAsAllowed) {
 
 TEST(Restarts, Resized_IsNotCounted) {
   Restarts restarts({.max_restarts = 1});
-  EXPECT_EQ(restarts.on_generation_end(end_of(1, 1s, -1, VerdictKind::kResized)), Next::kRestart);
-  EXPECT_EQ(restarts.on_generation_end(end_of(2, 1s, -1, VerdictKind::kResized)), Next::kRestart);
+  EXPECT_EQ(restarts.on_generation_end(end_of(1, 1s, {}, Verdict::RESIZED)), Next::kRestart);
+  EXPECT_EQ(restarts.on_generation_end(end_of(2, 1s, {}, Verdict::RESIZED)), Next::kRestart);
   EXPECT_EQ(restarts.used(), 0);
   EXPECT_EQ(restarts.on_generation_end(end_of(3, 1s)), Next::kRestart);
 }
@@ -81,7 +90,7 @@ TEST(Restarts, History_KeepsTheNewest) {
   for (int generation = 1; generation <= 150; ++generation)
     restarts.on_generation_end(end_of(generation, 0s, generation));
   EXPECT_EQ(restarts.history().size(), 100u);
-  EXPECT_EQ(restarts.history().back().generation, 150);
+  EXPECT_EQ(restarts.history().back().generation(), 150);
   const std::string text = history_text(restarts.history());
   EXPECT_THAT(text,
               testing::HasSubstr("generation 150 (2 nodes, 4 ranks): rank 1 failed; step 150"));

@@ -12,10 +12,16 @@ using ::testing::HasSubstr;
 
 RankStack stack(int rank, std::vector<std::string> frames, char state = 'S') {
   RankStack one;
-  one.rank = rank;
-  one.state = state;
-  one.frames = std::move(frames);
+  one.set_rank(rank);
+  one.set_state(state);
+  one.mutable_frames()->Assign(frames.begin(), frames.end());
   return one;
+}
+
+std::vector<StackCluster> clusters_of(const std::vector<RankStack>& stacks) {
+  Stacks all;
+  all.mutable_ranks()->Assign(stacks.begin(), stacks.end());
+  return cluster_stacks(all);
 }
 
 TEST(FramesOf, Gdb_TheFirstThread) {
@@ -42,50 +48,50 @@ TEST(FramesOf, SomethingElse_IsNothing) {
 }
 
 TEST(ClusterStacks, LargestFirstAndByRank) {
-  const auto clusters = cluster_stacks(
+  const auto clusters = clusters_of(
       {stack(2, {"wait"}), stack(3, {"read"}), stack(0, {"wait"}), stack(1, {"wait"}, 'R')});
   ASSERT_EQ(clusters.size(), 2u);
   EXPECT_EQ(clusters[0].members.size(), 3u);
-  EXPECT_EQ(clusters[0].sample.rank, 0);
+  EXPECT_EQ(clusters[0].sample.rank(), 0);
   EXPECT_THAT(stacks_text(clusters), AllOf(HasSubstr("\n  ranks 0-2: sleeping\n    #0 wait"),
                                            HasSubstr("\n  rank 3: sleeping\n    #0 read")));
 }
 
 TEST(FindOutlier, AloneAgainstMost) {
-  const auto clusters = cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"a"})});
+  const auto clusters = clusters_of({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"a"})});
   ASSERT_NE(find_outlier(clusters), nullptr);
-  EXPECT_EQ(find_outlier(clusters)->rank, 1);
+  EXPECT_EQ(find_outlier(clusters)->rank(), 1);
 }
 
 TEST(FindOutlier, Stopped_EvenWithTheSameFrames) {
-  const auto clusters = cluster_stacks({stack(0, {"a"}), stack(1, {"a"}, 'T')});
+  const auto clusters = clusters_of({stack(0, {"a"}), stack(1, {"a"}, 'T')});
   ASSERT_NE(find_outlier(clusters), nullptr);
-  EXPECT_EQ(find_outlier(clusters)->rank, 1);
+  EXPECT_EQ(find_outlier(clusters)->rank(), 1);
   EXPECT_THAT(stacks_text(clusters), HasSubstr("rank 1: stopped (SIGSTOP)"));
 }
 
 TEST(FindOutlier, AllAlikeOrAllDifferent_IsNone) {
-  EXPECT_EQ(find_outlier(cluster_stacks({stack(0, {"a"}), stack(1, {"a"})})), nullptr);
-  EXPECT_EQ(find_outlier(cluster_stacks({stack(0, {"a"}), stack(1, {"b"})})), nullptr);
-  EXPECT_EQ(find_outlier(cluster_stacks({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"c"})})),
+  EXPECT_EQ(find_outlier(clusters_of({stack(0, {"a"}), stack(1, {"a"})})), nullptr);
+  EXPECT_EQ(find_outlier(clusters_of({stack(0, {"a"}), stack(1, {"b"})})), nullptr);
+  EXPECT_EQ(find_outlier(clusters_of({stack(0, {"a"}), stack(1, {"b"}), stack(2, {"c"})})),
             nullptr);
   EXPECT_EQ(find_outlier({}), nullptr);
 }
 
 TEST(StacksText, MissingStack_SaysWhy) {
   RankStack one = stack(0, {});
-  one.missing = "neither eu-stack nor gdb is installed";
-  one.channel = "futex_wait_queue";
-  EXPECT_THAT(stacks_text(cluster_stacks({one})),
+  one.set_missing("neither eu-stack nor gdb is installed");
+  one.set_channel("futex_wait_queue");
+  EXPECT_THAT(stacks_text(clusters_of({one})),
               HasSubstr("rank 0: sleeping in futex_wait_queue; no stack: neither eu-stack"));
 }
 
 TEST(StacksText, ManyKinds_AreBounded) {
   std::vector<RankStack> stacks;
   for (int rank = 0; rank < 20; ++rank) {
-    stacks.push_back({.rank = rank, .frames = {"f" + std::to_string(rank)}});
+    stacks.push_back(stack(rank, {"f" + std::to_string(rank)}));
   }
-  EXPECT_THAT(stacks_text(cluster_stacks(stacks)),
+  EXPECT_THAT(stacks_text(clusters_of(stacks)),
               testing::AllOf(testing::HasSubstr("#0 f15"), testing::Not(testing::HasSubstr("f16")),
                              testing::EndsWith("and 4 more that differ")));
 }

@@ -17,20 +17,22 @@ struct StragglerTest : ::testing::Test {
 
   // Ten seconds in which each rank needs so many milliseconds a step of its own; what was said.
   std::vector<std::string> pass(const std::vector<double>& own_ms, int64_t steps = 10) {
-    reports.resize(own_ms.size());
+    while (reports.ranks_size() < static_cast<int>(own_ms.size())) reports.add_ranks();
     const double slowest = *std::max_element(own_ms.begin(), own_ms.end());
     std::vector<std::string> lines;
     for (int part = 0; part < 10; ++part) {
       now += 1s;
       for (size_t i = 0; i < own_ms.size(); ++i) {
-        RankSteps& report = reports[i];
-        report.rank = static_cast<int>(i);
-        report.local_rank = static_cast<int>(i % 2);
-        report.node_rank = static_cast<int>(i / 2);
-        report.steps += steps, report.step += steps;
-        report.step_at_ns += static_cast<int64_t>(1e6 * slowest * static_cast<double>(steps));
-        report.waited_ns +=
-            static_cast<int64_t>(1e6 * (slowest - own_ms[i]) * static_cast<double>(steps));
+        RankSteps& report = *reports.mutable_ranks(static_cast<int>(i));
+        report.set_rank(static_cast<int>(i));
+        report.set_local_rank(static_cast<int>(i % 2));
+        report.set_node_rank(static_cast<int>(i / 2));
+        report.set_steps(report.steps() + steps);
+        report.set_step(report.step() + steps);
+        const double passed = 1e6 * slowest * static_cast<double>(steps);
+        const double waited = 1e6 * (slowest - own_ms[i]) * static_cast<double>(steps);
+        report.set_step_at_ns(report.step_at_ns() + static_cast<int64_t>(passed));
+        report.set_waited_ns(report.waited_ns() + static_cast<int64_t>(waited));
       }
       for (std::string& line : detector.update(reports, now)) lines.push_back(std::move(line));
     }
@@ -44,7 +46,7 @@ struct StragglerTest : ::testing::Test {
 
   StragglerDetector detector;
   StragglerDetector::Time now = StragglerDetector::Time() + 100s;
-  std::vector<RankSteps> reports;
+  StepReport reports;
 };
 
 TEST_F(StragglerTest, EqualRanks_AreNotNamed) {
@@ -88,13 +90,15 @@ TEST_F(StragglerTest, FewSteps_AreCollectedOverSeveralWindows) {
   for (int i = 0; i < 12; ++i) {
     now += 10s;
     const int64_t steps = i + 1;  // one a window
-    for (const auto& line : slow_steps.update(
-             {{.rank = 0, .steps = steps, .step_at_ns = i * 10'000'000'000, .waited_ns = 0},
-              {.rank = 1,
-              .steps = steps,
-              .step_at_ns = i * 10'000'000'000,
-              .waited_ns = i * 5'000'000'000}},
-             now)) {
+    StepReport report;
+    for (int rank = 0; rank < 2; ++rank) {
+      RankSteps* one = report.add_ranks();
+      one->set_rank(rank);
+      one->set_steps(steps);
+      one->set_step_at_ns(i * 10'000'000'000);
+      one->set_waited_ns(rank * i * 5'000'000'000);
+    }
+    for (const auto& line : slow_steps.update(report, now)) {
       lines.push_back(line);
     }
   }
@@ -102,16 +106,18 @@ TEST_F(StragglerTest, FewSteps_AreCollectedOverSeveralWindows) {
 }
 
 TEST_F(StragglerTest, Progress_IsTheFurthest) {
-  EXPECT_EQ(detector.step(), -1);
-  detector.update({{.rank = 0, .step = 12}, {.rank = 1, .step = 11}}, now);
+  EXPECT_EQ(detector.step(), std::nullopt);
+  for (const int step : {12, 11}) reports.add_ranks()->set_step(step);
+  reports.mutable_ranks(1)->set_rank(1);
+  detector.update(reports, now);
   EXPECT_EQ(detector.step(), 12);
   detector.begin(now);
-  EXPECT_EQ(detector.step(), -1);
+  EXPECT_EQ(detector.step(), std::nullopt);
 }
 
 TEST_F(StragglerTest, RanksThatStartAgain_AreMeasuredAnew) {
   pass_twice({100, 100, 200});
-  for (RankSteps& report : reports) report = {};
+  reports.Clear();
   detector.begin(now);
   EXPECT_THAT(pass({100, 100, 100}), IsEmpty());
 }

@@ -135,113 +135,99 @@ TEST(Wire, LongListOfNodes_TravelsAsADigest) {
   EXPECT_NE(back.job.addresses_digest, digest_of(addresses));
 }
 
-TEST(Wire, Verdict_ComesBackWithItsRank) {
+TEST(Wire, Verdict_ComesBackWithinLimits) {
   Verdict verdict;
-  verdict.kind = VerdictKind::kRankFailed;
-  verdict.generation = 2;
-  verdict.node_rank = 1;
-  verdict.node = "b";
-  verdict.hostname = "hb";
-  verdict.message = "rank 3 failed";
-  verdict.exit = {
-      3,          true, 1, 1, 0, 9, false, true, 1234ms, -5, 6, "log/workerlog.1", "tail\xff\n",
-      "KeyError", "oom"};
-  const Verdict back = there_and_back(verdict);
-  EXPECT_EQ(back.kind, VerdictKind::kRankFailed);
-  EXPECT_EQ(back.generation, 2);
-  EXPECT_EQ(back.node_rank, 1);
-  EXPECT_EQ(back.node, "b");
-  EXPECT_EQ(back.hostname, "hb");
-  EXPECT_EQ(back.message, "rank 3 failed");
-  EXPECT_EQ(back.exit.rank, 3);
-  EXPECT_EQ(back.exit.at_ns, -5);
-  EXPECT_EQ(back.exit.at_error_ns, 6);
-  EXPECT_TRUE(back.exit.server);
-  EXPECT_TRUE(back.exit.oom);
-  EXPECT_EQ(back.exit.local_rank, 1);
-  EXPECT_EQ(back.exit.signal, 9);
-  EXPECT_EQ(back.exit.ran_for, 1234ms);
-  EXPECT_EQ(back.exit.log_path, "log/workerlog.1");
-  EXPECT_EQ(back.exit.tail, "tail\xff\n");
-  EXPECT_EQ(back.exit.cause, "KeyError");
-  EXPECT_EQ(back.exit.note, "oom");
+  verdict.set_kind(Verdict::RANK_FAILED);
+  verdict.set_node_rank(0);
+  RankExit& exit = *verdict.mutable_exit();
+  exit.set_at_ns(-5);
+  exit.set_at_error_ns(0);
+  exit.set_tail("tail\xff\n");
+  exit.mutable_error()->set_message("KeyError");
+  EXPECT_EQ(there_and_back(verdict).SerializeAsString(), verdict.SerializeAsString());
+  exit.set_tail(std::string(1 << 20, 'x') + "end");
+  const std::string tail = there_and_back(verdict).exit().tail();
+  EXPECT_EQ(tail.size(), 64u << 10);
+  EXPECT_TRUE(tail.ends_with("xend"));
+  verdict.clear_exit();
+  EXPECT_FALSE(there_and_back(verdict).has_exit());
 }
 
-TEST(Wire, StallAndStacks_ComeBack) {
-  const RankStall stall = from_wire(to_wire(RankStall{3, true, 1, 1234ms, "log\xff", 77}));
-  EXPECT_EQ(stall.rank, 3);
-  EXPECT_TRUE(stall.server);
-  EXPECT_EQ(stall.local_rank, 1);
-  EXPECT_EQ(stall.quiet_for, 1234ms);
-  EXPECT_EQ(stall.log_path, "log\xff");
-  EXPECT_EQ(stall.step, 77);
-  const auto stacks = from_wire(
-      to_wire(std::vector<RankStack>{{3, true, 1, -1, 'D', "nfs", {"a", "b"}, "denied"}}));
-  ASSERT_EQ(stacks.size(), 1u);
-  EXPECT_EQ(stacks[0].rank, 3);
-  EXPECT_TRUE(stacks[0].server);
-  EXPECT_EQ(stacks[0].local_rank, 1);
-  EXPECT_EQ(stacks[0].state, 'D');
-  EXPECT_EQ(stacks[0].channel, "nfs");
-  EXPECT_EQ(stacks[0].frames, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(stacks[0].missing, "denied");
-  EXPECT_EQ(there_and_back(StackCommand{2, false}).node_rank, 2);
-  EXPECT_FALSE(there_and_back(StackCommand{2, false}).hang);
-  RankStack stack;
-  stack.node_rank = 5;
-  const StackReport report = there_and_back(StackReport{{stack}, {3, 4}});
-  EXPECT_EQ(report.stacks.at(0).node_rank, 5);
-  EXPECT_EQ(report.silent, (std::vector<int>{3, 4}));
-  EXPECT_TRUE(there_and_back(StopCommand{15, 1, "b", true}).kill);
-  EXPECT_EQ(there_and_back(SignalCommand{10, 1}).signal, 10);
+TEST(Wire, LongTextsOfAnExit_AreCut) {
+  RankExit exit;
+  exit.set_cause(std::string(5 << 10, 'c'));
+  exit.set_at_error_ns(-1);
+  EXPECT_EQ(within_limits(exit).cause().size(), 4u << 10);
+  EXPECT_FALSE(within_limits(exit).has_at_error_ns());
+  EXPECT_FALSE(within_limits(exit).has_error());
+  exit.mutable_error()->set_message(std::string(5 << 10, 'm'));
+  exit.mutable_error()->set_callstack(std::string(1 << 20, 's') + "innermost");
+  EXPECT_EQ(within_limits(exit).error().message().size(), 4u << 10);
+  EXPECT_EQ(within_limits(exit).error().callstack().size(), 16u << 10);
+  EXPECT_TRUE(within_limits(exit).error().callstack().ends_with("sinnermost"));
 }
 
 // `fleetrun stacks` of a large job: as many as a message holds, were each whole, are 10,000 ranks.
 TEST(Wire, EqualStacks_TravelOnce) {
   StackReport report;
   for (int rank = 0; rank < 1000; ++rank) {
-    report.stacks.push_back({.rank = rank, .node_rank = rank / 8, .state = 'S', .channel = "x"});
-    report.stacks.back().frames.assign(24, rank == 500 ? "odd" : std::string(60, 'f'));
-    if (rank == 7) report.stacks.back().missing = "denied";
+    RankStack& stack = *report.mutable_stacks()->add_ranks();
+    stack.set_rank(rank);
+    stack.set_node_rank(rank / 8);
+    stack.set_state('S');
+    stack.set_channel("x");
+    for (int i = 0; i < 24; ++i) stack.add_frames(rank == 500 ? "odd" : std::string(60, 'f'));
+    if (rank == 7) stack.set_missing("denied");
   }
-  EXPECT_LT(to_wire(report.stacks).SerializeAsString().size(), 40'000u);
-  const StackReport back = there_and_back(report);
-  ASSERT_EQ(back.stacks.size(), 1000u);
-  for (size_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(back.stacks[i].frames, report.stacks[i].frames) << i;
-    EXPECT_EQ(back.stacks[i].missing, report.stacks[i].missing) << i;
-    EXPECT_EQ(back.stacks[i].rank, report.stacks[i].rank);
-  }
-  wire::Stacks bad;
-  bad.add_ranks()->set_like(7);  // of none that came before
-  EXPECT_TRUE(from_wire(bad).at(0).frames.empty());
+  const StackReport sent = there_and_back(report);
+  EXPECT_LT(sent.SerializeAsString().size(), 40'000u);
+  EXPECT_EQ(with_own_frames(sent.stacks()).SerializeAsString(),
+            report.stacks().SerializeAsString());
 }
 
-TEST(Wire, RankSteps_ComeBack) {
-  const auto back = from_wire(to_wire(std::vector<RankSteps>{{3, 1, -1, 5, 6, 8, 9}}));
-  ASSERT_EQ(back.size(), 1u);
-  EXPECT_EQ(back[0].rank, 3);
-  EXPECT_EQ(back[0].local_rank, 1);
-  EXPECT_EQ(back[0].steps, 5);
-  EXPECT_EQ(back[0].step, 6);
-  EXPECT_EQ(back[0].step_at_ns, 8);
-  EXPECT_EQ(back[0].waited_ns, 9);
-  const PeerEvent slow = there_and_back(PeerEvent{PeerEvent::Kind::kStraggler, 1, "b", "slow"});
-  EXPECT_EQ(slow.kind, PeerEvent::Kind::kStraggler);
-  EXPECT_EQ(slow.line, "slow");
+TEST(Wire, StacksBeyondTheLimits_AreCut) {
+  Stacks stacks;
+  stacks.add_ranks()->set_like(7);  // of none that came before
+  RankStack& stack = *stacks.add_ranks();
+  for (int i = 0; i < 100; ++i) stack.add_frames(std::string(1000, 'f'));
+  stack.set_missing(std::string(2 << 10, 'm'));
+  stacks.add_ranks()->set_like(2);
+  const Stacks own = with_own_frames(stacks);
+  EXPECT_TRUE(own.ranks(0).frames().empty());
+  for (const int like : {1, 2}) {
+    ASSERT_EQ(own.ranks(like).frames_size(), 64);
+    EXPECT_EQ(own.ranks(like).frames(63).size(), 256u);
+    EXPECT_EQ(own.ranks(like).missing().size(), 1u << 10);
+    EXPECT_EQ(own.ranks(like).like(), 0u);
+  }
 }
 
-TEST(Wire, OtherEvents_ComeBack) {
-  EXPECT_EQ(there_and_back(JoinProgress{"waiting"}).line, "waiting");
+TEST(Wire, EveryKindOfEvent_ComesBackAsItself) {
+  EXPECT_EQ(there_and_back(join_progress("waiting")).line(), "waiting");
   const Error error =
       there_and_back(Refusal{Error(ErrorCode::kStale, "what", "where", "next")}).error;
   EXPECT_EQ(error.code(), ErrorCode::kStale);
   EXPECT_EQ(std::string(error.what()), "where: what; next");
-  EXPECT_EQ(there_and_back(StopCommand{15, 1, "b"}).signal, 15);
-  EXPECT_EQ(there_and_back(PeerEvent{PeerEvent::Kind::kLost, 1, "b", "gone"}).kind,
-            PeerEvent::Kind::kLost);
+  EXPECT_EQ(there_and_back(peer_event(PeerEvent::LOST, 1, "b", "gone")).kind(), PeerEvent::LOST);
+  StopCommand stop;
+  stop.set_kill(true);
+  EXPECT_TRUE(there_and_back(stop).kill());
+  EXPECT_FALSE(there_and_back(stop).has_grace_ms());
+  SignalCommand signal;
+  signal.set_signal(10);
+  EXPECT_EQ(there_and_back(signal).signal(), 10);
+  StackCommand stacks;
+  stacks.set_node_rank(2);
+  EXPECT_EQ(there_and_back(stacks).node_rank(), 2);
+  RestartCommand restart;
+  restart.set_generation(3);
+  restart.mutable_cause()->set_message("why");
+  EXPECT_EQ(there_and_back(restart).SerializeAsString(), restart.SerializeAsString());
   const HostEvent welcome = from_wire(to_wire(Welcome{500ms, 3s}));
   EXPECT_EQ(std::get<Welcome>(welcome).max_silence, 3s);
+  wire::Start start;
+  start.set_generation(4);
+  EXPECT_EQ(std::get<wire::Start>(from_wire(to_wire(start))).generation(), 4);
 }
 
 TEST(Wire, WorldThatTakesMuchMoreMemoryThanBytes_IsRefused) {

@@ -410,6 +410,19 @@ TEST_F(TwoFleetds, StopOfAJobWithANodeThatDoesNotAnswer_IsNoSuccess) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
+// A job that another node may know is not reported as unknown.
+TEST_F(TwoFleetds, CommandsWithoutAnAnswer_NameTheFleetd) {
+  start("done", {}, {"sh", "-c", "echo fine"}, address(0))->wait();
+  fleetds[1]->signal(SIGTERM);
+  EXPECT_EQ(fleetds[1]->wait(), 0);
+  for (const std::string command : {"status", "logs", "stop", "attach"}) {
+    const std::string output = run_command({command, "elsewhere"}, 1);
+    EXPECT_THAT(output, HasSubstr("no answer from fleetd at 127.0.0.2:" + port)) << command;
+    EXPECT_THAT(output, Not(HasSubstr("no such job"))) << command;
+  }
+  EXPECT_THAT(run_command({"logs", "done"}, 1), HasSubstr("fine"));
+}
+
 TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
   const auto client = start("much", {},
                             {"sh", "-c",

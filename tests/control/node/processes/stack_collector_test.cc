@@ -46,13 +46,13 @@ struct StackCollectorTest : ::testing::Test {
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     ::setenv("PATH", (folder + ":" + path).c_str(), 1);
   }
-  std::vector<RankStack> collect(size_t at_once, std::chrono::milliseconds limit) {
+  Stacks collect(size_t at_once, std::chrono::milliseconds limit) {
     boost::asio::io_context loop;
     StackCollector collector(loop, at_once);
     std::vector<StackCollector::Target> targets;
     for (int i = 0; i < 3; ++i) targets.push_back({i, pids[i], folder + "/" + std::to_string(i)});
-    std::vector<RankStack> stacks;
-    collector.collect(targets, limit, [&](std::vector<RankStack> all) {
+    Stacks stacks;
+    collector.collect(targets, limit, [&](Stacks all) {
       stacks = std::move(all);
       loop.stop();
     });
@@ -66,29 +66,30 @@ struct StackCollectorTest : ::testing::Test {
 
 TEST_F(StackCollectorTest, OneAtATime_TheStoppedOneFirst) {
   use_debugger("echo $4 >>" + folder + "/seen; echo \"TID $4:\"; echo '#0  0x1 wait'");
-  const auto stacks = collect(1, 60s);
-  ASSERT_EQ(stacks.size(), 3u);
-  for (const RankStack& stack : stacks) EXPECT_THAT(stack.frames, ElementsAre("wait"));
-  EXPECT_EQ(stacks[0].local_rank, 1);
-  EXPECT_EQ(stacks[0].state, 'T');
+  const Stacks stacks = collect(1, 60s);
+  ASSERT_EQ(stacks.ranks_size(), 3);
+  for (const RankStack& stack : stacks.ranks()) EXPECT_THAT(stack.frames(), ElementsAre("wait"));
+  EXPECT_EQ(stacks.ranks(0).local_rank(), 1);
+  EXPECT_EQ(stacks.ranks(0).state(), 'T');
   EXPECT_EQ(read_file(folder + "/seen"), std::to_string(pids[1]) + "\n" + std::to_string(pids[0]) +
                                              "\n" + std::to_string(pids[2]) + "\n");
 }
 
 TEST_F(StackCollectorTest, DebuggerThatHangs_IsKilledAndSaid) {
   use_debugger("exec sleep 1000");
-  const auto stacks = collect(2, 50ms);
-  ASSERT_EQ(stacks.size(), 3u);
-  EXPECT_EQ(stacks[0].missing, "the debugger did not end in time");
-  EXPECT_EQ(stacks[1].missing, "the debugger did not end in time");
-  EXPECT_EQ(stacks[2].missing, "no time was left");
+  const Stacks stacks = collect(2, 50ms);
+  ASSERT_EQ(stacks.ranks_size(), 3);
+  EXPECT_EQ(stacks.ranks(0).missing(), "the debugger did not end in time");
+  EXPECT_EQ(stacks.ranks(1).missing(), "the debugger did not end in time");
+  EXPECT_EQ(stacks.ranks(2).missing(), "no time was left");
 }
 
 TEST_F(StackCollectorTest, LinkInPlaceOfItsFile_IsNotWrittenThrough) {
   write_file_atomically(folder + "/victim", "precious");
   std::filesystem::create_symlink("victim", folder + "/1");
   use_debugger("echo \"TID $4:\"; echo '#0  0x1 wait'");
-  for (const RankStack& stack : collect(3, 60s)) EXPECT_THAT(stack.frames, ElementsAre("wait"));
+  const Stacks stacks = collect(3, 60s);
+  for (const RankStack& stack : stacks.ranks()) EXPECT_THAT(stack.frames(), ElementsAre("wait"));
   EXPECT_EQ(read_file(folder + "/victim"), "precious");
   EXPECT_NE(read_file(folder + "/0"), "");
 }

@@ -1,0 +1,111 @@
+#include "rendezvous/queued_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace fleet {
+namespace {
+
+using testing::ElementsAre;
+
+struct Message {
+  std::string text;
+  size_t ByteSizeLong() const { return text.size(); }
+};
+
+// Takes writes as gRPC does: one at a time, by pointer.
+struct FakeReactor {
+  virtual ~FakeReactor() = default;
+  virtual void OnWriteDone(bool ok) = 0;
+  void StartWrite(const Message* message) {
+    ASSERT_EQ(pending, nullptr);
+    pending = message;
+  }
+  const Message* pending = nullptr;
+};
+
+struct Writer : QueuedWriter<FakeReactor, Message> {
+  using QueuedWriter::QueuedWriter;
+  using QueuedWriter::stop_writing;
+  void finish_write(bool ok = true) {
+    ASSERT_NE(pending, nullptr);
+    if (ok) written.push_back(pending->text);
+    pending = nullptr;
+    OnWriteDone(ok);
+  }
+  void on_last_written() override { ++ends; }
+  void on_drained() override { ++drained; }
+  std::vector<std::string> written;
+  int ends = 0, drained = 0;
+};
+
+TEST(QueuedWriter, Messages_AreWrittenOneAtATimeInOrder) {
+  Writer writer;
+  for (const char* text : {"a", "bc", "d"}) EXPECT_TRUE(writer.write({text}));
+  EXPECT_EQ(writer.queued_bytes(), 4u);
+  writer.finish_write();
+  EXPECT_EQ(writer.queued_bytes(), 3u);
+  writer.finish_write();
+  EXPECT_EQ(writer.drained, 0);
+  writer.finish_write();
+  EXPECT_EQ(writer.drained, 1);
+  EXPECT_EQ(writer.queued_bytes(), 0u);
+  EXPECT_EQ(writer.pending, nullptr);
+  EXPECT_THAT(writer.written, ElementsAre("a", "bc", "d"));
+  EXPECT_EQ(writer.ends, 0);
+}
+
+TEST(QueuedWriter, Close_EndsOnceAfterQueuedMessages) {
+  Writer writer;
+  writer.write({"a"});
+  writer.write({"b"});
+  writer.close();
+  writer.write({"c"});  // too late
+  writer.finish_write();
+  EXPECT_EQ(writer.ends, 0);
+  writer.finish_write();
+  writer.close();
+  EXPECT_EQ(writer.ends, 1);
+  EXPECT_THAT(writer.written, ElementsAre("a", "b"));
+}
+
+TEST(QueuedWriter, FullQueue_IsDroppedAndClosed) {
+  Writer writer(2);
+  EXPECT_TRUE(writer.write({"a"}));
+  EXPECT_TRUE(writer.write({"bcd"}));
+  EXPECT_FALSE(writer.write({"e"}));
+  EXPECT_EQ(writer.queued_bytes(), 1u);  // that of the write in progress
+  EXPECT_TRUE(writer.write({"f"}));      // closed: dropped like any other
+  writer.finish_write();
+  EXPECT_EQ(writer.ends, 1);
+  EXPECT_THAT(writer.written, ElementsAre("a"));
+}
+
+TEST(QueuedWriter, FailedWrite_DropsTheRest) {
+  Writer writer;
+  writer.write({"a"});
+  writer.write({"b"});
+  writer.finish_write(false);
+  EXPECT_EQ(writer.pending, nullptr);
+  EXPECT_EQ(writer.queued_bytes(), 0u);
+  writer.close();
+  EXPECT_EQ(writer.ends, 1);
+}
+
+TEST(QueuedWriter, StreamIsOver_NothingIsStarted) {
+  Writer writer;
+  writer.write({"a"});
+  writer.write({"b"});
+  writer.stop_writing();
+  writer.finish_write();
+  writer.close();
+  writer.write({"c"});
+  EXPECT_EQ(writer.pending, nullptr);
+  EXPECT_EQ(writer.ends, 0);
+}
+
+}  // namespace
+}  // namespace fleet
