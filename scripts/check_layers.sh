@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks the modules of lib/ against the table in docs/explanation/architecture.md: the includes of each module, the links of
-# its CMake target, the places of third-party headers, and a few project rules. Prints one line per violation and exits with 1
+# its CMake target, the places of third-party headers, and a few project rules. Within launch, tools may include starting, and
+# starting may include planning. Prints one line per violation and exits with 1
 # if there is one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -17,6 +18,12 @@ awk '
   function module_of(path,   part) {
     split(path, part, "/")
     return part[3] == "backend" && part[4] !~ /\./ ? "backend/" part[4] : part[3]
+  }
+  # The stage of a path of launch: 1 planning, 2 starting, 3 tools, 4 its own folder; 0 for other modules.
+  function stage_of(path,   part) {
+    if (!match(path, /(^|\/)launch\//)) return 0
+    split(substr(path, RSTART + RLENGTH), part, "/")
+    return part[1] == "planning" ? 1 : part[1] == "starting" ? 2 : part[1] == "tools" ? 3 : 4
   }
   function allow(module, other) {
     if (other in seen) return
@@ -98,6 +105,8 @@ awk '
       if (header !~ /\//) { if (!app && header !~ /\.pb\.h$/) report("include \"" header "\" with its module: \"module/file.h\"") }
       else if (!app && other in direct && !((module, other) in allowed))
         report("module " module " may not include " header)
+      if (module == "launch" && other == "launch" && stage_of(header) > stage_of(FILENAME))
+        report("launch may include only from tools to starting to planning, not " header)
       if (app && module ~ /^(fleetrun|fleetd)$/ &&
           other ~ /^(tensor|comm|graph|ops|optim|models|passes|strategy|exec|backend.*|data|train)$/)
         report("the launcher must not use the engine: " header)

@@ -61,6 +61,15 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       "give it after the job file. Short for --set predict.input=");
   app.add_option("--log_level", arguments->log_level,
                  "Least severity to log: DEBUG, INFO, WARNING or ERROR");
+  CLI::Option* check =
+      app.add_flag("--check", arguments->check,
+                   "Check the job file and these arguments without training, and exit: 0, or 2 if "
+                   "one is wrong");
+  app.add_option("--format", arguments->format,
+                 "Format of --check: text, or json for one object on the last line of output")
+      ->needs(check)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--print_config", arguments->print_config,
                "Print each setting and its origin, and exit");
   app.add_flag("--print_keys", arguments->print_keys,
@@ -111,6 +120,16 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
     throw Error(ErrorCode::kUsage, "job is required", {}, "see fleet-worker --help");
   }
   return true;
+}
+
+bool wants_json_verdict(int argc, char** argv) {
+  bool check = false, json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
+    check = check || word == "--check";
+    json = json || word == "--format=json" || (word == "--format" && next == "json");
+  }
+  return check && json;
 }
 
 }  // namespace fleet

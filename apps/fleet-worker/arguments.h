@@ -15,6 +15,8 @@ struct WorkerArguments {
   std::vector<std::string> overrides;  // "key=value"
   std::string log_level = env_or(kEnvLogLevel, "INFO");
   std::vector<std::string> predict;  // images, folders, lists
+  bool check = false;
+  std::string format = "text";  // of --check: "text" or "json"
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;
@@ -29,5 +31,8 @@ struct WorkerArguments {
 // Returns false if it has printed help or the version and nothing is left to do. Throws kUsage for
 // bad arguments.
 bool parse_arguments(int argc, char** argv, WorkerArguments* arguments);
+
+// Whether --check --format json is given, even on a line that parse_arguments() rejects.
+bool wants_json_verdict(int argc, char** argv);
 
 }  // namespace fleet

@@ -33,19 +33,29 @@ void print_plan(BuiltProgram built, const std::string& backend, Device* device) 
   std::fputs(plan_program(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
-// Handles the printing options; returns true if one was given.
+// What the environment of a rank says about its Program.
+ProgramOptions program_options() {
+  return {.image = {},
+          .rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0)),
+          .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
+          .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
+}
+
+// Handles the printing options and --check; returns true if one was given.
 bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   if (arguments.print_keys) {
     std::fputs(job_schema(tree).help().c_str(), stdout);
     return true;
   }
+  if (arguments.check) {
+    check_job(make_job(tree), program_options());
+    if (arguments.format == "text") std::puts("the job file has no mistake");
+    return true;
+  }
   const bool program = !arguments.print_program.empty();
   if (!arguments.print_config && !program && !arguments.print_plan) return false;
   const Job job = make_job(tree);
-  ProgramOptions options{.image = {},
-                         .rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0)),
-                         .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
-                         .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
+  ProgramOptions options = program_options();
   if (arguments.print_config) {
     std::fputs(escape_controls(job.settings.print()).c_str(), stdout);
     if (!program && !arguments.print_plan) check_job(job, options);
@@ -178,23 +188,52 @@ int run(int argc, char** argv) {
   return result.stopped_by == 0 ? 0 : 128 + result.stopped_by;
 }
 
+struct Failure {
+  std::string code, message;
+  int exit_code = 1;
+};
+
+// The exception that is being handled.
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const NotFiniteError& error) {
+    return {"not finite", error.what(), kExitNotFinite};
+  } catch (const Error& error) {
+    return {name_of(error.code()), error.what(), exit_code_for(error.code())};
+  } catch (const std::exception& error) {
+    return {name_of(ErrorCode::kInternal), escape_controls(error.what()), 1};
+  }
+}
+
+// --check --format json; docs/reference/job_file.md lists the keys.
+void print_verdict(const Failure* failure) {
+  nlohmann::ordered_json verdict = {{"ok", !failure}};
+  if (failure) {
+    verdict["code"] = failure->code;
+    verdict["exit_code"] = failure->exit_code;
+    verdict["message"] = failure->message;
+  }
+  std::puts(verdict.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
 }  // namespace
 }  // namespace fleet
 
 int main(int argc, char** argv) {
+  const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   try {
-    return fleet::run(argc, argv);
-  } catch (const fleet::NotFiniteError& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "fleet-worker: %s\n", error.what());
-    return fleet::kExitNotFinite;
-  } catch (const fleet::Error& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "fleet-worker: %s\n", error.what());
-    return fleet::exit_code_for(error.code());
-  } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "fleet-worker: %s\n", fleet::escape_controls(error.what()).c_str());
-    return 1;
+    const int code = fleet::run(argc, argv);
+    if (gives_verdict) fleet::print_verdict(nullptr);
+    return code;
+  } catch (...) {
+    const fleet::Failure failure = fleet::current_failure();
+    if (gives_verdict) {
+      fleet::print_verdict(&failure);
+    } else {
+      std::fflush(stdout);
+      std::fprintf(stderr, "fleet-worker: %s\n", failure.message.c_str());
+    }
+    return failure.exit_code;
   }
 }

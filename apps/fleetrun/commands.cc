@@ -4,11 +4,11 @@
 #include "base/text.h"
 #include "daemon/job_commands.h"
 #include "daemon/over_stdio.h"
-#include "launch/debug.h"
-#include "launch/doctor/doctor.h"
-#include "launch/job_security.h"
-#include "launch/program.h"
-#include "launch/simulate/simulate.h"
+#include "launch/planning/program.h"
+#include "launch/tools/debug.h"
+#include "launch/tools/doctor/doctor.h"
+#include "launch/tools/secret.h"
+#include "launch/tools/simulate/simulate.h"
 #include "node/stack_report.h"
 
 namespace fleet {

@@ -16,7 +16,7 @@
 #include "daemon/via_fleetd.h"
 #include "daemon/via_ssh.h"
 #include "launch/launch.h"
-#include "launch/via_slurm.h"
+#include "launch/starting/via_slurm.h"
 #include "pages/pages.h"
 #include "rendezvous/exit_code.h"
 

@@ -1,7 +1,7 @@
 // --gpus, CUDA_VISIBLE_DEVICES and --nproc_per_node, a line each.
 #include "base/text.h"
-#include "launch/devices.h"
-#include "launch/options.h"
+#include "launch/planning/devices.h"
+#include "launch/planning/options.h"
 #include "tests/fuzz/fuzz.h"
 
 FLEET_FUZZ(gpus) {

@@ -1,5 +1,5 @@
 // Requests to Horovod's key-value server.
-#include "launch/dialects/kv_http.h"
+#include "launch/planning/dialects/kv_http.h"
 #include "tests/fuzz/fuzz.h"
 
 // The length of the pieces, and the request.

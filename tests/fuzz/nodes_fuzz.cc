@@ -1,5 +1,5 @@
 // Lists of nodes: --ips, and host files.
-#include "launch/node_list.h"
+#include "launch/planning/node_list.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"
 

@@ -3,8 +3,9 @@
 #include <netdb.h>
 
 #include "base/text.h"
-#include "launch/arguments.h"
-#include "launch/shell_words.h"
+#include "launch/planning/arguments.h"
+#include "launch/planning/options.h"
+#include "launch/planning/shell_words.h"
 #include "tests/fuzz/fuzz.h"
 
 // Names in a list of hosts are not looked up: it would take seconds, and bother a server.

@@ -1,7 +1,7 @@
 // What two ranks of an MPI program write to the process manager.
 #include <optional>
 
-#include "launch/dialects/pmi_server.h"
+#include "launch/planning/dialects/pmi_server.h"
 #include "tests/fuzz/fuzz.h"
 
 // Pieces with a byte before each: which rank writes, and how many bytes.

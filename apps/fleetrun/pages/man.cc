@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "commands.h"
-#include "launch/compat/option.h"
-#include "launch/options.h"
+#include "launch/planning/compat/option.h"
+#include "launch/planning/options.h"
 #include "pages/pages.h"
 
 namespace fleet {
@@ -79,7 +79,8 @@ constexpr std::pair<const char*, const char*> kExitStatus[] = {
      "the exit code of the first failing rank; 127: the program could not be executed"},
     {"128 + n", "signal n killed the first failing rank, or stopped fleetrun"},
     {"1", "a system error or a bug; see the message"},
-    {"2", "a bad option, file or address; nothing was started"},
+    {"2",
+     "you have to change something: an option, a file or an address, or a rank found wrong input"},
     {"112", "the rendezvous failed: nodes were missing, or the job was already running or over"},
     {"113", "a node was lost"},
     {"114", "a rank of fleet-worker lost another rank without another known cause"},

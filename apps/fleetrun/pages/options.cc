@@ -1,4 +1,4 @@
-#include "launch/options.h"
+#include "launch/planning/options.h"
 
 #include "pages/pages.h"
 

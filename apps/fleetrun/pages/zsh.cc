@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "commands.h"
-#include "launch/options.h"
+#include "launch/planning/options.h"
 #include "pages/pages.h"
 
 namespace fleet {

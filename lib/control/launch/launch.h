@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/dry_run/via_plan.h"
-#include "launch/options.h"
+#include "launch/planning/launch_request.h"
+#include "launch/planning/via_plan.h"
 
 namespace fleet {
 

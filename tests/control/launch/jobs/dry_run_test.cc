@@ -114,7 +114,7 @@ TEST_F(DryRunJob, WhatAStartWouldRefuse_IsRefused) {
   EXPECT_THAT(output, HasSubstr("is taken"));
   EXPECT_EQ(run({"--dry_run", "no_such_program_at_all"}), 2);
   EXPECT_EQ(run({"--dry_run", "--rank_env=7", "true"}), 2);
-  EXPECT_THAT(output, HasSubstr("ranks 0 to 0"));
+  EXPECT_THAT(output, HasSubstr("this job has 1 rank, numbered from 0"));
 }
 
 TEST_F(DryRunJob, ItsOptionsWithoutIt_AreRefused) {

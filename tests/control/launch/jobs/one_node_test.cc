@@ -200,7 +200,7 @@ TEST_F(OneNode, ChosenRanks_ShowWithTheirNumber) {
 
 TEST_F(OneNode, ChosenRankThatIsNotThere_IsSaid) {
   EXPECT_EQ(run("true", {"--ranks=1,7-8"}), 0);
-  EXPECT_THAT(output, HasSubstr("--ranks lists 7,8, but this job has ranks 0 to 1"));
+  EXPECT_THAT(output, HasSubstr("--ranks lists 7,8, but this job has 2 ranks, numbered from 0"));
 }
 
 TEST_F(OneNode, ManyLinesOfSeveralRanks_NoneIsTornOrLost) {

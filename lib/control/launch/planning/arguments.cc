@@ -1,0 +1,238 @@
+#include "launch/planning/arguments.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "base/command_line.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/planning/cluster_environment.h"
+#include "launch/planning/compat/line.h"
+#include "launch/planning/options.h"
+#include "launch/planning/program.h"
+#include "launch/planning/torchrun/translate.h"
+#include "store/env.h"
+
+namespace fleet {
+namespace {
+
+// Options of a start, options that start nothing, and options of other launchers.
+const std::vector<Option>& known_options() {
+  static const std::vector<Option> all = [] {
+    std::vector<Option> together = launch_options();
+    for (const auto* more : {&inspect_options().options(), &compat_reader_options()}) {
+      together.insert(together.end(), more->begin(), more->end());
+    }
+    return together;
+  }();
+  return all;
+}
+
+// Moves the options that start nothing out of `given`.
+Settings take_inspect_options(std::vector<GivenOption>* given) {
+  const std::vector<Option>& inspect = inspect_options().options();
+  const auto first_inspect =
+      std::stable_partition(given->begin(), given->end(), [&](const GivenOption& one) {
+        return std::none_of(inspect.begin(), inspect.end(),
+                            [&](const Option& option) { return option.key == one.option->key; });
+      });
+  ConfigTree tree;
+  add_given({first_inspect, given->end()}, &tree);
+  given->erase(first_inspect, given->end());
+  return tree.validate(inspect_options().schema());
+}
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+// Rejects options of --dry_run without --dry_run: they would have no effect.
+void check_dry_run(const Settings& inspect) {
+  const bool wanted = inspect.boolean("dry_run"), rank = inspect.given("rank_env");
+  if (!wanted && (inspect.given("format") || rank)) {
+    refuse("it has no effect without --dry_run",
+           inspect.given("format") ? "--format" : "--rank_env",
+           "add --dry_run, or put the program's own arguments after the program");
+  }
+  if (wanted && inspect.boolean("print_config")) {
+    refuse("it contradicts --print_config", "--dry_run", "give only one of them");
+  }
+  if (inspect.text("format") == "shell" && !rank) {
+    refuse("it prints the environment of one rank", "--format shell",
+           "choose the rank with --rank_env");
+  }
+}
+
+void check_doctor(const Settings& inspect) {
+  for (const char* key : {"dry_run", "rank_env"}) {
+    if (!inspect.given(key)) continue;
+    refuse("it applies only to a start", std::string("--") + key,
+           "leave it out: fleetrun doctor does not start a job");
+  }
+  if (inspect.text("format") == "shell") {
+    refuse("'shell' is not a format of fleetrun doctor", "--format", "use table or json");
+  }
+}
+
+LaunchRequest::Action action_of(const Settings& inspect) {
+  using Action = LaunchRequest::Action;
+  return inspect.boolean("help")             ? Action::kHelp
+         : inspect.boolean("version")        ? Action::kVersion
+         : inspect.given("print_completion") ? Action::kPrintCompletion
+         : inspect.boolean("print_config")   ? Action::kPrintConfig
+                                             : Action::kRun;
+}
+
+// Inside a rank, the environment was set by the outer job for that rank, not for a job that it
+// starts.
+bool inside_rank() { return get_env(kEnvStoreAddress).has_value(); }
+
+// --compat=torchrun changes the defaults.
+bool is_torchrun_mode(const std::vector<GivenOption>& given) {
+  return std::any_of(given.begin(), given.end(), [](const GivenOption& one) {
+    return one.option->key == "compat" && one.value == "torchrun";
+  });
+}
+
+// With --compat=torchrun, Paddle's environment variables are ignored.
+const std::vector<Option>& options_without_paddle_variables() {
+  static const std::vector<Option> all = [] {
+    std::vector<Option> options = launch_options();
+    for (Option& option : options) {
+      std::erase_if(option.environment,
+                    [](const std::string& name) { return !name.starts_with("FLEET"); });
+    }
+    return options;
+  }();
+  return all;
+}
+
+// The settings from the environment and from our own options.
+ConfigTree tree_of(const std::vector<GivenOption>& given) {
+  ConfigTree tree;
+  if (is_torchrun_mode(given)) {
+    add_torchrun_defaults(&tree);
+    if (!inside_rank()) add_torchrun_environment(torchrun_machine(), &tree);
+    if (!inside_rank()) add_environment(options_without_paddle_variables(), &tree);
+  } else if (!inside_rank()) {
+    add_environment(launch_options(), &tree);
+    add_torchrun_environment(torchrun_machine(), &tree);
+  }
+  std::vector<GivenOption> ours;
+  for (const GivenOption& one : given) {
+    const bool is_setting = std::any_of(launch_options().begin(), launch_options().end(),
+                                        [&](const Option& o) { return o.key == one.option->key; });
+    if (is_setting) ours.push_back(one);
+  }
+  add_given(ours, &tree);
+  return tree;
+}
+
+// Whether the word is an option of fleet-worker, which belongs after the job file.
+bool is_workers(const std::string& word) {
+  static const std::set<std::string> flags = {
+      "--set",        "--predict",     "--export_onnx", "--print_keys", "--print_program",
+      "--print_plan", "--print_flags", "--profile",     "--paddle",     "--save_strategy"};
+  return flags.contains(canonical_flag(word.substr(0, word.find('='))));
+}
+
+// Reports all bad options at once.
+CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* words) {
+  CompatLine line(tree_of(words->options));
+  line.translate(words);
+  for (BadOption& bad : words->bad) {
+    if (bad.what.empty() || !bad.next.empty()) continue;
+    bad.next = "see fleetrun --help";
+    if (bad.at >= arguments.size() || !is_workers(arguments[bad.at])) continue;
+    bad.next = "it is an option of fleet-worker: write it after the job file";
+    bad.instead = std::nullopt;
+  }
+  refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
+    ParsedOptions again =
+        read_options(known_options(), corrected, PositionalWords::kEndOptions, is_program);
+    CompatLine(tree_of(again.options)).translate(&again);
+    return std::all_of(again.bad.begin(), again.bad.end(),
+                       [](const BadOption& bad) { return bad.what.empty(); });
+  });
+  return line;
+}
+
+// The settings from the environment, the cluster environment and the command line.
+Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& line,
+                     std::vector<IgnoredFlag>* ignored) {
+  ConfigTree tree = tree_of(given);
+  for (const TranslatedOption& one : line.translated()) tree.set(one.key, one.value, one.flag);
+  *ignored = line.ignored();
+  const std::vector<IgnoredFlag> more = translate_torchrun(torchrun_machine(), &tree);
+  ignored->insert(ignored->end(), more.begin(), more.end());
+  if (!inside_rank()) add_cluster_settings(real_cluster_environment(), &tree);
+  return tree.validate(launch_schema());
+}
+
+}  // namespace
+
+LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsFor what) {
+  ParsedOptions words =
+      read_options(known_options(), arguments, PositionalWords::kEndOptions, is_program);
+  const CompatLine line = translate(arguments, &words);
+  const Settings inspect = take_inspect_options(&words.options);
+  LaunchRequest request;
+  request.action = action_of(inspect);
+  request.program = std::move(words.words);
+  if (request.action == LaunchRequest::Action::kHelp) {
+    if (!request.program.empty()) request.help_on = request.program[0];
+    return request;
+  }
+  if (request.action == LaunchRequest::Action::kVersion) return request;
+  if (request.action == LaunchRequest::Action::kPrintCompletion) {
+    request.shell = inspect.text("print_completion");
+    return request;
+  }
+  what == ArgumentsFor::kStart ? check_dry_run(inspect) : check_doctor(inspect);
+  request.dry_run = {inspect.boolean("dry_run"), inspect.text("format"),
+                     static_cast<int>(inspect.integer("rank_env"))};
+  std::vector<IgnoredFlag> ignored;
+  request.settings = settings_of(words.options, line, &ignored);
+  request.ignored = ignored_flags_text(ignored);
+  if (request.program.empty() && what == ArgumentsFor::kStart &&
+      request.action == LaunchRequest::Action::kRun) {
+    const bool list = request.settings.given("ips");
+    refuse("no program is given", {},
+           std::string("give a job file, a .py or a program after the options") +
+               (list ? " (after a comma, --ips continues with the next word)" : "") +
+               "; see fleetrun --help");
+  }
+  if (request.action == LaunchRequest::Action::kRun) {
+    request.config = read_launch_config(request.settings);
+  }
+  return request;
+}
+
+bool print_if_requested(const LaunchRequest& request, const std::function<std::string()>& help,
+                        const std::function<std::string(const std::string&)>& completion) {
+  std::string output;
+  switch (request.action) {
+    case LaunchRequest::Action::kHelp:
+      output = help();
+      break;
+    case LaunchRequest::Action::kVersion:
+      output = launch_version() + "\n";
+      break;
+    case LaunchRequest::Action::kPrintConfig:
+      output = print_options(request.settings);
+      break;
+    case LaunchRequest::Action::kPrintCompletion:
+      if (!completion) refuse("it applies only to a start", "--print_completion", "leave it out");
+      output = completion(request.shell);
+      break;
+    case LaunchRequest::Action::kRun:
+      return false;
+  }
+  std::fputs(output.c_str(), stdout);
+  return true;
+}
+
+}  // namespace fleet

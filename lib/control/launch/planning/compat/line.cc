@@ -1,0 +1,152 @@
+#include "launch/planning/compat/line.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/planning/command_line_flags.h"
+
+namespace fleet {
+namespace {
+
+bool has_flag(const CompatOption& option, const std::string& flag) {
+  const std::string canonical = canonical_flag(flag);
+  return std::any_of(option.flags.begin(), option.flags.end(), [&](const std::string& own) {
+    return canonical_flag(own) == canonical || canonical_flag(own) == "-" + canonical;
+  });
+}
+
+// The entry of another launcher's option; nullptr if the option is ours.
+const CompatOption* entry_of(const GivenOption& given) {
+  for (const CompatOption& option : compat_options()) {
+    if (option.when && has_flag(option, given.flag) && option.when(given.value)) return &option;
+  }
+  if (!given.option->foreign) return nullptr;
+  return &compat_options()[static_cast<size_t>(std::stoul(given.option->key))];
+}
+
+}  // namespace
+
+std::string ignored_flags_text(const std::vector<IgnoredFlag>& flags) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    const bool last_of_reason = i + 1 == flags.size() || flags[i + 1].why != flags[i].why;
+    texts.push_back(flags[i].flag + (last_of_reason ? " (" + flags[i].why + ")" : ""));
+  }
+  return join(texts, ", ");
+}
+
+const std::vector<Option>& compat_reader_options() {
+  static const std::vector<Option> all = [] {
+    std::vector<Option> options;
+    for (const CompatOption& compat : compat_options()) {
+      options.push_back({.key = std::to_string(options.size()),
+                         .aliases = compat.flags,
+                         .value = compat.value,
+                         .key_is_flag = false,
+                         .values = compat.values,
+                         .repeats = true,
+                         .foreign = true});
+    }
+    return options;
+  }();
+  return all;
+}
+
+bool CompatLine::uses_launcher(const std::string& launcher) const {
+  return std::any_of(given_.begin(), given_.end(),
+                     [&](const auto& one) { return one.first->of == launcher; });
+}
+
+bool CompatLine::has(const std::string& flag) const {
+  return std::any_of(given_.begin(), given_.end(),
+                     [&](const auto& one) { return has_flag(*one.first, flag); });
+}
+
+std::string CompatLine::value_of(const std::string& flag) const {
+  for (const auto& [entry, given] : given_) {
+    if (has_flag(*entry, flag)) return given.value;
+  }
+  return {};
+}
+
+bool CompatLine::contradicts(const std::string& key, const std::string& value) {
+  const auto other = flags_.find(key);
+  if (other == flags_.end() || tree_.peek(key) == value) return false;
+  refuse_without_correction("it contradicts " + other->second, "give only one of them");
+  return true;
+}
+
+void CompatLine::export_variable(const std::string& variable) {
+  if (exported_.empty() && has_own_option("export")) {
+    exported_ = split(tree_.peek("export").value_or(""), ',');
+  }
+  exported_.push_back(variable);
+  flags_.erase("export");
+  set_option("export", list_option(exported_));
+}
+
+void CompatLine::set_option(const std::string& key, const std::string& value) {
+  if (contradicts(key, value)) return;
+  flags_[key] = current_->flag;
+  tree_.set(key, value, current_->flag);
+  translated_.push_back({key, value, current_->flag});
+  problem_.instead->push_back("--" + key + "=" + value);
+}
+
+void CompatLine::override_option(const std::string& key, const std::string& value) {
+  if (!has_own_option(key)) flags_.erase(key);
+  set_option(key, value);
+}
+
+void CompatLine::ignore(const std::string& why) { ignored_.push_back({current_->flag, why}); }
+
+void CompatLine::refuse(const std::string& what, const std::string& next) {
+  problem_.what = what;
+  problem_.where = current_->flag + (current_->option->is_flag() ? "" : " " + current_->value);
+  problem_.next = next;
+}
+
+void CompatLine::refuse_without_correction(const std::string& what, const std::string& next) {
+  refuse(what, next);
+  problem_.instead.reset();
+}
+
+void CompatLine::prepend(const std::string& words) { prefix_ += words + " "; }
+
+void CompatLine::translate_one(const CompatOption& option, const GivenOption& given) {
+  current_ = &given;
+  problem_ = {{}, {}, {}, given.at, given.count, std::vector<std::string>()};
+  if (!option.ignored.empty()) {
+    ignore(option.ignored);
+  } else if (option.translate) {
+    option.translate(given.value, *this);
+  } else {
+    const std::string put = option.instead.empty() ? "leave it out" : "write " + option.instead;
+    refuse(option.refused, option.next.empty() ? put : option.next);
+    if (!option.instead.empty()) problem_.instead = {option.instead};
+  }
+}
+
+void CompatLine::translate(ParsedOptions* words) {
+  std::vector<GivenOption> ours;
+  for (const GivenOption& given : words->options) {
+    if (const CompatOption* entry = entry_of(given)) {
+      given_.emplace_back(entry, given);
+    } else {
+      flags_[given.option->key] = given.flag;
+      ours_.insert(given.option->key);
+      ours.push_back(given);
+    }
+  }
+  words->options = std::move(ours);
+  for (const bool late : {false, true}) {
+    for (const auto& [entry, given] : given_) {
+      if (entry->late != late) continue;
+      translate_one(*entry, given);
+      words->bad.push_back(problem_);
+    }
+  }
+}
+
+}  // namespace fleet

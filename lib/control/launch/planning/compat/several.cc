@@ -1,0 +1,74 @@
+// Flags that several launchers share.
+#include <algorithm>
+
+#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/srun.h"
+
+namespace fleet {
+namespace {
+
+// Means nodes for srun, ranks per node for mpirun.
+void translate_capital_n(const std::string& value, CompatLine& line) {
+  if (line.uses_launcher("srun")) return translate_srun_nodes(value, line);
+  if (line.uses_launcher("mpirun")) return translate_ranks_per_node(value, line);
+  line.refuse("it means nodes for srun, ranks per node for mpirun",
+              "write --nproc_per_node=" + value + " or --nnodes=" + value);
+  line.set_option("nproc_per_node", value);
+}
+
+// Total number of ranks; number of nodes with Paddle's elastic options.
+void translate_np(const std::string& value, CompatLine& line) {
+  if (line.uses_launcher("Paddle")) return line.set_option("nnodes", value);
+  translate_total_ranks(value, line);
+}
+
+// Means variables for mpirun, nodes to exclude for srun.
+void translate_x(const std::string& value, CompatLine& line) {
+  if (line.uses_launcher("srun")) return pass_to_srun("--exclude=" + value, line);
+  translate_variable(value, line);
+}
+
+// Means the number of ranks for mpirun, cores per rank for srun.
+void translate_c(const std::string& value, CompatLine& line) {
+  if (line.uses_launcher("mpirun")) return translate_total_ranks(value, line);
+  line.ignore("fleetrun divides the cores of a node among its ranks");
+}
+
+// Means a port for horovodrun, a partition for srun.
+void translate_p(const std::string& value, CompatLine& line) {
+  const bool is_port =
+      std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+  if (!is_port) return pass_to_srun("--partition=" + value, line);
+  if (line.own_option("via") == "ssh") return line.set_option("via_options", "-p " + value);
+  line.ignore("fleetrun connects to no other node by ssh here");
+}
+
+}  // namespace
+
+std::vector<CompatOption> several_options() {
+  return {
+      {.of = kSeveral,
+       .flags = {"-n", "--n", "--np"},
+       .value = "N",
+       .translate = translate_np,
+       .late = true},
+      {.of = kSeveral, .flags = {"-N"}, .value = "N", .translate = translate_capital_n},
+      {.of = kSeveral,
+       .flags = {"-x"},
+       .value = "NAME[=VALUE]",
+       .translate = translate_x,
+       .late = true},
+      {.of = kSeveral, .flags = {"-c"}, .value = "N", .translate = translate_c, .late = true},
+      {.of = kSeveral, .flags = {"-p"}, .value = "PORT", .translate = translate_p, .late = true},
+      {.of = kSeveral,
+       .flags = {"--launcher"},
+       .value = "NAME",
+       .translate =
+           [](const std::string& value, CompatLine& line) {
+             if (value == "slurm" || value == "SLURM") return line.set_option("via", "slurm");
+             line.ignore("--via selects how to reach the nodes");
+           }},
+  };
+}
+
+}  // namespace fleet

@@ -1,0 +1,210 @@
+#include "launch/planning/devices.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/counted.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+// The entries of a folder named `prefix` and a number; every entry if `prefix` is empty.
+std::vector<std::string> entries(const char* folder, std::string_view prefix) {
+  std::vector<std::string> found;
+  DIR* directory = ::opendir(folder);
+  if (!directory) return found;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    long long number = 0;
+    if (!name.starts_with(prefix) || name.starts_with('.')) continue;
+    if (!prefix.empty() && !parse_int(name.substr(prefix.size()), &number)) continue;
+    found.push_back(std::string(folder) + "/" + std::string(name));
+  }
+  ::closedir(directory);
+  return found;
+}
+
+// The ids that CUDA_VISIBLE_DEVICES lists, or 0 to count - 1.
+std::vector<std::string> visible_gpus(const GpuInventory& gpus) {
+  std::vector<std::string> all;
+  if (!gpus.visible) {
+    for (int i = 0; i < gpus.count; ++i) all.push_back(std::to_string(i));
+    return all;
+  }
+  for (const std::string& id : split(*gpus.visible, ',')) {
+    long long number = 0;
+    // Like CUDA, ignore the rest of the list after the first bad entry; -1 is the usual "none".
+    if (id.empty() || (parse_int(id, &number) && (number < 0 || number >= gpus.count))) break;
+    all.push_back(id);
+  }
+  if (gpus.count == 0) all.clear();
+  return all;
+}
+
+using GpuNames = Sourced<std::vector<std::string>>;
+
+[[noreturn]] void bad_gpus(const GpuNames& wanted, const std::string& what,
+                           const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, wanted.with(join(wanted.value, ",")), next);
+}
+
+int index_of(const GpuNames& wanted, const std::string& id, const std::vector<std::string>& visible,
+             bool numbered) {
+  long long number = 0;
+  if (!parse_int(id, &number) || number < 0) {
+    bad_gpus(wanted, "'" + id + "' is not the number of a GPU", "write it like --gpus=0,1");
+  }
+  if (!numbered) {  // UUIDs: the number can only be a position in the list
+    if (number < static_cast<long long>(visible.size())) return static_cast<int>(number);
+  } else if (const auto found = std::find(visible.begin(), visible.end(), std::to_string(number));
+             found != visible.end()) {
+    return static_cast<int>(found - visible.begin());
+  }
+  bad_gpus(wanted, "GPU " + id + " is not visible",
+           "visible GPUs: " + join(visible, ",") + (numbered ? "" : " (numbered from 0)") +
+               "; see CUDA_VISIBLE_DEVICES");
+}
+
+std::vector<int> chosen_gpus(const GpuNames& wanted, const GpuInventory& gpus) {
+  const std::vector<std::string> visible = visible_gpus(gpus);
+  std::vector<int> chosen;
+  if (wanted.value.empty()) {
+    for (size_t i = 0; i < visible.size(); ++i) chosen.push_back(static_cast<int>(i));
+    return chosen;
+  }
+  if (visible.empty()) {
+    bad_gpus(wanted,
+             gpus.count == 0 ? "this machine has no NVIDIA GPU"
+                             : "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
+             "leave --gpus out to run --nproc_per_node ranks on the CPUs");
+  }
+  const bool numbered = std::all_of(visible.begin(), visible.end(), [](const std::string& id) {
+    long long number = 0;
+    return parse_int(id, &number);
+  });
+  for (const std::string& id : wanted.value) {
+    const int index = index_of(wanted, id, visible, numbered);
+    if (std::find(chosen.begin(), chosen.end(), index) != chosen.end()) {
+      bad_gpus(wanted, "GPU " + id + " is listed twice", "list each GPU once");
+    }
+    chosen.push_back(index);
+  }
+  return chosen;
+}
+
+// Keeps as many of the node's GPUs as --ips gives it.
+void keep_listed(const LaunchConfig& config, size_t listed, std::vector<int>* chosen) {
+  const auto refuse = [&](const std::string& what, const std::string& next) {
+    throw Error(ErrorCode::kUsage, what, config.nodes.listed.with(std::to_string(listed)), next);
+  };
+  const std::optional<int>& local_world_size = config.local_world_size.value;
+  if (chosen->empty()) {
+    if (!local_world_size || static_cast<size_t>(*local_world_size) == listed) return;
+    refuse("it contradicts --nproc_per_node=" + std::to_string(*local_world_size) +
+               " on this node, which has no GPU",
+           "give only one of them");
+  }
+  if (config.gpus.given() && chosen->size() != listed) {
+    refuse("it contradicts --gpus=" + join(config.gpus.value, ","), "give only one of them");
+  }
+  if (chosen->size() < listed) {
+    refuse("this node has only " + counted(static_cast<int64_t>(chosen->size()), "GPU") + " to use",
+           "correct the list, or check CUDA_VISIBLE_DEVICES");
+  }
+  chosen->resize(listed);
+}
+
+// torchrun's rule: a rank takes the GPU of its own number. If there are too few GPUs, no rank gets
+// one.
+std::vector<std::vector<int>> devices_by_local_rank(const std::vector<int>& chosen, size_t ranks) {
+  std::vector<std::vector<int>> devices(ranks);
+  for (size_t rank = 0; rank < ranks && ranks <= chosen.size(); ++rank) {
+    devices[rank] = {chosen[rank]};
+  }
+  return devices;
+}
+
+}  // namespace
+
+GpuInventory find_gpus() {
+  GpuInventory gpus;
+  const std::vector<std::string> nodes = entries("/dev", "nvidia");
+  for (const std::string& node : nodes) gpus.count += ::access(node.c_str(), R_OK | W_OK) == 0;
+  if (nodes.empty()) gpus.count = static_cast<int>(entries("/proc/driver/nvidia/gpus", "").size());
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) gpus.visible = visible;
+  return gpus;
+}
+
+int visible_gpu_count(const GpuInventory& gpus) {
+  return static_cast<int>(visible_gpus(gpus).size());
+}
+
+int number_of_visible_gpu(const GpuInventory& gpus, int index) {
+  const std::vector<std::string> visible = visible_gpus(gpus);
+  long long number = index;
+  if (index < static_cast<int>(visible.size()) &&
+      !parse_int(visible[static_cast<size_t>(index)], &number)) {
+    throw Error(ErrorCode::kUsage, "it lists GPUs by UUID, not by number",
+                "environment CUDA_VISIBLE_DEVICES", "list numbers, or leave --numa_binding out");
+  }
+  return static_cast<int>(number);
+}
+
+std::string visible_devices_of(const GpuInventory& gpus, const std::vector<int>& indices) {
+  const std::vector<std::string> listed = split(gpus.visible.value_or(""), ',');
+  std::vector<std::string> ids;
+  for (const int index : indices) {
+    const auto position = static_cast<size_t>(index);
+    if (!gpus.visible) ids.push_back(std::to_string(index));
+    if (position < listed.size()) ids.push_back(listed[position]);
+  }
+  return join(ids, ",");
+}
+
+std::vector<int> unreadable_gpus() {
+  constexpr std::string_view prefix = "/dev/nvidia";
+  std::vector<int> numbers;
+  for (const std::string& node : entries("/dev", "nvidia")) {
+    long long number = 0;
+    if (::access(node.c_str(), R_OK | W_OK) != 0 &&
+        parse_int(std::string_view(node).substr(prefix.size()), &number)) {
+      numbers.push_back(static_cast<int>(number));
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::vector<std::vector<int>> devices_of_ranks(const LaunchConfig& config, const GpuInventory& gpus,
+                                               int listed) {
+  std::vector<int> chosen = chosen_gpus(config.gpus, gpus);
+  const std::optional<int>& local_world_size = config.local_world_size.value;
+  if (listed > 0) keep_listed(config, static_cast<size_t>(listed), &chosen);
+  if (chosen.empty()) {
+    const int ranks = local_world_size.value_or(std::max(listed, 1));
+    return std::vector<std::vector<int>>(static_cast<size_t>(ranks));
+  }
+  const size_t ranks = local_world_size ? static_cast<size_t>(*local_world_size) : chosen.size();
+  if (config.as_torchrun) return devices_by_local_rank(chosen, ranks);
+  if (chosen.size() % ranks != 0) {
+    throw Error(ErrorCode::kUsage,
+                counted(static_cast<int64_t>(chosen.size()), "GPU") + " cannot be divided among " +
+                    counted(static_cast<int64_t>(ranks), "rank"),
+                config.local_world_size.with(std::to_string(ranks)),
+                "choose GPUs with --gpus; or set CUDA_VISIBLE_DEVICES= to run on the CPUs");
+  }
+  const size_t each = chosen.size() / ranks;
+  std::vector<std::vector<int>> devices;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const auto first = chosen.begin() + static_cast<std::ptrdiff_t>(rank * each);
+    devices.emplace_back(first, first + static_cast<std::ptrdiff_t>(each));
+  }
+  return devices;
+}
+
+}  // namespace fleet

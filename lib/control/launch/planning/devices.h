@@ -1,0 +1,39 @@
+// The GPUs that this node's ranks use.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/planning/launch_config.h"
+
+namespace fleet {
+
+// The GPUs of this machine.
+struct GpuInventory {
+  int count = 0;                       // GPUs in the machine
+  std::optional<std::string> visible;  // CUDA_VISIBLE_DEVICES if set, even if empty
+};
+// Counts the device files in /dev that this process may open; a container or batch system may hide
+// some. If no GPU was used since boot, counts /proc. The launcher does not link CUDA.
+GpuInventory find_gpus();
+// The machine-wide number of the GPU that programs see as `index`. Throws kUsage if
+// CUDA_VISIBLE_DEVICES does not list GPUs by number.
+int number_of_visible_gpu(const GpuInventory& gpus, int index);
+// CUDA_VISIBLE_DEVICES for a program that may see only these of the visible GPUs.
+std::string visible_devices_of(const GpuInventory& gpus, const std::vector<int>& indices);
+// The number of GPUs that a program sees.
+int visible_gpu_count(const GpuInventory& gpus);
+// The numbers of GPUs that exist but cannot be opened, ascending.
+std::vector<int> unreadable_gpus();
+
+// The devices of each rank of this node; an empty list means CPU. Ids are indices among the visible
+// GPUs, as FLAGS_selected_gpus expects them. If CUDA_VISIBLE_DEVICES lists numbers, --gpus takes
+// absolute ids from that list (Paddle's rule). --nproc_per_node divides the GPUs into equal,
+// contiguous slices. `listed` is the count that --ips gives this node ("host:8"): its first GPUs,
+// or that many ranks on a node without GPUs; 0 if not given. Throws kUsage if GPUs are missing or
+// cannot be divided, or if the options contradict each other.
+std::vector<std::vector<int>> devices_of_ranks(const LaunchConfig& config, const GpuInventory& gpus,
+                                               int listed = 0);
+
+}  // namespace fleet

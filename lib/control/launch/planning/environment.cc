@@ -1,0 +1,179 @@
+#include "launch/planning/environment.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/file_name.h"
+#include "base/text.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/dialects/dialect.h"
+#include "observe/progress.h"
+#include "rendezvous/job_secret.h"
+#include "store/env.h"
+
+namespace fleet {
+namespace {
+
+constexpr std::string_view kFileEnding = "_FILE";
+
+// The variables of a rank from all dialects.
+Variables dialect_variables(const Assignment& assignment, int local_rank,
+                            const RankContext& context) {
+  Variables all;
+  for (const Dialect* dialect : dialects_named(context.dialects)) {
+    const auto set = assignment.world->servers > 0 ? dialect->role : dialect->variables;
+    if (!set) continue;
+    for (auto& variable : set(assignment, local_rank, context)) {
+      const auto same = [&](const auto& other) { return other.first == variable.first; };
+      // Dialects share some names with the same meaning.
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(std::move(variable));
+    }
+  }
+  return all;
+}
+
+// The path is absolute because the program may change its folder. It contains the job and the
+// generation, so that a rank never reads another list.
+std::string path_of(const std::string& name, const Assignment& assignment,
+                    const RankContext& context) {
+  return std::filesystem::absolute(context.log_dir) /
+         (name + "." + file_name_component(context.job_id) + "." +
+          std::to_string(assignment.generation()));
+}
+
+JobLists lists_of(const Assignment& assignment, const RankContext& context) {
+  JobLists lists;
+  for (const Dialect* dialect : dialects_named(context.dialects)) {
+    if (!dialect->lists) continue;
+    for (auto& [name, value] : dialect->lists(*assignment.world)) {
+      if (value.size() <= kMaxValueBytes) {
+        lists.variables[name] = {name, std::move(value)};
+        continue;
+      }
+      const std::string path = path_of(name, assignment, context);
+      lists.variables[name] = {name + std::string(kFileEnding), path};
+      lists.files.push_back({name, path, std::move(value)});
+    }
+  }
+  return lists;
+}
+
+}  // namespace
+
+std::vector<std::string> endpoints_of(const World& world, bool servers) {
+  std::vector<std::string> all(static_cast<size_t>(servers ? world.servers : world.world_size));
+  for (const NodePlacement& node : world.nodes) {
+    for (int local = 0; local < node.nproc(); ++local) {
+      const auto rank = static_cast<size_t>(node.rank_of(local));
+      if (node.is_server(local) != servers || rank >= all.size()) continue;
+      all[rank] = endpoint(node.address, node.ports[static_cast<size_t>(local)]);
+    }
+  }
+  return all;
+}
+
+std::string first_endpoint(const World& world) {
+  for (const NodePlacement& node : world.nodes) {
+    for (int local = node.servers; local < node.nproc(); ++local) {
+      if (node.rank_of(local) != 0) continue;
+      return endpoint(node.address, node.ports[static_cast<size_t>(local)]);
+    }
+  }
+  return {};
+}
+
+std::string join_numbers(const std::vector<int>& numbers, const char* separator) {
+  std::vector<std::string> texts;
+  for (const int number : numbers) texts.push_back(std::to_string(number));
+  return join(texts, separator);
+}
+
+std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
+                                 int on_host, bool user_decides, double quota) {
+  std::vector<CorePlan> plans(static_cast<size_t>(ranks));
+  if (user_decides) return plans;
+  if (quota > 0 && quota < static_cast<double>(available.size())) {
+    // Other containers share these cores, each for part of the time. Pinned ranks would all use the
+    // first cores.
+    for (CorePlan& plan : plans) plan.threads = std::max(1, static_cast<int>(quota / on_host));
+    return plans;
+  }
+  const int each = static_cast<int>(available.size()) / on_host;
+  for (int i = 0; i < ranks; ++i) {
+    CorePlan& plan = plans[static_cast<size_t>(i)];
+    plan.threads = std::max(1, each);
+    const auto begin = available.begin() + static_cast<std::ptrdiff_t>(first + i) * each;
+    if (each > 0) plan.cores.assign(begin, begin + each);
+  }
+  return plans;
+}
+
+RankContext with_lists(const Assignment& assignment, RankContext context) {
+  if (!context.lists) {
+    context.lists = std::make_shared<const JobLists>(lists_of(assignment, context));
+  }
+  return context;
+}
+
+std::vector<LongValue> long_values(const Assignment& assignment, const RankContext& context) {
+  return with_lists(assignment, context).lists->files;
+}
+
+Variables table_environment(const Assignment& assignment, int local_rank,
+                            const RankContext& context, bool others) {
+  const RankContext whole = with_lists(assignment, context);
+  const Dialect& first = *dialects_named(context.dialects).front();
+  const auto show = assignment.world->servers > 0 ? first.role
+                    : first.table                 ? first.table
+                                                  : first.variables;
+  Variables shown = show(assignment, local_rank, whole);
+  if (!others) return shown;
+  RankContext further = whole;
+  std::erase(further.dialects, first.name);
+  if (further.dialects.empty()) return shown;
+  for (auto& variable : dialect_variables(assignment, local_rank, further)) {
+    shown.push_back(std::move(variable));
+  }
+  return shown;
+}
+
+Variables rank_environment(const Assignment& assignment, int local_rank,
+                           const RankContext& context) {
+  Variables all = dialect_variables(assignment, local_rank, with_lists(assignment, context));
+  all.emplace_back(kEnvStoreAddress, assignment.store_address);
+  // Set it to empty in an open job started inside another job's rank, so that it does not inherit
+  // the outer job's credentials.
+  if (!context.credentials.empty() || get_env(kEnvCredentials)) {
+    all.emplace_back(kEnvCredentials, context.credentials);
+  }
+  all.emplace_back(kEnvJobId, context.job_id);
+  for (const char* name : {kEnvGeneration, kEnvOldGeneration}) {
+    all.emplace_back(name, std::to_string(assignment.generation()));
+  }
+  if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run);
+  all.emplace_back(kEnvLogLevel, context.log_level);
+  if (context.terminal_width > 0) {
+    all.emplace_back(kEnvTerminalWidth, std::to_string(context.terminal_width));
+  }
+  if (context.threads > 0) all.emplace_back("OMP_NUM_THREADS", std::to_string(context.threads));
+  return all;
+}
+
+std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
+                                             const Variables& set) {
+  std::vector<std::string> names = {kEnvJobSecret, "FLEETD_SECRET"};
+  if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
+  // The launcher may itself run inside a rank.
+  for (const auto& [name, value] : set) {
+    const std::string in_file = name + std::string(kFileEnding);
+    if (name.ends_with(kFileEnding)) {
+      names.push_back(name.substr(0, name.size() - kFileEnding.size()));
+    } else if (get_env(in_file)) {
+      names.push_back(in_file);
+    }
+  }
+  return names;
+}
+
+}  // namespace fleet

@@ -1,0 +1,65 @@
+#include "launch/planning/job_verdict.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "launch/planning/run_process.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kWrongInput = 2;  // exit code of an error that the user must correct
+
+std::string last_line(std::string_view text) {
+  text = trim(text);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
+// Why there is no verdict, from how the worker ended.
+std::string reason(const ProcessResult& check) {
+  const std::string said = last_line(check.error_output);
+  return "exit code " + std::to_string(check.exit_code) + (said.empty() ? "" : ": " + said);
+}
+
+}  // namespace
+
+std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
+  const Json answer = Json::parse(last_line(output), nullptr, false);
+  if (!answer.is_object()) return std::nullopt;
+  const auto ok = answer.find("ok"), code = answer.find("code"),
+             exit_code = answer.find("exit_code"), message = answer.find("message");
+  if (ok == answer.end() || !ok->is_boolean()) return std::nullopt;
+  JobVerdict verdict{ok->get<bool>(), {}, 0, {}};
+  if (verdict.ok) return verdict;
+  if (exit_code == answer.end() || !exit_code->is_number_integer()) return std::nullopt;
+  if (message == answer.end() || !message->is_string()) return std::nullopt;
+  verdict.exit_code = exit_code->get<int>();
+  verdict.message = message->get<std::string>();
+  if (code != answer.end() && code->is_string()) verdict.code = code->get<std::string>();
+  return verdict;
+}
+
+void check_job_file(std::vector<std::string> command) {
+  const std::string worker = command.front();
+  command.insert(command.end(), {"--check", "--format=json"});
+  const ProcessResult check = run_process(command);
+  const std::optional<JobVerdict> verdict = parse_job_verdict(check.output);
+  if (!verdict) {
+    spdlog::warn(
+        "{}: no usable verdict on the job file ({}); the job starts without this check. "
+        "Install fleetrun and fleet-worker of the same version",
+        worker, shown_name(reason(check), 200));
+    return;
+  }
+  // The ranks report any other error themselves.
+  if (!verdict->ok && verdict->exit_code == kWrongInput) {
+    throw Error(ErrorCode::kUsage, verdict->message);
+  }
+}
+
+}  // namespace fleet

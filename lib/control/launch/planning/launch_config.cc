@@ -1,0 +1,92 @@
+#include "launch/planning/launch_config.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "launch/planning/dialects/dialect.h"
+#include "launch/planning/shell_words.h"
+#include "launch/planning/torchrun/stop_signals.h"
+#include "launch/planning/torchrun/translate.h"
+
+namespace fleet {
+namespace {
+
+std::chrono::milliseconds read_seconds(const Settings& settings, const char* key) {
+  return std::chrono::milliseconds(static_cast<int64_t>(settings.number(key) * 1000));
+}
+
+std::optional<std::string> read_optional(const Settings& settings, const char* key) {
+  if (!settings.given(key)) return std::nullopt;
+  return settings.text(key);
+}
+
+std::optional<NumaBinding> read_numa_binding(const std::string& text) {
+  if (text == "node") return NumaBinding::kNode;
+  if (text == "socket") return NumaBinding::kSocket;
+  if (text == "exclusive") return NumaBinding::kExclusive;
+  if (text == "core-complex") return NumaBinding::kCoreComplex;
+  return std::nullopt;
+}
+
+ViaConfig read_via_config(const Settings& settings) {
+  ViaConfig via;
+  via.name = settings.text("via");
+  via.options = shell_words(settings.text("via_options"), settings.origin("via_options"));
+  via.remote_fleetrun = read_optional(settings, "remote_fleetrun");
+  via.fleetd_port = static_cast<int>(settings.integer("fleetd_port"));
+  via.fleetd_secret_file = settings.text("fleetd_secret_file");
+  via.detach = settings.boolean("detach");
+  via.share_gpus = settings.boolean("share_gpus");
+  via.folder = read_optional(settings, "chdir");
+  via.user = read_optional(settings, "user");
+  return via;
+}
+
+// What this node's ranks are and how they are started.
+void read_ranks(const Settings& settings, LaunchConfig* config) {
+  config->gpus = sourced(settings, "gpus", split(settings.text("gpus"), ','));
+  config->local_world_size.origin = settings.origin("nproc_per_node");
+  if (config->local_world_size.given()) {
+    config->local_world_size.value = static_cast<int>(settings.integer("nproc_per_node"));
+  }
+  config->numa_binding = read_numa_binding(settings.text("numa_binding"));
+  config->virtual_local_rank = settings.boolean("virtual_local_rank");
+  config->role = settings.text("role");
+  config->as_torchrun = is_torchrun_mode(settings);
+  config->program_kind = read_program_kind(settings);
+  config->dialects = read_dialects(settings, config->roles.wanted);
+  config->dialects_given = settings.given("dialect");
+  config->exported = settings.texts("export");
+  const auto debugged = static_cast<int>(settings.integer("debug_rank"));
+  config->debug_rank.origin = settings.origin("debug_rank");
+  if (debugged >= 0) config->debug_rank.value = debugged;
+}
+
+}  // namespace
+
+LaunchConfig read_launch_config(const Settings& settings) {
+  LaunchConfig config;
+  config.job_id = sourced(settings, "job_id", settings.text("job_id"));
+  config.roles = read_roles(settings);
+  config.nodes = read_nodes_config(settings, config.roles);
+  config.rendezvous_timeout = read_seconds(settings, "rdzv_timeout");
+  config.heartbeat_timeout = read_seconds(settings, "heartbeat_timeout");
+  read_ranks(settings, &config);
+  config.grace = read_seconds(settings, "grace");
+  if (settings.number("hang_timeout") > 0) {
+    config.hang_timeout = read_seconds(settings, "hang_timeout");
+  }
+  config.restarts = read_restart_policy(settings);
+  config.stop_signals = read_stop_signals(settings);
+  config.logs = read_log_config(settings);
+  config.security = {settings.boolean("insecure"),
+                     sourced(settings, "secret_file", settings.text("secret_file"))};
+  config.via = read_via_config(settings);
+  config.allow_skew = settings.boolean("allow_skew");
+  config.preflight = settings.boolean("preflight");
+  config.control_pipe = settings.boolean("control_pipe");
+  config.part = settings.boolean("part");
+  return config;
+}
+
+}  // namespace fleet

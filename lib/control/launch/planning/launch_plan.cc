@@ -1,0 +1,424 @@
+#include "launch/planning/launch_plan.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/counted.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/cgroup.h"
+#include "launch/planning/debug_placeholder.h"
+#include "launch/planning/devices.h"
+#include "launch/planning/dialects/dialect.h"
+#include "launch/planning/environment.h"
+#include "launch/planning/fingerprint.h"
+#include "launch/planning/job_security.h"
+#include "launch/planning/job_verdict.h"
+#include "launch/planning/log_settings.h"
+#include "launch/planning/program.h"
+#include "launch/planning/shown_ranks.h"
+#include "launch/planning/torchrun/numa_binding.h"
+#include "launch/planning/torchrun/stop_signals.h"
+#include "launch/planning/torchrun/template.h"
+
+namespace fleet {
+namespace {
+
+// Files that the job writes to the log folder; an earlier job may have left some.
+std::vector<std::string> files_of_logs(const LaunchConfig& config, const std::string& log_dir,
+                                       int servers, int local_world_size) {
+  std::vector<std::string> paths;
+  for (const char* name : {"/.fleetrun", "/endpoints.log", "/verdict.json"}) {
+    paths.push_back(log_dir + name);
+  }
+  const RankFileLayout files(config, log_dir);
+  for (int rank = 0; rank < local_world_size; ++rank) {
+    const RankFiles own = files.of(rank, servers, 0);
+    if (!own.output.empty()) paths.push_back(own.output);
+    if (!own.errors.empty() && own.errors != own.output) paths.push_back(own.errors);
+    paths.push_back(own.failure);
+  }
+  return paths;
+}
+
+// The logs must be writable before anything starts. Creates nothing, so that a rejected start
+// leaves no empty logs.
+void check_logs(const LaunchConfig& config, const std::string& log_dir, int servers,
+                int local_world_size) {
+  try {
+    const std::string folder = nearest_folder(log_dir);
+    const UniqueFd open = open_owned_folder(folder);
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
+    check_owned_files(files_of_logs(config, log_dir, servers, local_world_size));
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage, "cannot write logs: " + error.where() + ": " + error.failure(),
+                config.logs.folder.with(log_dir), "choose another --log_dir");
+  }
+}
+
+void reserve_ports(LaunchPlan* plan) {
+  const Topology& topology = plan->topology;
+  const int first = topology.start_port;
+  const auto& entries = plan->local_roles.entries;
+  const auto reserve = [&](int offset) {
+    const auto index = static_cast<size_t>(offset);
+    if (index < entries.size() && entries[index].port > 0) {
+      return ReservedPort::exactly(topology.bind_address, entries[index].port,
+                                   offset < plan->local_roles.servers ? "--servers" : "--workers");
+    }
+    return first > 0 ? ReservedPort::exactly(topology.bind_address, first + offset, "--start_port")
+                     : ReservedPort::any(topology.bind_address);
+  };
+  const int local_world_size = plan->local_world_size;
+  if (first + local_world_size > 65535) {
+    throw Error(ErrorCode::kUsage,
+                "the ports from " + std::to_string(first) + " on do not suffice for " +
+                    counted(local_world_size, "rank") + " and MASTER_PORT",
+                "--start_port", "choose a smaller port");
+  }
+  for (int rank = 0; rank < local_world_size; ++rank) plan->ports.push_back(reserve(rank));
+  if (any_dialect(plan->config().dialects, &Dialect::needs_port)) {
+    plan->service_port = std::make_unique<ReservedPort>(ReservedPort::any("127.0.0.1"));
+  }
+  const bool restarts = plan->config().restarts.max_restarts > 0;
+  if (topology.nnodes > 1 && restarts && topology.hosting != Topology::Hosting::kYes) {
+    reserve_failover_port(plan);
+  }
+  // Any node may become node 0 if ranks are assigned by arrival, or if node 0 may be lost.
+  if (topology.node_rank > 0 && !restarts) return;
+  const int gloo_port = plan->config().roles.gloo_port;
+  const bool of_roles = gloo_port > 0;
+  const int port = of_roles ? gloo_port : topology.master_port;
+  plan->master_port = std::make_unique<ReservedPort>(
+      port > 0 ? ReservedPort::exactly(topology.bind_address, port,
+                                       of_roles ? "--gloo_port" : "--master_port")
+               : reserve(local_world_size));
+}
+
+// -1: none.
+int debugged_rank(const LaunchConfig& config, int world_size) {
+  const int rank = config.debug_rank.value.value_or(-1);
+  if (rank < world_size) return rank;
+  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank),
+              config.debug_rank.origin,
+              "this job has " + counted(world_size, "rank") + ", numbered from 0");
+}
+
+}  // namespace
+
+std::string nearest_folder(const std::string& path) {
+  std::error_code gone;
+  std::filesystem::path folder = std::filesystem::absolute(path, gone);
+  if (gone)
+    throw Error(ErrorCode::kUsage, "the working directory no longer exists", {},
+                "cd to another one");
+  std::error_code hidden;  // set for a folder that cannot be read
+  while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  return folder.string();
+}
+
+namespace {
+
+// --numa_binding.
+void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
+  const std::optional<NumaBinding>& binding = plan.config().numa_binding;
+  if (!binding) return;
+  const NumaSystem system = numa_system(available_cores());
+  const GpuInventory gpus = find_gpus();
+  for (size_t rank = 0; rank < cores->size(); ++rank) {
+    const bool has_gpu = rank < plan.devices.size() && !plan.devices[rank].empty();
+    const int visible = has_gpu ? plan.devices[rank].front() : static_cast<int>(rank);
+    CorePlan& own = (*cores)[rank];
+    own.cores = cores_near_gpu(system, *binding, number_of_visible_gpu(gpus, visible));
+    if (own.threads > 1) own.threads = static_cast<int>(own.cores.size());
+  }
+}
+
+// Plans the nodes, the ranks and their command. Does not take the request.
+LaunchPlan plan_ranks(const LaunchRequest& request) {
+  LaunchPlan plan;
+  const LaunchConfig& config = request.config;
+  const HostFacts host = host_facts();
+  wait_for_master_name(
+      config, host, monotonic_seconds, [] { ::usleep(250'000); },
+      [](const std::string& line) { spdlog::warn("{}", line); });
+  plan.topology = resolve_topology(config, host);
+  if (config.roles.wanted) {
+    plan.local_roles = local_roles(config.roles, plan.topology.address);
+    plan.devices.resize(plan.local_roles.entries.size());
+  } else {
+    plan.devices = devices_of_ranks(config, find_gpus(), plan.topology.listed_devices);
+  }
+  plan.local_world_size = static_cast<int>(plan.devices.size());
+  plan.log_dir = log_folder(config);
+  if (!request.program.empty()) {
+    plan.command = rank_command(request.program, default_worker_path(), config.program_kind);
+    plan.trains = plan.command.front() == default_worker_path();
+  }
+  if (plan.trains) check_dialects_of_worker(config.dialects);
+  return plan;
+}
+
+}  // namespace
+
+LaunchPlan make_launch_plan(LaunchRequest request) {
+  LaunchPlan plan = plan_ranks(request);
+  const LaunchConfig& config = request.config;
+  if (plan.trains) check_job_file(plan.command);
+  check_logs(config, plan.log_dir, plan.local_roles.servers, plan.local_world_size);
+  check_log_settings(config.logs, plan.local_world_size);
+  plan.security = resolve_job_security(config.security, plan.topology, !request.dry_run.wanted);
+  plan.request = std::move(request);
+  std::vector<CorePlan> cores(static_cast<size_t>(plan.local_world_size));
+  bind_near_gpus(plan, &cores);  // rejects an impossible binding
+  reserve_ports(&plan);
+  return plan;
+}
+
+LaunchPlan make_doctor_plan(LaunchRequest request) {
+  LaunchPlan plan = plan_ranks(request);
+  plan.doctor = true;
+  plan.security = resolve_job_security(request.config.security, plan.topology, true);
+  const Topology& topology = plan.topology;
+  try {
+    plan.ports.push_back(
+        topology.start_port > 0
+            ? ReservedPort::exactly(topology.bind_address, topology.start_port, "--start_port")
+            : ReservedPort::any(topology.bind_address));
+  } catch (const Error&) {
+    if (request.config.nodes.start_port.by_flag()) throw;
+    plan.ports.push_back(ReservedPort::any(topology.bind_address));
+  }
+  plan.request = std::move(request);
+  return plan;
+}
+
+// Prefers the port of the host, which firewalls already allow.
+void reserve_failover_port(LaunchPlan* plan) {
+  const Topology& topology = plan->topology;
+  try {
+    plan->failover_port = std::make_unique<ReservedPort>(
+        ReservedPort::exactly(topology.bind_address, topology.rendezvous_port, "--rdzv_port"));
+  } catch (const Error&) {
+    plan->failover_port = std::make_unique<ReservedPort>(ReservedPort::any(topology.bind_address));
+  }
+}
+
+JobSpec job_of(const LaunchPlan& plan) {
+  const LaunchConfig& config = plan.config();
+  JobSpec job;
+  job.job_id = config.job_id.value;
+  job.nnodes = plan.topology.nnodes;
+  job.min_nodes = plan.topology.min_nodes;
+  job.restarts = config.restarts;
+  const auto& program = plan.request.program;
+  const bool trains =
+      !program.empty() && is_job_file(program[0]) && config.program_kind == ProgramKind::kByName;
+  if (trains) job.restarts.final_exit = 2;  // fleet-worker: its input is wrong
+  job.addresses = plan.topology.nodes;
+  job.version = FLEET_VERSION;
+  job.agreed_config = {{"--run_mode", plan.doctor           ? "doctor"
+                                      : config.roles.wanted ? "ps"
+                                                            : "collective"},
+                       {"--dialect", join(config.dialects, ",")}};
+  if (config.roles.listed()) {
+    job.agreed_config["--servers"] = join(plan.request.settings.texts("servers"), ",");
+    job.agreed_config["--workers"] = join(plan.request.settings.texts("workers"), ",");
+  }
+  if (job.min_nodes != job.nnodes || job.restarts.max_restarts > 0) {
+    const std::optional<NodeCount>& count = config.nodes.count.value;
+    job.agreed_config["--nnodes"] = count ? count->text() : "";
+    job.agreed_config["--max_restart"] = std::to_string(job.restarts.max_restarts);
+    job.agreed_config["--no_progress_restarts"] = std::to_string(job.restarts.no_progress_restarts);
+    job.agreed_config["--elastic_timeout"] =
+        std::to_string(job.restarts.elastic_timeout.count()) + " ms";
+  }
+  char heartbeat[32];
+  std::snprintf(heartbeat, sizeof heartbeat, "%g",
+                std::chrono::duration<double>(config.heartbeat_timeout).count());
+  job.agreed_config["--heartbeat_timeout"] = heartbeat;
+  if (!plan.topology.counts.empty()) job.agreed_config["--ips"] = plan.topology.counts;
+  job.allow_skew = plan.doctor || config.allow_skew;  // the doctor reports all differences
+  if (job.nnodes > 1) {
+    job.fingerprint = fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()});
+  }
+  return job;
+}
+
+NodeInfo node_of(const LaunchPlan& plan, bool hosts) {
+  NodeInfo node;
+  node.job = job_of(plan);
+  node.address = plan.topology.address;
+  node.node_rank = plan.topology.node_rank;
+  node.hosts_rendezvous = hosts;
+  node.devices = plan.devices;
+  for (const ReservedPort& port : plan.ports) node.ports.push_back(port.port());
+  node.servers = plan.local_roles.servers;
+  if (plan.config().roles.listed()) {
+    for (const RoleEntry& entry : plan.local_roles.entries) node.ranks.push_back(entry.rank);
+  }
+  if (plan.failover_port) node.rdzv_port = plan.failover_port->port();
+  if (plan.master_port) node.master_port = plan.master_port->port();
+  node.hostname = host_name();
+  node.role = plan.config().role;
+  return node;
+}
+
+RankContext rank_context(const LaunchPlan& plan) {
+  const LaunchConfig& config = plan.config();
+  RankContext context;
+  context.job_id = config.job_id.value;
+  context.log_dir = plan.log_dir;
+  context.log_level = config.logs.level;
+  context.credentials = plan.credentials;
+  context.max_restarts = config.restarts.max_restarts;
+  if (config.roles.wanted) context.with_gloo = std::to_string(config.roles.with_gloo);
+  context.dialects = config.dialects;
+  context.stop_signals = signal_names(config.stop_signals);
+  context.virtual_local_rank = config.virtual_local_rank;
+  if (plan.service_port) context.service_port = plan.service_port->port();
+  return context;
+}
+
+namespace {
+
+// Loopback addresses mean this host, so such nodes share its cores. Other names are not resolved,
+// because a job may have thousands.
+std::vector<CorePlan> split_cores(const Assignment& assignment) {
+  const auto here = [](const NodePlacement& node) {
+    return node.address == "localhost" || is_loopback(node.address);
+  };
+  const NodePlacement& node = assignment.node();
+  int first = 0, on_host = node.nproc();
+  if (here(node)) {
+    on_host = 0;
+    for (const NodePlacement& other : assignment.world->nodes) {
+      if (!here(other)) continue;
+      if (other.node_rank == node.node_rank) first = on_host;
+      on_host += other.nproc();
+    }
+  }
+  return plan_cores(available_cores(), first, node.nproc(), on_host,
+                    get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
+}
+
+// torchrun pins no rank, and gives each of several ranks one thread.
+std::vector<CorePlan> torchrun_cores(int local_world_size) {
+  const bool limits = local_world_size > 1 && !get_env("OMP_NUM_THREADS");
+  return std::vector<CorePlan>(static_cast<size_t>(local_world_size), CorePlan{limits ? 1 : 0, {}});
+}
+
+}  // namespace
+
+std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment) {
+  std::vector<CorePlan> cores = plan.config().as_torchrun
+                                    ? torchrun_cores(assignment.node().nproc())
+                                    : split_cores(assignment);
+  bind_near_gpus(plan, &cores);
+  return cores;
+}
+
+RankCommands::RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width)
+    : plan_(plan),
+      context_(with_lists(assignment, rank_context(plan))),
+      shown_(plan.config().logs.shown),
+      files_(plan.config(), plan.log_dir),
+      terminal_width_(terminal_width),
+      debugged_(debugged_rank(plan.config(), assignment.world_size())) {
+  context_.interface = interface_of(resolve(plan.topology.bind_address));
+}
+
+// The prefix of a rank's lines on the console; "" for the default.
+static std::string line_label(const LaunchConfig& config, const NodePlacement& node, int local_rank,
+                              int rank) {
+  const std::string wanted = config.logs.label.value_or("");
+  if (wanted.empty() && !config.as_torchrun) return {};
+  const std::string local = std::to_string(local_rank - node.servers);
+  const std::string host = node.hostname.substr(0, node.hostname.find('.'));
+  return fill_template(wanted.empty() ? "[${role_name}${local_rank}]:" : wanted,
+                       {{"role_name", node.role},
+                        {"local_rank", local},
+                        {"rank", std::to_string(rank)},
+                        {"hostname", host}});
+}
+
+wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
+                                   const CorePlan& cores) const {
+  const LaunchConfig& config = plan_.config();
+  const NodePlacement& node = assignment.node();
+  const bool server = node.is_server(local_rank);
+  wire::RankCommand rank;
+  rank.set_local_rank(local_rank);
+  rank.set_rank(node.rank_of(local_rank));
+  std::vector<std::string> argv = plan_.command;
+  if (config.as_torchrun) {
+    for (std::string& word : argv) {
+      word = fill_template(word, {{"local_rank", std::to_string(local_rank)}});
+    }
+  }
+  const bool debugged = !server && rank.rank() == debugged_;
+  if (debugged) argv = placeholder_command(argv);
+  rank.mutable_argv()->Add(argv.begin(), argv.end());
+  rank.mutable_cores()->Add(cores.cores.begin(), cores.cores.end());
+  // Only fleet-worker may draw a progress bar; other programs write to a pipe.
+  const bool draws_bar =
+      plan_.trains && local_rank == 0 && !shown_.chosen && !config.logs.stamp_console;
+  rank.set_draws_bar(draws_bar && terminal_width_ > 0);
+  RankContext context = context_;
+  context.threads = cores.threads;
+  if (node.address != plan_.topology.address) context.interface.clear();
+  context.terminal_width = draws_bar ? terminal_width_ : 0;
+  const RankFiles files = files_.of(local_rank, node.servers, assignment.world->restarts);
+  rank.set_log_path(files.output);
+  rank.set_splits_streams(files.output != files.errors);
+  if (rank.splits_streams()) rank.set_error_log_path(files.errors);
+  context.error_file = files.failure;
+  rank.set_error_file(files.failure);
+  if (context.virtual_local_rank) {
+    const std::vector<int>& devices = node.devices.at(static_cast<size_t>(local_rank));
+    context.visible_devices =
+        visible_devices_of(find_gpus(), devices.empty() ? std::vector<int>{local_rank} : devices);
+  }
+  Variables environment = rank_environment(assignment, local_rank, context);
+  for (std::string& name : removed_environment(assignment, local_rank, environment)) {
+    rank.add_removed(std::move(name));
+  }
+  for (auto& [name, value] : environment) {
+    add_value(std::move(name), std::move(value), rank.mutable_environment());
+  }
+  rank.set_service_socket(any_dialect(config.dialects, &Dialect::needs_socket));
+  if (server) return rank;
+  rank.set_shown_streams(shown_.streams(rank.rank(), local_rank - node.servers));
+  rank.set_labelled_streams(shown_.labels.of(local_rank - node.servers));
+  rank.set_label(line_label(config, node, local_rank, rank.rank()));
+  if (debugged) return rank;  // it waits for the user
+  // Servers wait for trainers, so only trainers are checked for progress.
+  const auto hang_timeout = config.hang_timeout.value_or(std::chrono::milliseconds(0));
+  rank.set_hang_timeout_ms(static_cast<int>(hang_timeout.count()));
+  return rank;
+}
+
+wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignment,
+                               int terminal_width) {
+  const std::vector<CorePlan> cores = cores_of_ranks(plan, assignment);
+  const RankCommands commands(plan, assignment, terminal_width);
+  wire::SpawnRanks spawn;
+  for (int local_rank = 0; local_rank < assignment.node().nproc(); ++local_rank) {
+    *spawn.add_ranks() =
+        commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]);
+  }
+  return spawn;
+}
+
+}  // namespace fleet

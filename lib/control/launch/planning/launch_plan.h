@@ -1,0 +1,84 @@
+// The plan that a command line yields on this node, before the other nodes join.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/planning/environment.h"
+#include "launch/planning/launch_request.h"
+#include "launch/planning/rank_files.h"
+#include "launch/planning/shown_ranks.h"
+#include "launch/planning/topology.h"
+#include "node/reserved_ports.h"
+#include "rendezvous/control_messages.h"
+#include "rendezvous/security.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+struct LaunchPlan {
+  LaunchRequest request;
+  Topology topology;
+  LocalRoles local_roles;                 // with parameter servers
+  int local_world_size = 0;               // ranks of this node, servers included
+  std::vector<std::vector<int>> devices;  // by rank
+  std::vector<std::string> command;
+  bool trains = false;  // the command is fleet-worker
+  std::string log_dir;
+  Security security;
+  std::string credentials;          // path of the credentials, for the ranks' environment
+  bool doctor = false;              // the nodes join for fleetrun doctor, not for a job
+  std::vector<ReservedPort> ports;  // by rank
+  std::unique_ptr<ReservedPort> master_port;
+  std::unique_ptr<ReservedPort> failover_port;  // where this node hosts it if the host is lost
+  std::unique_ptr<ReservedPort> service_port;   // on loopback, if a dialect needs it
+
+  const LaunchConfig& config() const { return request.config; }
+  bool on_gpus() const { return !devices[0].empty(); }
+};
+
+// Checks everything that can be checked on this node, and holds its ports. Call it before threads
+// exist. Throws Error for user errors and for requests that the machine rejects.
+LaunchPlan make_launch_plan(LaunchRequest request);
+// The plan of fleetrun doctor: the program is optional, and it holds only the port of the first
+// rank, or any free port if a job has that one.
+LaunchPlan make_doctor_plan(LaunchRequest request);
+
+// Holds the port at which this node hosts the rendezvous if the host is lost.
+void reserve_failover_port(LaunchPlan* plan);
+
+// The folder, or its nearest existing parent.
+std::string nearest_folder(const std::string& path);
+
+JobSpec job_of(const LaunchPlan& plan);
+NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);
+
+// The inputs of a rank's environment besides the Assignment, except for its cores.
+RankContext rank_context(const LaunchPlan& plan);
+
+// Creates the commands of the ranks of one world. Parts common to all ranks are created once.
+class RankCommands {
+ public:
+  // Throws kUsage if the world lacks a rank that the options name.
+  RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width);
+  // For a rank of any node, on `cores` of this machine.
+  wire::RankCommand of(const Assignment& assignment, int local_rank, const CorePlan& cores) const;
+
+ private:
+  const LaunchPlan& plan_;
+  RankContext context_;
+  ShownRanks shown_;
+  RankFileLayout files_;
+  int terminal_width_, debugged_;
+};
+
+// Divides this node's cores among its ranks. Throws kUsage if --numa_binding is impossible.
+std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment);
+
+// The commands of this node's ranks, once the world is known. `terminal_width`: of the terminal
+// that shows local rank 0; 0 if none does.
+wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignment,
+                               int terminal_width);
+
+}  // namespace fleet

@@ -1,0 +1,40 @@
+// The options that say which nodes take part and where they meet, resolved.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/planning/elasticity.h"
+#include "launch/planning/node_list.h"
+#include "launch/planning/roles.h"
+#include "launch/planning/sourced.h"
+
+namespace fleet {
+
+// --master.
+struct MasterAddress {
+  std::string address;
+  int port = 0;  // 0: not given
+};
+
+struct NodesConfig {
+  // Those of --ips in rank order, or those of --servers and --workers; empty: nodes are counted.
+  Sourced<std::vector<ListedNode>> listed;
+  Sourced<std::optional<NodeCount>> count;  // --nnodes
+  Sourced<std::optional<MasterAddress>> master;
+  Sourced<std::string> host;                    // this node's address; "": found out
+  Sourced<std::optional<int>> rank;             // this node's; nullopt: found out, or by arrival
+  Sourced<std::optional<int>> rendezvous_port;  // --rdzv_port, or the port of --master; 0: any
+  Sourced<std::optional<int>> start_port;       // 0: any
+  int master_port = 0;                          // MASTER_PORT; 0: any
+
+  bool several_counted() const {
+    return listed.value.empty() && count.value && count.value->max > 1;
+  }
+};
+
+// Throws kUsage for an invalid value, and for options that contradict each other.
+NodesConfig read_nodes_config(const Settings& settings, const Roles& roles);
+
+}  // namespace fleet

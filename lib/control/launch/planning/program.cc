@@ -1,0 +1,147 @@
+#include "launch/planning/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "launch/planning/torchrun/translate.h"
+
+namespace fleet {
+namespace {
+
+bool is_file(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool is_executable(const std::string& path) {
+  return is_file(path) && ::access(path.c_str(), X_OK) == 0;
+}
+
+void refuse_folder(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
+  throw Error(ErrorCode::kUsage, "this is a folder", path, "give a job file, a .py or a program");
+}
+
+void need_file(const std::string& path, const std::string& what) {
+  refuse_folder(path);
+  if (is_file(path) && ::access(path.c_str(), R_OK) == 0) return;
+  throw Error(ErrorCode::kUsage, "cannot read the " + what, path,
+              "give its path, with the options of fleetrun before it");
+}
+
+// "" if PATH has no such program.
+std::string in_path(const std::string& name) {
+  for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (is_executable(path)) return path;
+  }
+  return {};
+}
+
+std::string find_in_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (is_executable(name)) return name;
+    refuse_folder(name);
+    if (!is_file(name)) {
+      throw Error(ErrorCode::kUsage, "program not found", name, "give its path");
+    }
+    throw Error(ErrorCode::kUsage, "this file is not executable", name,
+                "run chmod +x on it, or put its interpreter before it");
+  }
+  if (const std::string path = in_path(name); !path.empty()) return path;
+  throw Error(ErrorCode::kUsage, "program not found in PATH", name,
+              is_file(name) ? "to run the file in this folder write ./" + name
+                            : "give a job file, a .py or a program");
+}
+
+// A script, a folder or a zip file.
+void need_path(const std::string& path) {
+  if (::access(path.c_str(), R_OK) == 0) return;
+  throw Error(ErrorCode::kUsage, "cannot read the script", path,
+              "give its path, with the options of the launcher before it; use --no_python for a "
+              "program, --module for a module");
+}
+
+std::string need_worker(const std::string& worker) {
+  if (is_executable(worker)) return worker;
+  throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, was not found", worker,
+              "install it beside fleetrun, or build it: cmake --build --target fleet-worker");
+}
+
+std::string python() {
+  const std::string name = env_or("PYTHON_EXEC", "python3");
+  return find_in_path(name.empty() ? "python3" : name);
+}
+
+constexpr char kRunPathProgram[] =
+    "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')";
+
+std::vector<std::string> with_rest(std::vector<std::string> command,
+                                   const std::vector<std::string>& rest) {
+  command.insert(command.end(), rest.begin(), rest.end());
+  return command;
+}
+
+}  // namespace
+
+bool is_program(const std::string& name) { return is_file(name) || !in_path(name).empty(); }
+
+bool is_job_file(const std::string& program) { return program.ends_with(".json"); }
+
+ProgramKind read_program_kind(const Settings& settings) {
+  if (settings.boolean("module")) return ProgramKind::kModule;
+  if (settings.boolean("run_path")) return ProgramKind::kRunPath;
+  if (settings.boolean("no_python")) return ProgramKind::kExecutable;
+  return is_torchrun_mode(settings) ? ProgramKind::kScript : ProgramKind::kByName;
+}
+
+std::vector<std::string> rank_command(const std::vector<std::string>& program,
+                                      const std::string& worker, ProgramKind kind) {
+  const std::string& first = program.front();
+  if (kind == ProgramKind::kByName) {
+    if (is_job_file(first)) {
+      need_file(first, "job file");
+      return with_rest({need_worker(worker)}, program);
+    }
+    const std::vector<std::string> rest(program.begin() + 1, program.end());
+    if (!first.ends_with(".py")) return with_rest({find_in_path(first)}, rest);
+    kind = ProgramKind::kScript;
+  }
+  if (program.size() > 1 && program[1] == "--") {
+    std::vector<std::string> left = program;
+    left.erase(left.begin() + 1);
+    return rank_command(left, worker, kind);
+  }
+  switch (kind) {
+    case ProgramKind::kModule:
+      return with_rest({python(), "-u", "-m"}, program);
+    case ProgramKind::kRunPath:
+      need_path(first);
+      return with_rest({python(), "-u", "-c", kRunPathProgram}, program);
+    case ProgramKind::kScript:
+      if (!first.ends_with(".py")) {
+        need_path(first);  // Python runs folders and zip files too
+      } else {
+        need_file(first, "script");
+      }
+      return with_rest({python(), "-u"}, program);
+    default: {
+      const std::string path = find_in_path(first);
+      return with_rest({path}, {program.begin() + 1, program.end()});
+    }
+  }
+}
+
+std::string default_worker_path() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "fleet-worker").string();
+}
+
+}  // namespace fleet

@@ -1,0 +1,41 @@
+// The program that a rank runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+
+namespace fleet {
+
+// The kind of the program's first word.
+enum class ProgramKind {
+  kByName,      // a .json job file, a .py, or a program
+  kScript,      // a Python script, whatever its name
+  kModule,      // a Python module, as for python -m
+  kRunPath,     // a script, folder or zip file for Python's runpy.run_path()
+  kExecutable,  // a program, whatever its name
+};
+
+// Selected by --module, --no_python, --run_path and --compat=torchrun, which treats every program
+// as a script.
+ProgramKind read_program_kind(const Settings& settings);
+
+// The command line of a rank. A .json job file runs in `worker` (fleet-worker, beside fleetrun), a
+// .py file with `python3 -u`, anything else directly, looked up in PATH. argv[0] is the path of an
+// existing executable; throws kUsage otherwise. PYTHON_EXEC selects another Python, as for
+// torchrun. A "--" after a Python script belongs to the launcher, as for torchrun and Paddle.
+std::vector<std::string> rank_command(const std::vector<std::string>& program,
+                                      const std::string& worker,
+                                      ProgramKind kind = ProgramKind::kByName);
+
+// Whether the name is a file, or a program in PATH.
+bool is_program(const std::string& name);
+
+// Whether this is a job file, which fleet-worker runs.
+bool is_job_file(const std::string& program);
+
+// The fleet-worker that belongs to this fleetrun.
+std::string default_worker_path();
+
+}  // namespace fleet

@@ -1,0 +1,81 @@
+#include "launch/starting/rendezvous_setup.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "launch/planning/addresses.h"
+#include "node/runtime_folder.h"
+
+namespace fleet {
+namespace {
+
+// "" if there is no folder that only this user can write.
+std::string socket_folder() {
+  try {
+    return make_runtime_folder();
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+    return {};
+  }
+}
+
+RendezvousServerOptions server_options(const LaunchPlan& plan) {
+  RendezvousServerOptions options;
+  options.job = job_of(plan);
+  options.timeout = plan.config().rendezvous_timeout;
+  options.security = plan.security;
+  options.heartbeat_timeout = plan.config().heartbeat_timeout;
+  options.network = !plan.topology.is_single_node();
+  options.local_folder = socket_folder();
+  options.connections_per_node = std::max(16, plan.local_world_size + 2);
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
+  const Topology& topology = plan.topology;
+  if (topology.hosting == Topology::Hosting::kNo) return nullptr;
+  RendezvousServerOptions options = server_options(plan);
+  const bool own = topology.rendezvous_address == topology.address;
+  options.host = resolve(own ? topology.bind_address : topology.rendezvous_address);
+  options.port = topology.rendezvous_port;
+  try {
+    auto server = std::make_unique<RendezvousServer>(options);
+    if (options.security.open() && server->open_to_network()) {
+      spdlog::warn(
+          "--insecure: the rendezvous listens on {} and accepts everyone who reaches it. They can "
+          "stop the job and read its store; use a network that you trust",
+          endpoint(options.host, server->port()));
+    }
+    return server;
+  } catch (const Error& error) {
+    // Another node on this host may have taken the port first.
+    const bool join = topology.hosting == Topology::Hosting::kIfFree;
+    if (join && error.code() == ErrorCode::kUsage) return nullptr;
+    throw;
+  }
+}
+
+RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server) {
+  RendezvousClientOptions options;
+  options.address = server
+                        ? server->local_address()
+                        : endpoint(plan.topology.rendezvous_address, plan.topology.rendezvous_port);
+  options.timeout = plan.config().rendezvous_timeout;
+  options.heartbeat_timeout = plan.config().heartbeat_timeout;
+  options.security = plan.security;
+  if (server) options.host = server->host();
+  return options;
+}
+
+std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOver& turn) {
+  RendezvousServerOptions options = server_options(plan);
+  options.host = resolve(plan.topology.bind_address);
+  options.port = turn.port;
+  options.from = turn.from;
+  return std::make_unique<RendezvousServer>(options);
+}
+
+}  // namespace fleet

@@ -1,0 +1,21 @@
+// Rendezvous setup of a plan.
+#pragma once
+
+#include <memory>
+
+#include "launch/planning/launch_plan.h"
+#include "node/agent.h"
+#include "rendezvous/client.h"
+#include "rendezvous/server.h"
+
+namespace fleet {
+
+// Starts the rendezvous server if this node hosts it, else returns nullptr. Throws the errors of
+// RendezvousServer.
+std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan);
+// How this node reaches the rendezvous. `server`: the result of host_rendezvous().
+RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server);
+// Hosts the rendezvous on this node after the host was lost.
+std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOver& turn);
+
+}  // namespace fleet

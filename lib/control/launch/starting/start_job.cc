@@ -1,0 +1,206 @@
+#include "launch/starting/start_job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <optional>
+#include <set>
+
+#include "base/counted.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "base/terminal_text.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/dialects/dialect.h"
+#include "launch/planning/environment.h"
+#include "launch/planning/job_security.h"
+#include "launch/planning/log_settings.h"
+#include "launch/planning/rank_files.h"
+#include "launch/starting/log_tree.h"
+#include "launch/starting/rejoin.h"
+#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/startup_messages.h"
+#include "launch/starting/tables.h"
+#include "node/agent.h"
+#include "node/folder_lock.h"
+#include "node/process_tree.h"
+#include "node/runtime_folder.h"
+#include "observe/progress.h"
+#include "rendezvous/async_store_client.h"
+
+namespace fleet {
+namespace {
+
+void warn_about_debugged_rank(const LaunchPlan& plan, const Assignment& assignment,
+                              const wire::SpawnRanks& spawn) {
+  const int debugged = plan.config().debug_rank.value.value_or(-1);
+  for (const wire::RankCommand& rank : spawn.ranks()) {
+    if (rank.rank() != debugged || assignment.node().is_server(rank.local_rank())) continue;
+    spdlog::warn(
+        "rank {0} waits for a debugger: on this node run  fleetrun debug --rank {0} -- gdb --args",
+        debugged);
+  }
+}
+
+void warn_about_missing_ranks(const LaunchPlan& plan, const Assignment& assignment) {
+  std::vector<int> missing;
+  for (const int rank : plan.config().logs.shown.ranks) {
+    if (rank >= assignment.world_size()) missing.push_back(rank);
+  }
+  if (missing.empty() || assignment.node_rank != 0) return;
+  spdlog::warn("--ranks lists {}, but this job has {}, numbered from 0", join_numbers(missing, ","),
+               counted(assignment.world_size(), "rank"));
+}
+
+// Claims the log folder for the lifetime of `lock`; warns if another node or job uses it.
+void lock_log_folder(const LaunchPlan& plan, const Assignment& assignment,
+                     std::optional<FolderLock>* lock) {
+  if (*lock) return;  // by an earlier generation
+  lock->emplace(plan.log_dir, "node " + std::to_string(assignment.node_rank) + " of job '" +
+                                  shown_name(plan.config().job_id.value) + "' (pid " +
+                                  std::to_string(::getpid()) + " on " + host_name() + ")");
+  if ((*lock)->holder().empty()) return;
+  spdlog::warn(
+      "{}: {} also writes its logs there; give each its own folder, for example "
+      "--log_dir=log/$(hostname)",
+      plan.log_dir, shown_name((*lock)->holder(), 200));
+}
+
+wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
+                               std::optional<FolderLock>* lock) {
+  make_log_tree(plan, assignment);
+  make_directories(plan.log_dir);
+  const bool again = lock->has_value();
+  lock_log_folder(plan, assignment, lock);
+  // Not synced to disk: the file only helps to read logs, and a start must be fast.
+  try {
+    const std::string endpoints = plan.log_dir + "/endpoints.log";
+    if (!plan.config().as_torchrun) {
+      write_owned_file(endpoints, endpoints_log(*assignment.world));
+    }
+  } catch (const Error& error) {
+    spdlog::warn("{}", error.what());
+  }
+  for (const LongValue& list : long_values(assignment, rank_context(plan))) {
+    replace_owned_file(list.path, list.value);
+  }
+  for (const Dialect* dialect : dialects_named(plan.config().dialects)) {
+    if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
+  }
+  if (plan.config().logs.shows_start) print_start(plan, assignment, again);
+  wire::SpawnRanks spawn = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
+  wire::LogSettings& logs = *spawn.mutable_logs();
+  logs = log_settings(plan.config().logs, assignment, spawn);
+  for (wire::RankCommand& rank : *spawn.mutable_ranks()) rank.set_shows_apart(logs.errors_apart());
+  const RankFileLayout files(plan.config(), plan.log_dir);
+  *logs.mutable_output_copies() = files.copies(false, assignment.world->restarts);
+  *logs.mutable_error_copies() = files.copies(true, assignment.world->restarts);
+  warn_about_debugged_rank(plan, assignment, spawn);
+  warn_about_missing_ranks(plan, assignment);
+  return spawn;
+}
+
+// Starts the services of dialects whose ranks query their node.
+std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io_context& loop,
+                                         const Assignment& assignment,
+                                         std::function<void(int, std::string)> send) {
+  const auto dialects = dialects_named(plan.config().dialects);
+  const bool none = std::none_of(dialects.begin(), dialects.end(),
+                                 [](const Dialect* dialect) { return dialect->serve; });
+  if (none) return nullptr;
+  ServiceContext context{loop, assignment, rank_context(plan).service_port, nullptr,
+                         std::move(send)};
+  context.store = connect_async_store(
+      assignment.store_address, plan.config().job_id.value, assignment.generation(), plan.security,
+      [&loop](std::function<void()> answer) { boost::asio::post(loop, std::move(answer)); });
+  return start_dialect_services(plan.config().dialects, context);
+}
+
+// Callbacks of the agent while the job runs.
+void add_callbacks(const LaunchPlan& plan, std::optional<FolderLock>* logs, AgentPlan* agent) {
+  agent->take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
+  agent->serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
+                         std::function<void(int, std::string)> send) {
+    return serve_ranks(plan, loop, assignment, std::move(send));
+  };
+  agent->prepare = [&plan, logs](const Assignment& assignment) {
+    return prepare_ranks(plan, assignment, logs);
+  };
+}
+
+// The facts about the job that are known before the nodes join.
+JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
+  JobRecord record;
+  record.set_job_id(agent.node.job.job_id);
+  record.set_node_rank(agent.node.node_rank);
+  record.set_nnodes(agent.node.job.nnodes);
+  record.set_address(agent.node.address);
+  const std::string network = agent.server ? agent.server->network_address() : std::string();
+  record.set_rendezvous(network.empty() ? agent.client.address : network);
+  record.set_log_dir(plan.log_dir);
+  for (const std::string& word : plan.request.program) record.add_command(word);
+  record.set_part(plan.config().part);
+  return record;
+}
+
+// Rejects an unsafe FLEET_RUNTIME_DIR. Other problems do not end the job; the job record warns of
+// them.
+void refuse_foreign_runtime_folder() {
+  try {
+    make_runtime_folder();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUsage) throw;
+  }
+}
+
+void note_unused_port(const LaunchPlan& plan) {
+  if (!plan.topology.is_single_node()) return;
+  const NodesConfig& nodes = plan.config().nodes;
+  const std::set<std::string> origins = {nodes.rendezvous_port.origin, nodes.master.origin};
+  for (const std::string& origin : origins) {
+    if (!origin.starts_with("-")) continue;
+    spdlog::info("the port of {} has no effect: a job of one node needs no rendezvous port",
+                 origin);
+  }
+}
+
+}  // namespace
+
+int start_job(LaunchPlan* started, std::function<std::string(const Assignment&)> check) {
+  LaunchPlan& plan = *started;
+  const LaunchConfig& config = plan.config();
+  note_unused_port(plan);
+  if (get_env("FLEET_RUNTIME_DIR")) refuse_foreign_runtime_folder();
+  if (!config.part && config.logs.shows_start) {
+    print_configuration(plan.request,
+                        plan.on_gpus() ? "launch train in GPU mode" : "launch train in CPU mode");
+  }
+
+  const CredentialsFile credentials(plan.security);
+  plan.credentials = credentials.path();
+  std::optional<FolderLock> logs;  // held until the job ends
+  AgentPlan agent;
+  agent.other_children = children_of_self();
+  agent.signal_mask = block_all_signals();
+  agent.guardian = start_guardian(agent.signal_mask);  // before gRPC starts threads
+  rejoin_running_job(&plan);
+  agent.server = host_rendezvous(plan);
+  agent.client = client_options(plan, agent.server.get());
+  agent.node = node_of(plan, agent.server != nullptr);
+  agent.grace = config.grace;
+  agent.stop_signals = config.stop_signals;
+  agent.print_verdict = !config.part;
+  if (config.control_pipe) agent.control_pipe = UniqueFd(::dup(STDIN_FILENO));
+  agent.record = record_of(plan, agent);
+  add_callbacks(plan, &logs, &agent);
+  agent.check = std::move(check);
+  const int code = run_agent(std::move(agent));
+  if (code == 0) remove_temporary_logs(plan);
+  return code;
+}
+
+}  // namespace fleet

@@ -1,0 +1,216 @@
+#include "launch/starting/via_slurm.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "launch/planning/cluster_environment.h"
+#include "launch/planning/command_line_flags.h"
+#include "launch/planning/options.h"
+#include "launch/planning/slurm_allocation.h"
+#include "rendezvous/security.h"
+
+namespace fleet {
+namespace {
+
+using Environment = EnvironmentLookup;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+void check_allocation(const Environment& environment) {
+  if (!has_slurm_allocation(environment)) {
+    refuse("fleetrun does not run in a Slurm allocation", "--via=slurm",
+           "create one with salloc or sbatch; see config/slurm");
+  }
+  if (in_slurm_step(environment)) {
+    refuse("this is already step " + *environment("SLURM_STEP_ID") + " of a Slurm job",
+           "--via=slurm", "leave --via out: srun --ntasks-per-node=1 fleetrun ... finds its nodes");
+  }
+}
+
+long long node_count(const NodesConfig& config, const Environment& environment) {
+  if (const std::optional<NodeCount>& count = config.count.value) {
+    if (!count->is_range()) return count->max;
+    refuse("a Slurm step has a fixed set of nodes", config.count.with(count->text()),
+           "give one number, and --max_restart for restarts");
+  }
+  long long nodes = 0;
+  const auto text = environment("SLURM_JOB_NUM_NODES");
+  if (!text || !parse_int(*text, &nodes) || nodes < 1) {
+    refuse("the number of nodes is unknown", "environment SLURM_JOB_NUM_NODES", "give --nnodes");
+  }
+  return nodes;
+}
+
+// Signals that are forwarded to the tasks. On SIGTERM srun itself would kill its tasks without
+// their grace time, so signals travel through the tasks' standard input instead (--control_pipe).
+constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+sigset_t forwarded_signals() {
+  sigset_t forwarded;
+  ::sigemptyset(&forwarded);
+  for (const int signal : kPassedOn) {
+    struct sigaction action;
+    const bool ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!ignored) ::sigaddset(&forwarded, signal);  // ignored: nohup, or the background of a script
+  }
+  ::sigaddset(&forwarded, SIGCHLD);
+  return forwarded;
+}
+
+// srun gets its own process group, so that a terminal's Ctrl-C reaches only this process.
+pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd* control_pipe) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
+  const UniqueFd reading(ends[0]);
+  *control_pipe = UniqueFd(ends[1]);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, reading.get(), STDIN_FILENO);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  errno = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  const int error = errno;
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
+  if (error == ENOENT) {
+    refuse("srun is not in PATH", "--via=slurm", "run this on a node of the Slurm cluster");
+  }
+  errno = error;
+  if (error != 0) throw_errno("cannot start srun", "--via=slurm");
+  return pid;
+}
+
+int run_srun(std::vector<std::string> words) {
+  const sigset_t forwarded = forwarded_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &forwarded, &before);
+  UniqueFd control_pipe;
+  const pid_t srun = spawn_srun(std::move(words), before, &control_pipe);
+  ::signal(SIGPIPE, SIG_IGN);
+  for (int stops = 0;;) {
+    int signal = 0, status = 0;
+    if (::sigwait(&forwarded, &signal) != 0) continue;
+    if (signal == SIGCHLD) {
+      if (::waitpid(srun, &status, WNOHANG) != srun) continue;
+      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    const char byte = static_cast<char>(signal);
+    stops += signal != SIGUSR1 && signal != SIGUSR2;
+    const bool written = ::write(control_pipe.get(), &byte, 1) == 1;
+    if (stops > 2 || !written) ::kill(srun, SIGTERM);  // end srun without waiting for the tasks
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> srun_command(const LaunchRequest& request, const Environment& environment,
+                                      const std::string& self) {
+  const Settings& settings = request.settings;
+  check_allocation(environment);
+  for (const char* key : {"ips", "host", "master", "rank", "servers", "workers"}) {
+    if (!given_by_flag(settings, key)) continue;
+    refuse("--via=slurm uses the nodes of the allocation", settings.origin(key),
+           "leave it out, or give --nnodes to use fewer nodes");
+  }
+  const std::string nodes = std::to_string(node_count(request.config.nodes, environment));
+  // The step gets every core of its nodes, which fleetrun divides. --mpi=none: variables of Slurm's
+  // MPI would reach the ranks.
+  std::vector<std::string> command = {"srun",
+                                      "--nodes=" + nodes,
+                                      "--ntasks=" + nodes,
+                                      "--ntasks-per-node=1",
+                                      "--cpu-bind=none",
+                                      "--mpi=none"};
+  const ViaConfig& via = request.config.via;
+  command.insert(command.end(), via.options.begin(), via.options.end());
+  command.push_back(via.remote_fleetrun.value_or(self));
+  for (std::string& flag :
+       given_flags(request, {"via", "via_options", "remote_fleetrun", "nnodes", "ips", "host",
+                             "master", "rank", "servers", "workers"})) {
+    command.push_back(std::move(flag));
+  }
+  if (nodes != "1" && !request.config.logs.shown.chosen) {
+    command.push_back("--local_ranks_filter=0");  // lines of several nodes need their rank
+  }
+  command.push_back("--control_pipe");
+  command.push_back("--");
+  command.insert(command.end(), request.program.begin(), request.program.end());
+  return command;
+}
+
+ViaPlan plan_via_slurm(const LaunchRequest& request, const Environment& environment,
+                       const std::string& self) {
+  const LaunchConfig& config = request.config;
+  ViaPlan plan;
+  plan.via = "slurm";
+  plan.program = request.program;
+  plan.command = srun_command(request, environment, self);
+  plan.job_id = config.job_id.given()
+                    ? config.job_id.value
+                    : "slurm-" + environment("SLURM_JOB_ID").value_or("") + ".STEP";
+  std::vector<ListedNode> nodes = expand_nodes(environment("SLURM_JOB_NODELIST").value_or(""),
+                                               "environment SLURM_JOB_NODELIST");
+  nodes.resize(
+      std::min(nodes.size(), static_cast<size_t>(node_count(request.config.nodes, environment))));
+  const std::vector<NodeProcesses> processes = expected_processes(config, nodes);
+  const std::string& logs = config.logs.folder.value;
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    NodeStart& node = plan.nodes.emplace_back();
+    node.name = nodes[k].address;
+    node.through = "srun task";
+    node.gpus = config.gpus.given() ? join(config.gpus.value, ",") : "the step's";
+    node.logs = nodes.size() > 1 ? logs + "/node" + std::to_string(k) : logs;
+    node.processes = processes[k];
+  }
+  plan.environment = {{"FLEET_JOB_SECRET", "created for this job"}, {kEnvVia, "slurm"}};
+  plan.notes = {"Slurm chooses the nodes and passes this environment to them"};
+  return plan;
+}
+
+namespace {
+
+std::string own_path() {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/exe", none).string();
+}
+
+}  // namespace
+
+ViaPlan plan_via_slurm(const LaunchRequest& request) {
+  return plan_via_slurm(request, get_env, own_path());
+}
+
+int start_via_slurm(LaunchRequest request) {
+  std::vector<std::string> words = srun_command(request, get_env, own_path());
+  // The command line now contains the options from the environment.
+  for (const Option& option : launch_options()) {
+    for (const std::string& name : option.environment) ::unsetenv(name.c_str());
+  }
+  // Slurm passes both variables to the nodes.
+  if (!get_env("FLEET_JOB_SECRET")) ::setenv("FLEET_JOB_SECRET", new_secret().c_str(), 1);
+  ::setenv(kEnvVia, "slurm", 1);
+  return run_srun(std::move(words));
+}
+
+}  // namespace fleet

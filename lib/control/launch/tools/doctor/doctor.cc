@@ -1,0 +1,110 @@
+#include "launch/tools/doctor/doctor.h"
+
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/arguments.h"
+#include "launch/planning/launch_plan.h"
+#include "launch/planning/option_rules.h"
+#include "launch/starting/rendezvous_setup.h"
+#include "launch/tools/doctor/exchange.h"
+#include "launch/tools/doctor/preflight.h"
+#include "rendezvous/client.h"
+#include "rendezvous/store_client.h"
+
+namespace fleet {
+namespace {
+
+NodeInfo node_for_doctor(const LaunchPlan& plan, bool hosts) {
+  NodeInfo node = node_of(plan, hosts);
+  node.devices = {{}};  // one rank per node: the other nodes try its port
+  node.servers = 0;
+  node.ranks.clear();
+  return node;
+}
+
+// The report on one node, without the others.
+JobReport alone(const NodeFacts& facts) { return examine({report_of(facts)}, true); }
+
+JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
+  const auto server = host_rendezvous(plan);
+  RendezvousClient client(client_options(plan, server.get()), [](const RendezvousEvent& event) {
+    if (const auto* progress = std::get_if<JoinProgress>(&event)) {
+      spdlog::warn("{}", progress->line());
+    }
+  });
+  const Assignment assignment = client.join(node_for_doctor(plan, server != nullptr));
+  const JobSpec job = job_of(plan);
+  const auto store = connect_store(assignment.store_address, job.job_id, assignment.generation(),
+                                   assignment.node_rank, plan.security);
+  NodeReport mine = report_of(facts);
+  mine.fingerprint = job.fingerprint;
+  JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
+                                      std::move(mine), plan.config().allow_skew);
+  client.finish();
+  client.leave();
+  if (server) server->stop();
+  return report;
+}
+
+JobReport report_on(const LaunchPlan& plan, const NodeFacts& facts) {
+  if (plan.topology.nnodes == 1) return alone(facts);
+  try {
+    return meet(plan, facts);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUsage) throw;
+    JobReport report = alone(facts);
+    report.entries.push_back(
+        {fail("rendezvous", (error.where().empty() ? "" : error.where() + ": ") + error.failure(),
+              error.next()),
+         {}});
+    return report;
+  }
+}
+
+CommandSyntax doctor_syntax() {
+  CommandSyntax syntax{
+      .program = "fleetrun doctor",
+      .words = "[PROGRAM]",
+      .about =
+          "check this node, or all nodes and their network\n"
+          "Checks this node. With --ips, or with --master and --nnodes, run it on every node to "
+          "check all nodes\nand the network between them: GPUs, driver, NCCL, interfaces, "
+          "connections "
+          "between all pairs, MTU,\nclocks, RDMA, limits, cgroup, disk, NCCL_* settings and "
+          "differences between the nodes. With PROGRAM it\nalso compares the program's file. It "
+          "validates the options like a start.",
+      .more = "Exit code: 0, or 117 if a check failed. Options: fleetrun --help all\n"};
+  syntax.options.choice({.key = "format", .value = "table|json", .optional = true}, "table",
+                        {"table", "json"}, "output format (default: table)");
+  return syntax;
+}
+
+int run_doctor(const std::vector<std::string>& arguments) {
+  LaunchRequest request = parse_arguments(arguments, ArgumentsFor::kDoctor);
+  if (print_if_requested(request, [] { return command_help(doctor_syntax()); })) return 0;
+  set_up_logging(request.config.logs.level, "fleetrun");
+  const bool json = request.dry_run.format == "json";
+  check_options(request, ArgumentsFor::kDoctor);
+  const LaunchPlan plan = make_doctor_plan(std::move(request));
+  const NodeFacts facts = gather_facts(plan);
+  const JobReport report = report_on(plan, facts);
+  const bool failed = report.worst() == Severity::kFail;
+  const auto nodes = report.nodes.size();
+  const std::string table = "fleetrun doctor, " + std::to_string(nodes) +
+                            (nodes == 1 ? " node (" + facts.hostname + ")" : " nodes") + "\n" +
+                            report_table(report) +
+                            (failed ? "at least one check failed\n" : "no check failed\n");
+  std::fputs((json ? report_json(report) : table).c_str(), stdout);
+  return failed ? kExitPreflight : 0;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return {.name = "doctor", .syntax = doctor_syntax(), .run = {}, .run_unparsed = run_doctor};
+}
+
+}  // namespace fleet

@@ -1,0 +1,192 @@
+#include "launch/tools/dry_run/dry_run_plan.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "launch/planning/addresses.h"
+#include "launch/tools/doctor/checks.h"
+#include "launch/tools/doctor/preflight.h"
+#include "node/runtime_folder.h"
+
+namespace fleet {
+namespace {
+
+// The rank that this node will probably have: its place in the list, 0 if it hosts the rendezvous,
+// else 1.
+int expected_node_rank(const Topology& topology) {
+  if (topology.node_rank >= 0) return topology.node_rank;
+  return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
+}
+
+void add_ranks(const Roles& roles, const LocalRoles& local, NodePlacement* node) {
+  if (!roles.listed()) return;
+  for (const RoleEntry& entry : local.entries) node->ranks.push_back(entry.rank);
+}
+
+NodePlacement expected_node(const LaunchPlan& plan, int node_rank,
+                            const std::vector<ListedNode>& listed) {
+  const Topology& topology = plan.topology;
+  NodePlacement node;
+  node.node_rank = node_rank;
+  node.devices = plan.devices;
+  node.servers = plan.local_roles.servers;
+  node.role = plan.config().role;
+  LocalRoles local = plan.local_roles;
+  if (node_rank == expected_node_rank(topology)) {
+    node.address = topology.address;
+    for (const ReservedPort& port : plan.ports) node.ports.push_back(port.port());
+    add_ranks(plan.config().roles, local, &node);
+    return node;
+  }
+  const auto index = static_cast<size_t>(node_rank);
+  node.address = !listed.empty()  ? listed[index].address
+                 : node_rank == 0 ? topology.rendezvous_address
+                                  : "node" + std::to_string(node_rank);
+  if (!listed.empty() && listed[index].devices > 0) {
+    node.devices.assign(static_cast<size_t>(listed[index].devices), {});
+    for (int rank = 0; plan.on_gpus() && rank < listed[index].devices; ++rank) {
+      node.devices[static_cast<size_t>(rank)] = {rank};
+    }
+  }
+  if (plan.config().roles.listed()) {
+    local = local_roles(plan.config().roles, node.address);
+    node.servers = local.servers;
+    node.devices.assign(local.entries.size(), {});
+  }
+  for (size_t rank = 0; rank < node.devices.size(); ++rank) {
+    const int given = rank < local.entries.size() ? local.entries[rank].port : 0;
+    const int counted = topology.start_port > 0 ? topology.start_port + static_cast<int>(rank) : 0;
+    node.ports.push_back(given > 0 ? given : counted);  // 0: any free port
+  }
+  add_ranks(plan.config().roles, local, &node);
+  return node;
+}
+
+std::shared_ptr<const World> expected_world(const LaunchPlan& plan) {
+  const std::vector<ListedNode>& listed = plan.config().nodes.listed.value;
+  auto world = std::make_shared<World>();
+  for (int node_rank = 0; node_rank < plan.topology.nnodes; ++node_rank) {
+    world->nodes.push_back(expected_node(plan, node_rank, listed));
+    NodePlacement& node = world->nodes.back();
+    node.first_rank = world->world_size;
+    node.first_server = world->servers;
+    world->world_size += node.trainers();
+    world->servers += node.servers;
+  }
+  const NodePlacement& first = world->nodes.front();
+  world->master_address = first.address;
+  world->master_port = plan.master_port && expected_node_rank(plan.topology) == 0
+                           ? plan.master_port->port()
+                           : plan.topology.start_port + first.nproc();
+  return world;
+}
+
+std::vector<std::string> assumptions(const LaunchPlan& plan) {
+  std::vector<std::string> notes;
+  const Topology& topology = plan.topology;
+  if (topology.start_port == 0) notes.push_back("ports are examples: each start chooses free ones");
+  if (plan.service_port && topology.nnodes > 1) {
+    notes.push_back("each node runs its own key-value server, on a free port");
+  }
+  if (topology.nnodes > 1 && topology.counts.empty() && !plan.config().roles.listed()) {
+    notes.push_back("the other nodes are assumed to have the ranks and devices of this node");
+  }
+  if (topology.nnodes > 1 && topology.nodes.empty()) {
+    notes.push_back(
+        "addresses and order of the other nodes are unknown until "
+        "they have joined");
+  }
+  if (topology.nnodes > 1) {
+    notes.push_back(
+        "cores and OMP_NUM_THREADS of the other nodes depend on "
+        "their machines");
+  }
+  if (const std::optional<int>& rank = plan.config().debug_rank.value) {
+    const std::string number = std::to_string(*rank);
+    notes.push_back("rank " + number + " waits until `fleetrun debug --rank " + number +
+                    "` starts its program");
+  }
+  return notes;
+}
+
+// A dry run writes no files, so a rank started by hand would lack them.
+void note_long_values(const LaunchPlan& plan, DryRunPlan* job) {
+  for (const LongValue& list : long_values(job->assignment, rank_context(plan))) {
+    job->notes.push_back(list.name + " is too long for an environment variable (" +
+                         std::to_string(list.value.size()) +
+                         " characters): the start writes it to the file named by " + list.name +
+                         "_FILE");
+  }
+}
+
+Variables inherited_by(const std::vector<std::string>& environment, const wire::RankCommand& rank) {
+  Variables kept;
+  for (const std::string& entry : environment) {
+    const std::string name = entry.substr(0, entry.find('='));
+    const auto& removed = rank.removed();
+    const auto& set = rank.environment();
+    const bool replaced = std::find(removed.begin(), removed.end(), name) != removed.end() ||
+                          std::any_of(set.begin(), set.end(), [&](const auto& variable) {
+                            return variable.name() == name;
+                          });
+    if (!replaced && name.size() < entry.size())
+      kept.emplace_back(name, entry.substr(name.size() + 1));
+  }
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+// Shows the ranks of one node, or only trainer `wanted`.
+void visit_node(const RankCommands& commands, const std::vector<CorePlan>& own_cores,
+                const Assignment& own, int node_rank, int wanted,
+                const DryRunPlan::Visitor& visit) {
+  Assignment assignment = own;
+  assignment.node_rank = node_rank;
+  const NodePlacement& node = assignment.node();
+  for (int local_rank = 0; local_rank < node.nproc(); ++local_rank) {
+    const bool server = node.is_server(local_rank);
+    if (wanted >= 0 && (server || node.rank_of(local_rank) != wanted)) continue;
+    const bool here = node_rank == own.node_rank;  // the cores of other machines are unknown
+    const CorePlan cores = here ? own_cores[static_cast<size_t>(local_rank)] : CorePlan{};
+    visit({node_rank, local_rank, server, node.rank_of(local_rank),
+           commands.of(assignment, local_rank, cores)});
+  }
+}
+
+// A single-node job uses a Unix socket, whose name is chosen at the start.
+std::string rendezvous_of(const Topology& topology) {
+  if (topology.is_single_node()) return "unix:" + runtime_folder() + "/rendezvous.sock";
+  const int port = topology.rendezvous_port > 0 ? topology.rendezvous_port
+                                                : ReservedPort::any(topology.bind_address).port();
+  return endpoint(topology.rendezvous_address, port);
+}
+
+}  // namespace
+
+DryRunPlan make_dry_run_plan(const LaunchPlan& plan, const std::vector<std::string>& environment) {
+  DryRunPlan job;
+  const Topology& topology = plan.topology;
+  job.job_id = plan.config().job_id.value;
+  job.program = plan.command;
+  job.notes = assumptions(plan);
+  job.findings = check_node(gather_facts(plan));
+  job.rendezvous = rendezvous_of(topology);
+  job.assignment.world = expected_world(plan);
+  job.assignment.store_address = job.rendezvous;
+  job.assignment.node_rank = expected_node_rank(topology);
+  note_long_values(plan, &job);
+  const auto commands = std::make_shared<const RankCommands>(plan, job.assignment, 0);
+  const std::vector<CorePlan> cores = cores_of_ranks(plan, job.assignment);
+  job.for_each_rank = [commands, cores, own = job.assignment](int rank,
+                                                              const DryRunPlan::Visitor& visit) {
+    for (int node = 0; node < own.nnodes(); ++node)
+      visit_node(*commands, cores, own, node, rank, visit);
+  };
+  const int last = job.assignment.node().nproc() - 1;  // a trainer, even if there are servers
+  const wire::RankCommand any = commands->of(job.assignment, last, cores.back());
+  job.inherited = inherited_by(environment, any);
+  job.removed.assign(any.removed().begin(), any.removed().end());
+  return job;
+}
+
+}  // namespace fleet

@@ -1,0 +1,49 @@
+#include "launch/tools/secret.h"
+
+#include <cstdio>
+
+#include "base/error.h"
+#include "rendezvous/certificates.h"
+#include "rendezvous/job_secret.h"
+#include "rendezvous/security.h"
+
+namespace fleet {
+namespace {
+
+int run_secret(const CommandLine& line) {
+  const bool fresh = line.settings.boolean("new"), show = line.settings.boolean("show");
+  if (fresh && show) {
+    throw Error(ErrorCode::kUsage, "--new and --show contradict each other", "fleetrun secret",
+                "give only one of them");
+  }
+  if (fresh) {
+    std::puts(new_secret().c_str());
+    return 0;
+  }
+  const std::string path = default_secret_path();
+  if (path.empty()) {
+    throw Error(ErrorCode::kUsage, "no home folder to store the secret in", "HOME",
+                "set HOME, or print a secret with `fleetrun secret --new`");
+  }
+  const bool made = !show && make_secret(path);
+  const std::string secret = read_secret(path);
+  if (show) {
+    std::puts(secret.c_str());
+  } else {
+    std::printf("%s: %s %s\n", path.c_str(), made ? "created the secret" : "has the secret",
+                secret_id(secret).c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command secret_command() {
+  CommandSyntax syntax{.program = "fleetrun secret",
+                       .about = "create or show the secret that your nodes share"};
+  syntax.options.flag({.key = "show"}, "print the secret, for use in a pipe")
+      .flag({.key = "new"}, "print a new secret without storing it");
+  return {.name = "secret", .syntax = std::move(syntax), .run = run_secret};
+}
+
+}  // namespace fleet

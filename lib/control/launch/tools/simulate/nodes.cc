@@ -1,0 +1,253 @@
+#include "launch/tools/simulate/nodes.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "rendezvous/client.h"
+#include "rendezvous/store_client.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kStoreConnections = 8;  // per process
+constexpr std::chrono::seconds kStoreTimeout{120};
+
+std::string address_of(int node) {
+  return "10." + std::to_string(node >> 16) + "." + std::to_string(node >> 8 & 255) + "." +
+         std::to_string(node & 255);
+}
+
+int64_t cpu_ns() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return used.tv_sec * 1'000'000'000L + used.tv_nsec;
+}
+
+int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+// A message is a length and a JSON text.
+void send_text(int fd, const std::string& text) {
+  const auto size = static_cast<uint32_t>(text.size());
+  std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
+  bytes += text;
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t sent = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+    if (sent <= 0) throw Error(ErrorCode::kInternal, "a process of simulated nodes has ended");
+    at += static_cast<size_t>(sent);
+  }
+}
+
+bool receive(int fd, void* data, size_t size) {
+  for (size_t at = 0; at < size;) {
+    const ssize_t got = ::recv(fd, static_cast<char*>(data) + at, size - at, 0);
+    if (got <= 0) return false;
+    at += static_cast<size_t>(got);
+  }
+  return true;
+}
+
+std::optional<std::string> receive_text(int fd) {
+  uint32_t size = 0;
+  if (!receive(fd, &size, sizeof size)) return std::nullopt;
+  std::string text(size, 0);
+  if (!receive(fd, text.data(), size)) return std::nullopt;
+  return text;
+}
+
+// Collects the events of this process's clients. Thread safe.
+class EventRecorder {
+ public:
+  void on_event(const RendezvousEvent& event) {
+    const int64_t now = now_ns();
+    const MutexLock lock(mutex_);
+    if (std::holds_alternative<Assignment>(event)) {
+      assigned_.push_back(now);
+    } else if (const auto* verdict = std::get_if<Verdict>(&event)) {
+      ++ended_;
+      if (!succeeded(*verdict)) fail(verdict->message());
+    } else if (const auto* refusal = std::get_if<Refusal>(&event)) {
+      ++ended_;
+      fail(refusal->error.what());
+    }
+    changed_.notify_one();
+  }
+  // Waits until `count` clients are assigned or have ended.
+  NodesReport wait_assigned(size_t count) {
+    const MutexLock lock(mutex_);
+    while (assigned_.size() + ended_ < count) changed_.wait(mutex_);
+    return {failed_, why_, assigned_, 0};
+  }
+  NodesReport wait_ended(size_t count) {
+    const MutexLock lock(mutex_);
+    while (ended_ < count) changed_.wait(mutex_);
+    return {failed_, why_, {now_ns()}, 0};
+  }
+
+ private:
+  void fail(const std::string& why) FLEET_REQUIRES(mutex_) {
+    if (failed_++ == 0) why_ = why;
+  }
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<int64_t> assigned_ FLEET_GUARDED_BY(mutex_);
+  size_t ended_ FLEET_GUARDED_BY(mutex_) = 0;
+  int64_t failed_ FLEET_GUARDED_BY(mutex_) = 0;
+  std::string why_ FLEET_GUARDED_BY(mutex_);
+};
+
+class Nodes {
+ public:
+  Nodes(const SimulatedJob& job, int first, int last) : job_(job), first_(first), last_(last) {}
+
+  NodesReport join(const std::string& address, const Security& security) {
+    JobSpec spec = job_.spec();
+    spec.addresses_digest = digest_of(spec.addresses);
+    spec.addresses.clear();
+    for (int node = first_; node < last_; ++node) {
+      RendezvousClientOptions options;
+      options.address = address;
+      options.security = security;
+      clients_.emplace_back(options,
+                            [this](const RendezvousEvent& event) { events_.on_event(event); });
+      clients_.back().start(info_of(spec, node));
+    }
+    return events_.wait_assigned(clients_.size());
+  }
+
+  NodesReport get(const std::string& address, const Security& security) {
+    int ranks = 0;
+    for (int node = first_; node < last_; ++node) ranks += job_.ranks_of(node);
+    std::atomic<int> left = ranks;
+    std::atomic<int64_t> failed = 0;
+    std::vector<Thread> threads;
+    for (int i = 0; i < kStoreConnections; ++i) {
+      threads.emplace_back("ranks", [&] {
+        const auto store = connect_store(address, job_.spec().job_id, 1, 0, security);
+        while (left-- > 0) {
+          try {
+            store->get(kSimulatedKey, kStoreTimeout);
+          } catch (const Error&) {
+            ++failed;
+          }
+        }
+      });
+    }
+    for (Thread& thread : threads) thread.join();
+    return {failed, failed > 0 ? "calls of the store failed" : "", {now_ns()}, 0};
+  }
+
+  NodesReport finish() {
+    for (RendezvousClient& client : clients_) client.finish();
+    return events_.wait_ended(clients_.size());
+  }
+
+ private:
+  NodeInfo info_of(const JobSpec& spec, int node) const {
+    NodeInfo info;
+    info.job = spec;
+    info.address = address_of(node);
+    info.hosts_rendezvous = node == 0;
+    info.hostname = "node" + std::to_string(node);
+    for (int rank = 0; rank < job_.ranks_of(node); ++rank) {
+      info.devices.push_back({rank});
+      info.ports.push_back(6070 + rank);
+    }
+    if (node == 0) info.master_port = 6070 + job_.ranks_per_node;
+    return info;
+  }
+
+  SimulatedJob job_;
+  int first_, last_;
+  EventRecorder events_;
+  std::deque<RendezvousClient> clients_;
+};
+
+// Executes commands until the socket is closed.
+[[noreturn]] void run_nodes(int fd, const SimulatedJob& job, int first, int last) {
+  auto* nodes = new Nodes(job, first, last);  // never destroyed: the process exits first
+  try {
+    while (const auto text = receive_text(fd)) {
+      const Json command = Json::parse(*text);
+      const std::string what = command["what"], address = command["text"];
+      const Security security{command["secret"], command["tls"], {}};
+      const NodesReport report = what == "j"   ? nodes->join(address, security)
+                                 : what == "g" ? nodes->get(address, security)
+                                 : what == "f" ? nodes->finish()
+                                               : NodesReport{};
+      send_text(fd, Json{{"failed", report.failed},
+                         {"why", report.why},
+                         {"times", report.nanoseconds},
+                         {"cpu", cpu_ns()}}
+                        .dump());
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fleetrun simulate: %s\n", error.what());
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+int SimulatedJob::ranks_of(int node) const {
+  return std::min(ranks_per_node, ranks - node * ranks_per_node);
+}
+
+JobSpec SimulatedJob::spec() const {
+  JobSpec spec;
+  spec.job_id = "simulated";
+  spec.nnodes = nnodes();
+  for (int node = 0; node < spec.nnodes; ++node) spec.addresses.push_back(address_of(node));
+  spec.agreed_config = {{"--run_mode", "collective"}};
+  return spec;
+}
+
+NodesProcess::NodesProcess(const SimulatedJob& job, int first, int last) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
+  socket_ = UniqueFd(ends[0]);
+  pid_ = ::fork();
+  if (pid_ < 0) throw_errno("fork");
+  if (pid_ == 0) {
+    socket_.reset();
+    run_nodes(ends[1], job, first, last);
+  }
+  ::close(ends[1]);
+}
+
+NodesProcess::~NodesProcess() {
+  if (!socket_) return;  // moved from
+  socket_.reset();
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void NodesProcess::send_command(char what, const std::string& text, const Security& security) {
+  send_text(socket_.get(), Json{{"what", std::string(1, what)},
+                                {"text", text},
+                                {"secret", security.secret},
+                                {"tls", security.tls}}
+                               .dump());
+}
+
+NodesReport NodesProcess::report() {
+  const auto text = receive_text(socket_.get());
+  if (!text) throw Error(ErrorCode::kInternal, "a process of simulated nodes has ended");
+  const Json json = Json::parse(*text);
+  return {json["failed"], json["why"], json["times"].get<std::vector<int64_t>>(), json["cpu"]};
+}
+
+}  // namespace fleet

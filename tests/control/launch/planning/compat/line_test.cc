@@ -1,0 +1,143 @@
+// Options of other launchers on fleetrun's command line.
+#include "launch/planning/compat/line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "base/error.h"
+#include "launch/planning/arguments.h"
+#include "launch/planning/options.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string usage_error(const std::vector<std::string>& arguments) {
+  try {
+    parse_arguments(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(CompatOptions, EachSaysOneThing) {
+  for (const CompatOption& option : compat_options()) {
+    const int said =
+        !option.ignored.empty() + !option.refused.empty() + (option.translate != nullptr);
+    EXPECT_EQ(said, 1) << option.flags[0];
+    EXPECT_FALSE(option.of.empty()) << option.flags[0];
+    for (const std::string& flag : option.flags) EXPECT_TRUE(flag.starts_with("-")) << flag;
+  }
+}
+
+// What an option before has too would never be read as this one, unless its values tell it.
+TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
+  std::set<std::string> taken;
+  for (const OptionGroup* group : {&launch_option_group(), &inspect_options()}) {
+    for (const Option& option : group->options()) {
+      for (const std::string& flag : option.flags()) taken.insert(canonical_flag(flag));
+    }
+  }
+  for (const CompatOption& option : compat_options()) {
+    for (const std::string& flag : option.flags) {
+      EXPECT_EQ(taken.contains(canonical_flag(flag)), option.when != nullptr) << flag;
+      taken.insert(canonical_flag(flag));
+    }
+  }
+}
+
+TEST(CompatLine, OptionsWithoutMeaning_AreAcceptedAndNamed) {
+  const LaunchRequest request = parse_arguments({"--oversubscribe", "--nproc_per_node=2", "p"});
+  EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
+  EXPECT_THAT(request.ignored, HasSubstr("--oversubscribe ("));
+  EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--oversubscribe"}).ignored, IsEmpty());
+}
+
+TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
+  EXPECT_EQ(ignored_flags_text({{"--a", "x"}, {"--b", "x"}, {"-c", "y"}}), "--a, --b (x), -c (y)");
+}
+
+TEST(CompatLine, RefusedOptions_AreLeftOutOfTheCorrectedLine_WithTheirValues) {
+  EXPECT_EQ(
+      usage_error({"--heter_workers", "a:1", "--oversubscribe", "--ip=127.0.0.1", "p", "-x"}),
+      "2 options cannot be used:\n"
+      "  --heter_workers a:1: heterogeneous parameter servers are not supported; leave it out\n"
+      "  unknown option '--ip'; did you mean '--ips'?\n"
+      "corrected: fleetrun --ips=127.0.0.1 p -x");
+}
+
+TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
+  const auto ranks = [](std::vector<std::string> words) {
+    words.emplace_back("p");
+    return parse_arguments(words).settings.integer("nproc_per_node");
+  };
+  EXPECT_EQ(ranks({"-np", "4"}), 4);
+  EXPECT_EQ(ranks({"-n8", "--nnodes=2", "--master=10.0.0.1"}), 4);
+  EXPECT_EQ(ranks({"--num_processes=8", "--nnodes=2", "--master=10.0.0.1"}), 4);
+  EXPECT_EQ(ranks({"-np", "8", "--ips=a,b"}), 4);
+  EXPECT_THAT(
+      usage_error({"-np", "7", "--ips=a,b", "p"}),
+      HasSubstr("-np 7: it is the total number of ranks, and 7 cannot be divided by 2 nodes"));
+  EXPECT_THAT(usage_error({"-np", "7", "--nnodes=1:2", "p"}), HasSubstr("give --nproc_per_node=N"));
+  EXPECT_THAT(usage_error({"-np", "9", "-H", "a:4,b:4", "p"}), HasSubstr("the nodes have 8"));
+  EXPECT_THAT(usage_error({"-np", "4", "--nproc_per_node=2", "p"}),
+              HasSubstr("-np 4: it contradicts --nproc_per_node; give only one of them"));
+  EXPECT_THAT(usage_error({"-np", "four", "p"}), HasSubstr("'nproc_per_node' cannot be \"four\""));
+}
+
+TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
+  EXPECT_THAT(usage_error({"-N", "2", "p"}),
+              AllOf(HasSubstr("it means nodes for srun, ranks per node for mpirun"),
+                    HasSubstr("corrected: fleetrun --nproc_per_node=2 p")));
+  EXPECT_EQ(
+      parse_arguments({"-N", "2", "--bind-to", "none", "p"}).settings.integer("nproc_per_node"), 2);
+  EXPECT_THAT(usage_error({"-N", "2", "--mpi=pmix", "p"}),
+              HasSubstr("corrected: srun --ntasks-per-node=1 --nodes=2 fleetrun p"));
+  EXPECT_EQ(parse_arguments({"--host=10.0.0.1", "p"}).settings.text("host"), "10.0.0.1");
+  EXPECT_EQ(parse_arguments({"-t", "3", "p"}).settings.text("tee"), "3");
+  EXPECT_THAT(usage_error({"-t", "01:00:00", "p"}), HasSubstr("--time=01:00:00 fleetrun p"));
+}
+
+TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
+  ::setenv("SLURM_JOB_ID", "7", 1);
+  ::setenv("SLURM_JOB_NODELIST", "n[1-2]", 1);
+  const Settings settings =
+      parse_arguments({"-N2", "-n8", "--gres=gpu:4", "--exclusive", "p"}).settings;
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_JOB_NODELIST");
+  EXPECT_EQ(settings.text("via"), "slurm");
+  EXPECT_EQ(settings.text("nnodes"), "2");
+  EXPECT_EQ(settings.integer("nproc_per_node"), 4);
+  EXPECT_EQ(settings.text("via_options"), "--gres=gpu:4 --exclusive");
+}
+
+TEST(CompatLine, EtcdIsNotNeeded) {
+  EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
+              HasSubstr("built in"));
+  EXPECT_THAT(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"}),
+              AllOf(HasSubstr("built in and needs no etcd"),
+                    HasSubstr("corrected: fleetrun --master=10.0.0.1 --nnodes=2 p")));
+  const LaunchRequest request = parse_arguments(
+      {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
+  EXPECT_EQ(request.settings.text("nnodes"), "2:4");
+  EXPECT_THAT(request.ignored, HasSubstr("--elastic_server"));
+}
+
+TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {
+  for (const char* flag : {"--xpus=0,1", "--npus=0", "--mlus=0,1", "--selected_npus=0"}) {
+    EXPECT_THAT(usage_error({flag, "p"}), HasSubstr("NVIDIA GPUs (--gpus) and CPUs")) << flag;
+  }
+}
+
+}  // namespace
+}  // namespace fleet

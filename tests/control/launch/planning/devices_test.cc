@@ -1,0 +1,113 @@
+#include "launch/planning/devices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "launch/planning/arguments.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+GpuInventory machine(int count, std::optional<std::string> visible = std::nullopt) {
+  return {count, std::move(visible)};
+}
+
+std::vector<std::vector<int>> devices(std::vector<std::string> arguments, const GpuInventory& gpus,
+                                      int listed = 0) {
+  arguments.push_back("program");
+  return devices_of_ranks(parse_arguments(arguments).config, gpus, listed);
+}
+
+std::string usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,
+                        int listed = 0) {
+  try {
+    devices(arguments, gpus, listed);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return {};
+}
+
+TEST(Devices, NoGpu_IsCpuMode) {
+  EXPECT_THAT(devices({}, machine(0)), ElementsAre(IsEmpty()));
+  EXPECT_THAT(devices({"--nproc_per_node=3"}, machine(0)),
+              ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+}
+
+TEST(Devices, NothingGiven_IsARankForEachGpu) {
+  EXPECT_THAT(devices({}, machine(2)), ElementsAre(ElementsAre(0), ElementsAre(1)));
+}
+
+TEST(Devices, Gpus_AreThoseOfTheRanks) {
+  EXPECT_THAT(devices({"--gpus=2, 0"}, machine(4)), ElementsAre(ElementsAre(2), ElementsAre(0)));
+}
+
+TEST(Devices, GpusOnAMachineWithoutOne_IsAnError) {
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0)), HasSubstr("no NVIDIA GPU"));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0, "0")), HasSubstr("no NVIDIA GPU"));
+}
+
+TEST(Devices, GpuThatIsNotThere_ListsThoseThatAre) {
+  EXPECT_THAT(usage_error({"--gpus=0,5"}, machine(2)), HasSubstr("visible GPUs: 0,1"));
+}
+
+TEST(Devices, NotANumber_IsAnError) {
+  EXPECT_THAT(usage_error({"--gpus=all"}, machine(2)), HasSubstr("'all'"));
+  EXPECT_THAT(usage_error({"--gpus=0,,1"}, machine(2)), HasSubstr("''"));
+}
+
+TEST(Devices, Twice_IsAnError) {
+  EXPECT_THAT(usage_error({"--gpus=1,1"}, machine(2)), HasSubstr("listed twice"));
+}
+
+TEST(Devices, VisibleDevices_GpusAreAbsoluteAndBecomeIndices) {
+  EXPECT_THAT(devices({"--gpus=7,5"}, machine(8, "4,5,6,7")),
+              ElementsAre(ElementsAre(3), ElementsAre(1)));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "4,5")), HasSubstr("visible GPUs: 4,5"));
+}
+
+TEST(Devices, VisibleUuids_GpusAreIndices) {
+  EXPECT_THAT(devices({"--gpus=1"}, machine(8, "GPU-aa,GPU-bb")), ElementsAre(ElementsAre(1)));
+  EXPECT_THAT(usage_error({"--gpus=2"}, machine(8, "GPU-aa,GPU-bb")), HasSubstr("GPU-aa,GPU-bb"));
+}
+
+TEST(Devices, EverythingHidden_IsCpuMode) {
+  EXPECT_THAT(devices({}, machine(8, "")), ElementsAre(IsEmpty()));
+  EXPECT_THAT(devices({}, machine(8, "-1")), ElementsAre(IsEmpty()));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "")), HasSubstr("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
+  EXPECT_THAT(devices({"--nproc_per_node=2"}, machine(4)),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
+}
+
+TEST(Devices, NotToBeDivided_IsAnError) {
+  EXPECT_THAT(usage_error({"--nproc_per_node=3"}, machine(4)), HasSubstr("cannot be divided"));
+  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(1)), HasSubstr("CUDA_VISIBLE_DEVICES="));
+}
+
+TEST(Devices, ListedWithACount_AreTheFirstSoMany) {
+  EXPECT_THAT(devices({}, machine(8), 2), ElementsAre(ElementsAre(0), ElementsAre(1)));
+  EXPECT_THAT(devices({"--nproc_per_node=1"}, machine(8), 2), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(devices({"--gpus=4,6"}, machine(8), 2), ElementsAre(ElementsAre(4), ElementsAre(6)));
+  EXPECT_THAT(usage_error({}, machine(2), 4), HasSubstr("only 2 GPUs"));
+  EXPECT_THAT(usage_error({"--gpus=4,6"}, machine(8), 4), HasSubstr("contradicts --gpus"));
+}
+
+TEST(Devices, ListedWithACountOnCpus_AreRanks) {
+  EXPECT_EQ(devices({}, machine(0), 3).size(), 3u);
+  EXPECT_EQ(devices({"--nproc_per_node=3"}, machine(0), 3).size(), 3u);
+  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(0), 3),
+              HasSubstr("contradicts --nproc_per_node=2"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,120 @@
+#include "launch/planning/launch_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "launch/planning/arguments.h"
+
+namespace fleet {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+LaunchConfig config(std::vector<std::string> arguments) {
+  arguments.emplace_back("program");
+  return parse_arguments(arguments).config;
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    config(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(LaunchConfig, NothingGiven_HasTheDefaults) {
+  const LaunchConfig all = config({});
+  EXPECT_EQ(all.job_id.value, "default");
+  EXPECT_FALSE(all.job_id.given());
+  EXPECT_FALSE(all.local_world_size.value);
+  EXPECT_THAT(all.gpus.value, IsEmpty());
+  EXPECT_THAT(all.nodes.listed.value, IsEmpty());
+  EXPECT_FALSE(all.nodes.count.value || all.nodes.master.value || all.nodes.rank.value);
+  EXPECT_FALSE(all.nodes.rendezvous_port.value || all.nodes.start_port.value);
+  EXPECT_EQ(all.grace, milliseconds(10'000));
+  EXPECT_EQ(all.heartbeat_timeout, milliseconds(3'000));
+  EXPECT_FALSE(all.hang_timeout);
+  EXPECT_EQ(all.restarts.max_restarts, 0);
+  EXPECT_THAT(all.stop_signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
+  EXPECT_THAT(all.dialects, ElementsAre("paddle", "torch"));
+  EXPECT_FALSE(all.numa_binding || all.debug_rank.value || all.logs.label || all.as_torchrun);
+}
+
+TEST(LaunchConfig, Durations_AreMilliseconds) {
+  const LaunchConfig all = config({"--grace=0.5", "--hang_timeout=60", "--rdzv_timeout=2"});
+  EXPECT_EQ(all.grace, milliseconds(500));
+  EXPECT_EQ(all.hang_timeout, milliseconds(60'000));
+  EXPECT_EQ(all.rendezvous_timeout, milliseconds(2'000));
+}
+
+TEST(LaunchConfig, LocalWorldSize_IsANumberWithItsOrigin) {
+  EXPECT_EQ(config({"--nproc_per_node=3"}).local_world_size.value, 3);
+  EXPECT_TRUE(config({"--nproc_per_node=3"}).local_world_size.by_flag());
+  ::setenv("PADDLE_NPROC_PER_NODE", "2", 1);
+  const LaunchConfig all = config({});
+  ::unsetenv("PADDLE_NPROC_PER_NODE");
+  EXPECT_EQ(all.local_world_size.value, 2);
+  EXPECT_TRUE(all.local_world_size.given());
+  EXPECT_FALSE(all.local_world_size.by_flag());
+}
+
+TEST(LaunchConfig, NodeCount_IsANumberOrARange) {
+  EXPECT_EQ(config({"--nnodes=4", "--master=a"}).nodes.count.value->text(), "4");
+  const LaunchConfig range = config({"--nnodes=2:4", "--master=a"});
+  EXPECT_EQ(range.nodes.count.value->text(), "2:4");
+  EXPECT_EQ(range.restarts.max_restarts, 3);
+}
+
+TEST(LaunchConfig, RendezvousPort_IsThatOfTheFlagOrOfTheMaster) {
+  EXPECT_EQ(config({"--nnodes=2", "--master=a:7"}).nodes.rendezvous_port.value, 7);
+  EXPECT_EQ(config({"--nnodes=2", "--master=a:7", "--rdzv_port=0"}).nodes.rendezvous_port.value, 0);
+  EXPECT_THAT(refusal({"--nnodes=2", "--master=a:7", "--rdzv_port=8"}),
+              HasSubstr("--rdzv_port 8: it contradicts --master"));
+}
+
+// With --via, the variables of the client's own node say nothing about the job's nodes.
+TEST(LaunchConfig, MasterOfTheEnvironment_IsNotThatOfVia) {
+  ::setenv("PADDLE_MASTER", "etcd://a:1", 1);
+  EXPECT_THAT(refusal({"--nnodes=2"}), HasSubstr("only the built-in rendezvous"));
+  EXPECT_FALSE(config({"--via=ssh", "--ips=a,b"}).nodes.master.value);
+  ::unsetenv("PADDLE_MASTER");
+}
+
+TEST(LaunchConfig, Logs_AreTyped) {
+  const LogConfig logs = config({"--log_max_size=1M", "--timestamps=files", "--collapse=off",
+                                 "--slow_console=drop", "--table=narrow", "--quiet"})
+                             .logs;
+  EXPECT_EQ(logs.max_size.value, 1 << 20);
+  EXPECT_FALSE(logs.total_size.given());
+  EXPECT_TRUE(logs.stamp_files);
+  EXPECT_FALSE(logs.stamp_console);
+  EXPECT_EQ(logs.collapse, Switch::kOff);
+  EXPECT_EQ(logs.drop_if_slow, Switch::kOn);
+  EXPECT_EQ(logs.table, TableStyle::kNarrow);
+  EXPECT_EQ(logs.level, "INFO");
+  EXPECT_EQ(logs.own_level(), "WARNING");
+}
+
+TEST(LaunchConfig, ViaOptions_AreWordsOfAShell) {
+  EXPECT_THAT(config({"--via=ssh", "--ips=a", "--via_options=-p 22 -o 'A b'"}).via.options,
+              ElementsAre("-p", "22", "-o", "A b"));
+}
+
+// --print_config shows values that a start would refuse.
+TEST(LaunchConfig, PrintConfig_ResolvesNothing) {
+  EXPECT_NO_THROW(parse_arguments({"--print_config", "--nnodes=none"}));
+  EXPECT_THAT(refusal({"--nnodes=none"}), HasSubstr("not a number of nodes"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,146 @@
+#include "launch/starting/tables.h"
+
+#include <gtest/gtest.h>
+
+#include "launch/planning/arguments.h"
+
+namespace fleet {
+namespace {
+
+// The table printed in Paddle's documents, in the order of the older Python that printed it.
+TEST(EnvironmentTable, PublishedSample_IsReproducedByteForByte) {
+  std::string endpoints;
+  for (int i = 0; i < 5; ++i) endpoints += "127.0.0.1:12345,";
+  const Variables variables = {
+      {"PADDLE_CURRENT_ENDPOINT", "127.0.0.1:28355"},
+      {"PADDLE_TRAINERS_NUM", "8"},
+      {"PADDLE_TRAINER_ENDPOINTS", endpoints + "127.0.0.1:33653,127.0.0.1:27766,127.0.0.1:16631"},
+      {"FLAGS_selected_gpus", "0"},
+      {"PADDLE_TRAINER_ID", "0"},
+  };
+  EXPECT_EQ(
+      environment_table(variables),
+      "    "
+      "+=======================================================================================+\n"
+      "    |                        Distributed Envs                      Value                    "
+      "|\n"
+      "    "
+      "+---------------------------------------------------------------------------------------+\n"
+      "    |                 PADDLE_CURRENT_ENDPOINT                 127.0.0.1:28355               "
+      "|\n"
+      "    |                     PADDLE_TRAINERS_NUM                        8                      "
+      "|\n"
+      "    |                PADDLE_TRAINER_ENDPOINTS  ... "
+      "0.1:33653,127.0.0.1:27766,127.0.0.1:16631|\n"
+      "    |                     FLAGS_selected_gpus                        0                      "
+      "|\n"
+      "    |                       PADDLE_TRAINER_ID                        0                      "
+      "|\n"
+      "    "
+      "+=======================================================================================+");
+}
+
+TEST(EnvironmentTable, ValueOf44And45Characters_OnlyTheLatterIsCut) {
+  const std::string long_key = "KEY";
+  const std::string table =
+      environment_table({{long_key, std::string(44, 'a')}, {long_key, std::string(45, 'b')}});
+  EXPECT_NE(table.find("  " + std::string(44, 'a') + " |"), std::string::npos) << table;
+  EXPECT_NE(table.find("  ... " + std::string(41, 'b') + "|"), std::string::npos) << table;
+}
+
+TEST(EnvironmentTable, LongKey_WidensTheTable) {
+  const std::string key(50, 'K');
+  const std::string table = environment_table({{key, "v"}});
+  EXPECT_TRUE(table.starts_with("    +" + std::string(97, '=') + "+\n")) << table;
+  EXPECT_NE(table.find("    |" + key + "  "), std::string::npos);
+}
+
+TEST(EnvironmentTable, NarrowTerminal_GetsANarrowTable) {
+  const Variables variables = {{"PADDLE_TRAINER_ENDPOINTS", "127.0.0.1:33653,127.0.0.1:27766"},
+                               {"PADDLE_TRAINER_ID", "0"}};
+  const std::string border = "+" + std::string(57, '=') + "+";
+  EXPECT_EQ(environment_table(variables, TableStyle::kAuto, 60),
+            border +
+                "\n|        Distributed Envs               Value             |\n"
+                "+---------------------------------------------------------+\n"
+                "|PADDLE_TRAINER_ENDPOINTS  ... 0.0.1:33653,127.0.0.1:27766|\n"
+                "|       PADDLE_TRAINER_ID                 0               |\n" +
+                border);
+}
+
+TEST(EnvironmentTable, Layout_FollowsTheTerminalUnlessToldOtherwise) {
+  const Variables variables = {{"RANK", "0"}};
+  const std::string paddles = environment_table(variables);
+  EXPECT_EQ(environment_table(variables, TableStyle::kAuto, 0), paddles);
+  EXPECT_EQ(environment_table(variables, TableStyle::kAuto, 93), paddles);
+  EXPECT_NE(environment_table(variables, TableStyle::kAuto, 92), paddles);
+  EXPECT_EQ(environment_table(variables, TableStyle::kPaddle, 40), paddles);
+  EXPECT_NE(environment_table(variables, TableStyle::kNarrow, 200), paddles);
+}
+
+TEST(ConfigurationBlock, ByDefault_ShowsWhatDiffers) {
+  const LaunchRequest request = parse_arguments(
+      {"--gpus=0,1", "--grace=10", "--table=paddle", "--rdzv_timeout=5", "train.py"});
+  EXPECT_EQ(configuration_block(request.settings, request.program, false),
+            "-----------  Configuration Arguments -----------\n"
+            "gpus: 0,1\n"
+            "rdzv_timeout: 5\n"
+            "table: paddle\n"
+            "training_script: train.py\n"
+            "training_script_args: []\n"
+            "------------------------------------------------\n");
+}
+
+TEST(ConfigurationBlock, OfAllOptions_IsPaddles) {
+  const LaunchRequest request =
+      parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
+  EXPECT_EQ(configuration_block(request.settings, request.program, true),
+            "-----------  Configuration Arguments -----------\n"
+            "elastic_timeout: 30\n"
+            "gpus: 0,1\n"
+            "grace: 10\n"
+            "hang_timeout: None\n"
+            "heartbeat_timeout: 3\n"
+            "host: None\n"
+            "ips: 10.0.0.1,10.0.0.2\n"
+            "job_id: default\n"
+            "local_ranks_filter: None\n"
+            "log_dir: log\n"
+            "log_level: INFO\n"
+            "master: None\n"
+            "max_restart: None\n"
+            "nnodes: None\n"
+            "no_progress_restarts: 3\n"
+            "nproc_per_node: None\n"
+            "quiet: False\n"
+            "rank: None\n"
+            "ranks: None\n"
+            "rdzv_port: None\n"
+            "rdzv_timeout: 300\n"
+            "run_mode: collective\n"
+            "server_num: None\n"
+            "servers: None\n"
+            "start_port: None\n"
+            "training_script: train.py\n"
+            "training_script_args: ['--lr', 'it\\'s']\n"
+            "with_gloo: 1\n"
+            "worker_num: None\n"
+            "workers: None\n"
+            "------------------------------------------------\n");
+}
+
+TEST(EndpointsLog, ListsEveryRank) {
+  World world;
+  world.nodes.resize(2);
+  world.nodes[0].address = "10.0.0.1";
+  world.nodes[0].ports = {6070, 6071};
+  world.nodes[1].address = "::1";
+  world.nodes[1].ports = {6070};
+  world.nodes[1].first_rank = 2;
+  world.world_size = 3;
+  EXPECT_EQ(endpoints_log(world),
+            "PADDLE_TRAINER_ENDPOINTS: \n10.0.0.1:6070\n10.0.0.1:6071\n[::1]:6070\n");
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,145 @@
+#include "launch/starting/via_slurm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "launch/planning/options.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+class ViaSlurm : public ::testing::Test {
+ protected:
+  std::vector<std::string> command() {
+    LaunchRequest request;
+    request.settings = tree.validate(launch_schema());
+    request.config = read_launch_config(request.settings);
+    request.program = {"train.py", "--ips=not mine"};
+    return srun_command(
+        request,
+        [this](const std::string& name) -> std::optional<std::string> {
+          const auto found = environment.find(name);
+          if (found == environment.end()) return std::nullopt;
+          return found->second;
+        },
+        "/opt/fleetrun");
+  }
+  std::string refusal() {
+    try {
+      command();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  ConfigTree tree;
+  std::map<std::string, std::string> environment = {
+      {"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "n[1-2]"}, {"SLURM_JOB_NUM_NODES", "2"}};
+};
+
+TEST_F(ViaSlurm, Command_IsOneTaskANode) {
+  tree.set("via", "slurm", "--via");
+  tree.set("nproc_per_node", "4", "environment PADDLE_NPROC_PER_NODE");
+  EXPECT_THAT(command(), ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
+                                     "--cpu-bind=none", "--mpi=none", "/opt/fleetrun",
+                                     "--nproc_per_node=4", "--local_ranks_filter=0",
+                                     "--control_pipe", "--", "train.py", "--ips=not mine"));
+}
+
+TEST_F(ViaSlurm, MoreOptions_AreSruns) {
+  tree.set("via_options", "--overlap  --comment='a b' --gpus-per-node=8", "--via_options");
+  tree.set("remote_fleetrun", "/elsewhere/fleetrun", "--remote_fleetrun");
+  EXPECT_THAT(command(), IsSupersetOf({"--overlap", "--comment=a b", "--gpus-per-node=8",
+                                       "/elsewhere/fleetrun"}));
+  EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("via_options"))));
+}
+
+TEST_F(ViaSlurm, FewerNodes_AreAskedFor) {
+  tree.set("nnodes", "1", "--nnodes");
+  EXPECT_THAT(command(), IsSupersetOf({"--nodes=1", "--ntasks=1"}));
+  EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("local_ranks_filter"))));
+}
+
+TEST_F(ViaSlurm, RangeOfNodes_IsRefused) {
+  tree.set("nnodes", "1:2", "--nnodes");
+  EXPECT_THAT(refusal(), HasSubstr("--nnodes 1:2: a Slurm step has a fixed set of nodes"));
+}
+
+TEST_F(ViaSlurm, Plan_HasTheNodesOfTheAllocation) {
+  tree.set("via", "slurm", "--via");
+  tree.set("nproc_per_node", "4", "--nproc_per_node");
+  LaunchRequest request;
+  request.settings = tree.validate(launch_schema());
+  request.config = read_launch_config(request.settings);
+  request.program = {"train.py"};
+  const auto look = [this](const std::string& name) -> std::optional<std::string> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
+  };
+  const ViaPlan plan = plan_via_slurm(request, look, "/opt/fleetrun");
+  EXPECT_EQ(plan.command[0], "srun");
+  ASSERT_EQ(plan.nodes.size(), 2u);
+  EXPECT_EQ(plan.nodes[1].name, "n2");
+  EXPECT_EQ(plan.nodes[1].logs, "log/node1");
+  EXPECT_THAT(plan.nodes[1].processes.ranks, ElementsAre(4, 5, 6, 7));
+}
+
+TEST_F(ViaSlurm, Tee_ShowsAllRanks) {
+  tree.set("tee", "3", "--tee");
+  EXPECT_THAT(command(), ::testing::Contains("--tee=3"));
+  EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("local_ranks_filter"))));
+}
+
+// Flags on the nodes, which refuse what has no effect.
+TEST_F(ViaSlurm, EnvironmentOfOtherJobs_IsNotPassedOn) {
+  tree.set("fleetd_port", "7000", "environment FLEETD_PORT");
+  tree.set("with_gloo", "1", "environment PADDLE_WITH_GLOO");
+  tree.set("elastic_timeout", "30", "environment PADDLE_ELASTIC_TIMEOUT");
+  tree.set("host", "10.0.0.1", "environment POD_IP");
+  tree.set("elastic_level", "-1", "environment PADDLE_ELASTIC_LEVEL");
+  for (const char* key : {"fleetd_port", "with_gloo", "elastic_timeout", "host"}) {
+    EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr(key)))) << key;
+  }
+  tree.set("max_restart", "2", "--max_restart");
+  EXPECT_THAT(command(), AllOf(::testing::Contains("--max_restart=2"),
+                               ::testing::Contains(HasSubstr("--elastic_timeout=30")),
+                               Not(::testing::Contains(HasSubstr("elastic_level")))));
+}
+
+TEST_F(ViaSlurm, Numbers_ArePassedOnExactly) {
+  tree.set("grace", "1e-7", "--grace");
+  tree.set("hang_timeout", "0.3", "--hang_timeout");
+  EXPECT_THAT(command(), IsSupersetOf({"--grace=1e-07", "--hang_timeout=0.3"}));
+}
+
+TEST_F(ViaSlurm, OutsideOfAnAllocation_IsRefused) {
+  environment.erase("SLURM_JOB_NODELIST");
+  EXPECT_THAT(refusal(), HasSubstr("salloc or sbatch"));
+}
+
+TEST_F(ViaSlurm, InsideOfAStep_IsRefused) {
+  environment["SLURM_STEP_ID"] = "3";
+  EXPECT_THAT(refusal(), HasSubstr("step 3"));
+  environment["SLURM_STEP_ID"] = "4294967290";  // salloc's interactive step
+  EXPECT_EQ(refusal(), "accepted");
+}
+
+TEST_F(ViaSlurm, NodesOfOnesOwn_AreRefused) {
+  tree.set("ips", "a,b", "--ips");
+  EXPECT_THAT(refusal(), HasSubstr("uses the nodes of the allocation"));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "launch/tools/doctor/report.h"
+#include "tests/control/launch/tools/doctor/facts.h"
+
+namespace fleet {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// Nodes 10.0.0.1, 10.0.0.2, ... that reach each other.
+std::vector<NodeReport> nodes(int count) {
+  std::vector<NodeReport> all;
+  for (int rank = 0; rank < count; ++rank) {
+    NodeReport node = report_of(healthy_node());
+    node.node_rank = rank;
+    node.address = "10.0.0." + std::to_string(rank + 1);
+    node.fingerprint = {{"glibc", "2.36"}};
+    for (int other = 0; other < count; ++other) {
+      if (other != rank) node.reached.push_back({other, ReachResult::kOk, "", 0.001, 0.0005});
+    }
+    all.push_back(std::move(node));
+  }
+  return all;
+}
+Reach& way(std::vector<NodeReport>& all, int from, int to) {
+  for (Reach& reach : all[static_cast<size_t>(from)].reached) {
+    if (reach.node_rank == to) return reach;
+  }
+  throw std::out_of_range("no such way");
+}
+
+TEST(Reachability, AllPairs_Ok) {
+  EXPECT_EQ(said(check_reachability(nodes(3))),
+            "[ok] every node connects to every other (6 connections)\n");
+  EXPECT_THAT(check_reachability(nodes(1)), IsEmpty());
+}
+
+TEST(Reachability, CutPair_IsNamedWithTheKindOfFailure) {
+  const std::vector<std::pair<ReachResult, std::string>> kinds = {
+      {ReachResult::kRefused, "refused"},
+      {ReachResult::kTimeout, "no answer (timeout)"},
+      {ReachResult::kUnreachable, "unreachable (No route to host)"},
+      {ReachResult::kUnexpectedPeer, "another service answers: No route to host"},
+      {ReachResult::kStalled, "large packets do not arrive"},
+      {ReachResult::kFailed, ": No route to host"}};
+  for (const auto& [result, text] : kinds) {
+    auto all = nodes(3);
+    way(all, 1, 2).result = result;
+    way(all, 1, 2).detail = "No route to host";
+    const Findings found = check_reachability(all);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].severity, Severity::kFail);
+    EXPECT_THAT(found[0].what,
+                AllOf(HasSubstr("node 1 (10.0.0.2) to node 2 (10.0.0.3): "), HasSubstr(text)));
+    EXPECT_THAT(found[0].next, Not(IsEmpty()));
+  }
+}
+
+TEST(Reachability, Many_AreCounted) {
+  auto all = nodes(5);
+  for (NodeReport& node : all) {
+    for (Reach& reach : node.reached) reach.result = ReachResult::kTimeout;
+  }
+  const Findings found = check_reachability(all);
+  ASSERT_EQ(found.size(), 9u);
+  EXPECT_THAT(found.back().what, HasSubstr("and 12 more of 20 connections"));
+}
+
+TEST(Mtu, Differs_Warns) {
+  auto all = nodes(3);
+  EXPECT_EQ(said(check_mtu(all)), "[ok] 1500 on every node\n");
+  all[2].mtu = 9000;
+  EXPECT_THAT(said(check_mtu(all)), HasSubstr("[warn] node 2 (10.0.0.3) has 9000, node 0 1500"));
+}
+
+TEST(Clocks, OffBySeconds_Warns_ByMinutesFails) {
+  auto all = nodes(3);
+  EXPECT_THAT(said(check_clocks(all)), HasSubstr("[ok] at most 1 ms"));
+  way(all, 2, 0).clock_offset = 2.5;
+  EXPECT_THAT(said(check_clocks(all)),
+              HasSubstr("[warn] node 2 (10.0.0.3) is 2.5 s behind node 0"));
+  way(all, 2, 0).clock_offset = -300;
+  EXPECT_THAT(said(check_clocks(all)), HasSubstr("[fail] node 2 (10.0.0.3) is 300.0 s ahead of"));
+  // What took long to ask is not known that well.
+  way(all, 2, 0).clock_offset = 2.5;
+  way(all, 2, 0).round_trip = 4;
+  EXPECT_EQ(worst_of(check_clocks(all)), Severity::kOk);
+}
+
+TEST(EqualGpus, OtherModel_Warns) {
+  auto all = nodes(2);
+  EXPECT_EQ(worst_of(check_equal_gpus(all)), Severity::kOk);
+  all[1].gpus = {"NVIDIA A100", "NVIDIA A100"};
+  EXPECT_THAT(said(check_equal_gpus(all)),
+              HasSubstr("[warn] node 1 (10.0.0.2) has 2 x NVIDIA A100, node 0 2 x NVIDIA H200"));
+}
+
+TEST(Skew, NamedPerNode_FailsUnlessAllowed) {
+  auto all = nodes(3);
+  EXPECT_EQ(worst_of(check_skew(all, false)), Severity::kOk);
+  all[2].fingerprint = {{"glibc", "2.39"}, {"NCCL_ALGO", "Ring"}};
+  const std::string text = said(check_skew(all, false));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("[fail] glibc is '2.39' on node 2 (10.0.0.3) and '2.36' on node 0"),
+                    HasSubstr("NCCL_ALGO is 'Ring' on node 2 (10.0.0.3) and not set on node 0"),
+                    HasSubstr("--allow_skew")));
+  EXPECT_EQ(worst_of(check_skew(all, true)), Severity::kWarn);
+}
+
+TEST(Skew, AlikeOnManyNodes_IsOneLine) {
+  auto all = nodes(40);
+  for (size_t node = 8; node < 40; ++node)
+    all[node].fingerprint["glibc"] = node == 20 ? "2.40" : "2.39";
+  const Findings found = check_skew(all, false);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(said(found),
+              AllOf(HasSubstr("glibc is '2.39' on nodes 8-19,21-39 and '2.36' on node 0"),
+                    HasSubstr("glibc is '2.40' on node 20 (10.0.0.21)")));
+}
+
+TEST(Mtu, AlikeOnManyNodes_IsOneLine) {
+  auto all = nodes(4);
+  all[1].mtu = all[2].mtu = 9000;
+  EXPECT_THAT(said(check_mtu(all)), HasSubstr("[warn] nodes 1-2 have 9000, node 0 1500"));
+}
+
+TEST(Report, AlikeFindings_AreOneLine) {
+  auto all = nodes(4);
+  NodeFacts other = healthy_node();
+  other.machine.open_files = 100;
+  all[2].findings = report_of(other).findings;
+  const JobReport report = examine(all, false);
+  EXPECT_EQ(report.worst(), Severity::kFail);
+  const std::string table = report_table(report);
+  EXPECT_THAT(table, AllOf(HasSubstr("nodes 0-1, 3: at most 1048576"),
+                           HasSubstr("FAIL  open files      node 2 (10.0.0.3): at most 100:"),
+                           HasSubstr("-> ulimit -n 1048576"), HasSubstr("all nodes: 64 cores")));
+  const std::string failures = report_table(report, true);
+  EXPECT_THAT(failures, AllOf(HasSubstr("at most 100"), Not(HasSubstr("64 cores"))));
+}
+
+TEST(Report, TravelsUnchanged) {
+  auto all = nodes(3);
+  way(all, 1, 2) = {2, ReachResult::kUnreachable, "No route\xff", -1.5, 0.25};
+  const NodeReport back = decode_node_report(encode(all[1]));
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_EQ(back.address, "10.0.0.2");
+  EXPECT_EQ(back.hostname, "gpu01");
+  EXPECT_EQ(back.findings, all[1].findings);
+  EXPECT_EQ(back.fingerprint, all[1].fingerprint);
+  EXPECT_EQ(back.gpus, all[1].gpus);
+  EXPECT_EQ(back.mtu, 1500);
+  ASSERT_EQ(back.reached.size(), 2u);
+  EXPECT_EQ(back.reached[1].result, ReachResult::kUnreachable);
+  EXPECT_EQ(back.reached[1].clock_offset, -1.5);
+  EXPECT_EQ(back.reached[1].round_trip, 0.25);
+
+  const JobReport report = examine(all, false), same = decode_job_report(encode(report));
+  EXPECT_EQ(report_table(same), report_table(decode_job_report(encode(same))));
+  EXPECT_EQ(same.entries.size(), report.entries.size());
+  EXPECT_EQ(same.worst(), Severity::kFail);
+}
+
+TEST(Report, Garbage_IsAnError) {
+  EXPECT_THROW(decode_node_report("{"), Error);
+  EXPECT_THROW(decode_node_report("{}"), Error);
+  EXPECT_THROW(decode_job_report("[1,2"), Error);
+}
+
+TEST(Report, Json_HasEveryFinding) {
+  const JobReport report = examine(nodes(2), false);
+  const std::string json = report_json(report);
+  EXPECT_THAT(json, AllOf(HasSubstr("\"ok\": true"), HasSubstr("\"check\": \"reachability\""),
+                          HasSubstr("\"address\": \"10.0.0.2\"")));
+}
+
+}  // namespace
+}  // namespace fleet

@@ -1,0 +1,70 @@
+// fleet-worker --check: its verdict on a job file, for people and for programs.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "tests/training/training_job.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+class Check : public ::testing::Test {
+ protected:
+  int check(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"job.json", "--check"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const int code = job_.run_worker(arguments, &error_);
+    EXPECT_FALSE(std::filesystem::exists(job_.path("output")));
+    output_ = job_.folder().read("worker.out");
+    return code;
+  }
+  Json verdict() const {
+    const std::string_view output = trim(output_);
+    return Json::parse(output.substr(output.rfind('\n') + 1), nullptr, false);
+  }
+  TrainingJob job_;
+  std::string output_, error_;
+};
+
+TEST_F(Check, ValidFile_EndsWithZero) {
+  EXPECT_EQ(check({}), 0) << error_;
+  EXPECT_EQ(check({"--format=json"}), 0) << error_;
+  EXPECT_EQ(verdict(), Json({{"ok", true}}));
+}
+
+TEST_F(Check, WrongKey_IsInTheVerdict) {
+  EXPECT_EQ(check({"--set", "data.batchsize=4"}), 2);
+  EXPECT_THAT(error_, HasSubstr("fleet-worker: --set: unknown key 'data.batchsize'"));
+  EXPECT_EQ(check({"--format", "json", "--set", "data.batchsize=4"}), 2);
+  EXPECT_EQ(verdict().value("ok", true), false);
+  EXPECT_EQ(verdict().value("code", ""), "usage");
+  EXPECT_EQ(verdict().value("exit_code", 0), 2);
+  EXPECT_THAT(verdict().value("message", ""), StartsWith("--set: unknown key 'data.batchsize'"));
+}
+
+TEST_F(Check, WrongArgument_IsInTheVerdict) {
+  EXPECT_EQ(check({"--sett=a", "--format=json"}), 2);
+  EXPECT_THAT(verdict().value("message", ""), HasSubstr("did you mean '--set'?"));
+}
+
+// A launcher checks a line before it starts it, whatever the line prints.
+TEST_F(Check, LineThatPrints_HasAVerdictAfterItsOutput) {
+  for (const char* option : {"--help", "--print_keys", "--print_flags"}) {
+    EXPECT_EQ(check({option, "--format=json"}), 0) << option << error_;
+    EXPECT_EQ(verdict(), Json({{"ok", true}})) << option;
+  }
+}
+
+TEST_F(Check, FormatAlone_IsRefused) {
+  EXPECT_EQ(job_.run_worker({"job.json", "--format=json"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("--check"));
+}
+
+}  // namespace
+}  // namespace fleet
