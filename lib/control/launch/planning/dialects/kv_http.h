@@ -1,7 +1,7 @@
-// The part of HTTP that a key-value server needs, as pure logic: one request per connection.
+// The part of HTTP that a key-value server needs, without sockets: one request per connection.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,21 +12,23 @@ struct HttpRequest {
   bool operator==(const HttpRequest&) const = default;
 };
 
-// Parses a request that arrives in pieces.
+// Parses a request that arrives in pieces (Boost.Beast).
 class HttpReader {
  public:
   enum class State { kMore, kWhole, kBad };
+  HttpReader();
+  ~HttpReader();
   // Adds received bytes. After kWhole the request is complete. After kBad close the connection: the
   // bytes are not HTTP, or exceed the size of a value.
   State add(std::string_view bytes);
   const HttpRequest& request() const { return request_; }
 
  private:
-  State read_head();
+  struct Parser;  // here, it would cost each includer seconds of compilation
 
-  std::string unread_;
+  std::unique_ptr<Parser> parser_;
+  std::string unread_;  // an incomplete line or chunk
   HttpRequest request_;
-  std::optional<size_t> body_size_;  // set once the head is read
 };
 
 // "HTTP/1.1 200 OK" with the body and its length. Close the connection after it.

@@ -37,12 +37,33 @@ TEST(HttpReader, RequestInPieces_IsPutTogether) {
   }
 }
 
+TEST(HttpReader, Chunks_ArePutTogether) {
+  const std::string text =
+      "PUT /a/b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
+  for (size_t cut = 0; cut < text.size(); ++cut) {
+    HttpReader reader;
+    EXPECT_EQ(reader.add(text.substr(0, cut)), HttpReader::State::kMore) << cut;
+    EXPECT_EQ(reader.add(text.substr(cut)), HttpReader::State::kWhole) << cut;
+    EXPECT_EQ(reader.request(), (HttpRequest{"PUT", "/a/b", "abc"}));
+  }
+}
+
+TEST(HttpReader, LargeValue_IsBad) {
+  HttpReader reader;
+  ASSERT_EQ(reader.add("PUT /a/b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            HttpReader::State::kMore);
+  auto state = HttpReader::State::kMore;
+  for (int sent = 0; sent < 9 && state == HttpReader::State::kMore; ++sent) {
+    state = reader.add("100000\r\n" + std::string(1 << 20, 'x') + "\r\n");
+  }
+  EXPECT_EQ(state, HttpReader::State::kBad);
+}
+
 TEST(HttpReader, WhatIsNoRequest_IsBad) {
   for (const std::string text : {"hello\r\n\r\n", "GET /a/b SPDY/3\r\n\r\n",
                                  "PUT /a/b HTTP/1.1\r\nContent-Length: x\r\n\r\n",
                                  "PUT /a/b HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
                                  "PUT /a/b HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
-                                 "PUT /a/b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
                                  "GET /a/b HTTP/1.1\r\nx\r\n\r\n"}) {
     EXPECT_EQ(HttpReader().add(text), HttpReader::State::kBad) << text;
   }
