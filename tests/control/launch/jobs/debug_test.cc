@@ -54,10 +54,21 @@ TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
   EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
 }
 
+// The launcher records a rank a moment after its start.
+void wait_for_record(JobFolder& job, const std::string& text) {
+  for (int tries = 0; tries < 100; ++tries) {
+    Fleetrun status(job, "status", {"status", "default"});
+    if (status.wait() == 0 && status.output().find(text) != std::string::npos) return;
+    ::usleep(20'000);
+  }
+  ADD_FAILURE() << "fleetrun status does not show '" << text << "'";
+}
+
 TEST(Debug, Attach_GetsThePid) {
   JobFolder job;
   Fleetrun fleetrun(job, "job", {"sh", "-c", "echo $$ >pid; : >ran; while :; do sleep 0.01; done"});
   job.wait_for("ran");
+  wait_for_record(job, "rank 0  pid");
   Fleetrun attach(job, "attach", {"debug", "--rank=0", "--attach", "--", "echo", "pid:"});
   EXPECT_EQ(attach.wait(), 0) << attach.output();
   EXPECT_EQ(attach.output(), "pid: " + job.read("pid"));
