@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace fleet {
@@ -13,13 +14,16 @@ inline std::string program_folder() {
 }
 
 // The repository, or the top of an unpacked tarball: tests/golden lies below it. The nearest folder
-// above the program that has it; the sources that it was built from, where none has.
+// above the program that has it; for a build folder elsewhere, what CMake wrote beside the program.
+// (As a definition for the compiler, the path would keep checkouts from sharing compiled files.)
 inline std::string source_folder() {
   namespace fs = std::filesystem;
   for (fs::path at = program_folder(); at != at.root_path(); at = at.parent_path()) {
     if (fs::exists(at / "tests/golden/lenet.json")) return at.string();
   }
-  return FLEET_SOURCE_DIR;
+  std::string folder;
+  std::getline(std::ifstream(program_folder() + "/source_folder"), folder);
+  return folder;
 }
 
 // Whether libfleet_<name>.so is where the program looks for it (exec/backend.h).

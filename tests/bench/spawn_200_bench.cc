@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "tests/bench/times.h"
+#include "tests/test_paths.h"
 
 extern char** environ;
 
@@ -127,7 +128,7 @@ int main(int argc, char** argv) {
   if (!::mkdtemp(folder)) fail(folder);
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) fail("/proc/self/exe");
-  Rounds run(own ? own : std::string(FLEET_BIN_DIR) + "/fleetrun", self, folder, ranks);
+  Rounds run(own ? own : program_folder() + "/fleetrun", self, folder, ranks);
   std::vector<double> ours, theirs;
   for (int i = 0; i < rounds; ++i) {
     ours.push_back(run.ours());

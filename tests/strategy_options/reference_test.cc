@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "strategy/names.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -52,7 +53,7 @@ TEST(Reference, CompetingMetaOptimizers_NameWhatTheyGoWith) {
 }
 
 TEST(Reference, Page_IsWhatTheProgramPrints) {
-  const std::string page = read_file(FLEET_SOURCE_DIR "/docs/reference/strategies.md");
+  const std::string page = read_file(source_folder() + "/docs/reference/strategies.md");
   const std::string begin = "<!-- generated: scripts/strategies_page.sh -->\n";
   const std::string end = "<!-- end of what is generated -->\n";
   const size_t from = page.find(begin), to = page.find(end);

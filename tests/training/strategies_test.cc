@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "base/file.h"
+#include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 #include "train/checkpoint.h"
 
@@ -22,7 +23,7 @@ using ::testing::Not;
 std::vector<std::string> job_names() {
   std::vector<std::string> names;
   for (const auto& entry :
-       fs::directory_iterator(fs::path(FLEET_SOURCE_DIR) / "config/strategies")) {
+       fs::directory_iterator(fs::path(source_folder()) / "config/strategies")) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -39,7 +40,7 @@ class StrategyJob : public ::testing::TestWithParam<std::string> {
   }
   std::unique_ptr<Fleetrun> start(const std::string& job, const std::string& name,
                                   const std::string& output, const std::vector<std::string>& more) {
-    const std::string file = fs::path(FLEET_SOURCE_DIR) / "config/strategies" / (job + ".json");
+    const std::string file = fs::path(source_folder()) / "config/strategies" / (job + ".json");
     const ConfigTree tree = ConfigTree::from_file(file);
     const auto model = tree.peek("model.name");
     const bool gray = model == "lenet" || model == "mlp";

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 
 namespace fleet {
@@ -30,7 +31,7 @@ class StrategyFiles : public ::testing::Test {
 };
 
 TEST_F(StrategyFiles, OfPaddle_AreTrainedWith) {
-  const auto folder = std::filesystem::path(FLEET_SOURCE_DIR) / "tests/engine/strategy/golden";
+  const auto folder = std::filesystem::path(source_folder()) / "tests/engine/strategy/golden";
   for (const char* name : {"paddle_2.0_example", "paddle_2.6.2_example", "paddle_3.3.1_example"}) {
     const std::string file = folder / (std::string(name) + ".prototxt");
     output({"strategy=" + file, "train.max_steps=2"});

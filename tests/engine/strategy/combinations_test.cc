@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "tests/captured_log.h"
 #include "tests/engine/strategy/strategy_text.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -33,7 +34,7 @@ struct Table {
 const Table& table() {
   static const Table table = [] {
     Table read;
-    const auto file = std::filesystem::path(FLEET_SOURCE_DIR) /
+    const auto file = std::filesystem::path(source_folder()) /
                       "tests/engine/strategy/golden/paddle_2.6.2_combinations.txt";
     for (const std::string& line : split(read_file(file), '\n')) {
       const std::vector<std::string> words = split(line, ' ');

@@ -14,6 +14,7 @@
 #include "strategy/save.h"
 #include "tests/captured_log.h"
 #include "tests/engine/strategy/strategy_text.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -22,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::filesystem::path kFolder =
-    std::filesystem::path(FLEET_SOURCE_DIR) / "tests/engine/strategy/golden";
+    std::filesystem::path(source_folder()) / "tests/engine/strategy/golden";
 
 StrategyProto golden(const std::string& name) {
   StrategyProto proto;

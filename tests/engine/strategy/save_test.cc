@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tests/engine/strategy/strategy_text.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -84,7 +85,7 @@ TEST(SaveStrategy, UnknownRelease_IsRefused) {
 std::string everything() {
   std::string text;
   for (const auto& entry : std::filesystem::directory_iterator(
-           std::filesystem::path(FLEET_SOURCE_DIR) / "tests/engine/strategy/golden")) {
+           std::filesystem::path(source_folder()) / "tests/engine/strategy/golden")) {
     const std::string name = entry.path().stem();
     if (entry.path().extension() == ".prototxt" && !name.ends_with("example")) {
       text += read_file(entry.path());

@@ -14,11 +14,12 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
 
-const std::string kHelper = std::string(FLEET_BIN_DIR) + "/launch_rank_helper";
+const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 size_t files_in(const std::string& folder) {
   const std::filesystem::directory_iterator files(folder);

@@ -7,6 +7,7 @@
 
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -107,8 +108,7 @@ TEST_F(ParameterServers, ListsOfTwoNodes_GiveTheRanks) {
 }
 
 TEST_F(ParameterServers, JobFile_IsRefused) {
-  EXPECT_EQ(run({"--server_num=1"}, {std::string(FLEET_SOURCE_DIR) + "/config/fashion_mnist.json"}),
-            2);
+  EXPECT_EQ(run({"--server_num=1"}, {source_folder() + "/config/fashion_mnist.json"}), 2);
   EXPECT_THAT(output, HasSubstr("a job file does not support parameter servers"));
 }
 

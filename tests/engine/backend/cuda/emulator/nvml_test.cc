@@ -3,10 +3,12 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include "tests/test_paths.h"
+
 namespace fleet::cuda {
 namespace {
 
-const char* const kFake = FLEET_BIN_DIR "/libfleet_fake_nvml.so";
+const std::string kFake = program_folder() + "/libfleet_fake_nvml.so";
 
 TEST(Nvml, KnownGpu_TellsUtilizationMemoryAndClock) {
   const auto nvml = Nvml::open("0000:0A:00.0", kFake);
@@ -19,7 +21,8 @@ TEST(Nvml, KnownGpu_TellsUtilizationMemoryAndClock) {
 }
 
 TEST(Nvml, UnknownGpu_IsNothingAndTheLibraryIsEnded) {
-  void* library = ::dlopen(kFake, RTLD_NOW);  // keeps its count while nobody else has it open
+  void* library =
+      ::dlopen(kFake.c_str(), RTLD_NOW);  // keeps its count while nobody else has it open
   ASSERT_TRUE(library);
   const auto started = reinterpret_cast<int (*)()>(::dlsym(library, "fake_nvml_started"));
   EXPECT_FALSE(Nvml::open("0000:0B:00.0", kFake));
