@@ -69,7 +69,7 @@ int cold_job() {
   client.join(node_of({}, 0));
   std::printf("%f ", ms_since(begin));
   begin = Clock::now();
-  client.finish();
+  client.send(envelope(&wire::NodeMessage::mutable_finished));
   heard.wait(&Heard::ended, 1);
   std::printf("%f ", ms_since(begin));
   begin = Clock::now();
@@ -160,7 +160,7 @@ void many(int nodes) {
     store_barrier(store, "b", static_cast<int>(stores.size()), std::chrono::seconds(60));
   });
   begin = Clock::now();
-  for (auto& client : clients) client.finish();
+  for (auto& client : clients) client.send(envelope(&wire::NodeMessage::mutable_finished));
   heard.wait(&Heard::ended, nodes);
   const double verdict = ms_since(begin);
   begin = Clock::now();

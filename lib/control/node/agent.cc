@@ -136,7 +136,9 @@ class Agent : private SupervisionEffects {
 
   void on_signal(int signal) {
     if (!stops(signal)) {
-      client_.request_signal(signal);  // its meaning is between the user and the program
+      wire::NodeMessage message;  // its meaning is between the user and the program
+      message.mutable_signal()->set_signal(signal);
+      client_.send(std::move(message));
     } else {
       on_stop_signal(signal);
     }
@@ -238,7 +240,7 @@ class Agent : private SupervisionEffects {
       case wire::ControlRequest::kStacks:
         if (world_) {
           stack_requests_.push_back(std::move(reply));
-          return client_.request_stacks();
+          return client_.send(envelope(&wire::NodeMessage::mutable_stack_request));
         }
         *answer.mutable_failure() =
             to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
@@ -357,30 +359,12 @@ class Agent : private SupervisionEffects {
   }
 
   // --- effects ---
-  void report(const RankExit& exit) override { client_.report(exit); }
-  void report_steps(const StepReport& report) override { client_.report(report); }
-  void report_stall(const RankStall& stall) override { client_.report(stall); }
+  void send(wire::NodeMessage message) override { client_.send(std::move(message)); }
   void collect_stacks() override {
     wire::GuardianCommand command;
     // A little less than the rendezvous waits.
     command.mutable_collect_stacks()->set_limit_ms(4'000);
     channel_.send(command);
-  }
-  void send_stacks(const Stacks& stacks) override { client_.send_stacks(stacks); }
-  void finish_node() override { client_.finish(); }
-  void report_failure(const std::string& how) override { client_.report_failure(how); }
-  void ready(int generation) override { client_.ready(generation); }
-  void request_stop(int signal, Grace grace) override {
-    wire::StopRequest request;
-    request.set_signal(signal);
-    if (grace) request.set_grace_ms(static_cast<int>(grace->count()));
-    client_.request_stop(std::move(request));
-  }
-  void request_kill(int signal) override {
-    wire::StopRequest request;
-    request.set_signal(signal);
-    request.set_kill(true);
-    client_.request_stop(std::move(request));
   }
   void stop_ranks(int signal, Grace grace) override {
     wire::GuardianCommand command;

@@ -14,6 +14,26 @@ namespace {
 
 constexpr char kGuardianKilled[] = "its guardian was killed";
 
+wire::NodeMessage ready(int generation) {
+  wire::NodeMessage message;
+  message.mutable_ready()->set_generation(generation);
+  return message;
+}
+
+wire::NodeMessage failure(const std::string& how) {
+  wire::NodeMessage message;
+  message.mutable_failure()->set_how(how);
+  return message;
+}
+
+wire::NodeMessage stop_request(int signal, Grace grace, bool kill = false) {
+  wire::NodeMessage message;
+  message.mutable_stop()->set_signal(signal);
+  message.mutable_stop()->set_kill(kill);
+  if (grace) message.mutable_stop()->set_grace_ms(static_cast<int>(grace->count()));
+  return message;
+}
+
 // A hint that saves users from guessing.
 std::string signal_hint(int signal) {
   switch (signal) {
@@ -69,7 +89,7 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
   restarting_.reset();
   host_lost_ = false;
   if (over || signals_.any()) {  // the stop arrived before the start
-    effects_.finish_node();
+    effects_.send(envelope(&wire::NodeMessage::mutable_finished));
     if (!gone_) effects_.kill_ranks();  // there are none, but the guardian must report it
     stopping_ = true;
     return false;
@@ -78,7 +98,7 @@ bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::s
   stopping_ = gone_ = false;
   trainers_ = assignment.node().trainers();
   // A node with servers only has finished when the other nodes have.
-  if (trainers_ == 0) effects_.finish_node();
+  if (trainers_ == 0) effects_.send(envelope(&wire::NodeMessage::mutable_finished));
   return true;
 }
 
@@ -108,7 +128,8 @@ void Supervision::on_stop_command(const StopCommand& command, Time now) {
 }
 
 void Supervision::on_stack_command(const StackCommand& command) {
-  if (stopping_ || gone_ || guardian_lost_ || !assignment_) return effects_.send_stacks({});
+  if (stopping_ || gone_ || guardian_lost_ || !assignment_)
+    return effects_.send(envelope(&wire::NodeMessage::mutable_stacks));
   if (command.hang()) {
     effects_.warn("the job hangs (noticed on node " + std::to_string(command.node_rank()) +
                   "): collecting the stacks of all ranks");
@@ -125,7 +146,8 @@ void Supervision::on_progress(StepReport report) {
     one.set_rank(node.rank_of(one.local_rank()));
     *of_trainers.add_ranks() = std::move(one);
   }
-  if (of_trainers.ranks_size() > 0) effects_.report_steps(of_trainers);
+  if (of_trainers.ranks_size() > 0)
+    effects_.send(envelope(&wire::NodeMessage::mutable_steps, std::move(of_trainers)));
 }
 
 void Supervision::on_rank_stalled(RankStall stall) {
@@ -134,7 +156,7 @@ void Supervision::on_rank_stalled(RankStall stall) {
   stall.set_rank(node.rank_of(stall.local_rank()));
   stall.set_server(node.is_server(stall.local_rank()));
   stall.set_log_path(log_paths_.at(static_cast<size_t>(stall.local_rank())));
-  effects_.report_stall(stall);
+  effects_.send(envelope(&wire::NodeMessage::mutable_stall, std::move(stall)));
 }
 
 void Supervision::on_stacks(Stacks stacks) {
@@ -144,7 +166,7 @@ void Supervision::on_stacks(Stacks stacks) {
     stack.set_rank(node.rank_of(stack.local_rank()));
     stack.set_server(node.is_server(stack.local_rank()));
   }
-  effects_.send_stacks(stacks);
+  effects_.send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
 }
 
 void Supervision::on_restart_command(const RestartCommand& command) {
@@ -153,12 +175,12 @@ void Supervision::on_restart_command(const RestartCommand& command) {
   restarting_ = command.generation();
   host_lost_ = false;
   // The lost host never received it.
-  if (guardian_lost_) return effects_.report_failure(kGuardianKilled);
+  if (guardian_lost_) return effects_.send(failure(kGuardianKilled));
   if (signals_.own() != 0)
-    effects_.request_stop(signals_.own(), grace_);  // it was lost with the host
+    effects_.send(stop_request(signals_.own(), grace_));  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
-  effects_.ready(command.generation());
+  effects_.send(ready(command.generation()));
 }
 
 void Supervision::on_host_lost(const HostLost& lost) {
@@ -214,7 +236,7 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
   if (!exit.killed_by_us() && exit.note().empty()) exit.set_note(signal_hint(exit.signal()));
-  effects_.report(exit);
+  effects_.send(envelope(&wire::NodeMessage::mutable_exit, exit));
   // The peer whose death caused this exit may not have been reported yet, possibly by this node.
   // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.
   if (!stopping_ && (exit.signal() != 0 || exit.code() != kExitPeerLost)) stop(SIGTERM);
@@ -222,7 +244,8 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
 
 void Supervision::trainer_ended() {
   // Without servers, the node has finished when all processes have ended.
-  if (--trainers_ == 0 && assignment_->node().servers > 0 && !stopping_) effects_.finish_node();
+  if (--trainers_ == 0 && assignment_->node().servers > 0 && !stopping_)
+    effects_.send(envelope(&wire::NodeMessage::mutable_finished));
 }
 
 void Supervision::on_all_gone(const std::string& stuck) {
@@ -235,9 +258,9 @@ void Supervision::on_all_gone(const std::string& stuck) {
   if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (restarting_ && !verdict_ && !guardian_lost_) {
     if (stuck_) return leave_restart("processes are left");
-    return effects_.ready(*restarting_);
+    return effects_.send(ready(*restarting_));
   }
-  if (assignment_) effects_.finish_node();
+  if (assignment_) effects_.send(envelope(&wire::NodeMessage::mutable_finished));
   end_if_over();
 }
 
@@ -250,7 +273,7 @@ void Supervision::on_guardian_lost() {
     stopping_ = true;
     effects_.report_error("the guardian process of this node was killed: killing its ranks too");
   }
-  if (assignment_ && !verdict_) effects_.report_failure(kGuardianKilled);
+  if (assignment_ && !verdict_) effects_.send(failure(kGuardianKilled));
 }
 
 void Supervision::on_signal(int signal, Time now) {
@@ -278,12 +301,12 @@ void Supervision::stop_requested(int signal, Grace grace) {
   grace_ = grace;
   if (restarting_) {
     effects_.warn(signal_name(signal) + ": ending the job instead of restarting it");
-    return effects_.request_stop(signal, grace);
+    return effects_.send(stop_request(signal, grace));
   }
   if (!assignment_) return gone_ ? end(128 + signal) : effects_.kill_ranks();
   if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
   // Ranks here may have ended, or be about to, while those of other nodes run.
-  effects_.request_stop(signal, grace);
+  effects_.send(stop_request(signal, grace));
   if (stopping_ || gone_) return;
   effects_.warn(signal_name(signal) + ": stopping the ranks; send it again to kill them");
   stop(signal, grace);
@@ -294,7 +317,7 @@ void Supervision::kill_requested() {
   // The other nodes have received the request already, or there are none.
   const bool asked = std::exchange(killing_, true) || restarting_ || !assignment_;
   if (gone_ && asked) return end(128 + signal);
-  if (assignment_) effects_.request_kill(signal);
+  if (assignment_) effects_.send(stop_request(signal, {}, true));
   if (!gone_) effects_.kill_ranks();
 }
 

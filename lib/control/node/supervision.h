@@ -17,21 +17,11 @@ namespace fleet {
 class SupervisionEffects {
  public:
   virtual ~SupervisionEffects() = default;
-  virtual void report(const RankExit& exit) = 0;            // to the rendezvous
-  virtual void report_steps(const StepReport& report) = 0;  // to the rendezvous
-  virtual void report_stall(const RankStall& stall) = 0;    // to the rendezvous
-  virtual void collect_stacks() = 0;                        // of the local ranks; then on_stacks()
-  virtual void send_stacks(const Stacks& stacks) = 0;       // to the rendezvous
-  virtual void finish_node() = 0;  // to the rendezvous: all ranks here have ended
-  virtual void ready(
-      int generation) = 0;  // to the rendezvous: for the generation after `generation`
-  // To the rendezvous: the job has lost this node; the verdict follows.
-  virtual void report_failure(const std::string& how) = 0;
-  virtual void request_kill(int signal) = 0;  // to the rendezvous: kill the whole job now
-  virtual void request_stop(int signal, Grace grace) = 0;  // to the rendezvous: stop the whole job
-  virtual void stop_ranks(int signal, Grace grace) = 0;    // signal the local ranks; grace; SIGKILL
-  virtual void kill_ranks() = 0;                           // SIGKILL every local descendant now
-  virtual void warn(const std::string& text) = 0;          // for the user, as a warning
+  virtual void send(wire::NodeMessage message) = 0;      // to the rendezvous
+  virtual void collect_stacks() = 0;                     // of the local ranks; then on_stacks()
+  virtual void stop_ranks(int signal, Grace grace) = 0;  // signal the local ranks; grace; SIGKILL
+  virtual void kill_ranks() = 0;                         // SIGKILL every local descendant now
+  virtual void warn(const std::string& text) = 0;        // for the user, as a warning
   virtual void record_verdict(const Verdict& verdict) = 0;  // beside the logs, for programs
   virtual void print_verdict(const std::string& text) = 0;  // for the user, as an error
   virtual void report_error(const std::string& text) = 0;   // for the user, as an error

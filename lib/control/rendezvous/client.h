@@ -45,35 +45,14 @@ class RendezvousClient {
   // leave() was called meanwhile. Do not call it from within the callback.
   Assignment join(NodeInfo info);
 
-  // Reports the exit of a rank of this node. Report failures as they happen, in their order: the
-  // job's first failure decides the verdict. Successful exits need not be reported.
-  void report(RankExit exit);
-  // All ranks of this node have ended and were reported. The job succeeds once every node has
-  // called it.
-  void finish();
-  // This node cannot continue; `how` says why ("its guardian was killed"). The job treats the node
-  // as lost. The Verdict still arrives and is this node's last event, even if the job continues.
-  void report_failure(const std::string& how);
+  // Sends a message of this node, any but Join, Heartbeat and Leave. It is dropped if the stream is
+  // gone. Report failures of ranks as they happen: their order and times (RankExit.at_ns, on this
+  // node's clock) decide the verdict. The time of a StopRequest is filled in.
+  void send(wire::NodeMessage message);
   // Connects to the rendezvous that this node has opened after a TakeOver.
   void follow(const std::string& address, std::shared_ptr<JobHost> host);
-  // All processes of this generation have ended on this node: the answer to a RestartCommand.
-  void ready(int generation);
-  // A rank of this node makes no progress. Every node receives a StackCommand and answers with its
-  // ranks' stacks; then the verdict follows.
-  void report(RankStall stall);
-  // Step counts and times of this node's ranks. The rendezvous reports stragglers to every node.
-  void report(StepReport report);
-  void send_stacks(Stacks stacks);
-  // This launcher received a stop request. Every node receives a StopCommand; the verdict follows
-  // when all have finished. The request's time is filled in.
-  void request_stop(wire::StopRequest request);
-  // Every node receives a SignalCommand.
-  void request_signal(int signal);
-  // Asks for the stacks of all ranks of the job. The answer is a StackReport within some seconds;
-  // none arrives if the job ends first.
-  void request_stacks();
   // Sends a goodbye and closes the stream; waits briefly until the goodbye is sent. A node that
-  // leaves a running job before finish() and before a verdict counts as lost. Idempotent. Returns
+  // leaves a running job before Finished and before a verdict counts as lost. Idempotent. Returns
   // without waiting if called from within the callback.
   void leave();
 

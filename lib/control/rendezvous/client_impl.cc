@@ -349,39 +349,29 @@ Assignment RendezvousClient::Impl::wait_for_outcome() {
   throw Error(ErrorCode::kPeerLost, "left before all nodes had joined", "node " + info_.address);
 }
 
+// Puts the message's time, if there is one, on the host's clock.
+template <typename Message>
+void RendezvousClient::Impl::use_host_clock(Message* message) const {
+  const auto at = host_clock_.at(message->at_ns());
+  const bool known = at && message->at_ns() != 0;
+  message->clear_at_ns();
+  message->clear_at_error_ns();
+  if (!known) return;
+  message->set_at_ns(at->host_ns);
+  message->set_at_error_ns(at->error_ns);
+}
+
 void RendezvousClient::Impl::send(wire::NodeMessage message) {
   const MutexLock lock(mutex_);
-  if (stream_ && !left_) stream_->send(std::move(message));
-}
-
-void RendezvousClient::Impl::report(RankExit exit) {
-  wire::NodeMessage message;
-  {
-    const MutexLock lock(mutex_);
-    const auto at = host_clock_.at(exit.at_ns());
-    const bool known = at && exit.at_ns() != 0;
-    exit.clear_at_ns();
-    exit.clear_at_error_ns();
-    if (known) {
-      exit.set_at_ns(at->host_ns);
-      exit.set_at_error_ns(at->error_ns);
-    }
+  if (!stream_ || left_) return;
+  if (message.has_exit()) {
+    use_host_clock(message.mutable_exit());
+    *message.mutable_exit() = within_limits(std::move(*message.mutable_exit()));
+  } else if (message.has_stop()) {
+    message.mutable_stop()->set_at_ns(ns(Clock::now()));
+    use_host_clock(message.mutable_stop());
   }
-  *message.mutable_exit() = within_limits(std::move(exit));
-  send(std::move(message));
-}
-
-void RendezvousClient::Impl::request_stop(wire::StopRequest request) {
-  {
-    const MutexLock lock(mutex_);
-    if (const auto at = host_clock_.at(ns(Clock::now()))) {
-      request.set_at_ns(at->host_ns);
-      request.set_at_error_ns(at->error_ns);
-    }
-  }
-  wire::NodeMessage message;
-  *message.mutable_stop() = std::move(request);
-  send(std::move(message));
+  stream_->send(std::move(message));
 }
 
 void RendezvousClient::Impl::leave() {

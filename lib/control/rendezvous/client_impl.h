@@ -28,9 +28,7 @@ class RendezvousClient::Impl : public NodeStreamOwner,
   void start(NodeInfo info);
   Assignment wait_for_outcome();
   void follow(const std::string& address, std::shared_ptr<JobHost> host);
-  void send(wire::NodeMessage message);  // dropped if there is no stream any more
-  void report(RankExit exit);
-  void request_stop(wire::StopRequest request);
+  void send(wire::NodeMessage message);
   void leave();
   void close();  // call before the owner is destroyed
 
@@ -65,6 +63,8 @@ class RendezvousClient::Impl : public NodeStreamOwner,
   void emit(RendezvousEvent event) FLEET_REQUIRES(mutex_);
   void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);
   void leave_stream() FLEET_REQUIRES(mutex_);
+  template <typename Message>
+  void use_host_clock(Message* message) const FLEET_REQUIRES(mutex_);
   // Runs the callback for queued events.
   void deliver() FLEET_EXCLUDES(mutex_);
 

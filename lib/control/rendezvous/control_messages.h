@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,14 @@ template <typename Message>
 std::optional<std::chrono::milliseconds> grace_of(const Message& message) {
   if (!message.has_grace_ms()) return std::nullopt;
   return std::chrono::milliseconds(std::max(0, message.grace_ms()));
+}
+
+// One message in its envelope: envelope(&wire::NodeMessage::mutable_exit, exit).
+template <typename Envelope, typename Message>
+Envelope envelope(Message* (Envelope::*part)(), std::type_identity_t<Message> message = {}) {
+  Envelope whole;
+  *(whole.*part)() = std::move(message);
+  return whole;
 }
 
 inline void add_value(std::string name, std::string value,

@@ -14,16 +14,43 @@ namespace fleet {
 
 class MockEffects : public SupervisionEffects {
  public:
-  MOCK_METHOD(void, report, (const RankExit&), (override));
-  MOCK_METHOD(void, report_steps, (const StepReport&), (override));
-  MOCK_METHOD(void, report_stall, (const RankStall&), (override));
+  // Messages to the rendezvous.
+  MOCK_METHOD(void, report, (const RankExit&));
+  MOCK_METHOD(void, report_steps, (const StepReport&));
+  MOCK_METHOD(void, report_stall, (const RankStall&));
+  MOCK_METHOD(void, send_stacks, (const Stacks&));
+  MOCK_METHOD(void, finish_node, ());
+  MOCK_METHOD(void, ready, (int));
+  MOCK_METHOD(void, report_failure, (const std::string&));
+  MOCK_METHOD(void, request_kill, (int));
+  MOCK_METHOD(void, request_stop, (int, Grace));
+  void send(wire::NodeMessage message) override {
+    using Kind = wire::NodeMessage;
+    switch (message.kind_case()) {
+      case Kind::kExit:
+        return report(message.exit());
+      case Kind::kSteps:
+        return report_steps(message.steps());
+      case Kind::kStall:
+        return report_stall(message.stall());
+      case Kind::kStacks:
+        return send_stacks(message.stacks());
+      case Kind::kFinished:
+        return finish_node();
+      case Kind::kReady:
+        return ready(message.ready().generation());
+      case Kind::kFailure:
+        return report_failure(message.failure().how());
+      case Kind::kStop:
+        return message.stop().kill()
+                   ? request_kill(message.stop().signal())
+                   : request_stop(message.stop().signal(), grace_of(message.stop()));
+      default:
+        ADD_FAILURE() << "an unexpected message: " << message.kind_case();
+    }
+  }
+  // The rest.
   MOCK_METHOD(void, collect_stacks, (), (override));
-  MOCK_METHOD(void, send_stacks, (const Stacks&), (override));
-  MOCK_METHOD(void, finish_node, (), (override));
-  MOCK_METHOD(void, ready, (int), (override));
-  MOCK_METHOD(void, report_failure, (const std::string&), (override));
-  MOCK_METHOD(void, request_kill, (int), (override));
-  MOCK_METHOD(void, request_stop, (int, Grace), (override));
   MOCK_METHOD(void, stop_ranks, (int, Grace), (override));
   MOCK_METHOD(void, kill_ranks, (), (override));
   MOCK_METHOD(void, record_verdict, (const Verdict&), (override));

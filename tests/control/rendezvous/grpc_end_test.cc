@@ -87,7 +87,7 @@ RankExit failure_of(int rank, int code) {
 
 TEST(GrpcEnd, AllFinish_EveryoneHearsSuccess) {
   RunningJob job(4);
-  for (auto& node : job.nodes) node->client.finish();
+  for (auto& node : job.nodes) node->finish();
   for (auto& node : job.nodes) {
     EXPECT_EQ(node->wait_for<Verdict>().value().kind(), Verdict::SUCCESS);
   }
@@ -99,9 +99,9 @@ TEST(GrpcEnd, RankFails_EveryoneHearsTheSame) {
   RankExit exit = failure_of(3, 7);
   exit.set_tail(std::string(100'000, 'x') + "Error: \xff\xfe boom\n");
   exit.set_log_path("log/workerlog.1");
-  job.nodes[1]->client.report(exit);
+  job.nodes[1]->report(exit);
   job.nodes[0]->wait_for<Verdict>();
-  job.nodes[0]->client.report(failure_of(0, 1));
+  job.nodes[0]->report(failure_of(0, 1));
   for (auto& node : job.nodes) {
     const Verdict verdict = node->wait_for<Verdict>().value();
     EXPECT_EQ(verdict.kind(), Verdict::RANK_FAILED);
@@ -121,7 +121,7 @@ TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
   exit.mutable_error()->set_message("KeyError: 'missing_key'");
   exit.mutable_error()->set_callstack(std::string(100'000, 'x') + "end");
   exit.mutable_error()->set_unix_time(1763800000);
-  job.nodes[1]->client.report(exit);
+  job.nodes[1]->report(exit);
   for (auto& node : job.nodes) {
     const Verdict verdict = node->wait_for<Verdict>().value();
     EXPECT_EQ(verdict.exit().error().message(), "KeyError: 'missing_key'");
@@ -133,10 +133,10 @@ TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
 
 TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
   RunningJob job(2);
-  job.nodes[1]->client.request_stop(stop_by(SIGTERM));
+  job.nodes[1]->client.send(envelope(&wire::NodeMessage::mutable_stop, stop_by(SIGTERM)));
   for (auto& node : job.nodes) {
     EXPECT_EQ(node->wait_for<StopCommand>().value().signal(), SIGTERM);
-    node->client.finish();
+    node->finish();
   }
   EXPECT_EQ(job.nodes[0]->wait_for<Verdict>().value().kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.nodes[1]->wait_for<Verdict>().value()), 143);

@@ -138,7 +138,7 @@ TEST(GrpcJoin, LateJoiner_IsRefusedAndTheJobGoesOn) {
   const Error error = refusal_of(job.server->local_address(), node_of(job.job, "10.0.0.2"));
   EXPECT_EQ(error.code(), ErrorCode::kStale);
   EXPECT_THAT(error.what(), HasSubstr("already runs"));
-  for (auto& node : job.nodes) node->client.finish();
+  for (auto& node : job.nodes) node->finish();
   EXPECT_TRUE(succeeded(job.nodes[1]->wait_for<Verdict>().value()));
 }
 

@@ -39,7 +39,7 @@ class Local : public testing::Test {
     EXPECT_EQ(job.server->port(), 0);
     const auto store = connect_store(job.server->local_address(), "default", 1, 0);
     EXPECT_EQ(store->add("key", 2), 2);
-    job.nodes[0]->client.finish();
+    job.nodes[0]->finish();
     EXPECT_TRUE(succeeded(job.nodes[0]->wait_for<Verdict>().value()));
   }
   int files() const {

@@ -70,6 +70,10 @@ class TestNode {
     });
     return found;
   }
+  void finish() { client.send(envelope(&wire::NodeMessage::mutable_finished)); }
+  void report(const RankExit& exit) {
+    client.send(envelope(&wire::NodeMessage::mutable_exit, exit));
+  }
   size_t count() {
     std::lock_guard lock(mutex_);
     return heard_.size();

@@ -45,7 +45,7 @@ TEST_F(Guarded, NodesAndRanksWithTheSecret_WorkTogether) {
   const auto store = connect_store(job_.server->local_address(), "default", 1, 0, job_.security);
   store->set("key", "value");
   EXPECT_EQ(store->get("key", kSoon), "value");
-  for (auto& node : job_.nodes) node->client.finish();
+  for (auto& node : job_.nodes) node->finish();
   EXPECT_TRUE(succeeded(job_.nodes[1]->wait_for<Verdict>().value()));
 }
 
@@ -129,7 +129,7 @@ TEST(Server, NoiseAndSilentConnections_AreClosedAndDisturbNobody) {
       }
     }
     EXPECT_EQ(store->get("key", kSoon), "value");
-    for (auto& node : job.nodes) node->client.finish();
+    for (auto& node : job.nodes) node->finish();
     EXPECT_TRUE(succeeded(job.nodes[0]->wait_for<Verdict>().value()));
   }
 }

@@ -93,7 +93,7 @@ TEST(GrpcStore, JobEnds_WaitersHearWhoEndedIt) {
   exit.set_rank(1);
   exit.set_local_rank(1);
   exit.set_signal(SIGSEGV);
-  job.nodes[0]->client.report(exit);
+  job.nodes[0]->report(exit);
   waiter.join();
   EXPECT_EQ(waiting->code(), ErrorCode::kPeerLost);
   EXPECT_THAT(

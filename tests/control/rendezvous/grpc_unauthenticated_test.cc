@@ -18,7 +18,7 @@ namespace {
 class Unauthenticated : public testing::Test {
  protected:
   void expect_job_goes_on() {
-    for (auto& node : job_.nodes) node->client.finish();
+    for (auto& node : job_.nodes) node->finish();
     EXPECT_TRUE(succeeded(job_.nodes[0]->wait_for<Verdict>().value()));
   }
   RunningJob job_{2};
@@ -114,7 +114,7 @@ TEST_P(FewUnauthenticated, ManyConnectionsOneAfterAnotherWithTheSecret_AllGetIn)
     const auto store = connect_store(job.server->local_address(), "default", 1, 0, job.security);
     EXPECT_EQ(store->add("key", 1), i + 1);
   }
-  for (auto& node : job.nodes) node->client.finish();
+  for (auto& node : job.nodes) node->finish();
   EXPECT_TRUE(succeeded(job.nodes[0]->wait_for<Verdict>().value()));
 }
 
@@ -128,7 +128,7 @@ TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
   // The first one is not: nothing has been said to it.
   EXPECT_EQ(recv(flood.front().get(), &byte, 1, MSG_DONTWAIT), -1);
   EXPECT_EQ(errno, EAGAIN);
-  for (auto& node : job.nodes) node->client.finish();
+  for (auto& node : job.nodes) node->finish();
   EXPECT_TRUE(succeeded(job.nodes[1]->wait_for<Verdict>().value()));
 }
 

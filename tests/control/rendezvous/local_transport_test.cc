@@ -38,7 +38,7 @@ TEST(LocalTransport, OneNode_IsAssignedAndReceivesTheVerdict) {
   ASSERT_TRUE(assignment);
   EXPECT_EQ(assignment->store_address, "10.0.0.1:6768");
   EXPECT_EQ(assignment->world->nodes.size(), 1u);
-  job.node->client.finish();
+  job.node->finish();
   const auto verdict = job.node->wait_for<Verdict>();
   ASSERT_TRUE(verdict);
   EXPECT_TRUE(succeeded(*verdict));
@@ -49,8 +49,8 @@ TEST(LocalTransport, FailedRank_IsTheVerdictInItsOrder) {
   ASSERT_TRUE(job.node->wait_for<Assignment>());
   RankExit exit;
   exit.set_code(7);
-  job.node->client.report(exit);
-  job.node->client.finish();
+  job.node->report(exit);
+  job.node->finish();
   const auto verdict = job.node->wait_for<Verdict>();
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind(), Verdict::RANK_FAILED);

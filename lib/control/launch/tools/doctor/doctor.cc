@@ -43,7 +43,7 @@ JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
   mine.fingerprint = job.fingerprint;
   JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
                                       std::move(mine), plan.config().allow_skew);
-  client.finish();
+  client.send(envelope(&wire::NodeMessage::mutable_finished));
   client.leave();
   if (server) server->stop();
   return report;

@@ -151,7 +151,9 @@ class Nodes {
   }
 
   NodesReport finish() {
-    for (RendezvousClient& client : clients_) client.finish();
+    for (RendezvousClient& client : clients_) {
+      client.send(envelope(&wire::NodeMessage::mutable_finished));
+    }
     return events_.wait_ended(clients_.size());
   }
 
