@@ -49,7 +49,8 @@ struct Heard {
   void operator()(const RendezvousEvent& event) {
     std::lock_guard lock(mutex);
     assigned += std::holds_alternative<Assignment>(event);
-    ended += std::holds_alternative<Verdict>(event) || std::holds_alternative<Refusal>(event);
+    const auto* message = std::get_if<wire::HostMessage>(&event);
+    ended += std::holds_alternative<Refusal>(event) || (message && message->has_verdict());
     changed.notify_all();
   }
   void wait(int Heard::*what, int count) {

@@ -7,17 +7,15 @@
 static void to_node(std::string_view bytes) {
   fleet::wire::HostMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  const fleet::HostEvent event = fleet::from_wire(message);
-  const auto* of_job = std::get_if<fleet::RendezvousEvent>(&event);
-  if (!of_job) return;
-  if (const auto* assignment = std::get_if<fleet::Assignment>(of_job)) {
-    const fleet::World& world = *assignment->world;  // unpacks it
+  if (message.has_assignment()) {
+    const fleet::World& world = *fleet::from_wire(message.assignment()).world;  // unpacks it
     for (const fleet::NodePlacement& node : world.nodes) {
       for (int i = 0; i < node.nproc(); ++i) fleet::fuzz::attempt([&] { node.rank_of(i); });
     }
     fleet::encode(world);
   }
-  fleet::to_wire(event).SerializeAsString();
+  if (message.has_refused()) fleet::to_wire(fleet::from_wire(message.refused()));
+  fleet::within_limits(message);
 }
 
 static void to_host(std::string_view bytes) {

@@ -191,32 +191,41 @@ class Agent : private SupervisionEffects {
   // A failing check fails on every node, and the first node to end leaves the job. Events that
   // arrive meanwhile wait for this node's own outcome.
   bool waits_for_check(const RendezvousEvent& event) const {
-    return checking_ &&
-           (std::holds_alternative<RestartCommand>(event) ||
-            std::holds_alternative<HostLost>(event) || std::holds_alternative<Verdict>(event));
+    const auto* message = std::get_if<wire::HostMessage>(&event);
+    return checking_ && (std::holds_alternative<HostLost>(event) ||
+                         (message && (message->has_restart() || message->has_verdict())));
   }
 
   void on_rendezvous(RendezvousEvent& event) {
     if (waits_for_check(event)) return held_.push_back(std::move(event));
-    if (const auto* progress = std::get_if<JoinProgress>(&event)) warn(progress->line());
+    if (const auto* message = std::get_if<wire::HostMessage>(&event)) on_host(*message);
     if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
-    if (const auto* peer = std::get_if<PeerEvent>(&event)) on_peer(*peer);
-    if (const auto* command = std::get_if<StopCommand>(&event)) {
-      supervision_.on_stop_command(*command, std::chrono::steady_clock::now());
-    }
-    if (const auto* command = std::get_if<SignalCommand>(&event)) {
-      signal_ranks(command->signal());
-    }
-    if (const auto* command = std::get_if<StackCommand>(&event))
-      supervision_.on_stack_command(*command);
-    if (const auto* command = std::get_if<RestartCommand>(&event)) {
-      supervision_.on_restart_command(*command);
-    }
-    if (const auto* report = std::get_if<StackReport>(&event)) answer_stacks(*report);
     if (const auto* lost = std::get_if<HostLost>(&event)) supervision_.on_host_lost(*lost);
     if (const auto* turn = std::get_if<TakeOver>(&event)) on_take_over(*turn);
-    if (const auto* verdict = std::get_if<Verdict>(&event)) supervision_.on_verdict(*verdict);
+  }
+
+  void on_host(const wire::HostMessage& message) {
+    switch (message.kind_case()) {
+      case wire::HostMessage::kProgress:
+        return warn(message.progress().line());
+      case wire::HostMessage::kPeer:
+        return on_peer(message.peer());
+      case wire::HostMessage::kStop:
+        return supervision_.on_stop_command(message.stop(), std::chrono::steady_clock::now());
+      case wire::HostMessage::kSignal:
+        return signal_ranks(message.signal().signal());
+      case wire::HostMessage::kStacks:
+        return supervision_.on_stack_command(message.stacks());
+      case wire::HostMessage::kReport:
+        return answer_stacks(message.report());
+      case wire::HostMessage::kRestart:
+        return supervision_.on_restart_command(message.restart());
+      case wire::HostMessage::kVerdict:
+        return supervision_.on_verdict(message.verdict());
+      default:
+        return;  // RendezvousClient's own
+    }
   }
 
   void on_take_over(const TakeOver& turn) {

@@ -57,7 +57,8 @@ bool RendezvousClient::Impl::is_committed() const { return committed_ == world_;
 
 void RendezvousClient::Impl::give_up_failover() {
   const NodePlacement& host = world_->nodes.at(static_cast<size_t>(lost_));
-  Verdict verdict;
+  wire::HostMessage message;
+  Verdict& verdict = *message.mutable_verdict();
   verdict.set_kind(Verdict::NODE_LOST);
   verdict.set_generation(world_->generation);
   verdict.set_node_rank(lost_);
@@ -66,7 +67,7 @@ void RendezvousClient::Impl::give_up_failover() {
   verdict.set_message(loss_message_);
   if (!last_reason_.empty())
     *verdict.mutable_message() += "; no other node took over as host: " + last_reason_;
-  end(std::move(verdict));
+  end(std::move(message));
 }
 
 void RendezvousClient::Impl::try_next_host(Clock::time_point now) {

@@ -89,54 +89,71 @@ void RendezvousClient::Impl::on_message(NodeStream* stream, const wire::HostMess
     }
     if (stream != stream_ || phase_ == Phase::kEnded || message.has_heartbeat()) return;
     try {
-      HostEvent event = from_wire(message);
-      if (const auto* welcome = std::get_if<Welcome>(&event)) {
-        failure_detector_.set_times(*welcome);
-        const auto host = peer_of(stream->peer());
-        if (host && !host->local) {  // loopback loses nothing
-          datagrams_.open(stream->peer(), message.welcome().session(),
-                          message.welcome().heartbeat_key());
-          limit_retransmission_backoff_to(stream->peer());
-        }
-        if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
-        ticker_.due_by(now);  // the first heartbeat also compares the clocks
-      } else if (const auto* start = std::get_if<wire::Start>(&event)) {
-        begin_generation(start->generation());
-      } else {
-        auto& wanted = std::get<RendezvousEvent>(event);
-        const bool last =
-            std::holds_alternative<Refusal>(wanted) || std::holds_alternative<Verdict>(wanted);
-        if (auto* assignment = std::get_if<Assignment>(&wanted)) {
-          on_assignment(std::move(*assignment), message.assignment().world().generation());
-        } else {
-          if (std::holds_alternative<StopCommand>(wanted)) stop_commanded_ = true;
-          if (const auto* peer = std::get_if<PeerEvent>(&wanted)) {
-            const bool of_host = peer->kind() == PeerEvent::LOST && peer->node_rank() == host_;
-            if (of_host) reported_loss_ = peer->line();
-          }
-          if (const auto* command = std::get_if<RestartCommand>(&wanted)) {
-            history_.push_back(command->end());
-            failover_.reset();
-            phase_ = Phase::kRunning;
-            if (command->generation() == pending_generation_) committed_ = world_;
-          }
-          // A refusal by a candidate host only rules out that candidate.
-          const auto* refusal = std::get_if<Refusal>(&wanted);
-          if (failover_ && refusal) {
-            last_reason_ = refusal->error.what();
-            try_next_host(now);
-          } else if (refusal && refusal->error.code() == ErrorCode::kPeerLost) {
-            rejoin(refusal->error.failure());
-          } else {
-            last ? end(std::move(wanted)) : emit(std::move(wanted));
-          }
-        }
-      }
+      on_host_message(*stream, message, now);
     } catch (const Error& error) {
       end(Refusal{error});
     }
   }
   deliver();
+}
+
+void RendezvousClient::Impl::on_host_message(const NodeStream& stream,
+                                             const wire::HostMessage& message,
+                                             Clock::time_point now) {
+  switch (message.kind_case()) {
+    case wire::HostMessage::kWelcome:
+      return on_welcome(stream, message.welcome(), now);
+    case wire::HostMessage::kRefused:
+      return on_refusal({from_wire(message.refused())}, now);
+    case wire::HostMessage::kAssignment:
+      return on_assignment(from_wire(message.assignment()),
+                           message.assignment().world().generation());
+    case wire::HostMessage::kStart:
+      return begin_generation(message.start().generation());
+    case wire::HostMessage::kVerdict:
+      return end(within_limits(message));
+    case wire::HostMessage::kStop:
+      stop_commanded_ = true;
+      break;
+    case wire::HostMessage::kPeer:
+      if (message.peer().kind() == PeerEvent::LOST && message.peer().node_rank() == host_) {
+        reported_loss_ = message.peer().line();
+      }
+      break;
+    case wire::HostMessage::kRestart:
+      history_.push_back(message.restart().end());
+      failover_.reset();
+      phase_ = Phase::kRunning;
+      if (message.restart().generation() == pending_generation_) committed_ = world_;
+      break;
+    default:
+      break;
+  }
+  emit(within_limits(message));
+}
+
+void RendezvousClient::Impl::on_welcome(const NodeStream& stream, const wire::Welcome& welcome,
+                                        Clock::time_point now) {
+  failure_detector_.set_times({std::chrono::milliseconds(welcome.heartbeat_interval_ms()),
+                               std::chrono::milliseconds(welcome.max_silence_ms())});
+  const auto host = peer_of(stream.peer());
+  if (host && !host->local) {  // loopback loses nothing
+    datagrams_.open(stream.peer(), welcome.session(), welcome.heartbeat_key());
+    limit_retransmission_backoff_to(stream.peer());
+  }
+  if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
+  ticker_.due_by(now);  // the first heartbeat also compares the clocks
+}
+
+void RendezvousClient::Impl::on_refusal(Refusal refusal, Clock::time_point now) {
+  if (failover_) {  // it only rules out that candidate host
+    last_reason_ = refusal.error.what();
+    try_next_host(now);
+  } else if (refusal.error.code() == ErrorCode::kPeerLost) {
+    rejoin(refusal.error.failure());
+  } else {
+    end(std::move(refusal));
+  }
 }
 
 void RendezvousClient::Impl::note_received(Clock::time_point now) {
@@ -312,8 +329,8 @@ void RendezvousClient::Impl::end(RendezvousEvent event) {
   if (phase_ == Phase::kEnded) return;
   phase_ = Phase::kEnded;
   if (const auto* refusal = std::get_if<Refusal>(&event)) failure_ = refusal->error;
-  if (const auto* verdict = std::get_if<Verdict>(&event)) {
-    failure_ = Error(ErrorCode::kPeerLost, verdict->message(), "node " + info_.address);
+  if (const auto* message = std::get_if<wire::HostMessage>(&event)) {
+    failure_ = Error(ErrorCode::kPeerLost, message->verdict().message(), "node " + info_.address);
   }
   emit(std::move(event));
   leave_stream();  // the host waits until all nodes have received the verdict

@@ -41,6 +41,11 @@ class RendezvousClient::Impl : public NodeStreamOwner,
       FLEET_EXCLUDES(mutex_);
   void on_stream_end(NodeStream* stream, const StreamEnd& how) override FLEET_EXCLUDES(mutex_);
 
+  void on_host_message(const NodeStream& stream, const wire::HostMessage& message,
+                       Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_welcome(const NodeStream& stream, const wire::Welcome& welcome, Clock::time_point now)
+      FLEET_REQUIRES(mutex_);
+  void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
   Clock::time_point tick() FLEET_EXCLUDES(mutex_);
   void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
   void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
@@ -61,7 +66,7 @@ class RendezvousClient::Impl : public NodeStreamOwner,
       FLEET_REQUIRES(mutex_);
   void do_failover_step(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void emit(RendezvousEvent event) FLEET_REQUIRES(mutex_);
-  void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);
+  void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);  // a Refusal or a Verdict
   void leave_stream() FLEET_REQUIRES(mutex_);
   template <typename Message>
   void use_host_clock(Message* message) const FLEET_REQUIRES(mutex_);

@@ -34,7 +34,7 @@ void GrpcNodeSession::OnReadDone(bool ok) {
   if (!ok || !grpc::SerializationTraits<wire::NodeMessage>::Deserialize(&in_, &message).ok()) {
     return host_->on_stream_closed(this);
   }
-  if (host_->on_message(this, message)) StartRead(&in_);
+  if (host_->on_message(this, std::move(message))) StartRead(&in_);
 }
 
 void GrpcNodeSession::OnDone() {

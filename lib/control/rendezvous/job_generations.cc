@@ -1,5 +1,6 @@
 // JobState between two generations: the steps after one has ended and before the next begins.
 #include <algorithm>
+#include <utility>
 
 #include "rendezvous/election.h"
 #include "rendezvous/job_state.h"
@@ -22,15 +23,16 @@ bool is_final(const Verdict& cause, const RestartPolicy& policy) {
 
 GenerationResult JobState::generation_result(const Verdict& verdict, Time now) const {
   GenerationResult end;
-  end.set_generation(generation_);
+  end.set_generation(generation());
   end.set_nnodes(static_cast<int>(world_->nodes.size()));
   end.set_world_size(world_->world_size);
   end.set_kind(verdict.kind());
   end.set_message(verdict.message());
-  const auto ran_for =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now - generation_start_);
+  const auto* running = in<Running>();
+  const Time began = running ? running->began : std::get<FailingOver>(phase_).generation_began;
+  const auto ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - began);
   end.set_ran_for_ms(ran_for.count());
-  if (const auto step = stragglers_.step()) end.set_step(*step);
+  if (const auto step = running ? running->stragglers.step() : std::nullopt) end.set_step(*step);
   return end;
 }
 
@@ -49,18 +51,20 @@ bool JobState::members_have_quorum() const {
 }
 
 // The remaining nodes are not a majority of the last generation's.
-void JobState::end_without_quorum(Time now) {
-  Verdict verdict = lost_ ? *lost_ : cause_;
-  *verdict.mutable_message() +=
+void JobState::end_without_quorum(Verdict reason, Time now) {
+  *reason.mutable_message() +=
       "; the remaining nodes are not a majority of the last generation's " +
       std::to_string(world_->nodes.size()) +
       "; the job does not continue without one, because the other nodes might";
-  decide(std::move(verdict), now);
+  decide(std::move(reason), now);
 }
 
+// Of a running generation, or of one whose host was lost.
 void JobState::end_generation(Verdict cause, Time now) {
-  if (verdict_) return;
-  if (spec().restarts.max_restarts == 0 || stop_) return decide(std::move(cause), now);
+  const auto* running = in<Running>();
+  if (spec().restarts.max_restarts == 0 || (running && running->stop)) {
+    return decide(std::move(cause), now);
+  }
   if (is_final(cause, spec().restarts)) {
     *cause.mutable_message() += "; not restarted, because exit code " +
                                 std::to_string(cause.exit().code()) +
@@ -69,7 +73,8 @@ void JobState::end_generation(Verdict cause, Time now) {
   }
   GenerationResult end = generation_result(cause, now);
   const Restarts::Next next = restarts_.on_generation_end(end);
-  phase_ = Phase::kStopping;
+  const std::optional<Verdict> lost = running ? running->lost : std::get<FailingOver>(phase_).lost;
+  auto& stopping = phase_.emplace<Stopping>(Stopping{{cause, lost}, {}});
   if (next == Restarts::Next::kFail) {
     *cause.mutable_message() += restart_note();
     return decide(std::move(cause), now);
@@ -82,55 +87,53 @@ void JobState::end_generation(Verdict cause, Time now) {
         " without progress (--no_progress_restarts):" + history_text(restarts_.history()));
     return decide(std::move(cause), now);
   }
-  cause_ = std::move(cause);
-  if (!members_have_quorum()) return end_without_quorum(now);
-  awaited_.clear();
-  root_cause_.clear(), stack_collection_.reset(), killed_.reset(), scale_up_due_.reset();
+  if (!members_have_quorum()) return end_without_quorum(stopping.reason(), now);
   RestartCommand command;
-  command.set_generation(generation_);
-  *command.mutable_cause() = cause_;
+  command.set_generation(generation());
+  *command.mutable_cause() = std::move(cause);
   *command.mutable_end() = std::move(end);
-  if (cause_.kind() != Verdict::RESIZED) command.set_restart(restarts_.used());
+  if (stopping.cause.kind() != Verdict::RESIZED) command.set_restart(restarts_.used());
   command.set_of(spec().restarts.max_restarts);
   for (const auto& [id, session] : sessions_) {
     if (!session.member) continue;
     if (session.node_rank < 0) {
-      send(id, join_progress("generation " + std::to_string(generation_) +
-                             " is over: " + cause_.message()));
+      send(id, join_progress("generation " + std::to_string(generation()) +
+                             " is over: " + stopping.cause.message()));
     } else {
-      awaited_.insert(id);
-      send(id, command);
+      stopping.awaited.insert(id);
     }
   }
+  broadcast_to_ranks(envelope(&wire::HostMessage::mutable_restart, std::move(command)));
 }
 
+// No process of that generation is left there.
 void JobState::on_ready(SessionId session, int generation, Time now) {
-  if (!touch_member(session, now) || phase_ != Phase::kStopping || generation != generation_)
-    return;
-  if (awaited_.erase(session) > 0 && awaited_.empty()) gather(now);
+  auto* stopping = in<Stopping>();
+  if (!stopping || generation != this->generation()) return;
+  if (stopping->awaited.erase(session) > 0 && stopping->awaited.empty()) gather(*stopping, now);
 }
 
-void JobState::gather(Time now) {
-  phase_ = Phase::kGathering;
-  gather_due_ = now + spec().restarts.elastic_timeout;
-  next_progress_ = now + times_.first_progress;
+void JobState::gather(Stopping& stopping, Time now) {
+  const Waiting waiting{now, now + spec().restarts.elastic_timeout, now + times_.first_progress};
+  Between between = std::move(stopping);
+  phase_ = Gathering{waiting, std::move(between)};
   start_if_complete(now);
 }
 
 void JobState::start_if_complete(Time now) {
-  if (phase_ == Phase::kForming) {
+  if (auto* forming = in<Forming>()) {
     if (membership_.complete()) return propose(now);
-    gather_due_ = now + spec().restarts.elastic_timeout;  // others may be on their way
-    return;
+    forming->due = now + spec().restarts.elastic_timeout;  // others may be on their way
   }
-  if (phase_ != Phase::kGathering) return;
-  if (!members_have_quorum()) return end_without_quorum(now);
+  const auto* gathering = in<Gathering>();
+  if (!gathering) return;
+  if (!members_have_quorum()) return end_without_quorum(gathering->reason(), now);
   if (membership_.enough()) propose(now);
 }
 
-void JobState::advance_gathering(Time now) {
-  if (now < gather_due_) return report_missing_nodes(now);
-  Verdict verdict = lost_ ? *lost_ : cause_;
+void JobState::advance_gathering(Gathering& gathering, Time now) {
+  if (now < gathering.due) return report_missing_nodes(gathering, now);
+  Verdict verdict = gathering.reason();
   *verdict.mutable_message() +=
       "; " + count(static_cast<size_t>(joined()), "node") + " left of the " +
       std::to_string(spec().required_nodes()) + " that it needs; no other joined within " +
@@ -143,72 +146,83 @@ void JobState::advance_gathering(Time now) {
 // generation before.
 void JobState::propose(Time now) {
   const std::shared_ptr<const World> base = world_;
-  const std::shared_ptr<World> next = membership_.assign_ranks(++generation_, base.get());
+  const std::shared_ptr<World> next = membership_.assign_ranks(generation() + 1, base.get());
   next->restarts = restarts_.used();
   world_ = next;
   membership_.begin();
   std::map<std::string, int> ranks;
   for (const NodePlacement& node : world_->nodes) ranks[node.address] = node.node_rank;
-  awaited_.clear(), base_ranks_.clear();
-  lost_.reset();
-  base_nodes_ = base ? static_cast<int>(base->nodes.size()) : 0;
-  base_world_.reset();
-  unfinished_ = static_cast<int>(world_->nodes.size());
+  Agreeing agreeing;
   for (const auto& [id, info] : membership_.members()) {
     Session& session = sessions_.at(id);
     const auto rank = ranks.find(info.address);
-    session.base_rank = session.node_rank;
-    session.node_rank = rank == ranks.end() ? -1 : rank->second;
-    session.finished = false;
-    if (session.node_rank >= 0) awaited_.insert(id);
+    const int base_rank = std::exchange(session.node_rank, rank == ranks.end() ? -1 : rank->second);
     if (!base) warn_of_skew(id, info);
-    if (session.node_rank >= 0) send(id, Assignment{world_, session.node_rank, {}});
+    if (session.node_rank < 0) continue;
+    agreeing.awaited[id] = base_rank;
+    send_assignment(id, session.node_rank);
   }
-  phase_ = Phase::kAgreeing;
-  if (!base) begin_generation(now);
+  if (!base) return begin_generation({}, now);
+  agreeing.base.nodes = static_cast<int>(base->nodes.size());
+  agreeing.cause = std::get<Gathering>(phase_).cause;
+  phase_ = std::move(agreeing);
 }
 
+bool JobPhases::Base::committed() const { return nodes == 0 || has_quorum(nodes, accepted); }
+
+// That generation's world is known there.
 void JobState::on_accepted(SessionId id, int generation, Time now) {
-  const Session* session = touch_member(id, now);
-  if (!session || phase_ != Phase::kAgreeing || generation != generation_ ||
-      awaited_.erase(id) == 0)
-    return;
-  if (session->base_rank >= 0) base_ranks_.insert(session->base_rank);
-  if (awaited_.empty()) begin_generation(now);
+  auto* agreeing = in<Agreeing>();
+  if (!agreeing || generation != this->generation()) return;
+  const auto awaited = agreeing->awaited.find(id);
+  if (awaited == agreeing->awaited.end()) return;
+  if (awaited->second >= 0) agreeing->base.accepted.insert(awaited->second);
+  agreeing->awaited.erase(awaited);
+  agree(*agreeing, now);
 }
 
-void JobState::begin_generation(Time now) {
-  if (!is_committed()) return end_without_quorum(now);
-  phase_ = Phase::kRunning;
-  generation_start_ = now;
-  stragglers_.begin(now);
-  root_cause_ = RootCauseAnalyzer(world_->nodes.size() > 1 ? times_.root_cause
-                                                           : single_node_times(times_.root_cause));
-  if (lost_) return end_generation(Verdict(*lost_), now);  // lost before the generation began
-  wire::Start start;
-  start.set_generation(generation_);
+void JobState::agree(Agreeing& agreeing, Time now) {
+  if (!agreeing.awaited.empty()) return;
+  if (!agreeing.base.committed()) return end_without_quorum(agreeing.reason(), now);
+  begin_generation(std::move(agreeing.lost), now);
+}
+
+// lost: a node that was lost since the world was sent.
+void JobState::begin_generation(std::optional<Verdict> lost, Time now) {
+  auto& running = phase_.emplace<Running>();
+  running.began = now;
+  running.stragglers.begin(now);
+  running.root_cause = RootCauseAnalyzer(
+      world_->nodes.size() > 1 ? times_.root_cause : single_node_times(times_.root_cause));
+  for (const NodePlacement& node : world_->nodes) running.unfinished.insert(node.node_rank);
+  running.lost = lost;
+  if (lost) return end_generation(*std::move(lost), now);
+  wire::HostMessage start;
+  start.mutable_start()->set_generation(generation());
+  if (generation() > 1) broadcast_to_ranks(std::move(start));
   for (const auto& [id, session] : sessions_) {
-    if (!session.member) continue;
-    if (session.node_rank >= 0) {
-      if (generation_ > 1) send(id, start);
-    } else if (generation_ == 1 || is_below_full_size()) {  // it joined meanwhile
+    if (!session.member || session.node_rank >= 0) continue;
+    if (generation() == 1 || is_below_full_size()) {  // it joined meanwhile
       notify_newcomer(id, now);
     } else {
-      send(id, Assignment{world_, -1, {}});
+      send_assignment(id, -1);
     }
   }
 }
 
 void JobState::on_node_lost_between(SessionId id, const Verdict& lost, Time now) {
   membership_.remove(id);
-  awaited_.erase(id);
-  if (phase_ != Phase::kFailingOver) lost_ = lost;
   broadcast(peer_event(PeerEvent::LOST, lost.node_rank(), lost.node(), lost.message()));
-  if (phase_ == Phase::kFailingOver) return;
-  if (phase_ == Phase::kGathering) return start_if_complete(now);
-  if (phase_ == Phase::kStopping && !members_have_quorum()) return end_without_quorum(now);
-  if (!awaited_.empty()) return;
-  phase_ == Phase::kStopping ? gather(now) : begin_generation(now);
+  if (auto* between = in<Between>()) between->lost = lost;
+  if (in<Gathering>()) return start_if_complete(now);
+  if (auto* stopping = in<Stopping>()) {
+    stopping->awaited.erase(id);
+    if (!members_have_quorum()) return end_without_quorum(stopping->reason(), now);
+    if (stopping->awaited.empty()) gather(*stopping, now);
+  } else if (auto* agreeing = in<Agreeing>()) {
+    agreeing->awaited.erase(id);
+    agree(*agreeing, now);
+  }
 }
 
 // Whether the job runs with fewer nodes than it may.
@@ -218,34 +232,33 @@ bool JobState::is_below_full_size() const {
 
 // Informs a node that joined while the job runs, or that exceeds the number of nodes to run.
 void JobState::notify_newcomer(SessionId id, Time now) {
-  if (!world_) return;
-  const auto& own = sessions_.at(id);
-  if (own.node_rank >= 0) return;
+  if (!world_ || sessions_.at(id).node_rank >= 0) return;
   const std::string job = "the job runs with " + count(world_->nodes.size(), "node") +
-                          " (generation " + std::to_string(generation_) + ")";
+                          " (generation " + std::to_string(generation()) + ")";
   const std::string address = membership_.members().at(id).address;
-  if (phase_ == Phase::kRunning && is_below_full_size()) {
-    scale_up_due_ = now + spec().restarts.elastic_timeout;
+  auto* running = in<Running>();
+  if (running && is_below_full_size()) {
+    running->scale_up_due = now + spec().restarts.elastic_timeout;
     const std::string when = seconds_text(spec().restarts.elastic_timeout) + " (--elastic_timeout)";
     send(id, join_progress(job + "; it restarts with this node in " + when));
     send_to_host(
         join_progress("node " + address + " has joined; the job restarts with it in " + when));
-  } else if (phase_ != Phase::kGathering) {
+  } else if (!in<Gathering>()) {
     send(id, join_progress(job + "; this node waits as a spare"));
     send_to_host(
         peer_event(PeerEvent::FINISHED, -1, address, "node " + address + " waits as a spare"));
   }
-  if (phase_ == Phase::kRunning) send(id, Assignment{world_, -1, {}});
+  if (running) send_assignment(id, -1);
 }
 
 // New nodes have joined and the wait is over: restarts the job with them.
-void JobState::scale_up(Time now) {
-  scale_up_due_.reset();
+void JobState::scale_up(Running& running, Time now) {
+  running.scale_up_due.reset();
   std::vector<std::string> newcomers;
   for (const auto& [id, info] : membership_.members()) {
     if (sessions_.at(id).node_rank < 0) newcomers.push_back(info.address);
   }
-  if (newcomers.empty() || stop_) return;  // they have left again
+  if (newcomers.empty() || running.stop) return;  // they have left again
   std::sort(newcomers.begin(), newcomers.end(), address_less);
   Verdict cause = node_verdict(Verdict::RESIZED, -1);
   const int more = std::min(static_cast<int>(newcomers.size()),

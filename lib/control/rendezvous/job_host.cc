@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "rendezvous/world_wire.h"
 
 namespace fleet {
 namespace {
@@ -38,13 +39,12 @@ JobHost::JobHost(JobSpec job, JobTimes times, std::string display_address,
 
 JobHost::~JobHost() { ticker_.stop(); }
 
-template <typename Step>
-void JobHost::run(Step step) {
+template <typename Work>
+void JobHost::run(Work work) {
   std::vector<std::function<void()>> answers;
   {
     const MutexLock lock(mutex_);
-    step();
-    send_outgoing();
+    work();
     close_store_if_over();
     ticker_.due_by(job_.next_deadline());
     answers = store_.take_ready();
@@ -61,7 +61,7 @@ JobHost::Clock::time_point JobHost::tick() {
       datagrams_->send();
       next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
     }
-    job_.advance(now);
+    step(TimePassed{}, now);
     store_.advance(now);
     next = job_.next_deadline();
     if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
@@ -76,33 +76,33 @@ void JobHost::use_datagram_heartbeats(HostHeartbeats datagrams) {
 
 void JobHost::receive_datagrams(Clock::time_point now) {
   if (!datagrams_) return;
-  for (const SessionId id : datagrams_->receive()) job_.on_heartbeat(id, now);
+  for (const SessionId id : datagrams_->receive()) {
+    step(FromNode{id, envelope(&wire::NodeMessage::mutable_heartbeat)}, now);
+  }
 }
 
-void JobHost::send_outgoing() {
-  const HostEvent* last = nullptr;
+void JobHost::step(const JobEvent& event, Clock::time_point now) {
+  const wire::HostMessage* last = nullptr;
   std::shared_ptr<const std::string> bytes;  // of `last`
-  const std::vector<Outgoing> outgoing = job_.take_outgoing();
+  const std::vector<Outgoing> outgoing = job_.step(event, now);
   for (const Outgoing& out : outgoing) {
-    const auto* event = std::get_if<RendezvousEvent>(out.event.get());
-    const auto* assignment = event ? std::get_if<Assignment>(event) : nullptr;
-    if (assignment && assignment->generation() != world_generation_) {
-      world_ = share(encode(*assignment->world));
-      world_generation_ = assignment->generation();
+    if (out.world && out.world->generation != world_generation_) {
+      world_ = share(encode(*out.world));
+      world_generation_ = out.world->generation;
       store_.open(world_generation_);  // before any node can start a rank
     }
     const auto session = sessions_.find(out.to);
     if (session == sessions_.end()) continue;
-    if (out.event.get() != last) bytes = share(to_wire(*out.event).SerializeAsString());
-    last = out.event.get();
-    if (datagrams_ && std::holds_alternative<Welcome>(*out.event)) {
-      wire::HostMessage own = to_wire(*out.event);
+    if (out.message.get() != last) bytes = share(out.message->SerializeAsString());
+    last = out.message.get();
+    if (datagrams_ && out.message->has_welcome()) {
+      wire::HostMessage own = *out.message;
       own.mutable_welcome()->set_session(out.to);
       own.mutable_welcome()->set_heartbeat_key(datagrams_->key_of(out.to));
       bytes = share(own.SerializeAsString());
       last = nullptr;
     }
-    session->second->send(assignment ? EncodedMessage{bytes, world_} : EncodedMessage{bytes});
+    session->second->send(out.world ? EncodedMessage{bytes, world_} : EncodedMessage{bytes});
     if (out.last) session->second->end();
   }
 }
@@ -127,14 +127,23 @@ bool JobHost::open(NodeSession* session) {
     session->id_ = ++last_session_;
     sessions_.emplace(session->id(), session);
     accepted = !closing_ && sessions_.size() <= 2u * job_.spec().nnodes + kSpareSessions;
-    accepted ? job_.on_session_opened(session->id(), Clock::now()) : session->end();
+    accepted ? step(SessionOpened{session->id()}, Clock::now()) : session->end();
   });
   return accepted;
 }
 
-bool JobHost::on_message(NodeSession* session, const wire::NodeMessage& message) {
+bool JobHost::on_message(NodeSession* session, wire::NodeMessage message) {
   try {
-    run([&]() FLEET_REQUIRES(mutex_) { dispatch(session, message); });
+    run([&]() FLEET_REQUIRES(mutex_) {
+      const auto now = Clock::now();
+      const bool leaves = message.has_leave();
+      if (message.has_heartbeat()) {
+        receive_datagrams(now);
+        echo(session, message.heartbeat());
+      }
+      step(FromNode{session->id(), std::move(message)}, now);
+      if (leaves) session->end();
+    });
     return true;
   } catch (const std::exception& error) {  // gRPC would swallow it and stop reading the stream
     spdlog::error("internal error: {}: please report this bug", error.what());
@@ -152,71 +161,17 @@ void JobHost::echo(NodeSession* session, const wire::Heartbeat& heartbeat) {
   session->send({share(echo.SerializeAsString())});
 }
 
-void JobHost::dispatch(NodeSession* session, const wire::NodeMessage& message) {
-  const SessionId id = session->id();
-  const auto now = Clock::now();
-  switch (message.kind_case()) {
-    case wire::NodeMessage::kJoin:
-      job_.on_join(id, from_wire(message.join()), now);
-      break;
-    case wire::NodeMessage::kHeartbeat:
-      job_.on_heartbeat(id, now);
-      receive_datagrams(now);
-      echo(session, message.heartbeat());
-      break;
-    case wire::NodeMessage::kExit:
-      job_.on_rank_exited(id, within_limits(message.exit()), now);
-      break;
-    case wire::NodeMessage::kFinished:
-      job_.on_finished(id, now);
-      break;
-    case wire::NodeMessage::kReady:
-      job_.on_ready(id, message.ready().generation(), now);
-      break;
-    case wire::NodeMessage::kAccept:
-      job_.on_accepted(id, message.accept().generation(), now);
-      break;
-    case wire::NodeMessage::kStop:
-      job_.on_stop_request(id, message.stop(), now);
-      break;
-    case wire::NodeMessage::kSignal:
-      job_.on_signal_request(id, message.signal().signal(), now);
-      break;
-    case wire::NodeMessage::kStackRequest:
-      job_.on_stack_request(id, now);
-      break;
-    case wire::NodeMessage::kStall:
-      job_.on_rank_stalled(id, message.stall(), now);
-      break;
-    case wire::NodeMessage::kStacks:
-      job_.on_stacks(id, with_own_frames(message.stacks()), now);
-      break;
-    case wire::NodeMessage::kSteps:
-      job_.on_steps(id, message.steps(), now);
-      break;
-    case wire::NodeMessage::kFailure:
-      job_.on_node_failed(id, message.failure().how(), now);
-      break;
-    case wire::NodeMessage::kLeave:
-      job_.on_leave(id, now);
-      session->end();
-      break;
-    case wire::NodeMessage::KIND_NOT_SET:
-      break;
-  }
-}
-
 void JobHost::on_stream_closed(NodeSession* session) {
   run([&]() FLEET_REQUIRES(mutex_) {
-    job_.on_session_lost(session->id(), "vanished", Clock::now());
+    step(SessionLost{session->id()}, Clock::now());
     session->end();
   });
 }
 
 void JobHost::on_session_done(NodeSession* session) {
   const MutexLock lock(mutex_);
-  job_.on_session_lost(session->id(), "vanished", Clock::now());
   sessions_.erase(session->id());
+  step(SessionLost{session->id()}, Clock::now());
   if (datagrams_) datagrams_->forget(session->id());
   session_closed_.notify_all();
 }
@@ -224,7 +179,7 @@ void JobHost::on_session_done(NodeSession* session) {
 void JobHost::shut_down(std::chrono::milliseconds drain) {
   run([&]() FLEET_REQUIRES(mutex_) {
     closing_ = true;
-    job_.shut_down(Clock::now());
+    step(HostEnds{}, Clock::now());
   });
   const MutexLock lock(mutex_);
   // Members close their streams after receiving the verdict. Closing earlier would lose data in

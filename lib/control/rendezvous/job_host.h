@@ -16,7 +16,6 @@
 #include "rendezvous/kv_state.h"
 #include "rendezvous/node_session.h"
 #include "rendezvous/ticker.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 
@@ -42,7 +41,7 @@ class JobHost {
   // returns false.
   bool open(NodeSession* session);
   // Returns false if the message caused an internal error: the session is ended then.
-  bool on_message(NodeSession* session, const wire::NodeMessage& message);
+  bool on_message(NodeSession* session, wire::NodeMessage message);
   void on_stream_closed(NodeSession* session);  // by the node: no message follows
   void on_session_done(NodeSession* session);   // the last call of a session
 
@@ -55,12 +54,11 @@ class JobHost {
   wire::DescribeReply describe();
 
  private:
-  // Runs step() under the lock and sends what it queued; then runs the store's answers without it.
-  template <typename Step>
-  void run(Step step) FLEET_NO_THREAD_SAFETY_ANALYSIS;
-  void dispatch(NodeSession* session, const wire::NodeMessage& message) FLEET_REQUIRES(mutex_);
+  // Runs `work` under the lock; then runs the store's answers without it.
+  template <typename Work>
+  void run(Work work) FLEET_NO_THREAD_SAFETY_ANALYSIS;
+  void step(const JobEvent& event, Clock::time_point now) FLEET_REQUIRES(mutex_);
   void echo(NodeSession* session, const wire::Heartbeat& heartbeat) FLEET_REQUIRES(mutex_);
-  void send_outgoing() FLEET_REQUIRES(mutex_);
   void receive_datagrams(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void close_store_if_over() FLEET_REQUIRES(mutex_);
   std::optional<Error> check_caller(const wire::Caller& caller) const FLEET_REQUIRES(mutex_);

@@ -4,63 +4,62 @@
 #include "rendezvous/job_state.h"
 #include "rendezvous/seconds.h"
 #include "rendezvous/stacks.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 
-void JobState::on_rank_stalled(SessionId session, RankStall stall, Time now) {
-  const Session* from = touch_member(session, now);
-  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning) return;
-  if (stop_ || (stack_collection_ && stack_collection_->hang)) return;
+void JobState::on_rank_stalled(Running& running, int node_rank, RankStall stall, Time now) {
+  if (running.stop || (running.stacks && running.stacks->hang)) return;
   // A collection that was requested just before serves the hang too.
-  if (!stack_collection_) start_stack_collection(from->node_rank, true, now);
-  stack_collection_->hang = std::move(stall);
-  stack_collection_->node_rank = from->node_rank;
+  if (!running.stacks) start_stack_collection(running, node_rank, true, now);
+  running.stacks->hang = std::move(stall);
+  running.stacks->node_rank = node_rank;
 }
 
 void JobState::on_stack_request(SessionId session, Time now) {
-  const Session* from = touch_member(session, now);
-  if (!from || phase_ != Phase::kRunning) return;
-  if (!stack_collection_) start_stack_collection(from->node_rank, false, now);
-  stack_collection_->requesters.push_back(session);
+  auto* running = in<Running>();
+  if (!running) return;
+  const int node_rank = sessions_.at(session).node_rank;
+  if (!running->stacks) start_stack_collection(*running, node_rank, false, now);
+  running->stacks->requesters.push_back(session);
 }
 
-void JobState::start_stack_collection(int node_rank, bool hang, Time now) {
-  StackCommand command;
-  command.set_node_rank(node_rank);
-  command.set_hang(hang);
-  stack_collection_ = StackCollection{};
-  stack_collection_->due = now + times_.stacks;
+void JobState::start_stack_collection(Running& running, int node_rank, bool hang, Time now) {
+  running.stacks = StackCollection{now + times_.stacks};
   for (const auto& [id, other] : sessions_) {
-    if (!other.member || other.node_rank < 0) continue;  // a spare has no ranks
-    stack_collection_->awaited.insert(other.node_rank);
-    send(id, RendezvousEvent(command));
+    if (other.member && other.node_rank >= 0) running.stacks->awaited.insert(other.node_rank);
   }
+  wire::HostMessage message;
+  message.mutable_stacks()->set_node_rank(node_rank);
+  message.mutable_stacks()->set_hang(hang);
+  broadcast_to_ranks(std::move(message));
 }
 
-void JobState::on_stacks(SessionId session, Stacks stacks, Time now) {
-  const Session* from = touch_member(session, now);
-  if (!from || !stack_collection_ || stack_collection_->awaited.erase(from->node_rank) == 0) return;
+void JobState::on_stacks(Running& running, int node_rank, Stacks stacks, Time now) {
+  if (!running.stacks || running.stacks->awaited.erase(node_rank) == 0) return;
   for (RankStack& stack : *stacks.mutable_ranks()) {
-    stack.set_node_rank(from->node_rank);
-    *stack_collection_->stacks.add_ranks() = std::move(stack);
+    stack.set_node_rank(node_rank);
+    *running.stacks->stacks.add_ranks() = std::move(stack);
   }
-  if (stack_collection_->awaited.empty()) end_stack_collection(now);
+  if (running.stacks->awaited.empty()) end_stack_collection(running, now);
 }
 
-void JobState::end_stack_collection(Time now) {
-  StackReport report;
-  *report.mutable_stacks() = stack_collection_->stacks;
-  for (const int node : stack_collection_->awaited) report.add_silent(node);
-  for (const SessionId asked : stack_collection_->requesters) {
-    if (sessions_.contains(asked)) send(asked, RendezvousEvent(report));
+void JobState::end_stack_collection(Running& running, Time now) {
+  const StackCollection collection = *std::exchange(running.stacks, std::nullopt);
+  wire::HostMessage message;
+  StackReport& report = *message.mutable_report();
+  *report.mutable_stacks() = collection.stacks;
+  share_frames(report.mutable_stacks());
+  for (const int node : collection.awaited) report.add_silent(node);
+  for (const SessionId asked : collection.requesters) {
+    if (sessions_.contains(asked)) send(asked, message);
   }
-  const StackCollection collection = *std::exchange(stack_collection_, std::nullopt);
-  if (collection.hang) decide_hang(collection, now);
+  if (!collection.hang || running.stop) return;
+  if (running.root_cause.any()) return decide_root_cause(running, now);  // it explains the hang
+  decide_hang(collection, now);
 }
 
 void JobState::decide_hang(const StackCollection& collection, Time now) {
-  if (phase_ != Phase::kRunning || stop_) return;
-  if (root_cause_.any()) return decide_root_cause(now);  // a failed rank explains it
   const std::vector<StackCluster> clusters = cluster_stacks(collection.stacks);
   const RankStall& hang = *collection.hang;
   RankExit exit;

@@ -5,15 +5,13 @@
 
 #include "base/terminal_text.h"
 #include "rendezvous/seconds.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
 
 // Up to this many nodes, all are informed of each one that leaves.
 constexpr int kFew = 64;
-
-// Other deadlines may arrive this soon even if heartbeats are slow.
-constexpr std::chrono::milliseconds kMaxAdvanceInterval{500};
 
 }  // namespace
 
@@ -28,74 +26,118 @@ std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout) {
 JobState::JobState(JobSpec spec, JobTimes times, std::string display_address, Time now)
     : times_(times),
       display_address_(std::move(display_address)),
-      started_(now),
       last_advance_(now),
-      next_progress_(now + times.first_progress),
       membership_(spec),
       restarts_(spec.restarts),
-      started_up_(times.startup_max_silence.count() == 0) {}
+      started_up_(times.startup_max_silence.count() == 0),
+      phase_(Forming{{now, now + spec.restarts.elastic_timeout, now + times.first_progress}}) {}
 
-void JobState::send(SessionId to, std::shared_ptr<const HostEvent> event, bool last) {
-  outgoing_.push_back({to, std::move(event), last});
+std::vector<Outgoing> JobState::step(const JobEvent& event, Time now) {
+  std::visit([&](const auto& one) { on(one, now); }, event);
+  return std::exchange(outgoing_, {});
 }
 
-void JobState::send(SessionId to, HostEvent event, bool last) {
-  send(to, std::make_shared<const HostEvent>(std::move(event)), last);
+void JobState::on(const SessionOpened& opened, Time now) {
+  sessions_[opened.session] = {now, by_silence_.insert(by_silence_.end(), opened.session)};
 }
 
-void JobState::broadcast(const RendezvousEvent& event) {
-  const auto shared = std::make_shared<const HostEvent>(event);
-  for (const auto& [id, session] : sessions_) {
-    if (session.member) send(id, shared);
+void JobState::on(const SessionLost& lost, Time now) {
+  on_node_gone(lost.session, "its fleetrun vanished", now, now);
+}
+
+// A connection that has not joined has no say.
+void JobState::on(const FromNode& from, Time now) {
+  const SessionId id = from.session;
+  const wire::NodeMessage& message = from.message;
+  if (message.has_join()) return on_join(id, from_wire(message.join()), now);
+  if (message.has_leave()) {
+    return on_node_gone(id, "its fleetrun left before its ranks had ended", now, now);
+  }
+  const Session* session = touch_member(id, now);
+  if (!session) return;
+  // News of ranks: only while they run, and not from spares.
+  const int node_rank = session->node_rank;
+  auto* running = node_rank >= 0 ? in<Running>() : nullptr;
+  switch (message.kind_case()) {
+    case wire::NodeMessage::kReady:
+      return on_ready(id, message.ready().generation(), now);
+    case wire::NodeMessage::kAccept:
+      return on_accepted(id, message.accept().generation(), now);
+    case wire::NodeMessage::kStop:
+      return on_stop_request(id, message.stop(), now);
+    case wire::NodeMessage::kFailure:
+      return on_node_failed(id, message.failure().how(), now);
+    case wire::NodeMessage::kStackRequest:
+      return on_stack_request(id, now);
+    case wire::NodeMessage::kExit:
+      if (running) on_rank_exited(*running, node_rank, within_limits(message.exit()), now);
+      return;
+    case wire::NodeMessage::kStall:
+      if (running) on_rank_stalled(*running, node_rank, message.stall(), now);
+      return;
+    case wire::NodeMessage::kStacks:
+      if (running) on_stacks(*running, node_rank, with_own_frames(message.stacks()), now);
+      return;
+    case wire::NodeMessage::kSteps:
+      if (running) on_steps(*running, node_rank, message.steps(), now);
+      return;
+    case wire::NodeMessage::kSignal:
+      if (running) on_signal_request(node_rank, message.signal().signal(), now);
+      return;
+    case wire::NodeMessage::kFinished:
+      if (running) on_finished(*running, node_rank, now);
+      return;
+    case wire::NodeMessage::kHeartbeat:
+    case wire::NodeMessage::kJoin:
+    case wire::NodeMessage::kLeave:
+    case wire::NodeMessage::KIND_NOT_SET:
+      return;
   }
 }
 
-void JobState::broadcast_to_ranks(const RendezvousEvent& event) {
-  const auto shared = std::make_shared<const HostEvent>(event);
-  for (const auto& [id, session] : sessions_) {
-    if (session.member && session.node_rank >= 0) send(id, shared);
+void JobState::on(const TimePassed&, Time now) {
+  allow_for_suspension(now);
+  last_advance_ = now;
+  end_startup(now);
+  expire_silent_sessions(now);
+  if (auto* running = in<Running>(); running && now >= root_cause_due(*running)) {
+    decide_root_cause(*running, now);
   }
+  if (auto* running = in<Running>(); running && running->stacks && now >= running->stacks->due) {
+    end_stack_collection(*running, now);
+  }
+  if (auto* running = in<Running>();
+      running && running->scale_up_due && now >= *running->scale_up_due) {
+    scale_up(*running, now);
+  }
+  if (auto* gathering = in<Gathering>()) advance_gathering(*gathering, now);
+  if (auto* failing = in<FailingOver>()) complete_failover_if_ready(*failing, now);
+  if (auto* forming = in<Forming>()) advance_forming(*forming, now);
 }
 
-void JobState::send_to_host(const RendezvousEvent& event) {
-  if (const auto host = membership_.host(); host && sessions_.contains(*host)) send(*host, event);
-}
-
-void JobState::forget(SessionId session) {
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return;
-  by_silence_.erase(found->second.silence_position);
-  sessions_.erase(found);
-}
-
-void JobState::refuse(SessionId session, const Error& error) {
-  forget(session);
-  send(session, Refusal{error}, true);
-}
-
-void JobState::on_session_opened(SessionId session, Time now) {
-  sessions_[session] = {now, by_silence_.insert(by_silence_.end(), session)};
-}
-
-void JobState::touch(Session* session, Time now) {
-  session->last_received = now;
-  by_silence_.splice(by_silence_.end(), by_silence_, session->silence_position);
+void JobState::on(const HostEnds&, Time now) {
+  if (spec().restarts.max_restarts > 0 && !in<Forming>()) return;  // the others continue
+  Verdict verdict = node_verdict(Verdict::NODE_LOST, 0);
+  if (verdict.node().empty()) verdict.set_node(display_address_);
+  verdict.set_message("node 0 (" + verdict.node() + ") has ended the rendezvous");
+  decide(std::move(verdict), now);
 }
 
 void JobState::on_join(SessionId session, NodeInfo info, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || found->second.member) return;
   const std::string address = info.address, job = "job '" + shown_name(spec().job_id) + "'";
-  const bool open = phase_ == Phase::kForming || spec().restarts.max_restarts > 0;
-  if (info.job.job_id == spec().job_id && !open && phase_ != Phase::kEnded) {
+  const bool open = in<Forming>() || spec().restarts.max_restarts > 0;
+  const auto* ended = in<Ended>();
+  if (info.job.job_id == spec().job_id && !open && !ended) {
     return refuse(session,
                   Error(ErrorCode::kStale,
                         job + " already runs with all its " + std::to_string(spec().nnodes) +
                             " nodes (" + membership_.present() + ")",
                         "node " + address, "another job needs another --job_id and --rdzv_port"));
   }
-  if (info.job.job_id == spec().job_id && phase_ == Phase::kEnded) {
-    return refuse(session, Error(ErrorCode::kStale, job + " has ended: " + outcome_,
+  if (info.job.job_id == spec().job_id && ended) {
+    return refuse(session, Error(ErrorCode::kStale, job + " has ended: " + ended->outcome,
                                  "node " + address, "start it again on every node"));
   }
   if (const auto stale = check_survivor(info)) return refuse(session, *stale);
@@ -110,8 +152,8 @@ void JobState::on_join(SessionId session, NodeInfo info, Time now) {
   }
   found->second.member = true;
   touch(&found->second, now);
-  if (phase_ == Phase::kFailingOver) return on_survivor_joined(session, now);
-  send(session, current_intervals());
+  send(session, welcome());
+  if (auto* failing = in<FailingOver>()) return on_survivor_joined(*failing, session, now);
   notify_newcomer(session, now);
   start_if_complete(now);
 }
@@ -121,53 +163,33 @@ void JobState::on_join(SessionId session, NodeInfo info, Time now) {
 void JobState::warn_of_skew(SessionId session, const NodeInfo& info) {
   const std::vector<std::string> skew = membership_.skew(info);
   if (skew.empty()) return;
-  const JoinProgress line = join_progress("node " + info.address +
-                                          " differs, as --allow_skew allows: " + list_some(skew));
+  const wire::HostMessage line = join_progress(
+      "node " + info.address + " differs, as --allow_skew allows: " + list_some(skew));
   send(session, line);
   send_to_host(line);
 }
 
-// The member of this session; nullptr if the connection has not joined, in which case its messages
-// are ignored.
-JobState::Session* JobState::touch_member(SessionId session, Time now) {
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end() || !found->second.member) return nullptr;
-  touch(&found->second, now);
-  return &found->second;
+const Verdict* JobState::verdict() const {
+  const auto* ended = in<Ended>();
+  return ended && ended->verdict ? &*ended->verdict : nullptr;
 }
 
-bool JobState::is_member(SessionId session) const {
-  const auto found = sessions_.find(session);
-  return found != sessions_.end() && found->second.member;
-}
-
-void JobState::on_heartbeat(SessionId session, Time now) { touch_member(session, now); }
-
-void JobState::on_steps(SessionId session, StepReport report, Time now) {
-  const Session* from = touch_member(session, now);
-  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || stop_) return;
-  for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(from->node_rank);
-  for (std::string& line : stragglers_.update(report, now)) {
-    broadcast(peer_event(PeerEvent::STRAGGLER, from->node_rank, {}, std::move(line)));
+void JobState::on_steps(Running& running, int node_rank, StepReport report, Time now) {
+  if (running.stop) return;
+  for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(node_rank);
+  for (std::string& line : running.stragglers.update(report, now)) {
+    broadcast(peer_event(PeerEvent::STRAGGLER, node_rank, {}, std::move(line)));
   }
 }
 
-void JobState::on_leave(SessionId session, Time now) {
-  on_node_gone(session, "its fleetrun left before its ranks had ended", now, now);
-}
-
-void JobState::on_session_lost(SessionId session, const std::string& how, Time now) {
-  on_node_gone(session, "its fleetrun " + how, now, now);
-}
-
+// The node cannot continue but still receives the outcome.
 void JobState::on_node_failed(SessionId id, const std::string& how, Time now) {
-  Session* session = touch_member(id, now);
-  if (!session || phase_ == Phase::kEnded) return;
-  const int rank = session->node_rank;
+  if (in<Ended>()) return;
   Verdict lost = lost_verdict(id, how);
-  const PeerEvent news = peer_event(PeerEvent::LOST, rank, lost.node(), lost.message());
+  const wire::HostMessage news =
+      peer_event(PeerEvent::LOST, sessions_.at(id).node_rank, lost.node(), lost.message());
   // Stopping already: it finishes like the other nodes.
-  if (phase_ == Phase::kRunning && stop_) return broadcast(news);
+  if (const auto* running = in<Running>(); running && running->stop) return broadcast(news);
   // The other nodes are about to lose their host and should know the reason.
   if (spec().restarts.max_restarts > 0 && id == membership_.host()) broadcast(news);
   on_node_gone(id, how, now, now);
@@ -187,61 +209,59 @@ Verdict JobState::lost_verdict(SessionId id, const std::string& how) const {
 // Tells a node that is no longer part of the job how the job has ended or, if the job continues
 // without the node, why.
 void JobState::send_farewell(SessionId session, const Verdict& lost) {
-  send(session, verdict_ ? *verdict_ : lost, true);
+  send(session, envelope(&wire::HostMessage::mutable_verdict, verdict() ? *verdict() : lost), true);
 }
 
 void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Time now) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const Session session = found->second;
-  if (!session.member || phase_ == Phase::kEnded) return forget(id);
+  if (!session.member || in<Ended>()) return forget(id);
   const Verdict verdict = lost_verdict(id, how);
   forget(id);
-  if (phase_ == Phase::kForming) {
-    const std::string address = membership_.members().at(id).address;
+  const std::string address = membership_.members().at(id).address;
+  if (in<Forming>()) {
     membership_.remove(id);
     if (spec().nnodes > kFew) return;  // the next line about missing nodes suffices
     return broadcast(
         join_progress("node " + address + " has left again; waiting for " + membership_.missing()));
   }
-  const std::string address = membership_.members().at(id).address;
   if (session.node_rank < 0) {  // a spare
     membership_.remove(id);
     send_to_host(
         peer_event(PeerEvent::LOST, -1, address, "node " + address + ", a spare, has left again"));
-    if (phase_ == Phase::kGathering) start_if_complete(now);
-    return;
+    return start_if_complete(now);
   }
   // Its fleetrun is about to end the rendezvous: the other nodes notice and look for the next host.
   if (spec().restarts.max_restarts > 0 && id == membership_.host()) return membership_.remove(id);
-  if (phase_ != Phase::kRunning) return on_node_lost_between(id, verdict, now);
+  auto* running = in<Running>();
+  if (!running) return on_node_lost_between(id, verdict, now);
   if (spec().restarts.max_restarts > 0) membership_.remove(id);
   // While its parameter servers still serve other nodes, a node has not finished.
   const bool serves = world_->nodes.at(session.node_rank).servers > 0;
-  if (session.finished && !serves) return;
-  if (stop_) {  // stopping already: the stop stays the verdict
+  if (!serves && !running->unfinished.contains(session.node_rank)) return;
+  if (running->stop) {  // stopping already: the stop stays the verdict
     broadcast(peer_event(PeerEvent::LOST, session.node_rank, verdict.node(), verdict.message()));
-    return session.finished ? void() : on_node_finished(now);
+    return on_node_finished(*running, session.node_rank, now);
   }
-  lost_ = verdict;
-  root_cause_.on_node_lost(session.node_rank, how, since);
-  decide_root_cause(now);
+  running->lost = verdict;
+  running->root_cause.on_node_lost(session.node_rank, how, since);
+  decide_root_cause(*running, now);
 }
 
-void JobState::shut_down(Time now) {
-  if (spec().restarts.max_restarts > 0 && phase_ != Phase::kForming) return;  // the others continue
-  Verdict verdict = node_verdict(Verdict::NODE_LOST, 0);
-  if (verdict.node().empty()) verdict.set_node(display_address_);
-  verdict.set_message("node 0 (" + verdict.node() + ") has ended the rendezvous");
-  decide(std::move(verdict), now);
-}
-
-void JobState::report_missing_nodes(Time now) {
-  if (now < next_progress_) return;
-  next_progress_ = now + times_.progress_every;
+void JobState::report_missing_nodes(Waiting& waiting, Time now) {
+  if (now < waiting.next_progress) return;
+  waiting.next_progress = now + times_.progress_every;
   broadcast(join_progress("waiting for " + membership_.missing() + " of " +
                           std::to_string(spec().nnodes) +
                           " nodes; here: " + membership_.present()));
+}
+
+void JobState::advance_forming(Forming& forming, Time now) {
+  const bool enough = membership_.enough() && spec().required_nodes() < spec().nnodes;
+  if (enough && now >= std::min(forming.due, forming.began + times_.timeout)) return propose(now);
+  if (now >= forming.began + times_.timeout) return time_out();
+  report_missing_nodes(forming, now);
 }
 
 void JobState::time_out() {
@@ -252,99 +272,10 @@ void JobState::time_out() {
                     "rendezvous of job '" + shown_name(spec().job_id) + "' at " + display_address_,
                     "start fleetrun on the missing ones too, check that they can reach " +
                         display_address_ + " (firewall, --rdzv_port), or raise --rdzv_timeout");
-  phase_ = Phase::kEnded;
-  outcome_ = error.failure();
+  phase_ = Ended{error.failure(), std::nullopt};
   std::vector<SessionId> members;
   for (const auto& [id, info] : membership_.members()) members.push_back(id);
   for (const SessionId id : members) refuse(id, error);
-}
-
-Welcome JobState::current_intervals() const {
-  return started_up_ ? Welcome{times_.heartbeat_interval, times_.max_silence}
-                     : Welcome{times_.startup_heartbeat_interval, times_.startup_max_silence};
-}
-
-void JobState::end_startup(Time now) {
-  if (started_up_ || phase_ != Phase::kRunning) return;
-  if (!startup_ends_at_) startup_ends_at_ = now + times_.startup_time;
-  if (now < *startup_ends_at_) return;
-  started_up_ = true;
-  const auto welcome = std::make_shared<const HostEvent>(current_intervals());
-  for (auto& [id, session] : sessions_) {
-    session.last_received = now;
-    if (session.member) send(id, welcome);
-  }
-}
-
-void JobState::expire_silent_sessions(Time now) {
-  // The host's own node sends heartbeats through the same threads and no network. If it is late
-  // too, this process is starved.
-  const auto host = membership_.host();
-  const auto own = host ? sessions_.find(*host) : sessions_.end();
-  if (own != sessions_.end())
-    now = std::min(now, own->second.last_received + 2 * current_intervals().heartbeat_interval);
-  while (!by_silence_.empty()) {
-    const SessionId id = by_silence_.front();
-    if (now - sessions_.at(id).last_received < current_intervals().max_silence) return;
-    const Session session = sessions_.at(id);
-    const std::string how = "was silent for " + seconds_text(current_intervals().max_silence);
-    std::optional<Verdict> lost;  // in terms of the world that it belongs to
-    if (session.node_rank >= 0) lost = lost_verdict(id, "its fleetrun " + how);
-    on_node_gone(id, "its fleetrun " + how, session.last_received, now);
-    // If it wakes up again, it learns the outcome. A node that was waiting may join again.
-    if (lost) {
-      send_farewell(id, *lost);
-    } else {
-      send(id, Refusal{Error(ErrorCode::kPeerLost, how, "this node's connection")}, true);
-    }
-  }
-}
-
-// If the host was suspended (stopped, starved), heartbeats wait unread in its sockets: do not count
-// that time against any node.
-void JobState::allow_for_suspension(Time now) {
-  const auto limit = suspension_limit(current_intervals());
-  const auto passed = now - last_advance_, late = now - next_deadline();
-  if (passed > limit) {
-    for (auto& [id, session] : sessions_)
-      session.last_received = std::min(now, session.last_received + passed);
-  }
-  if (late > limit) started_ += late, gather_due_ += late;
-}
-
-void JobState::advance(Time now) {
-  allow_for_suspension(now);
-  last_advance_ = now;
-  end_startup(now);
-  expire_silent_sessions(now);
-  if (phase_ == Phase::kRunning && now >= root_cause_due()) decide_root_cause(now);
-  if (phase_ == Phase::kRunning && stack_collection_ && now >= stack_collection_->due)
-    end_stack_collection(now);
-  if (phase_ == Phase::kRunning && scale_up_due_ && now >= *scale_up_due_) scale_up(now);
-  if (phase_ == Phase::kGathering) advance_gathering(now);
-  if (phase_ == Phase::kFailingOver) complete_failover_if_ready(now);
-  if (phase_ != Phase::kForming) return;
-  const bool enough = membership_.enough() && spec().required_nodes() < spec().nnodes;
-  if (enough && now >= std::min(gather_due_, started_ + times_.timeout)) return propose(now);
-  if (now >= started_ + times_.timeout) return time_out();
-  report_missing_nodes(now);
-}
-
-JobState::Time JobState::next_deadline() const {
-  Time next = last_advance_ + std::chrono::hours(1);
-  if (!by_silence_.empty()) {
-    const Time silent =
-        sessions_.at(by_silence_.front()).last_received + current_intervals().max_silence;
-    // Avoids an immediate repeat when a silent node is not to blame.
-    const auto least = times_.heartbeat_interval / 8;
-    next = std::clamp(
-        silent, last_advance_ + least,
-        last_advance_ +
-            std::max(least, std::min(current_intervals().heartbeat_interval, kMaxAdvanceInterval)));
-  }
-  if (phase_ == Phase::kRunning) next = std::min(next, root_cause_due());
-  if (phase_ == Phase::kForming) next = std::min({next, started_ + times_.timeout, next_progress_});
-  return next;
 }
 
 }  // namespace fleet

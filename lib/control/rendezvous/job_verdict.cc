@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kOneSignal{1};
 Verdict JobState::node_verdict(Verdict::Kind kind, int node_rank) const {
   Verdict verdict;
   verdict.set_kind(kind);
-  verdict.set_generation(generation_);
+  verdict.set_generation(generation());
   if (node_rank >= 0) verdict.set_node_rank(node_rank);
   if (world_ && node_rank >= 0) {
     verdict.set_node(world_->nodes.at(node_rank).address);
@@ -27,35 +27,28 @@ Verdict JobState::node_verdict(Verdict::Kind kind, int node_rank) const {
 }
 
 void JobState::decide(Verdict verdict, Time now) {
-  if (verdict_) return;
+  if (in<Ended>()) return;
   if (!restarts_.history().empty()) {
-    if (phase_ == Phase::kRunning) restarts_.record(generation_result(verdict, now));
+    if (in<Running>()) restarts_.record(generation_result(verdict, now));
     verdict.set_restarts(restarts_.used());
     verdict.mutable_history()->Assign(restarts_.history().begin(), restarts_.history().end());
   }
-  phase_ = Phase::kEnded;
-  outcome_ = verdict.message();
-  verdict_ = std::move(verdict);
-  broadcast(*verdict_);
+  phase_ = Ended{verdict.message(), verdict};
+  broadcast(envelope(&wire::HostMessage::mutable_verdict, std::move(verdict)));
 }
 
-void JobState::on_rank_exited(SessionId session, RankExit exit, Time now) {
-  Session* from = touch_member(session, now);
-  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || !failed(exit)) return;
-  exit.set_node_rank(from->node_rank);
+void JobState::on_rank_exited(Running& running, int node_rank, RankExit exit, Time now) {
   // Exits after a stop command are consequences of it.
-  if (stop_) return;
-  if (exit.killed_by_us()) {
-    if (!killed_) killed_ = std::move(exit);
-    return;
-  }
-  root_cause_.on_rank_failed(std::move(exit), now);
+  if (!failed(exit) || running.stop) return;
+  exit.set_node_rank(node_rank);
+  if (!exit.killed_by_us()) return running.root_cause.on_rank_failed(std::move(exit), now);
+  if (!running.killed) running.killed = std::move(exit);
 }
 
 // An overdue node may be the cause of the reported failures: wait until it answers or is given up.
-JobState::Time JobState::root_cause_due() const {
-  Time due = root_cause_.due();
-  if (due == Time::max() || root_cause_.any_lost()) return due;
+JobState::Time JobState::root_cause_due(const Running& running) const {
+  Time due = running.root_cause.due();
+  if (due == Time::max() || running.root_cause.any_lost()) return due;
   const Time overdue = due - 3 * times_.heartbeat_interval;
   for (const SessionId id : by_silence_) {
     const Session& session = sessions_.at(id);
@@ -65,8 +58,8 @@ JobState::Time JobState::root_cause_due() const {
   return due;
 }
 
-void JobState::decide_root_cause(Time now) {
-  RootCauseAnalyzer::RootCause cause = root_cause_.decide();
+void JobState::decide_root_cause(Running& running, Time now) {
+  RootCauseAnalyzer::RootCause cause = running.root_cause.decide();
   cause.exit ? decide_failed(std::move(*cause.exit), now)
              : decide_lost(cause.node_rank, cause.how, now);
 }
@@ -88,30 +81,29 @@ void JobState::decide_failed(RankExit exit, Time now) {
   end_generation(std::move(verdict), now);
 }
 
-void JobState::on_finished(SessionId session, Time now) {
-  Session* from = touch_member(session, now);
-  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning || from->finished) return;
-  from->finished = true;
-  const int rank = from->node_rank;
+void JobState::on_finished(Running& running, int rank, Time now) {
+  if (!running.unfinished.contains(rank)) return;
   const std::string& address = world_->nodes.at(rank).address;
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
-  const bool well = !root_cause_.any() && !stop_ && !killed_;  // otherwise the verdict reports it
+  // Otherwise the verdict reports it.
+  const bool well = !running.root_cause.any() && !running.stop && !running.killed;
   if (well && spec().nnodes > 1) {
     send_to_host(peer_event(PeerEvent::FINISHED, rank, address, line));
   }
-  on_node_finished(now);
+  on_node_finished(running, rank, now);
 }
 
 // One node fewer has running ranks; the last one ends the job.
-void JobState::on_node_finished(Time now) {
-  if (--unfinished_ > 0) return;
-  if (root_cause_.any()) return decide_root_cause(now);
+void JobState::on_node_finished(Running& running, int node_rank, Time now) {
+  if (running.unfinished.erase(node_rank) == 0 || !running.unfinished.empty()) return;
+  if (running.root_cause.any()) return decide_root_cause(running, now);
   Verdict verdict = node_verdict(Verdict::SUCCESS, -1);
   verdict.set_message("all " + std::to_string(world_->world_size) + " ranks have succeeded");
-  if (stop_ || killed_) {
-    const int by_itself = killed_ && killed_->signal() != 0 ? killed_->signal() : SIGTERM;
-    verdict = stopped_verdict(stop_ ? stop_->node_rank() : killed_->node_rank(),
-                              stop_ ? stop_->signal() : by_itself, "");
+  if (running.stop) {
+    verdict = stopped_verdict(running.stop->node_rank(), running.stop->signal(), "");
+  } else if (running.killed) {
+    const int signal = running.killed->signal() != 0 ? running.killed->signal() : SIGTERM;
+    verdict = stopped_verdict(running.killed->node_rank(), signal, "");
   }
   decide(std::move(verdict), now);
 }
@@ -128,10 +120,9 @@ Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more)
 }
 
 void JobState::on_stop_request(SessionId session, const wire::StopRequest& request, Time now) {
+  if (in<Ended>()) return;
   const int signal = request.signal();
-  const Session* from = touch_member(session, now);
-  if (!from || phase_ == Phase::kEnded) return;
-  if (phase_ == Phase::kForming) {
+  if (in<Forming>()) {
     const NodeInfo& info = membership_.members().at(session);
     Verdict verdict =
         stopped_verdict(-1, signal, " " + info.address + " before all nodes had joined");
@@ -140,15 +131,16 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
     verdict.set_hostname(info.hostname);
     return decide(std::move(verdict), now);
   }
-  const int rank = from->node_rank;
+  const int rank = sessions_.at(session).node_rank;
   if (rank < 0) {  // a spare: it ends alone
     const std::string address = membership_.members().at(session).address;
     membership_.remove(session);
     forget(session);
-    return send(session, RendezvousEvent(stopped_verdict(-1, signal, " " + address + ", a spare")),
-                true);
+    const Verdict verdict = stopped_verdict(-1, signal, " " + address + ", a spare");
+    return send(session, envelope(&wire::HostMessage::mutable_verdict, verdict), true);
   }
-  if (phase_ != Phase::kRunning) {  // its ranks are stopped or being stopped
+  auto* running = in<Running>();
+  if (!running) {  // its ranks are stopped or being stopped
     return decide(stopped_verdict(rank, signal, " during a restart"), now);
   }
   StopCommand command;
@@ -157,23 +149,23 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
   command.set_node(world_->nodes.at(rank).address);
   command.set_kill(request.kill());
   if (request.has_grace_ms()) command.set_grace_ms(request.grace_ms());
-  if (!stop_) stop_ = command;  // the first one decides the verdict; later ones may be harsher
-  if (request.has_at_error_ns()) root_cause_.on_stop(request.at_ns(), request.at_error_ns());
-  broadcast_to_ranks(command);
+  if (!running->stop)
+    running->stop = command;  // the first one decides the verdict; later ones may be harsher
+  if (request.has_at_error_ns())
+    running->root_cause.on_stop(request.at_ns(), request.at_error_ns());
+  broadcast_to_ranks(envelope(&wire::HostMessage::mutable_stop, std::move(command)));
 }
 
 // A signal to the launchers of all nodes (as a batch system sends it) is one signal.
-void JobState::on_signal_request(SessionId session, int signal, Time now) {
-  const Session* from = touch_member(session, now);
-  if (!from || from->node_rank < 0 || phase_ != Phase::kRunning) return;
+void JobState::on_signal_request(int node_rank, int signal, Time now) {
   UserSignal& last = user_signals_[signal];
   const bool recent = !last.from.empty() && now - last.at < kOneSignal;
-  if (recent && last.from.insert(from->node_rank).second) return;
-  last = {now, {from->node_rank}};
-  SignalCommand command;
-  command.set_signal(signal);
-  command.set_node_rank(from->node_rank);
-  broadcast_to_ranks(command);
+  if (recent && last.from.insert(node_rank).second) return;
+  last = {now, {node_rank}};
+  wire::HostMessage message;
+  message.mutable_signal()->set_signal(signal);
+  message.mutable_signal()->set_node_rank(node_rank);
+  broadcast_to_ranks(std::move(message));
 }
 
 }  // namespace fleet

@@ -90,7 +90,8 @@ class LocalStream final : public NodeStream {
       }
       closed_at_host_ = !message;
     }
-    message ? (void)host_->on_message(&session_, *message) : host_->on_stream_closed(&session_);
+    message ? (void)host_->on_message(&session_, std::move(*message))
+            : host_->on_stream_closed(&session_);
     return true;
   }
 

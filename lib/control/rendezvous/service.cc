@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rendezvous/grpc_node_session.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

@@ -77,19 +77,21 @@ int exit_code_for(const Verdict& verdict) {
   }
 }
 
-JoinProgress join_progress(std::string line) {
-  JoinProgress progress;
-  progress.set_line(std::move(line));
-  return progress;
+wire::HostMessage join_progress(std::string line) {
+  wire::HostMessage message;
+  message.mutable_progress()->set_line(std::move(line));
+  return message;
 }
 
-PeerEvent peer_event(PeerEvent::Kind kind, int node_rank, std::string node, std::string line) {
-  PeerEvent event;
+wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string node,
+                             std::string line) {
+  wire::HostMessage message;
+  PeerEvent& event = *message.mutable_peer();
   event.set_kind(kind);
   event.set_node_rank(node_rank);
   event.set_node(std::move(node));
   event.set_line(std::move(line));
-  return event;
+  return message;
 }
 
 std::string signal_name(int signal) {

@@ -220,10 +220,12 @@ std::string describe(const RankExit& exit, const std::string& node);
 // "SIGTERM", or "signal 77" where it has no name.
 std::string signal_name(int signal);
 
-JoinProgress join_progress(std::string line);
-PeerEvent peer_event(PeerEvent::Kind kind, int node_rank, std::string node, std::string line);
+// Lines for users, as messages to nodes.
+wire::HostMessage join_progress(std::string line);
+wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string node,
+                             std::string line);
 
-// --- Events of a node, in the order in which they happen: also messages of the host ---
+// --- Events of a node ---
 
 // This node does not take part in the job: error.code() is kUsage (mismatch, duplicate), kTimeout
 // (nodes are missing, or the rendezvous cannot be reached), kStale (the job already runs or is
@@ -253,11 +255,11 @@ struct TakeOver {
   int port = 0;
   FailoverState from;
 };
-// JoinProgress* (Refusal | Assignment (PeerEvent | StopCommand | SignalCommand | StackCommand |
-// StackReport)* (RestartCommand JoinProgress* Assignment ...)* Verdict). A Verdict may also replace
-// an Assignment if the job is stopped while forming, or ends while this node is a spare.
-using RendezvousEvent =
-    std::variant<JoinProgress, Refusal, Assignment, PeerEvent, StopCommand, SignalCommand,
-                 StackCommand, StackReport, RestartCommand, HostLost, TakeOver, Verdict>;
+// In the order in which they happen; the host's messages as they came, except Welcome, Start and
+// Heartbeat: JoinProgress* (Refusal | Assignment (PeerEvent | StopCommand | SignalCommand |
+// StackCommand | StackReport)* (RestartCommand JoinProgress* Assignment ...)* Verdict). A Verdict
+// may also replace an Assignment if the job is stopped while forming, or ends while this node is a
+// spare.
+using RendezvousEvent = std::variant<wire::HostMessage, Refusal, Assignment, HostLost, TakeOver>;
 
 }  // namespace fleet

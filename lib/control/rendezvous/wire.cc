@@ -15,37 +15,6 @@ constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 // large job would grow quadratically.
 constexpr size_t kMaxListed = 64;
 
-void fill(const Welcome& welcome, wire::HostMessage* to) {
-  to->mutable_welcome()->set_heartbeat_interval_ms(welcome.heartbeat_interval.count());
-  to->mutable_welcome()->set_max_silence_ms(welcome.max_silence.count());
-}
-void fill(const wire::Start& start, wire::HostMessage* to) { *to->mutable_start() = start; }
-void fill(const JoinProgress& progress, wire::HostMessage* to) {
-  *to->mutable_progress() = progress;
-}
-void fill(const Refusal& refusal, wire::HostMessage* to) {
-  *to->mutable_refused() = to_wire(refusal.error);
-}
-void fill(const Assignment& assignment, wire::HostMessage* to) {
-  to->mutable_assignment()->set_node_rank(assignment.node_rank);
-}
-void fill(const PeerEvent& event, wire::HostMessage* to) { *to->mutable_peer() = event; }
-void fill(const StopCommand& command, wire::HostMessage* to) { *to->mutable_stop() = command; }
-void fill(const SignalCommand& command, wire::HostMessage* to) { *to->mutable_signal() = command; }
-void fill(const StackCommand& command, wire::HostMessage* to) { *to->mutable_stacks() = command; }
-void fill(const StackReport& report, wire::HostMessage* to) {
-  *to->mutable_report() = report;
-  share_frames(to->mutable_report()->mutable_stacks());
-}
-void fill(const RestartCommand& command, wire::HostMessage* to) {
-  *to->mutable_restart() = command;
-}
-void fill(const Verdict& verdict, wire::HostMessage* to) { *to->mutable_verdict() = verdict; }
-
-// Created by the client itself: never sent.
-void fill(const HostLost&, wire::HostMessage*) {}
-void fill(const TakeOver&, wire::HostMessage*) {}
-
 void fill(const WorldId& id, wire::WorldId* out) {
   out->set_generation(id.generation);
   out->set_leader(id.leader);
@@ -187,62 +156,15 @@ static_assert(static_cast<int>(ErrorCode::kUsage) == wire::Failure::USAGE &&
               static_cast<int>(ErrorCode::kStale) == wire::Failure::STALE &&
               static_cast<int>(ErrorCode::kInternal) == wire::Failure::INTERNAL);
 
-namespace {
-
-Verdict limited(Verdict verdict) {
-  if (verdict.has_exit()) *verdict.mutable_exit() = within_limits(verdict.exit());
-  return verdict;
-}
-
-}  // namespace
-
-wire::HostMessage to_wire(const HostEvent& event) {
-  wire::HostMessage message;
-  const auto fill_in = [&](const auto& one) { fill(one, &message); };
-  if (const auto* welcome = std::get_if<Welcome>(&event)) {
-    fill_in(*welcome);
-  } else if (const auto* start = std::get_if<wire::Start>(&event)) {
-    fill_in(*start);
-  } else {
-    std::visit(fill_in, std::get<RendezvousEvent>(event));
-  }
-  return message;
-}
-
-HostEvent from_wire(const wire::HostMessage& message) {
-  switch (message.kind_case()) {
-    case wire::HostMessage::kWelcome:
-      return Welcome{std::chrono::milliseconds(message.welcome().heartbeat_interval_ms()),
-                     std::chrono::milliseconds(message.welcome().max_silence_ms())};
-    case wire::HostMessage::kRefused:
-      return Refusal{from_wire(message.refused())};
-    case wire::HostMessage::kProgress:
-      return message.progress();
-    case wire::HostMessage::kAssignment:
-      return from_wire(message.assignment());
-    case wire::HostMessage::kPeer:
-      return message.peer();
-    case wire::HostMessage::kStop:
-      return message.stop();
-    case wire::HostMessage::kSignal:
-      return message.signal();
-    case wire::HostMessage::kReport:
-      return message.report();
-    case wire::HostMessage::kStacks:
-      return message.stacks();
-    case wire::HostMessage::kVerdict:
-      return limited(message.verdict());
-    case wire::HostMessage::kRestart: {
-      RestartCommand command = message.restart();
-      *command.mutable_cause() = limited(message.restart().cause());
-      return command;
+wire::HostMessage within_limits(wire::HostMessage message) {
+  const auto limit = [](Verdict* verdict) {
+    if (verdict->has_exit()) {
+      *verdict->mutable_exit() = within_limits(std::move(*verdict->mutable_exit()));
     }
-    case wire::HostMessage::kStart:
-      return message.start();
-    case wire::HostMessage::kHeartbeat:
-    case wire::HostMessage::KIND_NOT_SET:
-      break;
-  }
+  };
+  if (message.has_verdict()) limit(message.mutable_verdict());
+  if (message.has_restart()) limit(message.mutable_restart()->mutable_cause());
+  if (message.kind_case() != wire::HostMessage::KIND_NOT_SET) return message;
   throw Error(ErrorCode::kInternal, "the rendezvous sent a message of an unknown kind");
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "proto/control.pb.h"
-#include "rendezvous/job_state.h"
 #include "rendezvous/types.h"
 #include "rendezvous/world_wire.h"
 
@@ -37,10 +36,7 @@ void share_frames(Stacks* stacks);
 // Of what was received: gives each rank its own frames again, within limits.
 Stacks with_own_frames(const Stacks& stacks);
 
-// An Assignment is encoded without its world: encode() makes that once, to follow it
-// (world_wire.h).
-wire::HostMessage to_wire(const HostEvent& event);
-// Any kind but heartbeat. Throws kInternal if the message does not belong to this protocol.
-HostEvent from_wire(const wire::HostMessage& message);
+// The same for the verdicts in a message of the host. Throws kInternal if it is of no known kind.
+wire::HostMessage within_limits(wire::HostMessage message);
 
 }  // namespace fleet

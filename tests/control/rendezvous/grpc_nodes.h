@@ -63,12 +63,21 @@ class TestNode {
     std::optional<Event> found;
     changed_.wait_for(lock, kSoon, [&] {
       for (const auto& event : heard_) {
-        if (const auto* wanted = std::get_if<Event>(&event)) found = *wanted;
+        if (const Event* wanted = get_if<Event>(event)) found = *wanted;
         if (found) return true;
       }
       return false;
     });
     return found;
+  }
+  template <typename Event>
+  static const Event* get_if(const RendezvousEvent& event) {
+    if constexpr (std::is_same_v<Event, Assignment> || std::is_same_v<Event, Refusal>) {
+      return std::get_if<Event>(&event);
+    } else {
+      const auto* envelope = std::get_if<wire::HostMessage>(&event);
+      return envelope ? message_in<Event>(*envelope) : nullptr;
+    }
   }
   void finish() { client.send(envelope(&wire::NodeMessage::mutable_finished)); }
   void report(const RankExit& exit) {

@@ -34,12 +34,14 @@ class SilentHost final : public wire::Rendezvous::Service {
     auto world = std::make_shared<World>();
     world->nodes.push_back({info.address, info.hostname, 0, 0, info.devices, info.ports});
     world->world_size = static_cast<int>(info.ports.size());
-    stream->Write(to_wire(HostEvent(Welcome{20ms, kSilence})));
-    const Assignment assignment{std::shared_ptr<const World>(world), 0, {}};
+    wire::HostMessage welcome;
+    welcome.mutable_welcome()->set_heartbeat_interval_ms(20);
+    welcome.mutable_welcome()->set_max_silence_ms(static_cast<int>(kSilence.count()));
+    stream->Write(welcome);
     // The world follows its Assignment in the same message (world_wire.h).
     wire::HostMessage whole;
-    whole.ParseFromString(to_wire(HostEvent(RendezvousEvent(assignment))).SerializeAsString() +
-                          encode(*world));
+    whole.mutable_assignment()->set_node_rank(0);
+    whole.ParseFromString(whole.SerializeAsString() + encode(*world));
     stream->Write(whole);
     while (stream->Read(&message)) {
     }

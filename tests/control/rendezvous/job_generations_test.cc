@@ -42,7 +42,7 @@ TEST(JobGenerations, RankFails_AllStopAndStartAgain) {
   EXPECT_EQ(job.events_for<wire::Start>(1).at(0).generation(), 2);
   EXPECT_EQ(job.events_for<wire::Start>(2).at(0).generation(), 2);
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
-  for (const SessionId session : {1, 2}) job.state.on_finished(session, job.now);
+  for (const SessionId session : {1, 2}) job.finish(session);
   const Verdict verdict = *job.state.verdict();
   EXPECT_TRUE(succeeded(verdict));
   EXPECT_EQ(verdict.restarts(), 1);
@@ -55,11 +55,11 @@ TEST(JobGenerations, ReadyOfAnotherGeneration_DoesNotCount) {
   Job job(restartable(job_of({"a"})));
   job.join_all(1);
   job.fail(1);
-  job.state.on_ready(1, 0, job.now);
-  job.state.on_ready(1, 2, job.now);
+  job.ready(1, 0);
+  job.ready(1, 2);
   EXPECT_EQ(job.state.phase(), Phase::kStopping);
   job.ready(1);
-  job.state.on_accepted(1, 1, job.now);
+  job.accept(1, 1);
   EXPECT_EQ(job.state.phase(), Phase::kAgreeing);
 }
 
@@ -101,7 +101,7 @@ TEST(JobGenerations, StepsTold_AreTheProgress) {
     StepReport report;
     report.add_ranks()->set_steps(10 + i);
     report.mutable_ranks(0)->set_step(10 + i);
-    job.state.on_steps(1, report, job.now);
+    job.send(1, &wire::NodeMessage::mutable_steps, report);
     job.fail(1);
     job.restart();
   }
@@ -127,7 +127,7 @@ TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
   job.fail(1);
-  job.state.on_stop_request(2, stop_by(SIGINT), job.now);
+  job.stop(2, SIGINT);
   job.after(1ms);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
@@ -139,8 +139,8 @@ TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
   job.join_all(2);
   RankExit exit;
   exit.set_code(7);
-  job.state.on_rank_exited(2, exit, job.now);
-  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
+  job.send(2, &wire::NodeMessage::mutable_exit, exit);
+  job.stop(1, SIGTERM);
   job.after(250ms);
   EXPECT_TRUE(job.events_for<RestartCommand>(1).empty());
   EXPECT_EQ(exit_code_for(job.verdict(1)), 7);
@@ -149,10 +149,10 @@ TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
 TEST(JobGenerations, StopOfARunningJob_IsNoFailure) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);
-  job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
+  job.stop(2, SIGTERM);
   job.fail(1, 143);
-  job.state.on_finished(1, job.now);
-  job.state.on_finished(2, job.now);
+  job.finish(1);
+  job.finish(2);
   EXPECT_EQ(job.state.verdict()->kind(), Verdict::STOPPED);
 }
 
@@ -205,13 +205,12 @@ TEST(JobGenerations, StopCommand_IsForThoseThatRun) {
   Job job(restartable(job_of(1)));
   job.join_all(1);
   job.join(2, "b");
-  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
-  job.state.on_signal_request(1, SIGUSR1, job.now);
-  job.collect();
+  job.stop(1, SIGTERM);
+  job.signal(1, SIGUSR1);
   EXPECT_EQ(job.events_for<StopCommand>(1).size(), 1u);
   EXPECT_TRUE(job.events_for<StopCommand>(2).empty());
   EXPECT_TRUE(job.events_for<SignalCommand>(2).empty());
-  job.state.on_finished(1, job.now);
+  job.finish(1);
   job.after(1ms);
   EXPECT_EQ(job.verdict(2).kind(), Verdict::STOPPED);
 }
@@ -220,8 +219,7 @@ TEST(JobGenerations, StoppedSpare_EndsAlone) {
   Job job(restartable(job_of(1)));
   job.join_all(1);
   job.join(2, "b");
-  job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
-  job.collect();
+  job.stop(2, SIGTERM);
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGTERM);
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
   EXPECT_EQ(job.state.joined(), 1);
@@ -233,9 +231,9 @@ TEST(JobGenerations, WordsOfASpare_DoNotCount) {
   job.join(2, "b");
   RankExit exit;
   exit.set_code(1);
-  job.state.on_finished(2, job.now);
-  job.state.on_rank_exited(2, exit, job.now);
-  job.state.on_rank_stalled(2, {}, job.now);
+  job.finish(2);
+  job.send(2, &wire::NodeMessage::mutable_exit, exit);
+  job.send(2, &wire::NodeMessage::mutable_stall, {});
   job.after(5s);
   EXPECT_EQ(job.state.phase(), Phase::kRunning);
 }
@@ -254,7 +252,7 @@ TEST(JobGenerations, SpareHearsTheEnd) {
   Job job(restartable(job_of(1)));
   job.join_all(1);
   job.join(2, "b");
-  job.state.on_finished(1, job.now);
+  job.finish(1);
   job.after(1ms);
   EXPECT_TRUE(succeeded(job.verdict(2)));
 }
@@ -263,7 +261,7 @@ TEST(JobGenerations, WithoutRestarts_NoSpares) {
   Job job(job_of(1));
   job.join_all(1);
   job.join(2, "b");
-  EXPECT_EQ(job.events_for<Refusal>(2).size(), 1u);
+  EXPECT_EQ(job.events_for<wire::Failure>(2).size(), 1u);
 }
 
 TEST(JobGenerations, Elastic_BeginsWithFewerAfterTheWait) {
@@ -401,7 +399,7 @@ TEST(JobGenerations, SilentWhileStopping_TheOthersGoOn) {
   job.join_all(5);
   job.alive.erase(4);
   job.after(200ms);
-  for (const SessionId session : job.alive) job.state.on_heartbeat(session, job.now);
+  for (const SessionId session : job.alive) job.heartbeat(session);
   job.alive.erase(5);
   while (job.events_for<RestartCommand>(1).empty()) job.after(20ms);
   for (const SessionId session : job.alive) job.ready(session);
@@ -426,7 +424,7 @@ TEST(JobGenerations, HostsOwnNodeGoneWhileStopping_BeginsNothing) {
 TEST(JobGenerations, Hang_IsRestartedToo) {
   Job job(restartable(job_of({"a"})));
   job.join_all(1);
-  job.state.on_rank_stalled(1, RankStall(), job.now);
+  job.send(1, &wire::NodeMessage::mutable_stall, RankStall());
   job.after(5s);
   EXPECT_EQ(job.events_for<RestartCommand>(1).at(0).cause().kind(), Verdict::HANG);
   job.restart();

@@ -15,22 +15,35 @@ using Job = SteadyJob;
 TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stack_request(2, job.now);
-  job.collect();
+  job.send(2, &wire::NodeMessage::mutable_stack_request);
   ASSERT_EQ(job.events_for<StackCommand>(1).size(), 1u);
   EXPECT_FALSE(job.events_for<StackCommand>(1)[0].hang());
   Stacks stacks;
   stacks.add_ranks()->set_rank(0);
-  job.state.on_stacks(1, stacks, job.now);
+  job.send(1, &wire::NodeMessage::mutable_stacks, stacks);
   job.heartbeat_all_for(5s, {1, 2});
   ASSERT_EQ(job.events_for<StackReport>(2).size(), 1u);
   EXPECT_EQ(job.events_for<StackReport>(2)[0].stacks().ranks_size(), 1);
   EXPECT_THAT(job.events_for<StackReport>(2)[0].silent(), testing::ElementsAre(1));
   EXPECT_TRUE(job.events_for<StackReport>(1).empty());
   EXPECT_FALSE(job.state.verdict());
-  job.state.on_stack_request(2, job.now);  // again
-  job.collect();
+  job.send(2, &wire::NodeMessage::mutable_stack_request);  // again
   EXPECT_EQ(job.events_for<StackCommand>(1).size(), 2u);
+}
+
+// The report on a large job would not fit a message otherwise.
+TEST(JobState, EqualStacksInAReport_AreSentOnce) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.send(2, &wire::NodeMessage::mutable_stack_request);
+  Stacks stacks;
+  stacks.add_ranks()->add_frames("wait");
+  for (SessionId session : {1, 2}) job.send(session, &wire::NodeMessage::mutable_stacks, stacks);
+  ASSERT_EQ(job.events_for<StackReport>(2).size(), 1u);
+  const Stacks sent = job.events_for<StackReport>(2)[0].stacks();
+  EXPECT_EQ(sent.ranks(0).frames_size(), 1);
+  EXPECT_EQ(sent.ranks(1).frames_size(), 0);
+  EXPECT_EQ(sent.ranks(1).like(), 1u);
 }
 
 // A job of two nodes with two ranks each, in which rank 3 makes no progress.
@@ -42,8 +55,7 @@ struct HangingJob : ::testing::Test {
     stall.set_local_rank(1);
     stall.set_quiet_for_ms(30'000);
     stall.set_log_path("log/workerlog.1");
-    job.state.on_rank_stalled(2, stall, job.now);
-    job.collect();
+    job.send(2, &wire::NodeMessage::mutable_stall, stall);
   }
   // The innermost frames of its two ranks.
   void send(SessionId node, const std::string& first, const std::string& second) {
@@ -55,8 +67,7 @@ struct HangingJob : ::testing::Test {
       stack->set_state('S');
       stack->add_frames(local_rank == 0 ? first : second);
     }
-    job.state.on_stacks(node, stacks, job.now);
-    job.collect();
+    job.send(node, &wire::NodeMessage::mutable_stacks, stacks);
   }
   Job job{job_of({"a", "b"})};
 };
@@ -80,12 +91,11 @@ TEST_F(HangingJob, EveryNodeIsAsked_TheOddOneIsNamed) {
 }
 
 TEST_F(HangingJob, StoppedMeanwhile_LaterLooksAreNew) {
-  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
+  job.stop(1, SIGTERM);
   send(1, "wait", "wait");
   send(2, "wait", "wait");
   EXPECT_FALSE(job.state.verdict());
-  job.state.on_stack_request(1, job.now);
-  job.collect();
+  job.send(1, &wire::NodeMessage::mutable_stack_request);
   EXPECT_EQ(job.events_for<StackCommand>(2).size(), 2u);
   EXPECT_TRUE(job.events_for<StackReport>(1).empty());
 }
@@ -108,7 +118,7 @@ TEST_F(HangingJob, RankFailsMeanwhile_IsTheVerdict) {
   RankExit exit;
   exit.set_rank(0);
   exit.set_code(7);
-  job.state.on_rank_exited(1, exit, job.now);
+  job.send(1, &wire::NodeMessage::mutable_exit, exit);
   send(1, "wait", "wait");
   send(2, "wait", "wait");
   EXPECT_EQ(job.verdict(1).kind(), Verdict::RANK_FAILED);

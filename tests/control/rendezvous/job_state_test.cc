@@ -69,7 +69,7 @@ TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
 TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {
   Job job(job_of({"a", "b"}));
   job.join(2, node_of(job.spec, "b"));
-  job.state.on_session_lost(2, "vanished", job.now);
+  job.step(SessionLost{2});
   job.join(1, node_of(job.spec, "a"));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
   job.join(3, node_of(job.spec, "b"));
@@ -128,16 +128,15 @@ TEST(JobState, TheLongestSilent_IsDueToTheMoment) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();
   job.after(300ms);
-  for (SessionId session : {1, 3}) job.state.on_heartbeat(session, job.now);
+  for (SessionId session : {1, 3}) job.heartbeat(session);
   const auto lost = job.now + 2700ms;  // b, heard last when it joined
   while (job.state.phase() == JobState::Phase::kRunning) {
     ASSERT_LE(job.state.next_deadline(), lost);
     if (job.state.next_deadline() < lost) {
-      for (SessionId session : {1, 3}) job.state.on_heartbeat(session, job.now);
+      for (SessionId session : {1, 3}) job.heartbeat(session);
     }
     job.now = job.state.next_deadline();
-    job.state.advance(job.now);
-    job.collect();
+    job.step(TimePassed{});
   }
   EXPECT_EQ(job.now, lost);
   EXPECT_EQ(job.verdict(1).node(), "b");
@@ -152,9 +151,8 @@ TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
   const auto welcomes = [&] {
     std::vector<std::chrono::milliseconds> silences;
     for (const Outgoing& out : job.outgoing) {
-      if (const auto* welcome = std::get_if<Welcome>(out.event.get())) {
-        silences.push_back(welcome->max_silence);
-      }
+      if (!out.message->has_welcome()) continue;
+      silences.push_back(std::chrono::milliseconds(out.message->welcome().max_silence_ms()));
     }
     return silences;
   };
@@ -167,7 +165,7 @@ TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
   EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s, 3s, 3s}));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
   for (int i = 0; i < 6; ++i) {
-    job.state.on_heartbeat(1, job.now);
+    job.heartbeat(1);
     job.after(500ms);
   }
   EXPECT_EQ(job.verdict(1).node(), "b");
@@ -242,7 +240,7 @@ TEST(JobState, HostSuspendedWhileForming_TheTimeDoesNotCount) {
 TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  job.state.on_session_opened(5, job.now);
+  job.step(SessionOpened{5});
   job.heartbeat_all_for(3s, {1, 5});  // only members heartbeat
   EXPECT_EQ(job.refusal(5).code(), ErrorCode::kPeerLost);
   EXPECT_EQ(job.state.joined(), 1);
@@ -251,14 +249,13 @@ TEST(JobState, ConnectionThatNeverJoins_IsClosed) {
 TEST(JobState, ConnectionThatHasNotJoined_HasNoSay) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_session_opened(9, job.now);
+  job.step(SessionOpened{9});
   job.fails(9, 0, 1);
   job.finish(9);
-  job.state.on_stop_request(9, stop_by(SIGTERM), job.now);
+  job.stop(9, SIGTERM);
   job.fails(77, 0, 1);  // nor one that is not even there
   job.finish(77);
-  job.state.on_leave(9, job.now);
-  job.collect();
+  job.send(9, &wire::NodeMessage::mutable_leave);
   EXPECT_TRUE(job.outgoing.empty());
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
@@ -268,7 +265,7 @@ TEST(JobState, ReconnectWhileForming_OldSessionIsClosed) {
   job.join(1, node_of(job.spec, "a"));
   job.join(2, node_of(job.spec, "a"));
   EXPECT_EQ(job.refusal(1).code(), ErrorCode::kStale);
-  job.state.on_session_lost(1, "vanished", job.now);  // the old stream ends at last: no harm
+  job.step(SessionLost{1});  // the old stream ends at last: no harm
   job.join(3, node_of(job.spec, "b"));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
@@ -277,11 +274,11 @@ TEST(JobState, NextDeadline_IsNeverInThePastAfterAdvance) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
   for (int i = 0; i < 100; ++i) {
-    job.state.on_heartbeat(1, job.now);
+    job.heartbeat(1);
     ASSERT_GT(job.state.next_deadline(), job.now);
     ASSERT_LE(job.state.next_deadline(), job.now + 500ms);
     job.now = job.state.next_deadline();
-    job.state.advance(job.now);
+    job.step(TimePassed{});
   }
 }
 

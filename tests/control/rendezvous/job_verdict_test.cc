@@ -105,9 +105,9 @@ TEST(JobState, CascadeThatIsHeardFirst_IsNotTheVerdict) {
     exit.set_at_error_ns(1'000'000);
     return exit;
   };
-  job.state.on_rank_exited(1, exit_at(0, 0, 2ms), job.now);
+  job.send(1, &wire::NodeMessage::mutable_exit, exit_at(0, 0, 2ms));
   job.after(100ms);
-  job.state.on_rank_exited(2, exit_at(3, 9, 103ms), job.now);
+  job.send(2, &wire::NodeMessage::mutable_exit, exit_at(3, 9, 103ms));
   job.settle();
   EXPECT_EQ(job.verdict(1).exit().rank(), 3);
 }
@@ -116,8 +116,7 @@ TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
   Job job(job_of({"a", "b"}));
   job.join_all();
   job.fails(1, 0, kExitPeerLost);
-  job.state.on_session_lost(2, "vanished", job.now);
-  job.collect();
+  job.step(SessionLost{2});
   EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
 }
 
@@ -125,24 +124,20 @@ TEST(JobState, RankLostAPeerOfALostNode_NodeIsTheCause) {
 TEST(JobState, UserSignalToEveryLauncher_IsOne) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  for (SessionId session : {1, 2}) job.state.on_signal_request(session, 10, job.now);
-  job.collect();
+  for (SessionId session : {1, 2}) job.signal(session, 10);
   EXPECT_EQ(job.events_for<SignalCommand>(1).size(), 1u);
-  job.state.on_signal_request(2, 10, job.now);  // the same launcher once more: a second one
-  job.state.on_signal_request(1, 12, job.now);  // another signal
-  job.collect();
+  job.signal(2, 10);  // the same launcher once more: a second one
+  job.signal(1, 12);  // another signal
   EXPECT_EQ(job.events_for<SignalCommand>(1).size(), 3u);
   job.after(1s);
-  job.state.on_signal_request(1, 10, job.now);
-  job.collect();
+  job.signal(1, 10);
   EXPECT_EQ(job.events_for<SignalCommand>(1).size(), 4u);
 }
 
 TEST(JobState, UserSignal_IsForAll) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_signal_request(2, 10, job.now);
-  job.collect();
+  job.signal(2, 10);
   for (SessionId session : {1, 2}) {
     ASSERT_EQ(job.events_for<SignalCommand>(session).size(), 1u);
     EXPECT_EQ(job.events_for<SignalCommand>(session)[0].signal(), 10);
@@ -183,8 +178,7 @@ TEST(JobState, FailedNode_IsNotSaidToHaveFinished) {
 TEST(JobState, StreamLost_NodeLostAtOnce) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_session_lost(2, "vanished", job.now);
-  job.collect();
+  job.step(SessionLost{2});
   const Verdict verdict = job.verdict(1);
   EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
   EXPECT_EQ(verdict.message(), "node 1 (b, host host-b) was lost: its fleetrun vanished");
@@ -194,8 +188,7 @@ TEST(JobState, StreamLost_NodeLostAtOnce) {
 TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_node_failed(2, "its guardian was killed", job.now);
-  job.collect();
+  job.fail_node(2, "its guardian was killed");
   for (SessionId session : {1, 2}) {
     const Verdict verdict = job.verdict(session);
     EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
@@ -207,8 +200,8 @@ TEST(JobState, NodeFailed_IsLostToAllAndHearsItToo) {
 TEST(JobState, NodeFailedWhileStopping_StopStaysTheVerdictOfAll) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stop_request(1, stop_by(SIGTERM), job.now);
-  job.state.on_node_failed(2, "its guardian was killed", job.now);
+  job.stop(1, SIGTERM);
+  job.fail_node(2, "its guardian was killed");
   job.finish(1);
   EXPECT_FALSE(job.state.verdict());
   job.finish(2);
@@ -219,11 +212,9 @@ TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
   Job job(job_of({"a", "b", "c"}));
   job.join_all();
   job.finish(2);
-  job.state.on_leave(2, job.now);
-  job.collect();
+  job.send(2, &wire::NodeMessage::mutable_leave);
   EXPECT_FALSE(job.state.verdict());
-  job.state.on_leave(3, job.now);
-  job.collect();
+  job.send(3, &wire::NodeMessage::mutable_leave);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
   EXPECT_THAT(job.verdict(1).message(), HasSubstr("left before its ranks had ended"));
 }
@@ -235,24 +226,20 @@ TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
   serving.servers = 1;
   job.join(2, serving);
   job.finish(2);
-  job.state.on_leave(2, job.now);
-  job.collect();
+  job.send(2, &wire::NodeMessage::mutable_leave);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
 }
 
 TEST(JobState, StopRequest_StopsAllThenVerdictWhenAllFinished) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stop_request(2, stop_by(SIGTERM), job.now);
-  job.collect();
+  job.stop(2, SIGTERM);
   EXPECT_EQ(job.events_for<StopCommand>(1).at(0).signal(), SIGTERM);
   EXPECT_EQ(job.events_for<StopCommand>(2).at(0).node(), "b");
   job.fails(1, 0, 1);  // what ends after the order ends because of it
   EXPECT_FALSE(job.state.verdict());
   job.finish(1);
-  job.state.on_stop_request(2, stop_by(SIGINT),
-                            job.now);  // again: passed on, but the first is the verdict
-  job.collect();
+  job.stop(2, SIGINT);  // again: passed on, but the first is the verdict
   EXPECT_EQ(job.events_for<StopCommand>(1).at(1).signal(), SIGINT);
   job.finish(2);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
@@ -267,7 +254,7 @@ TEST(JobState, StopAtAnUnknownTime_FollowsTheFailureBeforeIt) {
     job.fails(1, 0, 7);
     wire::StopRequest request = stop_by(SIGTERM);
     if (known) request.set_at_error_ns(0);  // at 0 ns: the failure follows from it
-    job.state.on_stop_request(2, request, job.now);
+    job.send(2, &wire::NodeMessage::mutable_stop, request);
     job.settle();
     job.finish(1);
     job.finish(2);
@@ -278,10 +265,9 @@ TEST(JobState, StopAtAnUnknownTime_FollowsTheFailureBeforeIt) {
 TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.on_stop_request(1, stop_by(SIGINT), job.now);
+  job.stop(1, SIGINT);
   job.finish(1);
-  job.state.on_session_lost(2, "vanished", job.now);
-  job.collect();
+  job.step(SessionLost{2});
   EXPECT_EQ(job.events_for<PeerEvent>(1).back().kind(), PeerEvent::LOST);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
 }
@@ -289,8 +275,7 @@ TEST(JobState, NodeLostWhileStopping_StopStaysTheVerdict) {
 TEST(JobState, StopRequestWhileForming_EndsTheWaiting) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  job.state.on_stop_request(1, stop_by(SIGINT), job.now);
-  job.collect();
+  job.stop(1, SIGINT);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::STOPPED);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 130);
 }
@@ -298,8 +283,7 @@ TEST(JobState, StopRequestWhileForming_EndsTheWaiting) {
 TEST(JobState, HostEnds_EveryoneHearsNodeZeroIsLost) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.state.shut_down(job.now);
-  job.collect();
+  job.step(HostEnds{});
   EXPECT_EQ(job.verdict(2).kind(), Verdict::NODE_LOST);
   EXPECT_EQ(job.verdict(2).node_rank(), 0);
 }

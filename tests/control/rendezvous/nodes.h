@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "rendezvous/control_messages.h"
@@ -13,6 +14,41 @@ inline wire::StopRequest stop_by(int signal) {
   wire::StopRequest request;
   request.set_signal(signal);
   return request;
+}
+
+// The message of this type in the envelope, or nullptr.
+template <typename Message>
+const Message* message_in(const wire::HostMessage& envelope) {
+  const auto as_wanted = [&](const auto& message) -> const Message* {
+    if constexpr (std::is_same_v<decltype(message), const Message&>) return &message;
+    return nullptr;
+  };
+  switch (envelope.kind_case()) {
+    case wire::HostMessage::kWelcome:
+      return as_wanted(envelope.welcome());
+    case wire::HostMessage::kProgress:
+      return as_wanted(envelope.progress());
+    case wire::HostMessage::kPeer:
+      return as_wanted(envelope.peer());
+    case wire::HostMessage::kStop:
+      return as_wanted(envelope.stop());
+    case wire::HostMessage::kVerdict:
+      return as_wanted(envelope.verdict());
+    case wire::HostMessage::kStacks:
+      return as_wanted(envelope.stacks());
+    case wire::HostMessage::kRestart:
+      return as_wanted(envelope.restart());
+    case wire::HostMessage::kStart:
+      return as_wanted(envelope.start());
+    case wire::HostMessage::kSignal:
+      return as_wanted(envelope.signal());
+    case wire::HostMessage::kReport:
+      return as_wanted(envelope.report());
+    case wire::HostMessage::kRefused:
+      return as_wanted(envelope.refused());
+    default:
+      return nullptr;
+  }
 }
 
 inline JobSpec job_of(std::vector<std::string> addresses) {

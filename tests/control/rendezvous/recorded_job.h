@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rendezvous/job_state.h"
+#include "rendezvous/wire.h"
 #include "tests/control/rendezvous/nodes.h"
 
 namespace fleet {
@@ -21,30 +23,53 @@ class RecordedJob {
       : spec(std::move(job)), now(begin), state(spec, {}, "b:6768", now, from) {}
 
   void join(SessionId session, const NodeInfo& info) {
-    state.on_session_opened(session, now);
-    state.on_join(session, info, now);
-    collect();
+    step(SessionOpened{session});
+    send(session, &wire::NodeMessage::mutable_join, to_wire(info));
   }
-  void collect() {
-    for (auto& out : state.take_outgoing()) outgoing.push_back(std::move(out));
+  void step(const JobEvent& event) {
+    for (auto& out : state.step(event, now)) outgoing.push_back(std::move(out));
   }
+  // The node sends this message.
+  template <typename Message>
+  void send(SessionId session, Message* (wire::NodeMessage::*part)(),
+            const std::type_identity_t<Message>& message = {}) {
+    step(FromNode{session, envelope(part, message)});
+  }
+  void heartbeat(SessionId session) { send(session, &wire::NodeMessage::mutable_heartbeat); }
+  void stop(SessionId session, int signal) {
+    send(session, &wire::NodeMessage::mutable_stop, stop_by(signal));
+  }
+  void signal(SessionId session, int signal) {
+    wire::SignalRequest request;
+    request.set_signal(signal);
+    send(session, &wire::NodeMessage::mutable_signal, request);
+  }
+  void fail_node(SessionId session, const std::string& how) {
+    wire::NodeFailure failure;
+    failure.set_how(how);
+    send(session, &wire::NodeMessage::mutable_failure, failure);
+  }
+  void finish(SessionId session) { send(session, &wire::NodeMessage::mutable_finished); }
   template <typename Event>
   std::vector<Event> events_for(SessionId session) const {
     std::vector<Event> found;
     for (const Outgoing& out : outgoing) {
       if (out.to != session) continue;
-      if constexpr (std::is_same_v<Event, wire::Start> || std::is_same_v<Event, Welcome>) {
-        if (const auto* wanted = std::get_if<Event>(out.event.get())) found.push_back(*wanted);
-      } else if (const auto* event = std::get_if<RendezvousEvent>(out.event.get())) {
-        if (const auto* wanted = std::get_if<Event>(event)) found.push_back(*wanted);
+      if constexpr (std::is_same_v<Event, Assignment>) {
+        if (out.message->has_assignment()) {
+          found.push_back({out.world, out.message->assignment().node_rank(), {}});
+        }
+      } else if (const Event* wanted = message_in<Event>(*out.message)) {
+        found.push_back(*wanted);
       }
     }
     return found;
   }
   // The refusal that ended this session.
   Error refusal(SessionId session) const {
-    const auto found = events_for<Refusal>(session);
-    return found.size() == 1 ? found[0].error : Error(ErrorCode::kInternal, "not refused once");
+    const auto found = events_for<wire::Failure>(session);
+    return found.size() == 1 ? from_wire(found[0])
+                             : Error(ErrorCode::kInternal, "not refused once");
   }
   Verdict verdict(SessionId session) const {
     const auto found = events_for<Verdict>(session);
@@ -67,11 +92,11 @@ class SteadyJob : public RecordedJob {
   // What is shared is encoded once.
   bool shares_last_with(SessionId one, SessionId other) const {
     const auto last = [this](SessionId session) {
-      const HostEvent* event = nullptr;
+      const wire::HostMessage* message = nullptr;
       for (const Outgoing& out : outgoing) {
-        if (out.to == session) event = out.event.get();
+        if (out.to == session) message = out.message.get();
       }
-      return event;
+      return message;
     };
     return last(one) != nullptr && last(one) == last(other);
   }
@@ -83,12 +108,11 @@ class SteadyJob : public RecordedJob {
   }
   void after(std::chrono::milliseconds time) {
     now += time;
-    state.advance(now);
-    collect();
+    step(TimePassed{});
   }
   void heartbeat_all_for(std::chrono::milliseconds time, std::vector<SessionId> sessions) {
     for (auto end = now + time; now < end;) {
-      for (SessionId session : sessions) state.on_heartbeat(session, now);
+      for (SessionId session : sessions) heartbeat(session);
       after(std::chrono::milliseconds(500));
     }
   }
@@ -99,15 +123,10 @@ class SteadyJob : public RecordedJob {
     exit.set_code(code);
     exit.set_killed_by_us(killed);
     exit.set_ran_for_ms(1500);
-    state.on_rank_exited(session, exit, now);
-    collect();
+    send(session, &wire::NodeMessage::mutable_exit, exit);
   }
   // Until failures that came together have been put in order.
   void settle() { after(std::chrono::milliseconds(250)); }
-  void finish(SessionId session) {
-    state.on_finished(session, now);
-    collect();
-  }
 };
 
 }  // namespace fleet

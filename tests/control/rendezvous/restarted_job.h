@@ -40,22 +40,25 @@ class RestartedJob : public RecordedJob {
   }
   void lose(SessionId session) {
     alive.erase(session);
-    state.on_session_lost(session, "vanished", now);
-    collect();
+    step(SessionLost{session});
   }
   void fail(SessionId session, int code = 7) {
     RankExit exit;
     exit.set_code(code);
-    state.on_rank_exited(session, exit, now);
+    send(session, &wire::NodeMessage::mutable_exit, exit);
     after(std::chrono::milliseconds(250));  // failures that come together are put in order
   }
-  void ready(SessionId session) {
-    state.on_ready(session, state.generation(), now);
-    collect();
+  void ready(SessionId session) { ready(session, state.generation()); }
+  void ready(SessionId session, int generation) {
+    wire::Ready message;
+    message.set_generation(generation);
+    send(session, &wire::NodeMessage::mutable_ready, message);
   }
-  void accept(SessionId session) {
-    state.on_accepted(session, state.generation(), now);
-    collect();
+  void accept(SessionId session) { accept(session, state.generation()); }
+  void accept(SessionId session, int generation) {
+    wire::Accept message;
+    message.set_generation(generation);
+    send(session, &wire::NodeMessage::mutable_accept, message);
   }
   void all_ready() {
     for (const SessionId session : alive) ready(session);
@@ -70,10 +73,9 @@ class RestartedJob : public RecordedJob {
   }
   void after(std::chrono::milliseconds time) {
     for (const auto end = now + time; now < end;) {
-      for (const SessionId session : alive) state.on_heartbeat(session, now);
+      for (const SessionId session : alive) heartbeat(session);
       now += std::min<JobState::Time::duration>(end - now, std::chrono::milliseconds(500));
-      state.advance(now);
-      collect();
+      step(TimePassed{});
     }
   }
   std::vector<std::string> addresses(SessionId session = 1) const {

@@ -31,9 +31,8 @@ JobReport alone(const NodeFacts& facts) { return examine({report_of(facts)}, tru
 JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
   const auto server = host_rendezvous(plan);
   RendezvousClient client(client_options(plan, server.get()), [](const RendezvousEvent& event) {
-    if (const auto* progress = std::get_if<JoinProgress>(&event)) {
-      spdlog::warn("{}", progress->line());
-    }
+    const auto* message = std::get_if<wire::HostMessage>(&event);
+    if (message && message->has_progress()) spdlog::warn("{}", message->progress().line());
   });
   const Assignment assignment = client.join(node_for_doctor(plan, server != nullptr));
   const JobSpec job = job_of(plan);

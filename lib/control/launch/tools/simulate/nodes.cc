@@ -76,9 +76,10 @@ class EventRecorder {
     const MutexLock lock(mutex_);
     if (std::holds_alternative<Assignment>(event)) {
       assigned_.push_back(now);
-    } else if (const auto* verdict = std::get_if<Verdict>(&event)) {
+    } else if (const auto* message = std::get_if<wire::HostMessage>(&event);
+               message && message->has_verdict()) {
       ++ended_;
-      if (!succeeded(*verdict)) fail(verdict->message());
+      if (!succeeded(message->verdict())) fail(message->verdict().message());
     } else if (const auto* refusal = std::get_if<Refusal>(&event)) {
       ++ended_;
       fail(refusal->error.what());

@@ -1,0 +1,86 @@
+// The phases of a job in the rendezvous: each is a type with the state that only it has.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/membership.h"
+#include "rendezvous/root_cause.h"
+#include "rendezvous/straggler_detector.h"
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+// A scope for their names, which JobState uses unqualified.
+struct JobPhases {
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Nodes are missing.
+  struct Waiting {
+    Time began, due;  // due: when to give up or, while forming, to begin with fewer nodes
+    Time next_progress;
+  };
+  // A generation is over, and the next has not begun.
+  struct Between {
+    Verdict cause;                                                  // why the generation ended
+    std::optional<Verdict> lost;                                    // the last node lost since then
+    const Verdict& reason() const { return lost ? *lost : cause; }  // for a job that cannot go on
+  };
+  // A world counts once a majority of its base, the preceding world, has accepted it: those nodes
+  // follow no other world with that base.
+  struct Base {
+    int nodes = 0;           // 0: none, or known to count
+    std::set<int> accepted;  // ranks in the base
+    bool committed() const;
+  };
+  // The host was lost: nodes of the last generation reconnect here.
+  struct FailingOver : Waiting {
+    Verdict lost;
+    Time generation_began;
+    std::shared_ptr<const World> before;  // the base of world_, if it may count instead
+    Base base;
+  };
+  struct Forming : Waiting {};  // nodes join
+  // A stack collection in progress, for a hang or on request.
+  struct StackCollection {
+    Time due;
+    std::set<int> awaited = {};  // nodes
+    Stacks stacks = {};
+    std::vector<SessionId> requesters = {};
+    std::optional<RankStall> hang = {};  // the first rank that was reported
+    int node_rank = -1;                  // that rank's node
+  };
+  struct Running {
+    Time began;
+    std::set<int> unfinished;      // nodes
+    RootCauseAnalyzer root_cause;  // failures that await the verdict
+    std::optional<Verdict> lost;   // a node whose loss ends this generation
+    std::optional<StopCommand> stop;
+    std::optional<RankExit> killed;  // a rank that a launcher stopped without an order
+    std::optional<StackCollection> stacks;
+    std::optional<Time> scale_up_due;  // when to restart with nodes that have joined
+    StragglerDetector stragglers;
+  };
+  struct Stopping : Between {  // the ranks of the last generation are being stopped
+    std::set<SessionId> awaited;
+  };
+  struct Gathering : Waiting, Between {};  // nodes are missing for the next generation
+  struct Agreeing : Between {          // the next world was sent and not all nodes have accepted it
+    std::map<SessionId, int> awaited;  // and their ranks in the base; -1: none
+    Base base;
+  };
+  struct Ended {
+    std::string outcome;
+    std::optional<Verdict> verdict;  // nullopt if the job never ran for lack of nodes
+  };
+
+  using Any = std::variant<FailingOver, Forming, Running, Stopping, Gathering, Agreeing, Ended>;
+};
+
+}  // namespace fleet

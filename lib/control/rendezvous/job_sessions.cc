@@ -1,0 +1,160 @@
+// JobState: the sessions of nodes, their heartbeats and the messages to them.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/job_state.h"
+#include "rendezvous/seconds.h"
+#include "rendezvous/wire.h"
+
+namespace fleet {
+namespace {
+
+// Other deadlines may arrive this soon even if heartbeats are slow.
+constexpr std::chrono::milliseconds kMaxAdvanceInterval{500};
+
+}  // namespace
+
+void JobState::send(SessionId to, wire::HostMessage message, bool last) {
+  outgoing_.push_back({to, std::make_shared<const wire::HostMessage>(std::move(message)), last});
+}
+
+void JobState::send_assignment(SessionId to, int node_rank) {
+  wire::HostMessage message;
+  message.mutable_assignment()->set_node_rank(node_rank);
+  send(to, std::move(message));
+  outgoing_.back().world = world_;
+}
+
+void JobState::broadcast(wire::HostMessage message) {
+  const auto shared = std::make_shared<const wire::HostMessage>(std::move(message));
+  for (const auto& [id, session] : sessions_) {
+    if (session.member) outgoing_.push_back({id, shared});
+  }
+}
+
+void JobState::broadcast_to_ranks(wire::HostMessage message) {
+  const auto shared = std::make_shared<const wire::HostMessage>(std::move(message));
+  for (const auto& [id, session] : sessions_) {
+    if (session.member && session.node_rank >= 0) outgoing_.push_back({id, shared});
+  }
+}
+
+void JobState::send_to_host(wire::HostMessage message) {
+  const auto host = membership_.host();
+  if (host && sessions_.contains(*host)) send(*host, std::move(message));
+}
+
+void JobState::forget(SessionId session) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  by_silence_.erase(found->second.silence_position);
+  sessions_.erase(found);
+}
+
+void JobState::refuse(SessionId session, const Error& error) {
+  forget(session);
+  send(session, envelope(&wire::HostMessage::mutable_refused, to_wire(error)), true);
+}
+
+void JobState::touch(Session* session, Time now) {
+  session->last_received = now;
+  by_silence_.splice(by_silence_.end(), by_silence_, session->silence_position);
+}
+
+// The member of this session; nullptr if the connection has not joined, in which case its messages
+// are ignored.
+JobState::Session* JobState::touch_member(SessionId session, Time now) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end() || !found->second.member) return nullptr;
+  touch(&found->second, now);
+  return &found->second;
+}
+
+bool JobState::is_member(SessionId session) const {
+  const auto found = sessions_.find(session);
+  return found != sessions_.end() && found->second.member;
+}
+
+HeartbeatTimes JobState::current_intervals() const {
+  return started_up_
+             ? HeartbeatTimes{times_.heartbeat_interval, times_.max_silence}
+             : HeartbeatTimes{times_.startup_heartbeat_interval, times_.startup_max_silence};
+}
+
+wire::HostMessage JobState::welcome() const {
+  const HeartbeatTimes times = current_intervals();
+  wire::HostMessage message;
+  message.mutable_welcome()->set_heartbeat_interval_ms(
+      static_cast<int>(times.heartbeat_interval.count()));
+  message.mutable_welcome()->set_max_silence_ms(static_cast<int>(times.max_silence.count()));
+  return message;
+}
+
+void JobState::end_startup(Time now) {
+  if (started_up_ || !in<Running>()) return;
+  if (!startup_ends_at_) startup_ends_at_ = now + times_.startup_time;
+  if (now < *startup_ends_at_) return;
+  started_up_ = true;
+  for (auto& [id, session] : sessions_) session.last_received = now;
+  broadcast(welcome());
+}
+
+void JobState::expire_silent_sessions(Time now) {
+  // The host's own node sends heartbeats through the same threads and no network. If it is late
+  // too, this process is starved.
+  const auto host = membership_.host();
+  const auto own = host ? sessions_.find(*host) : sessions_.end();
+  if (own != sessions_.end())
+    now = std::min(now, own->second.last_received + 2 * current_intervals().heartbeat_interval);
+  while (!by_silence_.empty()) {
+    const SessionId id = by_silence_.front();
+    if (now - sessions_.at(id).last_received < current_intervals().max_silence) return;
+    const Session session = sessions_.at(id);
+    const std::string how = "was silent for " + seconds_text(current_intervals().max_silence);
+    std::optional<Verdict> lost;  // in terms of the world that it belongs to
+    if (session.node_rank >= 0) lost = lost_verdict(id, "its fleetrun " + how);
+    on_node_gone(id, "its fleetrun " + how, session.last_received, now);
+    // If it wakes up again, it learns the outcome. A node that was waiting may join again.
+    if (lost) {
+      send_farewell(id, *lost);
+    } else {
+      refuse(id, Error(ErrorCode::kPeerLost, how, "this node's connection"));
+    }
+  }
+}
+
+// If the host was suspended (stopped, starved), heartbeats wait unread in its sockets: do not count
+// that time against any node.
+void JobState::allow_for_suspension(Time now) {
+  const auto limit = suspension_limit(current_intervals());
+  const auto passed = now - last_advance_, late = now - next_deadline();
+  if (passed > limit) {
+    for (auto& [id, session] : sessions_)
+      session.last_received = std::min(now, session.last_received + passed);
+  }
+  if (auto* waiting = in<Waiting>(); waiting && late > limit) {
+    waiting->began += late;
+    waiting->due += late;
+  }
+}
+
+JobState::Time JobState::next_deadline() const {
+  Time next = last_advance_ + std::chrono::hours(1);
+  if (!by_silence_.empty()) {
+    const Time silent =
+        sessions_.at(by_silence_.front()).last_received + current_intervals().max_silence;
+    // Avoids an immediate repeat when a silent node is not to blame.
+    const auto least = times_.heartbeat_interval / 8;
+    next = std::clamp(
+        silent, last_advance_ + least,
+        last_advance_ +
+            std::max(least, std::min(current_intervals().heartbeat_interval, kMaxAdvanceInterval)));
+  }
+  if (const auto* running = in<Running>()) next = std::min(next, root_cause_due(*running));
+  if (const auto* forming = in<Forming>()) {
+    next = std::min({next, forming->began + times_.timeout, forming->next_progress});
+  }
+  return next;
+}
+
+}  // namespace fleet
