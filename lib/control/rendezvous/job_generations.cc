@@ -36,12 +36,6 @@ GenerationResult JobState::generation_result(const Verdict& verdict, Time now) c
   return end;
 }
 
-// "; the job had been restarted 3 times"; "" if it was never restarted.
-std::string JobState::restart_note() const {
-  if (restarts_.used() == 0) return {};
-  return "; the job had been restarted " + count(static_cast<size_t>(restarts_.used()), "time");
-}
-
 bool JobState::members_have_quorum() const {
   std::set<int> here;
   for (const auto& [id, session] : sessions_) {
@@ -76,7 +70,10 @@ void JobState::end_generation(Verdict cause, Time now) {
   const std::optional<Verdict> lost = running ? running->lost : std::get<FailingOver>(phase_).lost;
   auto& stopping = phase_.emplace<Stopping>(Stopping{{cause, lost}, {}});
   if (next == Restarts::Next::kFail) {
-    *cause.mutable_message() += restart_note();
+    if (const int used = restarts_.used(); used > 0) {
+      *cause.mutable_message() +=
+          "; the job had been restarted " + count(static_cast<size_t>(used), "time");
+    }
     return decide(std::move(cause), now);
   }
   if (next == Restarts::Next::kNoProgress) {
@@ -103,7 +100,7 @@ void JobState::end_generation(Verdict cause, Time now) {
       stopping.awaited.insert(id);
     }
   }
-  broadcast_to_ranks(envelope(&wire::HostMessage::mutable_restart, std::move(command)));
+  broadcast(envelope(&wire::HostMessage::mutable_restart, std::move(command)), To::kRanks);
 }
 
 // No process of that generation is left there.
@@ -199,7 +196,7 @@ void JobState::begin_generation(std::optional<Verdict> lost, Time now) {
   if (lost) return end_generation(*std::move(lost), now);
   wire::HostMessage start;
   start.mutable_start()->set_generation(generation());
-  if (generation() > 1) broadcast_to_ranks(std::move(start));
+  if (generation() > 1) broadcast(std::move(start), To::kRanks);
   for (const auto& [id, session] : sessions_) {
     if (!session.member || session.node_rank >= 0) continue;
     if (generation() == 1 || is_below_full_size()) {  // it joined meanwhile

@@ -25,17 +25,11 @@ void JobState::send_assignment(SessionId to, int node_rank) {
   outgoing_.back().world = world_;
 }
 
-void JobState::broadcast(wire::HostMessage message) {
+void JobState::broadcast(wire::HostMessage message, To to) {
   const auto shared = std::make_shared<const wire::HostMessage>(std::move(message));
   for (const auto& [id, session] : sessions_) {
-    if (session.member) outgoing_.push_back({id, shared});
-  }
-}
-
-void JobState::broadcast_to_ranks(wire::HostMessage message) {
-  const auto shared = std::make_shared<const wire::HostMessage>(std::move(message));
-  for (const auto& [id, session] : sessions_) {
-    if (session.member && session.node_rank >= 0) outgoing_.push_back({id, shared});
+    const bool wanted = to == To::kAll || session.node_rank >= 0;
+    if (session.member && wanted) outgoing_.push_back({id, shared});
   }
 }
 

@@ -32,7 +32,7 @@ void JobState::start_stack_collection(Running& running, int node_rank, bool hang
   wire::HostMessage message;
   message.mutable_stacks()->set_node_rank(node_rank);
   message.mutable_stacks()->set_hang(hang);
-  broadcast_to_ranks(std::move(message));
+  broadcast(std::move(message), To::kRanks);
 }
 
 void JobState::on_stacks(Running& running, int node_rank, Stacks stacks, Time now) {

@@ -141,8 +141,8 @@ class JobState : private JobPhases {
   void send(SessionId to, wire::HostMessage message, bool last = false);
   void send_assignment(SessionId to, int node_rank);
   void send_to_host(wire::HostMessage message);  // spares large jobs a broadcast of minor news
-  void broadcast(wire::HostMessage message);
-  void broadcast_to_ranks(wire::HostMessage message);  // to all nodes of the world, not to spares
+  enum class To { kAll, kRanks };                // kRanks: the nodes of the world, not spares
+  void broadcast(wire::HostMessage message, To to = To::kAll);
   void refuse(SessionId session, const Error& error);
   void warn_of_skew(SessionId session, const NodeInfo& info);
   HeartbeatTimes current_intervals() const;
@@ -174,14 +174,12 @@ class JobState : private JobPhases {
   void on_node_finished(Running& running, int node_rank, Time now);
   bool members_have_quorum() const;
   bool is_below_full_size() const;
-  std::string restart_note() const;
   GenerationResult generation_result(const Verdict& verdict, Time now) const;
 
   // --- Verdicts ---
   Time root_cause_due(const Running& running) const;
   void decide_root_cause(Running& running, Time now);
   void decide_failed(RankExit exit, Time now);
-  void decide_lost(int node_rank, const std::string& how, Time now);
   void decide_hang(const StackCollection& collection, Time now);
   void start_stack_collection(Running& running, int node_rank, bool hang, Time now);
   void end_stack_collection(Running& running, Time now);

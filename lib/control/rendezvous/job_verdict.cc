@@ -61,14 +61,7 @@ JobState::Time JobState::root_cause_due(const Running& running) const {
 void JobState::decide_root_cause(Running& running, Time now) {
   RootCauseAnalyzer::RootCause cause = running.root_cause.decide();
   cause.exit ? decide_failed(std::move(*cause.exit), now)
-             : decide_lost(cause.node_rank, cause.how, now);
-}
-
-void JobState::decide_lost(int node_rank, const std::string& how, Time now) {
-  Verdict verdict = node_verdict(Verdict::NODE_LOST, node_rank);
-  verdict.set_message("node " + std::to_string(node_rank) + " (" +
-                      node_label(verdict.node(), verdict.hostname()) + ") was lost: " + how);
-  end_generation(std::move(verdict), now);
+             : end_generation(running.lost.value(), now);
 }
 
 void JobState::decide_failed(RankExit exit, Time now) {
@@ -153,7 +146,7 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
     running->stop = command;  // the first one decides the verdict; later ones may be harsher
   if (request.has_at_error_ns())
     running->root_cause.on_stop(request.at_ns(), request.at_error_ns());
-  broadcast_to_ranks(envelope(&wire::HostMessage::mutable_stop, std::move(command)));
+  broadcast(envelope(&wire::HostMessage::mutable_stop, std::move(command)), To::kRanks);
 }
 
 // A signal to the launchers of all nodes (as a batch system sends it) is one signal.
@@ -165,7 +158,7 @@ void JobState::on_signal_request(int node_rank, int signal, Time now) {
   wire::HostMessage message;
   message.mutable_signal()->set_signal(signal);
   message.mutable_signal()->set_node_rank(node_rank);
-  broadcast_to_ranks(std::move(message));
+  broadcast(std::move(message), To::kRanks);
 }
 
 }  // namespace fleet

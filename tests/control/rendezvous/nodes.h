@@ -19,36 +19,19 @@ inline wire::StopRequest stop_by(int signal) {
 // The message of this type in the envelope, or nullptr.
 template <typename Message>
 const Message* message_in(const wire::HostMessage& envelope) {
-  const auto as_wanted = [&](const auto& message) -> const Message* {
-    if constexpr (std::is_same_v<decltype(message), const Message&>) return &message;
-    return nullptr;
+  const Message* found = nullptr;
+  const auto look_at = [&](const auto&... parts) {
+    const auto take = [&](const auto& part) {
+      if constexpr (std::is_same_v<decltype(part), const Message&>) {
+        if (&part != &Message::default_instance()) found = &part;
+      }
+    };
+    (take(parts), ...);
   };
-  switch (envelope.kind_case()) {
-    case wire::HostMessage::kWelcome:
-      return as_wanted(envelope.welcome());
-    case wire::HostMessage::kProgress:
-      return as_wanted(envelope.progress());
-    case wire::HostMessage::kPeer:
-      return as_wanted(envelope.peer());
-    case wire::HostMessage::kStop:
-      return as_wanted(envelope.stop());
-    case wire::HostMessage::kVerdict:
-      return as_wanted(envelope.verdict());
-    case wire::HostMessage::kStacks:
-      return as_wanted(envelope.stacks());
-    case wire::HostMessage::kRestart:
-      return as_wanted(envelope.restart());
-    case wire::HostMessage::kStart:
-      return as_wanted(envelope.start());
-    case wire::HostMessage::kSignal:
-      return as_wanted(envelope.signal());
-    case wire::HostMessage::kReport:
-      return as_wanted(envelope.report());
-    case wire::HostMessage::kRefused:
-      return as_wanted(envelope.refused());
-    default:
-      return nullptr;
-  }
+  look_at(envelope.welcome(), envelope.progress(), envelope.peer(), envelope.stop(),
+          envelope.verdict(), envelope.stacks(), envelope.restart(), envelope.start(),
+          envelope.signal(), envelope.report(), envelope.refused());
+  return found;
 }
 
 inline JobSpec job_of(std::vector<std::string> addresses) {
