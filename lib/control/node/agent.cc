@@ -44,18 +44,19 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-// Passes events to Supervision and carries out its effects; Supervision makes every decision.
-class Agent : private SupervisionEffects {
+// Passes events to Supervision and carries out its actions; Supervision makes every decision.
+class Agent {
  public:
   explicit Agent(AgentPlan plan)
       : plan_(std::move(plan)),
         record_(plan_.record),
-        supervision_(*this, wants_colors(STDERR_FILENO)),
+        supervision_(plan_.grace, wants_colors(STDERR_FILENO)),
         signals_(loop_),
         reaper_(loop_, plan_.other_children,
                 [this](std::string stuck) {
-                  stuck_known_ = !stuck.empty();
-                  supervision_.on_all_gone(stuck);
+                  wire::GuardianEvent event;
+                  event.mutable_all_gone()->set_stuck(std::move(stuck));
+                  on_guardian(event);
                 }),
         channel_(
             loop_, std::move(plan_.guardian.socket),
@@ -152,7 +153,7 @@ class Agent : private SupervisionEffects {
       if (error) return;
       arriving_.erase(signal);
       note_stop(signal);
-      supervision_.on_signal(signal, std::chrono::steady_clock::now());
+      step(stop_job(signal));
     });
   }
 
@@ -169,15 +170,16 @@ class Agent : private SupervisionEffects {
   }
 
   void wait_for_control_pipe() {
-    control_pipe_->async_read_some(
-        asio::buffer(control_pipe_bytes_), [this](boost::system::error_code error, size_t n) {
-          if (error) {
-            note_stop(SIGHUP);
-            return supervision_.on_starter_lost(std::chrono::steady_clock::now());
-          }
-          for (size_t i = 0; i < n; ++i) on_control_signal(control_pipe_bytes_[i]);
-          wait_for_control_pipe();
-        });
+    control_pipe_->async_read_some(asio::buffer(control_pipe_bytes_),
+                                   [this](boost::system::error_code error, size_t n) {
+                                     if (error) {
+                                       note_stop(SIGHUP);
+                                       return step(StarterLost{});
+                                     }
+                                     for (size_t i = 0; i < n; ++i)
+                                       on_control_signal(control_pipe_bytes_[i]);
+                                     wait_for_control_pipe();
+                                   });
   }
 
   void reap() {
@@ -198,49 +200,40 @@ class Agent : private SupervisionEffects {
 
   void on_rendezvous(RendezvousEvent& event) {
     if (waits_for_check(event)) return held_.push_back(std::move(event));
-    if (const auto* message = std::get_if<wire::HostMessage>(&event)) on_host(*message);
-    if (const auto* refusal = std::get_if<Refusal>(&event)) supervision_.on_refusal(refusal->error);
+    if (auto* message = std::get_if<wire::HostMessage>(&event)) on_host(*message);
+    if (auto* refusal = std::get_if<Refusal>(&event)) step(std::move(*refusal));
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
-    if (const auto* lost = std::get_if<HostLost>(&event)) supervision_.on_host_lost(*lost);
+    if (auto* lost = std::get_if<HostLost>(&event)) step(std::move(*lost));
     if (const auto* turn = std::get_if<TakeOver>(&event)) on_take_over(*turn);
   }
 
-  void on_host(const wire::HostMessage& message) {
+  void on_host(wire::HostMessage& message) {
     switch (message.kind_case()) {
       case wire::HostMessage::kProgress:
-        return warn(message.progress().line());
+        return spdlog::warn("{}", message.progress().line());
       case wire::HostMessage::kPeer:
-        return on_peer(message.peer());
-      case wire::HostMessage::kStop:
-        return supervision_.on_stop_command(message.stop(), std::chrono::steady_clock::now());
+        if (message.peer().kind() != PeerEvent::STRAGGLER) {
+          return spdlog::info("{}", message.peer().line());
+        }
+        return spdlog::warn("{}", message.peer().line());
       case wire::HostMessage::kSignal:
         return signal_ranks(message.signal().signal());
-      case wire::HostMessage::kStacks:
-        return supervision_.on_stack_command(message.stacks());
       case wire::HostMessage::kReport:
         return answer_stacks(message.report());
-      case wire::HostMessage::kRestart:
-        return supervision_.on_restart_command(message.restart());
-      case wire::HostMessage::kVerdict:
-        return supervision_.on_verdict(message.verdict());
       default:
-        return;  // RendezvousClient's own
+        return step(std::move(message));
     }
   }
 
   void on_take_over(const TakeOver& turn) {
     try {
       plan_.server = plan_.take_over(turn);
-      warn("this node now hosts the rendezvous");
+      spdlog::warn("this node now hosts the rendezvous");
       record_.on_hosting(plan_.server->network_address());
       client_.follow(plan_.server->local_address(), plan_.server->host());
     } catch (const Error& error) {
-      supervision_.on_refusal(error);
+      step(Refusal{error});
     }
-  }
-
-  void on_peer(const PeerEvent& peer) {
-    peer.kind() == PeerEvent::STRAGGLER ? warn(peer.line()) : spdlog::info("{}", peer.line());
   }
 
   void on_request(const wire::ControlRequest& request, ControlSocket::Reply reply) {
@@ -256,7 +249,7 @@ class Agent : private SupervisionEffects {
         return reply(answer);
       case wire::ControlRequest::kStop:
         note_stop(request.stop().signal());
-        supervision_.on_stop(request.stop(), std::chrono::steady_clock::now());
+        step(request.stop());
         answer.mutable_accepted();
         return reply(answer);
       case wire::ControlRequest::KIND_NOT_SET:
@@ -291,19 +284,18 @@ class Agent : private SupervisionEffects {
   void on_checked(const Assignment& assignment, const std::string& failed,
                   const std::optional<Error>& error) {
     checking_ = false;
-    if (!failed.empty()) return supervision_.on_check_failed(failed);
+    if (!failed.empty()) return step(CheckFailed{failed});
     if (!held_.empty()) {  // this generation is over
       for (RendezvousEvent& event : std::exchange(held_, {})) on_rendezvous(event);
       return;
     }
     if (!error) return start_ranks(assignment);
     const bool told = error->code() == ErrorCode::kPeerLost || error->code() == ErrorCode::kStale;
-    if (!told) supervision_.on_refusal(*error);
+    if (!told) step(Refusal{*error});
   }
 
   void start_ranks(const Assignment& assignment) {
-    wire::GuardianCommand command;
-    wire::SpawnRanks& spawn = *command.mutable_spawn();
+    wire::SpawnRanks spawn;
     try {
       service_.reset();  // of the preceding generation
       if (plan_.serve) {
@@ -316,89 +308,60 @@ class Agent : private SupervisionEffects {
       }
       spawn = plan_.prepare(assignment);
     } catch (const Error& error) {
-      supervision_.on_refusal(error);  // the other nodes see this node leave
-      return;
+      return step(Refusal{error});  // the other nodes see this node leave
     }
-    std::vector<std::string> logs;
-    for (const wire::RankCommand& rank : spawn.ranks()) logs.push_back(rank.log_path());
     record_.on_assignment(assignment, spawn);
-    if (supervision_.on_assignment(assignment, logs, std::chrono::steady_clock::now())) {
-      all_gone_ = false;
-      channel_.send(command);
-    }
+    step(GenerationBegins{assignment, std::move(spawn)});
   }
 
   void on_guardian(const wire::GuardianEvent& event) {
-    const auto now = std::chrono::steady_clock::now();
-    switch (event.kind_case()) {
-      case wire::GuardianEvent::kStarted:
-        return on_rank_started(event.started(), now);
-      case wire::GuardianEvent::kEnded:
-        return supervision_.on_rank_ended(within_limits(event.ended()), now);
-      case wire::GuardianEvent::kProgress:
-        return supervision_.on_progress(event.progress());
-      case wire::GuardianEvent::kStalled:
-        return supervision_.on_rank_stalled(event.stalled());
-      case wire::GuardianEvent::kStacks:
-        return supervision_.on_stacks(event.stacks());
-      case wire::GuardianEvent::kServiceBytes: {
-        const wire::ServiceBytes& from = event.service_bytes();
-        return service_ ? service_->on_rank_bytes(from.local_rank(), from.bytes()) : void();
-      }
-      case wire::GuardianEvent::kAllGone:
-        all_gone_ = true;
-        stuck_known_ = !event.all_gone().stuck().empty();
-        return supervision_.on_all_gone(event.all_gone().stuck());
-      case wire::GuardianEvent::KIND_NOT_SET:
-        return;  // never: take_frame() refuses it
+    if (event.has_service_bytes()) {
+      const wire::ServiceBytes& from = event.service_bytes();
+      return service_ ? service_->on_rank_bytes(from.local_rank(), from.bytes()) : void();
     }
-  }
-
-  void on_rank_started(const wire::RankStarted& started, Supervision::Time now) {
-    if (!started.error().empty()) {
-      return supervision_.on_rank_not_started(started.local_rank(), started.error(), now);
+    if (event.has_started() && event.started().error().empty()) {
+      const wire::RankStarted& started = event.started();
+      spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
+      record_.on_rank_started(started.local_rank(), started.pid());
     }
-    spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
-    record_.on_rank_started(started.local_rank(), started.pid());
+    if (event.has_all_gone()) {
+      all_gone_ = true;
+      stuck_known_ = !event.all_gone().stuck().empty();
+    }
+    step(event);
   }
 
   void on_guardian_closed() {
-    supervision_.on_guardian_lost();
+    step(GuardianLost{});
     if (!all_gone_) reaper_.start();
   }
 
-  // --- effects ---
-  void send(wire::NodeMessage message) override { client_.send(std::move(message)); }
-  void collect_stacks() override {
-    wire::GuardianCommand command;
-    // A little less than the rendezvous waits.
-    command.mutable_collect_stacks()->set_limit_ms(4'000);
+  // --- actions ---
+  void step(SupervisionEvent event) {
+    const auto now = std::chrono::steady_clock::now();
+    for (SupervisionAction& action : supervision_.step(std::move(event), now)) {
+      std::visit([this](auto& one) { carry_out(one); }, action);
+    }
+  }
+  void carry_out(wire::NodeMessage& message) { client_.send(std::move(message)); }
+  void carry_out(const wire::GuardianCommand& command) {
+    if (command.has_spawn()) all_gone_ = false;
     channel_.send(command);
   }
-  void stop_ranks(int signal, Grace grace) override {
-    wire::GuardianCommand command;
-    command.mutable_stop()->set_signal(signal);
-    command.mutable_stop()->set_grace_ms(static_cast<int>(grace.value_or(plan_.grace).count()));
-    channel_.send(command);
+  void carry_out(const ShowLine& line) {
+    if (line.kind == ShowLine::kVerdict && !plan_.print_verdict) return;
+    const bool warning = line.kind == ShowLine::kWarning;
+    spdlog::log(warning ? spdlog::level::warn : spdlog::level::err, "{}", line.text);
   }
-  void kill_ranks() override {
-    wire::GuardianCommand command;
-    command.mutable_kill();
-    channel_.send(command);
-  }
-  void record_verdict(const Verdict& verdict) override {
+  void carry_out(const RecordVerdict& record) {
+    const Verdict& verdict = record.verdict;
     end_.verdict = verdict_json(verdict, record_.record().job_id(), world_.get(), unix_seconds());
     // A success is not worth the milliseconds that the disk takes.
     end_.verdict_path = write_verdict_file(record_.record(), end_.verdict, !succeeded(verdict));
     if (verdict.kind() == Verdict::STOPPED) end_.stopped_by = verdict.signal();
   }
-  void print_verdict(const std::string& text) override {
-    if (plan_.print_verdict) report_error(text);
-  }
-  void warn(const std::string& text) override { spdlog::warn("{}", text); }
-  void report_error(const std::string& text) override { spdlog::error("{}", text); }
-  void end(int exit_code) override {
-    exit_code_ = exit_code;
+  void carry_out(const EndLauncher& end) {
+    exit_code_ = end.exit_code;
     loop_.stop();
   }
 

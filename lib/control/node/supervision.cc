@@ -8,6 +8,7 @@
 
 #include "base/terminal_text.h"
 #include "rendezvous/exit_code.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -20,9 +21,9 @@ wire::NodeMessage ready(int generation) {
   return message;
 }
 
-wire::NodeMessage failure(const std::string& how) {
+wire::NodeMessage failure() {
   wire::NodeMessage message;
-  message.mutable_failure()->set_how(how);
+  message.mutable_failure()->set_how(kGuardianKilled);
   return message;
 }
 
@@ -80,61 +81,105 @@ std::string detail_text(const Verdict& verdict) {
 
 }  // namespace
 
-bool Supervision::on_assignment(const Assignment& assignment, std::vector<std::string> log_paths,
-                                Time now) {
+std::vector<SupervisionAction> Supervision::step(SupervisionEvent event, Time now) {
+  std::visit([&](auto& one) { on(one, now); }, event);
+  return std::exchange(actions_, {});
+}
+
+void Supervision::on(const wire::HostMessage& message, Time now) {
+  switch (message.kind_case()) {
+    case wire::HostMessage::kStop:
+      return on_stop_command(message.stop(), now);
+    case wire::HostMessage::kStacks:
+      return on_stack_command(message.stacks());
+    case wire::HostMessage::kRestart:
+      return on_restart_command(message.restart());
+    case wire::HostMessage::kVerdict:
+      return on_verdict(message.verdict());
+    default:
+      return;  // nothing to decide
+  }
+}
+
+void Supervision::on(wire::GuardianEvent& event, Time now) {
+  switch (event.kind_case()) {
+    case wire::GuardianEvent::kStarted:
+      return on_rank_started(event.started(), now);
+    case wire::GuardianEvent::kEnded:
+      return on_rank_ended(within_limits(std::move(*event.mutable_ended())), now);
+    case wire::GuardianEvent::kProgress:
+      return on_progress(std::move(*event.mutable_progress()));
+    case wire::GuardianEvent::kStalled:
+      return on_rank_stalled(std::move(*event.mutable_stalled()));
+    case wire::GuardianEvent::kStacks:
+      return on_stacks(std::move(*event.mutable_stacks()));
+    case wire::GuardianEvent::kAllGone:
+      return on_all_gone(event.all_gone().stuck());
+    case wire::GuardianEvent::kServiceBytes:
+    case wire::GuardianEvent::KIND_NOT_SET:
+      return;  // nothing to decide
+  }
+}
+
+void Supervision::on(GenerationBegins& begins, Time now) {
   const bool over = signals_.own() != 0 || guardian_lost_ || verdict_;
-  if (over && !assignment_) return false;
-  assignment_ = assignment;
-  log_paths_ = std::move(log_paths);
+  if (over && !assignment_) return;
+  assignment_ = std::move(begins.assignment);
+  log_paths_.clear();
+  for (const wire::RankCommand& rank : begins.ranks.ranks()) log_paths_.push_back(rank.log_path());
   restarting_.reset();
   host_lost_ = false;
   if (over || signals_.any()) {  // the stop arrived before the start
-    effects_.send(envelope(&wire::NodeMessage::mutable_finished));
-    if (!gone_) effects_.kill_ranks();  // there are none, but the guardian must report it
+    finish_node();
+    if (!gone_) kill_ranks();  // there are none, but the guardian must report it
     stopping_ = true;
-    return false;
+    return;
   }
   started_ = now;
   stopping_ = gone_ = false;
-  trainers_ = assignment.node().trainers();
+  trainers_ = assignment_->node().trainers();
   // A node with servers only has finished when the other nodes have.
-  if (trainers_ == 0) effects_.send(envelope(&wire::NodeMessage::mutable_finished));
-  return true;
+  if (trainers_ == 0) finish_node();
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_spawn, std::move(begins.ranks)));
 }
 
-void Supervision::on_refusal(const Error& error) {
-  effects_.report_error(error.what());
-  const bool rendezvous = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kStale;
-  refused_ = rendezvous ? kExitRendezvous : launcher_exit_code(error.code());
-  effects_.kill_ranks();
-  end_if_over();
+void Supervision::on(const Refusal& refusal, Time) {
+  const ErrorCode code = refusal.error.code();
+  const bool rendezvous = code == ErrorCode::kTimeout || code == ErrorCode::kStale;
+  refuse(refusal.error.what(), rendezvous ? kExitRendezvous : launcher_exit_code(code));
 }
 
-void Supervision::on_check_failed(const std::string& text) {
-  effects_.report_error(text);
-  refused_ = kExitPreflight;
-  effects_.kill_ranks();
+void Supervision::on(const CheckFailed& failed, Time) { refuse(failed.text, kExitPreflight); }
+
+void Supervision::refuse(const std::string& why, int exit_code) {
+  show(ShowLine::kError, why);
+  refused_ = exit_code;
+  kill_ranks();
   end_if_over();
 }
 
 void Supervision::on_stop_command(const StopCommand& command, Time now) {
   signals_.on_stop_command(command.signal(), now);
-  if (!assignment_) return;  // on_assignment() handles a stop before the start
-  if (command.kill() && !gone_) effects_.kill_ranks();
+  if (!assignment_) return;  // GenerationBegins handles a stop before the start
+  if (command.kill() && !gone_) kill_ranks();
   if (stopping_) return;
-  effects_.warn("node " + std::to_string(command.node_rank()) + " (" + command.node() +
-                ") received " + signal_name(command.signal()) + "; stopping the ranks");
+  show(ShowLine::kWarning, "node " + std::to_string(command.node_rank()) + " (" + command.node() +
+                               ") received " + signal_name(command.signal()) +
+                               "; stopping the ranks");
   stop(command.signal(), grace_of(command));
 }
 
 void Supervision::on_stack_command(const StackCommand& command) {
   if (stopping_ || gone_ || guardian_lost_ || !assignment_)
-    return effects_.send(envelope(&wire::NodeMessage::mutable_stacks));
+    return send(envelope(&wire::NodeMessage::mutable_stacks));
   if (command.hang()) {
-    effects_.warn("the job hangs (noticed on node " + std::to_string(command.node_rank()) +
-                  "): collecting the stacks of all ranks");
+    show(ShowLine::kWarning, "the job hangs (noticed on node " +
+                                 std::to_string(command.node_rank()) +
+                                 "): collecting the stacks of all ranks");
   }
-  effects_.collect_stacks();
+  wire::CollectStacks collect;
+  collect.set_limit_ms(4'000);  // a little less than the rendezvous waits
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_collect_stacks, std::move(collect)));
 }
 
 void Supervision::on_progress(StepReport report) {
@@ -147,7 +192,7 @@ void Supervision::on_progress(StepReport report) {
     *of_trainers.add_ranks() = std::move(one);
   }
   if (of_trainers.ranks_size() > 0)
-    effects_.send(envelope(&wire::NodeMessage::mutable_steps, std::move(of_trainers)));
+    send(envelope(&wire::NodeMessage::mutable_steps, std::move(of_trainers)));
 }
 
 void Supervision::on_rank_stalled(RankStall stall) {
@@ -156,7 +201,7 @@ void Supervision::on_rank_stalled(RankStall stall) {
   stall.set_rank(node.rank_of(stall.local_rank()));
   stall.set_server(node.is_server(stall.local_rank()));
   stall.set_log_path(log_paths_.at(static_cast<size_t>(stall.local_rank())));
-  effects_.send(envelope(&wire::NodeMessage::mutable_stall, std::move(stall)));
+  send(envelope(&wire::NodeMessage::mutable_stall, std::move(stall)));
 }
 
 void Supervision::on_stacks(Stacks stacks) {
@@ -166,26 +211,25 @@ void Supervision::on_stacks(Stacks stacks) {
     stack.set_rank(node.rank_of(stack.local_rank()));
     stack.set_server(node.is_server(stack.local_rank()));
   }
-  effects_.send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
+  send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
 }
 
 void Supervision::on_restart_command(const RestartCommand& command) {
   if (verdict_ || refused_) return;
-  effects_.warn(restart_text(command, colors_));
+  show(ShowLine::kWarning, restart_text(command, colors_));
   restarting_ = command.generation();
   host_lost_ = false;
   // The lost host never received it.
-  if (guardian_lost_) return effects_.send(failure(kGuardianKilled));
-  if (signals_.own() != 0)
-    effects_.send(stop_request(signals_.own(), grace_));  // it was lost with the host
+  if (guardian_lost_) return send(failure());
+  if (signals_.own() != 0) send(stop_request(signals_.own(), grace_));  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
-  effects_.send(ready(command.generation()));
+  send(ready(command.generation()));
 }
 
-void Supervision::on_host_lost(const HostLost& lost) {
+void Supervision::on(const HostLost& lost, Time) {
   if (verdict_ || refused_) return;
-  effects_.warn(lost.line);
+  show(ShowLine::kWarning, lost.line);
   restarting_ = lost.generation;
   host_lost_ = true;
   if (!gone_) return stop(SIGTERM);
@@ -194,32 +238,33 @@ void Supervision::on_host_lost(const HostLost& lost) {
 
 // The other nodes continue without this one, or the job ends.
 void Supervision::leave_restart(const std::string& why) {
-  effects_.report_error("this node does not take part in the restart: " + why);
+  show(ShowLine::kError, "this node does not take part in the restart: " + why);
   end(kExitNodeLost);
 }
 
 void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_ || refused_) return;
   verdict_ = verdict;
-  if (assignment_) effects_.record_verdict(verdict);
+  if (assignment_) actions_.push_back(RecordVerdict{verdict});
   // The user who stopped the job by a signal knows; other nodes report the stop command.
   if (!succeeded(verdict) && verdict.kind() != Verdict::STOPPED) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;
-    effects_.print_verdict(verdict_text(verdict, world, colors_));
+    show(ShowLine::kVerdict, verdict_text(verdict, world, colors_));
   }
   if (!assignment_) {
-    effects_.kill_ranks();
+    kill_ranks();
   } else if (!gone_) {
     stop(SIGTERM);  // after a success: the parameter servers, which are no longer needed
   }
   end_if_over();
 }
 
-void Supervision::on_rank_not_started(int local_rank, const std::string& error, Time now) {
+void Supervision::on_rank_started(const wire::RankStarted& started, Time now) {
+  if (started.error().empty()) return;
   RankExit exit;
-  exit.set_local_rank(local_rank);
+  exit.set_local_rank(started.local_rank());
   exit.set_code(127);
-  exit.set_note(error);
+  exit.set_note(started.error());
   exit.set_at_ns(
       std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
   on_rank_ended(std::move(exit), now);
@@ -230,22 +275,20 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
       std::chrono::duration_cast<std::chrono::milliseconds>(now - started_).count());
   const NodePlacement& node = assignment_->node();
   exit.set_server(node.is_server(exit.local_rank()));
-  if (!failed(exit)) return exit.server() ? void() : trainer_ended();
+  if (!failed(exit)) {
+    if (exit.server() || --trainers_ != 0) return;
+    // Without servers, the node has finished when all processes have ended.
+    return node.servers > 0 && !stopping_ ? finish_node() : void();
+  }
   exit.set_rank(node.rank_of(exit.local_rank()));
   exit.set_node_rank(assignment_->node_rank);
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
   if (!exit.killed_by_us() && exit.note().empty()) exit.set_note(signal_hint(exit.signal()));
-  effects_.send(envelope(&wire::NodeMessage::mutable_exit, exit));
+  send(envelope(&wire::NodeMessage::mutable_exit, exit));
   // The peer whose death caused this exit may not have been reported yet, possibly by this node.
   // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.
   if (!stopping_ && (exit.signal() != 0 || exit.code() != kExitPeerLost)) stop(SIGTERM);
-}
-
-void Supervision::trainer_ended() {
-  // Without servers, the node has finished when all processes have ended.
-  if (--trainers_ == 0 && assignment_->node().servers > 0 && !stopping_)
-    effects_.send(envelope(&wire::NodeMessage::mutable_finished));
 }
 
 void Supervision::on_all_gone(const std::string& stuck) {
@@ -253,62 +296,55 @@ void Supervision::on_all_gone(const std::string& stuck) {
   gone_ = true;
   if (!stuck.empty()) {
     stuck_ = true;
-    effects_.report_error("these processes cannot be killed and are left behind:\n" + stuck);
+    show(ShowLine::kError, "these processes cannot be killed and are left behind:\n" + stuck);
   }
   if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (restarting_ && !verdict_ && !guardian_lost_) {
     if (stuck_) return leave_restart("processes are left");
-    return effects_.send(ready(*restarting_));
+    return send(ready(*restarting_));
   }
-  if (assignment_) effects_.send(envelope(&wire::NodeMessage::mutable_finished));
+  if (assignment_) finish_node();
   end_if_over();
 }
 
-void Supervision::on_guardian_lost() {
+void Supervision::on(const GuardianLost&, Time) {
   if (guardian_lost_) return;
   guardian_lost_ = true;
   if (gone_ && !restarting_) return;  // nothing was left to guard
   if (gone_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (!gone_) {
     stopping_ = true;
-    effects_.report_error("the guardian process of this node was killed: killing its ranks too");
+    show(ShowLine::kError, "the guardian process of this node was killed: killing its ranks too");
   }
-  if (assignment_ && !verdict_) effects_.send(failure(kGuardianKilled));
+  if (assignment_ && !verdict_) send(failure());
 }
 
-void Supervision::on_signal(int signal, Time now) {
-  switch (signals_.on_signal(signal, now)) {
-    case StopSignals::Meaning::kCopy:
-      return;
-    case StopSignals::Meaning::kStop:
-      return stop_requested(signal, {});
-    case StopSignals::Meaning::kKill:
-      return kill_requested();
-  }
-}
-
-void Supervision::on_stop(const wire::StopJob& request, Time now) {
+void Supervision::on(const wire::StopJob& request, Time now) {
   const StopSignals::Meaning meaning = signals_.on_signal(request.signal(), now);
   if (request.kill() || meaning == StopSignals::Meaning::kKill) return kill_requested();
   if (meaning == StopSignals::Meaning::kStop) stop_requested(request.signal(), grace_of(request));
 }
 
-void Supervision::on_starter_lost(Time now) {
-  if (!signals_.any()) on_signal(SIGHUP, now);
+void Supervision::on(const StarterLost&, Time now) {
+  if (signals_.any()) return;
+  wire::StopJob request;
+  request.set_signal(SIGHUP);
+  on(request, now);
 }
 
 void Supervision::stop_requested(int signal, Grace grace) {
   grace_ = grace;
   if (restarting_) {
-    effects_.warn(signal_name(signal) + ": ending the job instead of restarting it");
-    return effects_.send(stop_request(signal, grace));
+    show(ShowLine::kWarning, signal_name(signal) + ": ending the job instead of restarting it");
+    return send(stop_request(signal, grace));
   }
-  if (!assignment_) return gone_ ? end(128 + signal) : effects_.kill_ranks();
+  if (!assignment_) return gone_ ? end(128 + signal) : kill_ranks();
   if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
   // Ranks here may have ended, or be about to, while those of other nodes run.
-  effects_.send(stop_request(signal, grace));
+  send(stop_request(signal, grace));
   if (stopping_ || gone_) return;
-  effects_.warn(signal_name(signal) + ": stopping the ranks; send it again to kill them");
+  show(ShowLine::kWarning,
+       signal_name(signal) + ": stopping the ranks; send it again to kill them");
   stop(signal, grace);
 }
 
@@ -317,14 +353,17 @@ void Supervision::kill_requested() {
   // The other nodes have received the request already, or there are none.
   const bool asked = std::exchange(killing_, true) || restarting_ || !assignment_;
   if (gone_ && asked) return end(128 + signal);
-  if (assignment_) effects_.send(stop_request(signal, {}, true));
-  if (!gone_) effects_.kill_ranks();
+  if (assignment_) send(stop_request(signal, {}, true));
+  if (!gone_) kill_ranks();
 }
 
 void Supervision::stop(int signal, Grace grace) {
   if (stopping_) return;
   stopping_ = true;
-  effects_.stop_ranks(signal, grace);
+  wire::StopRanks command;
+  command.set_signal(signal);
+  command.set_grace_ms(static_cast<int>(grace.value_or(own_grace_).count()));
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_stop, std::move(command)));
 }
 
 void Supervision::end_if_over() {
@@ -338,7 +377,7 @@ void Supervision::end_if_over() {
 void Supervision::end(int exit_code) {
   if (ended_) return;
   ended_ = true;
-  effects_.end(exit_code);
+  actions_.push_back(EndLauncher{exit_code});
 }
 
 std::string verdict_text(const Verdict& verdict, const World* world, bool colors) {

@@ -1,10 +1,12 @@
-// The launcher's reactions to events of its ranks, its job and itself, as a state machine: no
-// sockets, no processes, no clock of its own.
+// The launcher's reactions to events of its ranks, its job and itself, as a state machine:
+// step(event, now) returns the actions. Pure: no sockets, no processes, no clock of its own.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "node/stop_signals.h"
@@ -13,73 +15,89 @@
 
 namespace fleet {
 
-// The actions of the state machine. Calls happen within its on_...() and must not call back in.
-class SupervisionEffects {
- public:
-  virtual ~SupervisionEffects() = default;
-  virtual void send(wire::NodeMessage message) = 0;      // to the rendezvous
-  virtual void collect_stacks() = 0;                     // of the local ranks; then on_stacks()
-  virtual void stop_ranks(int signal, Grace grace) = 0;  // signal the local ranks; grace; SIGKILL
-  virtual void kill_ranks() = 0;                         // SIGKILL every local descendant now
-  virtual void warn(const std::string& text) = 0;        // for the user, as a warning
-  virtual void record_verdict(const Verdict& verdict) = 0;  // beside the logs, for programs
-  virtual void print_verdict(const std::string& text) = 0;  // for the user, as an error
-  virtual void report_error(const std::string& text) = 0;   // for the user, as an error
-  virtual void end(int exit_code) = 0;                      // everything is over; once, last
+// --- Events, beside messages of the host and the guardian ---
+// A StopJob is also a stop signal to this launcher. A first one is passed to all ranks of the job;
+// a second one kills them (StopSignals). A generation begins: these ranks are to be started, unless
+// it is to end already.
+struct GenerationBegins {
+  Assignment assignment;
+  wire::SpawnRanks ranks;
 };
+struct CheckFailed {  // before the start, equally on every node
+  std::string text;
+};
+// The guardian was killed. The caller kills the remaining processes; then AllGone follows.
+struct GuardianLost {};
+// The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
+struct StarterLost {};
+using SupervisionEvent =
+    std::variant<wire::HostMessage, Refusal, HostLost, GenerationBegins, CheckFailed,
+                 wire::GuardianEvent, GuardianLost, wire::StopJob, StarterLost>;
+
+// --- Actions, beside messages to the host and commands to the guardian ---
+struct ShowLine {
+  enum Kind { kWarning, kError, kVerdict } kind;
+  std::string text;
+};
+struct RecordVerdict {  // beside the logs, for programs
+  Verdict verdict;
+};
+struct EndLauncher {  // everything is over; once, last
+  int exit_code;
+};
+using SupervisionAction =
+    std::variant<wire::NodeMessage, wire::GuardianCommand, ShowLine, RecordVerdict, EndLauncher>;
 
 class Supervision {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   // `colors`: whether the program's last lines keep their colours in messages.
-  explicit Supervision(SupervisionEffects& effects, bool colors = false)
-      : effects_(effects), colors_(colors) {}
+  // grace: between the stop signal to ranks and SIGKILL, unless a stop has a time of its own.
+  Supervision(std::chrono::milliseconds grace, bool colors) : own_grace_(grace), colors_(colors) {}
 
-  // --- from the rendezvous ---
-  // A generation begins. If true, the caller starts the ranks, whose logs are log_paths (by local
-  // rank). False if the generation is to end already.
-  bool on_assignment(const Assignment& assignment, std::vector<std::string> log_paths, Time now);
-  void on_refusal(const Error& error);
-  // The checks before the start failed, equally on every node.
-  void on_check_failed(const std::string& text);
+  std::vector<SupervisionAction> step(SupervisionEvent event, Time now);
+
+ private:
+  void on(const wire::HostMessage& message, Time now);
+  void on(const Refusal& refusal, Time now);
+  void on(const HostLost& lost, Time now);
+  void on(GenerationBegins& begins, Time now);
+  void on(const CheckFailed& failed, Time now);
+  void on(wire::GuardianEvent& event, Time now);
+  void on(const GuardianLost&, Time now);
+  void on(const wire::StopJob& request, Time now);
+  void on(const StarterLost&, Time now);
   void on_stop_command(const StopCommand& command, Time now);
   void on_stack_command(const StackCommand& command);
   void on_restart_command(const RestartCommand& command);
-  void on_host_lost(const HostLost& lost);
   void on_verdict(const Verdict& verdict);
-
-  // --- from the guardian ---
-  void on_rank_not_started(int local_rank, const std::string& error, Time now);
-  // The guardian knows its ranks by local_rank only: the functions fill in the rest.
+  // The guardian knows its ranks by local_rank only: these fill in the rest.
+  void on_rank_started(const wire::RankStarted& started, Time now);
   void on_rank_ended(RankExit exit, Time now);
   void on_progress(StepReport report);
   void on_rank_stalled(RankStall stall);
   void on_stacks(Stacks stacks);
-  // No process of the job is left on this node. `stuck`: processes that could not be killed.
   void on_all_gone(const std::string& stuck);
-  // The guardian was killed. The caller kills the remaining processes, then calls on_all_gone().
-  void on_guardian_lost();
 
-  // --- from the user ---
-  // A first signal is passed to all ranks of the job; a second one kills them (StopSignals).
-  void on_signal(int signal, Time now);
-  // The same as a message, with its own grace time or as a kill.
-  void on_stop(const wire::StopJob& request, Time now);
-  // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
-  void on_starter_lost(Time now);
-
- private:
   void stop_requested(int signal, Grace grace);
   void kill_requested();
   void stop(int signal, Grace grace = {});
-  void trainer_ended();
+  void refuse(const std::string& why, int exit_code);
   void leave_restart(const std::string& why);
   void end(int exit_code);
   void end_if_over();
 
-  SupervisionEffects& effects_;
+  void send(wire::NodeMessage message) { actions_.push_back(std::move(message)); }
+  void finish_node() { send(envelope(&wire::NodeMessage::mutable_finished)); }
+  void kill_ranks() { actions_.push_back(envelope(&wire::GuardianCommand::mutable_kill)); }
+  void show(ShowLine::Kind kind, std::string text) {
+    actions_.push_back(ShowLine{kind, std::move(text)});
+  }
+
+  const std::chrono::milliseconds own_grace_;
   const bool colors_;
+  std::vector<SupervisionAction> actions_;  // of this step
   std::optional<Assignment> assignment_;
   std::vector<std::string> log_paths_;
   Time started_{};

@@ -1,4 +1,4 @@
-// A launcher's Supervision for tests, with effects that are expected.
+// A launcher's Supervision for tests: events go in, and the actions are expected.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -6,13 +6,15 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "node/control_socket.h"
 #include "node/supervision.h"
 
 namespace fleet {
 
-class MockEffects : public SupervisionEffects {
+class MockActions {
  public:
   // Messages to the rendezvous.
   MOCK_METHOD(void, report, (const RankExit&));
@@ -24,7 +26,7 @@ class MockEffects : public SupervisionEffects {
   MOCK_METHOD(void, report_failure, (const std::string&));
   MOCK_METHOD(void, request_kill, (int));
   MOCK_METHOD(void, request_stop, (int, Grace));
-  void send(wire::NodeMessage message) override {
+  void carry_out(const wire::NodeMessage& message) {
     using Kind = wire::NodeMessage;
     switch (message.kind_case()) {
       case Kind::kExit:
@@ -49,15 +51,96 @@ class MockEffects : public SupervisionEffects {
         ADD_FAILURE() << "an unexpected message: " << message.kind_case();
     }
   }
+  // Commands to the guardian.
+  MOCK_METHOD(void, start_ranks, ());
+  MOCK_METHOD(void, collect_stacks, ());
+  MOCK_METHOD(void, stop_ranks, (int, Grace));
+  MOCK_METHOD(void, kill_ranks, ());
+  void carry_out(const wire::GuardianCommand& command) {
+    if (command.has_spawn()) return start_ranks();
+    if (command.has_collect_stacks()) return collect_stacks();
+    if (command.has_kill()) return kill_ranks();
+    ASSERT_TRUE(command.has_stop()) << "an unexpected command: " << command.kind_case();
+    stop_ranks(command.stop().signal(), std::chrono::milliseconds(command.stop().grace_ms()));
+  }
   // The rest.
-  MOCK_METHOD(void, collect_stacks, (), (override));
-  MOCK_METHOD(void, stop_ranks, (int, Grace), (override));
-  MOCK_METHOD(void, kill_ranks, (), (override));
-  MOCK_METHOD(void, record_verdict, (const Verdict&), (override));
-  MOCK_METHOD(void, warn, (const std::string&), (override));
-  MOCK_METHOD(void, print_verdict, (const std::string&), (override));
-  MOCK_METHOD(void, report_error, (const std::string&), (override));
-  MOCK_METHOD(void, end, (int), (override));
+  MOCK_METHOD(void, record_verdict, (const Verdict&));
+  MOCK_METHOD(void, warn, (const std::string&));
+  MOCK_METHOD(void, print_verdict, (const std::string&));
+  MOCK_METHOD(void, report_error, (const std::string&));
+  MOCK_METHOD(void, end, (int));
+  void carry_out(const RecordVerdict& record) { record_verdict(record.verdict); }
+  void carry_out(const ShowLine& line) {
+    if (line.kind == ShowLine::kWarning) return warn(line.text);
+    line.kind == ShowLine::kError ? report_error(line.text) : print_verdict(line.text);
+  }
+  void carry_out(const EndLauncher& launcher) { end(launcher.exit_code); }
+};
+
+// Supervision with its events as calls.
+class Supervised {
+ public:
+  using Time = Supervision::Time;
+
+  explicit Supervised(MockActions& actions) : actions_(actions) {}
+  void step(SupervisionEvent event, Time now = {}) {
+    for (const SupervisionAction& action : supervision_.step(std::move(event), now)) {
+      std::visit([this](const auto& one) { actions_.carry_out(one); }, action);
+    }
+  }
+  // Of the host.
+  void on_assignment(const Assignment& assignment, const std::vector<std::string>& logs, Time now) {
+    wire::SpawnRanks ranks;
+    for (const std::string& log : logs) ranks.add_ranks()->set_log_path(log);
+    step(GenerationBegins{assignment, ranks}, now);
+  }
+  void on_refusal(const Error& error) { step(Refusal{error}); }
+  void on_host_lost(const HostLost& lost) { step(lost); }
+  void on_stop_command(const StopCommand& command, Time now) {
+    step(envelope(&wire::HostMessage::mutable_stop, command), now);
+  }
+  void on_stack_command(const StackCommand& command) {
+    step(envelope(&wire::HostMessage::mutable_stacks, command));
+  }
+  void on_restart_command(const RestartCommand& command) {
+    step(envelope(&wire::HostMessage::mutable_restart, command));
+  }
+  void on_verdict(const Verdict& verdict) {
+    step(envelope(&wire::HostMessage::mutable_verdict, verdict));
+  }
+  // Of the guardian.
+  void on_rank_not_started(int local_rank, const std::string& error, Time now) {
+    wire::RankStarted started;
+    started.set_local_rank(local_rank);
+    started.set_error(error);
+    step(envelope(&wire::GuardianEvent::mutable_started, started), now);
+  }
+  void on_rank_ended(const RankExit& exit, Time now) {
+    step(envelope(&wire::GuardianEvent::mutable_ended, exit), now);
+  }
+  void on_progress(const StepReport& report) {
+    step(envelope(&wire::GuardianEvent::mutable_progress, report));
+  }
+  void on_rank_stalled(const RankStall& stall) {
+    step(envelope(&wire::GuardianEvent::mutable_stalled, stall));
+  }
+  void on_stacks(const Stacks& stacks) {
+    step(envelope(&wire::GuardianEvent::mutable_stacks, stacks));
+  }
+  void on_all_gone(const std::string& stuck) {
+    wire::AllGone gone;
+    gone.set_stuck(stuck);
+    step(envelope(&wire::GuardianEvent::mutable_all_gone, gone));
+  }
+  void on_guardian_lost() { step(GuardianLost{}); }
+  // Of the user.
+  void on_signal(int signal, Time now) { step(stop_job(signal), now); }
+  void on_stop(const wire::StopJob& request, Time now) { step(request, now); }
+  void on_starter_lost(Time now) { step(StarterLost{}, now); }
+
+ private:
+  MockActions& actions_;
+  Supervision supervision_{std::chrono::seconds(10), false};
 };
 
 inline RankExit ended(int local_rank, int code, int signal, const std::string& tail,
@@ -140,9 +223,12 @@ inline Verdict verdict_of(Verdict::Kind kind, int signal = 0) {
 
 struct SupervisionTest : ::testing::Test {
   SupervisionTest() { EXPECT_CALL(effects, record_verdict).Times(::testing::AnyNumber()); }
-  void run() { ASSERT_TRUE(supervision.on_assignment(sample_assignment(), logs, start)); }
-  ::testing::StrictMock<MockEffects> effects;
-  Supervision supervision{effects};
+  void run(const Assignment& assignment = sample_assignment()) {
+    EXPECT_CALL(effects, start_ranks());
+    supervision.on_assignment(assignment, logs, start);
+  }
+  ::testing::StrictMock<MockActions> effects;
+  Supervised supervision{effects};
   const Supervision::Time start = Supervision::Time() + std::chrono::seconds(100);
   const std::vector<std::string> logs = {"log/workerlog.0", "log/workerlog.1"};
 };

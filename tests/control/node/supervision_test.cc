@@ -33,7 +33,7 @@ Assignment assignment_with_servers(int servers) {
 }
 
 TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
-  ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
+  run(assignment_with_servers(1));
   EXPECT_CALL(effects, finish_node());
   supervision.on_rank_ended(ended(1, 0, 0, ""), start);
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
@@ -49,11 +49,11 @@ TEST_F(SupervisionTest, TrainersEndWell_ServersAreStoppedAfterTheVerdict) {
 
 TEST_F(SupervisionTest, ServersOnly_HaveFinishedWhenTheOthersHave) {
   EXPECT_CALL(effects, finish_node());
-  ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(2), logs, start));
+  run(assignment_with_servers(2));
 }
 
 TEST_F(SupervisionTest, ServerFails_EndsTheJob) {
-  ASSERT_TRUE(supervision.on_assignment(assignment_with_servers(1), logs, start));
+  run(assignment_with_servers(1));
   EXPECT_CALL(effects,
               report(AllOf(Property(&RankExit::server, true), Property(&RankExit::code, 3))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
