@@ -245,7 +245,7 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
     return on_node_finished(*running, session.node_rank, now);
   }
   running->lost = verdict;
-  running->root_cause.on_node_lost(session.node_rank, how, since);
+  running->root_cause.on_node_lost(session.node_rank, since);
   decide_root_cause(*running, now);
 }
 

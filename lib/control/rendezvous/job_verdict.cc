@@ -59,9 +59,8 @@ JobState::Time JobState::root_cause_due(const Running& running) const {
 }
 
 void JobState::decide_root_cause(Running& running, Time now) {
-  RootCauseAnalyzer::RootCause cause = running.root_cause.decide();
-  cause.exit ? decide_failed(std::move(*cause.exit), now)
-             : end_generation(running.lost.value(), now);
+  std::optional<RankExit> failed = running.root_cause.decide();
+  failed ? decide_failed(*std::move(failed), now) : end_generation(running.lost.value(), now);
 }
 
 void JobState::decide_failed(RankExit exit, Time now) {

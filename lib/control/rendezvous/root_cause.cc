@@ -51,8 +51,8 @@ void RootCauseAnalyzer::on_rank_failed(RankExit exit, Time now) {
   exits_.push_back({std::move(exit), at, error});
 }
 
-void RootCauseAnalyzer::on_node_lost(int node_rank, std::string how, Time since) {
-  lost_.push_back({node_rank, std::move(how), ns(since)});
+void RootCauseAnalyzer::on_node_lost(int node_rank, Time since) {
+  if (!lost_) lost_ = {node_rank, ns(since)};
   due_ = Time::min();
 }
 
@@ -87,31 +87,20 @@ const RootCauseAnalyzer::Failed* RootCauseAnalyzer::first_exit() const {
   return first;
 }
 
-RootCauseAnalyzer::RootCause RootCauseAnalyzer::decide() {
-  const Failed* exit = first_exit();
-  const auto lost = std::min_element(lost_.begin(), lost_.end(), [](const Lost& a, const Lost& b) {
-    return a.since_ns < b.since_ns;
-  });
-  RootCause cause;
-  const bool has_lost = lost != lost_.end();
+std::optional<RankExit> RootCauseAnalyzer::decide() {
+  const Failed* first = first_exit();
   // A node's own reports precede its loss.
-  const bool exit_first =
-      exit && (!has_lost || exit->exit.node_rank() == lost->node_rank ||
-               exit->at_ns + exit->error_ns < lost->since_ns - ns(times_.loss_delay));
-  if (exit_first) {
-    cause.exit = exit->exit;
-    cause.node_rank = exit->exit.node_rank();
-  } else {
-    cause.node_rank = lost->node_rank;
-    cause.how = lost->how;
-  }
+  const bool lost_first = lost_ && first && first->exit.node_rank() != lost_->node_rank &&
+                          first->at_ns + first->error_ns >= lost_->since_ns - ns(times_.loss_delay);
+  std::optional<RankExit> cause;
+  if (first && !lost_first) cause = first->exit;
   clear();
   return cause;
 }
 
 void RootCauseAnalyzer::clear() {
   exits_.clear();
-  lost_.clear();
+  lost_.reset();
   ended_by_ = INT64_MAX;
   due_ = Time::max();
 }

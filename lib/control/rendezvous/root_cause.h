@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "rendezvous/types.h"
@@ -33,29 +32,23 @@ RootCauseTimes single_node_times(RootCauseTimes times);
 class RootCauseAnalyzer {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  struct RootCause {
-    std::optional<RankExit> exit;  // if empty: the cause is a lost node
-    int node_rank = -1;
-    std::string how;  // what happened to the node, for example "its fleetrun vanished"
-  };
-
   explicit RootCauseAnalyzer(RootCauseTimes times = {}) : times_(times) {}
   // A rank failed by itself. Its at_ns is on this host's clock, or at_error_ns is unset.
   void on_rank_failed(RankExit exit, Time now);
-  // The node has been silent since then. `how` is text for the message.
-  void on_node_lost(int node_rank, std::string how, Time since);
+  // The node has been silent since then. The first loss counts.
+  void on_node_lost(int node_rank, Time since);
   // A launcher received a stop request at this time of this host's clock, within error_ns. A
   // failure that did not certainly happen before it follows from it.
   void on_stop(int64_t at_ns, int64_t error_ns);
   // Number of failures kept: those that may be the first.
   size_t kept() const { return exits_.size(); }
-  bool any() const { return !exits_.empty() || !lost_.empty(); }
-  bool any_lost() const { return !lost_.empty(); }
+  bool any() const { return !exits_.empty() || lost_; }
+  bool any_lost() const { return lost_.has_value(); }
   // When to decide: no further reports are awaited then. Time::max() if nothing has failed.
   Time due() const { return due_; }
-  // Returns the root cause and forgets all failures. any() must be true.
-  RootCause decide();
-  void clear();
+  // Returns the root cause, nullopt for the lost node, and forgets all failures. any() must be
+  // true.
+  std::optional<RankExit> decide();
 
  private:
   struct Failed {
@@ -63,6 +56,7 @@ class RootCauseAnalyzer {
     int64_t at_ns, error_ns;
   };
   const Failed* first_exit() const;
+  void clear();
 
   RootCauseTimes times_;
   std::vector<Failed> exits_;
@@ -70,10 +64,9 @@ class RootCauseAnalyzer {
   int64_t ended_by_ = INT64_MAX;
   struct Lost {
     int node_rank;
-    std::string how;
     int64_t since_ns;
   };
-  std::vector<Lost> lost_;
+  std::optional<Lost> lost_;
   Time due_ = Time::max();
 };
 
