@@ -1,6 +1,7 @@
 // --gpus, CUDA_VISIBLE_DEVICES and --nproc_per_node, a line each.
 #include "base/text.h"
 #include "launch/planning/devices.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/options.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -13,8 +14,9 @@ FLEET_FUZZ(gpus) {
   if (!line(1).empty()) gpus.visible = line(1);
   if (!line(2).empty()) tree.set("nproc_per_node", line(2), "--nproc_per_node");
   static const fleet::Schema schema = fleet::launch_schema();
+  const fleet::LaunchConfig config = fleet::read_launch_config(tree.validate(schema));
   const int visible = fleet::visible_gpu_count(gpus);
-  for (const auto& devices : fleet::devices_of_ranks(tree.validate(schema), gpus)) {
+  for (const auto& devices : fleet::devices_of_ranks(config, gpus)) {
     for (const int device : devices) {
       fleet::fuzz::require(device >= 0 && device < visible, "a rank's GPU is there");
     }

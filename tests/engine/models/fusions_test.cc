@@ -9,6 +9,7 @@
 #include "models/model.h"
 #include "models/network.h"
 #include "models/training.h"
+#include "tensor/float16.h"
 #include "tensor/host.h"
 #include "tests/captured_log.h"
 #include "tests/engine/strategy/strategy_text.h"
@@ -25,6 +26,14 @@ struct Result {
   int relus = 0, fused = 0;
   std::string captured_log;
 };
+
+// Mixed precision computes some gradients in bfloat16.
+std::vector<float> as_floats(Executor& executor, VarId id) {
+  if (executor.program().var(id).dtype == DType::kFloat32) return executor.values<float>(id);
+  std::vector<float> values;
+  for (const BFloat16 value : executor.values<BFloat16>(id)) values.push_back(value);
+  return values;
+}
 
 Result result_of(Program program, VarId loss, const std::map<VarId, std::vector<float>>& images,
                  const std::map<VarId, std::vector<int64_t>>& labels) {
@@ -48,7 +57,7 @@ Result result_of(Program program, VarId loss, const std::map<VarId, std::vector<
   executor.synchronize();
   result.loss = executor.values<float>(loss);
   for (VarId id : program.parameters()) {
-    result.gradients[program.var(id).name] = executor.values<float>(program.gradient(id));
+    result.gradients[program.var(id).name] = as_floats(executor, program.gradient(id));
   }
   return result;
 }

@@ -54,11 +54,11 @@ std::vector<Values> naive_elementwise(const Operands& operands, const std::vecto
 
 // An operation of two operands, y spread over x; its test instantiates ElementwiseTest for it
 // (elementwise_test.cc).
-struct Elementwise {
+struct BinaryOperation {
   std::string type;
   double (*function)(double x, double y);
 };
-class ElementwiseTest : public testing::TestWithParam<Elementwise> {};
+class ElementwiseTest : public testing::TestWithParam<BinaryOperation> {};
 
 // Finite differences of every element would take long where there are many.
 inline bool small(const Operands& operands) { return operands.x.elements() < 1000; }

@@ -8,8 +8,8 @@ namespace fleet {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Add, ElementwiseTest,
-                         testing::Values(Elementwise{"elementwise_add",
-                                                     [](double x, double y) { return x + y; }}));
+                         testing::Values(BinaryOperation{
+                             "elementwise_add", [](double x, double y) { return x + y; }}));
 
 std::vector<Values> naive_relu(const Operands& operands, const std::vector<Values>& in) {
   return naive_elementwise(operands, in, [](double x, double y) { return std::max(x + y, 0.0); });

@@ -4,8 +4,8 @@ namespace fleet {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Mul, ElementwiseTest,
-                         testing::Values(Elementwise{"elementwise_mul",
-                                                     [](double x, double y) { return x * y; }}));
+                         testing::Values(BinaryOperation{
+                             "elementwise_mul", [](double x, double y) { return x * y; }}));
 
 }  // namespace
 }  // namespace fleet

@@ -4,8 +4,8 @@ namespace fleet {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Sub, ElementwiseTest,
-                         testing::Values(Elementwise{"elementwise_sub",
-                                                     [](double x, double y) { return x - y; }}));
+                         testing::Values(BinaryOperation{
+                             "elementwise_sub", [](double x, double y) { return x - y; }}));
 
 }  // namespace
 }  // namespace fleet

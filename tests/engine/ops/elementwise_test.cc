@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-void check(const Elementwise& op, const Operands& operands) {
+void check(const BinaryOperation& op, const Operands& operands) {
   SCOPED_TRACE(operands.x.text() + " and " + operands.y.text());
   check_op({.type = op.type,
             .attributes = {{"axis", operands.axis}},
