@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   if (!::mkdtemp(folder)) fail(folder);
   char self[4096] = {};
   if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) fail("/proc/self/exe");
-  Rounds run(own ? own : program_folder() + "/fleetrun", self, folder, ranks);
+  Rounds run(own ? own : fleet::program_folder() + "/fleetrun", self, folder, ranks);
   std::vector<double> ours, theirs;
   for (int i = 0; i < rounds; ++i) {
     ours.push_back(run.ours());

@@ -106,7 +106,7 @@ int count_steps(int own_ms, int step_ms, int last) {
     progress.step_done(step, 0, waited);
     if (step == 1) std::puts("stepping"), std::fflush(stdout);
   }
-  for (volatile unsigned i = 0;; ++i) {
+  for (volatile unsigned i = 0;; i = i + 1) {
     if (i % 10'000'000 == 0) std::puts("busy"), std::fflush(stdout);
   }
 }
