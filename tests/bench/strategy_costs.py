@@ -40,9 +40,8 @@ STRATEGIES = {
     "dgc": ({"dgc": True, "dgc_configs": {"sparsity": [SPARSITY]}}, MOMENTUM, "plain", DGC_BYTES, 1),
     "fp16_allreduce": ({"fp16_allreduce": True}, MOMENTUM, "plain", PARAMETERS / 2, LARGEST - 0.5),
     "bf16_allreduce": ({"bf16_allreduce": True}, MOMENTUM, "plain", PARAMETERS / 2, LARGEST - 0.5),
-    # A gradient's owner sends its half of the sum too (Gloo's reduce is a reduce-scatter and a gather), then the parameter.
-    # It sums in a copy of each gradient.
-    "reduce": ({"build_strategy": {"reduce_strategy": 1}}, MOMENTUM, "plain", (PARAMETERS, 1.5 * PARAMETERS), LARGEST),
+    # The gradients that the other rank owns, and the parameters that this one does.
+    "reduce": ({"build_strategy": {"reduce_strategy": 1}}, MOMENTUM, "plain", PARAMETERS, 0),
     "lars": ({"lars": True}, MOMENTUM, "plain", PARAMETERS, 0),
     "adam": ({}, ADAM, "plain", PARAMETERS, 1),
     "lamb": ({"lamb": True}, ADAM, "adam", PARAMETERS, 0),

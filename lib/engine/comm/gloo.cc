@@ -211,30 +211,48 @@ void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bo
 void GlooCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   begin();
   if (size() == 1) return copy(out.data, in.data, in.bytes());
-  // Works on a copy because `in` must not change. The ring leaves part r on rank r; the root
-  // collects them.
-  const size_t part = (in.count + size() - 1) / size();
-  const size_t element = size_of(in.dtype);
-  const View work = rank() == root ? out : copy_of(in);
+  if (in.bytes() > kSmallBytes) return reduce_chain(in, out, op, root);
+  const View work = rank() == root ? out : copy_of(in);  // `in` must not change
   if (rank() == root) copy(out.data, in.data, in.bytes());
-  if (in.bytes() <= kSmallBytes) return all_reduce_small(work, op);
-  ring(work, part, op, true, false);
-  GlooLink::MessageBuffer message(*link_, *reported_operation_, work.data, work.bytes());
-  const auto bytes_of = [&](int r) {
-    return (std::min((r + 1) * part, in.count) - std::min(r * part, in.count)) * element;
+  all_reduce_small(work, op);
+}
+
+// From the rank behind the root around to the root, each adds its own: only the root sends nothing.
+void GlooCommunicator::reduce_chain(View in, View out, ReduceOp op, int root) {
+  const int n = size(), position = (rank() - root + n) % n;
+  const int before = members_[(rank() + 1) % n], after = members_[(rank() + n - 1) % n];
+  const bool first = position == n - 1, last = position == 0;
+  const size_t element = size_of(in.dtype), piece = kPieceBytes / element;
+  const size_t pieces = (in.count + piece - 1) / piece;
+  const uint64_t slot = id_ | kCollective;
+  const auto count_of = [&](size_t m) { return std::min(piece, in.count - m * piece); };
+  char* const received = scratch(4 * kPieceBytes);  // two pieces, and
+  char* const sums = received + 2 * kPieceBytes;    // two to send
+  GlooLink::MessageBuffer own(*link_, *reported_operation_, in.data, in.bytes());
+  GlooLink::MessageBuffer incoming(*link_, *reported_operation_, received, 2 * kPieceBytes);
+  GlooLink::MessageBuffer outgoing(*link_, *reported_operation_, sums, 2 * kPieceBytes);
+  const auto post_recv = [&](size_t m) {
+    if (m < pieces) incoming.recv(before, slot, m % 2 * kPieceBytes, count_of(m) * element);
   };
-  if (rank() != root) {
-    if (bytes_of(rank()) == 0) return;
-    message.send(members_[root], id_ | kCollective, rank() * part * element, bytes_of(rank()));
-    message.wait_send(members_[root]);
+  if (first) {
+    for (size_t m = 0; m < pieces; ++m) {
+      own.send(after, slot, m * kPieceBytes, count_of(m) * element);
+    }
+    for (size_t m = 0; m < pieces; ++m) own.wait_send(after);
     return;
   }
-  for (int r = 0; r < size(); ++r) {
-    if (r == root || bytes_of(r) == 0) continue;
-    GlooLink::MessageBuffer from(*link_, *reported_operation_, work.data, work.bytes());
-    from.recv(members_[r], id_ | kCollective, r * part * element, bytes_of(r));
-    from.wait_recv(members_[r]);
+  post_recv(0);
+  post_recv(1);
+  for (size_t m = 0; m < pieces; ++m) {
+    incoming.wait_recv(before);
+    if (!last && m >= 2) outgoing.wait_send(after);
+    const size_t half = m % 2 * kPieceBytes;
+    void* const sum = last ? static_cast<void*>(at(out, m * piece)) : sums + half;
+    reduce_pair(in.dtype, op, sum, received + half, at(in, m * piece), count_of(m));
+    post_recv(m + 2);
+    if (!last) outgoing.send(after, slot, half, count_of(m) * element);
   }
+  for (size_t m = 0; m < std::min<size_t>(pieces, 2) && !last; ++m) outgoing.wait_send(after);
 }
 
 void GlooCommunicator::do_broadcast(View data, int root) {

@@ -54,6 +54,7 @@ class GlooCommunicator : public HostCommunicator {
   // The two halves of a ring all_reduce over `data`, cut into size() parts of `part` elements (the
   // last ones may be shorter or empty). Rank r holds part r before gathering and after reducing.
   void ring(View data, size_t part, ReduceOp op, bool reduce, bool gather);
+  void reduce_chain(View in, View out, ReduceOp op, int root);
   void broadcast_tree(View data, int root);
   void broadcast_chain(View data, int root);
 

@@ -55,6 +55,17 @@ TEST(Traffic, GlooRing_SendsTwiceTheShareOfTheOthers) {
   }
 }
 
+// Each passes the sum on to the next, the root to nobody.
+TEST(Traffic, GlooReduce_SendsOnceFromEachRankButTheRoot) {
+  const auto all = traffic_of(on_hosts("gloo", {1, 2, 3}), [](Rank& rank) {
+    std::vector<float> data(kFloats);
+    const View view = {data.data(), data.size(), DType::kFloat32};
+    rank.comm.reduce(view, view, ReduceOp::kSum, 1, rank.stream);
+    rank.finish();
+  });
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(all[rank].sent, rank == 1 ? 0 : kBytes);
+}
+
 TEST(Traffic, GlooOnOneHost_SendsNothingBetweenHosts) {
   expect_each(of_all_reduce(on_hosts("gloo", {1, 1}), kFloats), kBytes, 0);
 }
