@@ -87,10 +87,12 @@ class Writer {
       if (name != "communicator") line += ", " + name + "=" + text_of(value);
     }
     line += " (" + when_text(program_, op) + ")";
-    const size_t begin = plan_.vars[op.inputs[0]].offset;
-    for (VarId id : op.inputs) {
+    const std::vector<VarId>* contiguous = contiguous_vars_of(op);
+    const std::vector<VarId>& sent = contiguous ? *contiguous : op.inputs;
+    const size_t begin = plan_.vars[sent[0]].offset;
+    for (VarId id : sent) {
       line += " " + tensor(id);
-      if (has_contiguous_inputs(op)) line += "+" + std::to_string(plan_.vars[id].offset - begin);
+      if (contiguous) line += "+" + std::to_string(plan_.vars[id].offset - begin);
       line += places(id);
     }
     return line;

@@ -20,11 +20,11 @@ View view_of(const Argument& argument) {
   return {argument.data, argument.bytes() / size_of(argument.dtype), argument.dtype};
 }
 
-// One view over all inputs and the gaps between them (Collective::contiguous_inputs), so that one
+// One view over contiguous tensors and the gaps between them (Collective), so that one
 // call covers them all. The gaps are summed too; no operation reads them.
-View bucket_view(const KernelContext& context) {
-  const Argument& first = context.inputs.front();
-  const Argument& last = context.inputs.back();
+View bucket_view(const std::vector<Argument>& tensors) {
+  const Argument& first = tensors.front();
+  const Argument& last = tensors.back();
   const size_t bytes = last.as<char>() + last.bytes() - first.as<char>();
   return {first.data, bytes / size_of(first.dtype), first.dtype};
 }
@@ -56,7 +56,7 @@ FLEET_KERNEL(any, all_reduce) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
     if (!context.communicator) return nothing();
-    const View view = bucket_view(context);
+    const View view = bucket_view(context.inputs);
     const ReduceOp op = reduction(context);
     Communicator* communicator = context.communicator;
     return make_kernel([=](Stream& stream) { communicator->all_reduce(view, view, op, stream); });
@@ -67,7 +67,7 @@ FLEET_KERNEL(any, reduce) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
     if (!context.communicator) return nothing();
-    const View view = bucket_view(context);
+    const View view = bucket_view(context.inputs);
     const ReduceOp op = reduction(context);
     const int root = member(context, "root");
     Communicator* communicator = context.communicator;
@@ -79,10 +79,35 @@ FLEET_KERNEL(any, broadcast) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
     if (!context.communicator) return nothing();
-    const View view = bucket_view(context);
+    const View view = bucket_view(context.inputs);
     const int root = member(context, "root");
     Communicator* communicator = context.communicator;
     return make_kernel([=](Stream& stream) { communicator->broadcast(view, root, stream); });
+  };
+}
+
+// The Plan gives inputs and outputs the same layouts.
+FLEET_KERNEL(any, fetch_parameters) {
+  def.create = [](KernelContext& context) {
+    struct Copy {
+      void* to;
+      const void* from;
+      size_t bytes;
+    };
+    const int root = member(context, "root");
+    Communicator* communicator = context.communicator;
+    std::vector<Copy> copies;  // on the root
+    for (size_t i = 0; i < context.inputs.size(); ++i) {
+      if (communicator && communicator->rank() != root) break;
+      const Argument& from = context.inputs[i];
+      copies.push_back({context.outputs[i].data, from.data, from.bytes()});
+    }
+    const View view = bucket_view(context.outputs);
+    Device* device = &context.device;
+    return make_kernel([=](Stream& stream) {
+      for (const Copy& copy : copies) device->copy(copy.to, copy.from, copy.bytes, stream);
+      if (communicator) communicator->broadcast(view, root, stream);
+    });
   };
 }
 

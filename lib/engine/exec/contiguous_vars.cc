@@ -23,14 +23,15 @@ std::vector<ContiguousVars> find_contiguous_vars(const Plan& plan) {
   std::map<VarId, bool> placed;
   for (const PlannedOp& planned : plan.ops) {
     const Op& op = planned.op;
-    if (!has_contiguous_inputs(op)) continue;
+    const std::vector<VarId>* vars = contiguous_vars_of(op);
+    if (!vars) continue;
     const auto group = static_cast<GroupId>(op.attributes.integer("communicator"));
-    for (size_t i = 0; i < op.inputs.size(); ++i) {
-      const VarId id = op.inputs[i];
+    for (size_t i = 0; i < vars->size(); ++i) {
+      const VarId id = (*vars)[i];
       if (placed.try_emplace(id, false).second) seen.push_back({{id}, group});
       if (i == 0) continue;
-      link(next, op.inputs[i - 1], id, plan.program);
-      link(previous, id, op.inputs[i - 1], plan.program);
+      link(next, (*vars)[i - 1], id, plan.program);
+      link(previous, id, (*vars)[i - 1], plan.program);
     }
   }
   std::vector<ContiguousVars> chains;

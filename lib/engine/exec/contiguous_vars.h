@@ -13,10 +13,10 @@ struct ContiguousVars {
   GroupId group = 0;  // of the first operation that requires the chain; owns the memory
 };
 
-// The chains of all operations with Collective::contiguous_inputs, in the order of their first
-// operations. A variable may be an input of several such operations if it has the same neighbours
-// in all of them: one operation may take a part of another's chain, or continue it. kInternal names
-// a variable for which two operations require different neighbours.
+// The chains of all operations with contiguous inputs or outputs (Collective), in the order of
+// their first operations. A variable may be in several such operations if it has the same
+// neighbours in all of them: one operation may take a part of another's chain, or continue it.
+// kInternal names a variable for which two operations require different neighbours.
 std::vector<ContiguousVars> find_contiguous_vars(const Plan& plan);
 
 }  // namespace fleet

@@ -110,7 +110,8 @@ void* Executor::address(const PlannedVar& planned) const {
 Argument Executor::argument(VarId id) const {
   if (id == kNoVar) return {};
   const Var& var = program().var(id);
-  return {address(plan_.vars[id]), var.dtype, var.shape, plan_.vars[id].layout};
+  const PlannedVar& planned = plan_.vars[id];
+  return {planned.used ? address(planned) : nullptr, var.dtype, var.shape, planned.layout};
 }
 
 Executor::Schedule& Executor::schedule_for(const StepInfo& info) {
@@ -225,7 +226,7 @@ void Executor::initialize(uint64_t seed) {
   std::vector<float> values;
   for (VarId id = 0; id < program().var_count(); ++id) {
     const Var& var = program().var(id);
-    if (!is_saved(var)) continue;
+    if (!is_saved(var) || var.elsewhere) continue;
     const auto count = static_cast<size_t>(var.shape.elements());
     if (values.size() < count) values.resize(count);
     const auto own = std::span(values).first(count);

@@ -28,8 +28,8 @@ class Executor {
 
   const Plan& plan() const { return plan_; }
   const Program& program() const { return plan_.program; }
-  // Sets every parameter and state to its initial value, drawn by (seed, name): identical on every
-  // rank.
+  // Sets every parameter and state of this rank to its initial value, drawn by (seed, name):
+  // identical on every rank.
   void initialize(uint64_t seed);
   // Copies a whole feed in, in plain layout. `data` must stay valid until the step that uses it has
   // been synchronized. kInternal, here and below, if its size is not the variable's.

@@ -23,26 +23,32 @@ class Assignment {
   void run() {
     const std::vector<Op> ops = program_.ops();
     for (const Op& op : ops) place(op);
+    settle_fetches();
     plan_.vars.resize(program_.var_count());
     for (VarId id = 0; id < program_.var_count(); ++id) {
       const Var& var = program_.var(id);
-      plan_.vars[id].used = current_[id].has_value() || var.kind != VarKind::kTemporary;
+      const std::optional<Layout>& layout = current(id);
+      plan_.vars[id].used = layout.has_value() || var.kind != VarKind::kTemporary;
       if (!plan_.vars[id].used) continue;
-      plan_.vars[id].layout = current_[id] ? *current_[id] : Layout::plain(var.shape);
+      plan_.vars[id].layout = layout ? *layout : Layout::plain(var.shape);
       plan_.vars[id].bytes = plan_.vars[id].layout.elements() * size_of(var.dtype);
     }
   }
 
  private:
-  std::optional<Layout> layout_of(VarId id) const {
-    return id == kNoVar ? std::nullopt : current_[id];
+  // A fetched parameter has the layout of the parameter, whichever of them is used first.
+  std::optional<Layout>& current(VarId id) {
+    const VarId source = program_.var(id).fetched_from;
+    return current_[source == kNoVar ? id : source];
   }
+
+  std::optional<Layout> layout_of(VarId id) { return id == kNoVar ? std::nullopt : current(id); }
 
   // The layout that an output must end in: one that it already has, or that of the parameter whose
   // gradient it is.
-  std::optional<Layout> bound(VarId id) const {
+  std::optional<Layout> bound(VarId id) {
     if (id == kNoVar) return std::nullopt;
-    if (current_[id]) return current_[id];
+    if (current(id)) return current(id);
     const VarId parameter = program_.var(id).gradient_of;
     if (parameter == kNoVar || program_.var(parameter).kind != VarKind::kParameter) {
       return std::nullopt;
@@ -52,6 +58,7 @@ class Assignment {
 
   void place(Op op) {
     const KernelDef& kernel = find_kernel(options_.backend, program_, op);
+    if (is_fetch(op)) return push(op, kernel, 0);
     std::vector<std::optional<Layout>> inputs, outputs;
     for (VarId id : op.inputs) inputs.push_back(layout_of(id));
     for (VarId id : op.outputs) outputs.push_back(bound(id));
@@ -61,7 +68,7 @@ class Assignment {
 
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == kNoVar) continue;
-      std::optional<Layout>& now = current_[op.inputs[i]];
+      std::optional<Layout>& now = current(op.inputs[i]);
       // Fixes the layout of a free parameter or state.
       if (!now) now = query.needed(static_cast<int>(i));
       if (*now != query.needed(static_cast<int>(i))) {
@@ -87,6 +94,25 @@ class Assignment {
     for (const auto& [from, to] : afterwards) push_reorder(from, to, op);
   }
 
+  bool is_fetch(const Op& op) const {
+    return !op.outputs.empty() && op.outputs[0] != kNoVar &&
+           program_.var(op.outputs[0]).fetched_from != kNoVar;
+  }
+
+  // Their layouts are known when all readers have been placed.
+  void settle_fetches() {
+    for (PlannedOp& planned : plan_.ops) {
+      if (!is_fetch(planned.op)) continue;
+      planned.input_layouts.clear();
+      for (VarId id : planned.op.outputs) {
+        std::optional<Layout>& layout = current(id);
+        if (!layout) layout = Layout::plain(program_.var(id).shape);
+        planned.input_layouts.push_back(*layout);
+      }
+      planned.output_layouts = planned.input_layouts;
+    }
+  }
+
   VarId copy_var(VarId id, const Layout& layout) {
     const VarId copy = program_.temporary(program_.var(id).name + "@" + layout.text());
     Var& var = program_.var(copy);
@@ -101,7 +127,8 @@ class Assignment {
   // Returns a copy in this layout, made once for all readers that run whenever its first reader
   // runs.
   VarId reordered(VarId id, const Layout& layout, const Op& reader) {
-    const std::string when = program_.sections()[reader.section].when.text();
+    const Section& section = program_.sections()[reader.section];
+    const std::string when = section.when.text() + (section.elsewhere ? " elsewhere" : "");
     const auto key = std::make_pair(layout.text() + "/" + when, id);
     const auto found = copies_.find(key);
     if (found != copies_.end()) return found->second;

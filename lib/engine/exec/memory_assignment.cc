@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "exec/contiguous_vars.h"
 #include "exec/stream_order.h"
@@ -84,17 +85,21 @@ class Assignment {
     std::map<GroupId, size_t> bytes;
     for (const ContiguousVars& chain : find_contiguous_vars(plan_)) {
       Piece piece;
-      bool lasting = false;
+      const bool own = plan_.program.groups()[chain.group].own_memory;
+      bool lasting = !own && differs_between_ranks(chain.vars);
       for (VarId id : chain.vars) {
         PlannedVar& var = plan_.vars[id];
-        var.region = Region::kBucket;
+        chained_.insert(id);
+        if (!own) var.region = Region::kBucket;
         var.group = chain.group;
         piece.vars.emplace_back(id, piece.bytes);
         piece.bytes += aligned(var.bytes);
         for (const Uses& uses : uses_[id]) add_uses(piece.uses, uses);
         lasting = lasting || lasts(id);
       }
-      if (lasting) {
+      if (own) {
+        place_own(std::move(piece), lasting);
+      } else if (lasting) {
         settle(piece, bytes[chain.group]);
         bytes[chain.group] += piece.bytes;
       } else {
@@ -110,10 +115,28 @@ class Assignment {
     }
   }
 
+  // Whether ranks use these variables at different times in a step: gradients of which only the
+  // owner reads the sums.
+  bool differs_between_ranks(const std::vector<VarId>& vars) const {
+    const std::vector<Section>& sections = plan_.program.sections();
+    return std::any_of(sections.begin(), sections.end(),
+                       [](const Section& section) { return section.elsewhere; }) &&
+           std::any_of(vars.begin(), vars.end(),
+                       [&](VarId id) { return plan_.program.var(id).gradient_of != kNoVar; });
+  }
+
+  // A chain in the rank's own memory, among other variables.
+  void place_own(Piece piece, bool lasting) {
+    if (!lasting) return pieces_.push_back(std::move(piece));
+    for (const auto& [id, inside] : piece.vars) plan_.vars[id].region = Region::kPersistent;
+    settle(piece, plan_.persistent_bytes);
+    plan_.persistent_bytes += piece.bytes;
+  }
+
   void place_persistent() {
     for (VarId id = 0; id < plan_.program.var_count(); ++id) {
       PlannedVar& var = plan_.vars[id];
-      if (!var.used || var.region == Region::kBucket || !lasts(id)) continue;
+      if (!var.used || chained_.contains(id) || !lasts(id)) continue;
       var.region = Region::kPersistent;
       var.offset = plan_.persistent_bytes;
       plan_.persistent_bytes += aligned(var.bytes);
@@ -141,7 +164,7 @@ class Assignment {
     for (size_t i = 0; i < plan_.ops.size(); ++i) {
       const Op& op = plan_.ops[i].op;
       for (VarId id : op.outputs) {
-        if (!in_arena(id) || piece_of_.contains(id)) continue;
+        if (!in_arena(id) || piece_of_.contains(id) || chained_.contains(id)) continue;
         if (join_inplace(op, id, static_cast<int>(i))) continue;
         piece_of_[id] = pieces_.size();
         pieces_.push_back({uses_[id], aligned(plan_.vars[id].bytes), 0, {{id, 0}}});
@@ -215,6 +238,7 @@ class Assignment {
   StreamOrder order_;
   std::vector<std::vector<Uses>> uses_;  // by variable
   std::vector<bool> kept_;
+  std::set<VarId> chained_;  // in a chain of contiguous variables
   std::map<VarId, size_t> piece_of_;
   std::vector<Piece> pieces_;
 };

@@ -42,6 +42,16 @@ void put_evaluation_last(Program& program) {
   program.ops() = std::move(ordered);
 }
 
+// What only other ranks run has had its say in the layouts.
+void drop_elsewhere(Plan& plan) {
+  const std::vector<Section>& sections = plan.program.sections();
+  std::erase_if(plan.ops,
+                [&](const PlannedOp& planned) { return sections[planned.op.section].elsewhere; });
+  for (VarId id = 0; id < plan.program.var_count(); ++id) {
+    if (plan.program.var(id).elsewhere) plan.vars[id].used = false;
+  }
+}
+
 }  // namespace
 
 Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOptions& options) {
@@ -50,6 +60,7 @@ Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOpt
   plan.program = std::move(program);
   put_evaluation_last(plan.program);
   assign_layouts(plan, options);
+  drop_elsewhere(plan);
   assign_memory(plan, keep);
   return plan;
 }
@@ -74,6 +85,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
     for (VarId id : op.inputs) {
       if (id != kNoVar) after(touched[id].writer);
     }
+    for (VarId id : op.after) after(touched[id].writer);
     for (VarId id : op.outputs) {
       if (id == kNoVar) continue;
       after(touched[id].writer);

@@ -65,6 +65,9 @@ StreamOrder::Clocks StreamOrder::count(const std::vector<bool>& active) const {
       if (id == kNoVar) continue;
       for (int other : touched[id].writer) after(other);
     }
+    for (VarId id : op.after) {
+      for (int other : touched[id].writer) after(other);
+    }
     for (VarId id : op.outputs) {
       if (id == kNoVar) continue;
       for (int other : touched[id].writer) after(other);

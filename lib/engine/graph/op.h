@@ -62,6 +62,8 @@ struct Op {
   Attributes attributes;
   int section = 0;
   int stream = 0;  // 0 computes; others run in parallel, ordered by data dependencies
+  // Also starts after the last operations that wrote these, without reading them.
+  std::vector<VarId> after = {};
   const std::string& type() const;
 };
 

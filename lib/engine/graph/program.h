@@ -40,6 +40,13 @@ struct Var {
   VarId copy_of = kNoVar;
   // A state with a separate value on each rank: never broadcast; each rank's is saved.
   bool per_rank = false;
+  // Sharding: the rank of the job that saves this parameter or state; -1: every rank holds it, and
+  // rank 0 saves it.
+  int owner = -1;
+  bool elsewhere = false;  // other ranks hold it; it has no memory on this one
+  // A temporary that holds the value of this parameter (or copy) for a part of a step, in the same
+  // layout.
+  VarId fetched_from = kNoVar;
   bool shape_known = false;
 };
 
@@ -49,6 +56,9 @@ bool is_saved(const Var& var);
 struct Section {
   std::string name;
   Predicate when;
+  // Only other ranks run it. Here its operations take part in the choice of layouts, so that these
+  // are equal on all ranks, and in nothing else.
+  bool elsewhere = false;
 };
 using SectionId = int;
 
@@ -58,13 +68,16 @@ struct RankGroup {
   std::vector<int> ranks;  // of the job, in the order of the group
   // > 1: all_reduce first sums in groups of this many consecutive ranks.
   int inner_group_size = 1;
+  // Messages lie in the rank's own memory, which may be arranged differently on each rank. False:
+  // the ranks allocate it together (Communicator::allocate()).
+  bool own_memory = false;
   std::string text() const;  // "data parallel: ranks 0 2 4 6"
 };
 using GroupId = int;
 
 class Program {
  public:
-  SectionId add_section(const std::string& name, Predicate when);
+  SectionId add_section(const std::string& name, Predicate when, bool elsewhere = false);
   SectionId find_section(const std::string& name) const;  // -1: none
   const std::vector<Section>& sections() const { return sections_; }
 

@@ -10,11 +10,14 @@ namespace fleet {
 struct Collective {
   // All inputs are contiguous, in order, in memory from the communicator (a bucket of gradients).
   bool contiguous_inputs = false;
+  bool contiguous_outputs = false;  // the same of the outputs
 };
 inline bool is_collective(const Op& op) { return op.def->find_trait<Collective>() != nullptr; }
-inline bool has_contiguous_inputs(const Op& op) {
+// The inputs or outputs that must be contiguous; null: none.
+inline const std::vector<VarId>* contiguous_vars_of(const Op& op) {
   const Collective* trait = op.def->find_trait<Collective>();
-  return trait && trait->contiguous_inputs;
+  if (!trait) return nullptr;
+  return trait->contiguous_inputs ? &op.inputs : trait->contiguous_outputs ? &op.outputs : nullptr;
 }
 
 // Makes `def` a collective. Adds the attributes

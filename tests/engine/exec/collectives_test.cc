@@ -150,6 +150,14 @@ TEST_P(Collectives, Broadcast_ComesFromItsRoot) {
   for (const Floats& result : results) EXPECT_EQ(result, fed(1, count()));
 }
 
+TEST_P(Collectives, FetchParameters_CopiesTheRoots) {
+  const auto results = run(3, [](Net& net, int) {
+    net.group({0, 1, 2});
+    return net.made("fetch_parameters", {{"root", int64_t{2}}});
+  });
+  for (const Floats& result : results) EXPECT_EQ(result, fed(2, count()));
+}
+
 TEST_P(Collectives, AllGather_IsInTheOrderOfTheGroup) {
   const auto results = run(3, [](Net& net, int) {
     net.group({2, 0, 1});

@@ -65,6 +65,50 @@ TEST(StreamMemory, ChainThroughAnotherStream_NeedsTwoPiecesOfTheArena) {
   EXPECT_EQ(prefetched(16, false).arena_bytes, 2 * kBytes);
 }
 
+// The same of segments that are held back until the one before the last was read.
+TEST(StreamMemory, FetchedSegments_NeedTwoPiecesOfOwnMemory) {
+  for (const bool held_back : {true, false}) {
+    Net net;
+    const SectionId section = net.program.add_section("forward", {});
+    const GroupId group =
+        net.program.add_group({.name = "own", .ranks = {0, 1}, .own_memory = true});
+    std::vector<VarId> results;
+    for (int i = 0; i < 8; ++i) {
+      const VarId parameter = net.program.parameter("p" + std::to_string(i), {kElements}, {});
+      net.program.var(parameter).elsewhere = true;
+      const VarId fetched = net.program.temporary("fetched");
+      net.program.var(fetched).fetched_from = parameter;
+      Op& fetch = net.program.append(section, "fetch_parameters", {parameter}, {fetched},
+                                     {{"communicator", int64_t{group}}});
+      fetch.stream = 1;
+      if (held_back && i >= 2) fetch.after = {results[i - 2]};
+      results.push_back(net.program.state("s" + std::to_string(i), {kElements}, {}));
+      net.program.append(section, "scale", {fetched}, {results.back()});
+    }
+    const Plan plan = plan_program(net.program, {});
+    EXPECT_EQ(plan.arena_bytes, (held_back ? 2 : 8) * kBytes);
+    EXPECT_EQ(plan.persistent_bytes, 9 * kBytes) << "the feed and the states";
+    EXPECT_TRUE(plan.bucket_bytes.empty());
+  }
+}
+
+// It decides the layouts of what this rank runs, and nothing else.
+TEST(Elsewhere, Section_IsDroppedAndItsStatesHaveNoMemory) {
+  Net net;
+  const SectionId here = net.program.add_section("here", {});
+  const SectionId elsewhere = net.program.add_section("elsewhere", {}, /*elsewhere=*/true);
+  const VarId held = net.program.state("held", {kElements}, {});
+  const VarId other = net.program.state("other", {kElements}, {});
+  net.program.var(other).elsewhere = true;
+  net.program.append(here, "scale", {net.x}, {held});
+  net.program.append(elsewhere, "scale", {net.scale(elsewhere, net.x)}, {other});
+  const Plan plan = plan_program(net.program, {});
+  EXPECT_EQ(plan.ops.size(), 1u);
+  EXPECT_FALSE(plan.vars[other].used);
+  EXPECT_EQ(plan.arena_bytes, 0u);
+  EXPECT_EQ(plan.persistent_bytes, 2 * kBytes);
+}
+
 // The same, but nothing of stream 0 is between: stream 1 may be far ahead of the readers.
 TEST(StreamMemory, OtherStreamThatWaitsForNobody_OverwritesNothing) {
   Net net;

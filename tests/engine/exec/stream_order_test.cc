@@ -42,6 +42,17 @@ TEST(StreamOrder, TwoStreams_AreInOrderOnlyWhereOneWaits) {
   EXPECT_TRUE(s.before(0, 2));
 }
 
+TEST(StreamOrder, HeldBackOperation_WaitsWithoutReading) {
+  Streams s;
+  const SectionId always = s.program.add_section("always", {});
+  const VarId a = s.relu(always, s.x, 0);  // 0
+  s.relu(always, s.x, 1);                  // 1
+  s.program.ops().back().after = {a};
+  s.relu(always, s.x, 0);  // 2
+  EXPECT_TRUE(s.before(0, 1));
+  EXPECT_FALSE(s.before(1, 2));
+}
+
 TEST(StreamOrder, WaitingForALaterOperation_IsBehindTheEarlierToo) {
   Streams s;
   const SectionId always = s.program.add_section("always", {});
