@@ -47,9 +47,10 @@ const char* type_name(DType dtype) {
       "it is damaged, or neither a safetensors nor a torch.save() file; use another one");
 }
 
-// A whole file in memory.
+// A file: in memory as a whole, or its header only.
 struct Content {
   std::shared_ptr<char[]> memory;
+  std::shared_ptr<UniqueFd> file;  // if values are read later
   size_t size = 0;
   size_t header = 0;     // bytes of its header
   std::string checksum;  // of the whole file, if its metadata has one
@@ -71,6 +72,17 @@ bool fits(const Shape& shape, size_t bytes) {
     elements *= std::max<int64_t>(size, 1);
   }
   return true;
+}
+
+void read_at(int fd, size_t offset, std::span<char> to, const std::string& path) {
+  while (!to.empty()) {
+    const ssize_t n = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_errno("cannot read the file", path);
+    if (n == 0) bad(path, "truncated while it was read");
+    offset += static_cast<size_t>(n);
+    to = to.subspan(static_cast<size_t>(n));
+  }
 }
 
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
@@ -95,6 +107,14 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
     bad(path, "tensor '" + name + "' does not fit its shape");
   }
   if (place[1] > content.size - begin) bad(path, "truncated: tensor '" + name + "' is cut off");
+  if (content.file) {
+    tensor.load = [=, file = content.file, offset = begin + place[0]] {
+      TensorBytes values(bytes);
+      read_at(file->get(), offset, values.span(), path);
+      return values;
+    };
+    return tensor;
+  }
   char* const data = content.memory.get() + begin + place[0];
   if (reinterpret_cast<uintptr_t>(data) % size_of(tensor.dtype) == 0) {
     tensor.data = TensorBytes(content.memory, data, bytes);
@@ -168,8 +188,9 @@ std::shared_ptr<char[]> make_memory(size_t size) {
   return {static_cast<char*>(memory), std::free};
 }
 
-Content read_content(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+// whole: if false, keeps the header only.
+Content read_content(const std::string& path, bool whole) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     throw Error(code, std::string("cannot open the file: ") + std::strerror(errno), path);
@@ -178,7 +199,7 @@ Content read_content(const std::string& path) {
   if (::fstat(fd.get(), &status) != 0) throw_errno("cannot inspect the file", path);
   if (!S_ISREG(status.st_mode)) bad(path, "it is not a regular file");
   const auto size = static_cast<size_t>(status.st_size);
-  Content content{.memory = make_memory(std::max(size, kLength))};
+  Content content{.memory = make_memory(whole ? std::max(size, kLength) : kLength), .file = {}};
   const auto read_to = [&](size_t end) {
     content.size +=
         read_some(fd.get(), content.memory.get() + content.size, end - content.size, path);
@@ -187,6 +208,11 @@ Content read_content(const std::string& path) {
   if (size < kLength || !read_to(kLength)) bad(path, "truncated: no header");
   uint64_t header = 0;
   std::memcpy(&header, content.memory.get(), kLength);
+  if (!whole && header <= std::min<uint64_t>(size, kLargestHeader)) {
+    const auto larger = make_memory(kLength + header + kPiece);
+    std::memcpy(larger.get(), content.memory.get(), kLength);
+    content.memory = larger;
+  }
   if (header > size - kLength || header > kLargestHeader || !read_to(kLength + header)) {
     bad(path, "truncated: the header is cut off");
   }
@@ -198,11 +224,17 @@ Content read_content(const std::string& path) {
   const size_t place = place_of_checksum(content.all());
   uint32_t sum = 0;
   if (place != std::string_view::npos) sum = checksum_of_start(content.all(), place);
+  char* const rest = content.memory.get() + content.size;
+  const size_t begin = content.size;
   for (bool more = true; more && content.size < size;) {
-    const size_t begin = content.size;
-    more = read_to(std::min(size, begin + kPiece));
-    if (place != std::string_view::npos) sum = crc32c(content.all().substr(begin), sum);
+    const size_t piece = std::min(size - content.size, kPiece);
+    char* const to = whole ? rest + (content.size - begin) : rest;
+    const size_t got = read_some(fd.get(), to, piece, path);
+    if (place != std::string_view::npos) sum = crc32c({to, got}, sum);
+    content.size += got;
+    more = got == piece;
   }
+  if (!whole) content.file = std::make_shared<UniqueFd>(std::move(fd));
   if (place != std::string_view::npos) content.checksum = digits_of(sum);
   return content;
 }
@@ -247,7 +279,8 @@ void for_each_piece(const HostTensor& tensor, std::vector<char>* scratch,
   const size_t width = size_of(tensor.dtype);
   const auto elements = static_cast<size_t>(tensor.shape.elements());
   if (!tensor.layout || tensor.layout->is_plain()) {
-    const std::string_view all(tensor.data.data(), elements * width);
+    const TensorBytes values = tensor.values();
+    const std::string_view all(values.data(), elements * width);
     for (size_t at = 0; at < all.size(); at += kPiece) action(all.substr(at, kPiece));
     return;
   }
@@ -304,15 +337,15 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
   out.finish();
 }
 
-TensorFile read_safetensors(const std::string& path, Checksum checksum) {
-  const Content content = read_content(path);
+static TensorFile parse(const std::string& path, const Content& content, Checksum checksum) {
   TensorFile file;
   try {
     const auto check = [&](int depth, Json::parse_event_t, const Json&) {
       if (depth > kDeepestHeader) bad(path, "its header is nested too deeply");
       return true;
     };
-    const Json header = Json::parse(content.all().substr(kLength, content.header), check);
+    const std::string_view text(content.memory.get() + kLength, content.header);
+    const Json header = Json::parse(text, check);
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         file.metadata = entry.get<std::map<std::string, std::string>>();
@@ -325,6 +358,14 @@ TensorFile read_safetensors(const std::string& path, Checksum checksum) {
   }
   check_checksum(path, content, &file, checksum);
   return file;
+}
+
+TensorFile read_safetensors(const std::string& path, Checksum checksum) {
+  return parse(path, read_content(path, true), checksum);
+}
+
+TensorFile open_safetensors(const std::string& path, Checksum checksum) {
+  return parse(path, read_content(path, false), checksum);
 }
 
 }  // namespace fleet

@@ -3,6 +3,7 @@
 // data, row-major, little-endian.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +48,8 @@ struct HostTensor {
   Shape shape;
   TensorBytes data;
   std::optional<Layout> layout = std::nullopt;  // of the data; nullopt: row-major
+  std::function<TensorBytes()> load = nullptr;  // reads the values, if `data` does not hold them
+  TensorBytes values() const { return load ? load() : data; }
 };
 
 struct TensorFile {
@@ -71,5 +74,8 @@ void write_safetensors(const std::string& path, const TensorFile& file);
 // match its checksum. Returns the metadata that write_safetensors() was given. kNotFound or kIo if
 // it cannot be read.
 TensorFile read_safetensors(const std::string& path, Checksum checksum = Checksum::kIfThere);
+// The same, but values are read when they are needed (HostTensor::load), so that the file need not
+// fit into memory. The checksum is compared now.
+TensorFile open_safetensors(const std::string& path, Checksum checksum = Checksum::kIfThere);
 
 }  // namespace fleet

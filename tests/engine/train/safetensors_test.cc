@@ -50,6 +50,39 @@ TEST_F(Safetensors, WriteThenRead_IsIdentity) {
   EXPECT_EQ(back.tensors.at("a").dtype, DType::kInt64);
 }
 
+// More than one piece is summed, and values come when they are asked for, also after a copy.
+TEST_F(Safetensors, OpenedFile_GivesTheSameValuesLater) {
+  HostTensor large{DType::kFloat32, {200'000}, TensorBytes(800'000)};
+  for (int i = 0; i < 200'000; ++i) reinterpret_cast<float*>(large.data.data())[i] = i;
+  file_.tensors["large"] = large;
+  write_safetensors(path_, file_);
+  const TensorFile whole = read_safetensors(path_, Checksum::kRequired);
+  const TensorFile opened = open_safetensors(path_, Checksum::kRequired);
+  EXPECT_EQ(opened.metadata, file_.metadata);
+  const std::string copy = path_ + ".copy";
+  write_safetensors(copy, opened);
+  const TensorFile copied = read_safetensors(copy, Checksum::kRequired);
+  std::filesystem::remove(copy);
+  ASSERT_EQ(opened.tensors.size(), 3u);
+  for (const auto& [name, tensor] : opened.tensors) {
+    EXPECT_EQ(tensor.data.size(), 0u) << "nothing is read yet";
+    const std::string expected(whole.tensors.at(name).values().span().data(),
+                               whole.tensors.at(name).data.size());
+    for (const TensorBytes& values : {tensor.values(), copied.tensors.at(name).values()}) {
+      EXPECT_TRUE(std::string(values.data(), values.size()) == expected) << name;
+    }
+  }
+}
+
+TEST_F(Safetensors, OpenedFile_IsComparedWithItsChecksumNow) {
+  std::string content = read_file(path_);
+  content.back() ^= 1;
+  write_file_atomically(path_, content);
+  EXPECT_THROW(open_safetensors(path_, Checksum::kRequired), DamagedFile);
+  write_file_atomically(path_, content.substr(0, content.size() - 8));
+  EXPECT_THROW(open_safetensors(path_, Checksum::kRequired), DamagedFile);
+}
+
 // As an executor keeps it: 4800 x 20 elements in blocks of 16 rows, more than is written at once.
 TEST_F(Safetensors, ValuesInALayout_AreWrittenRowMajor) {
   const Shape shape{4800, 20};
