@@ -245,6 +245,12 @@ std::vector<float> ProgramExecutor::values(const std::string& name) {
     throw Error(ErrorCode::kUsage, "'" + name + "' is not a float32 parameter, state or metric",
                 "ProgramExecutor", "program_text() lists the variables");
   }
+  if (program.var(id).elsewhere) {
+    throw Error(ErrorCode::kUsage,
+                "'" + name + "' is on rank " + std::to_string(program.var(id).owner) +
+                    " (strategy.sharding)",
+                "ProgramExecutor", "save a checkpoint, which has all of them");
+  }
   return runner_->executor().values<float>(id);
 }
 

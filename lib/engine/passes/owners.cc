@@ -63,8 +63,9 @@ void move_unread_ops(Program& program, SectionId section, SectionId never) {
   }
 }
 
-// The states that the update of each parameter writes.
-std::map<VarId, std::vector<VarId>> states_of(const Program& program) {
+}  // namespace
+
+std::map<VarId, std::vector<VarId>> states_of_updates(const Program& program) {
   std::map<VarId, std::vector<VarId>> states;
   for (const Op& op : program.ops()) {
     if (!is_update(op)) continue;
@@ -75,6 +76,32 @@ std::map<VarId, std::vector<VarId>> states_of(const Program& program) {
     }
   }
   return states;
+}
+
+namespace {
+
+// The size of the largest part if `sizes` are cut into so many parts as evenly as possible.
+int64_t smallest_part(const std::vector<int64_t>& sizes, int parts) {
+  const auto fits = [&](int64_t most) {
+    int needed = 1;
+    int64_t part = 0;
+    for (const int64_t size : sizes) {
+      if (size > most) return false;
+      if (part + size > most) {
+        ++needed;
+        part = 0;
+      }
+      part += size;
+    }
+    return needed <= parts;
+  };
+  int64_t low = 0, high = 1;
+  for (const int64_t size : sizes) high += size;
+  while (low + 1 < high) {  // high fits
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 // Parameters by owner, in order of creation.
@@ -109,6 +136,36 @@ Owners assign_owners(const Program& program, int ranks) {
     const auto found = of_gradient.find(program.gradient(parameter));
     const bool trained = found != of_gradient.end() && program.var(parameter).trainable;
     if (trained) owners[parameter] = found->second;
+  }
+  return owners;
+}
+
+Owners assign_contiguous_owners(const Program& program, int ranks) {
+  std::vector<VarId> parameters;  // one of those that share a gradient
+  std::vector<int64_t> sizes;
+  std::map<VarId, int> owner_of_gradient;
+  const Owners trained = assign_owners(program, ranks);
+  for (const auto& [parameter, any] : trained) {
+    const VarId gradient = program.gradient(parameter);
+    if (!owner_of_gradient.try_emplace(gradient, 0).second) continue;
+    const Var& var = program.var(parameter);
+    parameters.push_back(parameter);
+    sizes.push_back(var.shape.elements() * static_cast<int64_t>(size_of(var.dtype)));
+  }
+  const int64_t most = smallest_part(sizes, ranks);
+  int owner = 0;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (bytes + sizes[i] > most) {
+      ++owner;
+      bytes = 0;
+    }
+    bytes += sizes[i];
+    owner_of_gradient[program.gradient(parameters[i])] = owner;
+  }
+  Owners owners;
+  for (const auto& [parameter, any] : trained) {
+    owners[parameter] = owner_of_gradient.at(program.gradient(parameter));
   }
   return owners;
 }
@@ -156,25 +213,31 @@ void check_on_owners(Program& program, SectionId optimize, const Owners& owners,
   }
 }
 
+void combine_norm(Program& program, SectionId optimize, const Owners& owners, int place,
+                  const OwnerMessages& messages) {
+  const auto squares = find_op(program, optimize, "sum_of_squares");
+  FLEET_CHECK(squares != program.ops().end(), "no operation computes the global gradient norm");
+  restrict_to_owned(program, squares, foreign_gradients(program, owners, place), /*first=*/0, "sum",
+                    messages);
+}
+
+void move_foreign_updates(Program& program, SectionId from, SectionId to, const Owners& owners,
+                          int place) {
+  for (Op& op : program.ops()) {
+    if (is_update(op) && op.section == from && owners.at(op.outputs[0]) != place) op.section = to;
+  }
+  move_unread_ops(program, from, to);
+}
+
 void update_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                       bool global_norm, const OwnerMessages& messages) {
-  if (global_norm) {
-    const auto squares = find_op(program, optimize, "sum_of_squares");
-    FLEET_CHECK(squares != program.ops().end(), "no operation computes the global gradient norm");
-    restrict_to_owned(program, squares, foreign_gradients(program, owners, place), /*first=*/0,
-                      "sum", messages);
-  }
+  if (global_norm) combine_norm(program, optimize, owners, place, messages);
   Predicate elsewhere = program.sections()[optimize].when;
   elsewhere.flag = program.add_flag("update what other ranks own");
   const SectionId never = program.add_section("update_elsewhere", elsewhere);
   const SectionId sync = program.add_section("gather_states", {.training = false, .sync = true});
-  const std::map<VarId, std::vector<VarId>> states = states_of(program);
-  for (Op& op : program.ops()) {
-    if (is_update(op) && op.section == optimize && owners.at(op.outputs[0]) != place) {
-      op.section = never;
-    }
-  }
-  move_unread_ops(program, optimize, never);
+  const std::map<VarId, std::vector<VarId>> states = states_of_updates(program);
+  move_foreign_updates(program, optimize, never, owners, place);
   for (const auto& [owner, parameters] : by_owner(owners)) {
     std::vector<VarId> all;
     for (const VarId parameter : parameters) {

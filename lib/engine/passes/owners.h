@@ -1,5 +1,5 @@
-// Reduce mode: each parameter has an owner among the data-parallel ranks. Its gradient is summed on
-// the owner, which alone updates the parameter and sends it to the others.
+// Reduce mode and sharding: each parameter has an owner among the ranks of a group. Its gradient is
+// summed on the owner, which alone updates the parameter.
 #pragma once
 
 #include <map>
@@ -17,6 +17,10 @@ using Owners = std::map<VarId, int>;
 // the fewest bytes so far, the lowest on a tie: identical on every rank. Needs the backward pass.
 Owners assign_owners(const Program& program, int ranks);
 
+// Neighbouring parameters, in order of creation, have the same owner, as in Paddle's sharding; the
+// rank with the most bytes has as few as possible. Needs the backward pass.
+Owners assign_contiguous_owners(const Program& program, int ranks);
+
 // How parameters are merged into messages and where the messages are inserted; `group` holds the
 // ranks, in order.
 struct OwnerMessages {
@@ -30,6 +34,18 @@ struct OwnerMessages {
 // Inserts the sums of gradients, each after the operation that computes its last gradient. Returns
 // the number of sums.
 int reduce_to_owners(Program& program, const Owners& owners, const OwnerMessages& messages);
+
+// With clipping by the global norm: the ranks add up the squares of the gradients they own.
+void combine_norm(Program& program, SectionId optimize, const Owners& owners, int place,
+                  const OwnerMessages& messages);
+
+// Moves the updates of other ranks' parameters from one section to another, and operations that
+// only they read.
+void move_foreign_updates(Program& program, SectionId from, SectionId to, const Owners& owners,
+                          int place);
+
+// By parameter: the states that its update writes, without a copy in a low type.
+std::map<VarId, std::vector<VarId>> states_of_updates(const Program& program);
 
 // Leaves only the updates of this rank's own parameters (`place`: its index in the group) in
 // section `optimize`. Updates of other ranks' parameters go to a section whose flag is never set,

@@ -29,8 +29,9 @@ struct BuildContext {
   VarId loss_scaling = kNoVar;     // float32 [1], the factor of the loss
   // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
-  bool sums_gradients = true;  // false: another meta-optimizer combines them
-  SectionId sums_in = -1;      // the section of the sums; -1: where gradients are computed
+  bool sums_gradients = true;   // false: another meta-optimizer combines them
+  bool sums_on_owners = false;  // sharding sums them, each on the rank that owns the parameter
+  SectionId sums_in = -1;       // the section of the sums; -1: where gradients are computed
   // Parameters that a meta-optimizer updates itself, each with the section in which its gradient is
   // summed like others; -1: it is not.
   std::map<VarId, SectionId> updated_separately = {};

@@ -51,6 +51,12 @@ std::string name_of_part(int rank) {
   return name;
 }
 
+std::string name_of_shard(int rank) {
+  char name[40];
+  std::snprintf(name, sizeof name, "shard_%05d.safetensors", rank);
+  return name;
+}
+
 // Complete checkpoints, oldest first.
 std::vector<std::string> all_checkpoints(const std::string& root) {
   std::vector<std::string> found;
@@ -261,20 +267,25 @@ CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied) 
   if (!rank_states(executor.program()).empty()) {
     values.part = gather(executor, CheckpointFile::kRank, copied);
   }
+  // Ranks that hold copies of what another one owns have empty shards.
+  if (is_sharded(executor.program())) {
+    const bool owns = owns_variables(executor.program(), own);
+    values.shard = owns ? gather(executor, CheckpointFile::kShard, copied) : TensorFile();
+  }
   return values;
 }
 
-size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
-                      const JobRank& own) {
+// Writes a rank's own file into the folder of an unfinished checkpoint. Returns its size.
+static size_t write_part(const std::string& root, int64_t step, const std::string& name,
+                         TensorFile part, const JobRank& own) {
   const std::string aside = root + "/" + name_of_step(step) + ".part";
   if (!is_folder(aside)) {
     throw Error(ErrorCode::kIo,
                 "the folder that rank 0 created is not visible to rank " + std::to_string(own.rank),
                 aside, kShareFolder);
   }
-  TensorFile part = values.part.value();
   part.metadata = part_metadata(own, step);
-  const std::string path = aside + "/" + name_of_part(own.rank);
+  const std::string path = aside + "/" + name;
   write_safetensors(path, part);
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
@@ -282,13 +293,21 @@ size_t save_rank_part(const std::string& root, int64_t step, const CheckpointVal
   return bytes;
 }
 
-std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
-                              const CheckpointValues& values, const Keep& keep,
-                              std::span<const size_t> part_bytes) {
-  const std::string folder = folder_of_step(root, position.step);
-  const std::string aside = folder + ".part";
+size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
+                      const JobRank& own) {
+  return write_part(root, step, name_of_part(own.rank), values.part.value(), own);
+}
+
+size_t save_shard(const std::string& root, int64_t step, const CheckpointValues& values,
+                  const JobRank& own) {
+  return write_part(root, step, name_of_shard(own.rank), values.shard.value(), own);
+}
+
+// Checks that rank 0 sees what the ranks wrote; `name`: of a rank's file.
+static void check_parts(const std::string& aside, std::string (*name)(int),
+                        std::span<const size_t> part_bytes) {
   for (size_t rank = 0; rank < part_bytes.size(); ++rank) {
-    const std::string path = aside + "/" + name_of_part(static_cast<int>(rank));
+    const std::string path = aside + "/" + name(static_cast<int>(rank));
     std::error_code error;
     const auto bytes = fs::file_size(path, error);
     if (error) {
@@ -303,6 +322,30 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
                   path, kShareFolder);
     }
   }
+}
+
+// Adds what the ranks own. It is read while the files are written, one variable at a time.
+static CheckpointValues with_shards(const std::string& aside, CheckpointValues values, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    const TensorFile shard =
+        open_safetensors(aside + "/" + name_of_shard(rank), Checksum::kRequired);
+    add_shard(shard, CheckpointFile::kModel, &values.model);
+    add_shard(shard, CheckpointFile::kOptimizer, &values.optimizer);
+    if (values.ema) add_shard(shard, CheckpointFile::kAverage, &*values.ema);
+  }
+  return values;
+}
+
+std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
+                              const CheckpointValues& own_values, const Keep& keep,
+                              std::span<const size_t> part_bytes,
+                              std::span<const size_t> shard_bytes) {
+  const std::string folder = folder_of_step(root, position.step);
+  const std::string aside = folder + ".part";
+  check_parts(aside, name_of_part, part_bytes);
+  check_parts(aside, name_of_shard, shard_bytes);
+  const CheckpointValues values =
+      with_shards(aside, own_values, static_cast<int>(shard_bytes.size()));
   Thread other("save", [&] { write_safetensors(aside + "/" + kOptimizerFile, values.optimizer); });
   const auto write_weights = [&](const char* name, TensorFile file) {
     write_card(position.card, &file.metadata);
@@ -311,6 +354,9 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   write_weights(kModelFile, values.model);
   if (values.ema) write_weights(kAverageFile, *values.ema);
   other.join();
+  for (size_t rank = 0; rank < shard_bytes.size(); ++rank) {
+    fs::remove(aside + "/" + name_of_shard(static_cast<int>(rank)));
+  }
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
   sync_folder(aside);
@@ -334,7 +380,8 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
 
 std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
                             Executor& executor, int keep) {
-  FLEET_CHECK(rank_states(executor.program()).empty(), "each rank has a part of this checkpoint");
+  FLEET_CHECK(rank_states(executor.program()).empty() && !is_sharded(executor.program()),
+              "each rank has a part of this checkpoint");
   RankCoordinator alone(nullptr);
   return save_on_all_ranks(root, position, executor, keep, {}, alone);
 }
@@ -345,11 +392,11 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
   const CheckpointValues values = values_of(executor, own, false);
   const std::string folder =
       save_on_all_ranks(root, position, values, {.newest = keep}, own, control);
-  if (!values.part) control.barrier();
+  if (!values.in_parts()) control.barrier();
   return folder;
 }
 
-// For a Program with per-rank states. Returns the folder on rank 0.
+// For a Program with per-rank or sharded states. Returns the folder on rank 0.
 static std::string save_with_parts(const std::string& root, const TrainingPosition& position,
                                    const CheckpointValues& values, const Keep& keep,
                                    const JobRank& own, RankCoordinator& control) {
@@ -358,12 +405,23 @@ static std::string save_with_parts(const std::string& root, const TrainingPositi
     if (own.rank == 0) begin_checkpoint(root, position.step);
     return 0.0;
   });
-  const std::vector<double> parts = control.all_succeed("write its part of a checkpoint", [&] {
-    return static_cast<double>(save_rank_part(root, position.step, values, own));
-  });
+  std::vector<double> parts, shards;
+  if (values.part) {
+    parts = control.all_succeed("write its part of a checkpoint", [&] {
+      return static_cast<double>(save_rank_part(root, position.step, values, own));
+    });
+  }
+  if (values.shard) {
+    shards = control.all_succeed("write its shard of a checkpoint", [&] {
+      return static_cast<double>(save_shard(root, position.step, values, own));
+    });
+  }
   control.all_succeed("finish a checkpoint", [&] {
     const std::vector<size_t> part_bytes(parts.begin(), parts.end());
-    if (own.rank == 0) folder = finish_checkpoint(root, position, values, keep, part_bytes);
+    const std::vector<size_t> shard_bytes(shards.begin(), shards.end());
+    if (own.rank == 0) {
+      folder = finish_checkpoint(root, position, values, keep, part_bytes, shard_bytes);
+    }
     return 0.0;
   });
   return folder;
@@ -374,7 +432,7 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
                               RankCoordinator& control) {
   const bool leads = own.rank == 0;
   try {
-    if (values.part) return save_with_parts(root, position, values, keep, own, control);
+    if (values.in_parts()) return save_with_parts(root, position, values, keep, own, control);
     if (!leads) return "";
     begin_checkpoint(root, position.step);
     return finish_checkpoint(root, position, values, keep, {});
@@ -452,8 +510,12 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   const Checksum checksum = version == 1 ? Checksum::kIfThere : Checksum::kRequired;
   const auto read = [&](const char* file) {
     const std::string path = folder + "/" + file;
-    if (path_exists(path)) return read_safetensors(path, checksum);
-    throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
+    if (!path_exists(path)) {
+      throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
+    }
+    // A rank of a sharded job may not have the memory for all of it.
+    const bool opens = is_sharded(executor.program());
+    return opens ? open_safetensors(path, checksum) : read_safetensors(path, checksum);
   };
   if (position.model != model) {
     throw Error(

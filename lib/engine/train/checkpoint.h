@@ -3,7 +3,8 @@
 // state.json (the training position); if the job averages its weights (optim/ema.h) also
 // ema.safetensors, with the averages under the model's names. Each file has a CRC-32C checksum. If
 // a Program has per-rank states (Var::per_rank), there is also one file per rank,
-// rank_00000.safetensors and so on, and "ranks" in state.json is their number.
+// rank_00000.safetensors and so on, and "ranks" in state.json is their number. What ranks own
+// (Var::owner) is put together in the ordinary files: sharding leaves no trace in a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +38,11 @@ struct TrainingPosition {
 
 // The part of a checkpoint that a rank writes.
 struct CheckpointValues {
-  TensorFile model, optimizer;     // rank 0
-  std::optional<TensorFile> ema;   // rank 0, if the Program has averages
-  std::optional<TensorFile> part;  // if the Program has per-rank states
+  TensorFile model, optimizer;                     // rank 0
+  std::optional<TensorFile> ema;                   // rank 0, if the Program has averages
+  std::optional<TensorFile> part;                  // if the Program has per-rank states
+  std::optional<TensorFile> shard = std::nullopt;  // what this rank owns, if the Program is sharded
+  bool in_parts() const { return part || shard; }
 };
 // The values after the steps so far, for which this waits. copied: if false, the values are the
 // executor's own memory where the host can read it, and are valid until its next run.
@@ -76,15 +79,19 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own,
                             RankCoordinator& control);
 
 // The steps of save_on_all_ranks(). Each starts after the previous one has ended on all ranks: rank
-// 0 creates "step_00000120.part" and returns it; each rank writes its part into it and returns the
-// size in bytes; rank 0 checks that it sees all parts (part_bytes, by rank), writes the rest and
-// renames.
+// 0 creates "step_00000120.part" and returns it; each rank writes its part and its shard into it,
+// if it has any, and returns the size in bytes; rank 0 checks that it sees all parts and shards
+// (part_bytes and shard_bytes, by rank), writes the rest, which includes the content of the shards,
+// removes the shards and renames.
 std::string begin_checkpoint(const std::string& root, int64_t step);
 size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
                       const JobRank& own);
+size_t save_shard(const std::string& root, int64_t step, const CheckpointValues& values,
+                  const JobRank& own);
 std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
                               const CheckpointValues& values, const Keep& keep,
-                              std::span<const size_t> part_bytes);
+                              std::span<const size_t> part_bytes,
+                              std::span<const size_t> shard_bytes = {});
 
 // The newest complete checkpoint below `root` of a step below `below`, if there is one.
 std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below = kForever);

@@ -42,13 +42,25 @@ CheckpointFile file_of(const Program& program, const Var& var) {
   return belongs_to_optimizer(program, var) ? CheckpointFile::kOptimizer : CheckpointFile::kModel;
 }
 
+// Precedes the names of a file's variables in a shard.
+static std::string shard_folder(CheckpointFile which) {
+  return which == CheckpointFile::kModel     ? "model/"
+         : which == CheckpointFile::kAverage ? "ema/"
+                                             : "optimizer/";
+}
+
+static bool is_in(const Program& program, const Var& var, CheckpointFile which) {
+  if (which == CheckpointFile::kShard) return var.owner >= 0;
+  return file_of(program, var) == which;
+}
+
 TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
   TensorFile file;
   const Program& program = executor.program();
-  const std::string prefix = prefix_of(which);
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
-    if (!is_saved(var) || file_of(program, var) != which) continue;
+    if (!is_saved(var) || var.elsewhere || !is_in(program, var, which)) continue;
+    if (which != CheckpointFile::kShard && var.owner >= 0) continue;
     const Argument argument = executor.argument(id);
     HostTensor tensor{var.dtype, var.shape, {}, argument.layout};
     const auto values = copied ? std::span<const std::byte>() : executor.on_host(id);
@@ -58,7 +70,10 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
       tensor.data = TensorBytes(argument.bytes());
       executor.copy_out(id, tensor.data.span());
     }
-    file.tensors.emplace(var.name.substr(prefix.size()), std::move(tensor));
+    const CheckpointFile in = file_of(program, var);
+    const std::string name = var.name.substr(prefix_of(in).size());
+    const bool shard = which == CheckpointFile::kShard;
+    file.tensors.emplace(shard ? shard_folder(in) + name : name, std::move(tensor));
   }
   executor.synchronize();
   file.metadata["format"] = "pt";
@@ -120,7 +135,15 @@ bool has_averages(const Program& program) { return program.find(kEmaUpdates) != 
 void scatter(const TensorFile& file, CheckpointFile which, Executor& executor) {
   const std::string prefix = prefix_of(which);
   for (const auto& [name, tensor] : file.tensors) {
-    executor.write(executor.program().find(prefix + name), tensor.data.span());
+    const VarId id = executor.program().find(prefix + name);
+    if (!executor.program().var(id).elsewhere) executor.write(id, tensor.values().span());
+  }
+}
+
+void add_shard(const TensorFile& shard, CheckpointFile which, TensorFile* file) {
+  const std::string folder = shard_folder(which);
+  for (const auto& [name, tensor] : shard.tensors) {
+    if (name.starts_with(folder)) file->tensors[name.substr(folder.size())] = tensor;
   }
 }
 

@@ -13,13 +13,15 @@ enum class CheckpointFile {
   kAverage,    // their averages (optim/ema.h), under the same names
   kOptimizer,  // the optimizer's states
   kRank,       // states with a separate value on each rank (Var::per_rank)
+  kShard,      // what one rank owns of the first three (Var::owner), until they are put together
 };
 
 // The file of a saved variable.
 CheckpointFile file_of(const Program& program, const Var& var);
 
-// Collects the variables of that file from the executor. copied: if false, memory that the host can
-// read is not copied, and changes with the next run. Waits for the steps so far.
+// Collects the variables of that file from the executor: of the first three, those without an
+// owner; of kShard, those that this rank holds. copied: if false, memory that the host can read is
+// not copied, and changes with the next run. Waits for the steps so far.
 TensorFile gather(Executor& executor, CheckpointFile which, bool copied);
 // Compares every variable of the program that belongs into this file with the content of the file.
 // States of loss scaling and the count of averages may be missing on either side. kUsage naming
@@ -32,7 +34,9 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
 std::string drop_others(TensorFile& file, const Program& program);
 // Whether the program keeps averages of its weights.
 bool has_averages(const Program& program);
-// Writes all values of the file to the executor.
+// Adds what a shard (kShard) holds of this file.
+void add_shard(const TensorFile& shard, CheckpointFile which, TensorFile* file);
+// Writes all values of the file to the executor, except those that other ranks hold.
 void scatter(const TensorFile& file, CheckpointFile which, Executor& executor);
 
 }  // namespace fleet

@@ -33,7 +33,7 @@ void CheckpointSaver::begin(const TrainingPosition& position, const Keep& keep, 
     FLEET_CHECK(!outcome_ && !saving_, "the outcome of the previous save was not taken");
     saving_ = true;
   }
-  if (own_.rank != 0 && !saved->part) return write(position, *saved, keep);  // writes nothing
+  if (own_.rank != 0 && !saved->in_parts()) return write(position, *saved, keep);  // writes nothing
   thread_ = Thread("save", [this, position, keep, saved] { write(position, *saved, keep); });
 }
 

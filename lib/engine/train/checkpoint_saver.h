@@ -24,7 +24,7 @@ class CheckpointSaver {
   };
 
   // root: the folder of checkpoints. control: null, or one with no other user, which per-rank
-  // states require. It and the executor must outlive this object.
+  // and sharded states require. It and the executor must outlive this object.
   CheckpointSaver(std::string root, Executor& executor, const JobRank& own,
                   std::unique_ptr<RankCoordinator> control);
   // Waits for the thread; a failure is dropped.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "exec/nan_check.h"
+#include "train/rank_state.h"
 
 namespace fleet {
 
@@ -101,7 +102,7 @@ std::string FiniteCheck::bad_state() {
   double own = 0;  // 1 + the index of the variable
   for (VarId id = 0; id < program.var_count() && own == 0; ++id) {
     const Var& var = program.var(id);
-    if (!is_saved(var) || !is_floating(var.dtype) || (rank_ != 0 && !var.per_rank)) continue;
+    if (!is_saved(var) || !is_floating(var.dtype) || !saves({.rank = rank_}, var)) continue;
     if (find_not_finite(executor_.argument(id), device_, executor_.stream())) own = 1 + id;
   }
   for (const auto& bad : control_.by_rank({&own, 1})) {

@@ -1,23 +1,51 @@
 #include "train/rank_state.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "optim/ema.h"
 
 namespace fleet {
 
-static std::vector<VarId> saved_vars(const Program& program, bool per_rank) {
+static std::vector<VarId> saved_vars(const Program& program,
+                                     const std::function<bool(const Var&)>& wanted) {
   std::vector<VarId> vars;
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
-    if (is_saved(var) && var.per_rank == per_rank) vars.push_back(id);
+    if (is_saved(var) && wanted(var)) vars.push_back(id);
   }
   return vars;
 }
 
-std::vector<VarId> rank_states(const Program& program) { return saved_vars(program, true); }
+std::vector<VarId> rank_states(const Program& program) {
+  return saved_vars(program, [](const Var& var) { return var.per_rank; });
+}
 
-std::vector<VarId> shared_vars(const Program& program) { return saved_vars(program, false); }
+std::vector<VarId> shared_vars(const Program& program) {
+  return saved_vars(program, [](const Var& var) { return !var.per_rank && var.owner < 0; });
+}
+
+bool is_sharded(const Program& program) {
+  return !saved_vars(program, [](const Var& var) { return var.owner >= 0; }).empty();
+}
+
+bool saves_in_parts(const Program& program) {
+  return !rank_states(program).empty() || is_sharded(program);
+}
+
+bool owns_variables(const Program& program, const JobRank& own) {
+  return !saved_vars(program, [&](const Var& var) { return var.owner == own.rank; }).empty();
+}
+
+bool shards_parameters(const Program& program) {
+  const auto parameters = program.parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](VarId id) { return program.var(id).owner >= 0; });
+}
+
+bool saves(const JobRank& own, const Var& var) {
+  return var.per_rank || own.rank == std::max(var.owner, 0);
+}
 
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward) {
   std::vector<VarId> vars;

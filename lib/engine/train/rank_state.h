@@ -15,7 +15,18 @@ struct JobRank {
 
 // The states that each rank saves itself.
 std::vector<VarId> rank_states(const Program& program);
-// The variables that rank 0 broadcasts at the start: everything saved except per-rank states.
+// Whether some variable is saved by the rank that owns it (Var::owner).
+bool is_sharded(const Program& program);
+// Whether ranks other than 0 write parts of a checkpoint.
+bool saves_in_parts(const Program& program);
+// Whether this rank is such an owner.
+bool owns_variables(const Program& program, const JobRank& own);
+// Whether parameters are; evaluation then gathers them too.
+bool shards_parameters(const Program& program);
+// Whether this rank saves the variable: its owner, rank 0, or every rank its own (Var::per_rank).
+bool saves(const JobRank& own, const Var& var);
+// The variables that rank 0 broadcasts at the start: everything saved except per-rank states and
+// what has an owner.
 std::vector<VarId> shared_vars(const Program& program);
 // The variables that rank 0 broadcasts before evaluation and saving: the statistics of the model
 // (states that section `forward` writes, except per-rank ones) and their averages.

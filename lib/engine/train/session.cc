@@ -104,6 +104,11 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
                 "averages over the ranks",
                 "train.ema.decay", "set it to 0, or remove the strategy");
   }
+  if (shards_parameters(program)) {
+    throw Error(ErrorCode::kUsage,
+                "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
+                "train.ema.decay", "set it to 0, or sharding_configs.stage to 2");
+  }
   const Training& training = built->training;
   append_ema(program, training.forward, training.evaluate, program.find_section("optimize"),
              built->strategy->left_out(),

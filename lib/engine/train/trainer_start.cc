@@ -77,7 +77,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   load();
   const JobRank own{options.rank, options.world};
   std::unique_ptr<RankCoordinator> of_saver;  // the saver's thread takes its own turns
-  if (!rank_states(runner_->executor().program()).empty()) {
+  if (saves_in_parts(runner_->executor().program())) {
     of_saver =
         std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator);
   }
@@ -153,7 +153,7 @@ void Trainer::load() {
   const bool saves = job_.checkpoint.boolean("at_end") ||
                      job_.checkpoint.integer("every_steps") > 0 ||
                      job_.checkpoint.integer("every_epochs") > 0 || tracker_->keeps_best();
-  if (saves && !rank_states(runner_->executor().program()).empty()) {
+  if (saves && saves_in_parts(runner_->executor().program())) {
     check_folder_is_shared(output_, {options_.rank, options_.world}, runner_->control());
   }
   if (is_leader()) mark_as_of_run(output_, options_.run);

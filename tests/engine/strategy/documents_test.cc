@@ -159,7 +159,7 @@ const Name kNames[] = {
     {kStrategy, "dgc_configs.rampup_step", "100", "dgc_configs.rampup_step", "dgc is off"},
     {kStrategy, "dgc_configs.sparsity", "[0.99, 0.999]", "dgc_configs.sparsity", "dgc is off"},
     {kStrategy, "fp16_allreduce", "True", "fp16_allreduce", ""},
-    {kStrategy, "sharding", "True", "sharding", kRefused},
+    {kStrategy, "sharding", "True", "sharding", "sharding is switched off: it needs several ranks"},
     {kStrategy, "sharding_configs.fuse_broadcast_MB", "16", "sharding_configs.fuse_broadcast_MB",
      "sharding is off"},
     {kStrategy, "sharding_configs.hybrid_dp", "True", "sharding_configs.hybrid_dp",

@@ -85,6 +85,7 @@ class AllReduce : public MetaOptimizer {
       : settings_(settings), given_(std::move(given)) {}
 
   void communication(BuildContext& build) override {
+    if (build.sums_on_owners) return;
     if (!build.sums_gradients) {
       if (!given_.empty()) {
         spdlog::warn("strategy: no effect, because gradients are not exchanged: {}",

@@ -9,6 +9,9 @@ FLEET_META_OPTIMIZER(without_graph_optimization) {
   def.help = "meta-optimizers are combined by the default rules of Paddle 2.5 and later";
   def.fields = {"without_graph_optimization"};
   def.requested = [](const StrategyProto& proto) { return proto.without_graph_optimization(); };
+  def.obstacle = [](const StrategyProto& proto, const PassContext&) -> std::string {
+    return proto.sharding() ? "sharding sums gradients itself" : "";
+  };
   def.paddle_class = "RawProgramOptimizer";
   def.wraps = {"recompute", "amp", "gradient_merge", "lamb", "lars", "dgc", "localsgd"};
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {

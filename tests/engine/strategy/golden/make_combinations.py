@@ -35,6 +35,7 @@ LETTERS = {
     "S": ("lars", "LarsOptimizer"),
     "L": ("localsgd", "LocalSGDOptimizer"),
     "R": ("recompute", "RecomputeOptimizer"),
+    "Z": ("sharding", "ShardingOptimizer"),
     "W": ("without_graph_optimization", "RawProgramOptimizer"),
 }
 SUBSETS = [

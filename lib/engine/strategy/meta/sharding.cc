@@ -1,0 +1,273 @@
+#include <algorithm>
+
+#include "base/log.h"
+#include "passes/fetch_parameters.h"
+#include "passes/owners.h"
+#include "passes/shard_updates.h"
+#include "strategy/meta/all_reduce.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+using Config = paddle::fleet::ShardingConfig;
+
+// What is split over the ranks of a group, as ZeRO counts it.
+enum Stage { kOptimizerStates = 1, kGradients = 2, kParameters = 3 };
+
+[[noreturn]] void refuse(const std::string& field, const std::string& what, const std::string& next,
+                         ErrorCode code = ErrorCode::kUsage) {
+  throw Error(code, "sharding_configs." + field + " " + what, "strategy", next);
+}
+
+// The number of ranks that share one copy of the parameters.
+int sharding_degree(const Config& config, int ranks) {
+  const std::string with = ", with " + std::to_string(ranks) + " ranks";
+  const int copies = config.dp_degree();
+  if (copies > 1) {
+    if (ranks % copies != 0 || ranks == copies) {
+      refuse("dp_degree", "is " + std::to_string(copies) + with,
+             "set it to a divisor of the number of ranks, below it");
+    }
+    const int degree = ranks / copies;
+    if (config.has_sharding_degree() && config.sharding_degree() != degree) {
+      refuse("sharding_degree",
+             "is " + std::to_string(config.sharding_degree()) + " and dp_degree " +
+                 std::to_string(copies) + with,
+             "set sharding_degree to " + std::to_string(degree) + ", or remove it");
+    }
+    return degree;
+  }
+  if (config.hybrid_dp()) {
+    const bool newer = config.has_sharding_degree();
+    const int degree = newer ? config.sharding_degree() : config.sharding_group_size();
+    const std::string name = newer ? "sharding_degree" : "sharding_group_size";
+    if (degree < 2 || ranks % degree != 0) {
+      refuse(name, "is " + std::to_string(degree) + with + ", which hybrid_dp divides by it",
+             "set it to a divisor of the number of ranks above 1, or remove hybrid_dp");
+    }
+    return degree;
+  }
+  if (config.has_sharding_degree() && config.sharding_degree() != ranks) {
+    refuse("sharding_degree", "is " + std::to_string(config.sharding_degree()) + with,
+           "remove it, or set dp_degree to the number of groups");
+  }
+  if (config.has_sharding_group_size() && config.sharding_group_size() != ranks) {
+    spdlog::warn("strategy: sharding_group_size has no effect: hybrid_dp is off");
+  }
+  return ranks;
+}
+
+void check_config(const Config& config) {
+  for (const auto& [field, value] :
+       {std::pair("mp_degree", config.mp_degree()), {"pp_degree", config.pp_degree()}}) {
+    if (value == 1) continue;
+    refuse(field, "is " + std::to_string(value) + ": not supported with sharding",
+           "set it to 1, or remove it", ErrorCode::kUnsupported);
+  }
+  if (config.optimize_offload()) {
+    refuse("optimize_offload", "is not supported", "remove it", ErrorCode::kUnsupported);
+  }
+  if (config.sharding_segment_strategy() != "segment_broadcast_MB") {
+    refuse("sharding_segment_strategy",
+           "is '" + config.sharding_segment_strategy() + "': not supported",
+           "set it to segment_broadcast_MB, or remove it", ErrorCode::kUnsupported);
+  }
+  if (!config.segment_anchors().empty()) {
+    spdlog::warn("strategy: segment_anchors has no effect: segments are cut by their size");
+  }
+  if (config.pp_allreduce_in_optimize()) {
+    spdlog::warn("strategy: pp_allreduce_in_optimize has no effect: there is no pipeline");
+  }
+  if (config.optimize_cast()) {
+    spdlog::warn("strategy: optimize_cast has no effect: parameters are not cast in each step");
+  }
+  if (config.stage() < kOptimizerStates || config.stage() > kParameters) {
+    refuse("stage", "is " + std::to_string(config.stage()), "set it to 1, 2 or 3");
+  }
+  if (config.gradient_merge_acc_step() < 1) {
+    refuse("gradient_merge_acc_step", "is " + std::to_string(config.gradient_merge_acc_step()),
+           "set it to 1 or more");
+  }
+}
+
+struct ShardingSettings {
+  Stage stage = kParameters;
+  int degree = 1;         // ranks that share one copy of the parameters
+  double megabytes = 32;  // of a segment
+  int merged_steps = 1;   // gradient_merge_acc_step
+  AllReduceSettings sums;
+};
+
+class Sharding : public MetaOptimizer {
+ public:
+  explicit Sharding(const ShardingSettings& settings) : settings_(settings) {}
+
+  void groups(BuildContext& build) override {
+    Program& program = build.program;
+    const std::vector<int> all = build.context.data_parallel_ranks();
+    const auto own = std::find(all.begin(), all.end(), build.context.rank) - all.begin();
+    const auto degree = settings_.degree;
+    place_ = static_cast<int>(own) % degree;
+    const auto first = all.begin() + (own - place_);
+    const bool own_memory = settings_.stage >= kGradients;
+    messages_.group = program.add_group(
+        {.name = "sharding", .ranks = {first, first + degree}, .own_memory = own_memory});
+    savers_ = {all.begin(), all.begin() + degree};
+    checks_.group = messages_.group;
+    if (degree < static_cast<int>(all.size())) {
+      std::vector<int> copies;
+      for (size_t i = place_; i < all.size(); i += degree) copies.push_back(all[i]);
+      copies_ = program.add_group(
+          {.name = "copies of a shard", .ranks = copies, .own_memory = own_memory});
+      checks_.group =
+          program.add_group({.name = "data parallel", .ranks = all, .own_memory = own_memory});
+    }
+    build.sums_on_owners = true;
+  }
+
+  void forward(BuildContext& build) override { build.loss_factor /= settings_.merged_steps; }
+
+  void gradients(BuildContext& build) override {
+    if (settings_.merged_steps > 1) build.update_when = {.every = settings_.merged_steps};
+  }
+
+  void communication(BuildContext& build) override {
+    owners_ = assign_contiguous_owners(build.program, settings_.degree);
+    messages_.fuse = settings_.sums.fuse;
+    messages_.buckets = settings_.sums.buckets;
+    sums_ = reduce_to_owners(build.program, owners_, messages_);
+    if (copies_ >= 0) sum_over_copies(build.program, place_, copies_, messages_);
+    if (settings_.stage >= kGradients) limit_unsent_gradients(build.program, messages_);
+    if (settings_.merged_steps > 1) {
+      accumulators_ = accumulate_on_owners(build.program, owners_, {place_, savers_});
+    }
+  }
+
+  void update(BuildContext& build) override {
+    check_on_owners(build.program, build.optimize, owners_, place_, checks_);
+  }
+
+  void fuse_update(BuildContext& build) override {
+    Program& program = build.program;
+    if (build.optimizer.text("clip") == "global_norm") {
+      combine_norm(program, build.optimize, owners_, place_, messages_);
+    }
+    const Predicate when = program.sections()[build.optimize].when;
+    const SectionId elsewhere = program.add_section("update_elsewhere", when, true);
+    reset_accumulators(program, accumulators_, build.optimize, elsewhere);
+    shard_updates(program, build.optimize, elsewhere, owners_, {place_, savers_});
+    std::string parameters = "broadcast after the updates";
+    if (settings_.stage < kParameters) {
+      broadcast_from_owners(program, build.optimize, owners_, place_, /*fuse=*/true, messages_);
+    } else {
+      const int segments = fetch_parameters(program, owners_,
+                                            {.group = messages_.group,
+                                             .place = place_,
+                                             .megabytes = settings_.megabytes,
+                                             .optimize = build.optimize,
+                                             .elsewhere = elsewhere,
+                                             .savers = savers_});
+      parameters = "fetched in " + std::to_string(segments) + " segments of " +
+                   std::to_string(static_cast<int>(settings_.megabytes)) + " MB";
+    }
+    report(build, parameters);
+  }
+
+ private:
+  void report(const BuildContext& build, const std::string& parameters) const {
+    const auto own = std::count_if(owners_.begin(), owners_.end(),
+                                   [&](const auto& entry) { return entry.second == place_; });
+    const int copies = build.context.data_parallel_degree() / settings_.degree;
+    const std::string groups = copies > 1 ? ", in " + std::to_string(copies) + " groups" : "";
+    spdlog::info(
+        "sharding, stage {}: this rank of {}{} owns {} of {} parameters; gradients are summed on "
+        "their owners in {} messages, parameters are {}",
+        static_cast<int>(settings_.stage), settings_.degree, groups, own, owners_.size(), sums_,
+        parameters);
+  }
+
+  const ShardingSettings settings_;
+  int place_ = 0;            // of this rank in its group
+  std::vector<int> savers_;  // the ranks of the first group
+  GroupId copies_ = -1;      // of the ranks with the same place; -1: there is one group
+  int sums_ = 0;
+  Owners owners_;
+  OwnerMessages messages_, checks_;
+  std::map<VarId, VarId> accumulators_;  // by parameter
+};
+
+ShardingSettings settings_of(const StrategyProto& proto, const PassContext& context) {
+  const Config& config = proto.sharding_configs();
+  check_config(config);
+  ShardingSettings settings;
+  // Paddle's optimizer does not read `stage`: it always splits the parameters too.
+  if (config.has_stage()) settings.stage = static_cast<Stage>(config.stage());
+  settings.degree = sharding_degree(config, context.data_parallel_degree());
+  settings.megabytes = config.has_segment_broadcast_mb() ? config.segment_broadcast_mb()
+                                                         : config.fuse_broadcast_mb();
+  if (settings.megabytes <= 0) {
+    refuse(config.has_segment_broadcast_mb() ? "segment_broadcast_MB" : "fuse_broadcast_MB",
+           "is not above 0", "set it to a number of MB");
+  }
+  settings.merged_steps = config.gradient_merge_acc_step();
+  settings.sums = check_all_reduce(proto, context);
+  if (settings.sums.communicators > 1 || settings.sums.group_size > 1) {
+    spdlog::warn(
+        "strategy: nccl_comm_num and use_hierarchical_allreduce have no effect with sharding: its "
+        "groups have one communicator each");
+  }
+  return settings;
+}
+
+}  // namespace
+
+// Fields as in Paddle's ShardingOptimizer. Replaces all_reduce: runs after the check for infinite
+// gradients, before updates are fused.
+FLEET_META_OPTIMIZER(sharding) {
+  def.help = "optimizer states, gradients and parameters are split over the ranks (ZeRO)";
+  def.position = 406;
+  def.fields = {"sharding", "sharding_configs"};
+  def.requested = [](const StrategyProto& proto) { return proto.sharding(); };
+  def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
+    return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
+  };
+  def.paddle_class = "ShardingOptimizer";
+  def.wraps = {"recompute", "amp", "lars", "lamb"};
+  def.create = [](const StrategyProto& proto,
+                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    return std::make_unique<Sharding>(settings_of(proto, context));
+  };
+  def.field_help = {
+      {"sharding_configs.stage",
+       "1: optimizer states are split; 2: gradients too; 3, if not set: parameters too"},
+      {"sharding_configs.sharding_segment_strategy", "segment_broadcast_MB; others are refused"},
+      {"sharding_configs.segment_broadcast_MB",
+       "stage 3: parameters are sent and dropped in segments of this size"},
+      {"sharding_configs.fuse_broadcast_MB", "the name of segment_broadcast_MB in Paddle 2.0"},
+      {"sharding_configs.segment_anchors", "no effect: segments are cut by size"},
+      {"sharding_configs.sharding_degree",
+       "ranks that share one copy of the parameters; if not set: all, divided by dp_degree"},
+      {"sharding_configs.sharding_group_size",
+       "the name of sharding_degree in Paddle 2.0; read with hybrid_dp only"},
+      {"sharding_configs.dp_degree",
+       "number of groups, each with a whole copy of the parameters; gradients are summed over "
+       "them"},
+      {"sharding_configs.hybrid_dp", "groups of sharding_degree ranks; implied by dp_degree"},
+      {"sharding_configs.gradient_merge_acc_step",
+       "steps whose gradients the owners accumulate before an update"},
+      {"sharding_configs.mp_degree", "1; others are refused"},
+      {"sharding_configs.pp_degree", "1; others are refused"},
+      {"sharding_configs.optimize_offload", "refused"},
+      {"sharding_configs.pp_allreduce_in_optimize", "no effect: there is no pipeline"},
+      {"sharding_configs.optimize_cast", "no effect: parameters have copies in amp's type"}};
+  def.when = "if parameters, gradients and optimizer states do not fit into a rank's memory";
+  def.cost =
+      "stages 1 and 2 send as much as an allreduce, stage 3 half as much again; the last segment "
+      "and the last gradients are not hidden";
+  def.figure =
+      "4 ranks, 458 MB of parameters and Adam's states: 0.35 of the memory of a rank in stage 3, "
+      "and 3 Ψ (N-1)/N bytes a step, as ZeRO says (`scripts/bench.sh sharding`)";
+}
+
+}  // namespace fleet

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Sharding on four ranks beside whole parameters and states on each: memory, bytes, losses, and the time of a step.
+
+    tests/bench/sharding.py [--counts]
+
+Memory is the kernel's (peak_host_memory of metrics.jsonl: VmHWM), bytes are counted by the transport (sent_bytes), both over Gloo: of
+shared memory each rank would hold the others' part too. Times are over shared memory. The net is an mlp of 38 million parameters: 458 MB
+of parameters and Adam's states. --counts: without times.
+"""
+# Builds: fleetrun fleet-worker
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+RANKS, WIDTH, LAYERS, CLASSES, SIDE, BATCH, STEPS = 4, 1024, 37, 16, 8, 8, 20
+HIDDEN = (LAYERS - 1) * WIDTH * WIDTH + WIDTH * CLASSES  # weights that the backward pass reads
+PARAMETERS = 4 * (SIDE * SIDE * WIDTH + HIDDEN + LAYERS * WIDTH + CLASSES)  # bytes
+READ_BACK = 4 * HIDDEN
+
+
+def run(folder, name, strategy, comm="gloo"):
+    """The train lines and the summary of a job."""
+    output = os.path.join(folder, name)
+    job = {
+        "model": {"name": "mlp", "num_classes": CLASSES, "hidden": [WIDTH] * LAYERS},
+        "data": {"source": "synthetic", "batch_size": BATCH, "image": {"channels": 1, "height": SIDE, "width": SIDE},
+                 "train": {"samples": RANKS * BATCH * STEPS}},
+        "optimizer": {"name": "adam"},
+        "learning_rate": {"name": "constant", "base": 1e-4},
+        "strategy": {"fuse_grad_size_in_MB": 8, **strategy},
+        "train": {"epochs": 1, "fetch_every": 1, "evaluate_every": 0, "output": output},
+        "checkpoint": {"at_end": False},
+        "comm": {"backend": comm},
+    }
+    file = output + ".json"
+    with open(file, "w") as text:
+        json.dump(job, text)
+    ended = subprocess.run([os.path.join(BIN, "fleetrun"), f"--nproc_per_node={RANKS}", f"--log_dir={output}.log", file],
+                           env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    if ended.returncode != 0:
+        sys.exit(f"sharding: {name} ended with {ended.returncode}\n{ended.stdout}{ended.stderr}")
+    with open(os.path.join(output, "metrics.jsonl")) as lines:
+        events = [json.loads(line) for line in lines]
+    return [event for event in events if event["event"] == "train"], events[-1]
+
+
+def sharding(stage, **configs):
+    return {"sharding": True, "sharding_configs": {"stage": stage, "segment_broadcast_MB": 8, **configs}}
+
+
+def bytes_a_step(stage, degree):
+    """Bytes that a rank sends, on average: ZeRO's formula, less what the backward pass does not read, more sums between groups."""
+    others = (degree - 1) / degree
+    gradients = PARAMETERS * others
+    parameters = PARAMETERS * others if stage < 3 else (PARAMETERS + READ_BACK) * others
+    copies = RANKS // degree
+    between_groups = 2 * PARAMETERS / degree * (copies - 1) / copies
+    return gradients + parameters + between_groups
+
+
+def zero(stage):
+    """ZeRO's formula."""
+    return (3 if stage == 3 else 2) * PARAMETERS * (RANKS - 1) / RANKS
+
+
+def step_seconds(train):
+    times = [event["time"] for event in train]
+    return statistics.median(b - a for a, b in zip(times, times[1:]))
+
+
+def main():
+    missed = []
+    with tempfile.TemporaryDirectory() as folder:
+        whole, ended = run(folder, "whole", {})
+        whole_peak = max(ended["peak_host_memory"])
+        variants = [(1, RANKS, {}), (2, RANKS, {}), (3, RANKS, {}), (3, RANKS // 2, {"dp_degree": 2})]
+        for stage, degree, configs in variants:
+            name = f"stage{stage}" if degree == RANKS else f"stage{stage}_hybrid"
+            train, ended = run(folder, name, sharding(stage, **configs))
+            peak = max(ended["peak_host_memory"])
+            print(f"sharding_{name}_memory: ratio {whole_peak / peak:.2f} (ours {peak} bytes, whole {whole_peak} bytes)")
+            if name == "stage3" and peak > 0.4 * whole_peak:
+                missed.append(f"{name}: a rank's memory is {peak / whole_peak:.2f} of the whole")
+            sent = statistics.mean(ended["sent_bytes"])
+            expected = bytes_a_step(stage, degree)
+            print(f"sharding_{name}_bytes: ratio {expected / sent:.3f} (ours {sent:.0f} bytes a step, algorithm {expected:.0f} bytes)")
+            if degree == RANKS:
+                print(f"sharding_{name}_zero: ratio {zero(stage) / sent:.3f} (ours {sent:.0f} bytes a step, ZeRO {zero(stage):.0f} bytes)")
+            if not 0.97 <= expected / sent <= 1.03:
+                missed.append(f"{name}: bytes")
+            apart = max(abs(a["loss"] - b["loss"]) for a, b in zip(train, whole))
+            print(f"sharding_{name}_losses: {apart:.1e} apart at most over {len(train)} steps")
+            if len(train) != STEPS or not apart <= 1e-5:
+                missed.append(f"{name}: losses")
+        if "--counts" not in sys.argv:
+            theirs = step_seconds(run(folder, "whole_shm", {}, "shm")[0])
+            for stage in (1, 2, 3):
+                ours = step_seconds(run(folder, f"stage{stage}_shm", sharding(stage), "shm")[0])
+                print(f"sharding_stage{stage}_step: ratio {theirs / ours:.2f} (ours {ours:.4f} s, whole {theirs:.4f} s)")
+    if missed:
+        sys.exit("sharding: " + ", ".join(missed))
+
+
+main()

@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/captured_log.h"
+#include "tests/engine/strategy/strategy_training.h"
+#include "tests/usage_failure.h"
+
+namespace fleet {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Trained {
+  explicit Trained(const std::string& configs, const PassContext& context = {.ranks = 4},
+                   const std::string& more = "") {
+    program = trained_program("sharding: true " + more + " sharding_configs { " + configs + " }",
+                              context, {.optimizer = R"({"name": "adam"})"});
+  }
+  std::string section(const Op& op) const { return program.sections()[op.section].name; }
+  std::vector<Op> all(const std::string& type, const std::string& in) const {
+    std::vector<Op> found;
+    for (const Op& op : program.ops()) {
+      if (op.type() == type && section(op) == in) found.push_back(op);
+    }
+    return found;
+  }
+  // What this rank holds of the parameters and of their states.
+  std::set<std::string> held(VarKind kind) const {
+    std::set<std::string> names;
+    for (VarId id = 0; id < program.var_count(); ++id) {
+      const Var& var = program.var(id);
+      if (var.kind == kind && var.owner >= 0 && !var.elsewhere) names.insert(var.name);
+    }
+    return names;
+  }
+  Program program;
+};
+
+TEST(Sharding, EachState_IsOnOneRankOnly) {
+  std::set<std::string> all;
+  for (int rank = 0; rank < 4; ++rank) {
+    const Trained trained("stage: 1", {.rank = rank, .ranks = 4});
+    for (const std::string& name : trained.held(VarKind::kState)) {
+      EXPECT_TRUE(all.insert(name).second) << name << " is on two ranks";
+    }
+    EXPECT_TRUE(trained.held(VarKind::kParameter).empty()) << "stage 1 splits states only";
+    // Lenet has one parameter that is larger than all others: the last rank owns nothing.
+    EXPECT_EQ(trained.all("broadcast", "optimize").size(), 3u);
+    EXPECT_TRUE(trained.all("all_reduce", "backward").empty());
+    EXPECT_FALSE(trained.program.groups()[0].own_memory);
+  }
+  EXPECT_EQ(all.size(), 2 * Trained("").program.parameters().size());
+}
+
+TEST(Sharding, WithoutAStage_ParametersAreSplitToo) {
+  std::set<std::string> all;
+  for (int rank = 0; rank < 4; ++rank) {
+    const Trained trained("", {.rank = rank, .ranks = 4});
+    for (const std::string& name : trained.held(VarKind::kParameter)) {
+      EXPECT_TRUE(all.insert(name).second) << name << " is on two ranks";
+    }
+    EXPECT_TRUE(trained.all("broadcast", "optimize").empty());
+    for (const char* section : {"forward", "backward", "evaluate"}) {
+      EXPECT_FALSE(trained.all("fetch_parameters", section).empty()) << section;
+    }
+    for (const Op& op : trained.program.ops()) {
+      const Section& section = trained.program.sections()[op.section];
+      if (section.elsewhere || op.type() == "fetch_parameters") continue;
+      for (const VarId id : op.inputs) {
+        EXPECT_TRUE(id == kNoVar || !trained.program.var(id).elsewhere)
+            << op.type() << " reads what this rank does not hold";
+      }
+    }
+  }
+  EXPECT_EQ(all.size(), Trained("").program.parameters().size());
+}
+
+// Neighbours have one owner, so that a segment is few messages.
+TEST(Sharding, Owners_AreContiguousAndEven) {
+  const Trained trained("");
+  int last = 0;
+  std::map<int, int64_t> bytes;
+  for (const VarId id : trained.program.parameters()) {
+    const Var& var = trained.program.var(id);
+    EXPECT_GE(var.owner, last);
+    last = var.owner;
+    bytes[var.owner] += var.shape.elements();
+  }
+  EXPECT_GE(bytes.size(), 2u);
+}
+
+TEST(Sharding, Segments_AreCutBySize) {
+  const auto fetches = [](const std::string& configs) {
+    std::set<VarId> waits;
+    const Trained trained(configs);
+    const auto all = trained.all("fetch_parameters", "forward");
+    for (const Op& op : all) waits.insert(op.after.begin(), op.after.end());
+    return std::pair(all.size(), waits.size());
+  };
+  const auto one = fetches("segment_broadcast_MB: 32");
+  const auto many = fetches("segment_broadcast_MB: 0.0001");
+  EXPECT_EQ(one.second, 0u);
+  EXPECT_GT(many.first, one.first);
+  EXPECT_GT(many.second, 1u);  // they are held back
+  EXPECT_EQ(fetches("fuse_broadcast_MB: 0.0001"), many);
+}
+
+TEST(Sharding, Groups_SumTheirOwnersGradientsToo) {
+  for (const char* configs : {"dp_degree: 2", "hybrid_dp: true sharding_degree: 2",
+                              "hybrid_dp: true sharding_group_size: 2"}) {
+    const Trained trained(configs, {.rank = 3, .ranks = 4});
+    std::vector<std::vector<int>> groups;
+    for (const RankGroup& group : trained.program.groups()) groups.push_back(group.ranks);
+    EXPECT_THAT(groups, ElementsAre(ElementsAre(2, 3), ElementsAre(1, 3), ElementsAre(0, 1, 2, 3)));
+    size_t own = 0;
+    for (const Op& op : trained.all("reduce", "backward"))
+      own += op.attributes.integer("root") == 1;
+    EXPECT_EQ(trained.all("all_reduce", "backward").size(), own);
+  }
+}
+
+TEST(Sharding, MergedGradients_AreOnTheirOwners) {
+  const Trained trained("gradient_merge_acc_step: 4");
+  int here = 0, elsewhere = 0;
+  for (const VarId id : trained.program.parameters()) {
+    const VarId sum = trained.program.find(trained.program.var(id).name + ".merged_gradient");
+    ASSERT_NE(sum, kNoVar);
+    EXPECT_EQ(trained.program.gradient(id), sum);
+    ++(trained.program.var(sum).elsewhere ? elsewhere : here);
+  }
+  EXPECT_GT(here, 0);
+  EXPECT_GT(elsewhere, 0);
+  const SectionId optimize = trained.program.find_section("optimize");
+  EXPECT_EQ(trained.program.sections()[optimize].when.every, 4);
+}
+
+TEST(Sharding, PaddlesChain_IsKeptWhole) {
+  const PassContext context{.ranks = 2, .low_types = {DType::kBFloat16}, .optimizer = "adam"};
+  const std::string text =
+      "sharding: true amp: true recompute: true lamb: true "
+      "recompute_configs { checkpoints: 'every block' }";
+  for (const char* name : {"sharding", "amp", "recompute", "lamb"}) {
+    EXPECT_THAT(make_strategy(text, context).names(), Contains(name));
+  }
+}
+
+TEST(Sharding, WhatItCannotDo_IsRefusedByName) {
+  const auto refusal = [](const std::string& configs) {
+    return usage_failure([&] { Trained trained(configs); });
+  };
+  EXPECT_THAT(refusal("stage: 4"), HasSubstr("stage is 4"));
+  EXPECT_THAT(refusal("sharding_degree: 8"), HasSubstr("sharding_degree is 8, with 4 ranks"));
+  EXPECT_THAT(refusal("dp_degree: 3"), HasSubstr("dp_degree is 3, with 4 ranks"));
+  EXPECT_THAT(refusal("dp_degree: 2 sharding_degree: 4"), HasSubstr("set sharding_degree to 2"));
+  EXPECT_THAT(refusal("hybrid_dp: true"), HasSubstr("sharding_group_size is 8, with 4 ranks"));
+  EXPECT_THAT(refusal("segment_broadcast_MB: 0"), HasSubstr("segment_broadcast_MB"));
+  EXPECT_THAT(refusal("gradient_merge_acc_step: 0"), HasSubstr("gradient_merge_acc_step is 0"));
+  for (const char* configs : {"mp_degree: 2", "pp_degree: 2", "optimize_offload: true",
+                              "sharding_segment_strategy: 'segment_anchors'"}) {
+    const std::string name = std::string(configs).substr(0, std::string(configs).find(':'));
+    try {
+      Trained trained(configs);
+      ADD_FAILURE() << configs;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+      EXPECT_THAT(error.what(), HasSubstr(name));
+    }
+  }
+}
+
+TEST(Sharding, OfOneRank_IsOffAndSaysWhy) {
+  EXPECT_THAT(captured_log([] {
+                EXPECT_THAT(make_strategy("sharding: true").names(), Not(Contains("sharding")));
+              }),
+              HasSubstr("sharding is switched off: it needs several ranks"));
+}
+
+}  // namespace
+}  // namespace fleet
