@@ -125,6 +125,19 @@ TEST(Sharding, Groups_SumTheirOwnersGradientsToo) {
   }
 }
 
+// The groups must leave out the same updates.
+TEST(Sharding, InfiniteGradients_AreLookedForInAllGroups) {
+  const Trained trained(
+      "dp_degree: 2",
+      {.rank = 1, .ranks = 4, .low_types = {DType::kBFloat16}, .scale_low_loss = true},
+      "amp: true");
+  const auto sums = trained.all("all_reduce", "optimize");
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0].attributes.text("op"), "max");
+  const int64_t group = sums[0].attributes.integer("communicator");
+  EXPECT_EQ(trained.program.groups()[group].ranks.size(), 4u);
+}
+
 TEST(Sharding, MergedGradients_AreOnTheirOwners) {
   const Trained trained("gradient_merge_acc_step: 4");
   int here = 0, elsewhere = 0;
