@@ -8,7 +8,8 @@ static void to_node(std::string_view bytes) {
   fleet::wire::HostMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   if (message.has_assignment()) {
-    const fleet::World& world = *fleet::from_wire(message.assignment()).world;  // unpacks it
+    const fleet::Assignment assignment = fleet::from_wire(message.assignment());
+    const fleet::World& world = *assignment.world;  // unpacks it
     for (const fleet::NodePlacement& node : world.nodes) {
       for (int i = 0; i < node.nproc(); ++i) fleet::fuzz::attempt([&] { node.rank_of(i); });
     }
