@@ -69,13 +69,16 @@ recipe optim_tests 'RecipeRule*'
 recipe optim_emulated_tests 'RecipeRule*'
 
 new_files pass fuse_relu_depthwise_conv recipe_pass
+# Its switch: a field of our own, as the page says.
+sed -i '/^message BuildStrategy {/a\  optional bool recipe_pass = 1999 [default = false, (own) = true];' proto/strategy.proto
 recipe passes_tests 'RecipePass*'
 
 # The other kinds have their tests in a file of their module: the sources are built, and the program knows the name.
 new_files model lenet recipe_net
 new_files source synthetic recipe
 new_files source flip recipe_flip
-sed -i 's/order = 20/order = 21/' lib/engine/data/augment_recipe_flip.cc
+# Its member of CropGeometry keeps its name.
+sed -i 's/order = 20/order = 21/; s/p\.recipe_flip/p.flip/' lib/engine/data/augment_recipe_flip.cc
 targets+=(fleet-worker)
 
 new_files dialect jax recipe
@@ -101,8 +104,8 @@ cat >"$log" <<'JOB'
  "optimizer": {"name": "recipe_rule"}, "train": {"epochs": 1}}
 JOB
 folder=$(mktemp -d)
-(cd "$folder" && "$build/bin/fleet-worker" "$log") >"$folder/output" 2>&1 || { tail -n 20 "$folder/output"; fail "a job of the new kinds"; }
-grep -q 'trained after step 2' "$folder/output" || fail "a job of the new kinds did not train"
+(cd "$folder" && "$build/bin/fleet-worker" "$log") >"$folder/console" 2>&1 || { tail -n 20 "$folder/console"; fail "a job of the new kinds"; }
+grep -q 'trained after step 2' "$folder/console" || fail "a job of the new kinds did not train"
 echo "a job with the new model, source, augmentation and optimizer trained"
 "$build/bin/fleetrun" --dry_run --dialect=recipe true >"$log" 2>&1 || { cat "$log"; fail "a job with the new dialect"; }
 echo "fleetrun knows the new dialect"
