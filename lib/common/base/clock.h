@@ -6,6 +6,9 @@
 
 namespace fleet {
 
+// An event of state machines: step(event, now), at next_deadline() at the latest.
+struct TimePassed {};
+
 // Seconds since some fixed moment; never goes back.
 using Clock = std::function<double()>;
 

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "rendezvous/failure_detector.h"
 #include "rendezvous/job_phases.h"
 #include "rendezvous/membership.h"
@@ -21,7 +22,7 @@
 
 namespace fleet {
 
-// --- Events ---
+// --- Events, beside TimePassed ---
 struct SessionOpened {
   SessionId session;
 };
@@ -32,7 +33,6 @@ struct FromNode {
   SessionId session;
   wire::NodeMessage message;
 };
-struct TimePassed {};
 struct HostEnds {};  // nodes without a verdict learn that node 0 is lost
 using JobEvent = std::variant<SessionOpened, SessionLost, FromNode, TimePassed, HostEnds>;
 
