@@ -20,10 +20,6 @@ constexpr size_t kMaxQueuedBytes = 1 << 20, kChunkBytes = 64 << 10, kMaxLagBytes
 constexpr size_t kReplayBytes = 4 << 10;  // past output that an attaching client gets
 constexpr int kMaxRequests = 200;         // most messages of a client between two heartbeats
 
-bool is_stop(int number) {
-  return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-}
-
 int port_of(const std::string& endpoint) {
   return std::atoi(endpoint.c_str() + endpoint.rfind(':') + 1);
 }
@@ -91,8 +87,8 @@ void ClientSession::handle(const wire::ClientMessage& message) {
     case wire::ClientMessage::kQuery:
       if (first) return query(message.query().job_id());
       break;
-    case wire::ClientMessage::kStop:
-      if (first) return stop(message.stop());
+    case wire::ClientMessage::kStopNamed:
+      if (first) return stop_named(message.stop_named());
       break;
     case wire::ClientMessage::kReadLog:
       if (first) return read_log(message.read_log());
@@ -101,6 +97,9 @@ void ClientSession::handle(const wire::ClientMessage& message) {
       if (!owner || launched_) break;
       launched_ = true;
       return jobs_.launch(number_, message.launch().rdzv_port());
+    case wire::ClientMessage::kStop:
+      if (owner || role_ == Role::kAttached) return stop(message.stop());
+      break;
     case wire::ClientMessage::kSignal:
       if (owner || role_ == Role::kAttached) return signal(message.signal().number());
       break;
@@ -116,11 +115,7 @@ void ClientSession::handle(const wire::ClientMessage& message) {
 }
 
 void ClientSession::signal(int number) {
-  if (is_stop(number)) {
-    jobs_.stop(number_, stop_job(number));
-  } else if (number == SIGUSR1 || number == SIGUSR2) {
-    jobs_.signal(number_, number);
-  }
+  if (number == SIGUSR1 || number == SIGUSR2) jobs_.signal(number_, number);
 }
 
 void ClientSession::detach() {
@@ -203,9 +198,14 @@ void ClientSession::query(const std::string& job_id) {
   stream_->close();
 }
 
-void ClientSession::stop(const wire::StopNamedJob& request) {
+void ClientSession::stop(const wire::StopJob& how) {
+  check(how);
+  jobs_.stop(number_, how);
+}
+
+void ClientSession::stop_named(const wire::StopNamedJob& request) {
   subscribe(job_named(request.job_id()).number(), Role::kStopper);
-  jobs_.stop(number_, stop_job(SIGTERM, request.how().kill(), grace_of(request.how())));
+  stop(request.how());
   send_updates();
 }
 

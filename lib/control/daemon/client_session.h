@@ -36,7 +36,8 @@ class ClientSession {
   void prepare(const wire::JobRequest& request);
   void attach(const std::string& job_id);
   void query(const std::string& job_id);
-  void stop(const wire::StopNamedJob& request);
+  void stop(const wire::StopJob& how);
+  void stop_named(const wire::StopNamedJob& request);
   void read_log(const wire::ReadLog& request);
   void signal(int number);
   void detach();

@@ -20,12 +20,8 @@ struct RemoteNode {
   std::function<Error(const grpc::Status&, bool connected)> explain;
 };
 
-struct JobClientResult {
-  int code = 0;           // the exit code
-  bool detached = false;  // the job continues
-};
 // Runs the client. Call it from a process without other threads; signals are forwarded to the job.
-JobClientResult run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options);
+EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options);
 // The options given by the options.
 RemoteJob::Options remote_job_options(const LaunchConfig& config);
 

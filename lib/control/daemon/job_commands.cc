@@ -183,8 +183,8 @@ int stop(const CommandLine& line) {
       continue;
     }
     wire::ClientMessage request;
-    request.mutable_stop()->set_job_id(job_id);
-    *request.mutable_stop()->mutable_how() = how;
+    request.mutable_stop_named()->set_job_id(job_id);
+    *request.mutable_stop_named()->mutable_how() = how;
     calls.start(
         part.address, std::move(request), [](const wire::FleetdMessage&) {},
         [&failed](const Error& error) {

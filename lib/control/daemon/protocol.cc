@@ -1,5 +1,7 @@
 #include "daemon/protocol.h"
 
+#include <signal.h>
+
 #include <cmath>
 
 #include "base/terminal_text.h"
@@ -31,6 +33,13 @@ void check(const wire::JobInfo& job) {
     throw Error(ErrorCode::kUsage, "its times are not numbers",
                 "job " + shown_name(job.record().job_id()));
   }
+}
+
+void check(const wire::StopJob& how) {
+  const int signal = how.signal();
+  const bool stops = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  if (!stops) throw Error(ErrorCode::kUsage, "signal " + std::to_string(signal) + " stops no job");
+  if (how.grace_ms() < 0) throw Error(ErrorCode::kUsage, "a grace time is negative");
 }
 
 }  // namespace fleet

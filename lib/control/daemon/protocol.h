@@ -8,7 +8,7 @@
 namespace fleet {
 
 // Raise it when the meaning of a message changes: ends of different versions refuse each other.
-inline constexpr int kFleetdProtocol = 4;
+inline constexpr int kFleetdProtocol = 5;
 inline constexpr int kDefaultFleetdPort = 6767;
 inline constexpr HeartbeatTimes kHeartbeatTimes{
     .heartbeat_interval = std::chrono::milliseconds(500),
@@ -20,5 +20,6 @@ void check_version(const wire::ClientMessage& first);
 Error other_version(const std::string& address, const std::string& next);
 // Throws kUsage for a value that this version does not know.
 void check(const wire::JobInfo& job);
+void check(const wire::StopJob& how);
 
 }  // namespace fleet

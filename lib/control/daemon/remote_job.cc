@@ -6,6 +6,7 @@
 
 #include "rendezvous/exit_code.h"
 #include "rendezvous/types.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -17,13 +18,61 @@ constexpr std::chrono::milliseconds kVerdictTimeout{15'000};
 
 }  // namespace
 
-RemoteJob::RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Options options)
-    : effects_(effects),
-      names_(std::move(names)),
+RemoteJob::RemoteJob(std::vector<std::string> names, Options options)
+    : names_(std::move(names)),
       options_(std::move(options)),
       min_nodes_(options_.min_nodes > 0 ? options_.min_nodes : static_cast<int>(names_.size())),
       states_(names_.size(), options_.mode == Mode::kAttach ? State::kRunning : State::kPending),
       formed_(options_.mode == Mode::kAttach) {}
+
+std::vector<RemoteJobAction> RemoteJob::step(const RemoteJobEvent& event, Time now) {
+  if (!ended_) std::visit([&](const auto& one) { on(one, now); }, event);
+  return std::exchange(actions_, {});
+}
+
+void RemoteJob::on(const FromFleetd& from, Time now) {
+  const int node = from.node;
+  const wire::FleetdMessage& message = from.message;
+  switch (message.kind_case()) {
+    case wire::FleetdMessage::kRefused:
+      return on_refused(node, from_wire(message.refused()));
+    case wire::FleetdMessage::kPrepared:
+      return on_prepared(node);
+    case wire::FleetdMessage::kHosting:
+      return on_hosting(node, message.hosting().rdzv_port());
+    case wire::FleetdMessage::kRunning:
+      return on_running(node, message.running().nnodes());
+    case wire::FleetdMessage::kDetached:
+      return on_detached(node);
+    case wire::FleetdMessage::kEnded:
+      return on_ended(node, message.ended(), now);
+    case wire::FleetdMessage::kOutput:
+    case wire::FleetdMessage::kJobs:
+    case wire::FleetdMessage::kHeartbeat:
+    case wire::FleetdMessage::KIND_NOT_SET:
+      return;  // nothing to decide
+  }
+}
+
+void RemoteJob::launch(int node, int rdzv_port) {
+  at(node) = State::kLaunched;
+  wire::LaunchJob job;
+  job.set_rdzv_port(rdzv_port);
+  send(node, envelope(&wire::ClientMessage::mutable_launch, job));
+}
+
+void RemoteJob::stop(int node, int signal, bool kill) {
+  wire::StopJob how;
+  how.set_signal(signal);
+  how.set_kill(kill);
+  send(node, envelope(&wire::ClientMessage::mutable_stop, how));
+}
+
+void RemoteJob::end(int exit_code, bool detached) {
+  ended_ = true;
+  deadline_ = Time::max();
+  actions_.push_back(EndClient{exit_code, detached});
+}
 
 int RemoteJob::count(State state) const {
   return static_cast<int>(std::count(states_.begin(), states_.end(), state));
@@ -39,25 +88,23 @@ void RemoteJob::on_prepared(int node) {
   at(node) = State::kPrepared;
   if (!aborting_) return launch_if_all_prepared();
   at(node) = State::kEnded;
-  effects_.close_session(node);
+  close_session(node);
   end_if_done();
 }
 
 void RemoteJob::launch_if_all_prepared() {
   if (any(State::kPending) || at(0) != State::kPrepared) return;
-  at(0) = State::kLaunched;
-  effects_.launch(0, 0);
+  launch(0, 0);
 }
 
 void RemoteJob::on_hosting(int node, int rdzv_port) {
   if (node != 0 || aborting_) return;
   for (int other = 1; other < nodes(); ++other) {
-    if (at(other) != State::kPrepared) continue;
-    at(other) = State::kLaunched;
-    effects_.launch(other, rdzv_port);
+    if (at(other) == State::kPrepared) launch(other, rdzv_port);
   }
 }
 
+// Comes again after each restart: its ranks run, in a world of `nnodes` nodes.
 void RemoteJob::on_running(int node, int nnodes) {
   if (!launched(node)) return;
   at(node) = State::kRunning;
@@ -67,7 +114,7 @@ void RemoteJob::on_running(int node, int nnodes) {
   if (!leaves || count(State::kRunning) < nnodes) return;
   detaching_ = true;
   for (int each = 0; each < nodes(); ++each) {
-    if (launched(each)) effects_.detach(each);
+    if (launched(each)) send(each, envelope(&wire::ClientMessage::mutable_detach));
   }
 }
 
@@ -77,29 +124,30 @@ void RemoteJob::on_detached(int node) {
 }
 
 void RemoteJob::on_refused(int node, const Error& error) {
-  effects_.report_error(options_.node_prefix + name(node) + ": " + error.what());
+  show(ShowLine::kError, options_.node_prefix + name(node) + ": " + error.what());
   if (at(node) == State::kEnded) return;
   at(node) = State::kEnded;
   abort_job(launcher_exit_code(error.code()), SIGTERM);
   end_if_done();
 }
 
-void RemoteJob::on_lost(int node, const Error& why) {
+void RemoteJob::on(const FleetdLost& lost, Time now) {
+  const int node = lost.node;
   if (at(node) == State::kEnded || at(node) == State::kDetached) return;
   const State was = at(node);
   at(node) = State::kEnded;
-  effects_.report_error(why.what());
-  if (!aborting_) handle_lost(node, was, why);
+  show(ShowLine::kError, lost.why.what());
+  if (!aborting_) handle_lost(node, was, lost.why, now);
   end_if_done();
 }
 
-void RemoteJob::handle_lost(int node, State was, const Error& why) {
+void RemoteJob::handle_lost(int node, State was, const Error& why, Time now) {
   const bool pending = was == State::kPending;
   if (pending || was == State::kPrepared) {
     const bool wrong = why.code() == ErrorCode::kUsage;
     // The first node hosts the rendezvous, so the job cannot start without it.
     if (node != 0 && has_min_nodes() && !wrong) {
-      effects_.warn("the job starts without " + name(node));
+      show(ShowLine::kWarning, "the job starts without " + name(node));
       return launch_if_all_prepared();
     }
     const int unreached = wrong ? exit_code_for(why.code()) : kExitRendezvous;
@@ -108,39 +156,45 @@ void RemoteJob::handle_lost(int node, State was, const Error& why) {
   const bool others = any(State::kLaunched) || any(State::kRunning);
   if (!others || any(State::kPrepared)) return abort_job(kExitNodeLost, SIGTERM);
   if (code_ <= 0 && !verdict_) code_ = kExitNodeLost;
-  if (!formed_) effects_.start_timer(kFormingTimeout);
+  if (!formed_) deadline_ = now + kFormingTimeout;
 }
 
-void RemoteJob::on_ended(int node, int code, const std::optional<VerdictSummary>& verdict) {
+void RemoteJob::on_ended(int node, const wire::JobEnded& ended, Time now) {
   if (at(node) == State::kEnded) return;
+  const int code = ended.code();
+  const VerdictSummary* verdict = ended.has_verdict() ? &ended.verdict() : nullptr;
   at(node) = State::kEnded;
   // After a partition each part has a verdict; the part with the highest generation wins.
   if (verdict && (!verdict_ || verdict->generation() > verdict_->generation())) {
     // Ignore the code of a stop that another failure has caused.
     if (!aborting_ || signals_ > 0 || code_ <= 0) code_ = code;
-    verdict_ = verdict;
+    verdict_ = *verdict;
   } else if (!verdict && !verdict_ && code_ <= 0) {
     code_ = code;
   }
   const bool killed = !verdict && code >= 128;
   if (killed && signals_ == 0) {
-    effects_.report_error("fleetrun on " + name(node) + " was killed by " +
-                          signal_name(code - 128));
+    show(ShowLine::kError,
+         "fleetrun on " + name(node) + " was killed by " + signal_name(code - 128));
   }
   end_if_done();
   const bool may_go_on = options_.restarts && verdict && verdict->node_lost();
   if (ended_ || aborting_ || may_go_on) return;
-  if (!verdict && !formed_) {
-    // If a launcher had joined, the others notice its loss. Otherwise they cannot know.
-    killed ? effects_.start_timer(kFormingTimeout) : abort_job(code, SIGTERM);
-  } else if (verdict && options_.mode != Mode::kAttach) {
-    effects_.start_timer(options_.grace + kVerdictTimeout);
+  if (verdict) {
+    if (options_.mode != Mode::kAttach) deadline_ = now + options_.grace + kVerdictTimeout;
+  } else if (!formed_ && killed) {
+    // If its launcher had joined, the others notice its loss. Otherwise they cannot know.
+    deadline_ = now + kFormingTimeout;
+  } else if (!formed_) {
+    abort_job(code, SIGTERM);
   }
   end_if_done();
 }
 
-void RemoteJob::on_timer() {
-  if (ended_ || (!verdict_ && (formed_ || has_min_nodes()))) return;
+void RemoteJob::on(const TimePassed&, Time now) {
+  if (now < deadline_) return;
+  deadline_ = Time::max();
+  if (!verdict_ && (formed_ || has_min_nodes())) return;
   abort_job(code_, SIGTERM);
   end_if_done();
 }
@@ -149,57 +203,56 @@ void RemoteJob::abort_job(int exit_code, int signal) {
   if (code_ <= 0 && !verdict_) code_ = exit_code;
   if (aborting_) return;
   aborting_ = true;
-  last_signal_ = signal;
   for (int node = 0; node < nodes(); ++node) {
     const bool own = options_.mode != Mode::kAttach || signals_ > 0;
     if (launched(node) && own) {
-      effects_.signal(node, signal);
+      stop(node, signal, false);
     } else if (launched(node) || at(node) == State::kPrepared) {
       at(node) = State::kEnded;
-      effects_.close_session(node);
+      close_session(node);
     }
   }
 }
 
-// One launcher forwards the signal to the whole job.
-void RemoteJob::signal_one_launcher(int number) {
-  for (const State state : {State::kRunning, State::kLaunched}) {
-    const auto found = std::find(states_.begin(), states_.end(), state);
-    if (found == states_.end()) continue;
-    return effects_.signal(static_cast<int>(found - states_.begin()), number);
-  }
-}
-
-void RemoteJob::on_signal(int number) {
-  if (ended_) return;
-  if (number == SIGUSR1 || number == SIGUSR2) return signal_one_launcher(number);
+void RemoteJob::on(const SignalReceived& signal, Time) {
+  const int number = signal.number;
+  if (number == SIGUSR1 || number == SIGUSR2) return send_user_signal(number);
   if (++signals_ == 1) first_signal_ = number;
   const bool none_runs = !any(State::kLaunched) && !any(State::kRunning);
   if (none_runs || signals_ > 2) {
-    for (int node = 0; node < nodes(); ++node) effects_.close_session(node);
-    ended_ = true;
-    return effects_.end(128 + first_signal_);
+    for (int node = 0; node < nodes(); ++node) close_session(node);
+    return end(128 + first_signal_);
   }
-  if (signals_ == 1)
-    effects_.warn(signal_name(number) + ": stopping the ranks; send it again to kill them");
+  if (signals_ == 1) {
+    show(ShowLine::kWarning,
+         signal_name(number) + ": stopping the ranks; send it again to kill them");
+  }
   if (!aborting_) return abort_job(128 + number, number);
-  // Alternate the signals, because two equal ones in quick succession may merge.
-  last_signal_ = number != last_signal_ ? number : number == SIGINT ? SIGTERM : SIGINT;
   for (int node = 0; node < nodes(); ++node) {
-    if (launched(node)) effects_.signal(node, last_signal_);
+    if (launched(node)) stop(node, number, true);
+  }
+}
+
+// One launcher passes it on to the whole job.
+void RemoteJob::send_user_signal(int number) {
+  wire::SignalJob signal;
+  signal.set_number(number);
+  for (const State state : {State::kRunning, State::kLaunched}) {
+    const auto found = std::find(states_.begin(), states_.end(), state);
+    if (found == states_.end()) continue;
+    return send(static_cast<int>(found - states_.begin()),
+                envelope(&wire::ClientMessage::mutable_signal, signal));
   }
 }
 
 void RemoteJob::end_if_done() {
   if (ended_ || count(State::kEnded) + count(State::kDetached) < nodes()) return;
-  ended_ = true;
-  detached_ = any(State::kDetached);
   // The remaining nodes notice a node that was lost while detaching.
-  if (detached_) return effects_.end(std::max(code_, 0));
+  if (any(State::kDetached)) return end(std::max(code_, 0), true);
   // A kill also ends the rendezvous, so ignore what other nodes report about that.
-  if (signals_ > 1) return effects_.end(128 + first_signal_);
-  if (verdict_ && !verdict_->text().empty()) effects_.report_error(verdict_->text());
-  effects_.end(code_ < 0 ? 1 : code_);
+  if (signals_ > 1) return end(128 + first_signal_);
+  if (verdict_ && !verdict_->text().empty()) show(ShowLine::kError, verdict_->text());
+  end(code_ < 0 ? 1 : code_);
 }
 
 }  // namespace fleet

@@ -1,31 +1,48 @@
 // A job on several nodes, started through their fleetds: the client's reactions to their messages,
-// as a state machine without sockets or a clock.
+// as a state machine: step(event, now) returns the actions. Pure: no sockets, no clock of its own.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "daemon/job_info.h"
+#include "node/supervision.h"
 
 namespace fleet {
 
-// The actions of the state machine. They must not call back into it.
-class RemoteJobEffects {
- public:
-  virtual ~RemoteJobEffects() = default;
-  virtual void launch(int node, int rdzv_port) = 0;
-  virtual void signal(int node, int number) = 0;
-  virtual void detach(int node) = 0;
-  virtual void close_session(int node) = 0;  // releases a reservation, stops a running job
-  virtual void warn(const std::string& text) = 0;
-  virtual void report_error(const std::string& text) = 0;
-  // Calls on_timer() after `time`; replaces an earlier call.
-  virtual void start_timer(std::chrono::milliseconds time) = 0;
-  virtual void end(int exit_code) = 0;  // called once, at the end
+// --- Events, beside TimePassed ---
+struct FromFleetd {
+  int node;
+  wire::FleetdMessage message;
 };
+struct FleetdLost {  // the session broke, or could not be opened
+  int node;
+  Error why;
+};
+struct SignalReceived {  // by the client
+  int number;
+};
+using RemoteJobEvent = std::variant<FromFleetd, FleetdLost, SignalReceived, TimePassed>;
+
+// --- Actions, beside ShowLine ---
+struct ToFleetd {
+  int node;
+  wire::ClientMessage message;
+};
+struct CloseSession {  // releases a reservation, stops a running job
+  int node;
+};
+struct EndClient {  // once, last
+  int exit_code = 1;
+  bool detached = false;  // the job continues
+};
+using RemoteJobAction = std::variant<ToFleetd, CloseSession, ShowLine, EndClient>;
 
 // First, every fleetd prepares its part before anything runs. Then node 0 is launched and reports
 // where its rendezvous listens. Then the other nodes are launched. If a node refuses or disappears
@@ -36,6 +53,7 @@ class RemoteJobEffects {
 // the verdict.
 class RemoteJob {
  public:
+  using Time = std::chrono::steady_clock::time_point;
   // kAttach: the job already runs, and continues without this client.
   enum class Mode { kStart, kDetach, kAttach };
   struct Options {
@@ -46,21 +64,11 @@ class RemoteJob {
     std::chrono::milliseconds grace{0};
   };
   // names: the nodes' names for messages.
-  RemoteJob(RemoteJobEffects& effects, std::vector<std::string> names, Options options);
+  RemoteJob(std::vector<std::string> names, Options options);
 
-  void on_prepared(int node);
-  void on_refused(int node, const Error& error);
-  void on_hosting(int node, int rdzv_port);
-  // Its ranks run, in a world of `nnodes` nodes. Called again after each restart.
-  void on_running(int node, int nnodes);
-  void on_detached(int node);
-  // Its fleetrun has ended. `verdict` is set if it knows how the job ended.
-  void on_ended(int node, int code, const std::optional<VerdictSummary>& verdict);
-  // The client session broke.
-  void on_lost(int node, const Error& why);
-  void on_signal(int number);
-  void on_timer();
-  bool detached() const { return detached_; }
+  std::vector<RemoteJobAction> step(const RemoteJobEvent& event, Time now);
+  // The time for the next TimePassed; Time::max(): none is needed.
+  Time next_deadline() const { return deadline_; }
 
  private:
   enum class State { kPending, kPrepared, kLaunched, kRunning, kDetached, kEnded };
@@ -73,23 +81,46 @@ class RemoteJob {
   int nodes() const { return static_cast<int>(states_.size()); }
   // Whether enough nodes are left.
   bool has_min_nodes() const { return nodes() - count(State::kEnded) >= min_nodes_; }
+
+  void on(const FromFleetd& from, Time now);
+  void on(const FleetdLost& lost, Time now);
+  void on(const SignalReceived& signal, Time now);
+  void on(const TimePassed&, Time now);
+  void on_prepared(int node);
+  void on_refused(int node, const Error& error);
+  void on_hosting(int node, int rdzv_port);
+  void on_running(int node, int nnodes);
+  void on_detached(int node);
+  void on_ended(int node, const wire::JobEnded& ended, Time now);
+
   void launch_if_all_prepared();
-  void handle_lost(int node, State was, const Error& why);
-  void signal_one_launcher(int number);
+  void handle_lost(int node, State was, const Error& why, Time now);
   // Releases the nodes where the job has not started, and stops it on the others.
   void abort_job(int exit_code, int signal);
+  void send_user_signal(int number);
   void end_if_done();
 
-  RemoteJobEffects& effects_;
+  void send(int node, wire::ClientMessage message) {
+    actions_.push_back(ToFleetd{node, std::move(message)});
+  }
+  void launch(int node, int rdzv_port);
+  void stop(int node, int signal, bool kill);
+  void close_session(int node) { actions_.push_back(CloseSession{node}); }
+  void show(ShowLine::Kind kind, std::string text) {
+    actions_.push_back(ShowLine{kind, std::move(text)});
+  }
+  void end(int exit_code, bool detached = false);
+
   const std::vector<std::string> names_;
   const Options options_;
   const int min_nodes_;
   std::vector<State> states_;
+  std::vector<RemoteJobAction> actions_;  // of this step
+  Time deadline_ = Time::max();
   bool formed_;  // the rendezvous has completed, and ranks have run
-  bool detaching_ = false, detached_ = false, ended_ = false, aborting_ = false;
-  int code_ = -1;  // exit code of the job, as far as known
-  int signals_ = 0, first_signal_ = 0;
-  int last_signal_ = 0;  // the last stop signal sent to the nodes
+  bool detaching_ = false, ended_ = false, aborting_ = false;
+  int code_ = -1;                       // exit code of the job, as far as known
+  int signals_ = 0, first_signal_ = 0;  // stop signals to the client
   std::optional<VerdictSummary> verdict_;
 };
 

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <optional>
 
 #include "base/log.h"
 #include "base/standard_error.h"
@@ -35,18 +34,17 @@ namespace asio = boost::asio;
 constexpr std::chrono::seconds kConsoleFlushTimeout{2};
 
 // Passes events to RemoteJob, which makes all decisions, and executes its actions.
-class JobClient : private RemoteJobEffects {
+class JobClient {
  public:
   JobClient(std::vector<RemoteNode> nodes, RemoteJob::Options options)
       : nodes_(std::move(nodes)),
-        job_(*this, names(), std::move(options)),
+        job_(names(), std::move(options)),
         signals_(loop_),
         heartbeat_timer_(loop_),
         timer_(loop_),
         output_(loop_, nodes_.size() > 1) {}
 
-  // Returns the exit code.
-  int run() {
+  EndClient run() {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       struct sigaction action;
       const bool ignored =
@@ -57,15 +55,14 @@ class JobClient : private RemoteJobEffects {
     wait_for_signal();
     output_.on_drained([this] {
       if (!output_.full()) pause_reading(false);
-      if (ending_ && output_.idle()) loop_.stop();
+      if (ended_ && output_.idle()) loop_.stop();
     });
     for (size_t node = 0; node < nodes_.size(); ++node) connect(static_cast<int>(node));
     send_heartbeats();
     loop_.run();
     for (const auto& stream : streams_) stream->cancel();
-    return code_;
+    return end_;
   }
-  bool detached() const { return job_.detached(); }
 
  private:
   std::vector<std::string> names() const {
@@ -89,51 +86,26 @@ class JobClient : private RemoteJobEffects {
     const auto index = static_cast<size_t>(node);
     failure_detectors_[index].received(std::chrono::steady_clock::now());
     connected_[index] = true;
-    switch (event.kind_case()) {
-      case wire::FleetdMessage::kOutput:
-        return show(node, event.output());
-      case wire::FleetdMessage::kRefused:
-        return job_.on_refused(node, from_wire(event.refused()));
-      case wire::FleetdMessage::kPrepared:
-        return job_.on_prepared(node);
-      case wire::FleetdMessage::kHosting:
-        return job_.on_hosting(node, event.hosting().rdzv_port());
-      case wire::FleetdMessage::kRunning:
-        return job_.on_running(node, event.running().nnodes());
-      case wire::FleetdMessage::kDetached:
-        return job_.on_detached(node);
-      case wire::FleetdMessage::kEnded:
-        return on_ended(node, event.ended());
-      case wire::FleetdMessage::kJobs:
-      case wire::FleetdMessage::kHeartbeat:
-      case wire::FleetdMessage::KIND_NOT_SET:
-        return;
-    }
-  }
-
-  void on_ended(int node, const wire::JobEnded& ended) {
-    job_.on_ended(node, ended.code(),
-                  ended.has_verdict() ? std::optional(ended.verdict()) : std::nullopt);
+    event.has_output() ? show(node, event.output()) : step(FromFleetd{node, event});
   }
 
   void on_closed(int node, const grpc::Status& status) {
-    if (ending_) return;
     const auto index = static_cast<size_t>(node);
-    job_.on_lost(node, nodes_[index].explain(status, connected_[index]));
+    if (!ended_) step(FleetdLost{node, nodes_[index].explain(status, connected_[index])});
   }
 
   void wait_for_signal() {
     signals_.async_wait([this](boost::system::error_code error, int signal) {
       if (error) return;
       wait_for_signal();
-      job_.on_signal(signal);
+      step(SignalReceived{signal});
     });
   }
 
   void send_heartbeats() {
     heartbeat_timer_.expires_after(kHeartbeatTimes.heartbeat_interval);
     heartbeat_timer_.async_wait([this](boost::system::error_code error) {
-      if (error || ending_) return;
+      if (error || ended_) return;
       const auto now = std::chrono::steady_clock::now();
       for (size_t node = 0; node < streams_.size(); ++node) {
         wire::ClientMessage request;
@@ -159,45 +131,38 @@ class JobClient : private RemoteJobEffects {
     for (const auto& stream : streams_) stream->pause_reading(paused);
   }
 
-  // --- effects ---
-  void launch(int node, int rdzv_port) override {
-    wire::ClientMessage request;
-    request.mutable_launch()->set_rdzv_port(rdzv_port);
-    send(node, std::move(request));
-  }
-  void signal(int node, int number) override {
-    wire::ClientMessage request;
-    request.mutable_signal()->set_number(number);
-    send(node, std::move(request));
-  }
-  void detach(int node) override {
-    wire::ClientMessage request;
-    request.mutable_detach();
-    send(node, std::move(request));
-  }
-  void close_session(int node) override { streams_[static_cast<size_t>(node)]->close(); }
-  void warn(const std::string& text) override { spdlog::warn("{}", text); }
-  void report_error(const std::string& text) override {
-    output_.flush();
-    spdlog::error("{}", text);
-  }
-  void start_timer(std::chrono::milliseconds time) override {
-    timer_.expires_after(time);
+  // --- actions ---
+  void step(const RemoteJobEvent& event) {
+    if (ended_) return;
+    for (RemoteJobAction& action : job_.step(event, std::chrono::steady_clock::now())) {
+      std::visit([this](auto& one) { carry_out(one); }, action);
+    }
+    if (ended_) return;
+    timer_.expires_at(job_.next_deadline());
     timer_.async_wait([this](boost::system::error_code error) {
-      if (!error && !ending_) job_.on_timer();
+      if (!error) step(TimePassed{});
     });
   }
-  void end(int exit_code) override {
-    ending_ = true;
-    code_ = exit_code;
+  void carry_out(ToFleetd& action) {
+    streams_[static_cast<size_t>(action.node)]->send(std::move(action.message));
+  }
+  void carry_out(const CloseSession& action) {
+    streams_[static_cast<size_t>(action.node)]->close();
+  }
+  void carry_out(const ShowLine& line) {
+    const bool warning = line.kind == ShowLine::kWarning;
+    if (!warning) output_.flush();
+    spdlog::log(warning ? spdlog::level::warn : spdlog::level::err, "{}", line.text);
+  }
+  void carry_out(const EndClient& end) {
+    ended_ = true;
+    end_ = end;
     output_.flush();
     if (output_.idle()) return loop_.stop();
     timer_.expires_after(kConsoleFlushTimeout);
-    timer_.async_wait([this](boost::system::error_code) { loop_.stop(); });
-  }
-
-  void send(int node, wire::ClientMessage request) {
-    streams_[static_cast<size_t>(node)]->send(std::move(request));
+    timer_.async_wait([this](boost::system::error_code error) {
+      if (!error) loop_.stop();
+    });
   }
 
   const std::vector<RemoteNode> nodes_;
@@ -209,8 +174,8 @@ class JobClient : private RemoteJobEffects {
   std::vector<std::shared_ptr<ClientStream>> streams_;
   std::vector<FailureDetector> failure_detectors_;
   std::vector<bool> connected_;
-  bool reading_paused_ = false, ending_ = false;
-  int code_ = 1;
+  bool reading_paused_ = false, ended_ = false;
+  EndClient end_;
 };
 
 RemoteNode fleetd_node(const std::string& name, const std::string& address,
@@ -228,10 +193,8 @@ RemoteNode fleetd_node(const std::string& name, const std::string& address,
 
 }  // namespace
 
-JobClientResult run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options) {
-  JobClient client(std::move(nodes), std::move(options));
-  const int code = client.run();
-  return {code, client.detached()};
+EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options) {
+  return JobClient(std::move(nodes), std::move(options)).run();
 }
 
 RemoteJob::Options remote_job_options(const LaunchConfig& config) {
@@ -281,10 +244,10 @@ int start_via_fleetd(LaunchRequest request) {
     spdlog::info("the job id is {}", shown_name(requests[0].job.job_id()));
   RemoteJob::Options options = remote_job_options(config);
   if (config.via.detach) options.mode = RemoteJob::Mode::kDetach;
-  const JobClientResult end = run_job_client(std::move(nodes), std::move(options));
-  if (end.detached && end.code == 0)
+  const EndClient end = run_job_client(std::move(nodes), std::move(options));
+  if (end.detached && end.exit_code == 0)
     print_reattach_commands(config, requests[0].job.job_id(), addresses);
-  return end.code;
+  return end.exit_code;
 }
 
 ViaPlan plan_via_fleetd(const LaunchRequest& request) {
@@ -302,7 +265,7 @@ int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>&
   RemoteJob::Options options;
   options.mode = RemoteJob::Mode::kAttach;
   options.restarts = restarts;
-  return run_job_client(std::move(nodes), std::move(options)).code;
+  return run_job_client(std::move(nodes), std::move(options)).exit_code;
 }
 
 }  // namespace fleet

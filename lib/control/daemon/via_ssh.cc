@@ -169,7 +169,7 @@ int start_via_ssh(LaunchRequest request) {
   }
   RemoteJob::Options job_options = remote_job_options(config);
   job_options.node_prefix.clear();
-  const int code = run_job_client(std::move(nodes), std::move(job_options)).code;
+  const int code = run_job_client(std::move(nodes), std::move(job_options)).exit_code;
   for (const SshProcess& ssh : *processes) ::kill(ssh.pid, SIGTERM);  // their jobs have ended
   for (const SshProcess& ssh : *processes) ::waitpid(ssh.pid, nullptr, 0);
   return code;

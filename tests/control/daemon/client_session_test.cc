@@ -208,6 +208,30 @@ TEST_F(ClientSessionTest, ServiceOfAnOlderVersion_IsNamedAsSuch) {
               AllOf(HasSubstr("n1:6767"), HasSubstr("same version"), HasSubstr("install")));
 }
 
+TEST_F(ClientSessionTest, StopOfTheSessionsJob_EndsIt) {
+  Client client(loop, *jobs);
+  client.prepare("a");
+  run_until([&] { return client.events.size() == 1; });
+  client.send([](wire::ClientMessage* message) { *message->mutable_stop() = stop_job(SIGINT); });
+  run_until([&] { return client.gone(); });
+  EXPECT_EQ(client.events.size(), 1u);
+  EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);
+}
+
+// A launcher would not take the message.
+TEST_F(ClientSessionTest, StopWithImpossibleValues_IsRefused) {
+  for (const wire::StopJob& how :
+       {stop_job(SIGUSR1), stop_job(1000), stop_job(SIGTERM, false, std::chrono::seconds(-1))}) {
+    Client client(loop, *jobs);
+    client.prepare("a");
+    run_until([&] { return client.events.size() == 1; });
+    client.send([&](wire::ClientMessage* message) { *message->mutable_stop() = how; });
+    run_until([&] { return client.gone(); });
+    ASSERT_EQ(client.events.size(), 2u);
+    EXPECT_EQ(client.events[1].refused().code(), wire::Failure::USAGE);
+  }
+}
+
 TEST_F(ClientSessionTest, MessageOutOfPlace_IsRefused) {
   Client client(loop, *jobs);
   client.send([](wire::ClientMessage* message) { message->mutable_launch(); });
