@@ -61,6 +61,7 @@ class Client {
   grpc::Status call(const std::string& method) {
     grpc::GenericStub stub(channel_);
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
     const grpc::Slice nothing("");
     const grpc::ByteBuffer request(&nothing, 1);
     grpc::ByteBuffer response;
@@ -72,6 +73,7 @@ class Client {
   // Sends this message as it is; returns what fleetd sends first. Blocks.
   wire::FleetdMessage reply_to(const wire::ClientMessage& message) {
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
     const auto stream = wire::Fleetd::NewStub(channel_)->Session(&context);
     wire::FleetdMessage reply;
     stream->Write(message);

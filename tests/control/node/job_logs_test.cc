@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -133,7 +134,9 @@ TEST(ConsoleTest, SlowTerminal_DropsWholeLinesAndSaysSo) {
   char buffer[65536];
   const int flags = ::fcntl(reading.get(), F_GETFL);
   ASSERT_EQ(::fcntl(reading.get(), F_SETFL, flags | O_NONBLOCK), 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!console.idle()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
     for (ssize_t n; (n = ::read(reading.get(), buffer, sizeof buffer)) > 0;)
       shown.append(buffer, static_cast<size_t>(n));
     loop.run_one();

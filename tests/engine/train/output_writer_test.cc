@@ -22,12 +22,16 @@ class StuckDisk {
  public:
   void write() {
     begun_.set_value();
-    answer_.get_future().wait();
+    wait_for(&answer_);
   }
-  void wait_for_write() { begun_.get_future().wait(); }
+  void wait_for_write() { wait_for(&begun_); }
   void answer() { answer_.set_value(); }
 
  private:
+  static void wait_for(std::promise<void>* promise) {
+    EXPECT_EQ(promise->get_future().wait_for(seconds(60)), std::future_status::ready);
+  }
+
   std::promise<void> begun_, answer_;
 };
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -48,8 +49,8 @@ struct FleetdTest : ::testing::Test {
   }
   void start_fleetd(int number) {
     // The port may be another's for a moment: of a connection, say.
-    while (!listens(number)) {
-    }
+    int attempts = 1;
+    while (!listens(number)) ASSERT_LT(attempts++, 100) << fleetds[number]->output();
   }
   bool listens(int number) {
     const auto node = static_cast<size_t>(number);
@@ -62,7 +63,11 @@ struct FleetdTest : ::testing::Test {
     const auto says = [&](const char* text) {
       return fleetds[node]->output().find(text) != std::string::npos;
     };
-    while (!says("listens on") && !says("cannot listen")) ::poll(nullptr, 0, 2);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!says("listens on") && !says("cannot listen")) {
+      if (std::chrono::steady_clock::now() > end) break;
+      ::poll(nullptr, 0, 2);
+    }
     return says("listens on");
   }
   // `ips`: "", all nodes.
