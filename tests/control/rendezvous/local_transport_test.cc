@@ -76,6 +76,12 @@ TEST(LocalTransport, HostShutsDown_NodeLearnsThatItWasLost) {
 TEST(LocalTransport, NodeDestroyedWhileTheJobForms_LeavesTheHostAlone) {
   LocalJob job(job_of({"10.0.0.1", "10.0.0.2"}));
   job.node.reset();
+  // The host still answers.
+  const auto other = job.make_node();
+  JobSpec wrong = job_of({"10.0.0.1", "10.0.0.2"});
+  wrong.nnodes = 3;
+  other->client.start(node_of(wrong, "10.0.0.2"));
+  EXPECT_TRUE(other->wait_for<Refusal>());
   job.host->shut_down(kSoon);
 }
 

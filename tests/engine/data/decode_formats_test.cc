@@ -84,6 +84,7 @@ TEST(DecodeFormats, Truncated_IsDamaged) {
 
 TEST(DecodeFormats, Mutated_IsReadOrDamaged) {
   std::mt19937 random(11);
+  int damaged = 0, read = 0;
   for (const std::string& path : images()) {
     const std::string file = read_file(path);
     for (int round = 0; round < 150; ++round) {
@@ -93,9 +94,14 @@ TEST(DecodeFormats, Mutated_IsReadOrDamaged) {
         const size_t reach = random() % 2 == 0 ? std::min<size_t>(bytes.size(), 64) : bytes.size();
         bytes[random() % reach] = static_cast<char>(random());
       }
-      decode(bytes, 3);
+      std::string why;
+      const bool empty = decode(bytes, 3, &why).empty();
+      EXPECT_EQ(empty, !why.empty()) << path << ", round " << round << ": " << why;
+      ++(empty ? damaged : read);
     }
   }
+  EXPECT_GT(damaged, 100);
+  EXPECT_GT(read, 100);
 }
 
 TEST(DecodeFormats, HeadersThatClaimTooMuch_AreDamaged) {

@@ -16,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using testing::Copy;
 using testing::copy_of;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::jpeg_picture;
@@ -302,12 +303,23 @@ TEST(InputPipeline, Stop_WakesTheConsumerAndEndsWorkers) {
   }
 }
 
-TEST(InputPipeline, DestroyedWhileWorkersAreBusy_EndsCleanly) {
+TEST(InputPipeline, DestroyedWhileWorkersAreBusy_NothingIsWrittenLater) {
+  std::vector<std::vector<float>> memory;
+  const PipelineContext context{.image_memory = [&](size_t bytes) {
+    memory.emplace_back(bytes / sizeof(float));
+    return memory.back().data();
+  }};
   for (int i = 0; i < 10; ++i) {
-    auto pipeline = synthetic(R"("batch_size": 16, "threads": 4, "prefetch": 4)", {});
+    auto pipeline = synthetic(R"("batch_size": 16, "threads": 4, "prefetch": 4)", context);
     pipeline->start_epoch(i);
-    if (i % 2) pipeline->next();
+    if (i % 2) {
+      EXPECT_NE(pipeline->next(), nullptr);
+    }
+    pipeline.reset();
+    for (std::vector<float>& batch : memory) std::fill(batch.begin(), batch.end(), -1e9f);
   }
+  EXPECT_GE(memory.size(), 40u);
+  EXPECT_THAT(memory, Each(Each(-1e9f)));
 }
 
 TEST(InputPipeline, CallersMemory_IsWhatBatchesLieIn) {
