@@ -23,8 +23,6 @@
 #include "tests/bench/times.h"
 #include "tests/test_paths.h"
 
-extern char** environ;
-
 namespace {
 
 constexpr double kAsked = 2;

@@ -1,12 +1,12 @@
 #include "base/env.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-
-extern char** environ;
 
 namespace fleet {
 

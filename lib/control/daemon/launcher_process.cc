@@ -16,8 +16,6 @@
 #include "base/error.h"
 #include "base/file.h"
 
-extern char** environ;
-
 namespace fleet {
 namespace {
 

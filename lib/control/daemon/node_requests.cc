@@ -17,8 +17,6 @@
 #include "rendezvous/job_secret.h"
 #include "rendezvous/security.h"
 
-extern char** environ;
-
 namespace fleet {
 namespace {
 

@@ -22,8 +22,6 @@
 #include "launch/planning/shell_words.h"
 #include "launch/starting/startup_messages.h"
 
-extern char** environ;
-
 namespace fleet {
 namespace {
 

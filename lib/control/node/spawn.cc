@@ -14,8 +14,6 @@
 #include "base/text.h"
 #include "node/rank_service.h"
 
-extern char** environ;
-
 namespace fleet {
 namespace {
 

@@ -21,8 +21,6 @@
 #include "node/process_tree.h"
 #include "rendezvous/stacks.h"
 
-extern char** environ;
-
 namespace fleet {
 
 namespace asio = boost::asio;

@@ -20,8 +20,6 @@
 #include "base/text.h"
 #include "tests/test_paths.h"
 
-extern char** environ;
-
 namespace fleet {
 namespace {
 
