@@ -12,9 +12,10 @@ if [ $# -gt 0 ] && [[ $1 =~ ^[0-9]+$ ]]; then
   shift
 fi
 names=("$@")
-[ ${#names[@]} -gt 0 ] || mapfile -t names < <(basename -s _fuzz.cc tests/fuzz/*_fuzz.cc)
+[ ${#names[@]} -gt 0 ] || mapfile -t names < <(basename -s _fuzz.cc tests/fuzz/*/*_fuzz.cc)
 for name in "${names[@]}"; do
-  [ -e "tests/fuzz/${name}_fuzz.cc" ] || die "no target '$name'; there are: $(basename -s _fuzz.cc tests/fuzz/*_fuzz.cc | xargs)"
+  compgen -G "tests/fuzz/*/${name}_fuzz.cc" >/dev/null ||
+    die "no target '$name'; there are: $(basename -s _fuzz.cc tests/fuzz/*/*_fuzz.cc | xargs)"
 done
 
 # The compiler, libFuzzer and the sanitizers, symbols in reports, OpenMP for the engine.

@@ -1,7 +1,7 @@
-// fuzz_corpus_tests CORPUS: gives every file of CORPUS/NAME/ to the target NAME, as well as nothing
-// and each file's first half. Needs no libFuzzer. Ends with 1 where a target throws what is no
-// fleet::Error, has no files, or a folder has no target. A crash, or a file that takes longer than
-// kSeconds, ends it: the last line names the file.
+// fuzz_corpus_tests CORPUS [NAME]: gives every file of CORPUS/NAME/ to the target NAME, as well as
+// nothing and each file's first half; without NAME, to every target. Needs no libFuzzer. Ends with
+// 1 where a target throws what is no fleet::Error, has no files, or a folder has no target. A
+// crash, or a file that takes longer than kSeconds, ends it: the last line names the file.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -83,18 +83,27 @@ int replay_all(const fs::path& corpus) {
   return good && folders.empty() ? 0 : 1;
 }
 
+int replay_one(const fs::path& corpus, const std::string& name) {
+  for (const Target& target : targets()) {
+    if (target.name == name) return replay(target, corpus / name) ? 0 : 1;
+  }
+  std::printf("FAILED: no target '%s'\n", name.c_str());
+  return 1;
+}
+
 }  // namespace
 }  // namespace fleet::fuzz
 
 int main(int count, char** arguments) {
-  if (count != 2) {
-    std::fprintf(stderr, "usage: %s CORPUS\n", arguments[0]);
+  if (count != 2 && count != 3) {
+    std::fprintf(stderr, "usage: %s CORPUS [NAME]\n", arguments[0]);
     return 2;
   }
   spdlog::set_level(spdlog::level::off);
   fleet::fuzz::bound_memory();
   try {
-    return fleet::fuzz::replay_all(arguments[1]);
+    return count == 3 ? fleet::fuzz::replay_one(arguments[1], arguments[2])
+                      : fleet::fuzz::replay_all(arguments[1]);
   } catch (const fleet::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
