@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Generates docs/reference/options.md and docs/reference/job_keys.md from the output of the built programs.
+# Generates docs/reference/options.md and job_keys.md from the output of the built programs, and the lists of models, optimizers and
+# schedules in models.md and optimizers.md.
 #
 #   scripts/reference_pages.sh [BUILD_FOLDER [FOLDER]]     default build/release docs/reference
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -296,7 +297,55 @@ END
   for name in train checkpoint predict comm; do keys "$name" all | section none "$name" ''; done
 }
 
+# A table of the names of a section, each with its help unless WHAT is empty, and the keys that not every name has; names with the
+# same keys share a row if WHAT is empty. Reads lines of keys().
+names_table() {  # names_table SECTION WHAT
+  awk -F '\t' -v section="$1" -v what="$2" "$key_rows"'
+    !($1 in seen) { seen[$1] = 1; names[++n] = $1 }
+    $2 == section ".name" { help[$1] = $5; next }
+    { key = substr($2, length(section) + 2); count[key]++; entries[$1] = entries[$1] "\n" key " " ($4 ~ /^"|^\[|^false$/ ? "" : $4) }
+    END {
+      print what == "" ? "| `" section ".name` | keys |\n|---|---|" : "| `" section ".name` | " what " | keys beside the common ones |\n|---|---|---|"
+      for (i = 1; i <= n; ++i) {
+        m = split(substr(entries[names[i]], 2), all, "\n")
+        own = common = ""
+        for (k = 1; k <= m; ++k) {
+          split(all[k], parts, " ")
+          text = "`" parts[1] "`"
+          if (count[parts[1]] == n) { common = common (common == "" ? "" : ", ") text; continue }
+          if (what != "" && parts[2] != "") text = text " " (parts[2] ~ /\.0$/ ? substr(parts[2], 1, length(parts[2]) - 2) : parts[2])
+          own = own (own == "" ? "" : ", ") text
+        }
+        if (what != "") { print "| `" names[i] "` | " cell(help[names[i]]) " | " own " |"; continue }
+        if (!(own in row)) rows[++r] = own
+        row[own] = row[own] (row[own] == "" ? "" : ", ") "`" names[i] "`"
+      }
+      if (what != "") exit
+      print "| all | " common " |"
+      for (i = 1; i <= r; ++i) print "| " row[rows[i]] " | " rows[i] " |"
+    }'
+}
+
+# filled PAGE: the page, with what stands between its marks replaced by $scratch/NAME.table.
+filled() {
+  awk -v scratch="$scratch" '
+    /^<!-- end of what is generated -->$/ { skipped = 0 }
+    !skipped { print }
+    /^<!-- generated: .* scripts\/reference_pages.sh -->$/ {
+      file = scratch "/" $3 ".table"
+      while ((getline line <file) > 0) print line
+      close(file)
+      skipped = 1
+    }' "$1"
+}
+
 options_page >"$scratch/options.md"
 job_keys_page >"$scratch/job_keys.md"
+for name in $(names_of model.name); do keys model "$name" "model.name=$name"; done | names_table model '' >"$scratch/models.table"
+for name in $(names_of optimizer.name); do keys optimizer "$name" "optimizer.name=$name"; done | names_table optimizer rule >"$scratch/optimizers.table"
+for name in $(names_of learning_rate.name); do keys learning_rate "$name" "learning_rate.name=$name"; done |
+  names_table learning_rate rate >"$scratch/schedules.table"
+filled docs/reference/models.md >"$scratch/models.md"
+filled docs/reference/optimizers.md >"$scratch/optimizers.md"
 mkdir -p "$folder"
-cp "$scratch/options.md" "$scratch/job_keys.md" "$folder"
+cp "$scratch"/{options,job_keys,models,optimizers}.md "$folder"
