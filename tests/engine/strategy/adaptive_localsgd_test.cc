@@ -11,15 +11,13 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(AdaptiveLocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
-  const auto off = [](const std::string& text, const PassContext& context) {
-    return captured_log([&] {
-      EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("adaptive_localsgd")));
-    });
+TEST(AdaptiveLocalSgd, WhereItCannotAct_IsOff) {
+  const auto names = [](const PassContext& context) {
+    return make_strategy("adaptive_localsgd: true", context).names();
   };
-  EXPECT_THAT(off("adaptive_localsgd: true", {}), HasSubstr("it needs several ranks"));
-  EXPECT_THAT(off("adaptive_localsgd: true", {.ranks = 2, .optimizer = "adam"}),
-              HasSubstr("it needs optimizer.name sgd or momentum"));
+  EXPECT_THAT(names({}), Not(Contains("adaptive_localsgd")));
+  EXPECT_THAT(names({.ranks = 2, .optimizer = "adam"}), Not(Contains("adaptive_localsgd")));
+  EXPECT_THAT(names({.ranks = 2}), Contains("adaptive_localsgd"));
 }
 
 TEST(AdaptiveLocalSgd, WhatCannotBe_IsRefused) {

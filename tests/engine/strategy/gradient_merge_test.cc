@@ -8,6 +8,7 @@ namespace fleet {
 namespace {
 
 using testing::Contains;
+using ::testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -30,7 +31,7 @@ TEST(GradientMerge, SumsAndUpdates_RunInEveryKthStep) {
     ++sums;
     for (const VarId id : op.inputs) {
       EXPECT_TRUE(program.var(id).per_rank);
-      EXPECT_THAT(program.var(id).name, HasSubstr(".merged_gradient"));
+      EXPECT_THAT(program.var(id).name, EndsWith(".merged_gradient"));
     }
   }
   EXPECT_GT(sums, 0);
@@ -73,12 +74,9 @@ TEST(GradientMerge, MixedPrecision_AddsUpInFloat32) {
   }
 }
 
-TEST(GradientMerge, OneStep_IsOffAndSaysSo) {
-  const std::string line = captured_log([] {
-    EXPECT_THAT(make_strategy("gradient_merge: true").names(), Not(Contains("gradient_merge")));
-  });
-  EXPECT_THAT(line,
-              HasSubstr("gradient_merge is switched off: gradient_merge_configs.k_steps is 1"));
+TEST(GradientMerge, OneStep_IsOff) {
+  EXPECT_THAT(make_strategy("gradient_merge: true").names(), Not(Contains("gradient_merge")));
+  EXPECT_THAT(make_strategy(kMerge).names(), Contains("gradient_merge"));
   EXPECT_THROW(make_strategy("gradient_merge: true gradient_merge_configs { k_steps: 0 }"), Error);
 }
 

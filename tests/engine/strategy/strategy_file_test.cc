@@ -8,10 +8,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -21,15 +23,11 @@ StrategyProto parsed(const std::string& text) {
   return proto;
 }
 
-std::string complaint(const std::string& text) {
-  try {
-    parsed(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  return "no error";
+Error complaint(const std::string& text) {
+  return thrown_by([&] { parsed(text); });
 }
+// At this line and column of the file.
+ErrorMatcher IsAt(const std::string& place) { return IsUsageError("strategy.prototxt:" + place); }
 
 StrategyProto from_json(const std::string& json) {
   return strategy_from(ConfigTree::from_json(json, "job.json").validate(strategy_schema()));
@@ -85,46 +83,46 @@ TEST(StrategyFile, ItsFields_AreInTheTreeBelowWhatIsGiven) {
 }
 
 TEST(StrategyFile, UnknownField_NamesTheNearestAndThePlace) {
-  const std::string what = complaint("amp: true\nfuse_all_reduce_op: true\n");
-  EXPECT_THAT(what, HasSubstr("unknown field 'fuse_all_reduce_op'"));
-  EXPECT_THAT(what, HasSubstr("did you mean 'fuse_all_reduce_ops'?"));
-  EXPECT_THAT(what, HasSubstr("strategy.prototxt:2:"));
+  const Error error = complaint("amp: true\nfuse_all_reduce_op: true\n");
+  EXPECT_THAT(error, IsAt("2:1"));
+  EXPECT_EQ(error.failure(), "unknown field 'fuse_all_reduce_op'");
+  EXPECT_EQ(error.next(), "did you mean 'fuse_all_reduce_ops'?");
 }
 
 TEST(StrategyFile, UnknownFieldWithin_NamesTheNearestOfThatMessage) {
-  const std::string what = complaint("build_strategy { fuse_bn_act_op: true }");
-  EXPECT_THAT(what, HasSubstr("strategy.prototxt:1:18: unknown field"));
-  EXPECT_THAT(what, HasSubstr("unknown field 'build_strategy.fuse_bn_act_op'"));
-  EXPECT_THAT(what, HasSubstr("did you mean 'build_strategy.fuse_bn_act_ops'?"));
+  EXPECT_THAT(complaint("build_strategy { fuse_bn_act_op: true }"),
+              AllOf(IsAt("1:18"), Advises("did you mean 'build_strategy.fuse_bn_act_ops'?")));
 }
 
 TEST(StrategyFile, FieldInTheWrongPlace_IsToldWhereItBelongs) {
-  EXPECT_THAT(complaint("incr_ratio: 2"), HasSubstr("did you mean 'amp_configs.incr_ratio'?"));
-  EXPECT_THAT(complaint("amp_configs { amp: true }"), HasSubstr("did you mean 'amp'?"));
-  EXPECT_THAT(complaint("build_strategy { amp: true }"), HasSubstr("did you mean 'amp'?"));
-  EXPECT_THAT(complaint("sparsty: 0.9"), HasSubstr("did you mean 'dgc_configs.sparsity'?"));
-  EXPECT_THAT(complaint("begin_step: 3"), HasSubstr("did you mean 'localsgd_configs.begin_step' or "
-                                                    "'adaptive_localsgd_configs.begin_step'?"));
+  EXPECT_EQ(complaint("incr_ratio: 2").next(), "did you mean 'amp_configs.incr_ratio'?");
+  EXPECT_EQ(complaint("amp_configs { amp: true }").next(), "did you mean 'amp'?");
+  EXPECT_EQ(complaint("build_strategy { amp: true }").next(), "did you mean 'amp'?");
+  EXPECT_EQ(complaint("sparsty: 0.9").next(), "did you mean 'dgc_configs.sparsity'?");
+  EXPECT_EQ(complaint("begin_step: 3").next(),
+            "did you mean 'localsgd_configs.begin_step' or "
+            "'adaptive_localsgd_configs.begin_step'?");
 }
 
 TEST(StrategyFile, WrongValue_NamesThePlaceAndWhatItMustBe) {
-  EXPECT_THAT(complaint("nccl_comm_num: many"), HasSubstr("strategy.prototxt:1:16: "));
-  EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0"),
-              HasSubstr("strategy.prototxt:3:18: 'nccl_comm_num' cannot be 0; it must be an "
-                        "integer, at least 1"));
-  EXPECT_THAT(complaint("build_strategy { reduce_strategy: 2 }"), HasSubstr("from 0 to 1"));
-  EXPECT_THAT(complaint("thread_num: 3000000000"), HasSubstr("cannot be 3000000000"));
-  EXPECT_THAT(complaint("amp: 3"), HasSubstr("true or false"));
-  EXPECT_THAT(complaint("mode: SOLO"), HasSubstr("one of COLLECTIVE, PS"));
+  EXPECT_THAT(complaint("nccl_comm_num: many"), IsAt("1:16"));
+  EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0"), IsAt("3:18"));
+  EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0").what(),
+              HasSubstr("'nccl_comm_num' cannot be 0; it must be an integer, at least 1"));
+  EXPECT_THAT(complaint("build_strategy { reduce_strategy: 2 }"), IsAt("1:35"));
+  EXPECT_THAT(complaint("thread_num: 3000000000"), IsAt("1:13"));
+  EXPECT_THAT(complaint("amp: 3"), IsAt("1:6"));
+  EXPECT_THAT(complaint("mode: SOLO"), IsAt("1:7"));
 }
 
 TEST(StrategyFile, TextThatIsNone_NamesThePlace) {
-  EXPECT_THAT(complaint("amp true"), HasSubstr("strategy.prototxt:1:5: expected ':'"));
-  EXPECT_THAT(complaint("build_strategy { amp: true"), HasSubstr("'build_strategy.amp'"));
-  EXPECT_THAT(complaint("build_strategy { enable_inplace: true"), HasSubstr("the end"));
-  EXPECT_THAT(complaint("amp: \"x"), HasSubstr("strategy.prototxt:1:"));
-  EXPECT_THAT(complaint("amp:"), HasSubstr("expected a value"));
-  EXPECT_THAT(complaint("}"), HasSubstr("expected a field's name"));
+  EXPECT_THAT(complaint("amp true"), IsAt("1:5"));
+  EXPECT_THAT(complaint("amp true").what(), HasSubstr("expected ':'"));
+  EXPECT_THAT(complaint("build_strategy { amp: true"), IsAt("1:18"));
+  EXPECT_THAT(complaint("build_strategy { enable_inplace: true"), IsAt("1:38"));
+  EXPECT_THAT(complaint("amp: \"x"), IsAt("1:8"));
+  EXPECT_THAT(complaint("amp:"), IsAt("1:5"));
+  EXPECT_THAT(complaint("}"), IsAt("1:1"));
 }
 
 TEST(StrategyFile, FormsOfProtobufsText_AreRead) {
@@ -143,8 +141,8 @@ TEST(StrategyFile, FormsOfProtobufsText_AreRead) {
 TEST(StrategyFile, OneFieldUnderTwoNames_HasOneValue) {
   const std::string same = "thread_num: 3 execution_strategy { num_threads: 3 }";
   EXPECT_EQ(parsed(same).execution_strategy().num_threads(), 3);
-  EXPECT_THAT(complaint("thread_num: 3 execution_strategy { num_threads: 4 }"),
-              HasSubstr("'execution_strategy.num_threads' and 'thread_num' are one field"));
+  EXPECT_EQ(complaint("thread_num: 3 execution_strategy { num_threads: 4 }").failure(),
+            "'execution_strategy.num_threads' and 'thread_num' are one field, with two values");
 }
 
 TEST(StrategyFile, LaterField_IsPassedOverAtItsDefaultAndElseNamed) {
@@ -154,21 +152,12 @@ TEST(StrategyFile, LaterField_IsPassedOverAtItsDefaultAndElseNamed) {
       "fs_client_param { }");
   EXPECT_EQ(proto.ByteSizeLong(), 0u);
   EXPECT_TRUE(parsed("hybrid_configs {}").has_hybrid_configs());
-  const auto refusal = [](const std::string& text) -> std::string {
-    try {
-      parsed(text);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(refusal("build_strategy {\n  fused_attention: true\n}"),
-              HasSubstr("strategy.prototxt:2:3: 'build_strategy.fused_attention' is true: not "
-                        "supported, a field of Paddle 2.6"));
-  EXPECT_THAT(refusal("hybrid_configs { pp_configs { profiling: true } }"),
-              HasSubstr("'hybrid_configs.pp_configs.profiling' is true"));
-  EXPECT_THAT(refusal("fs_client_param { uri: 'x' }"), HasSubstr("'fs_client_param'"));
+  EXPECT_THAT(complaint("build_strategy {\n  fused_attention: true\n}"),
+              IsError(ErrorCode::kUnsupported, "strategy.prototxt:2:3"));
+  EXPECT_THAT(complaint("hybrid_configs { pp_configs { profiling: true } }"),
+              IsError(ErrorCode::kUnsupported, "strategy.prototxt:1:31"));
+  EXPECT_THAT(complaint("fs_client_param { uri: 'x' }"),
+              IsError(ErrorCode::kUnsupported, "strategy.prototxt:1:1"));
 }
 
 TEST(StrategyFile, Merge_OverlaysScalarsAndAppendsLists) {
@@ -229,33 +218,22 @@ TEST(StrategySection, OneFieldUnderTwoNames_HasOneValue) {
         "job.json");
   };
   EXPECT_EQ(named(json("3")).execution_strategy().num_threads(), 3);
-  try {
-    named(json("4"));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("job.json: 'strategy.thread_num' and "
-                                        "'strategy.execution_strategy.num_threads' are one field"));
-  }
+  EXPECT_THAT(thrown_by([&] { named(json("4")); }), IsUsageError("job.json"));
 }
 
 TEST(StrategySection, Range_IsNamed) {
-  try {
-    named(ConfigTree::from_json(R"({"strategy": {"thread_num": -1}})", "job.json"));
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("from 0 to 2147483647"));
-  }
+  EXPECT_THAT(thrown_by([] {
+                named(ConfigTree::from_json(R"({"strategy": {"thread_num": -1}})", "job.json"));
+              }),
+              IsUsageError("job.json"));
 }
 
 TEST(StrategySection, Nothing_IsAnEmptyStrategy) { EXPECT_EQ(from_json("{}").ByteSizeLong(), 0u); }
 
 TEST(StrategySection, UnknownKey_NamesTheNearest) {
-  try {
-    from_json(R"({"build_strategy": {"fuse_bn_acts_ops": true}})");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("build_strategy.fuse_bn_act_ops"));
-  }
+  EXPECT_EQ(
+      thrown_by([] { from_json(R"({"build_strategy": {"fuse_bn_acts_ops": true}})"); }).next(),
+      "did you mean 'build_strategy.fuse_bn_act_ops'?");
 }
 
 TEST(StrategySection, File_IsReadAndKeysGoOverIt) {
@@ -271,12 +249,8 @@ TEST(StrategySection, File_IsReadAndKeysGoOverIt) {
 }
 
 TEST(StrategySection, MissingFile_IsNotFound) {
-  try {
-    from_json(R"({"file": "/nowhere/strategy.prototxt"})");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("/nowhere/strategy.prototxt"));
-  }
+  EXPECT_THAT(thrown_by([] { from_json(R"({"file": "/nowhere/strategy.prototxt"})"); }),
+              IsError(ErrorCode::kNotFound, "/nowhere/strategy.prototxt"));
 }
 
 TEST(StrategySchema, TellsOwnFieldsFromPaddles) {
