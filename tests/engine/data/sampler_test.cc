@@ -11,7 +11,6 @@ namespace fleet::data {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // The global batch: the parts of all ranks, in rank order.
 std::vector<int64_t> global_batch(SamplerOptions options, int64_t global, int ranks, int64_t epoch,
@@ -114,7 +113,7 @@ TEST(Sampler, TooFewSamplesToDrop_SaysWhatToDo) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    EXPECT_THAT(error.what(), HasSubstr("3 samples, fewer than one global batch of 4"));
+    EXPECT_EQ(error.where(), "data.tail");
   }
   EXPECT_THROW(Sampler({.samples = 0, .batch = 4}), Error);
 }
