@@ -1,11 +1,15 @@
+#include <iterator>
+#include <utility>
+
 #include "base/config.h"
 #include "base/config_key.h"
 
 namespace fleet {
 
 template <typename T>
-static ConfigValue list_value(const std::vector<T>& values) {
-  return ConfigValue{std::vector<ConfigValue::Scalar>(values.begin(), values.end())};
+static ConfigValue list_value(std::vector<T> values) {
+  return ConfigValue{std::vector<ConfigValue::Scalar>(std::make_move_iterator(values.begin()),
+                                                      std::make_move_iterator(values.end()))};
 }
 
 Schema& Schema::boolean(std::string path, bool initial, std::string help) {
@@ -52,7 +56,7 @@ Schema& Schema::choice(std::string path, std::string initial, std::vector<std::s
 Schema& Schema::integers(std::string path, std::vector<int64_t> initial, std::string help) {
   keys_.push_back({.path = std::move(path),
                    .type = ConfigType::kIntegers,
-                   .initial = list_value(initial),
+                   .initial = list_value(std::move(initial)),
                    .choices = {},
                    .help = std::move(help)});
   return *this;
@@ -60,7 +64,7 @@ Schema& Schema::integers(std::string path, std::vector<int64_t> initial, std::st
 Schema& Schema::numbers(std::string path, std::vector<double> initial, std::string help) {
   keys_.push_back({.path = std::move(path),
                    .type = ConfigType::kNumbers,
-                   .initial = list_value(initial),
+                   .initial = list_value(std::move(initial)),
                    .choices = {},
                    .help = std::move(help)});
   return *this;
@@ -68,7 +72,7 @@ Schema& Schema::numbers(std::string path, std::vector<double> initial, std::stri
 Schema& Schema::texts(std::string path, std::vector<std::string> initial, std::string help) {
   keys_.push_back({.path = std::move(path),
                    .type = ConfigType::kTexts,
-                   .initial = list_value(initial),
+                   .initial = list_value(std::move(initial)),
                    .choices = {},
                    .help = std::move(help)});
   return *this;

@@ -80,7 +80,9 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
   ConfigTree tree;
   const auto walk = [&](const auto& self, const Json& node, const std::string& prefix) -> void {
     for (const auto& [name, child] : node.items()) {
-      const std::string path = prefix.empty() ? name : prefix + "." + name;
+      std::string path = prefix;
+      if (!path.empty()) path += '.';
+      path += name;
       if (child.is_object() && !child.empty()) {
         self(self, child, path);
         continue;

@@ -39,7 +39,7 @@ static std::string meant(const std::string& path, const std::vector<std::string>
   const std::string section = path.substr(0, path.find('.'));
   std::vector<std::string> inside = keys_below(section, known);
   for (std::string& name : sections_below(section, known)) inside.push_back(std::move(name));
-  const std::string likely = path_suggestion(path, inside);
+  std::string likely = path_suggestion(path, inside);
   if (!likely.empty()) return likely;
   const std::string nearest = nearest_name(path, known);
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
@@ -92,7 +92,7 @@ static std::optional<Error> unknown(const std::string& path, bool object, const 
 // Reports all errors, one per line.
 static void throw_all(const std::vector<Error>& errors) {
   if (errors.empty()) return;
-  if (errors.size() == 1) throw errors[0];
+  if (errors.size() == 1) throw Error(errors[0]);
   const bool more = errors.size() > kErrorsShown;
   std::string text =
       (more ? "more than " + std::to_string(kErrorsShown) : std::to_string(errors.size())) +
