@@ -3,12 +3,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "daemon/job_commands.h"
-#include "daemon/over_stdio.h"
 #include "launch/planning/program.h"
-#include "launch/tools/debug.h"
-#include "launch/tools/doctor/doctor.h"
-#include "launch/tools/secret.h"
-#include "launch/tools/simulate/simulate.h"
+#include "launch/tools/commands.h"
 #include "node/stack_report.h"
 
 namespace fleet {

@@ -54,9 +54,7 @@ void ClientSession::start_heartbeat_timer() {
         request_count_ = 0;
         // A client that is not reading gets queued messages later anyway, so skip the heartbeat.
         if (stream_->queued_bytes() == 0) {
-          wire::FleetdMessage event;
-          event.mutable_heartbeat();
-          stream_->send(std::move(event));
+          stream_->send(envelope(&wire::FleetdMessage::mutable_heartbeat));
         }
         start_heartbeat_timer();
       });
@@ -121,16 +119,12 @@ void ClientSession::signal(int number) {
 void ClientSession::detach() {
   detached_ = true;
   jobs_.detach(number_);
-  wire::FleetdMessage event;
-  event.mutable_detached();
-  stream_->send(std::move(event));
+  stream_->send(envelope(&wire::FleetdMessage::mutable_detached));
   stream_->close();
 }
 
 void ClientSession::refuse(const Error& error) {
-  wire::FleetdMessage event;
-  *event.mutable_refused() = to_wire(error);
-  stream_->send(std::move(event));
+  stream_->send(envelope(&wire::FleetdMessage::mutable_refused, to_wire(error)));
   stream_->close();
 }
 
@@ -157,9 +151,7 @@ void ClientSession::on_closed() {
 
 void ClientSession::prepare(const wire::JobRequest& request) {
   subscribe(jobs_.prepare(request), Role::kOwner);
-  wire::FleetdMessage event;
-  event.mutable_prepared();
-  stream_->send(std::move(event));
+  stream_->send(envelope(&wire::FleetdMessage::mutable_prepared));
 }
 
 const JobInfo& ClientSession::job_named(const std::string& job_id) const {
@@ -192,9 +184,7 @@ void ClientSession::query(const std::string& job_id) {
     *event.mutable_jobs()->add_jobs() = job;
     stream_->send(std::move(event));
   }
-  wire::FleetdMessage last;
-  last.mutable_jobs();
-  stream_->send(std::move(last));
+  stream_->send(envelope(&wire::FleetdMessage::mutable_jobs));
   stream_->close();
 }
 

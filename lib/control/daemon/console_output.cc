@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 namespace fleet {
 
 namespace {
@@ -18,11 +16,8 @@ bool is_of_rank(std::string_view line) {
   return line.starts_with("[rank ") || line.starts_with("[ranks ");
 }
 
-// The position after the last complete line; a "\r" at the end may be part of "\r\n".
-size_t end_of_lines(std::string_view text) {
-  const size_t newline = text.rfind('\n');
-  const size_t bar = text.size() < 2 ? std::string_view::npos : text.rfind('\r', text.size() - 2);
-  return std::max(newline + 1, bar + 1);
+std::string labelled(const std::string& node, bool error, std::string_view line) {
+  return (error && !is_of_rank(line) ? "[" + node + "] " : "") + std::string(line);
 }
 
 }  // namespace
@@ -42,30 +37,18 @@ void ConsoleOutput::write(const std::string& node, bool error, std::string_view 
     text = safe = filters_.try_emplace({node, error}, colors).first->second.pass(text);
   }
   if (!several_) return console(error).write(text);
-  std::string& partial = partial_lines_[{node, error}];
-  partial += text;
-  const size_t end = end_of_lines(partial);
-  if (end == 0) return;
-  write_lines(node, error, std::string_view(partial).substr(0, end));
-  partial.erase(0, end);
-}
-
-void ConsoleOutput::write_lines(const std::string& node, bool error, std::string_view text) {
-  if (!error) return output_.write(text);
-  while (!text.empty()) {
-    const size_t end = std::min(text.find_first_of("\r\n"), text.size() - 1);
-    const size_t size = end + (text.substr(end, 2) == "\r\n" ? 2 : 1);
-    const std::string_view line = text.substr(0, size);
-    console(true).write(is_of_rank(line) ? std::string(line)
-                                         : "[" + node + "] " + std::string(line));
-    text.remove_prefix(size);
-  }
+  LineSplitter& lines = lines_[{node, error}];
+  lines.add(text);
+  std::string whole;
+  for (std::string_view line; lines.next(&line);) whole += labelled(node, error, line);
+  console(error).write(whole);
 }
 
 void ConsoleOutput::flush() {
-  for (auto& [source, text] : partial_lines_) {
-    if (!text.empty()) write_lines(source.first, source.second, text + "\n");
-    text.clear();
+  for (auto& [source, lines] : lines_) {
+    const std::string rest = lines.rest();
+    if (rest.empty()) continue;
+    console(source.second).write(labelled(source.first, source.second, rest + "\n"));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/terminal_text.h"
 #include "node/console.h"
+#include "node/line_splitter.h"
 
 namespace fleet {
 
@@ -30,13 +31,12 @@ class ConsoleOutput {
 
  private:
   Console& console(bool error) { return error && kind_ == Kind::kRunningJob ? errors_ : output_; }
-  void write_lines(const std::string& node, bool error, std::string_view text);
 
   Console output_, errors_;
   bool several_;
   Kind kind_;
   using Source = std::pair<std::string, bool>;
-  std::map<Source, std::string> partial_lines_;  // incomplete lines
+  std::map<Source, LineSplitter> lines_;
   std::map<Source, TerminalFilter> filters_;
 };
 

@@ -23,6 +23,7 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/options.h"
+#include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "node/process_tree.h"
 
@@ -45,24 +46,13 @@ struct FleetdOptions {
 
 // "0.0.0.0:6767", "[::]:6767", "10.0.0.1", ":7000"
 void parse_listen(const std::string& text, FleetdOptions* options) {
-  const size_t colon = text.rfind(':');
-  const bool has_port = colon != std::string::npos && text.find(']', colon) == std::string::npos &&
-                        (text.find(':') == colon || text[0] == '[');
-  if (has_port) {
-    long long port = 0;
-    if (!parse_int(text.substr(colon + 1), &port) || port < 0 || port > 65535) {
-      throw Error(ErrorCode::kUsage, "the port is not a number from 0 to 65535", "--listen " + text,
-                  "write it like --listen=0.0.0.0:6767");
-    }
-    options->port = static_cast<int>(port);
+  const std::string where = "--listen " + text, next = "write it like --listen=0.0.0.0:6767";
+  const HostPort parts = split_endpoint(text);
+  if (parts.port && !parse_port(*parts.port, 0, &options->port)) {
+    refuse("the port is not a number from 0 to 65535", where, next);
   }
-  std::string host = has_port ? text.substr(0, colon) : text;
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (!host.empty()) options->host = host;
-  if (resolve(options->host).empty()) {
-    throw Error(ErrorCode::kUsage, "not an address", "--listen " + text,
-                "write it like --listen=0.0.0.0:6767");
-  }
+  if (!parts.host.empty()) options->host = parts.host;
+  if (resolve(options->host).empty()) refuse("not an address", where, next);
 }
 
 class Daemon {
@@ -175,8 +165,8 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   FleetdOptions options;
   parse_listen(settings.text("listen"), &options);
   if (::geteuid() == 0 && !settings.boolean("allow_root")) {
-    throw Error(ErrorCode::kUsage, "fleetd would run the jobs of all clients as root", {},
-                "start it as the user that owns the jobs, or give --allow_root");
+    refuse("fleetd would run the jobs of all clients as root", {},
+           "start it as the user that owns the jobs, or give --allow_root");
   }
   const passwd* entry = ::getpwuid(::geteuid());
   options.user = entry ? entry->pw_name : std::to_string(::geteuid());

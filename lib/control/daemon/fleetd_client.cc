@@ -22,12 +22,6 @@ namespace {
 // How long to wait for the first message of a fleetd.
 constexpr std::chrono::seconds kResponseTimeout{5};
 
-bool has_port(const std::string& entry) {
-  const size_t colon = entry.rfind(':');
-  return colon != std::string::npos && !entry.ends_with(']') &&
-         (entry.find(':') == colon || entry.starts_with('['));
-}
-
 // Whether the job may continue or still run on other nodes.
 bool may_have_more(const JobInfo& job) {
   if (job.phase() != JobInfo::ENDED) return true;
@@ -116,7 +110,7 @@ FleetdClient::FleetdClient(const Settings& settings)
     return;
   }
   for (const std::string& entry : settings.texts("fleetd")) {
-    addresses_.push_back(has_port(entry) ? entry : endpoint(entry, port));
+    addresses_.push_back(split_endpoint(entry).port ? entry : endpoint(entry, port));
   }
   given_ = !addresses_.empty();
   if (!given_) addresses_ = {endpoint("127.0.0.1", port)};

@@ -22,7 +22,7 @@ struct RemoteNode {
 
 // Runs the client. Call it from a process without other threads; signals are forwarded to the job.
 EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options);
-// The options given by the options.
+// The part of the configuration that concerns the client.
 RemoteJob::Options remote_job_options(const LaunchConfig& config);
 
 }  // namespace fleet

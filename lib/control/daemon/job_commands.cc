@@ -24,6 +24,7 @@
 #include "daemon/local_output.h"
 #include "daemon/protocol.h"
 #include "daemon/via_fleetd.h"
+#include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 
 namespace fleet {
@@ -167,8 +168,7 @@ int status(const CommandLine& line) {
 
 int stop(const CommandLine& line) {
   if (line.settings.boolean("kill") && line.settings.given("grace")) {
-    throw Error(ErrorCode::kUsage, "--kill leaves no grace time", "--grace",
-                "give one of --kill and --grace");
+    refuse("--kill leaves no grace time", "--grace", "give one of --kill and --grace");
   }
   const wire::StopJob how = stop_job(SIGTERM, line.settings.boolean("kill"), grace_of(line));
   FleetdClient fleetds(line.settings);
@@ -253,8 +253,7 @@ int logs(const CommandLine& line) {
   const Settings& settings = line.settings;
   const bool server = settings.given("server"), chosen = server || settings.given("rank");
   if (server && settings.given("rank")) {
-    throw Error(ErrorCode::kUsage, "--rank and --server select different logs", "fleetrun logs",
-                "give only one of them");
+    refuse("--rank and --server select different logs", "fleetrun logs", "give only one of them");
   }
   const bool follow = settings.boolean("follow");
   const auto rank = static_cast<int>(settings.integer(server ? "server" : "rank"));

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -13,8 +12,10 @@
 #include <map>
 #include <set>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -41,13 +42,6 @@ std::vector<std::string> variables_of(const wire::JobRequest& request) {
   return all;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
 }  // namespace
 
 LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const wire::JobRequest& request,
@@ -55,8 +49,8 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const wire::JobR
     : on_output_(std::move(on_output)), output_(loop, false), errors_(loop, true) {
   std::error_code none;
   if (!std::filesystem::is_directory(request.folder(), none)) {
-    throw Error(ErrorCode::kUsage, "the working directory does not exist", request.folder(),
-                "choose a folder of the nodes with --chdir");
+    refuse("the working directory does not exist", request.folder(),
+           "choose a folder of the nodes with --chdir");
   }
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
@@ -67,36 +61,26 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const wire::JobR
   const UniqueFd err_end(err[1]);
   for (const int fd : {out[0], err[0]}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
 
-  std::vector<std::string> words = {"fleetrun"}, variables = variables_of(request);
+  ChildProgram program;
+  program.path = "/proc/self/exe";  // this very binary, even if an upgrade has replaced its file
+  program.words = {"fleetrun"};
+  std::vector<std::string>& words = program.words;
   words.insert(words.end(), request.arguments().begin(), request.arguments().end());
   if (rdzv_port > 0) words.push_back("--rdzv_port=" + std::to_string(rdzv_port));
   words.emplace_back("--");
   words.insert(words.end(), request.program().begin(), request.program().end());
-  const std::vector<char*> argv = pointers(words), environment = pointers(variables);
-
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, out_end.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, err_end.get(), STDERR_FILENO);
-  ::posix_spawn_file_actions_addchdir_np(&actions, request.folder().c_str());
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none_blocked, all;
-  ::sigemptyset(&none_blocked);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none_blocked);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-  // Runs this very binary, even if an upgrade has replaced its file.
-  errno = ::posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, argv.data(),
-                        environment.data());
-  const int error = errno;
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  errno = error;
-  if (error != 0) throw_errno("cannot start fleetrun", request.folder());
+  program.environment = variables_of(request);
+  program.folder = request.folder();
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  program.input = null.get();
+  program.output = out_end.get();
+  program.errors = err_end.get();
+  program.own_session = true;
+  program.blocked_signals.emplace();
+  ::sigemptyset(&*program.blocked_signals);
+  program.default_signals = true;
+  pid_ = start_child(program);
+  if (pid_ < 0) throw_errno("cannot start fleetrun", request.folder());
   wait(&output_);
   wait(&errors_);
 }

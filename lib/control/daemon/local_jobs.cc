@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/one_line.h"
 #include "base/text.h"
+#include "launch/planning/refuse.h"
 #include "node/ended_jobs.h"
 
 namespace fleet {
@@ -62,9 +63,8 @@ std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jo
     names.push_back(std::to_string(job.record().pid()) + " (logs in " + job.record().log_dir() +
                     ")");
   }
-  throw Error(ErrorCode::kUsage,
-              "several jobs of this name run here, with pid " + join(names, ", "),
-              "job " + one_line(word, 100), "select one by its pid or its log folder");
+  refuse("several jobs of this name run here, with pid " + join(names, ", "),
+         "job " + one_line(word, 100), "select one by its pid or its log folder");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "daemon/file_watcher.h"
 #include "daemon/local_jobs.h"
+#include "launch/planning/torchrun/stop_signals.h"
 
 namespace fleet {
 
@@ -110,12 +111,7 @@ class ProcessFollower {
   }
 
   void forward_signals() {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-      struct sigaction action;
-      const bool ignored =
-          ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-      if (!ignored) signals_.add(signal);
-    }
+    for (const int signal : forwarded_signals()) signals_.add(signal);
     wait_for_signal();
   }
 

@@ -106,14 +106,10 @@ StreamServer::StreamServer(boost::asio::io_context& loop, const std::string& hos
   }
   grpc::ServerBuilder builder;
   set_up_server(&builder, kConnectionTimeout);
-  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   // Limits the time for the handshake of unauthenticated peers.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
   connections_->serve(&builder, credentials_);
-  builder.RegisterService(service_.get());
-  builder.RegisterCallbackGenericService(service_.get());
-  server_ = builder.BuildAndStart();
-  FLEET_CHECK(server_, "gRPC server did not start");
+  start(&builder);
   connections_->open();
 }
 
@@ -122,13 +118,17 @@ StreamServer::StreamServer(boost::asio::io_context& loop, UniqueFd connection,
     : service_(std::make_unique<Service>(loop, std::move(accept))) {
   grpc::ServerBuilder builder;
   set_up_server(&builder);
-  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  builder.RegisterService(service_.get());
-  builder.RegisterCallbackGenericService(service_.get());
-  server_ = builder.BuildAndStart();
-  FLEET_CHECK(server_, "gRPC server did not start");
+  start(&builder);
   make_nonblocking(connection.get());
   grpc::AddInsecureChannelFromFd(server_.get(), connection.release());
+}
+
+void StreamServer::start(grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder->RegisterService(service_.get());
+  builder->RegisterCallbackGenericService(service_.get());
+  server_ = builder->BuildAndStart();
+  FLEET_CHECK(server_, "gRPC server did not start");
 }
 
 StreamServer::~StreamServer() = default;

@@ -164,6 +164,8 @@ class StreamServer {
 
  private:
   class Service;
+  void start(grpc::ServerBuilder* builder);
+
   std::unique_ptr<Service> service_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // renewed automatically while it serves
   std::unique_ptr<grpc::Server> server_;

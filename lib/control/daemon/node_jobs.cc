@@ -6,11 +6,13 @@
 
 #include <algorithm>
 
+#include "base/child_process.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "node/runtime_folder.h"
 #include "node/verdict_file.h"
@@ -77,8 +79,7 @@ void NodeJobs::expire_old_jobs() {
 
 int NodeJobs::prepare(JobRequest request) {
   if (stopping_) {
-    throw Error(ErrorCode::kUsage, "this fleetd is stopping and accepts no more jobs", {},
-                "restart it");
+    refuse("this fleetd is stopping and accepts no more jobs", {}, "restart it");
   }
   expire_old_jobs();
   const JobInfo* old = table_.find_by_job_id(request.job_id());
@@ -250,7 +251,7 @@ void NodeJobs::launcher_ended(int number, int status) {
   run.process->on_reaped();
   read_last_record(number, run.process->pid());
   run.process.reset();
-  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  const int code = exit_code_of(status);
   const JobInfo* job = table_.find(number);
   spdlog::info("job '{}' has ended with {}", printable(job->record().job_id()), code);
   table_.on_ended(number, code, verdict_of_run(job->record()), unix_seconds());

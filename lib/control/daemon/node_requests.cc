@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/command_line_flags.h"
 #include "launch/planning/options.h"
+#include "launch/planning/refuse.h"
 #include "launch/planning/secret_names.h"
 #include "launch/planning/topology.h"
 #include "rendezvous/job_secret.h"
@@ -67,12 +67,11 @@ const std::vector<ListedNode>& nodes_of(const LaunchRequest& request) {
   const NodesConfig& config = request.config.nodes;
   for (const std::string& origin : {config.host.origin, config.master.origin, config.rank.origin}) {
     if (!origin.starts_with("-")) continue;  // the environment applies to the client
-    throw Error(ErrorCode::kUsage, "--via needs a list of the nodes", origin,
-                "list them with --ips");
+    refuse("--via needs a list of the nodes", origin, "list them with --ips");
   }
   const std::vector<ListedNode>& nodes = config.listed.value;
   if (nodes.empty()) {
-    throw Error(ErrorCode::kUsage, "no nodes are given", "--via", "list them with --ips");
+    refuse("no nodes are given", "--via", "list them with --ips");
   }
   // Rejects a node count that contradicts the list.
   if (config.count.by_flag()) count_of_listed(request.config);
@@ -84,8 +83,8 @@ bool has_no_gpus(const Variables& environment) {
   for (const auto& [name, value] : environment) {
     if (name != "CUDA_VISIBLE_DEVICES") continue;
     if (value.empty()) return true;
-    throw Error(ErrorCode::kUsage, "it may select GPUs that other jobs occupy",
-                "--export " + name + "=" + value, "select them with --gpus");
+    refuse("it may select GPUs that other jobs occupy", "--export " + name + "=" + value,
+           "select them with --gpus");
   }
   return false;
 }
@@ -132,8 +131,7 @@ Variables forwarded_environment(const Variables& environment,
       if (matches) all[name] = value, found = true;
     }
     if (!found) {
-      throw Error(ErrorCode::kUsage, entry + " is not set here", "--export",
-                  "set it, or write " + entry + "=VALUE");
+      refuse(entry + " is not set here", "--export", "set it, or write " + entry + "=VALUE");
     }
   }
   return {all.begin(), all.end()};

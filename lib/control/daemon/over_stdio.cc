@@ -1,5 +1,3 @@
-#include "daemon/over_stdio.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -14,9 +12,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/client_session.h"
-#include "daemon/gpu_allocator.h"
+#include "daemon/job_commands.h"
+#include "daemon/job_table.h"
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -80,8 +80,7 @@ void flush_output(StdioSocket& stdio) {
 
 int run_over_stdio(const CommandLine&) {
   if (::isatty(STDIN_FILENO) == 1) {
-    throw Error(ErrorCode::kUsage, "--via=ssh runs this command on a node", "over_stdio",
-                "see fleetrun --help");
+    refuse("--via=ssh runs this command on a node", "over_stdio", "see fleetrun --help");
   }
   set_up_logging("ERROR", "fleetrun");
   ::signal(SIGPIPE, SIG_IGN);

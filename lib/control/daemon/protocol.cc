@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/terminal_text.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 
@@ -26,20 +27,19 @@ Error other_version(const std::string& address, const std::string& next) {
 
 void check(const wire::JobInfo& job) {
   if (!wire::JobInfo::Phase_IsValid(job.phase())) {
-    throw Error(ErrorCode::kUsage, "phase " + std::to_string(job.phase()) + " is not known",
-                "job " + shown_name(job.record().job_id()), "install the same version everywhere");
+    refuse("phase " + std::to_string(job.phase()) + " is not known",
+           "job " + shown_name(job.record().job_id()), "install the same version everywhere");
   }
   if (!std::isfinite(job.record().started()) || !std::isfinite(job.ended())) {
-    throw Error(ErrorCode::kUsage, "its times are not numbers",
-                "job " + shown_name(job.record().job_id()));
+    refuse("its times are not numbers", "job " + shown_name(job.record().job_id()));
   }
 }
 
 void check(const wire::StopJob& how) {
   const int signal = how.signal();
   const bool stops = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
-  if (!stops) throw Error(ErrorCode::kUsage, "signal " + std::to_string(signal) + " stops no job");
-  if (how.grace_ms() < 0) throw Error(ErrorCode::kUsage, "a grace time is negative");
+  if (!stops) refuse("signal " + std::to_string(signal) + " stops no job");
+  if (how.grace_ms() < 0) refuse("a grace time is negative");
 }
 
 }  // namespace fleet

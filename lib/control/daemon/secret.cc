@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "launch/planning/refuse.h"
 #include "rendezvous/job_secret.h"
 
 namespace fleet {
@@ -38,9 +38,9 @@ Security fleetd_security(const std::string& file, bool make) {
     }
     return from_file(own);
   }
-  throw Error(ErrorCode::kUsage, "the secret of the fleetds is unknown on this host", {},
-              "copy it from a node to " + (own.empty() ? "/etc/fleetrun/fleetd.secret" : own) +
-                  ", or give it with FLEETD_SECRET or --fleetd_secret_file");
+  refuse("the secret of the fleetds is unknown on this host", {},
+         "copy it from a node to " + (own.empty() ? "/etc/fleetrun/fleetd.secret" : own) +
+             ", or give it with FLEETD_SECRET or --fleetd_secret_file");
 }
 
 }  // namespace fleet

@@ -20,6 +20,7 @@
 #include "daemon/protocol.h"
 #include "daemon/remote_job.h"
 #include "daemon/secret.h"
+#include "launch/planning/torchrun/stop_signals.h"
 #include "launch/starting/startup_messages.h"
 #include "rendezvous/failure_detector.h"
 #include "rendezvous/grpc_setup.h"
@@ -45,12 +46,7 @@ class JobClient {
         output_(loop_, nodes_.size() > 1) {}
 
   EndClient run() {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-      struct sigaction action;
-      const bool ignored =
-          ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-      if (!ignored) signals_.add(signal);  // ignored: nohup, or the background of a script
-    }
+    for (const int signal : forwarded_signals()) signals_.add(signal);
     ::signal(SIGPIPE, SIG_IGN);
     wait_for_signal();
     output_.on_drained([this] {
@@ -60,7 +56,7 @@ class JobClient {
     for (size_t node = 0; node < nodes_.size(); ++node) connect(static_cast<int>(node));
     send_heartbeats();
     loop_.run();
-    for (const auto& stream : streams_) stream->cancel();
+    for (const Session& session : sessions_) session.stream->cancel();
     return end_;
   }
 
@@ -73,25 +69,25 @@ class JobClient {
 
   void connect(int node) {
     const RemoteNode& remote = nodes_[static_cast<size_t>(node)];
-    streams_.push_back(ClientStream::start(
+    auto stream = ClientStream::start(
         loop_, remote.connect(), remote.initial_request,
         {[this, node](const wire::FleetdMessage& event) { on_event(node, event); }, [] {},
-         [this, node](const grpc::Status& status) { on_closed(node, status); }}));
-    failure_detectors_.emplace_back(kHeartbeatTimes, std::chrono::steady_clock::now());
-    connected_.push_back(false);
+         [this, node](const grpc::Status& status) { on_closed(node, status); }});
+    sessions_.push_back(
+        {std::move(stream), FailureDetector(kHeartbeatTimes, std::chrono::steady_clock::now())});
   }
 
   // --- events ---
   void on_event(int node, const wire::FleetdMessage& event) {
-    const auto index = static_cast<size_t>(node);
-    failure_detectors_[index].received(std::chrono::steady_clock::now());
-    connected_[index] = true;
+    Session& session = sessions_[static_cast<size_t>(node)];
+    session.failure_detector.received(std::chrono::steady_clock::now());
+    session.connected = true;
     event.has_output() ? show(node, event.output()) : step(FromFleetd{node, event});
   }
 
   void on_closed(int node, const grpc::Status& status) {
     const auto index = static_cast<size_t>(node);
-    if (!ended_) step(FleetdLost{node, nodes_[index].explain(status, connected_[index])});
+    if (!ended_) step(FleetdLost{node, nodes_[index].explain(status, sessions_[index].connected)});
   }
 
   void wait_for_signal() {
@@ -107,14 +103,14 @@ class JobClient {
     heartbeat_timer_.async_wait([this](boost::system::error_code error) {
       if (error || ended_) return;
       const auto now = std::chrono::steady_clock::now();
-      for (size_t node = 0; node < streams_.size(); ++node) {
-        wire::ClientMessage request;
-        request.mutable_heartbeat();
-        if (streams_[node]->queued_bytes() == 0) streams_[node]->send(std::move(request));
+      for (Session& session : sessions_) {
+        if (session.stream->queued_bytes() == 0) {
+          session.stream->send(envelope(&wire::ClientMessage::mutable_heartbeat));
+        }
         // While reading is paused, heartbeats cannot arrive. gRPC reports nodes that do not
         // connect.
-        if (reading_paused_ || !connected_[node]) failure_detectors_[node].received(now);
-        if (!failure_detectors_[node].poll(now)) streams_[node]->cancel();
+        if (reading_paused_ || !session.connected) session.failure_detector.received(now);
+        if (!session.failure_detector.poll(now)) session.stream->cancel();
       }
       send_heartbeats();
     });
@@ -128,7 +124,7 @@ class JobClient {
   void pause_reading(bool paused) {
     if (reading_paused_ == paused) return;
     reading_paused_ = paused;
-    for (const auto& stream : streams_) stream->pause_reading(paused);
+    for (const Session& session : sessions_) session.stream->pause_reading(paused);
   }
 
   // --- actions ---
@@ -144,10 +140,10 @@ class JobClient {
     });
   }
   void carry_out(ToFleetd& action) {
-    streams_[static_cast<size_t>(action.node)]->send(std::move(action.message));
+    sessions_[static_cast<size_t>(action.node)].stream->send(std::move(action.message));
   }
   void carry_out(const CloseSession& action) {
-    streams_[static_cast<size_t>(action.node)]->close();
+    sessions_[static_cast<size_t>(action.node)].stream->close();
   }
   void carry_out(const ShowLine& line) {
     const bool warning = line.kind == ShowLine::kWarning;
@@ -171,9 +167,12 @@ class JobClient {
   asio::signal_set signals_;
   asio::steady_timer heartbeat_timer_, timer_;
   ConsoleOutput output_;
-  std::vector<std::shared_ptr<ClientStream>> streams_;
-  std::vector<FailureDetector> failure_detectors_;
-  std::vector<bool> connected_;
+  struct Session {
+    std::shared_ptr<ClientStream> stream;
+    FailureDetector failure_detector;
+    bool connected = false;  // the node has answered
+  };
+  std::vector<Session> sessions_;  // by node
   bool reading_paused_ = false, ended_ = false;
   EndClient end_;
 };
@@ -190,22 +189,6 @@ RemoteNode fleetd_node(const std::string& name, const std::string& address,
   };
   return node;
 }
-
-}  // namespace
-
-EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options) {
-  return JobClient(std::move(nodes), std::move(options)).run();
-}
-
-RemoteJob::Options remote_job_options(const LaunchConfig& config) {
-  RemoteJob::Options options;
-  if (config.nodes.count.by_flag()) options.min_nodes = config.nodes.count.value->min;
-  options.restarts = config.restarts.max_restarts > 0;
-  options.grace = config.grace;
-  return options;
-}
-
-namespace {
 
 // After --detach.
 void print_reattach_commands(const LaunchConfig& config, const std::string& id,
@@ -226,6 +209,18 @@ void print_reattach_commands(const LaunchConfig& config, const std::string& id,
 }
 
 }  // namespace
+
+EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options) {
+  return JobClient(std::move(nodes), std::move(options)).run();
+}
+
+RemoteJob::Options remote_job_options(const LaunchConfig& config) {
+  RemoteJob::Options options;
+  if (config.nodes.count.by_flag()) options.min_nodes = config.nodes.count.value->min;
+  options.restarts = config.restarts.max_restarts > 0;
+  options.grace = config.grace;
+  return options;
+}
 
 int start_via_fleetd(LaunchRequest request) {
   const LaunchConfig& config = request.config;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/planning/launch_request.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/via_plan.h"
 #include "rendezvous/security.h"
 

@@ -2,16 +2,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -19,6 +17,8 @@
 #include "daemon/job_client.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
+#include "launch/planning/program.h"
+#include "launch/planning/refuse.h"
 #include "launch/planning/shell_words.h"
 #include "launch/starting/startup_messages.h"
 
@@ -44,27 +44,16 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   const UniqueFd theirs(ends[1]);
   ssh.error_output = UniqueFd(::memfd_create("ssh", MFD_CLOEXEC));
   if (!ssh.error_output) throw_errno("cannot store the messages of ssh");
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, ssh.error_output.get(), STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  // ssh gets its own process group, so that a terminal's Ctrl-C reaches only this process.
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  const int error = ::posix_spawnp(&ssh.pid, argv[0], &actions, &attributes, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error == ENOENT) {
-    throw Error(ErrorCode::kUsage, "ssh is not installed on this host", "--via=ssh",
-                "install openssh-client");
+  ChildProgram program;
+  program.words = std::move(words);
+  program.input = program.output = theirs.get();
+  program.errors = ssh.error_output.get();
+  program.own_group = true;
+  ssh.pid = start_child(program);
+  if (ssh.pid < 0 && errno == ENOENT) {
+    refuse("ssh is not installed on this host", "--via=ssh", "install openssh-client");
   }
-  errno = error;
-  if (error != 0) throw_errno("cannot start ssh", host);
+  if (ssh.pid < 0) throw_errno("cannot start ssh", host);
   return ssh;
 }
 
@@ -78,8 +67,7 @@ std::string text_of(int memory) {
 // The path of this program, else its name.
 std::vector<std::string> remote_programs(const ViaConfig& config) {
   if (config.remote_fleetrun) return {*config.remote_fleetrun};
-  std::error_code none;
-  return {std::filesystem::read_symlink("/proc/self/exe", none).string(), "fleetrun"};
+  return {own_path(), "fleetrun"};
 }
 
 }  // namespace
@@ -169,7 +157,7 @@ int start_via_ssh(LaunchRequest request) {
   job_options.node_prefix.clear();
   const int code = run_job_client(std::move(nodes), std::move(job_options)).exit_code;
   for (const SshProcess& ssh : *processes) ::kill(ssh.pid, SIGTERM);  // their jobs have ended
-  for (const SshProcess& ssh : *processes) ::waitpid(ssh.pid, nullptr, 0);
+  for (const SshProcess& ssh : *processes) wait_for_child(ssh.pid);
   return code;
 }
 

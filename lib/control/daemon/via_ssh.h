@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "launch/planning/launch_request.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/via_plan.h"
 
 namespace fleet {

@@ -10,10 +10,10 @@
 #include "launch/planning/launch_plan.h"
 #include "launch/planning/option_rules.h"
 #include "launch/planning/options.h"
+#include "launch/planning/refuse.h"
 #include "launch/starting/start_job.h"
 #include "launch/tools/doctor/preflight.h"
 #include "launch/tools/dry_run/print_plan.h"
-#include "launch/tools/dry_run/print_via_plan.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -46,8 +46,8 @@ std::string help_on(const std::string& topic, const LaunchExtras& extras) {
   if (topic.empty() || topic == "all") return launch_help(!topic.empty()) + extras.commands_help;
   const std::string help = extras.command_help ? extras.command_help(topic) : "";
   if (!help.empty()) return help;
-  throw Error(ErrorCode::kUsage, "no help on '" + topic + "'", "--help",
-              "see fleetrun --help for the commands and fleetrun --help all for every option");
+  refuse("no help on '" + topic + "'", "--help",
+         "see fleetrun --help for the commands and fleetrun --help all for every option");
 }
 
 const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias) {

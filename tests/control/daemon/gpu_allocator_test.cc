@@ -1,9 +1,8 @@
-#include "daemon/gpu_allocator.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "daemon/job_table.h"
 
 namespace fleet {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -29,37 +30,37 @@ addrinfo* look_up(const std::string& address, const char* port, int flags) {
   return ::getaddrinfo(address.c_str(), port, &hints, &found) == 0 ? found : nullptr;
 }
 
-// Name and address of every interface that is up, in system order, without IPv6 link-local ones.
-std::vector<std::pair<std::string, std::string>> interface_addresses() {
+}  // namespace
+
+std::vector<InterfaceAddress> interface_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) throw_errno("cannot list the network interfaces");
-  std::vector<std::pair<std::string, std::string>> all;
+  std::vector<InterfaceAddress> all;
   for (const ifaddrs* one = first; one; one = one->ifa_next) {
-    if (!one->ifa_addr || !(one->ifa_flags & IFF_UP)) continue;
-    const int family = one->ifa_addr->sa_family;
+    InterfaceAddress& found = all.emplace_back(one->ifa_name, one->ifa_flags);
+    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
     if (family != AF_INET && family != AF_INET6) continue;
-    const std::string address =
+    found.address =
         numeric(one->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    if (!address.empty() && address.find('%') == std::string::npos) {
-      all.emplace_back(one->ifa_name, address);
-    }
+    if (found.address.find('%') != std::string::npos) found.address.clear();
   }
   ::freeifaddrs(first);
   return all;
 }
 
-}  // namespace
-
 std::vector<std::string> local_addresses() {
   std::vector<std::string> all;
-  for (const auto& [interface, address] : interface_addresses()) all.push_back(address);
+  for (const InterfaceAddress& one : interface_addresses()) {
+    if ((one.flags & IFF_UP) != 0 && !one.address.empty()) all.push_back(one.address);
+  }
   return all;
 }
 
 std::string interface_of(const std::string& numeric) {
-  for (const auto& [interface, address] : interface_addresses()) {
+  for (const InterfaceAddress& one : interface_addresses()) {
     // All of 127.0.0.0/8 is local, though only one address is listed.
-    if (address == numeric || (is_loopback(address) && is_loopback(numeric))) return interface;
+    const bool same = one.address == numeric || (is_loopback(one.address) && is_loopback(numeric));
+    if (same && (one.flags & IFF_UP) != 0 && !one.address.empty()) return one.interface;
   }
   return {};
 }
@@ -81,6 +82,25 @@ bool is_loopback(const std::string& numeric) {
 std::string endpoint(const std::string& address, int port) {
   const bool ipv6 = address.find(':') != std::string::npos;
   return (ipv6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
+
+HostPort split_endpoint(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && !text.ends_with(']') &&
+                        (text.starts_with('[') || text.find(':') == colon);
+  HostPort parts{text.substr(0, has_port ? colon : text.size()), std::nullopt};
+  if (has_port) parts.port = text.substr(colon + 1);
+  if (parts.host.starts_with('[') && parts.host.ends_with(']')) {
+    parts.host = parts.host.substr(1, parts.host.size() - 2);
+  }
+  return parts;
+}
+
+bool parse_port(const std::string& text, int least, int* port) {
+  long long number = 0;
+  if (!parse_int(text, &number) || number < least || number > 65535) return false;
+  *port = static_cast<int>(number);
+  return true;
 }
 
 std::string host_name() {

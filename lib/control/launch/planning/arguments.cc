@@ -6,12 +6,12 @@
 
 #include "base/command_line.h"
 #include "base/env.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/line.h"
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
+#include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 #include "store/env.h"
 
@@ -42,11 +42,6 @@ Settings take_inspect_options(std::vector<GivenOption>* given) {
   add_given({first_inspect, given->end()}, &tree);
   given->erase(first_inspect, given->end());
   return tree.validate(inspect_options().schema());
-}
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
 }
 
 // Rejects options of --dry_run without --dry_run: they would have no effect.

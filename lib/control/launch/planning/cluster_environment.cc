@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -65,10 +66,9 @@ void add_slurm(const ClusterEnvironment& from, ConfigTree* tree) {
   if (*nodes == 1) return;
   const auto all = expand_nodes(*list, "environment SLURM_STEP_NODELIST");
   if (static_cast<long long>(all.size()) != *nodes || *node_index >= *nodes) {
-    throw Error(ErrorCode::kUsage,
-                "it lists " + std::to_string(all.size()) + " nodes, but SLURM_STEP_NUM_NODES is " +
-                    std::to_string(*nodes) + " and SLURM_NODEID " + std::to_string(*node_index),
-                "environment SLURM_STEP_NODELIST " + *list, "give --ips yourself");
+    refuse("it lists " + std::to_string(all.size()) + " nodes, but SLURM_STEP_NUM_NODES is " +
+               std::to_string(*nodes) + " and SLURM_NODEID " + std::to_string(*node_index),
+           "environment SLURM_STEP_NODELIST " + *list, "give --ips yourself");
   }
   add(tree, "ips", list_text(all), "SLURM_STEP_NODELIST");
   add(tree, "host", all[static_cast<size_t>(*node_index)].address, "SLURM_NODEID");
@@ -100,14 +100,16 @@ void add_kubernetes(const ClusterEnvironment& from, ConfigTree* tree) {
   if (tree->peek("master")) return;
   const std::string master = first_pod(from, *index);
   if (master.empty()) {
-    throw Error(ErrorCode::kUsage,
-                "the pods of this job have no DNS names: this pod is '" + from.host_name() + "'",
-                "environment JOB_COMPLETION_INDEX",
-                "give the pod template a `subdomain` with a headless service (see "
-                "config/kubernetes), or give --master");
+    refuse("the pods of this job have no DNS names: this pod is '" + from.host_name() + "'",
+           "environment JOB_COMPLETION_INDEX",
+           "give the pod template a `subdomain` with a headless service (see "
+           "config/kubernetes), or give --master");
   }
   add(tree, "master", master, "JOB_COMPLETION_INDEX");
 }
+
+// Slurm numbers its own steps from here on: a batch script, salloc's own shell.
+constexpr long long kFirstOwnStep = 0xfffffff0;
 
 }  // namespace
 
@@ -118,6 +120,20 @@ ClusterEnvironment real_cluster_environment() {
 void add_cluster_settings(const ClusterEnvironment& cluster, ConfigTree* tree) {
   add_slurm(cluster, tree);
   add_kubernetes(cluster, tree);
+}
+
+bool has_slurm_allocation(const EnvironmentLookup& environment) {
+  return environment("SLURM_JOB_ID") && environment("SLURM_JOB_NODELIST");
+}
+
+bool in_slurm_step(const EnvironmentLookup& environment) {
+  long long step = 0;
+  const auto text = environment("SLURM_STEP_ID");
+  return text && parse_int(*text, &step) && step < kFirstOwnStep;
+}
+
+bool in_slurm_allocation(const EnvironmentLookup& environment) {
+  return has_slurm_allocation(environment) && !in_slurm_step(environment);
 }
 
 }  // namespace fleet

@@ -10,11 +10,14 @@
 
 namespace fleet {
 
+// Looks a variable up.
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string&)>;
+
 // Set for launchers that --via has started: the launch method.
 inline constexpr char kEnvVia[] = "FLEET_VIA";
 
 struct ClusterEnvironment {
-  std::function<std::optional<std::string>(const std::string&)> environment;
+  EnvironmentLookup environment;
   std::function<std::string()> host_name;       // "train-3"
   std::function<std::string()> canonical_name;  // of this host: "train-3.train.svc.cluster.local"
 };
@@ -28,5 +31,11 @@ ClusterEnvironment real_cluster_environment();
 //   --master from the names that a headless service gives to pods.
 // Throws kUsage if srun has started several on one node.
 void add_cluster_settings(const ClusterEnvironment& cluster, ConfigTree* tree);
+
+bool has_slurm_allocation(const EnvironmentLookup& environment);
+// A step that the user started; not a batch script or salloc's shell.
+bool in_slurm_step(const EnvironmentLookup& environment);
+// Whether this process is in a Slurm allocation, and not in a step that cannot start others.
+bool in_slurm_allocation(const EnvironmentLookup& environment);
 
 }  // namespace fleet

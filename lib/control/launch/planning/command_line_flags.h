@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/planning/launch_request.h"
+#include "launch/planning/arguments.h"
 
 namespace fleet {
 

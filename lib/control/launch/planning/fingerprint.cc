@@ -1,16 +1,23 @@
 #include "launch/planning/fingerprint.h"
 
+#include <elf.h>
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
-#include "launch/planning/file_identity.h"
 #include "launch/planning/libraries.h"
 #include "launch/planning/program.h"
 #include "launch/planning/secret_names.h"
@@ -18,9 +25,69 @@
 namespace fleet {
 namespace {
 
-bool is_file(const std::string& path) {
-  struct stat status;
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+constexpr uint64_t kWhole = 1 << 20;  // files up to this size are read completely
+
+std::string read_at(int file, uint64_t offset, uint64_t size) {
+  std::string bytes(size, '\0');
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t n =
+        ::pread(file, bytes.data() + have, bytes.size() - have, static_cast<off_t>(offset + have));
+    if (n <= 0) break;
+    have += static_cast<size_t>(n);
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+template <typename T>
+bool take(std::string_view bytes, size_t offset, T* value) {
+  if (offset + sizeof(T) > bytes.size()) return false;
+  std::memcpy(value, bytes.data() + offset, sizeof(T));
+  return true;
+}
+
+// The build id (the GNU linker's note) among the notes of one segment.
+std::string build_id_of(std::string_view notes) {
+  Elf64_Nhdr note;
+  for (size_t at = 0; take(notes, at, &note);) {
+    const auto padded = [](size_t size) { return (size + 3) / 4 * 4; };
+    const size_t name = at + sizeof note, text = name + padded(note.n_namesz);
+    at = text + padded(note.n_descsz);
+    if (at > notes.size()) break;
+    if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, 3) == "GNU") {
+      return std::string(notes.substr(text, note.n_descsz));
+    }
+  }
+  return {};
+}
+
+// Six bytes of the build id suffice to distinguish builds.
+std::string build_id(int file) {
+  constexpr size_t kShown = 6, kMaxSegments = 256, kMaxNotes = 1 << 16;
+  Elf64_Ehdr head;
+  if (!take(read_at(file, 0, sizeof head), 0, &head) ||
+      std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+      head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum > kMaxSegments) {
+    return {};
+  }
+  const std::string segments = read_at(file, head.e_phoff, head.e_phnum * sizeof(Elf64_Phdr));
+  Elf64_Phdr segment;
+  for (size_t i = 0; take(segments, i * sizeof segment, &segment); ++i) {
+    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotes) continue;
+    const std::string id = build_id_of(read_at(file, segment.p_offset, segment.p_filesz));
+    const std::string text = hex(std::string_view(id).substr(0, kShown));
+    if (!text.empty()) return text;
+  }
+  return {};
+}
+
+std::string identity_text(uint64_t value, uint64_t size) {
+  char text[64];
+  std::snprintf(text, sizeof text, "hash %016llx (%llu bytes)",
+                static_cast<unsigned long long>(value),  // NOLINT(runtime/int): printf's
+                static_cast<unsigned long long>(size));  // NOLINT(runtime/int)
+  return text;
 }
 
 // Shortens long values to a prefix and a hash, because every node sends them.
@@ -56,6 +123,21 @@ void add_libraries(bool trains, std::map<std::string, std::string>* all) {
 }
 
 }  // namespace
+
+std::string text_identity(std::string_view text) {
+  return identity_text(hash_text(text), text.size());
+}
+
+std::string file_identity(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status;
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (const std::string id = build_id(file.get()); !id.empty()) return "build " + id;
+  const auto size = static_cast<uint64_t>(status.st_size);
+  uint64_t value = hash_text(read_at(file.get(), 0, size <= kWhole ? size : kWhole / 2));
+  if (size > kWhole) value = hash_text(read_at(file.get(), size - kWhole / 2, kWhole / 2), value);
+  return identity_text(value, size);
+}
 
 bool is_node_specific(const std::string& variable) {
   return variable.ends_with("_SOCKET_IFNAME") || variable.starts_with("FLAGS_selected_") ||

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/refuse.h"
 #include "rendezvous/job_secret.h"
 
 namespace fleet {
@@ -60,8 +61,7 @@ Security shared_secret(const SecurityConfig& config, const Topology& topology, b
 Security resolve_job_security(const SecurityConfig& config, const Topology& topology, bool make) {
   if (config.insecure) {
     if (config.secret_file.given()) {
-      throw Error(ErrorCode::kUsage, "it contradicts --insecure", "--secret_file",
-                  "give only one of them");
+      refuse("it contradicts --insecure", "--secret_file", "give only one of them");
     }
     return {};
   }

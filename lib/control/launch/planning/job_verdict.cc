@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "base/child_process.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "launch/planning/run_process.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -21,7 +21,7 @@ std::string last_line(std::string_view text) {
 }
 
 // Why there is no verdict, from how the worker ended.
-std::string reason(const ProcessResult& check) {
+std::string reason(const ChildResult& check) {
   const std::string said = last_line(check.error_output);
   return "exit code " + std::to_string(check.exit_code) + (said.empty() ? "" : ": " + said);
 }
@@ -47,7 +47,7 @@ std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
 void check_job_file(std::vector<std::string> command) {
   const std::string worker = command.front();
   command.insert(command.end(), {"--check", "--format=json"});
-  const ProcessResult check = run_process(command);
+  const ChildResult check = run_child({.words = std::move(command)});
   const std::optional<JobVerdict> verdict = parse_job_verdict(check.output);
   if (!verdict) {
     spdlog::warn(
@@ -58,7 +58,7 @@ void check_job_file(std::vector<std::string> command) {
   }
   // The ranks report any other error themselves.
   if (!verdict->ok && verdict->exit_code == kWrongInput) {
-    throw Error(ErrorCode::kUsage, verdict->message);
+    refuse(verdict->message);
   }
 }
 

@@ -16,16 +16,15 @@
 #include "base/thread.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/cgroup.h"
-#include "launch/planning/debug_placeholder.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/job_security.h"
 #include "launch/planning/job_verdict.h"
-#include "launch/planning/log_settings.h"
+#include "launch/planning/log_config.h"
 #include "launch/planning/program.h"
-#include "launch/planning/shown_ranks.h"
+#include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/numa_binding.h"
 #include "launch/planning/torchrun/stop_signals.h"
 #include "launch/planning/torchrun/template.h"
@@ -60,8 +59,8 @@ void check_logs(const LaunchConfig& config, const std::string& log_dir, int serv
     if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
     check_owned_files(files_of_logs(config, log_dir, servers, local_world_size));
   } catch (const Error& error) {
-    throw Error(ErrorCode::kUsage, "cannot write logs: " + error.where() + ": " + error.failure(),
-                config.logs.folder.with(log_dir), "choose another --log_dir");
+    refuse("cannot write logs: " + error.where() + ": " + error.failure(),
+           config.logs.folder.with(log_dir), "choose another --log_dir");
   }
 }
 
@@ -80,10 +79,9 @@ void reserve_ports(LaunchPlan* plan) {
   };
   const int local_world_size = plan->local_world_size;
   if (first + local_world_size > 65535) {
-    throw Error(ErrorCode::kUsage,
-                "the ports from " + std::to_string(first) + " on do not suffice for " +
-                    counted(local_world_size, "rank") + " and MASTER_PORT",
-                "--start_port", "choose a smaller port");
+    refuse("the ports from " + std::to_string(first) + " on do not suffice for " +
+               counted(local_world_size, "rank") + " and MASTER_PORT",
+           "--start_port", "choose a smaller port");
   }
   for (int rank = 0; rank < local_world_size; ++rank) plan->ports.push_back(reserve(rank));
   if (any_dialect(plan->config().dialects, &Dialect::needs_port)) {
@@ -107,20 +105,22 @@ void reserve_ports(LaunchPlan* plan) {
 // -1: none.
 int debugged_rank(const LaunchConfig& config, int world_size) {
   const int rank = config.debug_rank.value.value_or(-1);
-  if (rank < world_size) return rank;
-  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank),
-              config.debug_rank.origin,
-              "this job has " + counted(world_size, "rank") + ", numbered from 0");
+  check_rank(rank, world_size, config.debug_rank.origin);
+  return rank;
 }
 
 }  // namespace
 
+void check_rank(int rank, int world_size, const std::string& origin) {
+  if (rank < world_size) return;
+  refuse("this job has no rank " + std::to_string(rank), origin,
+         "this job has " + counted(world_size, "rank") + ", numbered from 0");
+}
+
 std::string nearest_folder(const std::string& path) {
   std::error_code gone;
   std::filesystem::path folder = std::filesystem::absolute(path, gone);
-  if (gone)
-    throw Error(ErrorCode::kUsage, "the working directory no longer exists", {},
-                "cd to another one");
+  if (gone) refuse("the working directory no longer exists", {}, "cd to another one");
   std::error_code hidden;  // set for a folder that cannot be read
   while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
     folder = folder.parent_path();

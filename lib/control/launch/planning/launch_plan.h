@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "launch/planning/arguments.h"
 #include "launch/planning/environment.h"
-#include "launch/planning/launch_request.h"
+#include "launch/planning/log_config.h"
 #include "launch/planning/rank_files.h"
-#include "launch/planning/shown_ranks.h"
 #include "launch/planning/topology.h"
 #include "node/reserved_ports.h"
 #include "rendezvous/control_messages.h"
@@ -47,6 +47,9 @@ LaunchPlan make_doctor_plan(LaunchRequest request);
 
 // Holds the port at which this node hosts the rendezvous if the host is lost.
 void reserve_failover_port(LaunchPlan* plan);
+
+// Throws kUsage, naming `origin`, if the job has no such rank.
+void check_rank(int rank, int world_size, const std::string& origin);
 
 // The folder, or its nearest existing parent.
 std::string nearest_folder(const std::string& path);

@@ -2,21 +2,16 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/dialects/dialect.h"
-#include "launch/planning/elasticity.h"
-#include "launch/planning/log_settings.h"
+#include "launch/planning/log_config.h"
+#include "launch/planning/nodes_config.h"
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
 
 // Options that apply only to some launch methods of --via.
 struct ViaOption {

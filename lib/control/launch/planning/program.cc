@@ -8,15 +8,17 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 
 namespace fleet {
-namespace {
 
 bool is_file(const std::string& path) {
   struct stat status;
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
+
+namespace {
 
 bool is_executable(const std::string& path) {
   return is_file(path) && ::access(path.c_str(), X_OK) == 0;
@@ -25,14 +27,13 @@ bool is_executable(const std::string& path) {
 void refuse_folder(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
-  throw Error(ErrorCode::kUsage, "this is a folder", path, "give a job file, a .py or a program");
+  refuse("this is a folder", path, "give a job file, a .py or a program");
 }
 
 void need_file(const std::string& path, const std::string& what) {
   refuse_folder(path);
   if (is_file(path) && ::access(path.c_str(), R_OK) == 0) return;
-  throw Error(ErrorCode::kUsage, "cannot read the " + what, path,
-              "give its path, with the options of fleetrun before it");
+  refuse("cannot read the " + what, path, "give its path, with the options of fleetrun before it");
 }
 
 // "" if PATH has no such program.
@@ -49,23 +50,23 @@ std::string find_in_path(const std::string& name) {
     if (is_executable(name)) return name;
     refuse_folder(name);
     if (!is_file(name)) {
-      throw Error(ErrorCode::kUsage, "program not found", name, "give its path");
+      refuse("program not found", name, "give its path");
     }
-    throw Error(ErrorCode::kUsage, "this file is not executable", name,
-                "run chmod +x on it, or put its interpreter before it");
+    refuse("this file is not executable", name,
+           "run chmod +x on it, or put its interpreter before it");
   }
   if (const std::string path = in_path(name); !path.empty()) return path;
-  throw Error(ErrorCode::kUsage, "program not found in PATH", name,
-              is_file(name) ? "to run the file in this folder write ./" + name
-                            : "give a job file, a .py or a program");
+  refuse("program not found in PATH", name,
+         is_file(name) ? "to run the file in this folder write ./" + name
+                       : "give a job file, a .py or a program");
 }
 
 // A script, a folder or a zip file.
 void need_path(const std::string& path) {
   if (::access(path.c_str(), R_OK) == 0) return;
-  throw Error(ErrorCode::kUsage, "cannot read the script", path,
-              "give its path, with the options of the launcher before it; use --no_python for a "
-              "program, --module for a module");
+  refuse("cannot read the script", path,
+         "give its path, with the options of the launcher before it; use --no_python for a "
+         "program, --module for a module");
 }
 
 std::string need_worker(const std::string& worker) {
@@ -138,10 +139,17 @@ std::vector<std::string> rank_command(const std::vector<std::string>& program,
   }
 }
 
-std::string default_worker_path() {
+std::vector<std::string> placeholder_command(const std::vector<std::string>& command) {
+  return with_rest({own_path(), "debug", kPlaceholderFlag, "--"}, command);
+}
+
+std::string own_path() {
   std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "fleet-worker").string();
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+std::string default_worker_path() {
+  return (std::filesystem::path(own_path()).parent_path() / "fleet-worker").string();
 }
 
 }  // namespace fleet

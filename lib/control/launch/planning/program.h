@@ -29,12 +29,22 @@ std::vector<std::string> rank_command(const std::vector<std::string>& program,
                                       const std::string& worker,
                                       ProgramKind kind = ProgramKind::kByName);
 
+// Whether the path leads to a regular file.
+bool is_file(const std::string& path);
 // Whether the name is a file, or a program in PATH.
 bool is_program(const std::string& name);
 
 // Whether this is a job file, which fleet-worker runs.
 bool is_job_file(const std::string& program);
 
+// The flag of fleetrun debug in a rank: `fleetrun debug --stand_in -- PROGRAM`.
+inline constexpr char kPlaceholderFlag[] = "--stand_in";
+// The command that runs in place of a rank's program until fleetrun debug starts that program
+// (--debug_rank). It has the rank's environment, folder and cores.
+std::vector<std::string> placeholder_command(const std::vector<std::string>& command);
+
+// The path of this program.
+std::string own_path();
 // The fleet-worker that belongs to this fleetrun.
 std::string default_worker_path();
 

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
+#include "launch/planning/addresses.h"
 #include "launch/planning/options.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
 
 constexpr const char* kOfThisMode[] = {"servers",    "workers",   "server_num",
                                        "worker_num", "with_gloo", "gloo_port"};
@@ -20,21 +16,11 @@ constexpr const char* kOfThisMode[] = {"servers",    "workers",   "server_num",
 // Parses "10.0.0.1:8000" or "[fd00::1]:8000"; the port is optional unless `needed`.
 RoleEntry parse_entry(const std::string& text, bool needed, const std::string& where) {
   const std::string next = "write it like 10.0.0.1:8000,10.0.0.2:8000";
-  const size_t colon = text.rfind(':');
-  const bool has_port = colon != std::string::npos && !text.ends_with(']') &&
-                        (text.starts_with('[') || text.find(':') == colon);
-  RoleEntry entry{text, 0, 0};
-  if (has_port) {
-    long long port = 0;
-    if (!parse_int(std::string_view(text).substr(colon + 1), &port) || port < 1 || port > 65535) {
-      refuse("'" + text + "' has no port from 1 to 65535", where, next);
-    }
-    entry = {text.substr(0, colon), static_cast<int>(port), 0};
-  } else if (needed) {
-    refuse("'" + text + "' has no port", where, next);
-  }
-  if (entry.address.starts_with('[') && entry.address.ends_with(']')) {
-    entry.address = entry.address.substr(1, entry.address.size() - 2);
+  const HostPort parts = split_endpoint(text);
+  RoleEntry entry{parts.host, 0, 0};
+  if (!parts.port && needed) refuse("'" + text + "' has no port", where, next);
+  if (parts.port && !parse_port(*parts.port, 1, &entry.port)) {
+    refuse("'" + text + "' has no port from 1 to 65535", where, next);
   }
   if (entry.address.empty()) refuse("an address is empty", where, next);
   return entry;

@@ -5,10 +5,14 @@
 
 namespace fleet {
 
-bool is_secret(const std::string& name) {
-  std::string upper = name;
-  std::transform(upper.begin(), upper.end(), upper.begin(),
+std::string upper_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+bool is_secret(const std::string& name) {
+  const std::string upper = upper_case(name);
   for (const char* word : {"TOKEN", "SECRET", "PASSWORD", "KEY"}) {
     if (upper.find(word) != std::string::npos) return true;
   }

@@ -1,10 +1,12 @@
-// Values that must not be printed.
+// Variables whose values must not be printed.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace fleet {
+
+std::string upper_case(std::string text);
 
 // Whether a variable's name suggests a secret: it contains TOKEN, SECRET, PASSWORD or KEY, ignoring
 // case.

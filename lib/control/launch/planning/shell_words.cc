@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "base/error.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 
@@ -28,8 +28,7 @@ std::vector<std::string> shell_words(const std::string& text, const std::string&
     }
   }
   if (quote != 0) {
-    throw Error(ErrorCode::kUsage, std::string("the quote ") + quote + " is not closed", origin,
-                "quote it as in a shell");
+    refuse(std::string("the quote ") + quote + " is not closed", origin, "quote it as in a shell");
   }
   if (word) words.push_back(*std::move(word));
   return words;

@@ -12,21 +12,17 @@
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/options.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
-namespace {
 
-[[noreturn]] void usage(const std::string& what, const std::string& where,
-                        const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
-
-// Whether an address belongs to this host, or is a loopback address.
 bool is_local(const HostFacts& host, const std::string& address) {
   const std::string numeric = host.resolve(address);
   const auto& own = host.addresses;
   return is_loopback(numeric) || std::find(own.begin(), own.end(), numeric) != own.end();
 }
+
+namespace {
 
 // Debian's /etc/hosts maps the host's own name to 127.0.1.1, which no other node can reach. Listen
 // on the address that faces another node instead.
@@ -40,17 +36,17 @@ std::string reachable_address(const HostFacts& host, const Topology& topology) {
     const std::string primary_interface = host.address_towards(other);
     if (!primary_interface.empty() && !is_loopback(primary_interface)) return primary_interface;
   }
-  usage("this host's name resolves to " + numeric + " here, where no other node can reach it",
-        address,
-        "give its IP address instead (" + join(host.addresses, ", ") + "), or correct /etc/hosts");
+  refuse("this host's name resolves to " + numeric + " here, where no other node can reach it",
+         address,
+         "give its IP address instead (" + join(host.addresses, ", ") + "), or correct /etc/hosts");
 }
 
 void check_ips(const std::vector<std::string>& ips, const std::string& origin) {
   std::set<std::string> seen;
   for (const std::string& ip : ips) {
     if (!seen.insert(ip).second) {
-      usage(ip + " is listed twice", origin,
-            "list each node once; for several ranks per node use --gpus or --nproc_per_node");
+      refuse(ip + " is listed twice", origin,
+             "list each node once; for several ranks per node use --gpus or --nproc_per_node");
     }
   }
 }
@@ -62,8 +58,8 @@ int find_self(const NodesConfig& config, const std::vector<std::string>& ips,
   if (!own.empty()) {
     const auto found = std::find(ips.begin(), ips.end(), own);
     if (found == ips.end()) {
-      usage(own + " is not among --ips=" + join(ips, ","), config.host.origin,
-            "give this node's address as listed there");
+      refuse(own + " is not among --ips=" + join(ips, ","), config.host.origin,
+             "give this node's address as listed there");
     }
     return static_cast<int>(found - ips.begin());
   }
@@ -76,13 +72,13 @@ int find_self(const NodesConfig& config, const std::vector<std::string>& ips,
     if (is_local(host, ip)) mine.push_back(ip);
   }
   if (mine.empty()) {
-    usage("none of " + join(ips, ", ") + " is an address of this host", config.listed.origin,
-          "its addresses are " + join(host.addresses, ", ") +
-              "; correct --ips, or select this host's entry with --host");
+    refuse("none of " + join(ips, ", ") + " is an address of this host", config.listed.origin,
+           "its addresses are " + join(host.addresses, ", ") +
+               "; correct --ips, or select this host's entry with --host");
   }
   if (mine.size() > 1) {
-    usage(join(mine, " and ") + " are all addresses of this host", config.listed.origin,
-          "select this node's address with --host");
+    refuse(join(mine, " and ") + " are all addresses of this host", config.listed.origin,
+           "select this node's address with --host");
   }
   return static_cast<int>(std::find(ips.begin(), ips.end(), mine[0]) - ips.begin());
 }
@@ -103,18 +99,18 @@ void resolve_counted(const NodesConfig& config, const HostFacts& host, Topology*
   topology->nnodes = count.max;
   topology->min_nodes = count.min;
   if (topology->nnodes > 1 && !master) {
-    usage("several nodes need a rendezvous address", config.count.origin,
-          "give the same --master=ADDRESS:PORT on every node, or list them with --ips");
+    refuse("several nodes need a rendezvous address", config.count.origin,
+           "give the same --master=ADDRESS:PORT on every node, or list them with --ips");
   }
   if (rank >= topology->nnodes) {
-    usage("this job has no node " + std::to_string(rank) + "; its number of nodes is " +
-              std::to_string(topology->nnodes),
-          config.rank.origin, "nodes are numbered from 0; see --nnodes");
+    refuse("this job has no node " + std::to_string(rank) + "; its number of nodes is " +
+               std::to_string(topology->nnodes),
+           config.rank.origin, "nodes are numbered from 0; see --nnodes");
   }
   const std::string& own = config.host.value;
   if (!own.empty() && !is_local(host, own)) {
-    usage(own + " is not an address of this host", config.host.origin,
-          "its addresses are " + join(host.addresses, ", "));
+    refuse(own + " is not an address of this host", config.host.origin,
+           "its addresses are " + join(host.addresses, ", "));
   }
   if (topology->nnodes == 1) {
     topology->address = !own.empty() ? own : master ? master->address : "127.0.0.1";
@@ -125,10 +121,10 @@ void resolve_counted(const NodesConfig& config, const HostFacts& host, Topology*
   topology->node_rank = rank;
   const bool here = is_local(host, master->address);
   if (rank == 0 && !here) {
-    usage(master->address + " is not an address of this host, which is node 0",
-          config.master.origin,
-          "start node 0 on the host of --master; this host's addresses are " +
-              join(host.addresses, ", "));
+    refuse(master->address + " is not an address of this host, which is node 0",
+           config.master.origin,
+           "start node 0 on the host of --master; this host's addresses are " +
+               join(host.addresses, ", "));
   }
   using Hosting = Topology::Hosting;
   topology->hosting = rank == 0           ? Hosting::kYes
@@ -140,8 +136,8 @@ void resolve_counted(const NodesConfig& config, const HostFacts& host, Topology*
                       : here && rank <= 0                        ? master->address
                                           : host.address_towards(master->address);
   if (topology->address.empty()) {
-    usage("there is no route to " + master->address, config.master.origin,
-          "correct the address, or give this node's address with --host");
+    refuse("there is no route to " + master->address, config.master.origin,
+           "correct the address, or give this node's address with --host");
   }
 }
 
@@ -160,22 +156,22 @@ void resolve_listed(const LaunchConfig& config, const HostFacts& host, Topology*
   topology->node_rank = find_self(nodes, topology->nodes, host);
   const int rank = nodes.rank.value.value_or(topology->node_rank);
   if (rank != topology->node_rank) {
-    usage("this host is number " + std::to_string(topology->node_rank) + " of --ips",
-          nodes.rank.with(std::to_string(rank)), "leave --rank out with --ips");
+    refuse("this host is number " + std::to_string(topology->node_rank) + " of --ips",
+           nodes.rank.with(std::to_string(rank)), "leave --rank out with --ips");
   }
   const ListedNode& self = listed[static_cast<size_t>(topology->node_rank)];
   topology->address = self.address;
   topology->listed_devices = self.devices;
   if (!is_local(host, topology->address)) {
-    usage(topology->address + " is not an address of this host", nodes.host.origin,
-          "its addresses are " + join(host.addresses, ", "));
+    refuse(topology->address + " is not an address of this host", nodes.host.origin,
+           "its addresses are " + join(host.addresses, ", "));
   }
   topology->hosting = topology->node_rank == 0 ? Topology::Hosting::kYes : Topology::Hosting::kNo;
   topology->rendezvous_address = topology->nodes[0];
   const std::optional<MasterAddress>& master = nodes.master.value;
   if (master && master->address != topology->nodes[0]) {
-    usage("it contradicts --ips, whose first node hosts the rendezvous",
-          nodes.master.with(master->address), "leave it out");
+    refuse("it contradicts --ips, whose first node hosts the rendezvous",
+           nodes.master.with(master->address), "leave it out");
   }
 }
 
@@ -197,10 +193,10 @@ NodeCount count_of_listed(const LaunchConfig& config) {
   if (!count.value) return {listed, listed};
   const bool spares = config.restarts.max_restarts > 0;
   if (count.value->max > listed || (count.value->max < listed && !spares)) {
-    usage("it contradicts --ips, which lists " + counted(listed, "node"),
-          count.with(count.value->text()),
-          count.value->max > listed ? "give only one of them"
-                                    : "give only one of them, or --max_restart for spare nodes");
+    refuse("it contradicts --ips, which lists " + counted(listed, "node"),
+           count.with(count.value->text()),
+           count.value->max > listed ? "give only one of them"
+                                     : "give only one of them, or --max_restart for spare nodes");
   }
   return *count.value;
 }

@@ -19,6 +19,8 @@ struct HostFacts {
   int process = 1;  // process id, which distinguishes nodes that share a loopback address
 };
 HostFacts host_facts();
+// Whether an address belongs to this host, or is a loopback address.
+bool is_local(const HostFacts& host, const std::string& address);
 
 struct Topology {
   std::vector<std::string> nodes;  // --ips; empty if nodes are only counted

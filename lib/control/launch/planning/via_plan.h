@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "launch/planning/environment.h"
 #include "launch/planning/launch_config.h"
 #include "launch/planning/node_list.h"
-#include "launch/planning/rank_context.h"
 
 namespace fleet {
 

@@ -1,8 +1,6 @@
 #include "launch/starting/proxies.h"
 
-#include <arpa/inet.h>
-
-#include <cstdint>
+#include <boost/asio/ip/network_v4.hpp>
 
 #include "base/text.h"
 #include "launch/planning/dialects/dialect.h"
@@ -10,25 +8,15 @@
 namespace fleet {
 namespace {
 
-bool address_of(const std::string& text, uint32_t* address) {
-  in_addr parsed;
-  if (::inet_pton(AF_INET, text.c_str(), &parsed) != 1) return false;
-  *address = ntohl(parsed.s_addr);
-  return true;
-}
+namespace ip = boost::asio::ip;
 
 // "10.0.0.0/8"
 bool is_in_network(const std::string& host, const std::string& network) {
-  const size_t slash = network.find('/');
-  uint32_t address = 0, base = 0;
-  long long bits = 0;
-  if (slash == std::string::npos || !address_of(host, &address) ||
-      !address_of(network.substr(0, slash), &base) ||
-      !parse_int(network.substr(slash + 1), &bits) || bits < 0 || bits > 32) {
-    return false;
-  }
-  const uint32_t mask = bits == 0 ? 0 : ~uint32_t{0} << (32 - bits);
-  return (address & mask) == (base & mask);
+  boost::system::error_code no_address, no_network;
+  const auto address = ip::make_address_v4(host, no_address);
+  const auto of = ip::make_network_v4(network, no_network);
+  return !no_address && !no_network &&
+         ip::network_v4(address, of.prefix_length()).canonical() == of.canonical();
 }
 
 }  // namespace
@@ -44,9 +32,9 @@ bool excepted_from_proxy(const std::string& host, const std::string& no_proxy) {
   return false;
 }
 
-std::vector<std::string> proxy_warnings(
-    const std::vector<std::string>& dialects, const Assignment& assignment,
-    const std::function<std::optional<std::string>(const std::string&)>& environment) {
+std::vector<std::string> proxy_warnings(const std::vector<std::string>& dialects,
+                                        const Assignment& assignment,
+                                        const EnvironmentLookup& environment) {
   std::vector<std::string> warnings;
   // As in gRPC, the first variable that is set wins.
   std::string proxy, excepted;

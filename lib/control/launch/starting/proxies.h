@@ -2,11 +2,10 @@
 // dialect.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "launch/planning/cluster_environment.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -17,8 +16,8 @@ bool excepted_from_proxy(const std::string& host, const std::string& no_proxy);
 
 // A warning for each of these dialects whose library would connect to another rank through the
 // proxy. `environment` looks up a variable.
-std::vector<std::string> proxy_warnings(
-    const std::vector<std::string>& dialects, const Assignment& assignment,
-    const std::function<std::optional<std::string>(const std::string&)>& environment);
+std::vector<std::string> proxy_warnings(const std::vector<std::string>& dialects,
+                                        const Assignment& assignment,
+                                        const EnvironmentLookup& environment);
 
 }  // namespace fleet

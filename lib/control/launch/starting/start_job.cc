@@ -1,9 +1,13 @@
 #include "launch/starting/start_job.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -18,13 +22,11 @@
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/job_security.h"
-#include "launch/planning/log_settings.h"
+#include "launch/planning/log_config.h"
 #include "launch/planning/rank_files.h"
-#include "launch/starting/log_tree.h"
-#include "launch/starting/rejoin.h"
+#include "launch/planning/refuse.h"
 #include "launch/starting/rendezvous_setup.h"
 #include "launch/starting/startup_messages.h"
-#include "launch/starting/tables.h"
 #include "node/agent.h"
 #include "node/folder_lock.h"
 #include "node/process_tree.h"
@@ -34,6 +36,39 @@
 
 namespace fleet {
 namespace {
+
+// Creates the parent folder. Does not accept one that another user created in a world-writable
+// folder.
+void make_private_parent(const LaunchPlan& plan) {
+  const std::string parent = temporary_parent(plan.log_dir);
+  if (::mkdir(parent.c_str(), 0700) == 0 || std::filesystem::exists(plan.log_dir)) return;
+  refuse(std::string("cannot create the folder: ") + std::strerror(errno), parent,
+         "choose a folder with --log_dir");
+}
+
+// Creates the log folders of torchrun for this node's ranks: FOLDER/attempt_K/N. A temporary folder
+// is accessible to this user only.
+void make_log_tree(const LaunchPlan& plan, const Assignment& assignment) {
+  const LaunchConfig& config = plan.config();
+  if (!config.as_torchrun) return;
+  if (is_temporary_log_folder(config)) make_private_parent(plan);
+  const RankFileLayout files(config, plan.log_dir);
+  const NodePlacement& node = assignment.node();
+  for (int rank = 0; rank < node.nproc(); ++rank) {
+    const std::filesystem::path failure =
+        files.of(rank, node.servers, assignment.world->restarts).failure;
+    make_directories(failure.parent_path().string());
+  }
+}
+
+// After a success, removes a temporary tree that no option requested.
+void remove_temporary_logs(const LaunchPlan& plan) {
+  const ShownRanks& shown = plan.config().logs.shown;
+  const bool wanted = shown.tee.any() || shown.redirects.any();
+  if (!is_temporary_log_folder(plan.config()) || wanted) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(temporary_parent(plan.log_dir), ignored);
+}
 
 void warn_about_debugged_rank(const LaunchPlan& plan, const Assignment& assignment,
                               const wire::SpawnRanks& spawn) {
@@ -108,10 +143,7 @@ wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignm
 std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io_context& loop,
                                          const Assignment& assignment,
                                          std::function<void(int, std::string)> send) {
-  const auto dialects = dialects_named(plan.config().dialects);
-  const bool none = std::none_of(dialects.begin(), dialects.end(),
-                                 [](const Dialect* dialect) { return dialect->serve; });
-  if (none) return nullptr;
+  if (!std::ranges::any_of(dialects_named(plan.config().dialects), &Dialect::serve)) return nullptr;
   ServiceContext context{loop, assignment, rank_context(plan).service_port, nullptr,
                          std::move(send)};
   context.store = connect_async_store(

@@ -3,17 +3,80 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/env.h"
 #include "base/log.h"
 #include "base/standard_error.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
 #include "launch/planning/environment.h"
+#include "launch/planning/options.h"
+#include "launch/planning/secret_names.h"
 #include "launch/starting/proxies.h"
-#include "launch/starting/tables.h"
 #include "observe/progress.h"
 
 namespace fleet {
 namespace {
+
+constexpr size_t kKeyWidth = 40, kValueWidth = 45, kSpacing = 2;
+
+std::string python_list(const std::vector<std::string>& items) {
+  std::vector<std::string> quoted;
+  for (const std::string& item : items) {
+    std::string text;
+    for (const char c : item)
+      text += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    quoted.push_back("'" + text + "'");
+  }
+  return "[" + join(quoted, ", ") + "]";
+}
+
+std::string python_value(const Settings& settings, const ConfigKey& key, const Option& option) {
+  if (!settings.given(key.path) && option.optional) return key.path == "ips" ? "127.0.0.1" : "None";
+  switch (key.type) {
+    case ConfigType::kBool:
+      return settings.boolean(key.path) ? "True" : "False";
+    case ConfigType::kInteger:
+      return std::to_string(settings.integer(key.path));
+    case ConfigType::kTexts:
+      return join(
+          key.path == "export" ? masked(settings.texts("export")) : settings.texts(key.path), ",");
+    case ConfigType::kText:
+      return settings.text(key.path).empty() ? "None" : settings.text(key.path);
+    default: {
+      char text[32];
+      std::snprintf(text, sizeof text, "%g", settings.number(key.path));
+      return text;
+    }
+  }
+}
+
+struct Layout {
+  std::string indent;
+  size_t key_width, value_width;
+  size_t inner() const { return key_width + kSpacing + value_width; }
+  size_t columns() const { return indent.size() + inner() + 2; }
+};
+
+std::string row(const std::string& key, const std::string& value, const Layout& layout) {
+  std::string shown = value;
+  if (shown.size() >= layout.value_width) {
+    shown = "... " + shown.substr(shown.size() - (layout.value_width - 4));
+  }
+  const size_t pad = layout.value_width - shown.size();
+  return layout.indent + "|" + std::string(layout.key_width - key.size(), ' ') + key +
+         std::string(kSpacing, ' ') + std::string(pad / 2, ' ') + shown +
+         std::string(pad - pad / 2, ' ') + "|\n";
+}
+
+// Leave the last column free, because some terminals wrap after it.
+Layout narrow_layout(size_t key_width, int columns) {
+  constexpr size_t kMinValueWidth = 12, kUsual = 80;
+  const size_t width = (columns > 0 ? static_cast<size_t>(columns) : kUsual) - 1;
+  const size_t used = key_width + kSpacing + 2;
+  return {"", key_width, width > used + kMinValueWidth ? width - used : kMinValueWidth};
+}
 
 std::string table_of(const LaunchPlan& plan, const Assignment& assignment, int local_rank) {
   const LaunchConfig& config = plan.config();
@@ -49,6 +112,51 @@ void print_restart(const LaunchPlan& plan, const Assignment& assignment) {
 }
 
 }  // namespace
+
+std::string configuration_block(const Settings& settings, const std::vector<std::string>& program,
+                                bool all) {
+  static const Settings defaults = ConfigTree().validate(launch_schema());
+  std::map<std::string, std::string> lines;
+  const std::vector<ConfigKey>& keys = launch_schema().keys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const Option& option = launch_options()[i];
+    const bool given = settings.given(option.key);
+    // Paddle prints all of its options. Show rarely used options only if given.
+    const bool rare = !option.common && (option.optional || option.is_flag());
+    const std::string value = python_value(settings, keys[i], option);
+    const bool differs = given && value != python_value(defaults, keys[i], option);
+    if (option.internal || !(all ? given || !rare : differs)) continue;
+    lines[keys[i].path] = value;
+  }
+  lines["training_script"] = program.front();
+  lines["training_script_args"] = python_list({program.begin() + 1, program.end()});
+  std::string text = "-----------  Configuration Arguments -----------\n";
+  for (const auto& [key, value] : lines) text += key + ": " + value + "\n";
+  return escape_controls(text + std::string(48, '-') + "\n");
+}
+
+std::string environment_table(const Variables& variables, TableStyle style, int columns) {
+  const std::string title = "Distributed Envs";
+  size_t longest = title.size();
+  for (const auto& [key, value] : variables) longest = std::max(longest, key.size());
+  Layout shown{"    ", std::max(longest, kKeyWidth), kValueWidth};
+  const bool fits = columns == 0 || static_cast<size_t>(columns) >= shown.columns();
+  if (style == TableStyle::kNarrow || (style == TableStyle::kAuto && !fits))
+    shown = narrow_layout(longest, columns);
+  const std::string border = shown.indent + "+" + std::string(shown.inner(), '=') + "+";
+  std::string text = border + "\n" + row(title, "Value", shown);
+  text += shown.indent + "+" + std::string(shown.inner(), '-') + "+\n";
+  for (const auto& [key, value] : variables) text += row(key, value, shown);
+  return text + border;
+}
+
+std::string endpoints_log(const World& world) {
+  std::string text;
+  if (world.servers > 0) {
+    text = "PADDLE_PSERVERS_IP_PORT_LIST: \n" + join(endpoints_of(world, true), "\n") + "\n";
+  }
+  return text + "PADDLE_TRAINER_ENDPOINTS: \n" + join(endpoints_of(world, false), "\n") + "\n";
+}
 
 void print_configuration(const LaunchRequest& request, const std::string& mode) {
   const LogConfig& logs = request.config.logs;

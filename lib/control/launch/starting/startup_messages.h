@@ -2,8 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "base/config.h"
+#include "launch/planning/environment.h"
 #include "launch/planning/launch_plan.h"
+#include "launch/planning/log_config.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -15,5 +19,21 @@ void print_configuration(const LaunchRequest& request, const std::string& mode =
 // Prints the table of the first rank's environment at the first start, and one line at each
 // restart.
 void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again);
+
+// "-----------  Configuration Arguments -----------", sorted "key: value" lines, 48 dashes and a
+// newline. Values are formatted as in Python, None for values not given. Contains all options if
+// `all`, else those that differ from their default, and always the program.
+std::string configuration_block(const Settings& settings, const std::vector<std::string>& program,
+                                bool all);
+
+// The "Distributed Envs" table with four blanks before each line, without a final newline. Paddle's
+// is 93 columns wide. `style`: kPaddle; kNarrow, which fits into `columns` (0: 80) and has no
+// leading blanks; or "auto", which is Paddle's unless the terminal has fewer `columns` (0: not a
+// terminal).
+std::string environment_table(const Variables& variables, TableStyle style = TableStyle::kPaddle,
+                              int columns = 0);
+
+// The content of log/endpoints.log.
+std::string endpoints_log(const World& world);
 
 }  // namespace fleet

@@ -2,15 +2,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 
+#include "base/child_process.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -18,20 +17,15 @@
 #include "launch/planning/cluster_environment.h"
 #include "launch/planning/command_line_flags.h"
 #include "launch/planning/options.h"
-#include "launch/planning/slurm_allocation.h"
+#include "launch/planning/program.h"
+#include "launch/planning/refuse.h"
+#include "launch/planning/torchrun/stop_signals.h"
 #include "rendezvous/security.h"
 
 namespace fleet {
 namespace {
 
-using Environment = EnvironmentLookup;
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
-
-void check_allocation(const Environment& environment) {
+void check_allocation(const EnvironmentLookup& environment) {
   if (!has_slurm_allocation(environment)) {
     refuse("fleetrun does not run in a Slurm allocation", "--via=slurm",
            "create one with salloc or sbatch; see config/slurm");
@@ -42,7 +36,7 @@ void check_allocation(const Environment& environment) {
   }
 }
 
-long long node_count(const NodesConfig& config, const Environment& environment) {
+long long node_count(const NodesConfig& config, const EnvironmentLookup& environment) {
   if (const std::optional<NodeCount>& count = config.count.value) {
     if (!count->is_range()) return count->max;
     refuse("a Slurm step has a fixed set of nodes", config.count.with(count->text()),
@@ -56,54 +50,32 @@ long long node_count(const NodesConfig& config, const Environment& environment) 
   return nodes;
 }
 
-// Signals that are forwarded to the tasks. On SIGTERM srun itself would kill its tasks without
-// their grace time, so signals travel through the tasks' standard input instead (--control_pipe).
-constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-
-sigset_t forwarded_signals() {
-  sigset_t forwarded;
-  ::sigemptyset(&forwarded);
-  for (const int signal : kPassedOn) {
-    struct sigaction action;
-    const bool ignored = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!ignored) ::sigaddset(&forwarded, signal);  // ignored: nohup, or the background of a script
-  }
-  ::sigaddset(&forwarded, SIGCHLD);
-  return forwarded;
-}
-
 // srun gets its own process group, so that a terminal's Ctrl-C reaches only this process.
 pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd* control_pipe) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
   const UniqueFd reading(ends[0]);
   *control_pipe = UniqueFd(ends[1]);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, reading.get(), STDIN_FILENO);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setsigmask(&attributes, &mask);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  errno = ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
-  const int error = errno;
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error == ENOENT) {
+  ChildProgram program;
+  program.words = std::move(words);
+  program.input = reading.get();
+  program.own_group = true;
+  program.blocked_signals = mask;
+  const pid_t pid = start_child(program);
+  if (pid < 0 && errno == ENOENT) {
     refuse("srun is not in PATH", "--via=slurm", "run this on a node of the Slurm cluster");
   }
-  errno = error;
-  if (error != 0) throw_errno("cannot start srun", "--via=slurm");
+  if (pid < 0) throw_errno("cannot start srun", "--via=slurm");
   return pid;
 }
 
 int run_srun(std::vector<std::string> words) {
-  const sigset_t forwarded = forwarded_signals();
-  sigset_t before;
+  // On SIGTERM srun itself would kill its tasks without their grace time, so signals travel through
+  // the tasks' standard input instead (--control_pipe).
+  sigset_t forwarded, before;
+  ::sigemptyset(&forwarded);
+  for (const int signal : forwarded_signals()) ::sigaddset(&forwarded, signal);
+  ::sigaddset(&forwarded, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &forwarded, &before);
   UniqueFd control_pipe;
   const pid_t srun = spawn_srun(std::move(words), before, &control_pipe);
@@ -113,7 +85,7 @@ int run_srun(std::vector<std::string> words) {
     if (::sigwait(&forwarded, &signal) != 0) continue;
     if (signal == SIGCHLD) {
       if (::waitpid(srun, &status, WNOHANG) != srun) continue;
-      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      return exit_code_of(status);
     }
     const char byte = static_cast<char>(signal);
     stops += signal != SIGUSR1 && signal != SIGUSR2;
@@ -124,7 +96,8 @@ int run_srun(std::vector<std::string> words) {
 
 }  // namespace
 
-std::vector<std::string> srun_command(const LaunchRequest& request, const Environment& environment,
+std::vector<std::string> srun_command(const LaunchRequest& request,
+                                      const EnvironmentLookup& environment,
                                       const std::string& self) {
   const Settings& settings = request.settings;
   check_allocation(environment);
@@ -159,7 +132,7 @@ std::vector<std::string> srun_command(const LaunchRequest& request, const Enviro
   return command;
 }
 
-ViaPlan plan_via_slurm(const LaunchRequest& request, const Environment& environment,
+ViaPlan plan_via_slurm(const LaunchRequest& request, const EnvironmentLookup& environment,
                        const std::string& self) {
   const LaunchConfig& config = request.config;
   ViaPlan plan;
@@ -187,15 +160,6 @@ ViaPlan plan_via_slurm(const LaunchRequest& request, const Environment& environm
   plan.notes = {"Slurm chooses the nodes and passes this environment to them"};
   return plan;
 }
-
-namespace {
-
-std::string own_path() {
-  std::error_code none;
-  return std::filesystem::read_symlink("/proc/self/exe", none).string();
-}
-
-}  // namespace
 
 ViaPlan plan_via_slurm(const LaunchRequest& request) {
   return plan_via_slurm(request, get_env, own_path());

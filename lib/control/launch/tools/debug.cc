@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,19 +15,18 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/child_process.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "launch/planning/debug_placeholder.h"
+#include "launch/planning/program.h"
+#include "launch/planning/refuse.h"
+#include "launch/tools/commands.h"
+#include "rendezvous/local_socket.h"
 
 namespace fleet {
 namespace {
-
-[[noreturn]] void usage(const std::string& what, const std::string& where,
-                        const std::string& next = "see fleetrun debug --help") {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
 
 // How a process was started.
 struct Started {
@@ -89,18 +87,11 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
   return all;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
 [[noreturn]] void execute(std::vector<std::string> command, std::vector<std::string> environment) {
-  const std::vector<char*> argv = pointers(command), variables = pointers(environment);
+  const std::vector<char*> argv = pointers_to(command), variables = pointers_to(environment);
   ::execvpe(argv[0], argv.data(), variables.data());
-  throw Error(ErrorCode::kUsage, std::string("cannot be executed: ") + std::strerror(errno),
-              command[0], "install it, or give another program after --");
+  refuse(std::string("cannot be executed: ") + std::strerror(errno), command[0],
+         "install it, or give another program after --");
 }
 
 // Replaces the calling process with the command, run as the rank would be.
@@ -122,13 +113,6 @@ sockaddr_un address_of(pid_t pid, socklen_t* size) {
   return address;
 }
 
-bool is_same_user(int socket) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == ::geteuid() || peer.uid == 0);
-}
-
 // Waits until a fleetrun debug has run the program; returns the program's exit code.
 int wait_for_program() {
   const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -144,7 +128,7 @@ int wait_for_program() {
   std::fflush(stdout);
   for (;;) {
     const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!client || !is_same_user(client.get())) continue;
+    if (!client || !is_own_peer(client.get())) continue;
     int32_t code = 0;
     const ssize_t n = ::recv(client.get(), &code, sizeof code, MSG_WAITALL);
     if (n == sizeof code) return code;
@@ -158,8 +142,8 @@ UniqueFd connect_to(pid_t placeholder) {
   socklen_t size = 0;
   const sockaddr_un address = address_of(placeholder, &size);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    usage("it is not waiting for fleetrun debug", "pid " + std::to_string(placeholder),
-          "try again; if its program already runs, use fleetrun debug --attach");
+    refuse("it is not waiting for fleetrun debug", "pid " + std::to_string(placeholder),
+           "try again; if its program already runs, use fleetrun debug --attach");
   }
   return socket;
 }
@@ -187,10 +171,7 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
   if (waits[1].revents != 0 && waits[0].revents == 0) {
     std::fprintf(stderr, "\nfleetrun: the job has ended without this rank; it is left to you\n");
   }
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  const int32_t code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const int32_t code = wait_for_child(pid);
   ::send(rank.get(), &code, sizeof code, MSG_NOSIGNAL);
   return code;
 }
@@ -200,7 +181,7 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
 DebugRequest parse_debug_request(const CommandLine& line) {
   DebugRequest request;
   request.rank = static_cast<int>(line.settings.integer("rank"));
-  if (request.rank < 0) usage("no rank is given", "fleetrun debug", "add --rank R");
+  if (request.rank < 0) refuse("no rank is given", "fleetrun debug", "add --rank R");
   if (!line.words.empty()) request.job = line.words[0];
   request.attach = line.settings.boolean("attach");
   request.wrapper = line.rest;
@@ -229,18 +210,18 @@ FoundRank find_rank(const DebugRequest& request, const std::vector<JobRecord>& j
   }
   const std::string rank = "rank " + std::to_string(request.rank);
   if (found.empty()) {
-    usage(others.empty() ? "no job " + (request.job.empty() ? "" : "'" + request.job + "' ") +
-                               "runs on this node"
-                         : "no job on this node has it: " + join(others, "; "),
-          rank, "run this on the node of the rank; fleetrun ls lists the jobs of this node");
+    refuse(others.empty() ? "no job " + (request.job.empty() ? "" : "'" + request.job + "' ") +
+                                "runs on this node"
+                          : "no job on this node has it: " + join(others, "; "),
+           rank, "run this on the node of the rank; fleetrun ls lists the jobs of this node");
   }
   if (found.size() > 1) {
     std::vector<std::string> names;
     for (const FoundRank& one : found) {
       names.push_back(one.job.job_id() + " (pid " + std::to_string(one.job.pid()) + ")");
     }
-    usage("several jobs have it: " + join(names, ", "), rank,
-          "add the job id, or the pid of its fleetrun");
+    refuse("several jobs have it: " + join(names, ", "), rank,
+           "add the job id, or the pid of its fleetrun");
   }
   return found[0];
 }
@@ -257,8 +238,8 @@ int run_debug(const CommandLine& line) {
   const bool waits = is_placeholder(started.command);
   if (request.attach) {
     if (waits)
-      usage("its program has not started yet", "rank " + std::to_string(request.rank),
-            "start it: fleetrun debug without --attach");
+      refuse("its program has not started yet", "rank " + std::to_string(request.rank),
+             "start it: fleetrun debug without --attach");
     command.push_back(pid);
     execute(std::move(command), whole_environment());
   }

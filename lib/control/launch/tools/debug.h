@@ -25,7 +25,4 @@ struct FoundRank {
 };
 FoundRank find_rank(const DebugRequest& request, const std::vector<JobRecord>& jobs);
 
-// Exits with the code of the program that it ran.
-Command debug_command();
-
 }  // namespace fleet

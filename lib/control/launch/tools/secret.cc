@@ -1,8 +1,7 @@
-#include "launch/tools/secret.h"
-
 #include <cstdio>
 
-#include "base/error.h"
+#include "launch/planning/refuse.h"
+#include "launch/tools/commands.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/job_secret.h"
 #include "rendezvous/security.h"
@@ -13,8 +12,7 @@ namespace {
 int run_secret(const CommandLine& line) {
   const bool fresh = line.settings.boolean("new"), show = line.settings.boolean("show");
   if (fresh && show) {
-    throw Error(ErrorCode::kUsage, "--new and --show contradict each other", "fleetrun secret",
-                "give only one of them");
+    refuse("--new and --show contradict each other", "fleetrun secret", "give only one of them");
   }
   if (fresh) {
     std::puts(new_secret().c_str());
@@ -22,8 +20,8 @@ int run_secret(const CommandLine& line) {
   }
   const std::string path = default_secret_path();
   if (path.empty()) {
-    throw Error(ErrorCode::kUsage, "no home folder to store the secret in", "HOME",
-                "set HOME, or print a secret with `fleetrun secret --new`");
+    refuse("no home folder to store the secret in", "HOME",
+           "set HOME, or print a secret with `fleetrun secret --new`");
   }
   const bool made = !show && make_secret(path);
   const std::string secret = read_secret(path);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launch/planning/file_identity.h"
 #include "launch/planning/libraries.h"
 
 namespace fleet {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "launch/planning/options.h"
-#include "launch/starting/tables.h"
+#include "launch/starting/startup_messages.h"
 
 namespace fleet {
 namespace {

@@ -1,9 +1,8 @@
-#include "launch/planning/shown_ranks.h"
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "launch/planning/arguments.h"
+#include "launch/planning/log_config.h"
 
 namespace fleet {
 namespace {

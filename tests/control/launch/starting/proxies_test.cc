@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "launch/planning/rank_context.h"
+#include "launch/planning/environment.h"
 #include "tests/control/launch/sample_job.h"
 
 namespace fleet {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "launch/tools/commands.h"
 
 namespace fleet {
 namespace {

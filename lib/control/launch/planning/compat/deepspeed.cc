@@ -9,8 +9,6 @@
 namespace fleet {
 namespace {
 
-constexpr char kDeepSpeed[] = "deepspeed";
-
 // An entry of "worker-1@worker-2:0,2": a node, and optionally its GPUs.
 struct Resource {
   std::string node, gpus;
@@ -88,76 +86,33 @@ void translate_num_nodes(const std::string& value, CompatLine& line) {
   line.override_option("ips", list_text(nodes));
 }
 
-CompatOption ignored(std::string flag, std::string value, std::string why) {
-  return {.of = kDeepSpeed,
-          .flags = {std::move(flag)},
-          .value = std::move(value),
-          .ignored = std::move(why)};
-}
-
-CompatOption refused(std::string flag, std::string value, std::string why, std::string next) {
-  return {.of = kDeepSpeed,
-          .flags = {std::move(flag)},
-          .value = std::move(value),
-          .refused = std::move(why),
-          .next = std::move(next)};
-}
-
 }  // namespace
 
-std::vector<CompatOption> deepspeed_options() {
+CompatGroup deepspeed_options() {
+  CompatGroup group("deepspeed");
+  group.sets({"--num_gpus", "--num_accelerators"}, "N", "nproc_per_node");
+  group.translated({"--include", "-i"}, "NODE:GPUS", translate_include).late = true;
+  group.translated({"--exclude"}, "NODE:GPUS", translate_exclude).late = true;
+  group.translated({"--num_nodes"}, "N", translate_num_nodes).late = true;
+  group.translated({"--no_ssh"}, "", [](const auto&, CompatLine&) {});  // see nodes.cc
+  group.sets({"--enable_each_rank_log"}, "DIR", "log_dir");
+  group.sets({"--launcher_args"}, "TEXT", "via_options").late = true;
+  group.ignored({"--no_local_rank"}, "", "ranks read it from LOCAL_RANK");
+  group.ignored({"--no_ssh_check"}, "", "fleetrun names each node that it cannot reach");
+  group.ignored({"--force_multi"}, "", "fleetrun starts one node like several");
+  group.ignored({"--save_pid"}, "", "see fleetrun ls");
   const std::string cores = "fleetrun divides the cores of a node among its ranks";
-  return {
-      {.of = kDeepSpeed,
-       .flags = {"--num_gpus", "--num_accelerators"},
-       .value = "N",
-       .translate = translate_ranks_per_node},
-      {.of = kDeepSpeed,
-       .flags = {"--include", "-i"},
-       .value = "NODE:GPUS",
-       .translate = translate_include,
-       .late = true},
-      {.of = kDeepSpeed,
-       .flags = {"--exclude"},
-       .value = "NODE:GPUS",
-       .translate = translate_exclude,
-       .late = true},
-      {.of = kDeepSpeed,
-       .flags = {"--num_nodes"},
-       .value = "N",
-       .translate = translate_num_nodes,
-       .late = true},
-      {.of = kDeepSpeed,
-       .flags = {"--no_ssh"},
-       .translate = [](const std::string&, CompatLine&) {}},  // see nodes.cc
-      {.of = kDeepSpeed,
-       .flags = {"--enable_each_rank_log"},
-       .value = "DIR",
-       .translate = [](const std::string& dir,
-                       CompatLine& line) { line.set_option("log_dir", dir); }},
-      {.of = kDeepSpeed,
-       .flags = {"--launcher_args"},
-       .value = "TEXT",
-       .translate = [](const std::string& text,
-                       CompatLine& line) { line.set_option("via_options", text); },
-       .late = true},
-      ignored("--no_local_rank", "", "ranks read it from LOCAL_RANK"),
-      ignored("--no_ssh_check", "", "fleetrun names each node that it cannot reach"),
-      ignored("--force_multi", "", "fleetrun starts one node like several"),
-      ignored("--save_pid", "", "see fleetrun ls"),
-      ignored("--bind_cores_to_rank", "", cores),
-      ignored("--bind_core_list", "LIST", cores),
-      refused("--autotuning", "MODE", "fleetrun does not tune DeepSpeed's configuration",
-              "run deepspeed --autotuning once"),
-      refused("--elastic_training", "", "a job is elastic if --nnodes is a range",
-              "give --nnodes=MIN:MAX on every node"),
-      refused("--min_elastic_nodes", "N", "a job is elastic if --nnodes is a range",
-              "give --nnodes=MIN:MAX on every node"),
-      refused("--max_elastic_nodes", "N", "a job is elastic if --nnodes is a range",
-              "give --nnodes=MIN:MAX on every node"),
-      refused("--venv_script", "FILE", "fleetrun sources no script on the nodes",
-              "start fleetrun in that environment"),
-  };
+  group.ignored({"--bind_cores_to_rank"}, "", cores);
+  group.ignored({"--bind_core_list"}, "LIST", cores);
+  group.refused({"--autotuning"}, "MODE", "fleetrun does not tune DeepSpeed's configuration",
+                "run deepspeed --autotuning once");
+  const std::string elastic = "a job is elastic if --nnodes is a range";
+  const std::string range = "give --nnodes=MIN:MAX on every node";
+  group.refused({"--elastic_training"}, "", elastic, range);
+  group.refused({"--min_elastic_nodes", "--max_elastic_nodes"}, "N", elastic, range);
+  group.refused({"--venv_script"}, "FILE", "fleetrun sources no script on the nodes",
+                "start fleetrun in that environment");
+  return group;
 }
 
 }  // namespace fleet

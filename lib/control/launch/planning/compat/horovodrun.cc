@@ -5,33 +5,11 @@
 namespace fleet {
 namespace {
 
-constexpr char kHorovodrun[] = "horovodrun";
-
-// An option that Horovod's library reads as an environment variable.
-CompatOption variable(std::string flag, std::string value, std::string name) {
-  return {.of = kHorovodrun,
-          .flags = {std::move(flag)},
-          .value = std::move(value),
-          .translate = [name](const std::string& text, CompatLine& line) {
-            line.export_variable(name + "=" + (text == "true" ? "1" : text));
-          }};
-}
-
-CompatOption another_name(std::vector<std::string> flags, std::string value, std::string key) {
-  return {.of = kHorovodrun,
-          .flags = std::move(flags),
-          .value = std::move(value),
-          .translate = [key](const std::string& text, CompatLine& line) {
-            line.set_option(key, text);
-          }};
-}
-
-CompatOption elastic(std::string flag, std::string value) {
-  return {.of = kHorovodrun,
-          .flags = {std::move(flag)},
-          .value = std::move(value),
-          .refused = "a job is elastic if --nnodes is a range",
-          .next = "give --nnodes=MIN:MAX on every node"};
+// Horovod's library reads the switches as numbers.
+void add_switch(const std::string& flag, const std::string& name, CompatGroup* group) {
+  group->translated({flag}, "", [name](const std::string& text, CompatLine& line) {
+    line.export_variable(name + "=" + (text == "true" ? "1" : text));
+  });
 }
 
 // The option is in MiB; the library's variable is in bytes.
@@ -44,63 +22,35 @@ void translate_fusion_threshold(const std::string& value, CompatLine& line) {
 
 }  // namespace
 
-std::vector<CompatOption> horovodrun_options() {
-  return {
-      {.of = kHorovodrun,
-       .flags = {"--num-proc"},
-       .value = "N",
-       .translate = translate_total_ranks,
-       .late = true},
-      {.of = kHorovodrun,
-       .flags = {"--ssh-port"},
-       .value = "PORT",
-       .translate = [](const auto& port,
-                       auto& line) { line.set_option("via_options", "-p " + port); },
-       .late = true},
-      {.of = kHorovodrun,
-       .flags = {"--ssh-identity-file"},
-       .value = "FILE",
-       .translate = [](const auto& file,
-                       auto& line) { line.set_option("via_options", "-i " + file); },
-       .late = true},
-      another_name({"--start-timeout"}, "SECONDS", "rdzv_timeout"),
-      another_name({"--reset-limit"}, "N", "max_restart"),
-      another_name({"--slots", "--slots-per-host"}, "N", "nproc_per_node"),
-      elastic("--min-np", "N"),
-      elastic("--min-num-proc", "N"),
-      elastic("--max-np", "N"),
-      elastic("--max-num-proc", "N"),
-      elastic("--host-discovery-script", "FILE"),
-      {.of = kHorovodrun,
-       .flags = {"--gloo", "--mpi", "--use-gloo", "--use-mpi", "--jsrun"},
-       .ignored = "--dialect=horovod selects Horovod, which then uses Gloo"},
-      {.of = kHorovodrun,
-       .flags = {"--disable-cache"},
-       .ignored = "fleetrun caches nothing between starts"},
-      {.of = kHorovodrun,
-       .flags = {"--network-interfaces", "--network-interface"},
-       .value = "NAME",
-       .ignored = "the addresses in --ips select the network"},
-      {.of = kHorovodrun,
-       .flags = {"--mpi-args"},
-       .value = "TEXT",
-       .ignored = "fleetrun starts the ranks without MPI"},
-      {.of = kHorovodrun,
-       .flags = {"--check-build", "-cb"},
-       .refused = "it describes the build of Horovod",
-       .next = "run horovodrun --check-build; fleetrun doctor checks this machine"},
-      {.of = kHorovodrun,
-       .flags = {"--fusion-threshold-mb"},
-       .value = "MB",
-       .translate = translate_fusion_threshold},
-      variable("--cycle-time-ms", "MS", "HOROVOD_CYCLE_TIME"),
-      variable("--cache-capacity", "N", "HOROVOD_CACHE_CAPACITY"),
-      variable("--timeline-filename", "FILE", "HOROVOD_TIMELINE"),
-      variable("--autotune", "", "HOROVOD_AUTOTUNE"),
-      variable("--autotune-log-file", "FILE", "HOROVOD_AUTOTUNE_LOG"),
-      variable("--no-stall-check", "", "HOROVOD_STALL_CHECK_DISABLE"),
-      variable("--hierarchical-allreduce", "", "HOROVOD_HIERARCHICAL_ALLREDUCE"),
-  };
+CompatGroup horovodrun_options() {
+  CompatGroup group("horovodrun");
+  group.translated({"--num-proc"}, "N", translate_total_ranks).late = true;
+  group.sets({"--ssh-port"}, "PORT", "via_options", "-p ").late = true;
+  group.sets({"--ssh-identity-file"}, "FILE", "via_options", "-i ").late = true;
+  group.sets({"--start-timeout"}, "SECONDS", "rdzv_timeout");
+  group.sets({"--reset-limit"}, "N", "max_restart");
+  group.sets({"--slots", "--slots-per-host"}, "N", "nproc_per_node");
+  group.refused({"--min-np", "--min-num-proc", "--max-np", "--max-num-proc"}, "N",
+                "a job is elastic if --nnodes is a range", "give --nnodes=MIN:MAX on every node");
+  group.refused({"--host-discovery-script"}, "FILE", "a job is elastic if --nnodes is a range",
+                "give --nnodes=MIN:MAX on every node");
+  group.ignored({"--gloo", "--mpi", "--use-gloo", "--use-mpi", "--jsrun"}, "",
+                "--dialect=horovod selects Horovod, which then uses Gloo");
+  group.ignored({"--disable-cache"}, "", "fleetrun caches nothing between starts");
+  group.ignored({"--network-interfaces", "--network-interface"}, "NAME",
+                "the addresses in --ips select the network");
+  group.ignored({"--mpi-args"}, "TEXT", "fleetrun starts the ranks without MPI");
+  group.refused({"--check-build", "-cb"}, "", "it describes the build of Horovod",
+                "run horovodrun --check-build; fleetrun doctor checks this machine");
+  group.translated({"--fusion-threshold-mb"}, "MB", translate_fusion_threshold);
+  group.variable("--cycle-time-ms", "MS", "HOROVOD_CYCLE_TIME");
+  group.variable("--cache-capacity", "N", "HOROVOD_CACHE_CAPACITY");
+  group.variable("--timeline-filename", "FILE", "HOROVOD_TIMELINE");
+  group.variable("--autotune-log-file", "FILE", "HOROVOD_AUTOTUNE_LOG");
+  add_switch("--autotune", "HOROVOD_AUTOTUNE", &group);
+  add_switch("--no-stall-check", "HOROVOD_STALL_CHECK_DISABLE", &group);
+  add_switch("--hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE", &group);
+  return group;
 }
 
 }  // namespace fleet

@@ -122,9 +122,7 @@ void CompatLine::translate_one(const CompatOption& option, const GivenOption& gi
   } else if (option.translate) {
     option.translate(given.value, *this);
   } else {
-    const std::string put = option.instead.empty() ? "leave it out" : "write " + option.instead;
-    refuse(option.refused, option.next.empty() ? put : option.next);
-    if (!option.instead.empty()) problem_.instead = {option.instead};
+    refuse(option.refused, option.next.empty() ? "leave it out" : option.next);
   }
 }
 

@@ -5,19 +5,9 @@
 namespace fleet {
 namespace {
 
-constexpr char kMpirun[] = "mpirun";
 constexpr char kCores[] = "fleetrun divides the cores of a node among its ranks";
 constexpr char kNoMpi[] = "fleetrun does not configure the ranks' communication";
 constexpr char kShown[] = "--dry_run shows what fleetrun starts";
-
-CompatOption ignored(std::vector<std::string> flags, std::string value, std::string why,
-                     int values = 1) {
-  return {.of = kMpirun,
-          .flags = std::move(flags),
-          .value = std::move(value),
-          .values = values,
-          .ignored = std::move(why)};
-}
 
 // Slots are counted by --ips as well.
 void translate_map_by(const std::string& value, CompatLine& line) {
@@ -40,109 +30,51 @@ bool names_several(const std::string& value) {
   return counted || value.find(',') != std::string::npos;
 }
 
-std::vector<CompatOption> nodes_and_ranks() {
-  return {
-      {.of = kMpirun,
-       .flags = {"-H", "-hosts", "--hosts"},
-       .value = "LIST",
-       .translate = translate_hosts},
-      {.of = kMpirun,
-       .flags = {"--host"},
-       .value = "LIST",
-       .translate = translate_hosts,
-       .when = names_several},
-      {.of = kMpirun,
-       .flags = {"--hostfile", "--machinefile", "-f", "--default-hostfile"},
-       .value = "FILE",
-       .translate = translate_host_file},
-      {.of = kMpirun,
-       .flags = {"-np"},
-       .value = "N",
-       .translate = translate_total_ranks,
-       .late = true},
-      {.of = kMpirun,
-       .flags = {"--npernode", "-ppn", "--ppn", "--perhost"},
-       .value = "N",
-       .translate = translate_ranks_per_node},
-      {.of = kMpirun, .flags = {"--map-by"}, .value = "HOW", .translate = translate_map_by},
-      {.of = kMpirun,
-       .flags = {"-genv", "-env"},
-       .value = "NAME VALUE",
-       .values = 2,
-       .translate = translate_two_words,
-       .late = true},
-  };
-}
-
-std::vector<CompatOption> without_meaning() {
-  return {
-      ignored({"--allow-run-as-root"}, "", "fleetrun also runs as root"),
-      ignored({"--bind-to"}, "HOW", kCores),
-      ignored({"--rank-by"}, "HOW", kCores),
-      ignored({"--report-bindings"}, "", kCores),
-      ignored({"--use-hwthread-cpus"}, "", kCores),
-      ignored({"--bycore", "--bynode", "--byslot", "--bind-to-core", "--bind-to-none",
-               "--bind-to-socket"},
-              "", kCores),
-      ignored({"--cpus-per-proc", "--cpus-per-rank", "--cpu-set"}, "LIST", kCores),
-      ignored({"--oversubscribe", "--nooversubscribe"}, "", kCores),
-      ignored({"--mca", "--gmca", "--pmixmca", "--prtemca"}, "KEY VALUE", kNoMpi, 2),
-      ignored({"--iface"}, "NAME", kNoMpi),
-      ignored({"--display-map", "--display-allocation", "--display-devel-map"}, "", kShown),
-      ignored({"--display"}, "WHAT", kShown),
-      ignored({"--tag-output", "-prepend-rank"}, "", "lines of several ranks carry their rank"),
-      ignored({"--merge-stderr-to-stdout"}, "", "logs hold both streams in order"),
-      ignored({"--verbose", "-v"}, "", "use --log_level=DEBUG"),
-      ignored({"-genvall", "-envall"}, "", "ranks inherit this environment"),
-      ignored({"--bootstrap"}, "NAME", "--via selects how to reach the nodes"),
-  };
-}
-
-CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
-                     std::string next = {}) {
-  return {.of = kMpirun,
-          .flags = std::move(flags),
-          .value = std::move(value),
-          .refused = std::move(why),
-          .next = std::move(next)};
-}
-
-std::vector<CompatOption> with_another_name() {
-  return {
-      {.of = kMpirun,
-       .flags = {"--output-filename"},
-       .value = "DIR",
-       .translate =
-           [](const auto& value, auto& line) {
-             line.set_option("log_dir", value.substr(0, value.find(':')));
-           }},
-      {.of = kMpirun,
-       .flags = {"--timestamp-output"},
-       .translate = [](const auto&, auto& line) { line.set_option("timestamps", "console"); }},
-      {.of = kMpirun,
-       .flags = {"--timeout"},
-       .value = "SECONDS",
-       .translate =
-           [](const std::string& value, CompatLine& line) {
-             line.refuse("fleetrun has no time limit for a job", "start it with timeout " + value);
-             line.prepend("timeout " + value);
-           }},
-      refused({"--wdir", "--wd"}, "DIR", "ranks run in this directory", "cd there first"),
-      refused({"--app", "--configfile"}, "FILE", "all ranks run one program"),
-      refused({"--xterm"}, "RANKS", "fleetrun does not open terminals for ranks",
-              "see fleetrun debug"),
-      refused({"--stdin"}, "RANKS", "ranks do not get standard input"),
-  };
-}
-
 }  // namespace
 
-std::vector<CompatOption> mpirun_options() {
-  std::vector<CompatOption> all = nodes_and_ranks();
-  for (const auto& more : {without_meaning(), with_another_name()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
+CompatGroup mpirun_options() {
+  CompatGroup group("mpirun");
+  group.translated({"-H", "-hosts", "--hosts"}, "LIST", translate_hosts);
+  group.translated({"--host"}, "LIST", translate_hosts).when = names_several;
+  group.translated({"--hostfile", "--machinefile", "-f", "--default-hostfile"}, "FILE",
+                   translate_host_file);
+  group.translated({"-np"}, "N", translate_total_ranks).late = true;
+  group.sets({"--npernode", "-ppn", "--ppn", "--perhost"}, "N", "nproc_per_node");
+  group.translated({"--map-by"}, "HOW", translate_map_by);
+  CompatOption& variable = group.translated({"-genv", "-env"}, "NAME VALUE", translate_two_words);
+  variable.values = 2;
+  variable.late = true;
+  group.ignored({"--allow-run-as-root"}, "", "fleetrun also runs as root");
+  group.ignored({"--bind-to", "--rank-by"}, "HOW", kCores);
+  group.ignored({"--report-bindings", "--use-hwthread-cpus", "--bycore", "--bynode", "--byslot",
+                 "--bind-to-core", "--bind-to-none", "--bind-to-socket", "--oversubscribe",
+                 "--nooversubscribe"},
+                "", kCores);
+  group.ignored({"--cpus-per-proc", "--cpus-per-rank", "--cpu-set"}, "LIST", kCores);
+  group.ignored({"--mca", "--gmca", "--pmixmca", "--prtemca"}, "KEY VALUE", kNoMpi).values = 2;
+  group.ignored({"--iface"}, "NAME", kNoMpi);
+  group.ignored({"--display-map", "--display-allocation", "--display-devel-map"}, "", kShown);
+  group.ignored({"--display"}, "WHAT", kShown);
+  group.ignored({"--tag-output", "-prepend-rank"}, "", "lines of several ranks carry their rank");
+  group.ignored({"--merge-stderr-to-stdout"}, "", "logs hold both streams in order");
+  group.ignored({"--verbose", "-v"}, "", "use --log_level=DEBUG");
+  group.ignored({"-genvall", "-envall"}, "", "ranks inherit this environment");
+  group.ignored({"--bootstrap"}, "NAME", "--via selects how to reach the nodes");
+  group.translated({"--output-filename"}, "DIR", [](const auto& value, CompatLine& line) {
+    line.set_option("log_dir", value.substr(0, value.find(':')));
+  });
+  group.translated({"--timestamp-output"}, "",
+                   [](const auto&, CompatLine& line) { line.set_option("timestamps", "console"); });
+  group.translated({"--timeout"}, "SECONDS", [](const std::string& value, CompatLine& line) {
+    line.refuse("fleetrun has no time limit for a job", "start it with timeout " + value);
+    line.prepend("timeout " + value);
+  });
+  group.refused({"--wdir", "--wd"}, "DIR", "ranks run in this directory", "cd there first");
+  group.refused({"--app", "--configfile"}, "FILE", "all ranks run one program");
+  group.refused({"--xterm"}, "RANKS", "fleetrun does not open terminals for ranks",
+                "see fleetrun debug");
+  group.refused({"--stdin"}, "RANKS", "ranks do not get standard input");
+  return group;
 }
 
 }  // namespace fleet

@@ -4,7 +4,6 @@
 
 #include "base/env.h"
 #include "base/text.h"
-#include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
 #include "launch/planning/topology.h"
 
@@ -13,10 +12,7 @@ namespace {
 
 bool is_this_host(const std::string& address) {
   const HostFacts host = host_facts();
-  if (address == host.name) return true;
-  const std::string numeric = host.resolve(address);
-  return is_loopback(numeric) ||
-         std::find(host.addresses.begin(), host.addresses.end(), numeric) != host.addresses.end();
+  return address == host.name || is_local(host, address);
 }
 
 int sum_of(const std::vector<ListedNode>& nodes) {
@@ -152,10 +148,6 @@ void translate_variable(const std::string& value, CompatLine& line) {
   if (named_only && !elsewhere) return line.ignore("ranks inherit this environment");
   if (named_only && !get_env(value)) return line.ignore("it is not set here");
   line.export_variable(value);
-}
-
-void translate_ranks_per_node(const std::string& value, CompatLine& line) {
-  line.set_option("nproc_per_node", value);
 }
 
 }  // namespace fleet

@@ -14,8 +14,6 @@ void translate_hosts(const std::string& value, CompatLine& line);
 void translate_host_file(const std::string& path, CompatLine& line);
 // The total number of ranks of the job (mpirun -np). Call it after the nodes are known.
 void translate_total_ranks(const std::string& value, CompatLine& line);
-// The number of ranks per node.
-void translate_ranks_per_node(const std::string& value, CompatLine& line);
 // "NAME" or "NAME=VALUE" for the ranks' environment. Call it after the nodes are known.
 void translate_variable(const std::string& value, CompatLine& line);
 
@@ -24,5 +22,10 @@ bool gives_total_ranks(const CompatLine& line);
 
 // Adds --via=ssh, unless the line shows that fleetrun runs on each node.
 void use_ssh(CompatLine& line);
+
+// Passes an option on to srun: through --via=slurm inside an allocation. Outside one it is
+// rejected, and the corrected line starts fleetrun with srun.
+void pass_to_srun(const std::string& word, CompatLine& line);
+void translate_srun_nodes(const std::string& value, CompatLine& line);
 
 }  // namespace fleet

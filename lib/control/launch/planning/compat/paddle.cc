@@ -5,24 +5,7 @@
 namespace fleet {
 namespace {
 
-constexpr char kPaddle[] = "Paddle";
 constexpr char kBuiltIn[] = "the rendezvous is built in and needs no etcd";
-
-CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
-                     std::string next = {}) {
-  return {.of = kPaddle,
-          .flags = std::move(flags),
-          .value = std::move(value),
-          .refused = std::move(why),
-          .next = std::move(next)};
-}
-
-CompatOption ignored(std::vector<std::string> flags, std::string value, std::string why) {
-  return {.of = kPaddle,
-          .flags = std::move(flags),
-          .value = std::move(value),
-          .ignored = std::move(why)};
-}
 
 // Without etcd, nodes need another rendezvous address.
 void translate_elastic_server(const std::string&, CompatLine& line) {
@@ -44,59 +27,42 @@ void translate_run_mode(const std::string&, CompatLine& line) {
               "the modes are collective and ps");
 }
 
-std::vector<CompatOption> devices() {
-  const std::string why = "fleetrun supports NVIDIA GPUs (--gpus) and CPUs";
-  return {refused({"--xpus", "--selected_xpus"}, "LIST", why),
-          refused({"--npus", "--selected_npus", "--ascend_npus"}, "LIST", why),
-          refused({"--mlus", "--selected_mlus"}, "LIST", why),
-          refused({"--gcus", "--dcus", "--iluvatar_gpus", "--custom_devices"}, "LIST", why)};
-}
-
-std::vector<CompatOption> elastic() {
-  const std::string meet = "elastic jobs need no etcd";
-  const std::string range = "give --nnodes=MIN:MAX and --max_restart";
-  return {
-      {.of = kPaddle,
-       .flags = {"--elastic_server"},
-       .value = "ADDR",
-       .translate = translate_elastic_server},
-      {.of = kPaddle,
-       .flags = {"--master"},
-       .value = "ADDR",
-       .translate = translate_etcd_master,
-       .when = [](const std::string& value) { return value.starts_with("etcd://"); },
-       .late = true},
-      refused({"--scale"}, "N", meet, range),
-      refused({"--force"}, "BOOL", meet, range),
-      refused({"--elastic_pre_hook"}, "COMMAND", "fleetrun runs no program before a restart",
-              "do it in the ranks' program"),
-  };
-}
-
 }  // namespace
 
-std::vector<CompatOption> paddle_options() {
+CompatGroup paddle_options() {
   const std::string heterogeneous = "heterogeneous parameter servers are not supported";
-  std::vector<CompatOption> all = {
-      refused({"--heter_workers"}, "LIST", heterogeneous),
-      refused({"--heter_worker_num"}, "N", heterogeneous),
-      refused({"--heter_devices", "--heter_device_num"}, "LIST", heterogeneous),
-      {.of = kPaddle,
-       .flags = {"--run_mode"},
-       .value = "MODE",
-       .translate = translate_run_mode,
-       .when = [](const std::string& value) { return value == "ps-heter"; }},
-      ignored({"--backend"}, "NAME", "the devices determine the transport"),
-      ignored({"--legacy"}, "BOOL", "there is one launcher"),
-      ignored({"--enable_gpu_log"}, "BOOL", "fleetrun does not log GPUs; see nvidia-smi"),
-      refused({"--auto_parallel_config"}, "FILE", "fleetrun has no plan that maps ranks to devices",
-              "choose them with --gpus and --nproc_per_node"),
-      refused({"--auto_tuner_json"}, "FILE", "fleetrun starts one job and does not tune it",
-              "start one fleetrun for each configuration"),
-      refused({"--auto_cluster_config"}, "BOOL", "fleetrun does not measure the cluster"),
+  const std::string device = "fleetrun supports NVIDIA GPUs (--gpus) and CPUs";
+  CompatGroup group("Paddle");
+  group.refused({"--heter_workers", "--heter_devices", "--heter_device_num"}, "LIST",
+                heterogeneous);
+  group.refused({"--heter_worker_num"}, "N", heterogeneous);
+  group.translated({"--run_mode"}, "MODE", translate_run_mode).when = [](const std::string& mode) {
+    return mode == "ps-heter";
   };
-  for (const auto& more : {devices(), elastic()}) all.insert(all.end(), more.begin(), more.end());
-  return all;
+  group.ignored({"--backend"}, "NAME", "the devices determine the transport");
+  group.ignored({"--legacy"}, "BOOL", "there is one launcher");
+  group.ignored({"--enable_gpu_log"}, "BOOL", "fleetrun does not log GPUs; see nvidia-smi");
+  group.refused({"--auto_parallel_config"}, "FILE",
+                "fleetrun has no plan that maps ranks to devices",
+                "choose them with --gpus and --nproc_per_node");
+  group.refused({"--auto_tuner_json"}, "FILE", "fleetrun starts one job and does not tune it",
+                "start one fleetrun for each configuration");
+  group.refused({"--auto_cluster_config"}, "BOOL", "fleetrun does not measure the cluster");
+  group.refused(
+      {"--xpus", "--selected_xpus", "--npus", "--selected_npus", "--ascend_npus", "--mlus",
+       "--selected_mlus", "--gcus", "--dcus", "--iluvatar_gpus", "--custom_devices"},
+      "LIST", device);
+  group.translated({"--elastic_server"}, "ADDR", translate_elastic_server);
+  CompatOption& master = group.translated({"--master"}, "ADDR", translate_etcd_master);
+  master.when = [](const std::string& value) { return value.starts_with("etcd://"); };
+  master.late = true;
+  group.refused({"--scale"}, "N", "elastic jobs need no etcd",
+                "give --nnodes=MIN:MAX and --max_restart");
+  group.refused({"--force"}, "BOOL", "elastic jobs need no etcd",
+                "give --nnodes=MIN:MAX and --max_restart");
+  group.refused({"--elastic_pre_hook"}, "COMMAND", "fleetrun runs no program before a restart",
+                "do it in the ranks' program");
+  return group;
 }
 
 }  // namespace fleet

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "launch/planning/compat/nodes.h"
-#include "launch/planning/compat/srun.h"
 
 namespace fleet {
 namespace {
@@ -10,7 +9,7 @@ namespace {
 // Means nodes for srun, ranks per node for mpirun.
 void translate_capital_n(const std::string& value, CompatLine& line) {
   if (line.uses_launcher("srun")) return translate_srun_nodes(value, line);
-  if (line.uses_launcher("mpirun")) return translate_ranks_per_node(value, line);
+  if (line.uses_launcher("mpirun")) return line.set_option("nproc_per_node", value);
   line.refuse("it means nodes for srun, ranks per node for mpirun",
               "write --nproc_per_node=" + value + " or --nnodes=" + value);
   line.set_option("nproc_per_node", value);
@@ -45,30 +44,18 @@ void translate_p(const std::string& value, CompatLine& line) {
 
 }  // namespace
 
-std::vector<CompatOption> several_options() {
-  return {
-      {.of = kSeveral,
-       .flags = {"-n", "--n", "--np"},
-       .value = "N",
-       .translate = translate_np,
-       .late = true},
-      {.of = kSeveral, .flags = {"-N"}, .value = "N", .translate = translate_capital_n},
-      {.of = kSeveral,
-       .flags = {"-x"},
-       .value = "NAME[=VALUE]",
-       .translate = translate_x,
-       .late = true},
-      {.of = kSeveral, .flags = {"-c"}, .value = "N", .translate = translate_c, .late = true},
-      {.of = kSeveral, .flags = {"-p"}, .value = "PORT", .translate = translate_p, .late = true},
-      {.of = kSeveral,
-       .flags = {"--launcher"},
-       .value = "NAME",
-       .translate =
-           [](const std::string& value, CompatLine& line) {
-             if (value == "slurm" || value == "SLURM") return line.set_option("via", "slurm");
-             line.ignore("--via selects how to reach the nodes");
-           }},
-  };
+CompatGroup several_options() {
+  CompatGroup group(kSeveral);
+  group.translated({"-n", "--n", "--np"}, "N", translate_np).late = true;
+  group.translated({"-N"}, "N", translate_capital_n);
+  group.translated({"-x"}, "NAME[=VALUE]", translate_x).late = true;
+  group.translated({"-c"}, "N", translate_c).late = true;
+  group.translated({"-p"}, "PORT", translate_p).late = true;
+  group.translated({"--launcher"}, "NAME", [](const std::string& value, CompatLine& line) {
+    if (value == "slurm" || value == "SLURM") return line.set_option("via", "slurm");
+    line.ignore("--via selects how to reach the nodes");
+  });
+  return group;
 }
 
 }  // namespace fleet

@@ -1,63 +1,41 @@
 // Options of Slurm's srun. Its nodes are those of an allocation: --via=slurm.
-#include "launch/planning/compat/srun.h"
 
 #include "base/env.h"
 #include "base/text.h"
+#include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/nodes.h"
-#include "launch/planning/slurm_allocation.h"
 
 namespace fleet {
 namespace {
 
-constexpr char kSrun[] = "srun";
-
-CompatOption ignored(std::vector<std::string> flags, std::string value, std::string why) {
-  return {
-      .of = kSrun, .flags = std::move(flags), .value = std::move(value), .ignored = std::move(why)};
-}
-
-CompatOption refused(std::vector<std::string> flags, std::string value, std::string why,
-                     std::string next = {}) {
-  return {.of = kSrun,
-          .flags = std::move(flags),
-          .value = std::move(value),
-          .refused = std::move(why),
-          .next = std::move(next)};
-}
-
 // Options that describe the allocation or the step.
-std::vector<CompatOption> of_the_step() {
-  std::vector<CompatOption> all;
-  const auto add = [&](std::vector<std::string> flags, const char* value) {
-    const std::string name = flags[0];
-    all.push_back({.of = kSrun,
-                   .flags = std::move(flags),
-                   .value = value,
-                   .translate = [name](const std::string& text, CompatLine& line) {
-                     pass_to_srun(text == "true" ? name : name + "=" + text, line);
-                   }});
-  };
-  add({"--partition"}, "NAME");
-  add({"--account", "-A"}, "NAME");
-  add({"--qos"}, "NAME");
-  add({"--constraint", "-C"}, "LIST");
-  add({"--time"}, "TIME");
-  add({"--mem"}, "SIZE");
-  add({"--mem-per-gpu", "--mem-per-cpu"}, "SIZE");
-  add({"--gres"}, "LIST");
-  add({"--gpus-per-node"}, "N");
-  add({"-G"}, "N");
-  add({"--nodelist", "-w"}, "LIST");
-  add({"--job-name", "-J"}, "NAME");
-  add({"--jobid"}, "ID");
-  add({"--reservation"}, "NAME");
-  add({"--exclusive"}, "");
-  add({"--overlap"}, "");
-  add({"--container-image"}, "IMAGE");
-  add({"--container-name"}, "NAME");
-  add({"--container-mounts"}, "LIST");
-  add({"--container-workdir"}, "DIR");
-  return all;
+void add_step_options(CompatGroup* group) {
+  const std::vector<std::pair<CompatGroup::Flags, const char*>> options = {
+      {{"--partition"}, "NAME"},
+      {{"--account", "-A"}, "NAME"},
+      {{"--qos"}, "NAME"},
+      {{"--constraint", "-C"}, "LIST"},
+      {{"--time"}, "TIME"},
+      {{"--mem"}, "SIZE"},
+      {{"--mem-per-gpu", "--mem-per-cpu"}, "SIZE"},
+      {{"--gres"}, "LIST"},
+      {{"--gpus-per-node"}, "N"},
+      {{"-G"}, "N"},
+      {{"--nodelist", "-w"}, "LIST"},
+      {{"--job-name", "-J"}, "NAME"},
+      {{"--jobid"}, "ID"},
+      {{"--reservation"}, "NAME"},
+      {{"--exclusive"}, ""},
+      {{"--overlap"}, ""},
+      {{"--container-image"}, "IMAGE"},
+      {{"--container-name"}, "NAME"},
+      {{"--container-mounts"}, "LIST"},
+      {{"--container-workdir"}, "DIR"}};
+  for (const auto& [flags, value] : options) {
+    group->translated(flags, value, [name = flags[0]](const std::string& text, CompatLine& line) {
+      pass_to_srun(text == "true" ? name : name + "=" + text, line);
+    });
+  }
 }
 
 bool is_whole_environment(const std::string& value) {
@@ -78,49 +56,6 @@ bool is_time(const std::string& value) {
   const bool two_digits = colon != std::string::npos && value.size() - colon == 3;
   return (two_digits && value.find(',') == std::string::npos) ||
          value.find('-') != std::string::npos;
-}
-
-std::vector<CompatOption> of_tasks() {
-  return {
-      {.of = kSrun, .flags = {"--nodes"}, .value = "N", .translate = translate_srun_nodes},
-      {.of = kSrun,
-       .flags = {"--ntasks"},
-       .value = "N",
-       .translate = translate_total_ranks,
-       .late = true},
-      {.of = kSrun,
-       .flags = {"--ntasks-per-node", "--tasks-per-node"},
-       .value = "N",
-       .translate = translate_ranks_per_node},
-      {.of = kSrun,
-       .flags = {"--mpi"},
-       .value = "TYPE",
-       .ignored = "--dialect selects the environment variables of the ranks",
-       .when = [](const std::string& type) { return type != "true"; }},
-      {.of = kSrun,
-       .flags = {"--export"},
-       .value = "LIST",
-       .translate = translate_export,
-       .when = is_whole_environment,
-       .late = true},
-      {.of = kSrun,
-       .flags = {"-t"},
-       .value = "TIME",
-       .translate = [](const auto& value, auto& line) { pass_to_srun("--time=" + value, line); },
-       .when = is_time},
-      ignored({"--cpus-per-task"}, "N", "fleetrun divides the cores of a node among its ranks"),
-      ignored({"--cpu-bind", "--mem-bind", "--hint", "--distribution"}, "HOW",
-              "fleetrun divides the cores of a node among its ranks"),
-      ignored({"--gpus-per-task", "--gpu-bind"}, "N", "every rank has its own GPU"),
-      ignored({"--label", "-l"}, "", "lines of several ranks carry their rank"),
-      ignored({"--unbuffered", "-u"}, "", "fleetrun shows lines as they arrive"),
-      ignored({"-K"}, "", "the first failure ends the job"),
-      ignored({"--kill-on-bad-exit"}, "0|1", "the first failure ends the job"),
-      refused({"--output", "-o", "--error", "-e"}, "FILE", "ranks write their logs to --log_dir"),
-      refused({"--pty"}, "", "fleetrun gives ranks no terminal", "see fleetrun debug"),
-      refused({"-D"}, "DIR", "ranks run in this directory", "cd there first"),
-      refused({"--multi-prog"}, "", "all ranks run one program"),
-  };
 }
 
 }  // namespace
@@ -149,10 +84,35 @@ void translate_srun_nodes(const std::string& value, CompatLine& line) {
   line.assume_option("nnodes", value);
 }
 
-std::vector<CompatOption> srun_options() {
-  std::vector<CompatOption> all = of_the_step();
-  for (CompatOption& option : of_tasks()) all.push_back(std::move(option));
-  return all;
+CompatGroup srun_options() {
+  CompatGroup group("srun");
+  add_step_options(&group);
+  group.translated({"--nodes"}, "N", translate_srun_nodes);
+  group.translated({"--ntasks"}, "N", translate_total_ranks).late = true;
+  group.sets({"--ntasks-per-node", "--tasks-per-node"}, "N", "nproc_per_node");
+  group.ignored({"--mpi"}, "TYPE", "--dialect selects the environment variables of the ranks")
+      .when = [](const std::string& type) { return type != "true"; };
+  CompatOption& exported = group.translated({"--export"}, "LIST", translate_export);
+  exported.when = is_whole_environment;
+  exported.late = true;
+  group
+      .translated(
+          {"-t"}, "TIME",
+          [](const std::string& value, CompatLine& line) { pass_to_srun("--time=" + value, line); })
+      .when = is_time;
+  const std::string cores = "fleetrun divides the cores of a node among its ranks";
+  group.ignored({"--cpus-per-task"}, "N", cores);
+  group.ignored({"--cpu-bind", "--mem-bind", "--hint", "--distribution"}, "HOW", cores);
+  group.ignored({"--gpus-per-task", "--gpu-bind"}, "N", "every rank has its own GPU");
+  group.ignored({"--label", "-l"}, "", "lines of several ranks carry their rank");
+  group.ignored({"--unbuffered", "-u"}, "", "fleetrun shows lines as they arrive");
+  group.ignored({"-K"}, "", "the first failure ends the job");
+  group.ignored({"--kill-on-bad-exit"}, "0|1", "the first failure ends the job");
+  group.refused({"--output", "-o", "--error", "-e"}, "FILE", "ranks write their logs to --log_dir");
+  group.refused({"--pty"}, "", "fleetrun gives ranks no terminal", "see fleetrun debug");
+  group.refused({"-D"}, "DIR", "ranks run in this directory", "cd there first");
+  group.refused({"--multi-prog"}, "", "all ranks run one program");
+  return group;
 }
 
 }  // namespace fleet

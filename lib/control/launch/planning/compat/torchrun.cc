@@ -4,27 +4,16 @@
 
 namespace fleet {
 
-std::vector<CompatOption> torchrun_options() {
-  return {
-      {.of = "torchrun",
-       .flags = {"--monitor_interval"},
-       .value = "SECONDS",
-       .ignored = "fleetrun notices the end of a rank at once"},
-      {.of = "torchrun",
-       .flags = {"--start_method"},
-       .value = "NAME",
-       .ignored = "fleetrun starts programs, not functions"},
-      {.of = "torchrun",
-       .flags = {"--event_log_handler"},
-       .value = "NAME",
-       .ignored = "verdict.json records how a job ended"},
-      {.of = "torchrun", .flags = {"--use_env"}, .ignored = "ranks always have LOCAL_RANK"},
-      {.of = "torchrun",
-       .flags = {"--logs_specs"},
-       .value = "NAME",
-       .refused = "log plugins are Python code, which fleetrun does not run",
-       .next = "use --log_dir, --redirects and --tee"},
-  };
+CompatGroup torchrun_options() {
+  CompatGroup group("torchrun");
+  group.ignored({"--monitor_interval"}, "SECONDS", "fleetrun notices the end of a rank at once");
+  group.ignored({"--start_method"}, "NAME", "fleetrun starts programs, not functions");
+  group.ignored({"--event_log_handler"}, "NAME", "verdict.json records how a job ended");
+  group.ignored({"--use_env"}, "", "ranks always have LOCAL_RANK");
+  group.refused({"--logs_specs"}, "NAME",
+                "log plugins are Python code, which fleetrun does not run",
+                "use --log_dir, --redirects and --tee");
+  return group;
 }
 
 }  // namespace fleet

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/config.h"
-#include "launch/planning/rank_context.h"
+#include "launch/planning/environment.h"
 #include "node/rank_service.h"
 
 namespace fleet {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/dialects/dialect.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -46,8 +46,7 @@ std::vector<const Dialect*> dialects_named(const std::vector<std::string>& names
   }
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(ErrorCode::kUsage, "unknown dialect '" + name + "'", "--dialect",
-                  suggestion(name, known));
+      refuse("unknown dialect '" + name + "'", "--dialect", suggestion(name, known));
     }
   }
   return chosen;
@@ -68,21 +67,20 @@ std::vector<std::string> read_dialects(const Settings& settings, bool roles) {
     if (!roles || dialect->role) {
       names.push_back(dialect->name);
     } else if (given) {
-      throw Error(ErrorCode::kUsage, dialect->name + " does not support parameter servers",
-                  "--dialect", "leave it out: the processes get Paddle's environment");
+      refuse(dialect->name + " does not support parameter servers", "--dialect",
+             "leave it out: the processes get Paddle's environment");
     }
   }
   if (names.empty()) {
-    throw Error(ErrorCode::kUsage, "no dialect is given", "--dialect",
-                "leave it out for paddle,torch");
+    refuse("no dialect is given", "--dialect", "leave it out for paddle,torch");
   }
   return names;
 }
 
 void check_dialects_of_worker(const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), "paddle") != names.end()) return;
-  throw Error(ErrorCode::kUsage, "fleet-worker, which runs job files, reads Paddle's variables",
-              "--dialect", "add paddle to the list");
+  refuse("fleet-worker, which runs job files, reads Paddle's variables", "--dialect",
+         "add paddle to the list");
 }
 
 std::unique_ptr<RankService> start_dialect_services(const std::vector<std::string>& names,

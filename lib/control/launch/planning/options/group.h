@@ -7,6 +7,9 @@
 
 namespace fleet {
 
+// The option, set also by Paddle's variable PADDLE_KEY and by `others`.
+Option paddle(Option option, std::vector<std::string> others = {});
+
 OptionGroup start_options();      // which nodes, devices and ranks
 OptionGroup via_options();        // starting all nodes from one place
 OptionGroup role_options();       // parameter servers

@@ -4,8 +4,8 @@ namespace fleet {
 
 OptionGroup log_options() {
   OptionGroup group("logs");
-  group.text({.key = "log_dir", .environment = {"PADDLE_LOG_DIR"}, .value = "DIR", .common = true},
-             "log", "folder for workerlog.N and endpoints.log");
+  group.text(paddle({.key = "log_dir", .value = "DIR", .common = true}), "log",
+             "folder for workerlog.N and endpoints.log");
   group.text({.key = "ranks", .value = "LIST", .optional = true, .common = true}, "",
              "ranks to show: 0,3-5 or all (default: local rank 0)");
   group.text({.key = "local_ranks_filter", .value = "LIST", .optional = true, .common = true}, "",
@@ -25,7 +25,7 @@ OptionGroup log_options() {
                {"auto", "wait", "drop"},
                "if the console is slow, make ranks wait, or drop and count lines (auto: drop on a "
                "terminal) (default: auto)");
-  group.flag({.key = "log_overwrite", .environment = {"PADDLE_LOG_OVERWRITE"}},
+  group.flag(paddle({.key = "log_overwrite"}),
              "remove the logs of earlier runs instead of appending to them");
   group.flag({.key = "log_split"}, "write standard error to workerlog.N.err");
   group.text(
@@ -34,9 +34,19 @@ OptionGroup log_options() {
   group.text({.key = "log_total_size", .value = "SIZE", .optional = true}, "",
              "total size of this node's logs: remove the oldest rotated ones beyond it (default: "
              "unlimited)");
-  group.choice(
-      {.key = "log_level", .environment = {"PADDLE_LOG_LEVEL"}, .value = "LEVEL", .common = true},
-      "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}, "least severity to log");
+  group.choice(paddle({.key = "log_level", .value = "LEVEL", .common = true}), "INFO",
+               {"DEBUG", "INFO", "WARNING", "ERROR"}, "least severity to log");
+  return group;
+}
+
+OptionGroup message_options() {
+  OptionGroup group("launcher output");
+  group.flag(paddle({.key = "quiet", .aliases = {"q"}, .common = true}),
+             "print only program output, warnings and failures");
+  group.choice(paddle({.key = "table", .value = "HOW", .optional = true}), "auto",
+               {"auto", "paddle", "narrow", "none"},
+               "style of the environment table (auto: paddle, or narrow on a narrow terminal) "
+               "(default: auto)");
   return group;
 }
 

@@ -9,6 +9,12 @@
 
 namespace fleet {
 
+Option paddle(Option option, std::vector<std::string> others) {
+  option.environment = {"PADDLE_" + upper_case(option.key)};
+  std::ranges::move(others, std::back_inserter(option.environment));
+  return option;
+}
+
 const OptionGroup& launch_option_group() {
   static const OptionGroup all = [] {
     OptionGroup together;

@@ -4,7 +4,7 @@ namespace fleet {
 
 OptionGroup role_options() {
   OptionGroup group("parameter servers");
-  group.text({.key = "run_mode", .environment = {"PADDLE_RUN_MODE"}, .value = "MODE"}, "collective",
+  group.text(paddle({.key = "run_mode", .value = "MODE"}), "collective",
              "kind of job: collective, or ps (parameter servers)");
   group.texts({.key = "servers",
                .environment = {"PADDLE_SERVERS_ENDPOINTS"},
@@ -19,12 +19,8 @@ OptionGroup role_options() {
                .optional = true,
                .common = true},
               "all trainers of the servers, as host or host:port");
-  group.integer({.key = "server_num",
-                 .environment = {"PADDLE_SERVER_NUM"},
-                 .value = "N",
-                 .optional = true,
-                 .common = true},
-                0, 0, 4096, "parameter servers per node, if not listed");
+  group.integer(paddle({.key = "server_num", .value = "N", .optional = true, .common = true}), 0, 0,
+                4096, "parameter servers per node, if not listed");
   group.integer({.key = "worker_num",
                  .aliases = {"trainer_num"},
                  .environment = {"PADDLE_TRAINER_NUM"},
@@ -32,15 +28,11 @@ OptionGroup role_options() {
                  .optional = true,
                  .common = true},
                 0, 0, 4096, "trainers per node, if not listed");
-  group.choice({.key = "with_gloo", .environment = {"PADDLE_WITH_GLOO"}, .value = "0|1|2"}, "1",
-               {"0", "1", "2"}, "Gloo mode that servers and trainers get as PADDLE_WITH_GLOO");
-  group.integer({.key = "gloo_port",
-                 .aliases = {"http_port"},
-                 .environment = {"PADDLE_GLOO_PORT"},
-                 .value = "PORT",
-                 .optional = true},
-                0, 0, 65535,
-                "Gloo rendezvous port on the first node (default: chosen like an endpoint port)");
+  group.choice(paddle({.key = "with_gloo", .value = "0|1|2"}), "1", {"0", "1", "2"},
+               "Gloo mode that servers and trainers get as PADDLE_WITH_GLOO");
+  group.integer(
+      paddle({.key = "gloo_port", .aliases = {"http_port"}, .value = "PORT", .optional = true}), 0,
+      0, 65535, "Gloo rendezvous port on the first node (default: chosen like an endpoint port)");
   return group;
 }
 

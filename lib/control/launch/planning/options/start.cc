@@ -5,14 +5,10 @@ namespace fleet {
 
 OptionGroup start_options() {
   OptionGroup group("nodes, devices and ranks");
-  group.texts({.key = "ips",
-               .environment = {"PADDLE_IPS"},
-               .value = "LIST",
-               .optional = true,
-               .common = true,
-               .spread = true},
-              "nodes in rank order: a,b[01-16],c:4 (4 GPUs), @file");
-  group.flag({.key = "sort_ip", .environment = {"PADDLE_SORT_IP"}},
+  group.texts(
+      paddle({.key = "ips", .value = "LIST", .optional = true, .common = true, .spread = true}),
+      "nodes in rank order: a,b[01-16],c:4 (4 GPUs), @file");
+  group.flag(paddle({.key = "sort_ip"}),
              "order nodes by address instead of by their place in --ips");
   group.text({.key = "gpus",
               .aliases = {"selected_gpus", "devices"},
@@ -21,66 +17,41 @@ OptionGroup start_options() {
               .optional = true,
               .common = true},
              "", "GPUs of this node to use (default: all visible)");
-  group.integer({.key = "nproc_per_node",
-                 .environment = {"PADDLE_NPROC_PER_NODE"},
-                 .value = "N",
-                 .optional = true,
-                 .common = true},
+  group.integer(paddle({.key = "nproc_per_node", .value = "N", .optional = true, .common = true}),
                 0, 1, 4096, "ranks here, or gpu|cpu|auto (default: 1 per GPU, or 1)");
-  group.text({.key = "host",
-              .aliases = {"local_addr"},
-              .environment = {"PADDLE_HOST", "POD_IP"},
-              .value = "ADDR",
-              .optional = true,
-              .common = true},
+  group.text(paddle({.key = "host",
+                     .aliases = {"local_addr"},
+                     .value = "ADDR",
+                     .optional = true,
+                     .common = true},
+                    {"POD_IP"}),
              "", "this node's address, as in --ips");
-  group.text({.key = "master",
-              .environment = {"PADDLE_MASTER"},
-              .value = "ADDR:PORT",
-              .optional = true,
-              .common = true},
-             "", "rendezvous address (default: the first of --ips)");
-  group.text({.key = "nnodes",
-              .aliases = {"nnode"},
-              .environment = {"PADDLE_NNODES"},
-              .value = "N|MIN:MAX",
-              .optional = true,
-              .common = true},
+  group.text(paddle({.key = "master", .value = "ADDR:PORT", .optional = true, .common = true}), "",
+             "rendezvous address (default: the first of --ips)");
+  group.text(paddle({.key = "nnodes",
+                     .aliases = {"nnode"},
+                     .value = "N|MIN:MAX",
+                     .optional = true,
+                     .common = true}),
              "", "number of nodes without --ips; MIN:MAX is elastic");
-  group.integer({.key = "rank",
-                 .aliases = {"node_rank"},
-                 .environment = {"PADDLE_RANK"},
-                 .value = "N",
-                 .optional = true,
-                 .common = true},
+  group.integer(paddle({.key = "rank",
+                        .aliases = {"node_rank"},
+                        .value = "N",
+                        .optional = true,
+                        .common = true}),
                 -1, -1, 65535, "this node's rank, without --ips");
-  group.integer({.key = "start_port",
-                 .environment = {"PADDLE_START_PORT", "FLAGS_START_PORT"},
-                 .value = "PORT",
-                 .optional = true,
-                 .common = true},
+  group.integer(paddle({.key = "start_port", .value = "PORT", .optional = true, .common = true},
+                       {"FLAGS_START_PORT"}),
                 0, 0, 65535, "first endpoint port; 0: any (default: 6070; 1 node: 0)");
-  group.integer({.key = "rdzv_port",
-                 .environment = {"PADDLE_RDZV_PORT"},
-                 .value = "PORT",
-                 .optional = true,
-                 .common = true},
-                0, 0, 65535, "rendezvous port; 0: any (default: 6768; 1 node: 0)");
-  group.number({.key = "rdzv_timeout",
-                .environment = {"PADDLE_RDZV_TIMEOUT"},
-                .value = "SECONDS",
-                .common = true},
-               300, 0.001, 1e6, "seconds to wait for all nodes to join");
-  group.text({.key = "job_id",
-              .aliases = {"rdzv_id"},
-              .environment = {"PADDLE_JOB_ID"},
-              .value = "NAME",
-              .common = true},
+  group.integer(paddle({.key = "rdzv_port", .value = "PORT", .optional = true, .common = true}), 0,
+                0, 65535, "rendezvous port; 0: any (default: 6768; 1 node: 0)");
+  group.number(paddle({.key = "rdzv_timeout", .value = "SECONDS", .common = true}), 300, 0.001, 1e6,
+               "seconds to wait for all nodes to join");
+  group.text(paddle({.key = "job_id", .aliases = {"rdzv_id"}, .value = "NAME", .common = true}),
              "default", "job name, the same on every node");
-  group.texts(
-      {.key = "dialect", .environment = {"PADDLE_DIALECT"}, .value = "LIST", .optional = true},
-      "launchers whose environment variables the ranks get: " + dialect_names() +
-          " (default: paddle,torch)");
+  group.texts(paddle({.key = "dialect", .value = "LIST", .optional = true}),
+              "launchers whose environment variables the ranks get: " + dialect_names() +
+                  " (default: paddle,torch)");
   group.text(
       {.key = "via", .value = "HOW", .optional = true}, "",
       "start all nodes from here: fleetd, ssh or slurm (default: you start fleetrun on each node)");
@@ -95,6 +66,26 @@ OptionGroup start_options() {
              "end of file is SIGHUP");
   group.flag({.key = "part", .internal = true},
              "run one node's part of a job that another fleetrun shows; print no verdict");
+  return group;
+}
+
+OptionGroup via_options() {
+  OptionGroup group("remote start with --via=fleetd");
+  group.integer(
+      {.key = "fleetd_port", .environment = {"FLEETD_PORT"}, .value = "PORT", .optional = true},
+      6767, 1, 65535, "port of every node's fleetd (default: 6767)");
+  group.text({.key = "fleetd_secret_file", .value = "FILE", .optional = true}, "",
+             "file with the secret of the fleetds (default: FLEETD_SECRET, "
+             "~/.config/fleetrun/fleetd.secret)");
+  group.flag({.key = "detach"}, "exit once the job runs; see fleetrun ls, status, logs, stop");
+  group.flag({.key = "share_gpus"}, "also use GPUs that other jobs occupy");
+  group.text({.key = "chdir", .value = "DIR", .optional = true}, "",
+             "working directory on the nodes (default: this one)");
+  group.texts(
+      {.key = "export", .value = "LIST", .optional = true},
+      "variables for the ranks: NAME=VALUE; NAME or PREFIX* passes local values to other nodes");
+  group.text({.key = "user", .value = "NAME", .optional = true}, "",
+             "user that runs the fleetds of the nodes (default: you)");
   return group;
 }
 

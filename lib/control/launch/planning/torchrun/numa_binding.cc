@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/ranges.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -30,11 +31,8 @@ std::string read_text(const std::string& path) {
 std::set<int> read_list(const std::string& path) {
   std::set<int> numbers;
   for (const std::string& part : split(read_text(path), ',')) {
-    const size_t dash = part.find('-');
     long long first = 0, last = 0;
-    if (!parse_int(std::string_view(part).substr(0, dash), &first)) continue;
-    last = first;
-    if (dash != std::string::npos) parse_int(std::string_view(part).substr(dash + 1), &last);
+    if (!parse_range(part, &first, &last)) continue;
     for (long long number = first; number <= last; ++number) {
       numbers.insert(static_cast<int>(number));
     }

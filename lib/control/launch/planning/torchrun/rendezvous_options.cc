@@ -1,19 +1,14 @@
-#include "launch/planning/torchrun/rendezvous_options.h"
-
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/refuse.h"
+#include "launch/planning/torchrun/translate.h"
 
 namespace fleet {
 namespace {
 
 constexpr int kEndpointPort = 29400, kMasterPort = 29500;  // torchrun's
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
 
 // "" if not given.
 std::string given(const ConfigTree& tree, const char* key) { return tree.peek(key).value_or(""); }
@@ -39,11 +34,10 @@ Endpoint parse_endpoint(const std::string& text, const std::string& origin) {
   Endpoint endpoint{text};
   const size_t colon = text.rfind(':');
   if (colon != std::string::npos && !text.ends_with(']')) {
-    long long port = 0;
-    if (!parse_int(std::string_view(text).substr(colon + 1), &port) || port < 0 || port > 65535) {
+    endpoint.address = text.substr(0, colon);
+    if (!parse_port(text.substr(colon + 1), 0, &endpoint.port)) {
       refuse("the port is not a number from 0 to 65535", where, next);
     }
-    endpoint = {text.substr(0, colon), static_cast<int>(port)};
   }
   if (endpoint.address.empty()) refuse("the address is missing", where, next);
   return endpoint;

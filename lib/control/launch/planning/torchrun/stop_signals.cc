@@ -42,6 +42,15 @@ std::vector<int> read_stop_signals(const Settings& settings) {
   return signals;
 }
 
+std::vector<int> forwarded_signals() {
+  std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+  std::erase_if(signals, [](int signal) {
+    struct sigaction action;
+    return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  });
+  return signals;
+}
+
 std::string signal_names(const std::vector<int>& signals) {
   std::vector<std::string> names;
   for (const int signal : signals) names.push_back(signal_name(signal));

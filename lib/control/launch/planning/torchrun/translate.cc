@@ -5,18 +5,12 @@
 #include <algorithm>
 
 #include "base/env.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/devices.h"
-#include "launch/planning/torchrun/rendezvous_options.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, where, next);
-}
 
 // torchrun's environment variables and the settings that they set.
 struct OptionVariable {

@@ -34,4 +34,8 @@ void add_torchrun_environment(const TorchrunMachine& machine, ConfigTree* tree);
 // requests.
 std::vector<IgnoredFlag> translate_torchrun(const TorchrunMachine& machine, ConfigTree* tree);
 
+// Sets `master` for several nodes, `master_port` for one, and the settings of --rdzv_conf. Adds
+// options without effect to `ignored`. Throws kUsage for invalid values.
+void translate_rendezvous(ConfigTree* tree, std::vector<IgnoredFlag>* ignored);
+
 }  // namespace fleet

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "launch/planning/environment.h"
 #include "launch/tools/doctor/checks.h"
 
 namespace fleet {
@@ -19,12 +20,6 @@ std::string counted(const std::vector<std::string>& names) {
   return join(texts, ", ");
 }
 
-std::string list(const std::vector<int>& numbers) {
-  std::vector<std::string> texts;
-  for (const int number : numbers) texts.push_back(std::to_string(number));
-  return join(texts, ", ");
-}
-
 void check_each(const GpuFacts& gpu, Findings* found) {
   constexpr long long kMiB = 1 << 20;
   std::vector<int> used, broken;
@@ -34,7 +29,7 @@ void check_each(const GpuFacts& gpu, Findings* found) {
     if (gpu.gpus[i].uncorrected_errors > 0) broken.push_back(static_cast<int>(i));
   }
   if (!broken.empty()) {
-    found->push_back(fail("GPUs", "uncorrected memory errors on GPU " + list(broken),
+    found->push_back(fail("GPUs", "uncorrected memory errors on GPU " + join_numbers(broken, ", "),
                           "reset or replace it; see nvidia-smi -q -d ECC"));
   }
   if (!used.empty()) {
@@ -42,7 +37,7 @@ void check_each(const GpuFacts& gpu, Findings* found) {
     found->push_back(
         warn("GPUs",
              "other programs use " + std::to_string(first.memory_used / kMiB) + " MiB of GPU " +
-                 list(used) + " already",
+                 join_numbers(used, ", ") + " already",
              "find the program with nvidia-smi and end it, or choose other GPUs with --gpus"));
   }
 }
@@ -53,7 +48,8 @@ Findings check_gpus(const NodeFacts& node) {
   const GpuFacts& gpu = node.gpu;
   Findings found;
   if (!gpu.unreadable.empty()) {
-    found.push_back(warn("GPUs", "/dev/nvidia" + list(gpu.unreadable) + " cannot be opened",
+    found.push_back(warn("GPUs",
+                         "/dev/nvidia" + join_numbers(gpu.unreadable, ", ") + " cannot be opened",
                          "check the permissions of the device, or the container's device list"));
   }
   if (!gpu.problem.empty()) {

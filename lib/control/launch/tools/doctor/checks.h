@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "launch/tools/doctor/facts.h"
-#include "launch/tools/doctor/finding.h"
 #include "launch/tools/doctor/reachability.h"
 
 namespace fleet {

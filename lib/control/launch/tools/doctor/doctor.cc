@@ -1,5 +1,3 @@
-#include "launch/tools/doctor/doctor.h"
-
 #include <cstdio>
 
 #include "base/error.h"
@@ -9,7 +7,7 @@
 #include "launch/planning/launch_plan.h"
 #include "launch/planning/option_rules.h"
 #include "launch/starting/rendezvous_setup.h"
-#include "launch/tools/doctor/exchange.h"
+#include "launch/tools/commands.h"
 #include "launch/tools/doctor/preflight.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"

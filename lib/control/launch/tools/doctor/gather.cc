@@ -1,8 +1,6 @@
 #include "launch/tools/doctor/gather.h"
 
-#include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -23,7 +21,6 @@
 #include "launch/planning/cgroup.h"
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/launch_plan.h"
-#include "launch/tools/doctor/gpu_probe.h"
 
 namespace fleet {
 namespace {
@@ -37,29 +34,17 @@ int mtu_of(const std::string& name) {
 
 std::vector<NetworkInterface> read_interfaces() {
   std::vector<NetworkInterface> all;
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) throw_errno("cannot list the network interfaces");
-  for (const ifaddrs* one = first; one; one = one->ifa_next) {
+  for (const InterfaceAddress& one : interface_addresses()) {
     auto at = std::find_if(all.begin(), all.end(), [&](const NetworkInterface& known) {
-      return known.name == one->ifa_name;
+      return known.name == one.interface;
     });
     if (at == all.end()) {
-      at = all.emplace(all.end());
-      at->name = one->ifa_name;
-      at->up = (one->ifa_flags & IFF_UP) && (one->ifa_flags & IFF_RUNNING);
-      at->loopback = one->ifa_flags & IFF_LOOPBACK;
-      at->mtu = mtu_of(at->name);
+      at = all.insert(all.end(), {one.interface, false, false, mtu_of(one.interface), {}});
+      at->up = (one.flags & IFF_UP) && (one.flags & IFF_RUNNING);
+      at->loopback = one.flags & IFF_LOOPBACK;
     }
-    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
-    if (family != AF_INET && family != AF_INET6) continue;
-    char text[NI_MAXHOST];
-    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (::getnameinfo(one->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0 &&
-        !std::strchr(text, '%')) {
-      at->addresses.emplace_back(text);
-    }
+    if (!one.address.empty()) at->addresses.push_back(one.address);
   }
-  ::freeifaddrs(first);
   return all;
 }
 

@@ -1,6 +1,7 @@
 // Gathers the facts about this machine for the checks.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,5 +21,16 @@ std::vector<RdmaPort> read_rdma(const std::string& root = {});
 std::map<std::string, std::string> read_nccl_conf(const std::string& path);
 // Only the facts that the settings checks need; fast enough for every start.
 NodeFacts gather_settings(const std::vector<std::string>& environment);
+
+struct GpuLibraries {
+  std::string nvml = "libnvidia-ml.so.1";
+  std::string nccl;   // path; "" if not found
+  std::string cudnn;  // path; "" if not found
+};
+
+// Queries them in a child process, so that a driver that crashes or hangs (a GPU that fell off its
+// bus) becomes a finding. Gives up after `timeout`. Call it before threads exist.
+GpuFacts probe_gpus(std::chrono::milliseconds timeout = std::chrono::seconds(10));
+GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds timeout);
 
 }  // namespace fleet

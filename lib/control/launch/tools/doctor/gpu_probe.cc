@@ -1,5 +1,3 @@
-#include "launch/tools/doctor/gpu_probe.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +15,7 @@
 #include "base/text.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/libraries.h"
+#include "launch/tools/doctor/gather.h"
 
 namespace fleet {
 namespace {

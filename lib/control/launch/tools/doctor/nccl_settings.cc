@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "launch/planning/secret_names.h"
 
 namespace fleet {
 
@@ -67,12 +68,12 @@ namespace {
 
 constexpr char kCheck[] = "settings";
 
-struct OldName {
+struct Variable {
   const char* name;
   const char* what;
 };
 // Old names of NCCL, and of variables that PyTorch has renamed.
-constexpr OldName kOldNames[] = {
+constexpr Variable kOldNames[] = {
     {"NCCL_IB_CUDA_SUPPORT",
      "use NCCL_NET_GDR_LEVEL instead: =LOC for the old 0, =SYS for the old 1"},
     {"NCCL_LL_THRESHOLD", "use NCCL_PROTO instead"},
@@ -113,8 +114,8 @@ bool is_number(const std::string& name) {
   return false;
 }
 
-const OldName* old_name(const std::string& name) {
-  for (const OldName& old : kOldNames) {
+const Variable* old_name(const std::string& name) {
+  for (const Variable& old : kOldNames) {
     if (name == old.name) return &old;
   }
   return nullptr;
@@ -148,9 +149,7 @@ std::vector<std::string> set_names(const NodeFacts& node) {
 }
 
 void check_debugging(const NodeFacts& node, Findings* found) {
-  std::string level = node.setting("NCCL_DEBUG");
-  std::transform(level.begin(), level.end(), level.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const std::string level = upper_case(node.setting("NCCL_DEBUG"));
   if (level == "INFO" || level == "TRACE") {
     found->push_back(warn(
         kCheck, with_value(node, "NCCL_DEBUG") + " is for debugging: every rank writes many lines",
@@ -237,11 +236,7 @@ void check_hca(const NodeFacts& node, Findings* found) {
   }
 }
 
-struct Meaning {
-  const char* name;
-  const char* what;
-};
-constexpr Meaning kMeanings[] = {
+constexpr Variable kMeanings[] = {
     {"NCCL_SOCKET_IFNAME", "interfaces for NCCL's TCP: prefixes, = exactly, ^ all but these"},
     {"NCCL_IB_DISABLE", "1: TCP instead of RDMA"},
     {"NCCL_IB_HCA", "RDMA devices to use"},
@@ -267,7 +262,7 @@ constexpr Meaning kMeanings[] = {
 Findings check_spelling(const NodeFacts& node) {
   Findings found;
   for (const std::string& name : set_names(node)) {
-    if (const OldName* old = old_name(name)) {
+    if (const Variable* old = old_name(name)) {
       found.push_back(warn(kCheck, name + " is obsolete", old->what));
       continue;
     }
@@ -291,9 +286,7 @@ Findings check_values(const NodeFacts& node) {
     }
   }
   const auto choose = [&](const char* name, const std::vector<std::string>& choices) {
-    std::string value = node.setting(name);
-    std::transform(value.begin(), value.end(), value.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const std::string value = upper_case(node.setting(name));
     if (value.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
     found.push_back(warn(kCheck, with_value(node, name) + " is not a valid value",
                          "write one of " + join(choices, ", ")));
@@ -313,7 +306,7 @@ Findings check_sense(const NodeFacts& node) {
 
 Findings explain_settings(const NodeFacts& node) {
   Findings found;
-  for (const Meaning& meaning : kMeanings) {
+  for (const Variable& meaning : kMeanings) {
     if (node.setting(meaning.name).empty()) continue;
     found.push_back(ok(kCheck, with_value(node, meaning.name) + " (" + meaning.what + ")"));
   }

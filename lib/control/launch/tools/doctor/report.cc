@@ -4,15 +4,24 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "base/ranges.h"
 
 namespace fleet {
+
+NLOHMANN_JSON_SERIALIZE_ENUM(Severity, {{Severity::kOk, "ok"},
+                                        {Severity::kWarn, "warn"},
+                                        {Severity::kFail, "fail"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, severity, what, next)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reach, node_rank, result, detail, clock_offset, round_trip)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeReport, node_rank, address, hostname, findings, mtu, gpus,
+                                   fingerprint, reached)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobReport::Node, address, hostname)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobReport::Entry, finding, nodes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobReport, nodes, entries)
+
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr const char* kSeverities[] = {"ok", "warn", "fail"};
-const char* name_of(Severity severity) { return kSeverities[static_cast<size_t>(severity)]; }
 
 // Display order of the checks of single nodes.
 constexpr const char* kOrder[] = {"GPUs",           "libraries", "interface",     "NCCL interface",
@@ -24,30 +33,19 @@ auto order_of(const std::string& check) {
 }
 
 // Texts of a machine are arbitrary bytes, but JSON needs UTF-8.
-std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+template <typename AnyJson>
+std::string dump(const AnyJson& json, int indent = -1) {
+  return json.dump(indent, ' ', false, AnyJson::error_handler_t::replace);
 }
 
-Json to_json(const Finding& finding) {
+Json shown_json(const Finding& finding) {
   return {{"check", finding.check},
-          {"severity", name_of(finding.severity)},
+          {"severity", finding.severity},
           {"what", finding.what},
           {"next", finding.next}};
 }
 
-Finding finding_of(const Json& json) {
-  Finding finding;
-  finding.check = json.at("check");
-  finding.what = json.at("what");
-  finding.next = json.at("next");
-  const std::string severity = json.at("severity");
-  finding.severity = severity == "fail"   ? Severity::kFail
-                     : severity == "warn" ? Severity::kWarn
-                                          : Severity::kOk;
-  return finding;
-}
-
-Json to_json(const JobReport& report) {
+Json shown_json(const JobReport& report) {
   Json json;
   json["ok"] = report.worst() != Severity::kFail;
   json["nodes"] = Json::array();
@@ -58,40 +56,28 @@ Json to_json(const JobReport& report) {
   }
   json["findings"] = Json::array();
   for (const JobReport::Entry& entry : report.entries) {
-    Json one = to_json(entry.finding);
+    Json one = shown_json(entry.finding);
     one["nodes"] = entry.nodes;
     json["findings"].push_back(std::move(one));
   }
   return json;
 }
 
-template <typename Read>
-auto read(std::string_view bytes, Read&& read) {
+// As the nodes exchange reports.
+template <typename Report>
+Report decode(std::string_view bytes) {
   try {
-    return read(Json::parse(bytes));
+    return nlohmann::json::parse(bytes).get<Report>();
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kInternal,
                 std::string("cannot read another node's report: ") + error.what());
   }
 }
 
-// "nodes 0-3, 7"
-std::string ranges(const std::vector<int>& numbers) {
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
-    texts.push_back(std::to_string(numbers[i]) +
-                    (end > i ? "-" + std::to_string(numbers[end]) : ""));
-    i = end + 1;
-  }
-  return join(texts, ", ");
-}
-
 std::string node_prefix(const JobReport& report, const JobReport::Entry& entry) {
   if (report.nodes.size() == 1 || entry.nodes.empty()) return {};
   if (entry.nodes.size() == report.nodes.size()) return "all nodes: ";
-  if (entry.nodes.size() > 1) return "nodes " + ranges(entry.nodes) + ": ";
+  if (entry.nodes.size() > 1) return "nodes " + ranges_text(entry.nodes) + ": ";
   const auto rank = static_cast<size_t>(entry.nodes[0]);
   return "node " + std::to_string(rank) + " (" + report.nodes.at(rank).address + "): ";
 }
@@ -143,11 +129,11 @@ std::string report_table(const JobReport& report, bool failures_only) {
   for (const JobReport::Entry& entry : report.entries) {
     const Finding& finding = entry.finding;
     if (failures_only && finding.severity != Severity::kFail) continue;
-    std::string severity = finding.severity == Severity::kFail ? "FAIL" : name_of(finding.severity);
-    severity.resize(6, ' ');
+    constexpr const char* kSeverities[] = {"ok    ", "warn  ", "FAIL  "};
+    const char* severity = kSeverities[static_cast<size_t>(finding.severity)];
     std::string check = finding.check;
     check.resize(width + 2, ' ');
-    text += "  " + severity + check + report_line(report, entry) + "\n";
+    text += std::string("  ") + severity + check + report_line(report, entry) + "\n";
     if (!finding.next.empty()) {
       text += std::string(8 + width + 2, ' ') + "-> " + finding.next + "\n";
     }
@@ -157,61 +143,15 @@ std::string report_table(const JobReport& report, bool failures_only) {
 
 std::string findings_json(const Findings& findings) {
   Json all = Json::array();
-  for (const Finding& finding : findings) all.push_back(to_json(finding));
+  for (const Finding& finding : findings) all.push_back(shown_json(finding));
   return dump(all);
 }
 
-std::string report_json(const JobReport& report) { return dump(to_json(report), 2) + "\n"; }
+std::string report_json(const JobReport& report) { return dump(shown_json(report), 2) + "\n"; }
 
-std::string encode(const NodeReport& report) {
-  Json json;
-  json["node_rank"] = report.node_rank;
-  json["address"] = report.address;
-  json["hostname"] = report.hostname;
-  json["mtu"] = report.mtu;
-  json["gpus"] = report.gpus;
-  json["fingerprint"] = report.fingerprint;
-  json["findings"] = Json::array();
-  for (const Finding& finding : report.findings) json["findings"].push_back(to_json(finding));
-  json["reached"] = Json::array();
-  for (const Reach& reach : report.reached) {
-    json["reached"].push_back({reach.node_rank, static_cast<int>(reach.result), reach.detail,
-                               reach.clock_offset, reach.round_trip});
-  }
-  return dump(json);
-}
-
-NodeReport decode_node_report(std::string_view bytes) {
-  return read(bytes, [](const Json& json) {
-    NodeReport report;
-    report.node_rank = json.at("node_rank");
-    report.address = json.at("address");
-    report.hostname = json.at("hostname");
-    report.mtu = json.at("mtu");
-    report.gpus = json.at("gpus").get<std::vector<std::string>>();
-    report.fingerprint = json.at("fingerprint").get<std::map<std::string, std::string>>();
-    for (const Json& finding : json.at("findings")) report.findings.push_back(finding_of(finding));
-    for (const Json& reach : json.at("reached")) {
-      report.reached.push_back({reach.at(0), static_cast<ReachResult>(reach.at(1).get<int>()),
-                                reach.at(2), reach.at(3), reach.at(4)});
-    }
-    return report;
-  });
-}
-
-std::string encode(const JobReport& report) { return dump(to_json(report)); }
-
-JobReport decode_job_report(std::string_view bytes) {
-  return read(bytes, [](const Json& json) {
-    JobReport report;
-    for (const Json& node : json.at("nodes")) {
-      report.nodes.push_back({node.at("address"), node.at("hostname")});
-    }
-    for (const Json& entry : json.at("findings")) {
-      report.entries.push_back({finding_of(entry), entry.at("nodes").get<std::vector<int>>()});
-    }
-    return report;
-  });
-}
+std::string encode(const NodeReport& report) { return dump(nlohmann::json(report)); }
+NodeReport decode_node_report(std::string_view bytes) { return decode<NodeReport>(bytes); }
+std::string encode(const JobReport& report) { return dump(nlohmann::json(report)); }
+JobReport decode_job_report(std::string_view bytes) { return decode<JobReport>(bytes); }
 
 }  // namespace fleet

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "launch/tools/doctor/checks.h"
-#include "launch/tools/doctor/finding.h"
+#include "launch/tools/doctor/facts.h"
 
 namespace fleet {
 

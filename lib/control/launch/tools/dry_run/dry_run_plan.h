@@ -8,7 +8,7 @@
 #include "launch/planning/environment.h"
 #include "launch/planning/launch_plan.h"
 #include "launch/planning/node_list.h"
-#include "launch/tools/doctor/finding.h"
+#include "launch/tools/doctor/facts.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

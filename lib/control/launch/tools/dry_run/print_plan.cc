@@ -10,7 +10,6 @@
 
 #include "base/counted.h"
 #include "base/env.h"
-#include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_table.h"
@@ -28,12 +27,6 @@ constexpr int kMaxShownInFull = 64;
 
 const NodePlacement& node_of(const DryRunPlan& job, const DryRunRank& rank) {
   return job.world().nodes.at(static_cast<size_t>(rank.node_rank));
-}
-
-void check_rank(const DryRunPlan& job, int rank) {
-  if (rank < job.world().world_size) return;
-  throw Error(ErrorCode::kUsage, "this job has no rank " + std::to_string(rank), "--rank_env",
-              "this job has " + counted(job.world().world_size, "rank") + ", numbered from 0");
 }
 
 std::string name_of(const DryRunRank& rank) {
@@ -63,16 +56,11 @@ std::string shortened(const std::string& value) {
          std::to_string(value.size()) + " characters; --format json shows them)";
 }
 
-// Keeps the variables of `all` that are equal in `other`.
-void keep_common(const Variables& other, Variables* all) {
-  std::erase_if(*all, [&](const auto& variable) {
-    return std::find(other.begin(), other.end(), variable) == other.end();
-  });
-}
-
-Variables without(Variables variables, const Variables& others) {
+// The variables that are equal in `others`, or all the others.
+Variables only(bool common, Variables variables, const Variables& others) {
   std::erase_if(variables, [&](const auto& variable) {
-    return std::find(others.begin(), others.end(), variable) != others.end();
+    const bool found = std::find(others.begin(), others.end(), variable) != others.end();
+    return found != common;
   });
   return variables;
 }
@@ -98,7 +86,7 @@ Rows rows_of(const DryRunPlan& job, int rank) {
                            std::to_string(local), numbers_or_dash(node.devices[local]),
                            numbers_or_dash(cores_of(one)),
                            endpoint(node.address, node.ports[local]), one.command.log_path()});
-    first ? void(rows.common = own) : keep_common(own, &rows.common);
+    rows.common = first ? own : only(true, std::move(rows.common), own);
     first = false;
     if (rows.all_in_full || one.node_rank == job.assignment.node_rank) {
       rows.in_full.emplace_back(name_of(one), std::move(own));
@@ -170,7 +158,7 @@ std::string variables_text(const Variables& variables) {
 }
 
 void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out) {
-  check_rank(job, rank);
+  check_rank(rank, job.world().world_size, "--rank_env");
   const Rows rows = rows_of(job, rank);
   out << "job '" << shown_name(job.job_id) << "': " << job.processes()
       << (job.processes() == 1 ? " process" : " processes") << " on "
@@ -181,7 +169,7 @@ void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out) {
   out << "\n" << format_table(rows.places, "  ");
   if (!rows.common.empty()) out << "\nevery rank gets\n" << variables_text(rows.common);
   for (const auto& [name, variables] : rows.in_full) {
-    out << "\n" << name << " gets\n" << variables_text(without(variables, rows.common));
+    out << "\n" << name << " gets\n" << variables_text(only(false, variables, rows.common));
   }
   if (!rows.all_in_full) {
     out << "\n(for other nodes' ranks use --rank_env R for one, --format json for "
@@ -192,7 +180,7 @@ void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out) {
 }
 
 void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
-  check_rank(job, rank);
+  check_rank(rank, job.world().world_size, "--rank_env");
   Json head;
   head["job_id"] = job.job_id;
   head["rendezvous"] = job.rendezvous;
@@ -215,7 +203,7 @@ void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
 }
 
 void write_dry_run_shell(const DryRunPlan& job, int rank, bool masked_secrets, std::ostream& out) {
-  check_rank(job, rank);
+  check_rank(rank, job.world().world_size, "--rank_env");
   job.for_each_rank(rank, [&](const DryRunRank& one) {
     out << "# " << name_of(one) << " of " << job.assignment.world_size() << " (local rank "
         << one.local_rank << " of node " << one.node_rank << ", " << node_of(job, one).address

@@ -3,6 +3,8 @@
 
 #include <ostream>
 
+#include "launch/planning/arguments.h"
+#include "launch/planning/via_plan.h"
 #include "launch/tools/dry_run/dry_run_plan.h"
 
 namespace fleet {
@@ -22,5 +24,11 @@ void print_dry_run(const LaunchPlan& plan);
 
 // One line per variable, with secrets masked and the lists of large worlds shortened.
 std::string variables_text(const Variables& variables);
+
+// Both mask secrets.
+void write_via_table(const ViaPlan& plan, std::ostream& out);
+void write_via_json(const ViaPlan& plan, std::ostream& out);
+// Writes one of the two to standard output.
+void print_via_plan(const ViaPlan& plan, const DryRun& options);
 
 }  // namespace fleet

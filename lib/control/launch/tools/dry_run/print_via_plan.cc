@@ -1,4 +1,3 @@
-#include "launch/tools/dry_run/print_via_plan.h"
 
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -19,6 +19,9 @@
 #include "rendezvous/store_client.h"
 
 namespace fleet {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodesReport, failed, why, nanoseconds, cpu_ns)
+
 namespace {
 
 using Json = nlohmann::json;
@@ -187,15 +190,12 @@ class Nodes {
       const Json command = Json::parse(*text);
       const std::string what = command["what"], address = command["text"];
       const Security security{command["secret"], command["tls"], {}};
-      const NodesReport report = what == "j"   ? nodes->join(address, security)
-                                 : what == "g" ? nodes->get(address, security)
-                                 : what == "f" ? nodes->finish()
-                                               : NodesReport{};
-      send_text(fd, Json{{"failed", report.failed},
-                         {"why", report.why},
-                         {"times", report.nanoseconds},
-                         {"cpu", cpu_ns()}}
-                        .dump());
+      NodesReport report = what == "j"   ? nodes->join(address, security)
+                           : what == "g" ? nodes->get(address, security)
+                           : what == "f" ? nodes->finish()
+                                         : NodesReport{};
+      report.cpu_ns = cpu_ns();
+      send_text(fd, Json(report).dump());
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fleetrun simulate: %s\n", error.what());
@@ -249,8 +249,7 @@ void NodesProcess::send_command(char what, const std::string& text, const Securi
 NodesReport NodesProcess::report() {
   const auto text = receive_text(socket_.get());
   if (!text) throw Error(ErrorCode::kInternal, "a process of simulated nodes has ended");
-  const Json json = Json::parse(*text);
-  return {json["failed"], json["why"], json["times"].get<std::vector<int64_t>>(), json["cpu"]};
+  return Json::parse(*text).get<NodesReport>();
 }
 
 }  // namespace fleet

@@ -1,5 +1,3 @@
-#include "launch/tools/simulate/simulate.h"
-
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -18,6 +16,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "launch/planning/refuse.h"
+#include "launch/tools/commands.h"
 #include "launch/tools/simulate/nodes.h"
 #include "rendezvous/heartbeat_intervals.h"
 #include "rendezvous/server.h"
@@ -48,10 +48,9 @@ void allow_files(int connections) {
   getrlimit(RLIMIT_NOFILE, &files);
   const auto wanted = static_cast<rlim_t>(connections + kSpareFiles);
   if (files.rlim_max < wanted) {
-    throw Error(ErrorCode::kUsage,
-                std::to_string(connections) + " nodes need " + std::to_string(wanted) +
-                    " open files, but the limit of a process is " + std::to_string(files.rlim_max),
-                "fleetrun simulate", "raise the hard limit (ulimit -Hn), or simulate fewer ranks");
+    refuse(std::to_string(connections) + " nodes need " + std::to_string(wanted) +
+               " open files, but the limit of a process is " + std::to_string(files.rlim_max),
+           "fleetrun simulate", "raise the hard limit (ulimit -Hn), or simulate fewer ranks");
   }
   files.rlim_cur = std::max(files.rlim_cur, wanted);
   setrlimit(RLIMIT_NOFILE, &files);

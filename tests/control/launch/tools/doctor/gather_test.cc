@@ -10,7 +10,6 @@
 #include <fstream>
 
 #include "launch/planning/cgroup.h"
-#include "launch/tools/doctor/gpu_probe.h"
 #include "launch/tools/doctor/reachability.h"
 #include "node/reserved_ports.h"
 #include "tests/test_paths.h"

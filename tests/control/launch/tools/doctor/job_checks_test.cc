@@ -139,7 +139,7 @@ TEST(Report, AlikeFindings_AreOneLine) {
   const JobReport report = examine(all, false);
   EXPECT_EQ(report.worst(), Severity::kFail);
   const std::string table = report_table(report);
-  EXPECT_THAT(table, AllOf(HasSubstr("nodes 0-1, 3: at most 1048576"),
+  EXPECT_THAT(table, AllOf(HasSubstr("nodes 0-1,3: at most 1048576"),
                            HasSubstr("FAIL  open files      node 2 (10.0.0.3): at most 100:"),
                            HasSubstr("-> ulimit -n 1048576"), HasSubstr("all nodes: 64 cores")));
   const std::string failures = report_table(report, true);

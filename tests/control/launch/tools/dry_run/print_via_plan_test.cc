@@ -1,10 +1,10 @@
-#include "launch/tools/dry_run/print_via_plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "launch/tools/dry_run/print_plan.h"
 
 namespace fleet {
 namespace {

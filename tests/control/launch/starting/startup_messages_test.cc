@@ -1,4 +1,4 @@
-#include "launch/starting/tables.h"
+#include "launch/starting/startup_messages.h"
 
 #include <gtest/gtest.h>
 
