@@ -1,5 +1,8 @@
 #include "commands.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "daemon/job_commands.h"
@@ -25,22 +28,41 @@ Command version_command() {
           .instead = "--version"};
 }
 
+// A start looks at the names only: it does not declare the options of all commands.
+struct NamedCommand {
+  std::string_view name;
+  Command (*make)();
+};
+constexpr NamedCommand kCommands[] = {{"attach", attach_command},
+                                      {"debug", debug_command},
+                                      {"doctor", doctor_command},
+                                      {"help", help_command},
+                                      {"logs", logs_command},
+                                      {"ls", ls_command},
+                                      {"over_stdio", over_stdio_command},
+                                      {"secret", secret_command},
+                                      {"simulate", simulate_command},
+                                      {"stacks", stacks_command},
+                                      {"status", status_command},
+                                      {"stop", stop_command},
+                                      {"version", version_command}};
+
 }  // namespace
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {
-      attach_command(),   debug_command(),  doctor_command(),     help_command(),
-      logs_command(),     ls_command(),     over_stdio_command(), secret_command(),
-      simulate_command(), stacks_command(), status_command(),     stop_command(),
-      version_command()};
+  static const std::vector<Command> all = [] {
+    std::vector<Command> made;
+    for (const NamedCommand& command : kCommands) made.push_back(command.make());
+    return made;
+  }();
   return all;
 }
 
 const Command* find_command(const std::vector<std::string>& arguments) {
-  for (const Command& command : commands()) {
-    if (!arguments.empty() && arguments[0] == command.name) return &command;
-  }
-  return nullptr;
+  if (arguments.empty()) return nullptr;
+  const auto* found = std::ranges::find(kCommands, arguments[0], &NamedCommand::name);
+  return found == std::end(kCommands) ? nullptr
+                                      : &commands()[static_cast<size_t>(found - kCommands)];
 }
 
 void refuse_mistyped(const std::string& word) {

@@ -27,6 +27,17 @@ std::string completion(const std::string& shell) {
   return shell == "zsh" ? fleet::zsh_completion() : fleet::bash_completion();
 }
 
+std::string list_of_commands() {
+  std::string lines = "commands:\n";
+  for (const fleet::Command& command : fleet::commands()) {
+    if (command.internal) continue;
+    std::string left = "  fleetrun " + command.name;
+    left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
+    lines += left + command.summary() + "\n";
+  }
+  return lines;
+}
+
 // The parts of this program that launch() needs: launch methods of --via, and commands.
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
@@ -36,14 +47,8 @@ fleet::LaunchExtras extras() {
        fleet::plan_via_slurm},
       {"ssh", "on the nodes of --ips, over ssh", fleet::start_via_ssh, fleet::plan_via_ssh},
       {"fleetd", "through a daemon on each node", fleet::start_via_fleetd, fleet::plan_via_fleetd}};
-  for (const fleet::Command& command : fleet::commands()) {
-    if (command.internal) continue;
-    std::string left = "  fleetrun " + command.name;
-    left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
-    all.commands_help +=
-        (all.commands_help.empty() ? "commands:\n" : "") + left + command.summary() + "\n";
-  }
   all.command_help = [](const std::string& name) {
+    if (name.empty()) return list_of_commands();
     const fleet::Command* command = fleet::find_command({name});
     return command && !command->internal ? fleet::command_help(command->syntax) : "";
   };

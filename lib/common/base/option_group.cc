@@ -1,6 +1,7 @@
 #include "base/option_group.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fleet {
 
@@ -20,8 +21,8 @@ std::string canonical_flag(std::string flag) {
   return flag;
 }
 
-OptionGroup& OptionGroup::include(const OptionGroup& other) {
-  options_.insert(options_.end(), other.options_.begin(), other.options_.end());
+OptionGroup& OptionGroup::include(OptionGroup other) {
+  std::ranges::move(other.options_, std::back_inserter(options_));
   schema_.section("", other.schema_);
   return *this;
 }

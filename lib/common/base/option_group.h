@@ -70,7 +70,7 @@ class OptionGroup {
     return add(std::move(option));
   }
   // Adds all options of another group; they keep their own title.
-  OptionGroup& include(const OptionGroup& other);
+  OptionGroup& include(OptionGroup other);
 
   const std::vector<Option>& options() const { return options_; }
   const Schema& schema() const { return schema_; }  // one key per option, in the same order

@@ -43,8 +43,9 @@ void export_variables(const std::vector<std::string>& exported) {
 }
 
 std::string help_on(const std::string& topic, const LaunchExtras& extras) {
-  if (topic.empty() || topic == "all") return launch_help(!topic.empty()) + extras.commands_help;
-  const std::string help = extras.command_help ? extras.command_help(topic) : "";
+  const bool all = topic.empty() || topic == "all";
+  const std::string help = extras.command_help ? extras.command_help(all ? "" : topic) : "";
+  if (all) return launch_help(!topic.empty()) + help;
   if (!help.empty()) return help;
   refuse("no help on '" + topic + "'", "--help",
          "see fleetrun --help for the commands and fleetrun --help all for every option");

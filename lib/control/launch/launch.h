@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/planning/launch_request.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/via_plan.h"
 
 namespace fleet {
@@ -21,8 +21,7 @@ struct Via {
 // Parts of the program outside this module.
 struct LaunchExtras {
   std::vector<Via> vias;
-  std::string commands_help;  // help lines of the sub-commands
-  // The help of one sub-command; "" if it does not exist.
+  // The help of one sub-command, "" if it does not exist; for "", one line for each of them.
   std::function<std::string(const std::string&)> command_help;
   std::function<std::string(const std::string& shell)> completion;
 };

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/small_file.h"
 #include "base/text.h"
 

@@ -19,12 +19,16 @@ void tighten(T limit, T* least) {
   if (limit > 0 && (*least == 0 || limit < *least)) *least = limit;
 }
 
-void read_folder(const std::string& folder, CgroupLimits* limits) {
-  // Cgroup version 1 writes "no limit" as a number near 2^63.
-  constexpr long long kNoLimit = 1LL << 60;
-  long long memory = number(small_file(folder + "/memory.max"));
-  if (memory == 0) memory = number(small_file(folder + "/memory.limit_in_bytes"));
-  if (memory < kNoLimit) tighten(memory, &limits->memory);
+// `cpu`, `memory`: which controllers the folder has.
+void read_folder(const std::string& folder, bool cpu, bool memory, CgroupLimits* limits) {
+  if (memory) {
+    // Cgroup version 1 writes "no limit" as a number near 2^63.
+    constexpr long long kNoLimit = 1LL << 60;
+    long long limit = number(small_file(folder + "/memory.max"));
+    if (limit == 0) limit = number(small_file(folder + "/memory.limit_in_bytes"));
+    if (limit < kNoLimit) tighten(limit, &limits->memory);
+  }
+  if (!cpu) return;
   const std::vector<std::string> max = split(small_file(folder + "/cpu.max"), ' ');
   long long quota = max.size() == 2 ? number(max[0]) : 0;
   long long period = max.size() == 2 ? number(max[1]) : 0;
@@ -47,13 +51,15 @@ CgroupLimits cgroup_limits(const std::string& root) {
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::vector<std::string> names = split(controllers, ',');
-    const bool cpu = std::find(names.begin(), names.end(), "cpu") != names.end();
-    if (!controllers.empty() && controllers != "memory" && !cpu) continue;
-    const std::string base = mount + (controllers.empty() ? "" : cpu ? "/cpu" : "/memory");
+    const bool unified = controllers.empty();
+    const bool cpu = unified || std::ranges::find(names, "cpu") != names.end();
+    const bool memory = unified || std::ranges::find(names, "memory") != names.end();
+    if (!memory && !cpu) continue;
+    const std::string base = mount + (unified ? "" : cpu ? "/cpu" : "/memory");
     // In a container the path may be the host's, while only the container's part is mounted.
     // Missing folders are ignored.
     for (std::string path = line.substr(second + 1);; path = path.substr(0, path.rfind('/'))) {
-      read_folder(base + (path == "/" ? "" : path), &limits);
+      read_folder(base + (path == "/" ? "" : path), cpu, memory, &limits);
       if (path.empty() || path == "/") break;
     }
   }

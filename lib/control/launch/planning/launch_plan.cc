@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -40,12 +41,15 @@ std::vector<std::string> files_of_logs(const LaunchConfig& config, const std::st
     paths.push_back(log_dir + name);
   }
   const RankFileLayout files(config, log_dir);
+  // Last, because their folder is absolute: neighbours of one folder are checked together.
+  std::vector<std::string> failures;
   for (int rank = 0; rank < local_world_size; ++rank) {
-    const RankFiles own = files.of(rank, servers, 0);
-    if (!own.output.empty()) paths.push_back(own.output);
-    if (!own.errors.empty() && own.errors != own.output) paths.push_back(own.errors);
-    paths.push_back(own.failure);
+    RankFiles own = files.of(rank, servers, 0);
+    if (!own.errors.empty() && own.errors != own.output) paths.push_back(std::move(own.errors));
+    if (!own.output.empty()) paths.push_back(std::move(own.output));
+    failures.push_back(std::move(own.failure));
   }
+  std::ranges::move(failures, std::back_inserter(paths));
   return paths;
 }
 

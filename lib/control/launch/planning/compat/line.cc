@@ -18,6 +18,7 @@ bool has_flag(const CompatOption& option, const std::string& flag) {
 
 // The entry of another launcher's option; nullptr if the option is ours.
 const CompatOption* entry_of(const GivenOption& given) {
+  if (!may_be_foreign(*given.option)) return nullptr;
   for (const CompatOption& option : compat_options()) {
     if (option.when && has_flag(option, given.flag) && option.when(given.value)) return &option;
   }
@@ -26,6 +27,12 @@ const CompatOption* entry_of(const GivenOption& given) {
 }
 
 }  // namespace
+
+bool may_be_foreign(const Option& option) {
+  // A constant, because to find it out takes longer than to read a line of options.
+  constexpr const char* kShared[] = {"export", "host", "master", "run_mode", "tee"};
+  return option.foreign || std::ranges::find(kShared, option.key) != std::end(kShared);
+}
 
 std::string ignored_flags_text(const std::vector<IgnoredFlag>& flags) {
   std::vector<std::string> texts;

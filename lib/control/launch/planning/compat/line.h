@@ -28,6 +28,10 @@ struct TranslatedOption {
 // Options of other launchers, declared so that the reader accepts them; translated after reading.
 const std::vector<Option>& compat_reader_options();
 
+// Whether another launcher has a flag of this option too, so that the value tells which one is
+// meant. True for an option of another launcher.
+bool may_be_foreign(const Option& option);
+
 class CompatLine {
  public:
   // `base`: the settings from the environment and from our own options.

@@ -56,6 +56,23 @@ TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
   }
 }
 
+// may_be_foreign() is a list, because a start has no time to find it out.
+TEST(CompatOptions, OurOptionsWithAFlagOfAnotherLauncher_MayBeForeign) {
+  std::set<std::string> shared;
+  for (const CompatOption& option : compat_options()) {
+    for (const std::string& flag : option.flags) shared.insert(canonical_flag(flag));
+  }
+  for (const OptionGroup* group : {&launch_option_group(), &inspect_options()}) {
+    for (const Option& option : group->options()) {
+      const std::vector<std::string> flags = option.flags();
+      const bool is_shared = std::any_of(flags.begin(), flags.end(), [&](const auto& flag) {
+        return shared.contains(canonical_flag(flag));
+      });
+      EXPECT_EQ(may_be_foreign(option), is_shared) << option.key;
+    }
+  }
+}
+
 TEST(CompatLine, OptionsWithoutMeaning_AreAcceptedAndNamed) {
   const LaunchRequest request = parse_arguments({"--oversubscribe", "--nproc_per_node=2", "p"});
   EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
