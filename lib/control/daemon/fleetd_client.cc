@@ -72,7 +72,7 @@ void FleetdCalls::start(const std::string& address, wire::ClientMessage request,
   };
   const auto on_closed = [this, &own, on_error, address](const grpc::Status& status) {
     if (own.timed_out) {
-      on_error(Error(ErrorCode::kPeerLost, "fleetd does not answer", address,
+      on_error(Error(ErrorCode::kTimeout, "fleetd does not answer", address,
                      "check whether it hangs on that node"));
     } else if (!status.ok()) {
       on_error(error_of(status, address, security_));
@@ -177,8 +177,10 @@ std::vector<JobPart> FleetdClient::query(const std::vector<std::string>& address
           for (const JobInfo& job : event.jobs().jobs()) parts.push_back({address, job});
         },
         [this, address](const Error& error) {
-          if (given_) silent_.push_back(address);
-          spdlog::log(given_ ? spdlog::level::err : spdlog::level::debug, "{}", error.what());
+          // This host need not have a fleetd, but one that hangs may know the job.
+          const bool expected = given_ || error.code() == ErrorCode::kTimeout;
+          if (expected) silent_.push_back(address);
+          spdlog::log(expected ? spdlog::level::err : spdlog::level::debug, "{}", error.what());
         });
   }
   calls.run();

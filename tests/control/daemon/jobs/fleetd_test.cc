@@ -423,6 +423,17 @@ TEST_F(TwoFleetds, CommandsWithoutAnAnswer_NameTheFleetd) {
   EXPECT_THAT(run_command({"logs", "done"}, 1), HasSubstr("fine"));
 }
 
+// This host's fleetd need not exist, but one that hangs may know the job.
+TEST_F(TwoFleetds, HungFleetdOfThisHost_IsNamed) {
+  fleetds[0]->signal(SIGSTOP);
+  for (const std::string name : {"status", "logs"}) {
+    Fleetrun command(job, name, {name, "elsewhere", "--fleetd_port=" + port});
+    EXPECT_EQ(command.wait(), 1) << name;
+    EXPECT_THAT(command.output(), HasSubstr("no answer from fleetd at 127.0.0.1:" + port)) << name;
+  }
+  fleetds[0]->signal(SIGCONT);
+}
+
 TEST_F(TwoFleetds, MuchOutput_ComesWhole) {
   const auto client = start("much", {},
                             {"sh", "-c",
