@@ -9,6 +9,7 @@
 #include "exec/initialize.h"
 #include "exec/nan_check.h"
 #include "ops/collective.h"
+#include "tensor/host.h"
 #include "tensor/relayout.h"
 
 namespace fleet {
@@ -26,7 +27,13 @@ struct Executor::Schedule {
     PreparedOp* step;
     std::vector<Event*> waits;
   };
+  // Items that run one by one, or those of a region.
+  struct Part {
+    size_t begin, end;
+    bool together;
+  };
   std::vector<Item> items;
+  std::vector<Part> parts;  // without a gap
   std::vector<int> beside;  // the streams it uses other than the first
   std::set<Communicator*> communicators;
   bool ran = false;
@@ -34,7 +41,10 @@ struct Executor::Schedule {
 };
 
 Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communicators)
-    : plan_(std::move(plan)), device_(device), communicators_(std::move(communicators)) {
+    : plan_(std::move(plan)),
+      device_(device),
+      communicators_(std::move(communicators)),
+      sharing_(dynamic_cast<CoreSharing*>(&device)) {
   persistent_ = device_.allocate(plan_.persistent_bytes);
   arena_ = device_.allocate(plan_.arena_bytes);
   if (plan_.host_bytes > 0) host_ = device_.allocate_host(plan_.host_bytes);
@@ -46,11 +56,18 @@ Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communi
   begin_ = device_.make_event();
   for (int i = 0; i < plan_.streams(); ++i) {
     workspaces_.push_back(device_.allocate(plan_.workspace_bytes[i]));
-    streams_.push_back(device_.make_stream(i == 0 ? "" : "comm" + std::to_string(i)));
+    streams_.push_back(device_.make_stream(stream_name(i)));
+    if (plan_.computes(i)) compute_streams_.push_back(streams_.back().get());
     ends_.push_back(device_.make_event());
   }
   for (const PlannedOp& planned : plan_.ops) prepare_op(planned);
   active_.resize(program().sections().size());
+}
+
+// Computing streams that share the host's cores run on the threads of run_together().
+std::string Executor::stream_name(int i) const {
+  if (i == 0 || (sharing_ && plan_.computes(i))) return "";
+  return (plan_.computes(i) ? "compute" : "comm") + std::to_string(i);
 }
 
 // Streams end before the memory that their work uses is released.
@@ -74,7 +91,7 @@ void Executor::prepare_op(const PlannedOp& planned) {
                         .workspace = workspaces_[planned.op.stream].data(),
                         .device = device_,
                         .communicator = communicator_of(planned.op)};
-  step->kernel = planned.kernel->create(context);
+  in_share(planned, [&] { step->kernel = planned.kernel->create(context); });
   prepared_ops_.push_back(std::move(step));
 }
 
@@ -142,7 +159,30 @@ std::unique_ptr<Executor::Schedule> Executor::make_schedule() {
   for (size_t i = 1; i < used.size(); ++i) {
     if (used[i]) schedule->beside.push_back(static_cast<int>(i));
   }
+  make_parts(*schedule);
   return schedule;
+}
+
+// What does not compute belongs to the region around it.
+void Executor::make_parts(Schedule& schedule) const {
+  const auto region_of = [&](size_t i) { return schedule.items[i].step->planned->region; };
+  const auto computes = [&](size_t i) {
+    return plan_.computes(schedule.items[i].step->planned->op.stream);
+  };
+  const size_t count = schedule.items.size();
+  size_t done = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (region_of(i) < 0) continue;
+    size_t last = i;
+    for (size_t k = i; k < count && (!computes(k) || region_of(k) == region_of(i)); ++k) {
+      if (computes(k)) last = k;
+    }
+    if (done < i) schedule.parts.push_back({done, i, false});
+    schedule.parts.push_back({i, last + 1, true});
+    done = last + 1;
+    i = last;
+  }
+  if (done < count) schedule.parts.push_back({done, count, false});
 }
 
 void Executor::run(const StepInfo& info) {
@@ -180,22 +220,47 @@ void Executor::issue(Schedule& schedule, const StepInfo& info) {
   // read, starts after theirs.
   if (!schedule.beside.empty()) streams_[0]->record(*begin_);
   for (int i : schedule.beside) streams_[i]->wait(*begin_);
-  for (const Schedule::Item& item : schedule.items) {
+  const bool one_by_one = profiling_ || checking_;
+  for (const Schedule::Part& part : schedule.parts) {
+    const auto all = [&] { issue_part(schedule, part.begin, part.end, info); };
+    if (part.together && sharing_ && !one_by_one) {
+      sharing_->run_together(compute_streams_, std::cref(all));
+    } else {
+      all();
+    }
+  }
+  for (int i : schedule.beside) {
+    streams_[i]->record(*ends_[i]);
+    streams_[0]->wait(*ends_[i]);
+  }
+}
+
+void Executor::issue_part(Schedule& schedule, size_t begin, size_t end, const StepInfo& info) {
+  for (size_t i = begin; i < end; ++i) {
+    const Schedule::Item& item = schedule.items[i];
     PreparedOp& step = *item.step;
     Stream& stream = *streams_[step.planned->op.stream];
     for (Event* event : item.waits) stream.wait(*event);
     if (profiling_) {
       run_profiled(step, stream);
     } else {
-      step.kernel->run(stream);
+      start(step, stream);
     }
     if (checking_) check_outputs(step, info);
     if (step.done) stream.record(*step.done);
   }
-  for (int i : schedule.beside) {
-    streams_[i]->record(*ends_[i]);
-    streams_[0]->wait(*ends_[i]);
-  }
+}
+
+// Kernels of the host compute on the thread that runs them.
+void Executor::start(PreparedOp& step, Stream& stream) {
+  if (step.planned->region < 0 || !sharing_) return step.kernel->run(stream);
+  if (checking_) return in_share(*step.planned, [&] { step.kernel->run(stream); });
+  HostStream::of(stream).enqueue([kernel = step.kernel.get(), &stream] { kernel->run(stream); });
+}
+
+void Executor::in_share(const PlannedOp& planned, const std::function<void()>& body) {
+  if (planned.region < 0 || !sharing_) return body();
+  sharing_->with_share(static_cast<int>(plan_.compute_streams.size()), body);
 }
 
 void Executor::check_outputs(const PreparedOp& step, const StepInfo& info) {
@@ -325,8 +390,8 @@ void Executor::set_profiling(bool on) {
 
 void Executor::run_profiled(PreparedOp& step, Stream& stream) {
   const auto start = std::chrono::steady_clock::now();
-  step.kernel->run(stream);
-  if (&stream == streams_[0].get()) stream.synchronize();
+  in_share(*step.planned, [&] { step.kernel->run(stream); });
+  if (plan_.computes(step.planned->op.stream)) stream.synchronize();
   step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ++step.calls;
 }

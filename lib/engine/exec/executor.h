@@ -1,6 +1,7 @@
 // The Executor runs a Plan on a device. A step neither allocates memory nor looks names up.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "exec/plan.h"
+#include "tensor/core_sharing.h"
 #include "tensor/host_bytes.h"
 
 namespace fleet {
@@ -67,8 +69,8 @@ class Executor {
   // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
   // operation that produced a non-finite value. Slow; for debugging.
   void set_checking(bool on) { checking_ = on; }
-  // Measures each operation on the host's clock and waits for it. For profiling only: slows devices
-  // down.
+  // Measures each operation on the host's clock and waits for it, so that none runs beside another;
+  // those of a region keep their share of the cores. For profiling only: slows devices down.
   void set_profiling(bool on);
   // For each operation of the plan, the seconds per run while profiling. Refreshes and syncs do not
   // count as runs: their time is added to steps and evaluations.
@@ -81,7 +83,13 @@ class Executor {
   struct Schedule;    // the operations of one combination of sections
   Schedule& schedule_for(const StepInfo& info);
   std::unique_ptr<Schedule> make_schedule();
+  void make_parts(Schedule& schedule) const;
+  std::string stream_name(int i) const;
   void issue(Schedule& schedule, const StepInfo& info);
+  void issue_part(Schedule& schedule, size_t begin, size_t end, const StepInfo& info);
+  void start(PreparedOp& step, Stream& stream);
+  // Runs body with the cores that the operation has in its region.
+  void in_share(const PlannedOp& planned, const std::function<void()>& body);
   void record(Schedule& schedule, const StepInfo& info);
   void run_profiled(PreparedOp& step, Stream& stream);
   void check_outputs(const PreparedOp& step, const StepInfo& info);
@@ -96,11 +104,13 @@ class Executor {
   Device& device_;
   std::vector<Communicator*> communicators_;
   Buffer persistent_, arena_, host_;
-  std::vector<Buffer> buckets_;                   // by group
-  std::vector<Buffer> workspaces_;                // by stream
-  std::vector<std::unique_ptr<Stream>> streams_;  // the first computes, the others run in parallel
-  std::unique_ptr<Event> begin_;                  // of a schedule, for the other streams
-  std::vector<std::unique_ptr<Event>> ends_;      // of each stream
+  std::vector<Buffer> buckets_;     // by group
+  std::vector<Buffer> workspaces_;  // by stream
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<Stream*> compute_streams_;      // of these, those that compute; the first is [0]
+  CoreSharing* const sharing_;                // the device, if its streams share cores
+  std::unique_ptr<Event> begin_;              // of a schedule, for the other streams
+  std::vector<std::unique_ptr<Event>> ends_;  // of each stream
   std::vector<std::unique_ptr<PreparedOp>> prepared_ops_;
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
   std::vector<bool> active_;  // sections of the current step

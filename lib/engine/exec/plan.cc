@@ -6,8 +6,10 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "exec/deal_streams.h"
 #include "exec/layout_assignment.h"
 #include "exec/memory_assignment.h"
+#include "exec/stream_order.h"
 #include "ops/collective.h"
 
 namespace fleet {
@@ -61,8 +63,14 @@ Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOpt
   put_evaluation_last(plan.program);
   assign_layouts(plan, options);
   drop_elsewhere(plan);
+  if (options.compute_streams > 1) return dealt_plan(std::move(plan), keep, options);
   assign_memory(plan, keep);
+  plan.one_stream_bytes = plan.memory().total();
   return plan;
+}
+
+bool Plan::computes(int stream) const {
+  return std::binary_search(compute_streams.begin(), compute_streams.end(), stream);
 }
 
 std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
@@ -71,6 +79,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
   };
   std::map<VarId, Touch> touched;
   std::map<int, int> last_collective;  // stream -> operation; of the last collective only
+  RegionJoins joins(*this);
   std::vector<ScheduledOp> all;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     const Op& op = ops[i].op;
@@ -86,6 +95,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
       if (id != kNoVar) after(touched[id].writer);
     }
     for (VarId id : op.after) after(touched[id].writer);
+    for (int other : joins.before(i)) after({{ops[other].op.stream, other}});
     for (VarId id : op.outputs) {
       if (id == kNoVar) continue;
       after(touched[id].writer);
@@ -130,9 +140,25 @@ std::string PlannedMemory::text() const {
          (host > 0 ? ", host memory " + mebibytes(host) : "");
 }
 
+std::string Plan::parallel_text() const {
+  std::ostringstream out;
+  int regions = 0, inside = 0;
+  for (const PlannedOp& planned : ops) {
+    regions = std::max(regions, planned.region + 1);
+    inside += planned.region >= 0;
+  }
+  out << "parallel: " << inside << " of " << ops.size() << " operations in " << regions
+      << " regions, on streams";
+  for (int stream : compute_streams) out << " " << stream;
+  const size_t total = memory().total();
+  out << "; memory beyond one stream: " << mebibytes(total - std::min(total, one_stream_bytes));
+  return out.str();
+}
+
 std::string Plan::text() const {
   std::ostringstream out;
   out << "memory: " << memory().text() << "; streams: " << streams() << "\n";
+  if (compute_streams.size() > 1) out << parallel_text() << "\n";
   const char* regions[] = {"persistent", "arena", "host", "bucket"};
   for (const auto& [i, waits] : schedule(std::vector<bool>(program.sections().size(), true))) {
     const PlannedOp& planned = ops[i];
@@ -157,6 +183,7 @@ std::string Plan::text() const {
       }
     }
     if (planned.op.stream) out << " on stream " << planned.op.stream;
+    if (planned.region >= 0) out << " in region " << planned.region;
     for (int wait : waits) out << " after " << wait;
     out << "\n";
   }

@@ -10,9 +10,26 @@
 
 namespace fleet {
 
+// Where a region of the Plan begins or ends, the streams that compute wait for one another.
+class RegionJoins {
+ public:
+  explicit RegionJoins(const Plan& plan);
+  // The operations of other computing streams that operation i waits for, given those before it
+  // that run. Call it for every operation that runs, in order.
+  const std::vector<int>& before(int i);
+
+ private:
+  const Plan& plan_;
+  int region_ = -1;
+  std::vector<int> last_;    // operation of each stream; -1: none
+  std::vector<int> joined_;  // what was last when the region began
+  std::vector<bool> fresh_;  // by stream: no operation yet since the region began
+  std::vector<int> found_;
+};
+
 // Two operations of one stream run in the order of the Plan. Two operations of different streams
 // are ordered if one writes what the other reads or writes, or starts after (Op::after): the later
-// one waits (Plan::schedule()).
+// one waits (Plan::schedule()). Those of different regions are ordered too (RegionJoins).
 // Orders are transitive (a before b before c) only if b runs in every run that has both a and c: a
 // section that does not run waits for nothing. Each operation has a vector clock: for every stream,
 // the last operation that has certainly ended.
@@ -21,7 +38,7 @@ namespace fleet {
 // one run.
 class StreamOrder {
  public:
-  // Keeps a reference to the Plan's sections and operations, which must not change.
+  // Keeps a reference to the Plan, whose sections and operations must not change.
   explicit StreamOrder(const Plan& plan);
 
   // Whether a has ended when b starts, in every run that has both. Also true if no run has both. a
@@ -33,6 +50,7 @@ class StreamOrder {
   const Clocks& clocks(SectionId a, SectionId b);
   Clocks count(const std::vector<bool>& active) const;
 
+  const Plan& plan_;
   const Program& program_;
   const std::vector<PlannedOp>& ops_;
   int streams_ = 1;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -17,8 +18,9 @@ struct Random {
   std::mt19937 engine;
 };
 
-// Some operations on three streams, in sections of which some never run together.
-Program random_program(int seed) {
+// Some operations on three streams, in sections of which some never run together. branches: most
+// of them compute, many in a row in one section, so that they can be dealt to several streams.
+Program random_program(int seed, bool branches = false) {
   Random random(seed);
   Program program;
   const std::vector<SectionId> sections = {
@@ -30,8 +32,11 @@ Program random_program(int seed) {
   const VarId x = program.feed("x", DType::kFloat32, {256});
   const VarId y = program.feed("y", DType::kFloat32, {64});
   std::vector<std::pair<VarId, SectionId>> made;
-  for (int i = 0; i < 40; ++i) {
-    const SectionId section = sections[random.below(static_cast<int>(sections.size()))];
+  SectionId section = sections[0];
+  for (int i = 0; i < (branches ? 80 : 40); ++i) {
+    if (!branches || random.below(10) == 0) {
+      section = sections[random.below(static_cast<int>(sections.size()))];
+    }
     const Predicate& when = program.sections()[section].when;
     std::vector<VarId> readable = {x, y};
     for (const auto& [var, writer] : made) {
@@ -39,7 +44,7 @@ Program random_program(int seed) {
     }
     const auto pick = [&] { return readable[random.below(static_cast<int>(readable.size()))]; };
     const VarId from = pick();
-    const int stream = random.below(3);
+    const int stream = branches && random.below(8) > 0 ? 0 : random.below(3);
     if (from != x && from != y && random.below(4) == 0) {
       program.append(section, "all_reduce", {from}, {from}).stream = stream;
       continue;
@@ -100,10 +105,11 @@ bool overlap(const PlannedVar& a, const PlannedVar& b) {
          b.offset < a.offset + a.bytes;
 }
 
-TEST(SharedMemory, OfRandomPrograms_IsNeverUsedForTwoThingsAtOnce) {
+// Checks the plans that `planned` makes for this number of seeds.
+void expect_nothing_is_used_twice(int seeds, const std::function<Plan(int seed)>& planned) {
   int pairs = 0, other_streams = 0;
-  for (int seed = 0; seed < 150; ++seed) {
-    const Plan plan = plan_program(random_program(seed), {});
+  for (int seed = 0; seed < seeds; ++seed) {
+    const Plan plan = planned(seed);
     std::vector<StepInfo> runs = {{.evaluate = true}};
     for (int64_t step = 0; step < 4; ++step) runs.push_back({.step = step});
     for (const StepInfo& run : runs) {
@@ -127,6 +133,24 @@ TEST(SharedMemory, OfRandomPrograms_IsNeverUsedForTwoThingsAtOnce) {
   }
   EXPECT_GT(pairs, 1000);  // there was something to see
   EXPECT_GT(other_streams, 1000);
+}
+
+TEST(SharedMemory, OfRandomPrograms_IsNeverUsedForTwoThingsAtOnce) {
+  expect_nothing_is_used_twice(150,
+                               [](int seed) { return plan_program(random_program(seed), {}); });
+}
+
+TEST(SharedMemory, OfSeveralComputingStreams_IsNeverUsedForTwoThingsAtOnce) {
+  int regions = 0;
+  expect_nothing_is_used_twice(100, [&](int seed) {
+    PlanOptions options;
+    options.compute_streams = 2 + seed % 3;
+    if (seed % 2 == 0) options.shuffle = seed;
+    Plan plan = plan_program(random_program(seed, true), {}, options);
+    for (const PlannedOp& planned : plan.ops) regions = std::max(regions, planned.region);
+    return plan;
+  });
+  EXPECT_GT(regions, 3);
 }
 
 }  // namespace
