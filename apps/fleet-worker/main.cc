@@ -29,7 +29,10 @@ namespace {
 // Prints the Plan for train.device, even if that is a GPU which this machine lacks: kernels then
 // answer without a device.
 void print_plan(BuiltProgram built, const std::string& backend, Device* device) {
-  const PlanOptions options{.backend = backend, .initial_layouts = {}, .device = device};
+  const PlanOptions options{.backend = backend,
+                            .initial_layouts = {},
+                            .device = device,
+                            .compute_streams = built.strategy->compute_streams()};
   std::fputs(plan_program(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 

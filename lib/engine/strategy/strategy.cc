@@ -83,6 +83,14 @@ Defs without_losers(Defs defs) {
   return defs;
 }
 
+// execution_strategy.num_threads, as meta/execution.cc describes it.
+int streams_of(const StrategyProto& proto) {
+  constexpr int kAutomatic = 4;
+  const int threads = proto.execution_strategy().num_threads();
+  if (proto.build_strategy().enable_sequential_execution() || proto.sync_batch_norm()) return 1;
+  return threads == 0 ? kAutomatic : threads;
+}
+
 }  // namespace
 
 Strategy::Strategy(const StrategyProto& proto, const PassContext& context) : context_(context) {
@@ -94,6 +102,7 @@ Strategy::Strategy(const StrategyProto& proto, const PassContext& context) : con
     if (!def->create) continue;
     if (auto part = def->create(proto, context_)) parts_.push_back(std::move(part));
   }
+  compute_streams_ = streams_of(proto);
 }
 
 void Strategy::run(void (MetaOptimizer::*phase)(BuildContext&)) {

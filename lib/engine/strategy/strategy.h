@@ -42,6 +42,9 @@ class Strategy {
   VarId left_out() const { return build_->scaling.found_inf; }
   // The variables that the host must be able to read after a step, for before_step().
   const std::vector<VarId>& keep() const { return build_->keep; }
+  // Streams that may compute at the same time (execution_strategy.num_threads), for
+  // PlanOptions::compute_streams.
+  int compute_streams() const { return compute_streams_; }
   // Lets the meta-optimizers decide about the current step.
   void before_step(HostStep& step);
   // Values for a line of metrics.jsonl about the last step passed to before_step().
@@ -52,6 +55,7 @@ class Strategy {
   void append_check(OnNan on_nan);
 
   const PassContext context_;
+  int compute_streams_ = 1;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<MetaOptimizer>> parts_;
   std::unique_ptr<BuildContext> build_;  // set by append_backward()

@@ -157,6 +157,14 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   return built;
 }
 
+static void log_streams(const Plan& plan, int asked, int rank) {
+  if (rank != 0 || asked <= 1) return;
+  if (plan.compute_streams.size() > 1) return spdlog::info("{}", plan.parallel_text());
+  spdlog::info(
+      "execution_strategy.num_threads has no effect on this job: running operations beside others "
+      "would not be faster, or needs more cores or memory");
+}
+
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
@@ -170,7 +178,11 @@ Session::Session(const Job& job, const Shape& image, const SessionOptions& optio
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
   Plan plan = plan_program(std::move(built.program), built.keep,
-                           {.backend = options.backend, .initial_layouts = {}, .device = &device});
+                           {.backend = options.backend,
+                            .initial_layouts = {},
+                            .device = &device,
+                            .compute_streams = strategy_->compute_streams()});
+  log_streams(plan, strategy_->compute_streams(), options.rank);
   const PlannedMemory planned = plan.memory();
   try {
     executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
@@ -210,7 +222,9 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
                                              .nodes = options_.nodes,
                                              .batch = batch,
                                              .backend = options_.backend});
-    const PlanOptions options{.backend = options_.backend, .initial_layouts = {}};
+    const PlanOptions options{.backend = options_.backend,
+                              .initial_layouts = {},
+                              .compute_streams = built.strategy->compute_streams()};
     return plan_program(std::move(built.program), built.keep, options);
   };
   const int64_t batch = job.data.integer("batch_size");

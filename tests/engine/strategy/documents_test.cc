@@ -50,7 +50,7 @@ const Name kNames[] = {
      "execution_strategy.num_iteration_per_drop_scope", "not configurable"},
     {kCollective, "use_dali", "True", "use_dali", "use_dali has no effect"},
     {kCollective, "build_strategy.enable_sequential_execution", "True",
-     "build_strategy.enable_sequential_execution", "not configurable"},
+     "build_strategy.enable_sequential_execution", "operations run one by one"},
     {kCollective, "build_strategy.fuse_elewise_add_act_ops", "True",
      "build_strategy.fuse_elewise_add_act_ops", ""},
     {kCollective, "build_strategy.fuse_bn_act_ops", "True", "build_strategy.fuse_bn_act_ops", ""},
@@ -256,15 +256,25 @@ TEST(Documents, WhatIsRefused_PassesWhereItIsOff) {
 TEST(Documents, WhatIsAlwaysSo_IsSaidInOneLine) {
   const std::string log = captured_log([] {
     make_strategy(
-        "build_strategy { enable_sequential_execution: true enable_inplace: false "
-        "cache_runtime_context: true } "
-        "execution_strategy { num_iteration_per_drop_scope: 100 use_thread_barrier: false }");
+        "build_strategy { enable_inplace: false cache_runtime_context: true } "
+        "execution_strategy { num_iteration_per_drop_scope: 100 }");
   });
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
-  EXPECT_THAT(log, HasSubstr("build_strategy.enable_sequential_execution, "
-                             "build_strategy.enable_inplace, build_strategy.cache_runtime_context, "
-                             "execution_strategy.num_iteration_per_drop_scope, "
-                             "execution_strategy.use_thread_barrier"));
+  EXPECT_THAT(log, HasSubstr("build_strategy.enable_inplace, build_strategy.cache_runtime_context, "
+                             "execution_strategy.num_iteration_per_drop_scope"));
+}
+
+TEST(Documents, ComputeStreams_AreNumThreadsUnlessSomethingForcesOne) {
+  const auto streams = [](const std::string& text) {
+    return make_strategy(text).compute_streams();
+  };
+  EXPECT_EQ(streams(""), 1);
+  EXPECT_EQ(streams("execution_strategy { num_threads: 3 }"), 3);
+  EXPECT_GT(streams("execution_strategy { num_threads: 0 }"), 1);
+  EXPECT_EQ(streams("execution_strategy { num_threads: 3 } "
+                    "build_strategy { enable_sequential_execution: true }"),
+            1);
+  EXPECT_EQ(streams("execution_strategy { num_threads: 3 } sync_batch_norm: true"), 1);
 }
 
 TEST(Documents, AutomaticThreads_NeedNoLine) {

@@ -7,7 +7,7 @@ namespace fleet {
 namespace {
 
 constexpr const char* kAlwaysSo =
-    "operations run in the program's order, the updates after the whole backward pass; results "
+    "the order of operations is the Plan's, the updates after the whole backward pass; results "
     "reuse their inputs' memory wherever that is safe; memory and schedules are planned once, "
     "before the first step, and a GPU's step is launched as one graph (train.cuda_graph)";
 
@@ -16,15 +16,13 @@ constexpr const char* kAlwaysSo =
 // These fields have no effect, true or false: kAlwaysSo describes the fixed behaviour.
 FLEET_META_OPTIMIZER(always_so) {
   def.help = "fixed properties of every Program; the fields do not change them";
-  def.fields = {"build_strategy.enable_sequential_execution",
-                "build_strategy.enable_inplace",
+  def.fields = {"build_strategy.enable_inplace",
                 "build_strategy.enable_backward_optimizer_op_deps",
                 "build_strategy.cache_runtime_context",
                 "build_strategy.enable_addto",
                 "build_strategy.fix_op_run_order",
                 "build_strategy.allow_cuda_graph_capture",
-                "execution_strategy.num_iteration_per_drop_scope",
-                "execution_strategy.use_thread_barrier"};
+                "execution_strategy.num_iteration_per_drop_scope"};
   def.create = [fields = def.fields](const StrategyProto& proto,
                                      const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     const std::vector<std::string> given = given_fields(proto, fields);
@@ -34,8 +32,6 @@ FLEET_META_OPTIMIZER(always_so) {
     return nullptr;
   };
   def.field_help = {
-      {"build_strategy.enable_sequential_execution",
-       "not configurable: operations run in the program's order"},
       {"build_strategy.enable_inplace",
        "not configurable: results reuse their inputs' memory wherever that is safe"},
       {"build_strategy.enable_backward_optimizer_op_deps",
@@ -48,8 +44,7 @@ FLEET_META_OPTIMIZER(always_so) {
       {"build_strategy.allow_cuda_graph_capture",
        "not configurable: a GPU's step is launched as one graph (train.cuda_graph)"},
       {"execution_strategy.num_iteration_per_drop_scope",
-       "no effect: memory is planned once, there are no scopes to drop"},
-      {"execution_strategy.use_thread_barrier", "no effect: one thread issues the operations"}};
+       "no effect: memory is planned once, there are no scopes to drop"}};
   def.when = "never: they exist for scripts that set them; a log line names those that were set";
   def.cost = "nothing";
 }
