@@ -137,7 +137,7 @@ TEST(DealStreams, Region_IsJoinedAtBothEnds) {
     for (int i = 0; i < 9; ++i) program.emit(section, "tanh", {x});
   }
   const Plan plan = plan_program(program, {}, with_streams(2));
-  std::map<int, int> last;  // by stream
+  std::map<int, int> last, before;  // by stream: so far, and when the region began
   int region = plan.ops[0].region, joins = 0;
   std::set<int> begun;
   for (const ScheduledOp& scheduled : plan.schedule({true, true, true})) {
@@ -145,13 +145,12 @@ TEST(DealStreams, Region_IsJoinedAtBothEnds) {
     if (planned.region != region) {
       region = planned.region;
       begun.clear();
+      before = last;
     }
-    if (begun.insert(planned.op.stream).second) {
-      const int other = 1 - planned.op.stream;
-      if (last.contains(other) && plan.ops[last[other]].region != region) {
-        EXPECT_THAT(scheduled.waits, testing::Contains(last[other]));
-        ++joins;
-      }
+    const int other = 1 - planned.op.stream;
+    if (begun.insert(planned.op.stream).second && before.contains(other)) {
+      EXPECT_THAT(scheduled.waits, testing::Contains(before[other]));
+      ++joins;
     }
     last[planned.op.stream] = scheduled.op;
   }
