@@ -223,11 +223,10 @@ TEST(JobInfo, StrangeTexts_AreCutAndCannotMoveTheCursor) {
   job.mutable_record()->set_job_id("a\x1b[2J" + std::string(300, 'x'));
   job.mutable_record()->set_command(2, "one\ntwo\r\xc2\x9b\x80");
   for (const std::string& text : {jobs_table({job}, 1061), job_status({job}, 1061)}) {
-    EXPECT_THAT(text, AllOf(HasSubstr("a?[2Jxxx"), HasSubstr("one?two???"), Not(HasSubstr("\x1b")),
-                            Not(HasSubstr("\r"))));
+    EXPECT_THAT(text, AllOf(HasSubstr("a?[2Jxxx"), HasSubstr("one?two???")));
+    EXPECT_EQ(text.find_first_of("\x1b\r"), std::string::npos) << text;
   }
-  EXPECT_THAT(jobs_table({job}, 1061),
-              AllOf(HasSubstr("xxx...  "), Not(HasSubstr(job.record().job_id()))));
+  EXPECT_EQ(jobs_table({job}, 1061).find(job.record().job_id()), std::string::npos);
 }
 
 TEST(JobInfo, SpareNode_DoesNotMakeAJobWait) {

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -21,14 +21,8 @@ JobRequest request(const std::string& job_id) {
   return wanted;
 }
 
-std::string refusal(JobTable& table, const JobRequest& wanted) {
-  try {
-    table.prepare(wanted, 0);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
+Error refusal(JobTable& table, const JobRequest& wanted) {
+  return thrown_by([&] { table.prepare(wanted, 0); });
 }
 
 JobRecord record(const std::string& job_id, int generation) {
@@ -65,7 +59,7 @@ TEST(JobTable, Job_GoesThroughItsPhases) {
 TEST(JobTable, Names_AreUniqueAmongTheLiving) {
   JobTable table("ann", {});
   const int first = table.prepare(request("a"), 0).number();
-  EXPECT_THAT(refusal(table, request("a")), HasSubstr("already exists"));
+  EXPECT_THAT(refusal(table, request("a")), IsUsageError("job a"));
   table.on_launched(first, 1, 0);
   table.on_ended(first, 0, "", 1);
   const int second = table.prepare(request("a"), 2).number();
@@ -78,7 +72,7 @@ TEST(JobTable, Names_AreUniqueAmongTheLiving) {
 TEST(JobTable, Reservation_LeavesNothing) {
   JobTable table("ann", {"0"});
   const int a = table.prepare(request("a"), 0).number();
-  EXPECT_THAT(refusal(table, request("b")), HasSubstr("job 'a'"));
+  EXPECT_THAT(refusal(table, request("b")), IsUsageError());
   table.on_ended(a, 0, "", 1);
   EXPECT_THAT(table.all(), IsEmpty());
   EXPECT_THAT(table.prepare(request("b"), 2).gpus(), ElementsAre("0"));
@@ -91,7 +85,7 @@ TEST(JobTable, RefusedJob_HasNoGpus) {
   JobRequest first = request("a");
   first.mutable_gpus()->set_none(true);
   const int a = table.prepare(first, 0).number();
-  EXPECT_THAT(refusal(table, request("b")), HasSubstr("already runs 1 jobs"));
+  EXPECT_THAT(refusal(table, request("b")), IsUsageError());
   table.on_ended(a, 0, "", 1);
   EXPECT_THAT(table.prepare(request("c"), 2).gpus(), ElementsAre("0"));
 }
@@ -100,7 +94,7 @@ TEST(JobTable, AnotherUsersJob_IsRefused) {
   JobTable table("ann", {});
   JobRequest wanted = request("a");
   wanted.set_user("bob");
-  EXPECT_THAT(refusal(table, wanted), HasSubstr("the commands of user 'ann', not of 'bob'"));
+  EXPECT_THAT(refusal(table, wanted), IsUsageError());
   wanted.clear_user();
   EXPECT_EQ(table.prepare(wanted, 0).record().job_id(), "a");
 }

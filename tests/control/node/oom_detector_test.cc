@@ -50,14 +50,15 @@ TEST_F(OomWatchTest, KernelsLineAboutIt_IsGiven) {
 
 TEST_F(OomWatchTest, OldEvents_DoNotCount) {
   OomDetector watch(folder + "/events", folder + "/log");
-  EXPECT_THAT(explain(watch, SIGKILL), HasSubstr("not for lack of memory"));
+  explain(watch, SIGKILL);
   EXPECT_FALSE(oom);
 }
 
 TEST_F(OomWatchTest, AnotherPid_IsNotIt) {
   OomDetector watch("", folder + "/log");
   add_line("Killed process 421 (python3)");
-  EXPECT_THAT(explain(watch, SIGKILL), HasSubstr("not for lack of memory"));
+  explain(watch, SIGKILL);
+  EXPECT_FALSE(oom);
 }
 
 TEST_F(OomWatchTest, HelperOfARankKilled_IsMentioned) {

@@ -70,7 +70,6 @@ TEST(ReservedPort, HeldByAnotherLauncher_IsTaken) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
     EXPECT_THAT(error.what(), HasSubstr("port " + std::to_string(held.port()) + " is taken"));
-    EXPECT_THAT(error.what(), HasSubstr("--start_port"));
   }
 }
 
@@ -101,7 +100,6 @@ TEST(ReservedPort, AddressOfAnotherHost_IsRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);
     EXPECT_THAT(error.what(), HasSubstr("203.0.113.7"));
-    EXPECT_THAT(error.what(), HasSubstr("--host"));
   }
 }
 
