@@ -117,7 +117,7 @@ class Writer {
     const int peer = group.ranks[op.attributes.integer("peer")];
     FLEET_CHECK(peer != rank_,
                 op.type() + ": rank " + std::to_string(rank_) + " names itself as its peer");
-    const bool sends = op.outputs.empty();
+    const bool sends = !op.inputs.empty();
     const int from = sends ? rank_ : peer, to = sends ? peer : rank_;
     const std::vector<int> both = {std::min(from, to), std::max(from, to)};
     const std::string name = "pair" + list_of(both);

@@ -142,9 +142,9 @@ class Assignment {
     std::erase_if(copies_, [id](const auto& entry) { return entry.first.second == id; });
   }
 
+  // On the stream that computes, also for messages: a CPU's kernels run as soon as they are issued.
   void push_reorder(VarId from, VarId to, const Op& like) {
-    Op op = program_.make_op(like.section, "reorder", {from}, {to});
-    op.stream = like.stream;
+    const Op op = program_.make_op(like.section, "reorder", {from}, {to});
     push(op, find_kernel(options_.backend, program_, op), 0);
   }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "graph/program.h"
 
 namespace fleet {
@@ -41,10 +43,12 @@ std::string print_text(const Program& program) {
               program.sections()[section].when.text() + ")\n";
     }
     text += "  ";
-    for (size_t i = 0; i < op.outputs.size(); ++i) {
+    const bool results =
+        std::any_of(op.outputs.begin(), op.outputs.end(), [](VarId id) { return id != kNoVar; });
+    for (size_t i = 0; results && i < op.outputs.size(); ++i) {
       text += (i ? ", " : "") + typed(program, op.outputs[i]);
     }
-    text += (op.outputs.empty() ? "" : " = ") + op.type() + "(";
+    text += (results ? " = " : "") + op.type() + "(";
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       text += (i ? ", " : "") + name_in(program, op.inputs[i]);
     }

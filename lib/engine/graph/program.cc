@@ -106,6 +106,7 @@ Op Program::make_op(SectionId section, const std::string& type, std::vector<VarI
                     std::vector<VarId> outputs, Attributes attributes) {
   const OpDef& def = op_registry().get(type);
   for (const auto& [name, value] : attributes.all()) {
+    if (name.starts_with('@')) continue;  // an annotation of passes: no operation declares it
     const auto declared = def.attributes.find(name);
     FLEET_CHECK(declared != def.attributes.end(), type + " has no attribute '" + name + "'");
     FLEET_CHECK(declared->second.index() == value.index(),
