@@ -20,7 +20,7 @@ constexpr uint64_t kMagic = 0x0031507465656c66;
 struct Shared {
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> turn;
-  std::atomic<int64_t> ticks, steps, step, epoch, checkpoint, step_at_ns, waited_ns;
+  std::atomic<int64_t> ticks, steps, step, epoch, checkpoint, step_at_ns, waited_ns, stage, stages;
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free && sizeof(Shared) <= 4096);
 
@@ -68,7 +68,14 @@ void ProgressWriter::publish() {
   to.checkpoint.store(now_.checkpoint, relaxed);
   to.step_at_ns.store(now_.step_at_ns, relaxed);
   to.waited_ns.store(now_.waited_ns, relaxed);
+  to.stage.store(now_.stage, relaxed);
+  to.stages.store(now_.stages, relaxed);
   to.turn.store(turn + 2, std::memory_order_release);
+}
+
+void ProgressWriter::in_pipeline(int64_t stage, int64_t stages) {
+  now_.stage = stage;
+  now_.stages = stages;
 }
 
 void ProgressWriter::step_done(int64_t step, int64_t epoch, int64_t waited_ns) {
@@ -116,10 +123,10 @@ std::optional<RankProgress> ProgressReader::read() {
   const Shared& from = shared(memory_);
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = from.turn.load(std::memory_order_acquire);
-    const RankProgress seen = {from.ticks.load(relaxed),      from.steps.load(relaxed),
-                               from.step.load(relaxed),       from.epoch.load(relaxed),
-                               from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
-                               from.waited_ns.load(relaxed)};
+    const RankProgress seen = {
+        from.ticks.load(relaxed),     from.steps.load(relaxed),      from.step.load(relaxed),
+        from.epoch.load(relaxed),     from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
+        from.waited_ns.load(relaxed), from.stage.load(relaxed),      from.stages.load(relaxed)};
     std::atomic_thread_fence(std::memory_order_acquire);
     if (turn % 2 != 0 || from.turn.load(relaxed) != turn) continue;
     seen_ = seen;

@@ -23,6 +23,8 @@ struct RankProgress {
   int64_t checkpoint = -1;  // step of the last checkpoint on the disk; -1: none
   int64_t step_at_ns = 0;   // end of the last step, CLOCK_MONOTONIC
   int64_t waited_ns = 0;    // time spent waiting for other ranks, up to step_at_ns
+  int64_t stage = 0;        // of a pipeline; valid if stages > 0
+  int64_t stages = 0;
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -38,6 +40,7 @@ class ProgressWriter {
   ProgressWriter(ProgressWriter&& other) noexcept;
   ProgressWriter& operator=(ProgressWriter&&) = delete;
 
+  void in_pipeline(int64_t stage, int64_t stages);  // published with the next progress
   void step_done(int64_t step, int64_t epoch, int64_t waited_ns);
   void saved(int64_t step);
   void tick();  // reports progress other than a step

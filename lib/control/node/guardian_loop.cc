@@ -338,6 +338,13 @@ class Guardian {
     }
   }
 
+  // "stage 1 of 2" of a pipeline, as far as the rank has told.
+  static std::string stage_text(GuardedRank& rank) {
+    const std::optional<RankProgress> seen = rank.progress ? rank.progress->read() : std::nullopt;
+    if (!seen || seen->stages == 0) return "";
+    return "stage " + std::to_string(seen->stage) + " of " + std::to_string(seen->stages);
+  }
+
   void on_rank_ended(GuardedRank& rank, int status) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     rank.ended = true;
@@ -364,7 +371,11 @@ class Guardian {
     // longer to end the process than other ranks to notice.
     ended.set_killed_by_us(killed_ || (stop_sent_ && ended.signal() != SIGKILL));
     bool oom = false;
-    if (status != 0) ended.set_note(explain_exit(oom_, rank.pid, ended.signal(), &oom));
+    if (status != 0) {
+      const std::string why = explain_exit(oom_, rank.pid, ended.signal(), &oom);
+      const std::string stage = stage_text(rank);
+      ended.set_note(stage + (stage.empty() || why.empty() ? "" : "; ") + why);
+    }
     ended.set_oom(oom);
     ended = within_limits(std::move(ended));
     channel_.send(event);

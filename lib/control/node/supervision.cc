@@ -284,7 +284,12 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.set_node_rank(assignment_->node_rank);
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
-  if (!exit.killed_by_us() && exit.note().empty()) exit.set_note(signal_hint(exit.signal()));
+  // A stage of a pipeline explains nothing yet.
+  const bool unexplained = exit.note().empty() || exit.note().starts_with("stage ");
+  if (!exit.killed_by_us() && !exit.oom() && unexplained) {
+    const std::string hint = signal_hint(exit.signal());
+    exit.set_note(exit.note() + (exit.note().empty() || hint.empty() ? "" : "; ") + hint);
+  }
   send(envelope(&wire::NodeMessage::mutable_exit, exit));
   // The peer whose death caused this exit may not have been reported yet, possibly by this node.
   // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.

@@ -35,6 +35,17 @@ TEST(RankProgress, Steps_AreSeen) {
   EXPECT_GT(seen->step_at_ns, 0);
 }
 
+TEST(RankProgress, Stage_ComesWithTheNextProgress) {
+  ProgressReader reader;
+  ProgressWriter writer(reader.path());
+  writer.in_pipeline(1, 4);
+  EXPECT_FALSE(reader.read());
+  writer.tick();
+  ASSERT_TRUE(reader.read());
+  EXPECT_EQ(reader.read()->stage, 1);
+  EXPECT_EQ(reader.read()->stages, 4);
+}
+
 TEST(RankProgress, NoCheckpoint_IsMinusOne) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());
