@@ -84,6 +84,14 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_flag("--print_plan", arguments->print_plan,
                "Print the Plan (order, layouts, memory), and exit");
   app.add_option(
+         "--rank", arguments->rank,
+         "Print the Program or the Plan of this rank; default: that of the environment, or 0")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ranks", arguments->ranks,
+                 "Print the Program or the Plan of a job of so many ranks; default: that of the "
+                 "environment, or 1")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
       "--save_strategy", arguments->save_strategy,
       "Write the job's strategy to this file, for Paddle's load_from_prototxt, and exit");
   app.add_option("--paddle", arguments->paddle,

@@ -20,6 +20,7 @@ struct WorkerArguments {
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;
+  int rank = -1, ranks = 0;    // that are printed; -1 and 0: the environment's
   std::string print_program;   // "", "text" or "dot"
   std::string print_flags;     // "", "text" or "markdown"
   std::string save_strategy;   // "": do not write

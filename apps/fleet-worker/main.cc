@@ -36,12 +36,25 @@ void print_plan(BuiltProgram built, const std::string& backend, Device* device) 
   std::fputs(plan_program(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
-// What the environment of a rank says about its Program.
-ProgramOptions program_options() {
-  return {.image = {},
-          .rank = static_cast<int>(env_int_or("PADDLE_TRAINER_ID", 0)),
-          .world = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1)),
-          .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
+// The ranks of the job: --ranks, else what the environment of a rank says.
+int64_t world_of(const WorkerArguments& arguments) {
+  return arguments.ranks > 0 ? arguments.ranks : env_int_or("PADDLE_TRAINERS_NUM", 1);
+}
+
+ProgramOptions program_options(const WorkerArguments& arguments) {
+  const ProgramOptions options{
+      .image = {},
+      .rank = static_cast<int>(arguments.rank >= 0 ? arguments.rank
+                                                   : env_int_or("PADDLE_TRAINER_ID", 0)),
+      .world = static_cast<int>(world_of(arguments)),
+      .nodes = static_cast<int>(env_int_or("PADDLE_NNODES", 1))};
+  if (options.rank >= options.world) {
+    throw Error(ErrorCode::kUsage,
+                "rank " + std::to_string(options.rank) + " of a job of " +
+                    std::to_string(options.world) + " ranks",
+                "--rank", "give the number of ranks with --ranks");
+  }
+  return options;
 }
 
 // Handles the printing options and --check; returns true if one was given.
@@ -51,14 +64,14 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
     return true;
   }
   if (arguments.check) {
-    check_job(make_job(tree), program_options());
+    check_job(make_job(tree), program_options(arguments));
     if (arguments.format == "text") std::puts("the job file has no mistake");
     return true;
   }
   const bool program = !arguments.print_program.empty();
   if (!arguments.print_config && !program && !arguments.print_plan) return false;
   const Job job = make_job(tree);
-  ProgramOptions options = program_options();
+  ProgramOptions options = program_options(arguments);
   if (arguments.print_config) {
     std::fputs(escape_controls(job.settings.print()).c_str(), stdout);
     if (!program && !arguments.print_plan) check_job(job, options);
@@ -131,7 +144,7 @@ int run(int argc, char** argv) {
   ConfigTree tree = ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);
   std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
-  left_out.push_back(divide_global_batch(tree, env_int_or("PADDLE_TRAINERS_NUM", 1)));
+  left_out.push_back(divide_global_batch(tree, world_of(arguments)));
   if (env_int_or("PADDLE_TRAINER_ID", 0) == 0) {
     for (const std::string& line : left_out) {
       if (!line.empty()) spdlog::info("{}", line);

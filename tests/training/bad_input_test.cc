@@ -189,7 +189,7 @@ TEST_F(BadInput, ImageTheModelCannotTake_IsRefused) {
 }
 
 TEST_F(BadInput, UnsupportedStrategy_IsNamed) {
-  EXPECT_THAT(refusal({"strategy.pipeline=true"}), HasSubstr("pipeline"));
+  EXPECT_THAT(refusal({"strategy.tensor_parallel=true"}), HasSubstr("tensor_parallel"));
 }
 
 TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {

@@ -204,6 +204,13 @@ VarId Network::block(const std::string& name, VarId x) {
   return x;
 }
 
+void Network::device(const std::string& name) {
+  const std::vector<Op>& ops = program_.ops();
+  const bool first = ops.empty() || ops.back().section != section_;
+  if (!devices_.empty() && devices_.back().name == name) return;
+  devices_.push_back({name, first ? kNoVar : ops.back().outputs[0]});
+}
+
 VarId Network::parameter(const std::string& name, const Shape& shape, Init init) {
   const VarId id = find(name, VarKind::kParameter, shape);
   return id == kNoVar ? program_.parameter(name, shape, init) : id;

@@ -121,6 +121,12 @@ class Network {
   // Dropouts are numbered in the order of these calls. Adds nothing if p = 0 or in evaluation.
   VarId dropout(VarId x, double p);
 
+  // Layers from here on are on this device ("gpu:1"), as with Paddle's device_guard: a strategy may
+  // make each device a stage of a pipeline.
+  void device(const std::string& name);
+  // The devices in this order, each with the value before it.
+  const std::vector<Block>& devices() const { return devices_; }
+
   // Ends a block with output x. Strategies may cut the network here. Returns x.
   VarId block(const std::string& name, VarId x);
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -144,7 +150,7 @@ class Network {
   VarId sample_key_;
   int64_t dropouts_ = 0;
   std::set<std::string> layers_;
-  std::vector<Block> blocks_;
+  std::vector<Block> blocks_, devices_;
 };
 
 }  // namespace fleet

@@ -104,6 +104,7 @@ Training build_training(Program& program, const TrainingOptions& options) {
   const VarId image = append_image(program, training.forward, options, training, "");
   training.logits = model.build(network, image, options.model_settings);
   training.blocks = network.blocks();
+  training.devices = network.devices();
   FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
               "the model's logits are " + program.var(training.logits).shape.text());
   Losses losses = append_losses(program, training.forward, training.logits, training, options, "");

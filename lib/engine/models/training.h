@@ -56,8 +56,9 @@ struct Training {
   // loss: float32 [1], the mean over all N samples. Padded samples count too, so that every rank
   // divides by the same number. With class weights it is the mean of the weighted losses.
   VarId loss = kNoVar;
-  std::vector<Block> blocks;  // of the forward section
-  VarId logits = kNoVar;      // of the forward section, float32 [N, num_classes]
+  std::vector<Block> blocks;   // of the forward section
+  std::vector<Block> devices;  // Network::devices()
+  VarId logits = kNoVar;       // of the forward section, float32 [N, num_classes]
   VarId evaluate_logits = kNoVar;
   Metrics training_metrics, evaluation_metrics;
   int64_t top_k = 5;  // the k of counts[1]: 5, or the number of classes if that is smaller

@@ -3,6 +3,8 @@
 #include <map>
 #include <set>
 
+#include "passes/pipeline_stages.h"
+
 namespace fleet {
 namespace {
 
@@ -104,6 +106,7 @@ class Backward {
   }
 
   void visit(const Op& op) {
+    const size_t begin = program_.ops().size();
     std::vector<VarId> gradients;
     bool any = false;
     for (VarId id : op.outputs) {
@@ -121,6 +124,7 @@ class Backward {
         result_.parameters.push_back(id);
       }
     }
+    for (size_t i = begin; i < program_.ops().size(); ++i) copy_stage(op, program_.ops()[i]);
   }
 
   Program& program_;

@@ -5,8 +5,9 @@
 // after the backward pass and the fusions, so that the second run uses the same operations and
 // gives the same bits.
 //
-// Besides checkpoints, values that another segment reads are kept, and the results of operations
-// that must not run twice (collectives). Running statistics are not updated a second time.
+// Besides checkpoints, values that another segment or another stage of a pipeline reads are kept,
+// and the results of operations that must not run twice (collectives). Running statistics are not
+// updated a second time.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "ops/collective.h"
 #include "passes/pass.h"
+#include "passes/pipeline_stages.h"
 
 namespace fleet {
 namespace {
@@ -87,6 +89,10 @@ class Recompute : public Pass {
     return true;
   }
 
+  static int64_t stage_of(const Op& op) {
+    return op.attributes.has(kStageAnnotation) ? op.attributes.integer(kStageAnnotation) : 0;
+  }
+
   void find_kept() {
     for (size_t i = 0; i < ops().size(); ++i) {
       const Op& op = ops()[i];
@@ -97,7 +103,9 @@ class Recompute : public Pass {
       for (const VarId id : op.inputs) {
         const int writer = id == kNoVar ? -1 : writer_[id];
         if (writer < 0 || segment_[writer] < 0 || op.section != forward_) continue;
-        if (segment_[writer] != segment_[i]) kept_.insert(id);
+        if (segment_[writer] != segment_[i] || stage_of(ops()[writer]) != stage_of(op)) {
+          kept_.insert(id);
+        }
       }
     }
   }

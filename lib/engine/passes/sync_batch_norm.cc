@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "passes/pass.h"
+#include "passes/pipeline_stages.h"
 
 namespace fleet {
 namespace {
@@ -68,6 +69,7 @@ class SyncBatchNorm : public Pass {
               std::vector<VarId> outputs, Attributes attributes = {}) {
     program_->ops().push_back(program_->make_op(like.section, type, std::move(inputs),
                                                 std::move(outputs), std::move(attributes)));
+    copy_stage(like, program_->ops().back());
   }
 
   void add_up(const Op& like, VarId first, VarId second) {

@@ -13,6 +13,7 @@
 #include "optim/optimizer.h"
 #include "passes/backward.h"
 #include "passes/pass.h"
+#include "passes/pipeline.h"
 #include "strategy/strategy_file.h"
 
 namespace fleet {
@@ -24,9 +25,11 @@ struct BuildContext {
   const PassContext& context;
   SectionId forward = -1;
   VarId loss = kNoVar;
-  std::vector<Block> blocks = {};  // of the forward section, if the model names them
-  std::optional<DType> low;        // the low type that the forward part computes in
-  VarId loss_scaling = kNoVar;     // float32 [1], the factor of the loss
+  std::vector<Block> blocks = {};   // of the forward section, if the model names them
+  std::vector<Block> devices = {};  // where the model sets a device; output: the value before
+  BatchVars batch = {};             // what depends on the number of samples
+  std::optional<DType> low;         // the low type that the forward part computes in
+  VarId loss_scaling = kNoVar;      // float32 [1], the factor of the loss
   // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
   bool sums_gradients = true;   // false: another meta-optimizer combines them
@@ -72,6 +75,13 @@ class MetaOptimizer {
   virtual void measure(std::map<std::string, double>&) const {}
 };
 
+// How ranks and batches are divided (PassContext).
+struct Division {
+  std::vector<int> data_parallel;
+  int stages = 1;
+  int64_t micro_batches = 1;
+};
+
 struct MetaOptimizerDef {
   std::string name;  // the name under which it is registered
   std::string help;  // one line
@@ -84,6 +94,9 @@ struct MetaOptimizerDef {
   // Returns why it cannot act in this job, as a clause ("it needs several ranks"); empty if it can.
   // Null: it always can.
   std::function<std::string(const StrategyProto&, const PassContext&)> obstacle;
+  // Called before the obstacles of all others, which see the result; null: it divides nothing. For
+  // a meta-optimizer without an obstacle, which competes with none.
+  std::function<Division(const StrategyProto&, const PassContext&)> divide = {};
   // For a meta-optimizer that competes with others by Paddle's rules (strategy/chain.h): its class
   // in Paddle, and the meta-optimizers it may wrap. Empty: it can be combined with all.
   std::string paddle_class;

@@ -182,6 +182,7 @@ std::vector<OptionRow> option_rows() {
 }
 
 std::string compatibility_text(const MetaOptimizerDef& def) {
+  if (def.divide) return "all others but those that it refuses by name";
   if (def.paddle_class.empty()) return "all others";
   std::vector<std::string> wrapped, wraps_it;
   for (const MetaOptimizerDef* other : all_by_position()) {

@@ -93,7 +93,19 @@ int streams_of(const StrategyProto& proto) {
 
 }  // namespace
 
-Strategy::Strategy(const StrategyProto& proto, const PassContext& context) : context_(context) {
+PassContext divide(const StrategyProto& proto, PassContext context) {
+  for (const MetaOptimizerDef* def : all_by_position()) {
+    if (!def->divide || (def->requested && !def->requested(proto))) continue;
+    const Division division = def->divide(proto, context);
+    context.data_parallel = division.data_parallel;
+    context.stages = division.stages;
+    context.micro_batches = division.micro_batches;
+  }
+  return context;
+}
+
+Strategy::Strategy(const StrategyProto& proto, const PassContext& context)
+    : context_(divide(proto, context)) {
   FLEET_CHECK(context.ranks >= 1, "a job without ranks");
   const Defs defs = all_by_position();
   reject_unclaimed_fields(proto, defs);
@@ -110,14 +122,16 @@ void Strategy::run(void (MetaOptimizer::*phase)(BuildContext&)) {
 }
 
 const BackwardResult& Strategy::append_backward(Program& program, SectionId forward, VarId loss,
-                                                std::vector<Block> blocks) {
+                                                ModelParts parts) {
   FLEET_CHECK(!build_, "a strategy can be used for one program only");
   build_ = std::make_unique<BuildContext>(
       BuildContext{.program = program,
                    .context = context_,
                    .forward = forward,
                    .loss = loss,
-                   .blocks = std::move(blocks),
+                   .blocks = std::move(parts.blocks),
+                   .devices = std::move(parts.devices),
+                   .batch = std::move(parts.batch),
                    .low = {},
                    .loss_factor = 1.0 / context_.data_parallel_degree(),
                    .backward = {},

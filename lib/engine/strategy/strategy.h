@@ -11,6 +11,17 @@
 
 namespace fleet {
 
+// What a strategy may know about a model.
+struct ModelParts {
+  std::vector<Block> blocks = {};   // of the forward section, for strategies that cut it
+  std::vector<Block> devices = {};  // Training::devices
+  BatchVars batch = {};             // for strategies that divide a batch
+};
+
+// The context with the ranks and micro-batches that the strategy divides the job into. kUsage and
+// kUnsupported if it cannot.
+PassContext divide(const StrategyProto& proto, PassContext context);
+
 // For one Program. Not thread-safe.
 class Strategy {
  public:
@@ -26,9 +37,9 @@ class Strategy {
   // Rewrites the program: mixed precision and fusions of the forward sections, backward from
   // `loss`, fusions of the backward section, and the combination of gradients over the ranks. The
   // loss is scaled so that gradients are means over the data-parallel ranks. Call
-  // append_optimizer() afterwards. blocks: of the forward section, for strategies that cut it.
+  // append_optimizer() afterwards. The model is built for context().batch / micro_batches samples.
   const BackwardResult& append_backward(Program& program, SectionId forward, VarId loss,
-                                        std::vector<Block> blocks = {});
+                                        ModelParts parts = {});
 
   // Appends section "optimize": checks of gradients, clipping and updates (see append_updates() in
   // optim/optimizer.h for learning_rate and settings). on_nan: with loss scaling a separate check

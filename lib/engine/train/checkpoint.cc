@@ -270,7 +270,7 @@ CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied) 
   // Ranks that hold copies of what another one owns have empty shards.
   if (is_sharded(executor.program())) {
     const bool owns = owns_variables(executor.program(), own);
-    values.shard = owns ? gather(executor, CheckpointFile::kShard, copied) : TensorFile();
+    values.shard = owns ? gather(executor, CheckpointFile::kShard, copied, own.rank) : TensorFile();
   }
   return values;
 }

@@ -54,13 +54,13 @@ static bool is_in(const Program& program, const Var& var, CheckpointFile which) 
   return file_of(program, var) == which;
 }
 
-TensorFile gather(Executor& executor, CheckpointFile which, bool copied) {
+TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int rank) {
   TensorFile file;
   const Program& program = executor.program();
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
     if (!is_saved(var) || var.elsewhere || !is_in(program, var, which)) continue;
-    if (which != CheckpointFile::kShard && var.owner >= 0) continue;
+    if (which == CheckpointFile::kShard ? var.owner != rank : var.owner >= 0) continue;
     const Argument argument = executor.argument(id);
     HostTensor tensor{var.dtype, var.shape, {}, argument.layout};
     const auto values = copied ? std::span<const std::byte>() : executor.on_host(id);

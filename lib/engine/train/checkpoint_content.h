@@ -20,9 +20,9 @@ enum class CheckpointFile {
 CheckpointFile file_of(const Program& program, const Var& var);
 
 // Collects the variables of that file from the executor: of the first three, those without an
-// owner; of kShard, those that this rank holds. copied: if false, memory that the host can read is
-// not copied, and changes with the next run. Waits for the steps so far.
-TensorFile gather(Executor& executor, CheckpointFile which, bool copied);
+// owner; of kShard, those that `rank`, this one, owns. copied: if false, memory that the host can
+// read is not copied, and changes with the next run. Waits for the steps so far.
+TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int rank = 0);
 // Compares every variable of the program that belongs into this file with the content of the file.
 // States of loss scaling and the count of averages may be missing on either side. kUsage naming
 // `path` and the first mismatch.

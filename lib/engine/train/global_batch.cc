@@ -1,6 +1,7 @@
 // divide_global_batch(): derives data.batch_size from data.global_batch_size.
 #include "base/error.h"
 #include "base/text.h"
+#include "strategy/strategy.h"
 #include "train/job.h"
 
 namespace fleet {
@@ -11,6 +12,12 @@ constexpr char kGlobal[] = "data.global_batch_size", kOwn[] = "data.batch_size";
 [[noreturn]] void refuse(const std::string& what, const std::string& origin,
                          const std::string& next) {
   throw Error(ErrorCode::kUsage, what, origin, next);
+}
+
+// The number of ranks that train different samples. A pipeline's ranks share theirs.
+int64_t parts_of(const ConfigTree& tree, int64_t ranks) {
+  const StrategyProto proto = strategy_from(make_job(tree).strategy);
+  return divide(proto, {.ranks = static_cast<int>(ranks)}).data_parallel_degree();
 }
 
 }  // namespace
@@ -32,12 +39,14 @@ std::string divide_global_batch(ConfigTree& tree, int64_t ranks) {
         "--set " + std::string(kGlobal) + "=N replaces it, --set " + kGlobal + "=null removes it");
   }
   if (!of_own.empty()) line = std::string(kOwn) + " of " + of_own + " is ignored";
-  if (samples % ranks != 0) {
+  const int64_t parts = parts_of(tree, ranks);
+  if (samples % parts != 0) {
+    const std::string who = parts == ranks ? "ranks" : "pipelines";
     refuse(std::string(kGlobal) + " is " + std::to_string(samples) + ", which " +
-               std::to_string(ranks) + " ranks cannot share equally",
-           origin, "use a multiple of the number of ranks");
+               std::to_string(parts) + " " + who + " cannot share equally",
+           origin, "use a multiple of the number of " + who);
   }
-  tree.set(kOwn, std::to_string(samples / ranks), kGlobal);
+  tree.set(kOwn, std::to_string(samples / parts), kGlobal);
   return line;
 }
 

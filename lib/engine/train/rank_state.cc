@@ -58,7 +58,7 @@ std::vector<VarId> shared_statistics(const Program& program, SectionId forward) 
     if (op.section != forward && !follows) continue;
     for (VarId id : op.outputs) {
       if (id == kNoVar || program.var(id).kind != VarKind::kState) continue;
-      if (!program.var(id).per_rank) vars.push_back(id);
+      if (!program.var(id).per_rank && program.var(id).owner < 0) vars.push_back(id);
     }
   }
   return vars;

@@ -29,7 +29,8 @@ bool saves(const JobRank& own, const Var& var);
 // what has an owner.
 std::vector<VarId> shared_vars(const Program& program);
 // The variables that rank 0 broadcasts before evaluation and saving: the statistics of the model
-// (states that section `forward` writes, except per-rank ones) and their averages.
+// (states that section `forward` writes, except per-rank ones and what has an owner) and their
+// averages.
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward);
 // Whether ranks drift apart between two averages: true if some operation runs in a sync.
 bool ranks_diverge(const Program& program);

@@ -41,6 +41,7 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
                       .ranks = options.world,
                       .nodes = options.nodes,
                       .data_parallel = {},
+                      .batch = job.data.integer("batch_size"),
                       .low_types = {},
                       .no_low_type = {},
                       .backend = options.backend,
@@ -51,7 +52,8 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
 }
 
 DataPart data_part(const Job& job, const ProgramOptions& options) {
-  const std::vector<int> ranks = context_of(job, options).data_parallel_ranks();
+  const PassContext context = divide(strategy_from(job.strategy), context_of(job, options));
+  const std::vector<int> ranks = context.data_parallel_ranks();
   const auto own = std::find(ranks.begin(), ranks.end(), options.rank);
   FLEET_CHECK(own != ranks.end(), "a rank without training samples");
   return {static_cast<int>(own - ranks.begin()), static_cast<int>(ranks.size())};
@@ -106,7 +108,8 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   }
   if (shards_parameters(program)) {
     throw Error(ErrorCode::kUsage,
-                "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
+                "cannot be combined with sharding of parameters (sharding_configs.stage 3), nor "
+                "with pipeline",
                 "train.ema.decay", "set it to 0, or sharding_configs.stage to 2");
   }
   const Training& training = built->training;
@@ -121,14 +124,33 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   }
 }
 
+static ModelParts parts_of(const Job& job, const Training& training) {
+  ModelParts parts{.blocks = training.blocks, .devices = training.devices};
+  for (const VarId id : {training.image, training.pixels, training.flip, training.label,
+                         training.weight, training.sample_key}) {
+    if (id != kNoVar) parts.batch.feeds.push_back(id);
+  }
+  for (const Metrics& metrics : {training.training_metrics, training.evaluation_metrics}) {
+    for (const VarId id : {metrics.losses, metrics.loss_weights, metrics.counts}) {
+      if (id != kNoVar) parts.batch.sums.push_back(id);
+    }
+  }
+  if (job.train.boolean("evaluate_classes")) parts.batch.rows = {training.evaluate_logits};
+  return parts;
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
   BuiltProgram built;
+  built.strategy =
+      std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
+  Strategy& strategy = *built.strategy;
+  const int64_t batch = options.batch > 0 ? options.batch : job.data.integer("batch_size");
   Program& program = built.program;
   built.training = build_training(
       program, {.model = job.model_name,
                 .model_settings = job.model,
-                .batch = options.batch > 0 ? options.batch : job.data.integer("batch_size"),
+                .batch = std::max<int64_t>(batch / strategy.context().micro_batches, 1),
                 .image = options.image,
                 .label_smoothing = job.train.number("label_smoothing"),
                 .ignore_index = job.train.integer("ignore_index"),
@@ -138,11 +160,8 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   if (frozen > 0 && options.rank == 0) {
     spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());
   }
-  built.strategy =
-      std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
-  Strategy& strategy = *built.strategy;
   const BackwardResult& backward = strategy.append_backward(
-      program, built.training.forward, built.training.loss, built.training.blocks);
+      program, built.training.forward, built.training.loss, parts_of(job, built.training));
   strategy.append_optimizer(built.training.learning_rate, job.optimizer, on_nan_of(job));
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;

@@ -62,6 +62,7 @@ class Session {
   // By GroupId of the Program; null for groups of one rank, and for groups without this rank.
   const std::vector<Communicator*>& communicators() const { return communicators_->all(); }
   const Training& training() const { return built_training_; }
+  int stages() const { return strategy_->context().stages; }  // PassContext::stages
   // The compute type of the forward part: amp's type if any of it uses that, else float32.
   DType precision() const;
   // Lets the strategy decide about the current training step.

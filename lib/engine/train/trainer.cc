@@ -11,6 +11,7 @@
 #include "comm/peer_wait_timer.h"
 #include "train/damaged_samples.h"
 #include "train/format_printf.h"
+#include "train/stage_names.h"
 
 namespace fleet {
 
@@ -21,6 +22,17 @@ TrainResult Trainer::evaluate_only() {
 }
 
 TrainResult Trainer::run() {
+  try {
+    return train();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout) throw;
+    const int stages = session().stages();
+    throw Error(error.code(), with_stages(error.failure(), stages),
+                with_stages(error.where(), stages), error.next());
+  }
+}
+
+TrainResult Trainer::train() {
   if (evaluates_only()) return evaluate_only();
   const int64_t epochs = job_.train.integer("epochs");
   const int64_t max_steps = job_.train.integer("max_steps");

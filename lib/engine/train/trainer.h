@@ -63,6 +63,7 @@ class Trainer {
   Session& session() const { return runner_->session(); }
 
  private:
+  TrainResult train();
   void open_folder();
   void open_metrics();
   std::string checkpoints() const { return output_ + "/checkpoints"; }

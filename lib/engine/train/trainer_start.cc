@@ -47,6 +47,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                                                      .communicator = options.communicator,
                                                      .control = options.control,
                                                      .store = options.store.get()});
+  const int stages = runner_->session().stages();
+  if (stages > 1) published_.in_pipeline(options.rank % stages, stages);
   position_ = {.seed = seed,
                .global_batch = data_->train().batch_size() * part_.parts,
                .model = job_.model_name,

@@ -122,7 +122,7 @@ const Name kNames[] = {
      "recompute is off"},
     {kStrategy, "recompute_configs.checkpoint_shape", "[100, 512, 1024]",
      "recompute_configs.checkpoint_shape", "recompute is off"},
-    {kStrategy, "pipeline", "True", "pipeline", kRefused},
+    {kStrategy, "pipeline", "True", "pipeline", ""},
     {kStrategy, "pipeline_configs.micro_batch", "12", "pipeline_configs.micro_batch",
      "pipeline is off"},
     {kStrategy, "gradient_merge", "True", "gradient_merge",

@@ -161,11 +161,13 @@ TEST(CheckStrategy, PersistentBatchNorm_IsSaidToHaveNoEffect) {
 
 TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   const Error error =
-      refusal("pipeline: true asp: true build_strategy { fuse_gemm_epilogue: true }");
+      refusal("tensor_parallel: true asp: true build_strategy { fuse_gemm_epilogue: true }");
   EXPECT_THAT(error, IsError(ErrorCode::kUnsupported, "strategy"));
-  EXPECT_EQ(error.failure(), "not supported yet: pipeline, asp, build_strategy.fuse_gemm_epilogue");
-  for (const char* text : {"gradient_scale_configs { scale_strategy: 'sum' }",
-                           "pipeline: true pipeline_configs { micro_batch: 2 }"}) {
+  EXPECT_EQ(error.failure(),
+            "not supported yet: tensor_parallel, asp, build_strategy.fuse_gemm_epilogue");
+  for (const char* text :
+       {"gradient_scale_configs { scale_strategy: 'sum' }",
+        "tensor_parallel: true tensor_parallel_configs { tensor_parallel_degree: 2 }"}) {
     EXPECT_THAT(refusal(text), IsError(ErrorCode::kUnsupported, "strategy")) << text;
   }
 }

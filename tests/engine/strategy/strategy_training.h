@@ -25,7 +25,11 @@ inline Training append_training(Program& program, Strategy& strategy,
        .model_settings = ConfigTree::from_json(setup.settings, "test").validate(def.schema),
        .batch = 2,
        .image = def.image});
-  strategy.append_backward(program, training.forward, training.loss, training.blocks);
+  ModelParts parts{.blocks = training.blocks, .devices = training.devices};
+  parts.batch.feeds = {training.image, training.label, training.weight, training.sample_key};
+  parts.batch.sums = {training.training_metrics.losses, training.training_metrics.counts,
+                      training.evaluation_metrics.losses, training.evaluation_metrics.counts};
+  strategy.append_backward(program, training.forward, training.loss, parts);
   if (setup.optimizer.empty()) return training;
   ConfigTree tree = ConfigTree::from_json(setup.optimizer, "test");
   strategy.append_optimizer(training.learning_rate,

@@ -131,7 +131,7 @@ TEST(CheckJob, StrategyThatCannotRun_IsRefusedWithoutAProgram) {
   EXPECT_NO_THROW(check({"strategy.amp=true"}));
   EXPECT_THROW(check({"strategy.amp=true", "strategy.amp_configs.dtype=float8"}), Error);
   EXPECT_THROW(check({"strategy.amp=true", "strategy.amp_configs.incr_ratio=-1"}), Error);
-  EXPECT_THROW(check({"strategy.pipeline=true"}), Error);
+  EXPECT_THROW(check({"strategy.tensor_parallel=true"}), Error);
   EXPECT_THROW(check({"strategy.conv_workspace_size_limit=-1"}), Error);
   EXPECT_THROW(check({"strategy.file=/nosuch"}), Error);
 }

@@ -34,7 +34,8 @@ class SmallNet {
                                                       .backend = backend(strategy_text),
                                                       .optimizer = *tree.peek("name"),
                                                       .scale_low_loss = scales(strategy_text)});
-    strategy.append_backward(program, training_.forward, training_.loss, training_.blocks);
+    strategy.append_backward(program, training_.forward, training_.loss,
+                             {.blocks = training_.blocks});
     strategy.append_optimizer(training_.learning_rate,
                               tree.validate(optimizer_schema(*tree.peek("name"))));
     executor_ =

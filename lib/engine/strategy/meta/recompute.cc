@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "strategy/meta/model_values.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {
@@ -51,14 +51,14 @@ class Recompute : public MetaOptimizer {
       if (const std::optional<int> every = blocks_between(checkpoint)) {
         add_every(build, *every);
       } else {
-        found_.push_back(find(build, checkpoint));
+        found_.push_back(find_value(build, checkpoint, kConfigs, "every block, "));
       }
     }
   }
 
   void fuse_backward(BuildContext& build) override {
     for (const VarId id : found_) {
-      require_made(build, id);
+      require_value(build, id, kConfigs);
       names_.push_back(build.program.var(id).name);
     }
     run_pass("recompute", build.program, build.context,
@@ -81,36 +81,6 @@ class Recompute : public MetaOptimizer {
                 "the model has " + std::to_string(blocks.size()) + " blocks: too few for every " +
                     std::to_string(count),
                 kConfigs, "use a smaller number, or names of variables of the model");
-  }
-
-  static VarId find(const BuildContext& build, const std::string& name) {
-    std::vector<std::string> known;
-    for (const Block& block : build.blocks) {
-      if (block.name == name) return block.output;
-      known.push_back(block.name);
-    }
-    for (const Op& op : build.program.ops()) {
-      if (op.section != build.forward) continue;
-      for (const VarId id : op.outputs) {
-        if (id == kNoVar || build.program.var(id).kind != VarKind::kTemporary) continue;
-        if (build.program.var(id).name == name) return id;
-        known.push_back(build.program.var(id).name);
-      }
-    }
-    std::string blocks = "every block";
-    for (const Block& block : build.blocks) blocks += ", " + block.name;
-    throw Error(ErrorCode::kUsage, "the model has no variable '" + name + "'", kConfigs,
-                suggestion(name, known) + "; its blocks: " + blocks);
-  }
-
-  static void require_made(const BuildContext& build, VarId id) {
-    for (const Op& op : build.program.ops()) {
-      if (op.section != build.forward) continue;
-      if (std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end()) return;
-    }
-    throw Error(ErrorCode::kUsage,
-                "'" + build.program.var(id).name + "' is no longer computed: a fusion absorbed it",
-                kConfigs, "name what follows it, such as its activation or its block");
   }
 
   const std::vector<std::string> checkpoints_;

@@ -77,7 +77,8 @@ void check_config(const Config& config) {
     spdlog::warn("strategy: segment_anchors has no effect: segments are cut by their size");
   }
   if (config.pp_allreduce_in_optimize()) {
-    spdlog::warn("strategy: pp_allreduce_in_optimize has no effect: there is no pipeline");
+    spdlog::warn(
+        "strategy: pp_allreduce_in_optimize has no effect: gradients are summed once a step");
   }
   if (config.optimize_cast()) {
     spdlog::warn("strategy: optimize_cast has no effect: parameters are not cast in each step");
@@ -259,7 +260,7 @@ FLEET_META_OPTIMIZER(sharding) {
       {"sharding_configs.mp_degree", "1; others are refused"},
       {"sharding_configs.pp_degree", "1; others are refused"},
       {"sharding_configs.optimize_offload", "refused"},
-      {"sharding_configs.pp_allreduce_in_optimize", "no effect: there is no pipeline"},
+      {"sharding_configs.pp_allreduce_in_optimize", "no effect: gradients are summed once a step"},
       {"sharding_configs.optimize_cast", "no effect: parameters have copies in amp's type"}};
   def.when = "if parameters, gradients and optimizer states do not fit into a rank's memory";
   def.cost =

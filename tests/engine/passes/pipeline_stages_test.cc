@@ -1,0 +1,78 @@
+#include "passes/pipeline_stages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "passes/backward.h"
+#include "tests/usage_failure.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Layers of these many features.
+struct Layers {
+  explicit Layers(const std::vector<int64_t>& features, bool shared = false) {
+    forward = program.add_section("forward", {});
+    VarId x = program.feed("x", DType::kFloat32, {8, 64});
+    for (size_t i = 0; i < features.size(); ++i) {
+      const std::string name = "fc" + std::to_string(shared ? 0 : i);
+      const Shape shape = {features[i], program.var(x).shape[1]};
+      VarId weight = program.find(name);
+      if (weight == kNoVar) weight = program.parameter(name, shape, {});
+      x = program.emit(forward, "fc", {x, weight, kNoVar}, {}, "y" + std::to_string(i))[0];
+      outputs.push_back(x);
+    }
+    loss = program.emit(forward, "mean", {x}, {}, "loss")[0];
+  }
+  std::string names(const std::vector<VarId>& ids) const {
+    std::string text;
+    for (const VarId id : ids) text += program.var(id).name + " ";
+    return text;
+  }
+  Program program;
+  SectionId forward;
+  std::vector<VarId> outputs;
+  VarId loss;
+};
+
+TEST(PipelineStages, BalancedEnds_DivideTheWorkNotTheOperations) {
+  Layers even({64, 64, 64, 64});
+  EXPECT_EQ(even.names(balanced_ends(even.program, even.forward, 2)), "y1.out ");
+  // The first layer does as much as all others together.
+  Layers uneven({512, 16, 16, 16, 16});
+  EXPECT_EQ(uneven.names(balanced_ends(uneven.program, uneven.forward, 2)), "y0.out ");
+  EXPECT_EQ(balanced_ends(even.program, even.forward, 4).size(), 3u);
+  EXPECT_TRUE(balanced_ends(even.program, even.forward, 6).empty()) << "five operations";
+}
+
+TEST(PipelineStages, Marks_FollowTheEnds) {
+  Layers net({4, 4, 4});
+  ASSERT_TRUE(mark_stages(net.program, net.forward, {net.outputs[0]}));
+  const BackwardResult backward = append_backward(net.program, net.forward, net.loss, 1);
+  const StageMap stages = find_stages(net.program, backward.section, 2);
+  EXPECT_THAT(stages.of_op, ElementsAre(0, 1, 1, 1,        // forward
+                                        1, 1, 1, 1, 1, 1,  // d(loss), mean, two gradients a layer
+                                        0));               // of the first weight
+  EXPECT_EQ(stages.of_var.at(net.program.find("fc0")), 0);
+  EXPECT_EQ(stages.of_var.at(net.program.find("fc2")), 1);
+}
+
+TEST(PipelineStages, EndsOutOfOrder_AreRefused) {
+  Layers net({4, 4, 4});
+  EXPECT_FALSE(mark_stages(net.program, net.forward, {net.outputs[1], net.outputs[0]}));
+  EXPECT_FALSE(mark_stages(net.program, net.forward, {net.loss}));
+}
+
+TEST(PipelineStages, SharedParameter_IsNamed) {
+  Layers net({64, 64}, /*shared=*/true);
+  ASSERT_TRUE(mark_stages(net.program, net.forward, {net.outputs[0]}));
+  const BackwardResult backward = append_backward(net.program, net.forward, net.loss, 1);
+  EXPECT_THAT(usage_failure([&] { find_stages(net.program, backward.section, 2); }),
+              HasSubstr("'fc0' is used in stages 0 and 1"));
+}
+
+}  // namespace
+}  // namespace fleet
