@@ -16,6 +16,17 @@ std::vector<int> PassContext::data_parallel_ranks() const {
   return all;
 }
 
+PassStepRecorder::PassStepRecorder(std::string name, const Program& program,
+                                   const PassContext& context)
+    : name_(std::move(name)),
+      program_(program),
+      steps_(context.steps),
+      before_(static_cast<int>(program.ops().size())) {}
+
+PassStepRecorder::~PassStepRecorder() {
+  if (steps_) steps_->push_back({name_, before_, static_cast<int>(program_.ops().size())});
+}
+
 Registry<PassDef>& pass_registry() {
   static Registry<PassDef> registry("pass");
   return registry;
@@ -36,6 +47,7 @@ bool run_pass(const std::string& name, Program& program, const PassContext& cont
                 name + ": option '" + option + "' has another type");
     all.set(option, value);
   }
+  const PassStepRecorder recorder(name, program, context);
   if (!def.create(all)->run(program, context)) return false;
   verify(program);
   return true;

@@ -11,6 +11,12 @@
 
 namespace fleet {
 
+// The number of operations before and after a pass or another step of the build.
+struct PassStep {
+  std::string name;
+  int before = 0, after = 0;
+};
+
 // The rank that a Program is for, and the hardware it computes on.
 struct PassContext {
   int rank = 0;   // in the job; each rank may have a different Program
@@ -30,6 +36,8 @@ struct PassContext {
   std::string optimizer = "momentum";            // that the job trains with
   // Scales the loss in bfloat16 too, where it is unnecessary: for tests on the CPU.
   bool scale_low_loss = false;
+  // If set, run_pass() and the strategy append what they do. Must outlive the build.
+  std::vector<PassStep>* steps = nullptr;
 
   // Whether the backend has the kernels of a pass that not every backend has.
   bool backend_has(const std::string& pass) const;
@@ -62,6 +70,20 @@ bool register_pass(const std::string& name, void (*define)(PassDef&));
 // option, or one of another type, is kInternal.
 bool run_pass(const std::string& name, Program& program, const PassContext& context,
               Attributes options = {});
+
+// Appends a PassStep to context.steps, if that is set, when it goes out of scope.
+class PassStepRecorder {
+ public:
+  PassStepRecorder(std::string name, const Program& program, const PassContext& context);
+  ~PassStepRecorder();
+  PassStepRecorder(const PassStepRecorder&) = delete;
+
+ private:
+  const std::string name_;
+  const Program& program_;
+  std::vector<PassStep>* const steps_;
+  const int before_;
+};
 
 // FLEET_PASS(fuse_bn_act) { def.help = ...; def.create = ...; } in
 // lib/engine/passes/fuse_bn_act.cc.

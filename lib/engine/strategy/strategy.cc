@@ -147,8 +147,11 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                 "strategy amp_configs.custom_white_list", "remove mean from it");
   }
   run(&MetaOptimizer::fuse_forward);
-  build_->backward =
-      fleet::append_backward(program, forward, loss, build_->loss_factor, build_->loss_scaling);
+  {
+    const PassStepRecorder recorder("backward", program, context_);
+    build_->backward =
+        fleet::append_backward(program, forward, loss, build_->loss_factor, build_->loss_scaling);
+  }
   run(&MetaOptimizer::fuse_backward);
   run(&MetaOptimizer::gradients);
   run(&MetaOptimizer::communication);
@@ -183,13 +186,19 @@ void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, O
   build.optimizer = settings;
   build.learning_rate = learning_rate;
   build.optimize = build.program.add_section("optimize", build.update_when);
-  append_check(on_nan);
+  {
+    const PassStepRecorder recorder("check_finite", build.program, context_);
+    append_check(on_nan);
+  }
   run(&MetaOptimizer::update);
   std::vector<VarId> parameters = build.backward.parameters;
   std::erase_if(parameters,
                 [&](VarId parameter) { return build.updated_separately.contains(parameter); });
-  append_updates(build.program, build.optimize, parameters, learning_rate, build.optimizer,
-                 build.scaling);
+  {
+    const PassStepRecorder recorder(build.optimizer.text("name"), build.program, context_);
+    append_updates(build.program, build.optimize, parameters, learning_rate, build.optimizer,
+                   build.scaling);
+  }
   run(&MetaOptimizer::fuse_update);
   verify(build.program);
   for (const auto& part : parts_) part->finish(build);

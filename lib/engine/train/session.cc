@@ -46,7 +46,8 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
                       .no_low_type = {},
                       .backend = options.backend,
                       .backend_passes = passes_of_backend(options.backend),
-                      .optimizer = job.optimizer.text("name")};
+                      .optimizer = job.optimizer.text("name"),
+                      .steps = options.steps};
   context.low_types = low_precision_types(options.backend, &context.no_low_type);
   return context;
 }

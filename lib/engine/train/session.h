@@ -30,12 +30,13 @@ struct BuiltProgram {
 };
 
 struct ProgramOptions {
-  Shape image;                  // channels, height, width of the samples
-  int rank = 0;                 // the rank that runs the Program
-  int world = 1;                // ranks of the job
-  int nodes = 1;                // number of nodes
-  int64_t batch = 0;            // samples per step and rank; 0: data.batch_size
-  std::string backend = "cpu";  // decides the compute type of mixed precision
+  Shape image;                             // channels, height, width of the samples
+  int rank = 0;                            // the rank that runs the Program
+  int world = 1;                           // ranks of the job
+  int nodes = 1;                           // number of nodes
+  int64_t batch = 0;                       // samples per step and rank; 0: data.batch_size
+  std::string backend = "cpu";             // decides the compute type of mixed precision
+  std::vector<PassStep>* steps = nullptr;  // see PassContext
 };
 
 // The samples that a rank trains: part `part` of `parts`.
