@@ -14,6 +14,7 @@
 //
 // The gradient is two operations, the weight's first. The weight gradient thus reaches its bucket
 // while the data gradient is still being computed, and the activation x dies one operation earlier.
+#include "ops/arithmetic.h"
 #include "ops/mixed_precision.h"
 #include "ops/window.h"
 
@@ -80,6 +81,34 @@ void conv2d_gradient(GradientContext& context) {
   }
 }
 
+Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
+
+double forward_operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.outputs[0]), shape_of(program, op.inputs[1]));
+}
+std::string forward_kind(const Program& program, const Op& op) {
+  return convolution_kind(op, shape_of(program, op.inputs[1]));
+}
+
+double data_grad_operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.inputs[0]));
+}
+std::string data_grad_kind(const Program& program, const Op& op) {
+  return convolution_kind(op, shape_of(program, op.inputs[0]));
+}
+
+Shape weight_of_gradient(const Program& program, const Op& op) {
+  const std::vector<int64_t>& kernel = op.attributes.integers("kernel");
+  const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
+  return {dy[1], x[1] / op.attributes.integer("groups"), kernel[0], kernel[1]};
+}
+double weight_grad_operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.inputs[1]), weight_of_gradient(program, op));
+}
+std::string weight_grad_kind(const Program& program, const Op& op) {
+  return convolution_kind(op, weight_of_gradient(program, op));
+}
+
 }  // namespace
 
 FLEET_OP(conv2d) {
@@ -87,6 +116,7 @@ FLEET_OP(conv2d) {
   def.outputs = {{"y"}};
   def.attributes = kAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>() = {.operations = forward_operations, .kind = forward_kind};
   def.infer = infer_conv2d;
   def.gradient = conv2d_gradient;
 }
@@ -98,6 +128,7 @@ FLEET_OP(conv2d_weight_grad) {
   def.attributes = kAttributes;
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>() = {.operations = weight_grad_operations, .kind = weight_grad_kind};
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
@@ -114,6 +145,7 @@ FLEET_OP(conv2d_data_grad) {
   def.attributes = kAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>() = {.operations = data_grad_operations, .kind = data_grad_kind};
   def.infer = [](ShapeContext& context) {
     const Shape &weight = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& size = context.attributes().integers("size");

@@ -2,6 +2,7 @@
 // otherwise need another pass over memory: its statistics, its transformation, its relu, and the
 // corresponding gradients. Strides, paddings, dilations and groups as in conv2d, without bias.
 // Inserted by the pass fuse_resunit.
+#include "ops/arithmetic.h"
 #include "ops/mixed_precision.h"
 #include "ops/window.h"
 
@@ -15,6 +16,18 @@ const std::map<std::string, Attribute> kAttributes = {
     {"groups", int64_t{1}},
 };
 
+Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
+
+double operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.outputs[0]), shape_of(program, op.inputs[1]));
+}
+double weight_grad_operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.outputs[0]));
+}
+double data_grad_operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.inputs[0]));
+}
+
 }  // namespace
 
 // y = conv2d(x), or conv2d(max(factor x + constant, 0)) with factor and constant[I]; sum and
@@ -24,6 +37,7 @@ FLEET_OP(conv2d_sums) {
   def.outputs = {{"y"}, {"sum"}, {"squares"}};
   def.attributes = kAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>().operations = operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &weight = context.shape(1);
     context.require(x.rank() == 4 && weight.rank() == 4 &&
@@ -47,6 +61,7 @@ FLEET_OP(conv2d_sums_weight_grad) {
   def.attributes = kAttributes;
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>().operations = weight_grad_operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
@@ -62,6 +77,7 @@ FLEET_OP(conv2d_relu_norm_grad) {
   def.outputs = {{"dz"}, {"dscale"}, {"dbias"}};
   def.attributes = kAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>().operations = data_grad_operations;
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 2);
     context.set_like(1, 5);

@@ -6,6 +6,7 @@
 // case.
 //
 // Its own data gradient is therefore a conv2d of dy with the same weight.
+#include "ops/arithmetic.h"
 #include "ops/mixed_precision.h"
 #include "ops/window.h"
 
@@ -64,6 +65,18 @@ void conv2d_transpose_gradient(GradientContext& context) {
   }
 }
 
+Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
+
+// Each element of x is multiplied with all weights of its channel.
+double forward_operations(const Program& program, const Op& op) {
+  return sums_of_products(shape_of(program, op.inputs[0]), shape_of(program, op.inputs[1]));
+}
+double weight_grad_operations(const Program& program, const Op& op) {
+  const std::vector<int64_t>& kernel = op.attributes.integers("kernel");
+  const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
+  return sums_of_products(x, {x[1], dy[1] / op.attributes.integer("groups"), kernel[0], kernel[1]});
+}
+
 }  // namespace
 
 FLEET_OP(conv2d_transpose) {
@@ -71,6 +84,7 @@ FLEET_OP(conv2d_transpose) {
   def.outputs = {{"y"}};
   def.attributes = kAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kBlack;  // on none of Paddle's lists
+  def.add_trait<Arithmetic>().operations = forward_operations;
   def.infer = infer_conv2d_transpose;
   def.gradient = conv2d_transpose_gradient;
 }
@@ -84,6 +98,7 @@ FLEET_OP(conv2d_transpose_weight_grad) {
   def.attributes.erase("use_cudnn");
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>().operations = weight_grad_operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");

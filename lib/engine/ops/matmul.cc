@@ -1,6 +1,7 @@
 // matmul: z[..., M, N] = x[..., M, K] y[..., K, N]; transpose_x and transpose_y swap the last two
 // axes of the input. Leading axes (a batch) must be equal. Its gradients are matmuls too.
 #include "graph/program.h"
+#include "ops/arithmetic.h"
 #include "ops/mixed_precision.h"
 
 namespace fleet {
@@ -47,6 +48,12 @@ void matmul_gradient(GradientContext& context) {
   }
 }
 
+double operations(const Program& program, const Op& op) {
+  const Shape &x = program.var(op.inputs[0]).shape, &z = program.var(op.outputs[0]).shape;
+  const int shared = op.attributes.boolean("transpose_x") ? x.rank() - 2 : x.rank() - 1;
+  return 2 * static_cast<double>(z.elements()) * static_cast<double>(x[shared]);
+}
+
 }  // namespace
 
 FLEET_OP(matmul) {
@@ -54,6 +61,7 @@ FLEET_OP(matmul) {
   def.outputs = {{"z"}};
   def.attributes = {{"transpose_x", false}, {"transpose_y", false}};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
+  def.add_trait<Arithmetic>().operations = operations;
   def.infer = infer_matmul;
   def.gradient = matmul_gradient;
 }
