@@ -1,0 +1,46 @@
+#include "cost/op_cost.h"
+
+#include <set>
+
+#include "ops/arithmetic.h"
+
+namespace fleet {
+namespace {
+
+double bytes_of(const Plan& plan, const std::vector<VarId>& ids,
+                const std::vector<Layout>& layouts) {
+  double bytes = 0;
+  std::set<VarId> seen;  // an operation reads a repeated input from the cache
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == kNoVar || !seen.insert(ids[i]).second) continue;
+    bytes += static_cast<double>(layouts[i].elements()) *
+             static_cast<double>(size_of(plan.program.var(ids[i]).dtype));
+  }
+  return bytes;
+}
+
+DType type_of(const Program& program, const Op& op) {
+  for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
+    for (const VarId id : *side) {
+      if (id != kNoVar && is_floating(program.var(id).dtype)) return program.var(id).dtype;
+    }
+  }
+  return DType::kFloat32;
+}
+
+}  // namespace
+
+OpCost cost_of(const Plan& plan, const PlannedOp& planned) {
+  const Op& op = planned.op;
+  OpCost cost{.key = op.type(), .dtype = type_of(plan.program, op)};
+  cost.bytes = bytes_of(plan, op.inputs, planned.input_layouts) +
+               bytes_of(plan, op.outputs, planned.output_layouts);
+  if (const Arithmetic* arithmetic = op.def->find_trait<Arithmetic>()) {
+    cost.operations = arithmetic->operations(plan.program, op);
+    if (arithmetic->kind) cost.key += " " + arithmetic->kind(plan.program, op);
+  }
+  cost.key += std::string(" ") + name_of(cost.dtype);
+  return cost;
+}
+
+}  // namespace fleet

@@ -1,0 +1,77 @@
+// How fast a machine is: what the time of a step is estimated from.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/op_cost.h"
+
+namespace fleet {
+
+// The measured time of one operation.
+struct OpSample {
+  std::string key;  // OpCost::key
+  double operations = 0, bytes = 0;
+  double seconds = 0;
+};
+
+// The measured time of an all_reduce of this many bytes.
+struct TransferSample {
+  double bytes = 0, seconds = 0;
+};
+
+// Measured transfers of a transport. Seconds between measured sizes are interpolated, beyond them
+// they grow with the bytes.
+struct LinkRates {
+  std::string transport;  // "shm", "gloo", ... as Communicator::name()
+  int ranks = 0, nodes = 1;
+  int communicators = 1;  // that transferred at the same time, this many bytes each
+  std::vector<TransferSample> all_reduce = {};  // ascending
+  double seconds(double bytes) const;
+};
+
+// Of one device while all ranks of its machine work.
+struct MachineRates {
+  std::string device;     // "AMD EPYC 9354 (1 of 2 cores a rank, 2 ranks)", "NVIDIA H200"
+  std::string origin;     // "measured 2026-11-24 06:40 UTC", "data sheet of ..."
+  bool estimate = false;  // of a card by its name: nothing was measured
+  std::map<std::string, double> peak =
+      {};                       // operations a second of a large product, by type's name
+  double bytes_per_second = 0;  // of memory, read and written together
+  double op_seconds = 0;        // that every operation takes at least
+  double step_seconds = 0;      // the host's work around a step
+  double kernel_bytes = 0;      // memory of a prepared operation beside the Plan's
+  double library_bytes = 0;     // memory that the libraries take once
+  double memory_bytes = 0;      // of the device; 0: unknown
+  double idle_factor = 0;  // of the time of transfers: share of it in which a core computes nothing
+  std::vector<OpSample> samples = {};
+  std::vector<LinkRates> links = {};
+
+  // The least time by the peak, the memory and the overhead.
+  double bound(const OpCost& cost) const;
+  // The bound times what the nearest samples of the same key took of theirs. Without such samples,
+  // the bound alone.
+  double seconds(const OpCost& cost) const;
+  // The measured transfers of so many ranks; null if there are none.
+  const LinkRates* find_link(const std::string& transport, int ranks, int nodes,
+                             int communicators = 1) const;
+  // Replaces transfers of the same transport, ranks, nodes and communicators.
+  void set_link(LinkRates link);
+};
+
+// Rates as they stand in the cache file: one JSON object. parse_rates() returns nullopt for a
+// damaged text or another version's.
+std::string rates_json(const MachineRates& rates);
+std::optional<MachineRates> parse_rates(const std::string& text);
+
+// $FLEET_RATES_FILE, if that is set; else <name>.json in fleetrun's folder under $XDG_CACHE_HOME or
+// $HOME/.cache; "" if none is set. Characters that do not belong in a file's name are replaced.
+std::string rates_file(const std::string& name);
+// nullopt if there is no usable file.
+std::optional<MachineRates> read_rates(const std::string& path);
+// A file that cannot be written causes a warning. Path "": nothing is written.
+void write_rates(const MachineRates& rates, const std::string& path);
+
+}  // namespace fleet

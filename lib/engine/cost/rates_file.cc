@@ -1,0 +1,130 @@
+// The cache file of measured rates.
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "cost/rates.h"
+
+namespace fleet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 2;  // of the file: another one is measured again
+
+Json link_json(const LinkRates& link) {
+  Json transfers = Json::array();
+  for (const TransferSample& one : link.all_reduce) transfers.push_back({one.bytes, one.seconds});
+  return {{"transport", link.transport},
+          {"ranks", link.ranks},
+          {"nodes", link.nodes},
+          {"communicators", link.communicators},
+          {"all_reduce", transfers}};
+}
+
+LinkRates link_of(const Json& json) {
+  LinkRates link{.transport = json.at("transport"),
+                 .ranks = json.at("ranks"),
+                 .nodes = json.at("nodes"),
+                 .communicators = json.at("communicators"),
+                 .all_reduce = {}};
+  for (const Json& one : json.at("all_reduce")) link.all_reduce.push_back({one.at(0), one.at(1)});
+  return link;
+}
+
+MachineRates rates_of(const Json& json) {
+  MachineRates rates{.device = json.at("device"), .origin = json.at("origin")};
+  rates.peak = json.at("operations_per_second").get<std::map<std::string, double>>();
+  rates.bytes_per_second = json.at("bytes_per_second");
+  rates.op_seconds = json.at("op_seconds");
+  rates.step_seconds = json.at("step_seconds");
+  rates.kernel_bytes = json.at("kernel_bytes");
+  rates.library_bytes = json.at("library_bytes");
+  rates.memory_bytes = json.at("memory_bytes");
+  rates.idle_factor = json.at("idle_factor");
+  for (const Json& one : json.at("operations")) {
+    rates.samples.push_back({one.at(0), one.at(1), one.at(2), one.at(3)});
+  }
+  for (const Json& one : json.at("links")) rates.links.push_back(link_of(one));
+  return rates;
+}
+
+}  // namespace
+
+std::string rates_json(const MachineRates& rates) {
+  Json samples = Json::array(), links = Json::array();
+  for (const OpSample& one : rates.samples) {
+    samples.push_back({one.key, one.operations, one.bytes, one.seconds});
+  }
+  for (const LinkRates& link : rates.links) links.push_back(link_json(link));
+  const Json json = {{"version", kVersion},
+                     {"device", rates.device},
+                     {"origin", rates.origin},
+                     {"operations_per_second", rates.peak},
+                     {"bytes_per_second", rates.bytes_per_second},
+                     {"op_seconds", rates.op_seconds},
+                     {"step_seconds", rates.step_seconds},
+                     {"kernel_bytes", rates.kernel_bytes},
+                     {"library_bytes", rates.library_bytes},
+                     {"memory_bytes", rates.memory_bytes},
+                     {"idle_factor", rates.idle_factor},
+                     {"operations", samples},
+                     {"links", links}};
+  return json.dump();
+}
+
+std::optional<MachineRates> parse_rates(const std::string& text) {
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("version") != kVersion) return std::nullopt;
+    return rates_of(json);
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string rates_file(const std::string& name) {
+  if (const auto own = get_env("FLEET_RATES_FILE")) return *own;
+  std::string folder;
+  if (const auto cache = get_env("XDG_CACHE_HOME")) {
+    folder = *cache;
+  } else if (const auto home = get_env("HOME")) {
+    folder = *home + "/.cache";
+  } else {
+    return {};
+  }
+  std::string file = name;
+  for (char& c : file) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  }
+  return folder + "/fleetrun/" + file + ".json";
+}
+
+std::optional<MachineRates> read_rates(const std::string& path) {
+  if (path.empty() || !std::filesystem::exists(path)) return std::nullopt;
+  try {
+    auto rates = parse_rates(read_file(path));
+    if (!rates) spdlog::warn("{}: not the rates of a machine; they are measured again", path);
+    return rates;
+  } catch (const Error& error) {
+    spdlog::warn("{}; the rates are measured again", error.what());
+    return std::nullopt;
+  }
+}
+
+void write_rates(const MachineRates& rates, const std::string& path) {
+  if (path.empty()) return;
+  try {
+    make_directories(std::filesystem::path(path).parent_path());
+    write_file_atomically(path, rates_json(rates));
+  } catch (const Error& error) {
+    spdlog::warn("cannot save the measured rates: {}", error.what());
+  }
+}
+
+}  // namespace fleet
