@@ -61,13 +61,35 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       "give it after the job file. Short for --set predict.input=");
   app.add_option("--log_level", arguments->log_level,
                  "Least severity to log: DEBUG, INFO, WARNING or ERROR");
-  CLI::Option* check =
-      app.add_flag("--check", arguments->check,
-                   "Check the job file and these arguments without training, and exit: 0, or 2 if "
-                   "one is wrong");
+  app.add_flag("--check", arguments->check,
+               "Check the job file and these arguments without training, and exit: 0, or 2 if "
+               "one is wrong");
+  CLI::Option* explain =
+      app.add_flag("--explain", arguments->explain,
+                   "Print what the job will take (memory, communication, time of a step) and what "
+                   "one more option would change, and exit; measures this machine once");
+  app.add_option("--ranks", arguments->ranks, "Number of ranks that --explain is for; default: 1")
+      ->needs(explain)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--nodes", arguments->nodes, "Number of their nodes; default: 1")
+      ->needs(explain)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--for", arguments->card,
+                 "Explain for a GPU that is not here, by its name (h200, h100, a100, ...): an "
+                 "estimate from nominal rates")
+      ->needs(explain);
+  app.add_option("--measure", arguments->measure,
+                 "Rates of this machine for --explain: measured if the cache lacks them (auto), "
+                 "only from the cache (never), or measured again")
+      ->needs(explain)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "never", "again"}));
+  app.add_option("--link_rate", arguments->link_rate,
+                 "Rate of the links between nodes for --explain, in bits a second: 10G, 200M")
+      ->needs(explain);
   app.add_option("--format", arguments->format,
-                 "Format of --check: text, or json for one object on the last line of output")
-      ->needs(check)
+                 "Format of --check and --explain: text, or json for one object on the last line "
+                 "of output")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--print_config", arguments->print_config,
@@ -123,6 +145,10 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                 suggestion(first.substr(0, first.find('=')), known));
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::kUsage, error.what(), {}, "see fleet-worker --help");
+  }
+  if (arguments->format != "text" && !arguments->check && !arguments->explain) {
+    throw Error(ErrorCode::kUsage, "--format requires --check or --explain", {},
+                "see fleet-worker --help");
   }
   if (arguments->job_file.empty() && arguments->print_flags.empty()) {
     throw Error(ErrorCode::kUsage, "job is required", {}, "see fleet-worker --help");

@@ -16,7 +16,12 @@ struct WorkerArguments {
   std::string log_level = env_or(kEnvLogLevel, "INFO");
   std::vector<std::string> predict;  // images, folders, lists
   bool check = false;
-  std::string format = "text";  // of --check: "text" or "json"
+  bool explain = false;
+  int64_t ranks = 0, nodes = 0;  // of --explain; 0: from the environment
+  std::string card;              // of --explain: a GPU to estimate for; "": the job's device
+  std::string measure = "auto";  // of --explain: "auto", "never" or "again"
+  std::string link_rate;         // of --explain: bits a second between nodes; "": a default
+  std::string format = "text";   // of --check and --explain: "text" or "json"
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;

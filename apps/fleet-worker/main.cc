@@ -13,6 +13,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
+#include "explain_command.h"
 #include "onnx/export.h"
 #include "rendezvous/store_client.h"
 #include "store/connect.h"
@@ -158,6 +159,10 @@ int run(int argc, char** argv) {
     tree.set("predict.input", nlohmann::json(arguments.predict).dump(), "--predict");
   }
   if (print(arguments, tree)) return 0;
+  if (arguments.explain) {
+    explain_job(arguments, tree, argv);
+    return 0;
+  }
   if (!arguments.save_strategy.empty()) {
     save(arguments, tree);
     return 0;

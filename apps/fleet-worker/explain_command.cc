@@ -1,0 +1,139 @@
+#include "explain_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "api/world.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/process_memory.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "cost/cards.h"
+#include "train/device_settings.h"
+#include "train/explain.h"
+#include "train/job_facts.h"
+#include "train/measure_rates.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kThreads[] = "OMP_NUM_THREADS";
+
+int ranks_of(const WorkerArguments& arguments) {
+  return static_cast<int>(arguments.ranks > 0 ? arguments.ranks
+                                              : env_int_or("PADDLE_TRAINERS_NUM", 1));
+}
+int nodes_of(const WorkerArguments& arguments) {
+  return static_cast<int>(arguments.nodes > 0 ? arguments.nodes : env_int_or("PADDLE_NNODES", 1));
+}
+
+void check_ranks(int ranks, int nodes) {
+  if (nodes <= ranks && ranks % nodes == 0) return;
+  throw Error(
+      ErrorCode::kUsage,
+      std::to_string(ranks) + " ranks cannot be divided among " + std::to_string(nodes) + " nodes",
+      "--nodes", "give a number of ranks that is a multiple of the number of nodes");
+}
+
+// The cores of a rank, as the launcher divides them.
+int threads_of_rank(int ranks_here) {
+  const int64_t given = env_int_or(kThreads, 0);
+  if (given > 0) return static_cast<int>(given);
+  return std::max(1, static_cast<int>(available_cores().size()) / ranks_here);
+}
+
+// OpenMP reads its number of threads when the program starts.
+void restart_with_threads(int threads, char** argv) {
+  if (get_env(kThreads)) return;
+  ::setenv(kThreads, std::to_string(threads).c_str(), 1);
+  ::execv("/proc/self/exe", argv);
+  spdlog::warn("cannot start again with {}={}: the times are of one thread per core", kThreads,
+               threads);
+}
+
+// Bytes a second from "10G" (bits a second, in powers of 1000).
+double link_bytes(const std::string& text) {
+  constexpr std::string_view kUnits = "KMGT";
+  double bits = 0;
+  const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  const bool has_unit = unit != std::string_view::npos;
+  if (!parse_double(text.substr(0, text.size() - (has_unit ? 1 : 0)), &bits) || bits <= 0) {
+    throw Error(ErrorCode::kUsage, "'" + text + "' is no rate", "--link_rate",
+                "give bits a second, such as 10G or 200M");
+  }
+  if (has_unit) bits *= std::pow(1000.0, static_cast<double>(unit + 1));
+  return bits / 8;
+}
+
+}  // namespace
+
+void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char** argv) {
+  ConfigTree tree = given;
+  ExplainOptions options{.ranks = ranks_of(arguments), .nodes = nodes_of(arguments)};
+  check_ranks(options.ranks, options.nodes);
+  options.process_bytes = static_cast<size_t>(process_memory().resident);
+  const int ranks_here = options.ranks / options.nodes;
+  options.threads = threads_of_rank(ranks_here);
+  if (!arguments.card.empty()) {
+    rates_of_card(arguments.card);  // refuses an unknown name first
+    tree.set("train.device", accelerators().front(), "--for");
+  }
+  const Job job = make_job(tree);
+  const DeviceChoice choice = choose_device_to_print(job);
+  const bool absent = !choice.missing.empty();
+  options.backend = absent ? choice.missing : choice.device->backend();
+  options.device = absent ? nullptr : choice.device.get();
+  if (absent && !has_backend(options.backend)) {
+    throw Error(ErrorCode::kUnsupported, "cannot explain what a GPU would run: " + choice.reason,
+                arguments.card.empty() ? "train.device" : "--for",
+                "use a build with the CUDA backend, or --device cpu");
+  }
+  if (!arguments.link_rate.empty()) options.topology.link_bytes = link_bytes(arguments.link_rate);
+  const bool accelerator = is_accelerator(options.backend);
+  if (!arguments.card.empty()) {
+    options.rates = rates_of_card(arguments.card);
+    options.topology.local_bytes = card_link_bytes(arguments.card);
+    options.available_bytes = static_cast<size_t>(options.rates->memory_bytes);
+  } else if (absent) {
+    throw Error(ErrorCode::kUsage, "there is no GPU here whose rates could be measured",
+                "train.device", "name a card with --for: " + join(card_names(), ", "));
+  } else {
+    restart_with_threads(options.threads, argv);
+    const auto input = measure_input(job, *choice.device,
+                                     {.image = {},
+                                      .rank = 0,
+                                      .world = options.ranks,
+                                      .nodes = options.nodes,
+                                      .backend = options.backend});
+    if (input) {
+      options.input_bytes = input->bytes;
+      options.input_seconds = input->seconds;
+      options.image = input->image;
+    }
+    options.available_bytes = accelerator
+                                  ? choice.device->memory().available
+                                  : available_host_memory() / static_cast<size_t>(ranks_here);
+    const MeasureOptions measure{.ranks_here = accelerator ? 1 : ranks_here,
+                                 .threads = options.threads,
+                                 .low = job.strategy.boolean("amp"),
+                                 .again = arguments.measure == "again",
+                                 .device = options.backend};
+    options.rates =
+        arguments.measure == "never" ? read_rates(rates_file_of(measure)) : measured_rates(measure);
+  }
+  Explanation explained = explain(tree, options);
+  explain_what_if(tree, options, &explained);
+  if (arguments.format == "json") {
+    std::puts(explanation_json(explained).c_str());
+  } else {
+    std::fputs(escape_controls(explanation_text(explained)).c_str(), stdout);
+  }
+}
+
+}  // namespace fleet

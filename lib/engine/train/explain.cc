@@ -1,0 +1,215 @@
+#include "train/explain.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "exec/backend.h"
+#include "ops/collective.h"
+#include "tensor/caching_allocator.h"
+#include "train/device_prefetcher.h"
+#include "train/device_settings.h"
+
+namespace fleet {
+namespace {
+
+// Periods of strategies (k steps) up to this are averaged.
+constexpr int kAveragedSteps = 64;
+
+Shape image_of(const Job& job, const ExplainOptions& options) {
+  if (options.image.rank() == 3) return options.image;
+  return image_shape(job.model_name, job.data.integer("image.channels"),
+                     job.data.integer("image.height"), job.data.integer("image.width"));
+}
+
+// No lines of passes and strategies.
+class Quiet {
+ public:
+  Quiet() : level_(spdlog::get_level()) { spdlog::set_level(spdlog::level::off); }
+  ~Quiet() { spdlog::set_level(level_); }
+  Quiet(const Quiet&) = delete;
+
+ private:
+  const spdlog::level::level_enum level_;
+};
+
+struct Built {
+  BuiltProgram built;
+  Plan plan;
+};
+
+Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>* steps) {
+  Built all{build_program(job, {.image = image_of(job, options),
+                                .rank = options.rank,
+                                .world = options.ranks,
+                                .nodes = options.nodes,
+                                .backend = options.backend,
+                                .steps = steps}),
+            {}};
+  all.plan =
+      plan_program(all.built.program, all.built.keep,
+                   {.backend = options.backend, .initial_layouts = {}, .device = options.device});
+  return all;
+}
+
+// Initial values are drawn into a buffer of the largest variable, when all other memory is there.
+size_t largest_saved(const Program& program) {
+  size_t most = 0;
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    const Var& var = program.var(id);
+    if (!is_saved(var) || var.elsewhere) continue;
+    most = std::max(most, static_cast<size_t>(var.shape.elements()) * sizeof(float));
+  }
+  return most;
+}
+
+// A device rounds each region up to pieces and has the prefetcher's slots.
+size_t device_overhead(const Plan& plan) {
+  constexpr size_t kPiece = CachingAllocator::kPiece;
+  std::vector<size_t> regions = plan.workspace_bytes;
+  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes});
+  regions.insert(regions.end(), plan.bucket_bytes.begin(), plan.bucket_bytes.end());
+  size_t rounded = 0, exact = 0;
+  for (const size_t bytes : regions) {
+    exact += bytes;
+    rounded += (bytes + kPiece - 1) / kPiece * kPiece;
+  }
+  return rounded - exact + DevicePrefetcher::kDepth * plan.memory().feeds;
+}
+
+ExplainedMemory memory_of(const Built& all, const ExplainOptions& options) {
+  const Plan& plan = all.plan;
+  ExplainedMemory memory{.planned = plan.memory()};
+  if (is_accelerator(options.backend)) {
+    memory.input = device_overhead(plan);
+    return memory;
+  }
+  // Each rank maps the buckets of all ranks of its host.
+  for (size_t group = 0; group < plan.bucket_bytes.size(); ++group) {
+    const std::vector<int>& ranks = plan.program.groups()[group].ranks;
+    if (ranks.size() <= 1) continue;
+    const std::string transport = options.topology.transport_of(ranks);
+    if (transport.find("shm") == std::string::npos) continue;
+    const auto here = std::count_if(ranks.begin(), ranks.end(), [&](int rank) {
+      return options.topology.node_of(rank) == options.topology.node_of(options.rank);
+    });
+    memory.communication += plan.bucket_bytes[group] * static_cast<size_t>(here - 1);
+  }
+  if (options.rates) {
+    memory.kernels =
+        static_cast<size_t>(options.rates->library_bytes +
+                            options.rates->kernel_bytes * static_cast<double>(plan.ops.size()));
+  }
+  memory.start = largest_saved(plan.program);
+  memory.process = options.process_bytes;
+  memory.input = options.input_bytes.value_or(0);
+  return memory;
+}
+
+std::optional<StepTime> time_of(Built& all, const ExplainOptions& options) {
+  if (!options.rates) return std::nullopt;
+  StepTimeOptions how{.threads = options.threads, .steps = kAveragedSteps};
+  Strategy& strategy = *all.built.strategy;
+  how.prepare = [&](int64_t number) {
+    StepInfo info{.step = number};
+    HostStep step{
+        .info = info, .learning_rate = 0.1, .read = [](VarId) { return std::vector<float>{1.0F}; }};
+    strategy.before_step(step);
+    return info;
+  };
+  StepTime time = predict_step(all.plan, options.topology, *options.rates, how);
+  const double input = options.input_seconds.value_or(0);
+  if (is_accelerator(options.backend)) {
+    time.host = std::max(time.host, input - time.total);  // the rest is made beside the step
+  } else {
+    time.host += input / options.threads;
+    // The batch is copied into the Plan's memory.
+    time.host += 2 * static_cast<double>(all.plan.memory().feeds) /
+                 std::max(options.rates->bytes_per_second, 1.0);
+  }
+  time.total = time.compute + time.communication - time.hidden + time.host;
+  return time;
+}
+
+JobCost cost_of_built(const Job& job, Built& all, const ExplainOptions& options) {
+  JobCost cost{.memory = memory_of(all, options),
+               .time = time_of(all, options),
+               .images_per_second = 0,
+               .batch = job.data.integer("batch_size")};
+  const int parts = data_part(job, {.image = {},
+                                    .rank = options.rank,
+                                    .world = options.ranks,
+                                    .nodes = options.nodes,
+                                    .backend = options.backend})
+                        .parts;
+  if (cost.time && cost.time->total > 0) {
+    cost.images_per_second = static_cast<double>(cost.batch * parts) / cost.time->total;
+  }
+  return cost;
+}
+
+std::vector<ExplainedGroup> groups_of(const Plan& plan, const JobTopology& topology) {
+  std::vector<ExplainedGroup> groups;
+  for (const RankGroup& group : plan.program.groups()) {
+    groups.push_back({group.text(), topology.transport_of(group.ranks), {}, {}});
+    if (group.inner_group_size > 1) {
+      groups.back().name += ", in groups of " + std::to_string(group.inner_group_size);
+    }
+  }
+  for (const PlannedOp& planned : plan.ops) {
+    if (!is_collective(planned.op)) continue;
+    const auto id = static_cast<size_t>(planned.op.attributes.integer("communicator"));
+    groups[id].types.push_back(planned.op.type());
+    groups[id].bytes.push_back(collective_cost(plan, planned, topology, {}).bytes);
+  }
+  std::erase_if(groups, [](const ExplainedGroup& group) { return group.bytes.empty(); });
+  return groups;
+}
+
+ExplainOptions completed(const ExplainOptions& given, const Job& job) {
+  ExplainOptions options = given;
+  options.topology.ranks = options.ranks;
+  options.topology.nodes = options.nodes;
+  options.topology.transport = job.comm.text("backend");
+  options.topology.accelerator = is_accelerator(options.backend);
+  return options;
+}
+
+}  // namespace
+
+Explanation explain(const ConfigTree& tree, const ExplainOptions& given) {
+  const Job job = make_job(tree);
+  const ExplainOptions options = completed(given, job);
+  Explanation explained{.model = job.model_name,
+                        .backend = options.backend,
+                        .ranks = options.ranks,
+                        .nodes = options.nodes,
+                        .threads = options.threads,
+                        .batch = job.data.integer("batch_size")};
+  Built all = build(job, options, &explained.steps);
+  const Program& program = all.plan.program;
+  for (const VarId id : program.parameters()) {
+    explained.parameters += program.var(id).shape.elements();
+    if (program.var(id).trainable) explained.trainable += program.var(id).shape.elements();
+  }
+  explained.operations = static_cast<int>(all.plan.ops.size());
+  for (const PlannedOp& planned : all.plan.ops) {
+    const Predicate& when = program.sections()[planned.op.section].when;
+    if (when.training && !when.fetch_only) ++explained.training_operations;
+  }
+  explained.groups = groups_of(all.plan, options.topology);
+  explained.cost = cost_of_built(job, all, options);
+  explained.input_seconds = options.input_seconds;
+  explained.available_bytes = options.available_bytes;
+  explained.rates = options.rates;
+  explained.topology = options.topology;
+  return explained;
+}
+
+JobCost cost_of_job(const Job& job, const ExplainOptions& given) {
+  const Quiet quiet;
+  const ExplainOptions options = completed(given, job);
+  Built all = build(job, options, nullptr);
+  return cost_of_built(job, all, options);
+}
+
+}  // namespace fleet

@@ -1,0 +1,83 @@
+// What one more option would change.
+#include <algorithm>
+
+#include "base/error.h"
+#include "exec/backend.h"
+#include "train/explain.h"
+
+namespace fleet {
+namespace {
+
+constexpr int64_t kMicroBatches = 4;
+
+// The options that are tried, each unless the job has it.
+std::vector<WhatIf> variants(const Job& job, const ExplainOptions& options) {
+  std::vector<WhatIf> all;
+  const auto add = [&](const std::string& option, std::vector<std::string> overrides,
+                       std::string obstacle = {}) {
+    all.push_back({option, std::move(overrides), std::move(obstacle), {}});
+  };
+  const Settings& strategy = job.strategy;
+  if (!strategy.boolean("recompute")) {
+    add("recompute",
+        {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=[\"every block\"]"});
+  }
+  if (!strategy.boolean("amp")) {
+    std::string why;
+    const bool can = !low_precision_types(options.backend, &why).empty();
+    add("amp", {"strategy.amp=true"}, can ? "" : why);
+  }
+  if (!strategy.boolean("sharding")) {
+    for (int stage = 1; stage <= 3; ++stage) {
+      const std::string number = std::to_string(stage);
+      add("sharding, stage " + number,
+          {"strategy.sharding=true", "strategy.sharding_configs.stage=" + number,
+           "strategy.sharding_configs.sharding_degree=" + std::to_string(options.ranks)},
+          options.ranks > 1 ? "" : "it needs several ranks");
+      if (options.ranks <= 1) {
+        all.back().option = "sharding";
+        break;
+      }
+    }
+  }
+  if (!strategy.boolean("gradient_merge")) {
+    const int64_t batch = job.data.integer("batch_size");
+    const bool divides = batch % kMicroBatches == 0 && batch > kMicroBatches;
+    const std::string k = std::to_string(kMicroBatches);
+    add(k + " micro-batches",
+        {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=" + k,
+         "data.batch_size=" + std::to_string(batch / kMicroBatches)},
+        divides ? "" : "data.batch_size is no multiple of " + k);
+  }
+  return all;
+}
+
+}  // namespace
+
+void explain_what_if(const ConfigTree& tree, const ExplainOptions& options,
+                     Explanation* explained) {
+  explained->what_if = variants(make_job(tree), options);
+  for (WhatIf& variant : explained->what_if) {
+    if (!variant.obstacle.empty()) continue;
+    try {
+      ConfigTree changed = tree;
+      changed.remove("data.global_batch_size");  // data.batch_size has a rank's share by now
+      apply_overrides(changed, variant.overrides);
+      variant.cost = cost_of_job(make_job(changed), options);
+      // Micro-batches: k steps of a part of the batch take the place of one.
+      const int64_t times = explained->batch / std::max<int64_t>(variant.cost.batch, 1);
+      if (variant.cost.time && times > 1) {
+        StepTime& time = *variant.cost.time;
+        for (double StepTime::*part :
+             {&StepTime::total, &StepTime::compute, &StepTime::communication, &StepTime::hidden,
+              &StepTime::host, &StepTime::within, &StepTime::between}) {
+          time.*part *= static_cast<double>(times);
+        }
+      }
+    } catch (const Error& error) {
+      variant.obstacle = error.failure();
+    }
+  }
+}
+
+}  // namespace fleet

@@ -1,0 +1,24 @@
+// What an explanation needs to know of this machine beside the job: memory, threads, data.
+#pragma once
+
+#include <optional>
+
+#include "train/job.h"
+#include "train/session.h"
+
+namespace fleet {
+
+// Bytes of memory that this machine, or the control group of this process, has left; 0: unknown.
+size_t available_host_memory();
+
+// What the data of a rank take: measured by opening them and making batches for a moment.
+struct InputCost {
+  size_t bytes = 0;    // memory of the source and of the batches made ahead
+  double seconds = 0;  // of a core, for one batch
+  Shape image;         // channels, height, width
+};
+// nullopt if the data cannot be opened here. An accelerator gets bytes instead of values.
+std::optional<InputCost> measure_input(const Job& job, Device& device,
+                                       const ProgramOptions& options);
+
+}  // namespace fleet

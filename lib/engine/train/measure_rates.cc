@@ -1,0 +1,334 @@
+#include "train/measure_rates.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/counted.h"
+#include "base/log.h"
+#include "base/process_memory.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "comm/factory.h"
+#include "exec/backend.h"
+#include "exec/executor.h"
+#include "models/training.h"
+#include "tensor/host.h"
+#include "train/device_settings.h"
+#include "train/session.h"
+
+namespace fleet {
+namespace {
+
+// Networks whose operations are measured: together they have most kinds of operations in small
+// and large sizes.
+struct Sample {
+  const char* model;
+  int batch, image;
+  const char* optimizer;
+  const char* more = "";  // of the section "model"
+};
+constexpr Sample kSamples[] = {
+    {"resnet50", 2, 224, "momentum"},
+    {"resnet18", 12, 224, "momentum"},
+    {"resnet50", 6, 96, "sgd"},
+    {"resnet20", 48, 32, "momentum"},
+    {"mobilenet_v2", 8, 128, "momentum"},
+    {"mobilenet_v3_small", 4, 160, "adam"},
+    {"googlenet", 4, 96, "momentum"},
+    {"vgg11", 2, 64, "sgd"},
+    {"vit_b_32", 2, 224, "adamw"},
+    {"lenet", 64, 28, "momentum"},
+    {"mlp", 32, 28, "adam", ", \"hidden\": [1024, 1024, 256]"},
+    {"mlp", 256, 28, "sgd", ", \"hidden\": [512, 128]"},
+};
+// Timed steps of each, of which the fastest counts: whatever else runs only slows down.
+constexpr int kLeastRounds = 3, kMostRounds = 30;
+constexpr double kRoundsSeconds = 0.15;
+constexpr int kMostRanks = 16;
+
+Job sample_job(const Sample& sample, bool low) {
+  const bool grey = std::string(sample.model) == "lenet" || std::string(sample.model) == "mlp";
+  const std::string size = std::to_string(sample.image);
+  const std::string json =
+      "{\"model\": {\"name\": \"" + std::string(sample.model) + "\"" + sample.more +
+      "}, \"data\": {\"source\": \"synthetic\", \"batch_size\": " + std::to_string(sample.batch) +
+      ", \"image\": {\"channels\": " + (grey ? "1" : "3") + ", \"height\": " + size +
+      ", \"width\": " + size + "}}, \"optimizer\": {\"name\": \"" + sample.optimizer +
+      "\"}, \"learning_rate\": {\"name\": \"constant\", \"base\": 1e-6}, \"strategy\": {\"amp\": " +
+      (low ? "true" : "false") + "}, \"train\": {\"on_nan\": \"continue\"}}";
+  return make_job(ConfigTree::from_json(json, "a sample of the benchmark"));
+}
+
+Shape image_of(const Job& job) {
+  return {job.data.integer("image.channels"), job.data.integer("image.height"),
+          job.data.integer("image.width")};
+}
+
+// Values that no kernel treats in a special way.
+void feed_values(Executor& executor) {
+  std::vector<std::byte> bytes;
+  for (VarId id = 0; id < executor.program().var_count(); ++id) {
+    const Var& var = executor.program().var(id);
+    if (var.kind != VarKind::kFeed || !executor.plan().vars[id].used) continue;
+    const auto count = static_cast<size_t>(var.shape.elements());
+    bytes.assign(executor.plan().vars[id].bytes, std::byte{0});
+    if (var.dtype == DType::kFloat32 && var.shape.rank() > 1) {
+      auto* values = reinterpret_cast<float*>(bytes.data());
+      for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
+    }
+    executor.feed(id, ConstHostBytes(bytes));
+    executor.synchronize();
+  }
+}
+
+struct Measured {
+  std::vector<OpSample> samples;
+};
+
+// Seconds of each operation of a training step of this network.
+void measure_network(const Sample& sample, bool low, Device& device, Measured* measured) {
+  const Job job = sample_job(sample, low);
+  BuiltProgram built = build_program(job, {.image = image_of(job), .backend = device.backend()});
+  Executor executor(
+      plan_program(std::move(built.program), built.keep,
+                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
+      device, nullptr);
+  executor.initialize(1);
+  feed_values(executor);
+  const StepInfo step{.step = 1};
+  executor.run(step);
+  executor.synchronize();
+  std::vector<double> best;
+  const double start = monotonic_seconds();
+  for (int i = 0; i < kMostRounds; ++i) {
+    if (i >= kLeastRounds && monotonic_seconds() - start > kRoundsSeconds) break;
+    executor.set_profiling(true);
+    executor.run(step);
+    executor.synchronize();
+    const std::vector<double> seconds = executor.profiled_seconds();
+    if (best.empty()) best = seconds;
+    for (size_t op = 0; op < best.size(); ++op) best[op] = std::min(best[op], seconds[op]);
+  }
+  const Plan& plan = executor.plan();
+  for (size_t i = 0; i < plan.ops.size(); ++i) {
+    if (!plan.program.sections()[plan.ops[i].op.section].when.holds(step)) continue;
+    const OpCost cost = cost_of(plan, plan.ops[i]);
+    measured->samples.push_back({cost.key, cost.operations, cost.bytes, best[i]});
+  }
+}
+
+double resident_bytes() { return static_cast<double>(process_memory().resident); }
+
+// The memory of the libraries and of prepared operations, while nothing else runs here.
+void measure_memory(bool low, Device& device, MachineRates* rates) {
+  if (device.runs_beside_host()) return;
+  Measured unused;
+  const double before = resident_bytes();
+  measure_network({"lenet", 16, 28, "momentum"}, low, device, &unused);
+  const double after = resident_bytes();
+  rates->library_bytes = std::max(after - before, 0.0);
+  const Job job = sample_job({"resnet18", 2, 64, "momentum"}, low);
+  BuiltProgram built = build_program(job, {.image = image_of(job), .backend = device.backend()});
+  Executor executor(
+      plan_program(std::move(built.program), built.keep,
+                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
+      device, nullptr);
+  executor.run({.step = 1});
+  executor.synchronize();
+  const Plan& plan = executor.plan();
+  const double more = resident_bytes() - after - static_cast<double>(plan.memory().total());
+  rates->kernel_bytes = std::max(more, 0.0) / static_cast<double>(plan.ops.size());
+}
+
+// Seconds of one run of a Program: the best of several.
+double time_program(Device& device, const Program& program, VarId result) {
+  Executor executor(
+      plan_program(program, {result},
+                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
+      device, nullptr);
+  double best = INFINITY;
+  for (int i = 0; i < 6; ++i) {
+    const double start = monotonic_seconds();
+    executor.run({});
+    executor.synchronize();
+    if (i > 0) best = std::min(best, monotonic_seconds() - start);
+  }
+  return best;
+}
+
+double measure_bandwidth(Device& device) {
+  constexpr int64_t kCount = int64_t{16} << 20;
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  const VarId x = program.feed("x", DType::kFloat32, {kCount});
+  const VarId y = program.emit(section, "scale", {x}, {{"scale", 2.0}})[0];
+  return 2.0 * sizeof(float) * kCount / time_program(device, program, y);
+}
+
+double measure_products(Device& device, DType dtype) {
+  const int64_t size = device.runs_beside_host() ? 8192 : 1024;
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  const VarId x = program.feed("x", dtype, {size, size});
+  const VarId y = program.feed("y", dtype, {size, size});
+  const VarId z = program.emit(section, "matmul", {x, y})[0];
+  return 2.0 * std::pow(static_cast<double>(size), 3) / time_program(device, program, z);
+}
+
+// What an operation takes that computes nearly nothing.
+double measure_overhead(Device& device) {
+  constexpr int kOperations = 200;
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  VarId x = program.feed("x", DType::kFloat32, {16});
+  for (int i = 0; i < kOperations; ++i) {
+    x = program.emit(section, "scale", {x}, {{"scale", 1.0}})[0];
+  }
+  return time_program(device, program, x) / kOperations;
+}
+
+std::unique_ptr<Device> device_of(const std::string& name) { return choose_device(name, 0).device; }
+
+// Runs `body(i)` on `count` threads, each on its own part of the cores.
+void on_all(int count, int threads, const std::function<void(int)>& body) {
+  const std::vector<int> cores = available_cores();
+  std::vector<Thread> all;
+  for (int i = 0; i < count; ++i) {
+    all.emplace_back("rate" + std::to_string(i), [&, i] {
+      const auto first = static_cast<size_t>(i) * static_cast<size_t>(threads);
+      if (count > 1 && first + static_cast<size_t>(threads) <= cores.size()) {
+        const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(first);
+        pin_to_cores({begin, begin + threads});
+      }
+      body(i);
+    });
+  }
+  for (Thread& thread : all) thread.join();
+}
+
+// While the first thread measures, the others do the same work.
+Measured measure_operations(const MeasureOptions& options, int ranks, MachineRates* rates) {
+  Measured measured;
+  std::atomic<bool> done = false;
+  on_all(ranks, options.threads, [&](int i) {
+    const std::unique_ptr<Device> device = device_of(options.device);
+    if (i > 0) {
+      for (Measured other; !done;) {
+        for (const Sample& sample : kSamples) {
+          if (!done) measure_network(sample, options.low, *device, &other);
+        }
+      }
+      return;
+    }
+    const std::shared_ptr<void> end(nullptr, [&done](void*) { done = true; });
+    rates->bytes_per_second = measure_bandwidth(*device);
+    rates->op_seconds = measure_overhead(*device);
+    rates->peak["float32"] = measure_products(*device, DType::kFloat32);
+    if (options.low) {
+      std::string why;
+      for (const DType low : low_precision_types(device->backend(), &why)) {
+        rates->peak[name_of(low)] = measure_products(*device, low);
+      }
+    }
+    for (const Sample& sample : kSamples) {
+      measure_network(sample, options.low, *device, &measured);
+    }
+  });
+  return measured;
+}
+
+// Sums over shared memory, among threads in the places of the ranks.
+LinkRates measure_shared_memory(const MeasureOptions& options, int ranks) {
+  LinkRates link{.transport = "shm", .ranks = ranks, .nodes = 1, .all_reduce = {}};
+  const std::shared_ptr<Store> store = make_memory_store();
+  on_all(ranks, options.threads, [&](int i) {
+    const auto communicator = make_communicator(
+        {.rank = i, .size = ranks, .nodes = {}, .store = store, .backend = "shm", .names = {}});
+    HostStream stream("");
+    constexpr size_t kMost = size_t{16} << 20;
+    const Buffer buffer = communicator->allocate(kMost);
+    for (size_t bytes = 1024; bytes <= kMost; bytes *= 4) {
+      std::vector<double> seconds;
+      const View view{buffer.data(), bytes / sizeof(float), DType::kFloat32};
+      for (int round = 0; round < 7; ++round) {
+        const double start = monotonic_seconds();
+        communicator->all_reduce(view, view, ReduceOp::kSum, stream);
+        stream.synchronize();
+        seconds.push_back(monotonic_seconds() - start);
+      }
+      std::sort(seconds.begin(), seconds.end());
+      if (i == 0) link.all_reduce.push_back({double(bytes), seconds[seconds.size() / 2]});
+    }
+  });
+  return link;
+}
+
+std::string processor_name() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("model name")) {
+      return std::string(trim(std::string_view(line).substr(line.find(':') + 1)));
+    }
+  }
+  return "processor";
+}
+
+std::string machine_text(const MeasureOptions& options) {
+  if (options.device != "cpu") return options.device;
+  return processor_name() + ", " + counted(options.threads, "core") + " a rank, " +
+         counted(options.ranks_here, "rank");
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[40];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
+
+MachineRates measure(const MeasureOptions& options) {
+  const auto level = spdlog::get_level();
+  spdlog::set_level(spdlog::level::off);  // of the sample networks' passes
+  const int cores = static_cast<int>(available_cores().size());
+  const int ranks = std::clamp(options.ranks_here, 1, kMostRanks);
+  MachineRates rates{.device = machine_text(options), .origin = "measured " + now_text()};
+  try {
+    // More ranks than cores would only take turns.
+    const int at_once = std::clamp(cores / std::max(options.threads, 1), 1, ranks);
+    measure_memory(options.low, *device_of(options.device), &rates);
+    Measured measured = measure_operations(options, at_once, &rates);
+    rates.samples = std::move(measured.samples);
+    if (ranks > 1) rates.set_link(measure_shared_memory(options, ranks));
+  } catch (...) {
+    spdlog::set_level(level);
+    throw;
+  }
+  spdlog::set_level(level);
+  return rates;
+}
+
+}  // namespace
+
+std::string rates_file_of(const MeasureOptions& options) {
+  return rates_file("rates-" + machine_text(options) + (options.low ? "-low" : ""));
+}
+
+MachineRates measured_rates(const MeasureOptions& options) {
+  const std::string path = rates_file_of(options);
+  if (!options.again) {
+    if (std::optional<MachineRates> known = read_rates(path)) return *known;
+  }
+  spdlog::info("measuring the rates of this machine, once ({})",
+               path.empty() ? "there is no cache folder" : path);
+  MachineRates rates = measure(options);
+  write_rates(rates, path);
+  return rates;
+}
+
+}  // namespace fleet

@@ -1,0 +1,25 @@
+// Measures the rates of this machine with a short benchmark, or takes them from the cache.
+#pragma once
+
+#include "cost/rates.h"
+#include "train/job.h"
+
+namespace fleet {
+
+struct MeasureOptions {
+  int ranks_here = 1;  // ranks that compute on this machine at the same time
+  int threads = 1;     // cores of each of them
+  bool low = false;    // also mixed precision's 16-bit type
+  bool again = false;  // measure even if the cache has the rates
+  std::string device;  // train.device of the job, resolved: "cpu" or an accelerator
+};
+
+// The file of these rates below the user's cache folder; "" if there is none.
+std::string rates_file_of(const MeasureOptions& options);
+
+// From the cache, or measured, in some 10 to 20 seconds, and written there. Logs a line before it
+// measures. Computes with as many threads as ranks work on the machine; OMP_NUM_THREADS says with
+// how many cores each.
+MachineRates measured_rates(const MeasureOptions& options);
+
+}  // namespace fleet
