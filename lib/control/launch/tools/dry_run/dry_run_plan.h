@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "launch/planning/launch_plan.h"
 #include "launch/planning/node_list.h"
 #include "launch/tools/doctor/facts.h"
+#include "launch/tools/dry_run/job_explanation.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -29,6 +31,7 @@ struct DryRunPlan {
   Findings findings;                 // of the doctor's checks on this node
   Variables inherited;               // variables of fleetrun's environment that every rank gets
   std::vector<std::string> removed;  // variables that ranks do not get
+  std::optional<JobExplanation> explanation;  // of a job file; print_dry_run() asks for it
   // Calls `see` for each rank, node by node, or only for trainer `rank` unless that is -1. Creates
   // them one at a time, because a large job would not fit in memory.
   using Visitor = std::function<void(const DryRunRank&)>;

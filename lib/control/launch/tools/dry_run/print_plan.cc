@@ -177,6 +177,10 @@ void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out) {
   }
   out << "\nand every rank inherits\n"
       << variables_text(job.inherited) << "but not " << join(job.removed, ", ") << "\n";
+  if (!job.explanation) return;
+  out << "\nwhat the job takes\n";
+  for (const std::string& line : job.explanation->lines) out << "  " << line << "\n";
+  if (!job.explanation->missing.empty()) out << "  unknown: " << job.explanation->missing << "\n";
 }
 
 void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
@@ -192,6 +196,13 @@ void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
   head["findings"] = Json::parse(findings_json(job.findings));
   head["inherited"] = variables_json(job.inherited);
   head["removed"] = job.removed;
+  if (job.explanation) {
+    head["explanation"] =
+        job.explanation->json.empty() ? Json(nullptr) : Json::parse(job.explanation->json);
+    if (!job.explanation->missing.empty()) {
+      head["notes"].push_back("no explanation of the job: " + job.explanation->missing);
+    }
+  }
   const std::string text = dump(head, 2);
   out << text.substr(0, text.size() - 2) << ",\n  \"ranks\": [";  // without "\n}"
   const char* before = "\n    ";
@@ -225,9 +236,20 @@ void write_dry_run_shell(const DryRunPlan& job, int rank, bool masked_secrets, s
   });
 }
 
+// As one of this node's ranks would run it.
+static JobExplanation explanation_of(const LaunchPlan& plan, const DryRunPlan& job) {
+  Variables environment;
+  const NodePlacement& node = job.assignment.node();
+  job.for_each_rank(node.first_rank,
+                    [&](const DryRunRank& rank) { environment = variables_of(rank); });
+  return explain_job_file(plan.command, job.world().world_size, job.assignment.nnodes(),
+                          environment);
+}
+
 void print_dry_run(const LaunchPlan& plan) {
   const DryRun& options = plan.request.dry_run;
-  const DryRunPlan job = make_dry_run_plan(plan, whole_environment());
+  DryRunPlan job = make_dry_run_plan(plan, whole_environment());
+  if (plan.trains && options.format != "shell") job.explanation = explanation_of(plan, job);
   if (options.format == "json") {
     write_dry_run_json(job, options.rank, std::cout);
   } else if (options.format == "shell") {
