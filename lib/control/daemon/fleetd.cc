@@ -14,7 +14,6 @@
 #include "base/command_line.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "daemon/client_session.h"
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"

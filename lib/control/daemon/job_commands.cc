@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
 #include "daemon/console_log.h"
 #include "daemon/console_output.h"
 #include "daemon/fleetd_client.h"

@@ -5,15 +5,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/child_process.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "launch/planning/refuse.h"
 

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/one_line.h"
 #include "base/text.h"
 #include "launch/planning/refuse.h"

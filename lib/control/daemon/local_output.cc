@@ -11,7 +11,6 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "daemon/file_watcher.h"
 #include "daemon/local_jobs.h"

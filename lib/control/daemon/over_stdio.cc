@@ -8,7 +8,6 @@
 #include <future>
 #include <thread>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/client_session.h"

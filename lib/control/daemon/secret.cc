@@ -4,7 +4,6 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "launch/planning/refuse.h"
 #include "rendezvous/job_secret.h"
 

@@ -1,13 +1,11 @@
 #include "daemon/via_ssh.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "base/child_process.h"
 #include "base/error.h"

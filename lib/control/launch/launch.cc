@@ -1,6 +1,5 @@
 #include "launch/launch.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"

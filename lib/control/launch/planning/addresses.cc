@@ -7,9 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
-
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 

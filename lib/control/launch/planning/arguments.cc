@@ -6,7 +6,6 @@
 
 #include "base/command_line.h"
 #include "base/env.h"
-#include "base/text.h"
 #include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/line.h"
 #include "launch/planning/options.h"

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +13,6 @@
 #include <string_view>
 
 #include "base/env.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"

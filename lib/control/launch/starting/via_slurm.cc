@@ -11,7 +11,6 @@
 
 #include "base/child_process.h"
 #include "base/env.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "launch/planning/cluster_environment.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/command_line_flags.h"
 

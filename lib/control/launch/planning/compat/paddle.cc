@@ -1,5 +1,4 @@
 // Options of Paddle's launchers without a counterpart here; the others are in launch/options.
-#include "base/text.h"
 #include "launch/planning/compat/line.h"
 
 namespace fleet {

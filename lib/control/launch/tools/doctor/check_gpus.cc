@@ -1,5 +1,4 @@
 // Checks of GPUs, their driver and their libraries.
-#include <algorithm>
 
 #include "base/text.h"
 #include "launch/planning/environment.h"

@@ -12,7 +12,6 @@
 #include <filesystem>
 
 #include "base/env.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/small_file.h"
 #include "base/text.h"

@@ -1,8 +1,5 @@
 #include "launch/tools/doctor/preflight.h"
 
-#include <functional>
-#include <optional>
-
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"

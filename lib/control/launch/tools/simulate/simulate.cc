@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
-#include <optional>
 #include <thread>
 
 #include "base/error.h"
