@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/child_process.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "launch/planning/run_process.h"
 
 namespace fleet {
 namespace {
@@ -49,7 +49,7 @@ JobExplanation explain_job_file(const std::vector<std::string>& command, int ran
   words.insert(words.end(),
                {"--explain", "--format=json", "--measure=never", "--ranks=" + std::to_string(ranks),
                 "--nodes=" + std::to_string(nodes)});
-  const ProcessResult worker = run_process(words);
+  const ChildResult worker = run_child({.words = std::move(words)});
   if (worker.exit_code == 0) return parse_job_explanation(worker.output);
   const std::string said = last_line(worker.error_output);
   JobExplanation explanation;
