@@ -1,100 +1,84 @@
 #include "rendezvous/ticker.h"
 
-#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <exception>
-#include <set>
-#include <thread>
-#include <utility>
+#include <future>
 
 #include "base/log.h"
 #include "base/thread.h"
 
 namespace fleet {
+namespace {
 
-// Starts with the first ticker and lives as long as the process, so its state is never destroyed
-// while in use.
-class Ticker::Thread {
- public:
-  static Thread& one() {
-    static Thread* const thread = new Thread;  // reachable: leak checkers see no leak
-    return *thread;
+namespace asio = boost::asio;
+
+// Starts with the first ticker and lives as long as the process, so it is never destroyed while in
+// use.
+struct Loop {
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> keep{context.get_executor()};
+  Thread thread{"ticker", [this] { context.run(); }};
+
+  static Loop& one() {
+    static Loop* const loop = new Loop;  // reachable: leak checkers see no leak
+    return *loop;
   }
-
-  void due_by(Ticker* ticker, Time time) {
-    const MutexLock lock(mutex_);
-    schedule(ticker, time);
-  }
-
-  void stop(Ticker* ticker) {
-    const MutexLock lock(mutex_);
-    ticker->stopped_ = true;
-    order_.erase({ticker->due_, ticker});
-    ticker->due_ = Time::max();
-    if (firing_ != ticker) return;
-    if (std::this_thread::get_id() == thread_id_) {
-      firing_ = nullptr;  // run() does not touch it any more
-    } else {
-      while (firing_ == ticker) fired_.wait(mutex_);
-    }
-  }
-
- private:
-  Thread() : thread_("ticker", [this] { run(); }) {}
-
-  void schedule(Ticker* ticker, Time time) FLEET_REQUIRES(mutex_) {
-    if (ticker->stopped_ || time >= ticker->due_) return;
-    order_.erase({ticker->due_, ticker});
-    ticker->due_ = time;
-    order_.emplace(time, ticker);
-    if (order_.begin()->second == ticker) changed_.notify_one();
-  }
-
-  // An exception in one ticker must not stop the others.
-  static Time fire(const std::function<Time()>& function) {
-    try {
-      return function();
-    } catch (const std::exception& error) {
-      spdlog::error("internal error: {}: please report this bug", error.what());
-      return std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    }
-  }
-
-  void run() {
-    const MutexLock lock(mutex_);
-    thread_id_ = std::this_thread::get_id();
-    for (;;) {
-      if (order_.empty()) {
-        changed_.wait(mutex_);
-        continue;
-      }
-      const auto [due, ticker] = *order_.begin();
-      if (std::chrono::steady_clock::now() < due) {
-        changed_.wait_until(mutex_, due);
-        continue;
-      }
-      order_.erase(order_.begin());
-      ticker->due_ = Time::max();
-      firing_ = ticker;
-      const std::function<Time()> function = ticker->fire_;  // outlives the ticker
-      Time next;
-      {
-        const MutexUnlock unlock(mutex_);
-        next = fire(function);
-      }
-      const bool alive = std::exchange(firing_, nullptr) == ticker;
-      if (alive && next != Time::max()) schedule(ticker, next);
-      fired_.notify_all();
-    }
-  }
-
-  CondVar changed_, fired_;
-  std::set<std::pair<Time, Ticker*>> order_ FLEET_GUARDED_BY(mutex_);
-  Ticker* firing_ FLEET_GUARDED_BY(mutex_) = nullptr;
-  std::thread::id thread_id_ FLEET_GUARDED_BY(mutex_);
-  fleet::Thread thread_;  // last: it uses the rest
 };
 
-void Ticker::due_by(Time time) { Thread::one().due_by(this, time); }
-void Ticker::stop() { Thread::one().stop(this); }
+}  // namespace
+
+// Used in the loop's thread only.
+struct Ticker::State : std::enable_shared_from_this<State> {
+  explicit State(std::function<Time()> function)
+      : fire(std::move(function)), timer(Loop::one().context) {}
+
+  void due_by(Time time) {
+    if (stopped || time >= due) return;
+    due = time;
+    timer.expires_at(time);
+    timer.async_wait([self = shared_from_this()](boost::system::error_code error) {
+      if (!error && !self->stopped) self->run();
+    });
+  }
+  void run() {
+    due = Time::max();
+    Time next = Time::max();
+    try {
+      next = fire();
+    } catch (const std::exception& error) {  // must not stop the other tickers
+      spdlog::error("internal error: {}: please report this bug", error.what());
+      next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    }
+    if (next != Time::max()) due_by(next);
+  }
+  void stop() {
+    stopped = true;
+    timer.cancel();
+  }
+
+  const std::function<Time()> fire;
+  asio::steady_timer timer;
+  Time due = Time::max();
+  bool stopped = false;
+};
+
+Ticker::Ticker(std::function<Time()> fire) : state_(std::make_shared<State>(std::move(fire))) {}
+
+void Ticker::due_by(Time time) {
+  asio::post(Loop::one().context, [state = state_, time] { state->due_by(time); });
+}
+
+void Ticker::stop() {
+  if (Loop::one().context.get_executor().running_in_this_thread()) return state_->stop();
+  std::promise<void> stopped;
+  asio::post(Loop::one().context, [&] {
+    state_->stop();
+    stopped.set_value();
+  });
+  stopped.get_future().wait();
+}
 
 }  // namespace fleet

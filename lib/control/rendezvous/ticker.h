@@ -4,8 +4,7 @@
 
 #include <chrono>
 #include <functional>
-
-#include "base/mutex.h"
+#include <memory>
 
 namespace fleet {
 
@@ -15,7 +14,7 @@ class Ticker {
 
   // fire() returns its next due time; it runs first as soon as due_by() asks for it. It must be
   // quick, because others wait meanwhile.
-  explicit Ticker(std::function<Time()> fire) : fire_(std::move(fire)) {}
+  explicit Ticker(std::function<Time()> fire);
   ~Ticker() { stop(); }
   Ticker(const Ticker&) = delete;
   // Runs fire() at `time` or earlier. Callable from any thread, also within fire().
@@ -25,13 +24,8 @@ class Ticker {
   void stop();
 
  private:
-  class Thread;
-
-  static inline Mutex mutex_;  // one for all: the thread holds tickers in the order of their times
-
-  std::function<Time()> fire_;
-  Time due_ FLEET_GUARDED_BY(mutex_) = Time::max();
-  bool stopped_ FLEET_GUARDED_BY(mutex_) = false;
+  struct State;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace fleet
