@@ -2,9 +2,13 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/wire.h"
@@ -16,83 +20,191 @@ namespace {
 // How long the service may take to answer a call without waiting, on a loaded machine and a slow
 // network.
 constexpr std::chrono::milliseconds kAnswerTime{60'000};
+// As in the service: larger values could overflow.
+constexpr std::chrono::milliseconds kLongestWait{86'400'000};
+
+// A connection to the store, and the requests over it.
+struct Connection {
+  Connection(const std::string& at, const std::string& job_id, int generation, int rank,
+             const Security& security)
+      : address(at), stub(wire::Rendezvous::NewStub(make_channel(at, security, kStreamTimeout))) {
+    caller.set_job_id(job_id);
+    caller.set_generation(generation);
+    caller.set_rank(rank);
+  }
+  template <typename Request>
+  Request request(const std::string& key) const {
+    Request request;
+    *request.mutable_caller() = caller;
+    request.set_key(key);
+    return request;
+  }
+  wire::SetRequest set(const std::string& key, std::string_view value) const {
+    auto request = this->request<wire::SetRequest>(key);
+    request.set_value(value.data(), value.size());
+    return request;
+  }
+  wire::GetRequest get(const std::string& key, std::chrono::milliseconds timeout) const {
+    auto request = this->request<wire::GetRequest>(key);
+    request.set_timeout_ms(timeout.count());
+    return request;
+  }
+  wire::AddRequest add(const std::string& key, int64_t amount) const {
+    auto request = this->request<wire::AddRequest>(key);
+    request.set_amount(amount);
+    return request;
+  }
+  static auto deadline(std::chrono::milliseconds wait = {}) {
+    return std::chrono::system_clock::now() + std::min(wait, kLongestWait) + kAnswerTime;
+  }
+  // Why a call failed that the service did not answer.
+  Error error_of(const grpc::Status& status, const std::string& key) const;
+
+  std::string address;
+  std::unique_ptr<wire::Rendezvous::Stub> stub;
+  wire::Caller caller;
+};
+
+Error Connection::error_of(const grpc::Status& status, const std::string& key) const {
+  const std::string where = "rendezvous of job '" + caller.job_id() + "' at " + address;
+  if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    return Error(ErrorCode::kUsage, "the value of key '" + key + "' is too large", where,
+                 "the store is for ids and addresses, not for data");
+  }
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    return Error(ErrorCode::kUsage, reason_of(status), where, "ranks are started by fleetrun");
+  }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous", where);
+  }
+  return Error(ErrorCode::kPeerLost,
+               "node 0's fleetrun, which hosts the job's store, is gone (" + reason_of(status) +
+                   ") during the request for key '" + key + "'",
+               where, "see the output of fleetrun on node 0");
+}
 
 class StoreClient final : public Store {
  public:
-  StoreClient(std::string address, const std::string& job_id, int generation, int rank,
-              const Security& security)
-      : address_(std::move(address)),
-        stub_(wire::Rendezvous::NewStub(make_channel(address_, security, kStreamTimeout))) {
-    caller_.set_job_id(job_id);
-    caller_.set_generation(generation);
-    caller_.set_rank(rank);
-  }
+  explicit StoreClient(Connection to) : to_(std::move(to)) {}
 
   void set(const std::string& key, std::string_view value) override {
-    wire::SetRequest request;
-    request.set_key(key);
-    request.set_value(std::string(value));
-    call(&wire::Rendezvous::Stub::Set, std::move(request), key, kAnswerTime);
+    call(&wire::Rendezvous::Stub::Set, to_.set(key, value), to_.deadline());
   }
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
-    wire::GetRequest request;
-    request.set_key(key);
-    request.set_timeout_ms(timeout.count());
-    // Bounded to a day, as in the service: larger values could overflow.
-    const auto bounded = std::min(timeout, std::chrono::milliseconds(86'400'000));
-    return std::move(
-        *call(&wire::Rendezvous::Stub::Get, std::move(request), key, bounded + kAnswerTime)
-             .mutable_value());
+    auto reply = call(&wire::Rendezvous::Stub::Get, to_.get(key, timeout), to_.deadline(timeout));
+    return std::move(*reply.mutable_value());
   }
   int64_t add(const std::string& key, int64_t amount) override {
-    wire::AddRequest request;
-    request.set_key(key);
-    request.set_amount(amount);
-    return call(&wire::Rendezvous::Stub::Add, std::move(request), key, kAnswerTime).sum();
+    return call(&wire::Rendezvous::Stub::Add, to_.add(key, amount), to_.deadline()).sum();
   }
 
  private:
   template <typename Method, typename Request>
-  wire::StoreReply call(Method method, Request request, const std::string& key,
-                        std::chrono::milliseconds deadline) {
-    *request.mutable_caller() = caller_;
+  wire::StoreReply call(Method method, const Request& request,
+                        std::chrono::system_clock::time_point deadline) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + deadline);
+    context.set_deadline(deadline);
     wire::StoreReply reply;
-    const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
-    if (!status.ok()) fail(status, key);
+    const grpc::Status status = (to_.stub.get()->*method)(&context, request, &reply);
+    if (!status.ok()) throw to_.error_of(status, request.key());
     if (reply.has_failure()) throw from_wire(reply.failure());
     return reply;
   }
 
-  [[noreturn]] void fail(const grpc::Status& status, const std::string& key) const {
-    const std::string where = "rendezvous of job '" + caller_.job_id() + "' at " + address_;
-    if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
-      throw Error(ErrorCode::kUsage, "the value of key '" + key + "' is too large", where,
-                  "the store is for ids and addresses, not for data");
-    }
-    if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
-      throw Error(ErrorCode::kUsage, reason_of(status), where, "ranks are started by fleetrun");
-    }
-    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-      throw Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous", where);
-    }
-    throw Error(ErrorCode::kPeerLost,
-                "node 0's fleetrun, which hosts the job's store, is gone (" + reason_of(status) +
-                    ") during the request for key '" + key + "'",
-                where, "see the output of fleetrun on node 0");
+  const Connection to_;
+};
+
+class AsyncStoreClient final : public AsyncStore {
+ public:
+  AsyncStoreClient(Connection to, std::function<void(std::function<void()>)> post)
+      : to_(std::move(to)), post_(std::move(post)) {}
+
+  ~AsyncStoreClient() override {
+    const MutexLock lock(mutex_);
+    for (grpc::ClientContext* context : pending_) context->TryCancel();
+    while (!pending_.empty()) none_left_.wait(mutex_);
   }
 
-  std::string address_;
-  std::unique_ptr<wire::Rendezvous::Stub> stub_;
-  wire::Caller caller_;
+  void set(const std::string& key, std::string_view value, Done done) override {
+    call(&Async::Set, to_.set(key, value), to_.deadline(), std::move(done));
+  }
+  void get(const std::string& key, std::chrono::milliseconds timeout, Done done) override {
+    call(&Async::Get, to_.get(key, timeout), to_.deadline(timeout), std::move(done));
+  }
+  void add(const std::string& key, int64_t amount, Done done) override {
+    call(&Async::Add, to_.add(key, amount), to_.deadline(), std::move(done));
+  }
+
+ private:
+  using Async = wire::Rendezvous::StubInterface::async_interface;
+
+  template <typename Request>
+  struct Call {
+    grpc::ClientContext context;
+    Request request;
+    wire::StoreReply reply;
+    Done done;
+  };
+
+  template <typename Request>
+  void call(void (Async::*method)(grpc::ClientContext*, const Request*, wire::StoreReply*,
+                                  std::function<void(grpc::Status)>),
+            Request request, std::chrono::system_clock::time_point deadline, Done done) {
+    auto call = std::make_shared<Call<Request>>();
+    call->request = std::move(request);
+    call->context.set_deadline(deadline);
+    call->done = std::move(done);
+    {
+      const MutexLock lock(mutex_);
+      pending_.insert(&call->context);
+    }
+    // The stub's callbacks run on gRPC's threads; `call` lives until the last of them.
+    (to_.stub->async()->*method)(&call->context, &call->request, &call->reply,
+                                 [this, call](const grpc::Status& status) { over(*call, status); });
+  }
+
+  template <typename Request>
+  void over(Call<Request>& call, const grpc::Status& status) {
+    Answer answer;
+    if (!status.ok()) {
+      answer.error = to_.error_of(status, call.request.key());
+    } else if (call.reply.has_failure()) {
+      answer.error = from_wire(call.reply.failure());
+    } else if constexpr (std::is_same_v<Request, wire::AddRequest>) {
+      answer.value = std::to_string(call.reply.sum());
+    } else {
+      answer.value = std::move(*call.reply.mutable_value());
+    }
+    const MutexLock lock(mutex_);
+    pending_.erase(&call.context);
+    none_left_.notify_all();
+    post_([alive = std::weak_ptr<bool>(alive_), done = std::move(call.done),
+           answer = std::move(answer)]() mutable {
+      if (!alive.expired()) done(std::move(answer));
+    });
+  }
+
+  const Connection to_;
+  std::function<void(std::function<void()>)> post_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read in the loop
+  Mutex mutex_;
+  CondVar none_left_;
+  std::set<grpc::ClientContext*> pending_ FLEET_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
                                      int generation, int rank, const Security& security) {
-  return std::make_shared<StoreClient>(address, job_id, generation, rank, security);
+  return std::make_shared<StoreClient>(Connection(address, job_id, generation, rank, security));
+}
+
+std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
+                                                const std::string& job_id, int generation,
+                                                const Security& security,
+                                                std::function<void(std::function<void()>)> post) {
+  return std::make_unique<AsyncStoreClient>(Connection(address, job_id, generation, -1, security),
+                                            std::move(post));
 }
 
 std::shared_ptr<Store> connect_store_from_env() {

@@ -1,10 +1,12 @@
-// A rank's side of the rendezvous: the job's key-value Store over gRPC.
+// The job's key-value Store over gRPC: a rank's side of the rendezvous.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "rendezvous/security.h"
+#include "store/async_store.h"
 #include "store/store.h"
 
 namespace fleet {
@@ -16,7 +18,13 @@ namespace fleet {
 // rendezvous.
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
                                      int generation, int rank, const Security& security = {});
-// The same from the environment that the launcher set (rendezvous/env.h); nullptr if
+// The same for an event loop: `post` moves an answer from a gRPC thread to the caller's loop. The
+// destructor ends pending calls.
+std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
+                                                const std::string& job_id, int generation,
+                                                const Security& security,
+                                                std::function<void(std::function<void()>)> post);
+// The blocking one from the environment that the launcher set (rendezvous/env.h); nullptr if
 // FLEET_STORE_ADDRESS is not set. Throws kIo if FLEET_CREDENTIALS cannot be read.
 std::shared_ptr<Store> connect_store_from_env();
 

@@ -32,7 +32,7 @@
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "observe/progress.h"
-#include "rendezvous/async_store_client.h"
+#include "rendezvous/store_client.h"
 
 namespace fleet {
 namespace {
