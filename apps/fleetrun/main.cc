@@ -18,7 +18,7 @@
 #include "launch/launch.h"
 #include "launch/starting/via_slurm.h"
 #include "pages/pages.h"
-#include "rendezvous/exit_code.h"
+#include "rendezvous/types.h"
 
 namespace {
 

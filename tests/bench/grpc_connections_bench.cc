@@ -21,7 +21,7 @@
 
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/certificates.h"
-#include "rendezvous/credentials.h"
+#include "rendezvous/grpc_setup.h"
 
 namespace fleet {
 namespace {

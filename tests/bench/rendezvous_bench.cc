@@ -30,15 +30,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-NodeInfo node_of(const JobSpec& job, int number) {
-  NodeInfo info;
-  info.job = job;
-  info.address = "10.0." + std::to_string(number / 250) + "." + std::to_string(number % 250 + 1);
-  info.hosts_rendezvous = number == 0;
-  info.ports = {6070, 6071, 6072, 6073, 6074, 6075, 6076, 6077};
-  info.devices = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-  info.hostname = "host" + std::to_string(number);
-  return info;
+wire::Join node_of(const JobSpec& job, int number) {
+  wire::Join join = join_for(job.config);
+  join.set_hosts_rendezvous(number == 0);
+  wire::Node& node = *join.mutable_node();
+  node.set_address("10.0." + std::to_string(number / 250) + "." + std::to_string(number % 250 + 1));
+  node.set_hostname("host" + std::to_string(number));
+  for (int rank = 0; rank < 8; ++rank) add_rank(&node, {rank}, 6070 + rank);
+  return join;
 }
 
 // Counts verdicts and assignments of many clients.
@@ -66,15 +65,15 @@ int cold_job() {
   std::printf("%f ", ms_since(begin));
   Heard heard;
   begin = Clock::now();
-  RendezvousClient client({server.local_address()}, std::ref(heard));
-  client.join(node_of({}, 0));
+  const auto client = RendezvousClient::make({server.local_address()}, std::ref(heard));
+  client->join(node_of({}, 0));
   std::printf("%f ", ms_since(begin));
   begin = Clock::now();
-  client.send(envelope(&wire::NodeMessage::mutable_finished));
+  client->send(envelope(&wire::NodeMessage::mutable_finished));
   heard.wait(&Heard::ended, 1);
   std::printf("%f ", ms_since(begin));
   begin = Clock::now();
-  client.leave();
+  client->leave();
   server.stop();
   std::printf("%f\n", ms_since(begin));
   std::fflush(stdout);
@@ -132,14 +131,14 @@ std::vector<double> cold(const std::string& what, int rounds) {
 
 void many(int nodes) {
   RendezvousServerOptions options;
-  options.job.nnodes = nodes;
+  options.job.config.set_nnodes(nodes);
   RendezvousServer server(options);
   Heard heard;
-  std::deque<RendezvousClient> clients;
+  std::vector<std::shared_ptr<RendezvousClient>> clients;
   auto begin = Clock::now();
   for (int i = 0; i < nodes; ++i) {
-    clients.emplace_back(RendezvousClientOptions{server.local_address()}, std::ref(heard));
-    clients.back().start(node_of(options.job, i));
+    clients.push_back(RendezvousClient::make({server.local_address()}, std::ref(heard)));
+    clients.back()->start(node_of(options.job, i));
   }
   heard.wait(&Heard::assigned, nodes);
   const double join = ms_since(begin);
@@ -161,11 +160,11 @@ void many(int nodes) {
     store_barrier(store, "b", static_cast<int>(stores.size()), std::chrono::seconds(60));
   });
   begin = Clock::now();
-  for (auto& client : clients) client.send(envelope(&wire::NodeMessage::mutable_finished));
+  for (auto& client : clients) client->send(envelope(&wire::NodeMessage::mutable_finished));
   heard.wait(&Heard::ended, nodes);
   const double verdict = ms_since(begin);
   begin = Clock::now();
-  for (auto& client : clients) client.leave();
+  for (auto& client : clients) client->leave();
   server.stop();
   std::printf(
       "%4d nodes x 8 ranks: join %.1f ms = %.2f x as many connections with one call each (%.1f "

@@ -59,9 +59,11 @@ JobStore::JobStore(const std::string& folder) : folder_(fs::absolute(folder).str
 }
 
 std::string JobStore::path_of(const std::string& job_id) const {
+  google::protobuf::RepeatedPtrField<std::string> name;
+  name.Add(std::string(job_id));
   char digest[24];
   std::snprintf(digest, sizeof digest, ".%016llx",
-                static_cast<unsigned long long>(digest_of({job_id})));
+                static_cast<unsigned long long>(digest_of(name)));
   return folder_ + "/" + file_name_component(job_id) + digest + kSuffix;
 }
 

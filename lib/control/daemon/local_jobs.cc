@@ -13,19 +13,6 @@
 namespace fleet {
 namespace {
 
-JobInfo info_of(EndedJob&& ended) {
-  JobInfo job;
-  *job.mutable_record() = std::move(ended.record);
-  job.set_phase(JobInfo::ENDED);
-  job.set_code(ended.end.code);
-  job.set_ended(ended.end.at);
-  job.set_verdict(std::move(ended.end.verdict));
-  job.set_verdict_path(std::move(ended.end.verdict_path));
-  job.set_stopped_by(ended.end.stopped_by);
-  job.set_killed(ended.end.killed);
-  return job;
-}
-
 bool same_process(const JobRecord& a, const JobRecord& b) {
   return a.pid() == b.pid() && a.started() == b.started();
 }
@@ -77,10 +64,10 @@ std::vector<JobInfo> local_jobs() {
     return jobs;
   }
   std::vector<JobRecord> running = find_jobs();
-  for (EndedJob& ended : find_ended_jobs()) {
+  for (JobInfo& ended : find_ended_jobs()) {
     // It ended after the listing.
-    std::erase_if(running, [&](const JobRecord& one) { return same_process(one, ended.record); });
-    jobs.push_back(info_of(std::move(ended)));
+    std::erase_if(running, [&](const JobRecord& one) { return same_process(one, ended.record()); });
+    jobs.push_back(std::move(ended));
   }
   for (JobRecord& record : running) {
     JobInfo job;

@@ -200,9 +200,9 @@ void NodeJobs::on_record(const std::string& file) {
     for (const JobRecord& record : missed) {
       if (record.pid() == pid) found.emplace_back(number, record);
     }
-    if (!file.ends_with("." + std::to_string(pid) + ".json")) continue;
+    if (!file.ends_with("." + std::to_string(pid) + ".job")) continue;
     try {
-      found.emplace_back(number, read_job_record(read_file(records_ + "/" + file)));
+      found.emplace_back(number, read_job_record(records_ + "/" + file));
     } catch (const Error& error) {  // the job has ended in the meantime
       spdlog::debug("{}", error.what());
     }
@@ -239,7 +239,7 @@ void NodeJobs::read_last_record(int number, pid_t launcher) {
   const std::string path =
       records_ + "/" + job_record_name(table_.find(number)->record().job_id(), launcher);
   try {
-    table_.on_record(number, read_job_record(read_file(path)));
+    table_.on_record(number, read_job_record(path));
   } catch (const Error& error) {  // it ended before writing a record
     spdlog::debug("{}", error.what());
   }

@@ -14,7 +14,6 @@
 #include "launch/planning/refuse.h"
 #include "launch/planning/secret_names.h"
 #include "launch/planning/topology.h"
-#include "rendezvous/job_secret.h"
 #include "rendezvous/security.h"
 
 namespace fleet {

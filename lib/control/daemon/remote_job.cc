@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "rendezvous/exit_code.h"
 #include "rendezvous/types.h"
 #include "rendezvous/wire.h"
 

@@ -66,10 +66,10 @@ class Agent {
                  [this](const wire::ControlRequest& request, ControlSocket::Reply reply) {
                    on_request(request, std::move(reply));
                  }),
-        client_(plan_.client, [this](RendezvousEvent event) {
+        client_(RendezvousClient::make(plan_.client, [this](RendezvousEvent event) {
           // On one of gRPC's threads.
           asio::post(loop_, [this, event = std::move(event)]() mutable { on_rendezvous(event); });
-        }) {}
+        })) {}
 
   int run() {
     signals_.add(SIGCHLD);
@@ -88,7 +88,7 @@ class Agent {
       control_pipe_.emplace(loop_, plan_.control_pipe.release());
       wait_for_control_pipe();
     }
-    client_.start(plan_.node);
+    client_->start(plan_.join);
     // Unblock only now: existing threads keep all signals blocked, so signals arrive in this
     // thread.
     ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
@@ -96,9 +96,9 @@ class Agent {
     loop_.run();
     service_.reset();
     channel_.close();  // ends the guardian, meanwhile:
-    client_.leave();
+    client_->leave();
     if (plan_.server) plan_.server->stop();
-    end_.code = exit_code_;
+    end_.set_code(exit_code_);
     record_.end(std::move(end_));
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
     report_leftovers();
@@ -127,7 +127,7 @@ class Agent {
   }
 
   void note_stop(int signal) {
-    if (end_.verdict.empty() && end_.stopped_by == 0) end_.stopped_by = signal;
+    if (end_.verdict().empty() && end_.stopped_by() == 0) end_.set_stopped_by(signal);
   }
 
   bool stops(int signal) const {
@@ -139,7 +139,7 @@ class Agent {
     if (!stops(signal)) {
       wire::NodeMessage message;  // its meaning is between the user and the program
       message.mutable_signal()->set_signal(signal);
-      client_.send(std::move(message));
+      client_->send(std::move(message));
     } else {
       on_stop_signal(signal);
     }
@@ -230,7 +230,7 @@ class Agent {
       plan_.server = plan_.take_over(turn);
       spdlog::warn("this node now hosts the rendezvous");
       record_.on_hosting(plan_.server->network_address());
-      client_.follow(plan_.server->local_address(), plan_.server->host());
+      client_->follow(plan_.server->local_address(), plan_.server->host());
     } catch (const Error& error) {
       step(Refusal{error});
     }
@@ -242,7 +242,7 @@ class Agent {
       case wire::ControlRequest::kStacks:
         if (world_) {
           stack_requests_.push_back(std::move(reply));
-          return client_.send(envelope(&wire::NodeMessage::mutable_stack_request));
+          return client_->send(envelope(&wire::NodeMessage::mutable_stack_request));
         }
         *answer.mutable_failure() =
             to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
@@ -343,7 +343,7 @@ class Agent {
       std::visit([this](auto& one) { carry_out(one); }, action);
     }
   }
-  void carry_out(wire::NodeMessage& message) { client_.send(std::move(message)); }
+  void carry_out(wire::NodeMessage& message) { client_->send(std::move(message)); }
   void carry_out(const wire::GuardianCommand& command) {
     if (command.has_spawn()) all_gone_ = false;
     channel_.send(command);
@@ -355,10 +355,12 @@ class Agent {
   }
   void carry_out(const RecordVerdict& record) {
     const Verdict& verdict = record.verdict;
-    end_.verdict = verdict_json(verdict, record_.record().job_id(), world_.get(), unix_seconds());
+    end_.set_verdict(
+        verdict_json(verdict, record_.record().job_id(), world_.get(), unix_seconds()));
     // A success is not worth the milliseconds that the disk takes.
-    end_.verdict_path = write_verdict_file(record_.record(), end_.verdict, !succeeded(verdict));
-    if (verdict.kind() == Verdict::STOPPED) end_.stopped_by = verdict.signal();
+    end_.set_verdict_path(
+        write_verdict_file(record_.record(), end_.verdict(), !succeeded(verdict)));
+    if (verdict.kind() == Verdict::STOPPED) end_.set_stopped_by(verdict.signal());
   }
   void carry_out(const EndLauncher& end) {
     exit_code_ = end.exit_code;
@@ -367,7 +369,7 @@ class Agent {
 
   AgentPlan plan_;
   JobRecordFile record_;
-  JobEnd end_;
+  JobInfo end_;
   std::shared_ptr<const World> world_;
   asio::io_context loop_{1};
   Supervision supervision_;
@@ -383,9 +385,9 @@ class Agent {
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool checking_ = false;
-  std::vector<RendezvousEvent> held_;  // events held until the check has ended
-  Thread check_;                       // posts to the loop
-  RendezvousClient client_;            // last: its threads post to the loop
+  std::vector<RendezvousEvent> held_;         // events held until the check has ended
+  Thread check_;                              // posts to the loop
+  std::shared_ptr<RendezvousClient> client_;  // last: its threads post to the loop
 };
 
 }  // namespace

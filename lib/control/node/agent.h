@@ -26,7 +26,7 @@ struct AgentPlan {
   sigset_t signal_mask;                      // before block_all_signals()
   std::unique_ptr<RendezvousServer> server;  // set if this node hosts the rendezvous
   RendezvousClientOptions client;
-  NodeInfo node;
+  wire::Join join;
   // Opens the rendezvous when it is this node's turn to host it. Throws Error.
   std::function<std::unique_ptr<RendezvousServer>(const TakeOver&)> take_over;
   std::chrono::milliseconds grace{10'000};

@@ -3,8 +3,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -33,7 +36,8 @@ bool valid(const wire::GuardianEvent& event) {
   };
   return valid(event.started()) && valid(event.ended()) && valid(event.stalled()) &&
          valid(event.service_bytes()) && all_valid(event.progress().ranks()) &&
-         all_valid(event.stacks().ranks());
+         std::all_of(event.stacks().clusters().begin(), event.stacks().clusters().end(),
+                     [&](const auto& cluster) { return all_valid(cluster.ranks()); });
 }
 
 bool valid(const wire::ControlRequest& request) {
@@ -79,5 +83,58 @@ bool take_frame(std::string& buffer, wire::ControlRequest* request) {
   return take(buffer, request, kMaxRequest);
 }
 bool take_frame(std::string& buffer, wire::ControlReply* reply) { return take(buffer, reply); }
+
+namespace asio = boost::asio;
+
+ByteStream::ByteStream(asio::io_context& loop, UniqueFd socket,
+                       std::function<void(std::string_view)> on_bytes,
+                       std::function<void()> on_closed)
+    : socket_(loop, asio::local::stream_protocol(), socket.release()),
+      on_bytes_(std::move(on_bytes)),
+      on_closed_(std::move(on_closed)) {
+  read();
+}
+
+void ByteStream::read() {
+  socket_.async_read_some(asio::buffer(chunk_), [this](boost::system::error_code error, size_t n) {
+    if (error == asio::error::operation_aborted) return;
+    if (error) {
+      closed_ = true;
+      on_closed_();
+      return;
+    }
+    on_bytes_(std::string_view(chunk_, n));
+    read();
+  });
+}
+
+void ByteStream::send(std::string_view bytes) {
+  if (closed_) return;
+  queued_ += bytes;
+  if (writing_.empty()) write();
+}
+
+void ByteStream::write() {
+  writing_.swap(queued_);
+  asio::async_write(socket_, asio::buffer(writing_),
+                    [this](boost::system::error_code error, size_t) {
+                      if (error == asio::error::operation_aborted) return;
+                      writing_.clear();
+                      if (error) queued_.clear();  // the reading side reports the error
+                      if (!queued_.empty()) return write();
+                      if (on_sent_) std::exchange(on_sent_, nullptr)();
+                    });
+}
+
+void ByteStream::when_sent(std::function<void()> callback) {
+  if (closed_ || writing_.empty()) return callback();
+  on_sent_ = std::move(callback);
+}
+
+void ByteStream::close() {
+  closed_ = true;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
 
 }  // namespace fleet

@@ -1,11 +1,76 @@
 #include "node/console_lines.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
+#include "base/error.h"
+#include "base/log.h"
+#include "base/owned_file.h"
 #include "base/ranges.h"
 
 namespace fleet {
+void LineCollapse::add(int rank, std::string_view text, Time now, WallTime written) {
+  uint64_t& after = after_[rank];
+  const size_t hash = std::hash<std::string_view>{}(text);
+  const auto chain = chains_.find(hash);
+  for (uint64_t number = chain == chains_.end() ? 0 : chain->second.first; number > 0;) {
+    Entry& same = entry(number);
+    if (number >= after && same.line.text == text) {
+      std::vector<int>& ranks = same.line.ranks;
+      ranks.insert(std::lower_bound(ranks.begin(), ranks.end(), rank), rank);
+      after = number + 1;
+      return;
+    }
+    number = same.next;
+  }
+  const uint64_t number = first_ + waiting_.size();
+  waiting_.push_back({{{rank}, std::string(text), written}, now + window_, hash});
+  after = number + 1;
+  if (chain == chains_.end()) {
+    chains_.emplace(hash, Chain{number, number});
+  } else {
+    entry(chain->second.last).next = number;
+    chain->second.last = number;
+  }
+}
+
+bool LineCollapse::is_complete(const Entry& entry) const {
+  return std::includes(entry.line.ranks.begin(), entry.line.ranks.end(), writing_.begin(),
+                       writing_.end());
+}
+
+std::optional<LineCollapse::Line> LineCollapse::take(Time now) {
+  if (waiting_.empty()) return std::nullopt;
+  const Entry& next = waiting_.front();
+  if (now < next.due && waiting_.size() <= most_lines_ && !is_complete(next)) return std::nullopt;
+  return take_any();
+}
+
+std::optional<LineCollapse::Line> LineCollapse::take_any() {
+  if (waiting_.empty()) return std::nullopt;
+  Entry& next = waiting_.front();
+  const auto chain = chains_.find(next.hash);  // the chain that begins with it
+  if (next.next > 0) {
+    chain->second.first = next.next;
+  } else {
+    chains_.erase(chain);
+  }
+  Line line = std::move(next.line);
+  waiting_.pop_front();
+  ++first_;
+  return line;
+}
+
+std::optional<LineCollapse::Time> LineCollapse::next_due() const {
+  if (waiting_.empty()) return std::nullopt;
+  return waiting_.front().due;
+}
 
 std::string_view Stamp::at(WallTime time) {
   using namespace std::chrono;
@@ -110,6 +175,33 @@ void ConsoleLines::flush() {
     write(line->ranks, line->text, line->written);
   }
   pass_on();
+}
+
+void LineCopies::begin(const wire::CopiedLines& wanted) {
+  wanted_ = wanted;
+  file_.reset();
+  if (!this->wanted()) return;
+  try {
+    file_ = open_owned_file(wanted_.path(), O_WRONLY | O_CREAT | O_APPEND);
+  } catch (const Error& error) {
+    warn_once(error.failure());
+  }
+}
+
+void LineCopies::offer(std::string_view label, std::string_view line) {
+  const bool matches = std::any_of(
+      wanted_.filters().begin(), wanted_.filters().end(),
+      [&](const std::string& text) { return line.find(text) != std::string_view::npos; });
+  if (!matches || !file_) return;
+  std::string copy;
+  copy.append(label).append(line);
+  if (!copy.ends_with('\n')) copy += '\n';
+  if (::write(file_.get(), copy.data(), copy.size()) < 0) warn_once(std::strerror(errno));
+}
+
+void LineCopies::warn_once(const std::string& reason) {
+  if (std::exchange(warned_, true)) return;
+  spdlog::warn("{}: cannot be written: {}", wanted_.path(), reason);
 }
 
 }  // namespace fleet

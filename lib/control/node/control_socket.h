@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "node/byte_stream.h"
+#include "node/channel.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 

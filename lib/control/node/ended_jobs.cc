@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,7 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/file_name.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/text.h"
@@ -28,26 +25,12 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr char kEnding[] = ".ended";
 // A younger file may belong to a process that is about to use it.
 constexpr double kUnfinished = 60;  // seconds
 
 std::string path_of(const std::string& folder, const JobRecord& record) {
-  return folder + "/" + file_name_component(record.job_id()) + "." + std::to_string(record.pid()) +
-         "." + std::to_string(std::llround(record.started() * 1000)) + kEnding;
-}
-
-Json end_json(const JobEnd& end) {
-  Json all;
-  all["at"] = end.at;
-  all["code"] = end.code;
-  all["stopped_by"] = end.stopped_by;
-  all["killed"] = end.killed;
-  all["verdict"] = end.verdict;
-  all["verdict_path"] = end.verdict_path;
-  return all;
+  return folder + "/" + run_name(record) + kEnding;
 }
 
 struct KeptFile {
@@ -62,7 +45,7 @@ std::optional<KeptFile> stat_file(const std::string& path) {
   return KeptFile{path, static_cast<double>(status.st_mtime), status.st_size};
 }
 
-// The process whose pid is the last-but-one part of the name: "night.123.json"; -1: none.
+// The process whose pid is the last-but-one part of the name: "night.123.job"; -1: none.
 pid_t pid_in(std::string_view name) {
   name = name.substr(0, name.rfind('.'));
   long long pid = -1;
@@ -90,7 +73,9 @@ class RuntimeFolderCleaner {
     const std::string path = folder_ + "/" + name;
     if (name.ends_with(kEnding) || name.ends_with(kVerdictSuffix)) {
       if (auto kept = stat_file(path)) ended_.push_back(std::move(*kept));
-    } else if (name.ends_with(".json")) {
+    } else if (name.ends_with(".json")) {  // of a running job of fleetrun 0.1
+      if (is_gone(pid_in(name))) ::unlink(path.c_str());
+    } else if (name.ends_with(".job")) {
       if (is_gone(pid_in(name))) read_running_job(path);
       if (::access(path.c_str(), F_OK) == 0) pids_.push_back(pid_in(name));
     } else if (name.ends_with(".sock")) {
@@ -135,32 +120,9 @@ class RuntimeFolderCleaner {
 
 }  // namespace
 
-std::string ended_job_json(const EndedJob& job) {
-  Json all = Json::parse(job_record_json(job.record));
-  all["end"] = end_json(job.end);
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-EndedJob read_ended_job(const std::string& json) {
-  EndedJob job;
-  job.record = read_job_record(json);
-  try {
-    const Json end = Json::parse(json).at("end");
-    end.at("at").get_to(job.end.at);
-    end.at("code").get_to(job.end.code);
-    end.at("stopped_by").get_to(job.end.stopped_by);
-    end.at("killed").get_to(job.end.killed);
-    end.at("verdict").get_to(job.end.verdict);
-    end.at("verdict_path").get_to(job.end.verdict_path);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage,
-                std::string("the file is not a record of an ended job: ") + error.what());
-  }
-  return job;
-}
-
-void save_ended_job(const EndedJob& job) {
-  replace_owned_file(path_of(make_runtime_folder(), job.record), ended_job_json(job),
+void save_ended_job(JobInfo job) {
+  job.set_phase(JobInfo::ENDED);
+  replace_owned_file(path_of(make_runtime_folder(), job.record()), job.SerializeAsString(),
                      {.mode = 0600, .sync = false});
 }
 
@@ -168,34 +130,31 @@ bool has_ended_record(const JobRecord& record) {
   return ::access(path_of(runtime_folder(), record).c_str(), F_OK) == 0;
 }
 
-JobEnd end_of_killed(const JobRecord& record) {
-  JobEnd end;
-  end.at = unix_seconds();
-  end.verdict = verdict_of_run(record);
-  const Json verdict = Json::parse(end.verdict, nullptr, false);
-  end.killed = verdict.is_discarded();
-  end.code = end.killed ? 128 + SIGKILL : verdict.value("exit_code", 1);
-  if (!end.killed) end.verdict_path = record.log_dir() + "/verdict.json";
-  return end;
+JobInfo end_of_killed(const JobRecord& record) {
+  JobInfo job;
+  *job.mutable_record() = record;
+  job.set_ended(unix_seconds());
+  job.set_verdict(verdict_of_run(record));
+  const auto verdict = nlohmann::json::parse(job.verdict(), nullptr, false);
+  job.set_killed(verdict.is_discarded());
+  job.set_code(job.killed() ? 128 + SIGKILL : verdict.value("exit_code", 1));
+  if (!job.killed()) job.set_verdict_path(record.log_dir() + "/verdict.json");
+  return job;
 }
 
-std::vector<EndedJob> find_ended_jobs() {
-  const std::string folder = runtime_folder();
-  std::vector<EndedJob> found;
-  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return found;
-  check_runtime_folder(folder);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
-    if (!path.ends_with(kEnding)) continue;
+std::vector<JobInfo> find_ended_jobs() {
+  std::vector<JobInfo> found;
+  for (const std::string& path : files_in_runtime_folder(kEnding)) {
     try {
-      found.push_back(read_ended_job(read_file(path)));
-    } catch (const Error& wrong) {  // just removed, or of another version
-      spdlog::debug("{}: {}", path, wrong.what());
+      JobInfo job;
+      // Else it is of another version.
+      if (job.ParseFromString(read_file(path))) found.push_back(std::move(job));
+    } catch (const Error& error) {  // just removed
+      spdlog::debug("{}", error.what());
     }
   }
-  std::sort(found.begin(), found.end(), [](const EndedJob& a, const EndedJob& b) {
-    return a.record.started() < b.record.started();
+  std::sort(found.begin(), found.end(), [](const JobInfo& a, const JobInfo& b) {
+    return a.record().started() < b.record().started();
   });
   return found;
 }

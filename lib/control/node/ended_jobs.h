@@ -9,26 +9,19 @@
 
 namespace fleet {
 
-struct EndedJob {
-  JobRecord record;
-  JobEnd end;
-};
-
-std::string ended_job_json(const EndedJob& job);
-// Throws kUsage if the text is not such a record.
-EndedJob read_ended_job(const std::string& json);
+// A JobInfo of this node: its record, how it ended, and when.
 
 // For a job whose fleetrun was killed: the end according to its verdict.json, if it was written.
-JobEnd end_of_killed(const JobRecord& record);
+JobInfo end_of_killed(const JobRecord& record);
 
 // Not synced to the disk. Throws kUsage or kIo if it cannot be written.
-void save_ended_job(const EndedJob& job);
+void save_ended_job(JobInfo job);
 
 // Whether the end of this run is recorded already.
 bool has_ended_record(const JobRecord& record);
 
 // Oldest first. Throws kUsage if the folder belongs to another user.
-std::vector<EndedJob> find_ended_jobs();
+std::vector<JobInfo> find_ended_jobs();
 
 // How many records are kept, and for how long.
 struct EndedJobLimits {

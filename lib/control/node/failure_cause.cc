@@ -1,12 +1,17 @@
 #include "node/failure_cause.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 
@@ -122,6 +127,68 @@ std::string failure_cause(std::string_view log, int signal) {
   constexpr std::string_view kWhat = "what():";
   if (text.starts_with(kWhat)) text = trim(std::string_view(text).substr(kWhat.size()));
   return text;
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kLongestFile = 1 << 20;
+
+// "" if the file cannot be read.
+std::string read_start(const std::string& path) {
+  const UniqueFd file(
+      ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  struct stat status = {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text(kLongestFile, '\0');
+  size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t n = ::read(file.get(), text.data() + have, text.size() - have);
+    if (n <= 0) break;
+    have += static_cast<size_t>(n);
+  }
+  text.resize(have);
+  return text;
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// A number, or a string that holds one.
+int64_t time_of(const Json& object) {
+  const auto found = object.find("timestamp");
+  if (found == object.end()) return 0;
+  if (found->is_number()) {
+    const double seconds = found->get<double>();
+    return seconds > 0 && seconds < 1e15 ? static_cast<int64_t>(seconds) : 0;
+  }
+  long long seconds = 0;
+  return found->is_string() && parse_int(found->get<std::string>(), &seconds) ? seconds : 0;
+}
+
+}  // namespace
+
+RecordedError read_error_file(const std::string& path) {
+  if (path.empty()) return {};
+  const Json file = Json::parse(read_start(path), nullptr, /*allow_exceptions=*/false);
+  if (!file.is_object() || !file.contains("message")) return {};
+  const Json& message = file["message"];
+  RecordedError error;
+  if (message.is_string()) {
+    error.set_message(message.get<std::string>());
+    error.set_unix_time(time_of(file));
+  }
+  if (!message.is_object()) return error;
+  error.set_message(text_of(message, "message"));
+  const auto extra = message.find("extraInfo");
+  if (extra != message.end() && extra->is_object()) {
+    error.set_callstack(text_of(*extra, "py_callstack"));
+    error.set_unix_time(time_of(*extra));
+  }
+  return error;
 }
 
 }  // namespace fleet

@@ -1,8 +1,10 @@
-// Finds the reason that a failed program gives in its log.
+// Finds the reason that a failed program gives: in its log, or in a record of its own.
 #pragma once
 
 #include <string>
 #include <string_view>
+
+#include "rendezvous/types.h"
 
 namespace fleet {
 
@@ -14,5 +16,11 @@ std::string failure_cause(std::string_view log, int signal);
 
 // A cause for messages: one line without control characters, at most 300 columns.
 std::string cause_line(std::string_view text);
+
+// Reads a file as torch.distributed's @record writes it: {"message": {"message": ..., "extraInfo":
+// {"py_callstack": ..., "timestamp": ...}}}, or {"message": TEXT}. Empty if `path` is empty or
+// names no such file, so that a program's file can never end a job. Reads at most 1 MiB and follows
+// no link.
+RecordedError read_error_file(const std::string& path);
 
 }  // namespace fleet

@@ -13,9 +13,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "node/console.h"
-#include "node/guardian_loop.h"
 #include "node/process_tree.h"
-#include "node/rank_descriptors.h"
+#include "node/spawn.h"
 
 namespace fleet {
 namespace {

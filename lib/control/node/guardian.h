@@ -9,6 +9,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/file.h"
@@ -29,5 +30,13 @@ GuardianProcess start_guardian(const sigset_t& original);
 
 // Blocks every signal that can be blocked; returns the previous mask.
 sigset_t block_all_signals();
+
+// The main loop of the guardian process.
+//
+// Serves the launcher at the other end of `socket` until the launcher is gone and no process of the
+// ranks is left. `alive`: for an OrphanWatchdog. `original` is the ranks' signal mask,
+// `descriptors` their descriptor limit. Call it with every signal blocked; it handles SIGCHLD.
+void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
+                       const rlimit& descriptors);
 
 }  // namespace fleet

@@ -1,5 +1,3 @@
-#include "node/guardian_loop.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -18,15 +16,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
-#include "node/byte_stream.h"
 #include "node/channel.h"
-#include "node/error_file.h"
-#include "node/exit_order.h"
 #include "node/failure_cause.h"
+#include "node/guardian.h"
 #include "node/hang_detector.h"
 #include "node/job_cgroup.h"
 #include "node/job_logs.h"
-#include "node/log_tail.h"
+#include "node/line_splitter.h"
 #include "node/oom_detector.h"
 #include "node/orphan_watchdog.h"
 #include "node/process_tree.h"
@@ -34,6 +30,8 @@
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "observe/rank_progress.h"
+#include "rendezvous/clock_offset.h"
+#include "rendezvous/stacks.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -283,10 +281,9 @@ class Guardian {
       targets.push_back({command.local_rank(), rank.pid, beside + ".stack"});
     }
     collector_.collect(targets, std::chrono::milliseconds(request.limit_ms()),
-                       [this](Stacks stacks) {
+                       [this](const Stacks& stacks) {
                          wire::GuardianEvent event;
-                         share_frames(&stacks);
-                         *event.mutable_stacks() = std::move(stacks);
+                         *event.mutable_stacks() = cluster_stacks(stacks);
                          channel_.send(event);
                        });
   }
@@ -346,14 +343,14 @@ class Guardian {
   }
 
   void on_rank_ended(GuardedRank& rank, int status) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const int64_t now = steady_ns(std::chrono::steady_clock::now());
     rank.ended = true;
     send_progress();
     rank.log->drain();
     wire::GuardianEvent event;
     RankExit& ended = *event.mutable_ended();
     ended.set_local_rank(rank.command.local_rank());
-    ended.set_at_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+    ended.set_at_ns(now);
     if (WIFSIGNALED(status)) {
       ended.set_signal(WTERMSIG(status));
     } else {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kEnding[] = ".json";
+constexpr char kEnding[] = ".job";
 
 // Containers may share /tmp, each with its own pid numbering.
 std::string pid_namespace() {
@@ -36,13 +36,6 @@ std::string pid_namespace() {
 }
 
 Json position_json(const LogPosition& mark) { return Json::array({mark.file(), mark.at()}); }
-
-void read_position(const Json& rank, const char* key, LogPosition* mark) {
-  const auto found = rank.find(key);
-  if (found == rank.end()) return;
-  mark->set_file(found->at(0).get<uint64_t>());
-  mark->set_at(found->at(1).get<int64_t>());
-}
 
 Json rank_json(const JobRecord::Rank& rank) {
   Json all = {{"local_rank", rank.local_rank()},
@@ -58,20 +51,6 @@ Json rank_json(const JobRecord::Rank& rank) {
   all["error_begin"] = position_json(rank.error_begin());
   all["error_end"] = position_json(rank.error_end());
   return all;
-}
-
-void read_rank(const Json& all, JobRecord::Rank* rank) {
-  rank->set_local_rank(all.at("local_rank").get<int>());
-  rank->set_rank(all.at("rank").get<int>());
-  rank->set_server(all.at("server").get<bool>());
-  rank->set_pid(all.at("pid").get<int>());
-  rank->set_log_path(all.at("log").get<std::string>());
-  rank->set_shown(all.value("shown", false));
-  rank->set_error_log(all.value("error_log", ""));
-  read_position(all, "log_begin", rank->mutable_log_begin());
-  read_position(all, "log_end", rank->mutable_log_end());
-  read_position(all, "error_begin", rank->mutable_error_begin());
-  read_position(all, "error_end", rank->mutable_error_end());
 }
 
 Json to_json(const JobRecord& record) {
@@ -96,28 +75,6 @@ Json to_json(const JobRecord& record) {
   return all;
 }
 
-JobRecord from_json(const Json& all) {
-  JobRecord record;
-  record.set_job_id(all.at("job_id").get<std::string>());
-  record.set_pid(all.at("pid").get<int>());
-  record.set_node_rank(all.at("node_rank").get<int>());
-  record.set_nnodes(all.at("nnodes").get<int>());
-  record.set_world_size(all.at("world_size").get<int>());
-  // A fleetrun of version 0.1 wrote "epoch".
-  record.set_generation(all.at(all.contains("generation") ? "generation" : "epoch").get<int>());
-  record.set_address(all.at("address").get<std::string>());
-  record.set_rendezvous(all.at("rendezvous").get<std::string>());
-  record.set_log_dir(all.at("log_dir").get<std::string>());
-  record.set_folder(all.at("folder").get<std::string>());
-  record.set_started(all.at("started").get<double>());
-  for (const Json& word : all.at("command")) record.add_command(word.get<std::string>());
-  record.set_start_ticks(all.value("birth", ""));
-  record.set_run(all.value("run", ""));
-  record.set_part(all.value("part", false));
-  for (const Json& rank : all.at("ranks")) read_rank(rank, record.add_ranks());
-  return record;
-}
-
 // `folder`: absolute, or empty if it was removed.
 std::string absolute(const std::string& path, const std::string& folder) {
   return (std::filesystem::path(folder) / path).lexically_normal().string();
@@ -138,25 +95,14 @@ void begin_logs(const JobRecord& before, bool overwrite, JobRecord::Rank* rank) 
   rank->mutable_error_begin()->set_at(0);
 }
 
-Json parse(const std::string& text) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage,
-                std::string("the file is not a record of a job: ") + error.what());
-  }
-}
-
 // Whether the process that wrote the record still runs, as far as its pid namespace can be seen.
 enum class Launcher { kRuns, kGone, kElsewhere };
 
-Launcher launcher_of(const std::string& record_json) {
-  const Json all = parse(record_json);
-  const std::string here = pid_namespace();
-  if (all.value("pid_namespace", here) != here) return Launcher::kElsewhere;
-  const pid_t pid = all.value("pid", -1);
+Launcher launcher_of(const JobRecord& record) {
+  if (record.pid_namespace() != pid_namespace()) return Launcher::kElsewhere;
   // A zombie has ended, even if its parent has not waited for it.
-  const bool runs = process_start_ticks(pid) == all.value("birth", "") && process_state(pid) != 'Z';
+  const bool runs = process_start_ticks(record.pid()) == record.start_ticks() &&
+                    process_state(record.pid()) != 'Z';
   return runs ? Launcher::kRuns : Launcher::kGone;
 }
 
@@ -170,7 +116,7 @@ void retire_record(const std::string& path, const JobRecord& record) {
                      unix_seconds() - static_cast<double>(file.st_mtime) > kPartsStay;
     if (!old) return;
   } else if (!has_ended_record(record)) {
-    save_ended_job({record, end_of_killed(record)});
+    save_ended_job(end_of_killed(record));
   }
   ::unlink(path.c_str());
   remove_dead_socket(control_socket_of(record.pid()));
@@ -182,44 +128,38 @@ std::string job_record_name(const std::string& job_id, pid_t launcher) {
   return file_name_component(job_id) + "." + std::to_string(launcher) + kEnding;
 }
 
+std::string run_name(const JobRecord& record) {
+  return file_name_component(record.job_id()) + "." + std::to_string(record.pid()) + "." +
+         std::to_string(std::llround(record.started() * 1000));
+}
+
 std::string job_record_json(const JobRecord& record) {
   return to_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-JobRecord read_job_record(const std::string& json) {
-  try {
-    return from_json(parse(json));
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kUsage,
-                std::string("the file is not a record of a job: ") + error.what());
+JobRecord read_job_record(const std::string& path) {
+  JobRecord record;
+  if (!record.ParseFromString(read_file(path)) || record.job_id().empty()) {
+    throw Error(ErrorCode::kUsage, "the file is not a record of a job", path);
   }
+  return record;
 }
 
 std::optional<JobRecord> read_running_job(const std::string& path) {
   try {
-    const std::string text = read_file(path);
-    const Launcher launcher = launcher_of(text);
-    if (launcher == Launcher::kElsewhere) return std::nullopt;
-    JobRecord record = read_job_record(text);
+    JobRecord record = read_job_record(path);
+    const Launcher launcher = launcher_of(record);
     if (launcher == Launcher::kRuns) return record;
-    retire_record(path, record);
+    if (launcher == Launcher::kGone) retire_record(path, record);
   } catch (const Error& error) {  // just ended, or the file is not a record
     spdlog::debug("{}", error.what());
-  } catch (const Json::exception& error) {
-    spdlog::debug("{}: {}", path, error.what());
   }
   return std::nullopt;
 }
 
 std::vector<JobRecord> find_jobs() {
-  const std::string folder = runtime_folder();
   std::vector<JobRecord> found;
-  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return found;
-  check_runtime_folder(folder);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
-    if (!path.ends_with(kEnding)) continue;
+  for (const std::string& path : files_in_runtime_folder(kEnding)) {
     if (auto record = read_running_job(path)) found.push_back(std::move(*record));
   }
   std::sort(found.begin(), found.end(),
@@ -231,6 +171,7 @@ JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
   record_.set_pid(::getpid());
   record_.set_start_ticks(process_start_ticks(record_.pid()));
   record_.set_started(unix_seconds());
+  record_.set_pid_namespace(pid_namespace());
   std::error_code error;
   record_.set_folder(std::filesystem::current_path(error).string());
   record_.set_log_dir(absolute(record_.log_dir(), record_.folder()));
@@ -249,13 +190,13 @@ JobRecordFile::~JobRecordFile() {
 }
 
 void JobRecordFile::on_assignment(const Assignment& assignment, const wire::SpawnRanks& spawn) {
-  const NodePlacement& node = assignment.node();
+  const wire::Node& node = assignment.node();
   record_.set_node_rank(assignment.node_rank);
   record_.set_nnodes(assignment.nnodes());
   record_.set_world_size(assignment.world_size());
   record_.set_generation(assignment.generation());
-  record_.set_run(assignment.world->run);
-  record_.set_address(node.address);
+  record_.set_run(assignment.world->run());
+  record_.set_address(node.address());
   // This node's own path to a rendezvous that it hosts is useless to other nodes.
   if (!is_local_address(assignment.store_address)) record_.set_rendezvous(assignment.store_address);
   const JobRecord before = record_;
@@ -264,7 +205,7 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const wire::Spaw
     JobRecord::Rank* rank = record_.add_ranks();
     rank->set_local_rank(command.local_rank());
     rank->set_rank(command.rank());
-    rank->set_server(node.is_server(command.local_rank()));
+    rank->set_server(is_server(node, command.local_rank()));
     rank->set_pid(-1);
     rank->set_log_path(absolute(command.log_path(), record_.folder()));
     if (!command.error_log_path().empty())
@@ -296,15 +237,16 @@ void JobRecordFile::write_and_clean() {
   }
 }
 
-void JobRecordFile::end(JobEnd end) {
+void JobRecordFile::end(JobInfo how) {
   if (path_.empty() || record_.part()) return;
-  end.at = unix_seconds();
   for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
     *rank.mutable_log_end() = end_of_log(rank.log_path());
     if (!rank.error_log().empty()) *rank.mutable_error_end() = end_of_log(rank.error_log());
   }
+  how.set_ended(unix_seconds());
+  *how.mutable_record() = record_;
   try {
-    save_ended_job({record_, std::move(end)});
+    save_ended_job(std::move(how));
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }
@@ -315,10 +257,7 @@ void JobRecordFile::end(JobEnd end) {
 // Not synced to the disk: a record is useless after a crash of the machine, and a start must be
 // quick.
 void JobRecordFile::write() {
-  Json all = to_json(record_);
-  all["pid_namespace"] = pid_namespace();
-  const std::string text = all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  replace_owned_file(path_, text, {.mode = 0600, .sync = false});
+  replace_owned_file(path_, record_.SerializeAsString(), {.mode = 0600, .sync = false});
 }
 
 }  // namespace fleet

@@ -15,23 +15,15 @@
 
 namespace fleet {
 
+using wire::JobInfo;
 using wire::JobRecord;
 
-// How a job ended on this node.
-struct JobEnd {
-  double at = 0;             // seconds since 1970; for a killed fleetrun, when that was noticed
-  int code = 0;              // fleetrun's exit code
-  int stopped_by = 0;        // the signal that requested the stop; 0: none
-  bool killed = false;       // its fleetrun was killed and could report no more
-  std::string verdict;       // as in verdict.json; "" if there was none
-  std::string verdict_path;  // the file with it; "" if there is none
-
-  bool operator==(const JobEnd&) const = default;
-};
-
+// For programs: as `fleetrun ls` shows it.
 std::string job_record_json(const JobRecord& record);
-// Throws kUsage if the text is not a record.
-JobRecord read_job_record(const std::string& json);
+// Throws kUsage if the file is not a record; kNotFound and kIo as read_file() does.
+JobRecord read_job_record(const std::string& path);
+// Names a run of a job: "night.4711.1763800000000".
+std::string run_name(const JobRecord& record);
 
 // The records of this user's running jobs, oldest first. The record of a killed fleetrun becomes
 // that of an ended job. Throws kUsage if the folder belongs to another user.
@@ -56,8 +48,9 @@ class JobRecordFile {
   void on_rank_started(int local_rank, pid_t pid);
   // This node hosts the rendezvous from now on, at this address for other nodes.
   void on_hosting(const std::string& rendezvous);
-  // The job has ended: its final record replaces this one, except for a part.
-  void end(JobEnd end);
+  // The job has ended: its final record replaces this one, except for a part. `how`: its exit code,
+  // verdict and stop signal.
+  void end(JobInfo how);
   const JobRecord& record() const { return record_; }
 
  private:

@@ -1,4 +1,4 @@
-// Reads a rank's log while it is written, across rotations (log_rotation.h).
+// Reads a rank's log while it is written, across rotations (log_file.h).
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "node/log_rotation.h"
+#include "node/log_file.h"
 #include "rendezvous/control_messages.h"
 
 namespace fleet {

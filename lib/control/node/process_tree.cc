@@ -1,8 +1,9 @@
 #include "node/process_tree.h"
 
-#include <dirent.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,79 +40,65 @@ long long field(const std::vector<std::string>& fields, size_t at) {
   return at < fields.size() && parse_int(fields[at], &value) ? value : 0;
 }
 
-// Process to parent.
-std::map<pid_t, pid_t> all_processes() {
-  std::map<pid_t, pid_t> all;
-  DIR* proc = ::opendir("/proc");
-  if (!proc) throw_errno("cannot list the processes", "/proc");
-  while (const dirent* entry = ::readdir(proc)) {
-    const std::string name = entry->d_name;
+using Children = std::multimap<pid_t, pid_t>;  // by parent
+
+Children all_processes() {
+  Children all;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
     long long pid = 0;
-    if (!parse_int(name, &pid)) continue;
+    if (!parse_int(entry->path().filename().string(), &pid)) continue;
     const auto fields = stat_fields(static_cast<pid_t>(pid));
-    if (!fields.empty()) all[static_cast<pid_t>(pid)] = static_cast<pid_t>(field(fields, 1));
+    if (!fields.empty()) {
+      all.emplace(static_cast<pid_t>(field(fields, 1)), static_cast<pid_t>(pid));
+    }
   }
-  ::closedir(proc);
+  if (error) throw Error(ErrorCode::kIo, "cannot list the processes: " + error.message(), "/proc");
   return all;
 }
 
-std::multimap<pid_t, pid_t> children_by_parent() {
-  std::multimap<pid_t, pid_t> children;
-  for (const auto& [pid, parent] : all_processes()) children.emplace(parent, pid);
+std::vector<pid_t> children_in(const Children& all, pid_t parent) {
+  std::vector<pid_t> children;
+  const auto [first, last] = all.equal_range(parent);
+  for (auto it = first; it != last; ++it) children.push_back(it->second);
   return children;
-}
-
-std::vector<pid_t> below(const std::multimap<pid_t, pid_t>& children, pid_t root,
-                         const std::vector<pid_t>& except) {
-  std::vector<pid_t> found, open = {root};
-  while (!open.empty()) {
-    const pid_t parent = open.back();
-    open.pop_back();
-    const auto [first, last] = children.equal_range(parent);
-    for (auto it = first; it != last; ++it) {
-      const pid_t pid = it->second;
-      if (std::find(except.begin(), except.end(), pid) != except.end()) continue;
-      open.push_back(pid);
-      found.push_back(pid);
-    }
-  }
-  return found;
-}
-
-void add_pids(const std::string& text, std::vector<pid_t>* pids) {
-  for (const std::string& part : split(text, ' ')) {
-    long long pid = 0;
-    if (parse_int(part, &pid)) pids->push_back(static_cast<pid_t>(pid));
-  }
 }
 
 // The children of all threads of a process. Needs CONFIG_PROC_CHILDREN, which distributions enable;
 // it avoids reading all of /proc. The kernel may omit some while others end.
 std::vector<pid_t> listed_children(pid_t parent) {
   std::vector<pid_t> children;
-  const std::string tasks = "/proc/" + std::to_string(parent) + "/task";
-  DIR* folder = ::opendir(tasks.c_str());
-  if (!folder) return children;  // it has ended
-  while (const dirent* entry = ::readdir(folder)) {
-    if (entry->d_name[0] == '.') continue;
-    add_pids(small_file(tasks + "/" + entry->d_name + "/children"), &children);
+  std::error_code error;  // it has ended
+  for (std::filesystem::directory_iterator task("/proc/" + std::to_string(parent) + "/task", error),
+       end;
+       !error && task != end; task.increment(error)) {
+    for (const std::string& part : split(small_file(task->path().string() + "/children"), ' ')) {
+      long long pid = 0;
+      if (parse_int(part, &pid)) children.push_back(static_cast<pid_t>(pid));
+    }
   }
-  ::closedir(folder);
   return children;
 }
 
-std::vector<pid_t> listed_descendants(const std::vector<pid_t>& except) {
-  std::vector<pid_t> found, open = {::getpid()};
+// All processes below `root` except the subtrees of `except`.
+template <typename ChildrenOf>
+std::vector<pid_t> below(pid_t root, const std::vector<pid_t>& except, ChildrenOf children_of) {
+  std::vector<pid_t> found, open = {root};
   while (!open.empty()) {
     const pid_t parent = open.back();
     open.pop_back();
-    for (const pid_t child : listed_children(parent)) {
+    for (const pid_t child : children_of(parent)) {
       if (std::find(except.begin(), except.end(), child) != except.end()) continue;
       open.push_back(child);
       found.push_back(child);
     }
   }
   return found;
+}
+
+std::vector<pid_t> below(pid_t root, const std::vector<pid_t>& except, const Children& all) {
+  return below(root, except, [&](pid_t parent) { return children_in(all, parent); });
 }
 
 // Orphans become our children, so without a child there are no descendants either.
@@ -129,33 +116,27 @@ void become_subreaper() {
 }
 
 std::vector<pid_t> children_of_self() {
-  std::vector<pid_t> children;
-  try {
-    add_pids(read_file("/proc/thread-self/children"), &children);
-  } catch (const Error&) {
-    for (const auto& [pid, parent] : all_processes()) {
-      if (parent == ::getpid()) children.push_back(pid);
-    }
-  }
-  return children;
+  if (!has_child()) return {};
+  std::vector<pid_t> listed = listed_children(::getpid());
+  return listed.empty() ? children_in(all_processes(), ::getpid()) : listed;
 }
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
   if (!has_child()) return {};  // usually true at the end; avoids reading any list
-  std::vector<pid_t> listed = listed_descendants(except);
+  std::vector<pid_t> listed = below(::getpid(), except, listed_children);
   if (!listed.empty()) return listed;  // callers repeat the call until it is empty
-  return below(children_by_parent(), ::getpid(), except);
+  return below(::getpid(), except, all_processes());
 }
 
 std::vector<pid_t> processes_with_environment(const std::string& mark) {
-  const auto children = children_by_parent();
+  const Children children = all_processes();
   std::set<pid_t> found;
   for (const auto& [parent, pid] : children) {
     // A zombie has no environment; that of another user's process is not readable.
     const std::string environment = '\0' + proc_file(pid, "environ");
     if (environment.find('\0' + mark) == std::string::npos) continue;
     found.insert(pid);
-    for (const pid_t child : below(children, pid, {})) {
+    for (const pid_t child : below(pid, {}, children)) {
       if (process_state(child) != 'Z') found.insert(child);
     }
   }
@@ -164,11 +145,11 @@ std::vector<pid_t> processes_with_environment(const std::string& mark) {
 }
 
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {
-  const auto children = children_by_parent();
+  const Children children = all_processes();
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::vector<double> all;
   for (const pid_t root : roots) {
-    std::vector<pid_t> tree = below(children, root, {});
+    std::vector<pid_t> tree = below(root, {}, children);
     tree.push_back(root);
     long long ticks = 0;
     for (const pid_t pid : tree) {
@@ -221,6 +202,35 @@ std::string describe_process(pid_t pid) {
   if (!name.empty()) text += " (" + name + "), state " + process_state(thread);
   if (!channel.empty()) text += ", waiting in " + channel;
   return text;
+}
+
+ExitOrder::ExitOrder() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
+void ExitOrder::watch(pid_t pid) {
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!epoll_ || !pidfd) return;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = static_cast<uint64_t>(pid);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) != 0) return;
+  watched_[pid] = std::move(pidfd);
+}
+
+std::vector<pid_t> ExitOrder::take() {
+  std::vector<pid_t> ended;
+  epoll_event events[64];
+  while (!watched_.empty()) {
+    const int count = ::epoll_wait(epoll_.get(), events, 64, 0);
+    if (count <= 0) break;
+    for (int i = 0; i < count; ++i) {
+      const pid_t pid = static_cast<pid_t>(events[i].data.u64);
+      ended.push_back(pid);
+      // Closing it is not enough if another process has inherited it.
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched_[pid].get(), nullptr);
+      watched_.erase(pid);
+    }
+  }
+  return ended;
 }
 
 }  // namespace fleet

@@ -1,10 +1,13 @@
-// The descendants of this process.
+// The descendants of this process, and the order in which children end.
 #pragma once
 
 #include <sys/types.h>
 
+#include <map>
 #include <string>
 #include <vector>
+
+#include "base/file.h"
 
 namespace fleet {
 
@@ -39,5 +42,21 @@ bool has_descendants(const std::vector<pid_t>& except);
 
 // "pid 123 (python3), state D, waiting in nfs_wait": for a process that cannot be killed.
 std::string describe_process(pid_t pid);
+
+// The order in which processes ended. waitpid() returns ended children in the order of their start,
+// so a consequence of another process's death could appear first. Not thread-safe.
+class ExitOrder {
+ public:
+  ExitOrder();
+  // Watches a child that has not been waited for. Without pidfd support, take() never returns it.
+  void watch(pid_t pid);
+  // Returns the children that ended since the last call, in the order of their ends. They can be
+  // waited for.
+  std::vector<pid_t> take();
+
+ private:
+  UniqueFd epoll_;  // its ready list keeps the order of events
+  std::map<pid_t, UniqueFd> watched_;
+};
 
 }  // namespace fleet

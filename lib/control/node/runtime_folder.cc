@@ -59,6 +59,19 @@ void check_runtime_folder(const std::string& folder) {
   open_owned_folder(folder);  // checks the path to it
 }
 
+std::vector<std::string> files_in_runtime_folder(const std::string& ending) {
+  const std::string folder = runtime_folder();
+  std::vector<std::string> paths;
+  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return paths;
+  check_runtime_folder(folder);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (path.ends_with(ending)) paths.push_back(path);
+  }
+  return paths;
+}
+
 std::string make_runtime_folder() {
   const std::string folder = runtime_folder();
   std::error_code error;

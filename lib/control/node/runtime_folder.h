@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace fleet {
 
@@ -12,6 +13,10 @@ std::string runtime_folder();
 // Throws kUsage, naming the owner, if the folder is not private to this user: it must then not be
 // used or even read. Throws kNotFound if it does not exist.
 void check_runtime_folder(const std::string& folder);
+
+// The files there whose names end so; none if there is no such folder. Throws like
+// check_runtime_folder().
+std::vector<std::string> files_in_runtime_folder(const std::string& ending);
 
 // runtime_folder(), created if necessary (0700), and checked. Throws kUsage or kIo.
 std::string make_runtime_folder();

@@ -5,13 +5,42 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
-#include "node/rank_descriptors.h"
 #include "rendezvous/control_messages.h"
 
 namespace fleet {
+
+// Fixed places for a rank's descriptors during its start. A forked process copies all descriptors
+// of its parent and closes them again. The guardian has several per rank, so with hundreds of ranks
+// this would take longer than the starts themselves. The child therefore shares them at first and
+// copies only those below a bound. Not thread-safe.
+class RankDescriptors {
+ public:
+  // Takes the lowest free descriptors; construct it before opening others.
+  RankDescriptors();
+  // Whether the kernel supports (Linux 5.9) and permits what it needs.
+  bool usable() const { return bound_ > 0; }
+  // One past a rank's last descriptor: the places here, and the descriptors that the launcher
+  // received for its ranks (those that are not close-on-exec).
+  int bound() const { return bound_; }
+  // Duplicates `fd` to a place below bound(), close-on-exec. At most four until release().
+  int duplicate(int fd);
+  void release();
+
+ private:
+  std::vector<UniqueFd> places_;
+  UniqueFd null_;
+  size_t used_ = 0;
+  int bound_ = 0;
+};
+
+// In a process just forked: closes the descriptors that its parent had opened for itself
+// (close-on-exec), except `kept`.
+void close_parents_descriptors(std::span<const int> kept);
 
 // Reading ends of a rank's pipes, non-blocking.
 struct RankOutput {

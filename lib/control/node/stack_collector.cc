@@ -184,12 +184,13 @@ void StackCollector::finish() {
   limit_.cancel();
   Stacks stacks;
   for (const auto& job : jobs_) {
-    RankStack& stack = *stacks.add_ranks();
+    StackCluster& cluster = *stacks.add_clusters();
+    RankStack& stack = *cluster.add_ranks();
     stack.set_local_rank(job->target.local_rank);
     const auto frames = frames_of(job->printed, job->target.pid);
-    stack.mutable_frames()->Assign(frames.begin(), frames.end());
-    stack.set_missing(job->missing);
-    if (frames.empty() && job->missing.empty()) stack.set_missing(why_nothing(job->printed));
+    cluster.mutable_frames()->Assign(frames.begin(), frames.end());
+    cluster.set_missing(job->missing);
+    if (frames.empty() && job->missing.empty()) cluster.set_missing(why_nothing(job->printed));
     stack.set_state(job->state);
     stack.set_channel(job->channel);
     if (!job->printed.empty()) keep(job->target.file, job->printed);

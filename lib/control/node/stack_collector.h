@@ -27,9 +27,9 @@ class StackCollector {
 
   // At most `at_once` debuggers run; 0: one per core. More would all finish late.
   explicit StackCollector(boost::asio::io_context& loop, size_t at_once = 0);
-  // Calls back once, with one stack per target (by local_rank), stopped ones first. After `limit`,
-  // it kills unfinished debuggers and calls back at the latest. Does nothing while an earlier call
-  // is pending.
+  // Calls back once, with one cluster per target (by local_rank), stopped ones first. After
+  // `limit`, it kills unfinished debuggers and calls back at the latest. Does nothing while an
+  // earlier call is pending.
   void collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                std::function<void(Stacks)> on_done);
 

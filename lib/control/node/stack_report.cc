@@ -45,13 +45,13 @@ JobRecord job_called(const std::string& name) {
 }  // namespace
 
 std::string stack_report_json(const StackReport& report) {
-  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks());
+  const Stacks clusters = cluster_stacks(report.stacks());
   const RankStack* outlier = find_outlier(clusters);
   Json all;
   all["clusters"] = Json::array();
-  for (const StackCluster& cluster : clusters) {
+  for (const StackCluster& cluster : clusters.clusters()) {
     Json members = Json::array();
-    for (const RankStack& member : cluster.members) {
+    for (const RankStack& member : cluster.ranks()) {
       members.push_back({{"role", member.server() ? "server" : "trainer"},
                          {"rank", member.rank()},
                          {"local_rank", member.local_rank()},
@@ -59,9 +59,8 @@ std::string stack_report_json(const StackReport& report) {
                          {"state", std::string(1, static_cast<char>(member.state()))},
                          {"waits_in", member.channel()}});
     }
-    all["clusters"].push_back({{"ranks", members},
-                               {"frames", texts(cluster.sample.frames())},
-                               {"missing", cluster.sample.missing()}});
+    all["clusters"].push_back(
+        {{"ranks", members}, {"frames", texts(cluster.frames())}, {"missing", cluster.missing()}});
   }
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
   all["silent_nodes"] = Json(report.silent());
@@ -69,17 +68,16 @@ std::string stack_report_json(const StackReport& report) {
 }
 
 std::string stack_report_text(const StackReport& report) {
-  const std::vector<StackCluster> clusters = cluster_stacks(report.stacks());
-  std::string text = counted(report.stacks().ranks_size(), "rank");
+  const Stacks clusters = cluster_stacks(report.stacks());
+  std::string text = counted(rank_count(clusters), "rank");
   if (const RankStack* outlier = find_outlier(clusters)) {
-    const bool stopped = outlier->state() == 'T' || outlier->state() == 't';
     text += "; look at " + std::string(outlier->server() ? "server " : "rank ") +
             std::to_string(outlier->rank()) + " (local rank " +
             std::to_string(outlier->local_rank()) + ") on node " +
             std::to_string(outlier->node_rank()) + ": " +
-            (stopped ? "it is stopped" : "its stack differs from the others'");
+            (is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'");
   }
-  text += stacks_text(clusters, clusters.size());
+  text += stacks_text(clusters, clusters.clusters_size());
   for (const int silent : report.silent()) {
     text += "\n  node " + std::to_string(silent) + " sent no stacks";
   }
@@ -95,7 +93,7 @@ int run_stacks(const CommandLine& line) {
   const wire::ControlReply reply =
       send_control_request(job_called(job).pid(), request, kAnswerSeconds);
   StackReport report = reply.stacks();
-  *report.mutable_stacks() = with_own_frames(report.stacks());
+  *report.mutable_stacks() = within_limits(report.stacks());
   const bool json = line.settings.text("format") == "json";
   std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);
   return 0;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "rendezvous/exit_code.h"
+#include "rendezvous/clock_offset.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -137,7 +137,7 @@ void Supervision::on(GenerationBegins& begins, Time now) {
   }
   started_ = now;
   stopping_ = gone_ = false;
-  trainers_ = assignment_->node().trainers();
+  trainers_ = trainers(assignment_->node());
   // A node with servers only has finished when the other nodes have.
   if (trainers_ == 0) finish_node();
   actions_.push_back(envelope(&wire::GuardianCommand::mutable_spawn, std::move(begins.ranks)));
@@ -184,11 +184,11 @@ void Supervision::on_stack_command(const StackCommand& command) {
 
 void Supervision::on_progress(StepReport report) {
   if (stopping_ || !assignment_) return;
-  const NodePlacement& node = assignment_->node();
+  const wire::Node& node = assignment_->node();
   StepReport of_trainers;
   for (RankSteps& one : *report.mutable_ranks()) {
-    if (node.is_server(one.local_rank())) continue;
-    one.set_rank(node.rank_of(one.local_rank()));
+    if (is_server(node, one.local_rank())) continue;
+    one.set_rank(rank_of(node, one.local_rank()));
     *of_trainers.add_ranks() = std::move(one);
   }
   if (of_trainers.ranks_size() > 0)
@@ -197,19 +197,21 @@ void Supervision::on_progress(StepReport report) {
 
 void Supervision::on_rank_stalled(RankStall stall) {
   if (stopping_ || !assignment_) return;
-  const NodePlacement& node = assignment_->node();
-  stall.set_rank(node.rank_of(stall.local_rank()));
-  stall.set_server(node.is_server(stall.local_rank()));
+  const wire::Node& node = assignment_->node();
+  stall.set_rank(rank_of(node, stall.local_rank()));
+  stall.set_server(is_server(node, stall.local_rank()));
   stall.set_log_path(log_paths_.at(static_cast<size_t>(stall.local_rank())));
   send(envelope(&wire::NodeMessage::mutable_stall, std::move(stall)));
 }
 
 void Supervision::on_stacks(Stacks stacks) {
   if (!assignment_) return;
-  const NodePlacement& node = assignment_->node();
-  for (RankStack& stack : *stacks.mutable_ranks()) {
-    stack.set_rank(node.rank_of(stack.local_rank()));
-    stack.set_server(node.is_server(stack.local_rank()));
+  const wire::Node& node = assignment_->node();
+  for (StackCluster& cluster : *stacks.mutable_clusters()) {
+    for (RankStack& stack : *cluster.mutable_ranks()) {
+      stack.set_rank(rank_of(node, stack.local_rank()));
+      stack.set_server(is_server(node, stack.local_rank()));
+    }
   }
   send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
 }
@@ -265,22 +267,21 @@ void Supervision::on_rank_started(const wire::RankStarted& started, Time now) {
   exit.set_local_rank(started.local_rank());
   exit.set_code(127);
   exit.set_note(started.error());
-  exit.set_at_ns(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
+  exit.set_at_ns(steady_ns(now));
   on_rank_ended(std::move(exit), now);
 }
 
 void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.set_ran_for_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(now - started_).count());
-  const NodePlacement& node = assignment_->node();
-  exit.set_server(node.is_server(exit.local_rank()));
+  const wire::Node& node = assignment_->node();
+  exit.set_server(is_server(node, exit.local_rank()));
   if (!failed(exit)) {
     if (exit.server() || --trainers_ != 0) return;
     // Without servers, the node has finished when all processes have ended.
-    return node.servers > 0 && !stopping_ ? finish_node() : void();
+    return node.servers() > 0 && !stopping_ ? finish_node() : void();
   }
-  exit.set_rank(node.rank_of(exit.local_rank()));
+  exit.set_rank(rank_of(node, exit.local_rank()));
   exit.set_node_rank(assignment_->node_rank);
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
@@ -393,8 +394,8 @@ std::string verdict_text(const Verdict& verdict, const World* world, bool colors
   if (!verdict.has_exit()) return verdict.message();
   if (!failed || !world) return verdict.message() + tail_text(exit, colors);
   const std::string kind = exit.server() ? "server" : "trainer";
-  const int size = exit.server() ? world->servers : world->world_size;
-  std::string text = headline(exit, size, static_cast<int>(world->nodes.size()));
+  const int size = exit.server() ? world->servers() : world->world_size();
+  std::string text = headline(exit, size, world->nodes_size());
   text += "\nABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
           " process with rank=[" + std::to_string(exit.rank()) +
           "] was aborted. Please check its log.";

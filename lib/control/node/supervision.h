@@ -9,11 +9,49 @@
 #include <variant>
 #include <vector>
 
-#include "node/stop_signals.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
+
+// Distinguishes a second stop request from a copy of the first one. Pure: the time is an argument.
+//
+// A batch system that cancels a job, or a cluster that evicts it, signals the launchers of all its
+// nodes within a moment. Meanwhile each node also receives the stop from the node that was
+// signalled first. All of that is one request. A person's second request comes later.
+class StopSignals {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Meaning {
+    kStop,  // stop the job
+    kCopy,  // of a stop that this node already knows
+    kKill,  // the job is being stopped: kill it now
+  };
+
+  // Copies reach a node at most this long after the stop.
+  static constexpr std::chrono::milliseconds kFanOut{400};
+
+  // A stop order: the launcher of some node received `signal`.
+  void on_stop_command(int signal, Time now) {
+    if (commanded_ != 0) return;
+    commanded_ = signal;
+    commanded_at_ = now;
+  }
+  // The launcher of this node received `signal`.
+  Meaning on_signal(int signal, Time now) {
+    if (own_ != 0) return Meaning::kKill;
+    own_ = signal;
+    if (commanded_ == 0) return Meaning::kStop;
+    return signal == commanded_ && now - commanded_at_ <= kFanOut ? Meaning::kCopy : Meaning::kKill;
+  }
+
+  int own() const { return own_; }  // the first signal to this launcher; 0: none
+  bool any() const { return own_ != 0 || commanded_ != 0; }
+
+ private:
+  int own_ = 0, commanded_ = 0;
+  Time commanded_at_{};
+};
 
 // --- Events, beside messages of the host and the guardian ---
 // A StopJob is also a stop signal to this launcher. A first one is passed to all ranks of the job;

@@ -11,7 +11,6 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/file_name.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/terminal_text.h"
@@ -87,8 +86,8 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
   all["job_id"] = job_id;
   all["generation"] = verdict.generation();
   all["time"] = std::round(unix_time * 1000) / 1000;
-  all["nnodes"] = world ? Json(world->nodes.size()) : Json(nullptr);
-  all["world_size"] = world ? Json(world->world_size) : Json(nullptr);
+  all["nnodes"] = world ? Json(world->nodes_size()) : Json(nullptr);
+  all["world_size"] = world ? Json(world->world_size()) : Json(nullptr);
   if (verdict.has_node_rank() || !verdict.node().empty()) {
     all["node"] = {{"rank", verdict.has_node_rank() ? verdict.node_rank() : -1},
                    {"address", verdict.node()},
@@ -120,9 +119,7 @@ namespace {
 
 // In the order in which they are tried if the log folder is not writable.
 std::vector<std::string> fallback_paths(const JobRecord& record) {
-  const std::string name = file_name_component(record.job_id()) + "." +
-                           std::to_string(record.pid()) + "." +
-                           std::to_string(std::llround(record.started() * 1000)) + kVerdictSuffix;
+  const std::string name = run_name(record) + kVerdictSuffix;
   std::vector<std::string> paths;
   try {
     paths.push_back(make_runtime_folder() + "/" + name);

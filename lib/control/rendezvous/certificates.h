@@ -7,6 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+#include "rendezvous/security.h"
+
 namespace fleet {
 
 // HKDF-SHA256 (RFC 5869), 32 bytes.
@@ -37,5 +40,9 @@ struct Listener {
 };
 // Takes at most about `timeout`.
 Listener probe_listener(const std::string& address, std::chrono::milliseconds timeout);
+
+// Finds why a reachable rendezvous does not accept us: another secret, TLS on one side only, clocks
+// apart. Returns kUsage with instructions, or nullopt if all of that matches. Takes up to 1 s.
+std::optional<Error> find_security_mismatch(const std::string& address, const Security& ours);
 
 }  // namespace fleet

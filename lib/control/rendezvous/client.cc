@@ -1,27 +1,420 @@
 #include "rendezvous/client.h"
 
-#include "rendezvous/client_impl.h"
+#include <unistd.h>
+
+#include <random>
+
+#include "base/log.h"
+#include "rendezvous/certificates.h"
+#include "rendezvous/tcp_listener.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
+namespace {
 
-RendezvousClient::RendezvousClient(RendezvousClientOptions options, OnEvent on_event)
-    : impl_(std::make_shared<Impl>(std::move(options), std::move(on_event))) {}
+constexpr std::chrono::milliseconds kRetry{100};
+constexpr std::chrono::milliseconds kProbeInterval{1'000};
+constexpr std::chrono::milliseconds kLeaveTimeout{1'000};
+// Only a suspension makes the ticker so late.
+constexpr std::chrono::milliseconds kSuspended{1'000};
 
-RendezvousClient::~RendezvousClient() { impl_->close(); }
-
-void RendezvousClient::start(NodeInfo info) { impl_->start(std::move(info)); }
-
-Assignment RendezvousClient::join(NodeInfo info) {
-  impl_->start(std::move(info));
-  return impl_->wait_for_outcome();
+// Whether a peer answered, judged by gRPC's error text.
+bool was_reached(const std::string& reason) {
+  for (const char* word : {"refused", "unreachable", "route", "imed out", "imeout", "DNS"}) {
+    if (reason.find(word) != std::string::npos) return false;
+  }
+  return true;
 }
 
-void RendezvousClient::send(wire::NodeMessage message) { impl_->send(std::move(message)); }
-
-void RendezvousClient::follow(const std::string& address, std::shared_ptr<JobHost> host) {
-  impl_->follow(address, std::move(host));
+// Time over which the nodes of a large job spread their first connections. All at once would
+// overflow the host's connection queue and cause repeated retries.
+std::chrono::microseconds connect_jitter(const wire::Join& join) {
+  constexpr int kQueue = 2000;
+  constexpr std::chrono::microseconds kEach{400};
+  return join.hosts_rendezvous() ? kEach * 0 : kEach * std::max(0, join.job().nnodes() - kQueue);
 }
 
-void RendezvousClient::leave() { impl_->leave(); }
+std::chrono::microseconds random_below(std::chrono::microseconds time) {
+  if (time.count() == 0) return time;
+  std::random_device random;
+  return std::chrono::microseconds(random() % time.count());
+}
+
+std::string new_instance() {
+  std::random_device random;
+  return std::to_string(getpid()) + "-" + std::to_string(random()) + "-" + std::to_string(random());
+}
+
+}  // namespace
+
+RendezvousClient::RendezvousClient(Private, RendezvousClientOptions options, OnEvent on_event)
+    : options_(std::move(options)),
+      on_event_(std::move(on_event)),
+      ticker_([this] { return tick(); }) {}
+
+std::shared_ptr<RendezvousClient> RendezvousClient::make(RendezvousClientOptions options,
+                                                         OnEvent on_event) {
+  auto owner =
+      std::make_shared<RendezvousClient>(Private(), std::move(options), std::move(on_event));
+  RendezvousClient* const client = owner.get();
+  return {client, [owner = std::move(owner)](RendezvousClient*) {
+            owner->leave();
+            owner->ticker_.stop();
+          }};
+}
+
+void RendezvousClient::start(wire::Join join) {
+  const MutexLock lock(mutex_);
+  FLEET_CHECK(phase_ == Phase::kIdle, "a RendezvousClient joins once");
+  join_ = std::move(join);
+  join_.set_instance(new_instance());
+  set_host(options_.address, options_.host);
+  const auto now = Clock::now();
+  deadline_ = now + options_.timeout;
+  next_progress_ = now + options_.first_progress;
+  phase_ = Phase::kConnecting;
+  next_attempt_ = now + random_below(connect_jitter(join_));
+  if (next_attempt_ == now) connect();
+  ticker_.due_by(std::min({next_attempt_, next_progress_, deadline_}));
+}
+
+void RendezvousClient::connect() {
+  next_attempt_ = Clock::time_point::max();
+  datagrams_.close();
+  wire::NodeMessage join;
+  *join.mutable_join() = join_;
+  stream_ = transport_(shared_from_this(), std::move(join));
+}
+
+void RendezvousClient::on_message(NodeStream* stream, const wire::HostMessage& message) {
+  {
+    const MutexLock lock(mutex_);
+    const auto now = Clock::now();
+    if (stream == stream_) note_received(now);
+    if (message.has_heartbeat()) {
+      host_clock_.sample(message.heartbeat().sent_ns(), message.heartbeat().host_ns(),
+                         steady_ns(now));
+    }
+    if (stream != stream_ || phase_ == Phase::kEnded || message.has_heartbeat()) return;
+    try {
+      on_host_message(*stream, message, now);
+    } catch (const Error& error) {
+      end(Refusal{error});
+    }
+  }
+  deliver();
+}
+
+void RendezvousClient::on_host_message(const NodeStream& stream, const wire::HostMessage& message,
+                                       Clock::time_point now) {
+  switch (message.kind_case()) {
+    case wire::HostMessage::kWelcome:
+      return on_welcome(stream, message.welcome(), now);
+    case wire::HostMessage::kRefused:
+      return on_refusal({from_wire(message.refused())}, now);
+    case wire::HostMessage::kAssignment:
+      return on_assignment(from_wire(message.assignment()), message.assignment().generation());
+    case wire::HostMessage::kStart:
+      return begin_generation(message.start().generation());
+    case wire::HostMessage::kVerdict:
+      return end(within_limits(message));
+    case wire::HostMessage::kStop:
+      stop_commanded_ = true;
+      break;
+    case wire::HostMessage::kPeer:
+      if (message.peer().kind() == PeerEvent::LOST && message.peer().node_rank() == host_) {
+        reported_loss_ = message.peer().line();
+      }
+      break;
+    case wire::HostMessage::kRestart:
+      history_.push_back(message.restart().end());
+      failover_.reset();
+      phase_ = Phase::kRunning;
+      if (message.restart().generation() == pending_generation_) committed_ = world_;
+      break;
+    default:
+      break;
+  }
+  emit(within_limits(message));
+}
+
+void RendezvousClient::on_welcome(const NodeStream& stream, const wire::Welcome& welcome,
+                                  Clock::time_point now) {
+  failure_detector_.set_times({std::chrono::milliseconds(welcome.heartbeat_interval_ms()),
+                               std::chrono::milliseconds(welcome.max_silence_ms())});
+  const auto host = peer_of(stream.peer());
+  if (host && !host->local) {  // loopback loses nothing
+    datagrams_.open(stream.peer(), welcome.session(), welcome.heartbeat_key());
+    limit_retransmission_backoff_to(stream.peer());
+  }
+  if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
+  ticker_.due_by(now);  // the first heartbeat also compares the clocks
+}
+
+void RendezvousClient::on_refusal(Refusal refusal, Clock::time_point now) {
+  if (failover_) {  // it only rules out that candidate host
+    last_reason_ = refusal.error.what();
+    try_next_host(now);
+  } else if (refusal.error.code() == ErrorCode::kPeerLost) {
+    rejoin(refusal.error.failure());
+  } else {
+    end(std::move(refusal));
+  }
+}
+
+void RendezvousClient::note_received(Clock::time_point now) {
+  if (phase_ == Phase::kRunning)
+    longest_gap_ = std::max(longest_gap_, now - failure_detector_.last_received());
+  failure_detector_.received(now);
+}
+
+// The world of the first generation counts at once; a later one counts when all its nodes know it.
+void RendezvousClient::on_assignment(Assignment assignment, int generation) {
+  assignment.store_address = address_;
+  world_ = assignment.world;
+  node_rank_ = assignment.node_rank;
+  host_ = 0;
+  failover_.reset();
+  pending_assignment_.reset();
+  if (node_rank_ < 0) return;  // a spare
+  phase_ = Phase::kRunning;
+  pending_assignment_ = std::move(assignment);
+  pending_generation_ = generation;
+  if (generation == 1) return begin_generation(generation);
+  wire::NodeMessage message;
+  message.mutable_accept()->set_generation(generation);
+  if (stream_) stream_->send(std::move(message));
+}
+
+void RendezvousClient::begin_generation(int generation) {
+  if (!pending_assignment_ || pending_generation_ != generation) return;
+  assignment_ = *pending_assignment_;
+  pending_assignment_.reset();
+  committed_ = world_;
+  generation_start_ = Clock::now();
+  emit(*assignment_);
+}
+
+void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
+  {
+    const MutexLock lock(mutex_);
+    if (stream != stream_) return;
+    stream_ = nullptr;
+    changed_.notify_all();
+    if (left_ || phase_ == Phase::kEnded) return;
+    last_reason_ = how.reason;
+    const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
+    if (phase_ == Phase::kRunning || (spare && !failover_)) {
+      host_lost("vanished (" + last_reason_ + ")");
+    } else if (failover_) {
+      phase_ = Phase::kConnecting;
+      next_attempt_ = Clock::now() + kRetry;
+      ticker_.due_by(next_attempt_);
+    } else if (how.kind == StreamEnd::Kind::kForeign) {
+      end(Refusal{Error(ErrorCode::kUsage,
+                        "the server there is not a fleetrun rendezvous of this version",
+                        options_.address, "check --master, --ips and --rdzv_port")});
+    } else if (how.kind == StreamEnd::Kind::kRefused) {
+      end(Refusal{
+          Error(ErrorCode::kUsage, last_reason_, options_.address,
+                "that job accepts no other hosts; choose another --rdzv_port or --master")});
+    } else {
+      probe_pending_ = probe_pending_ || was_reached(last_reason_);
+      phase_ = Phase::kConnecting;
+      next_attempt_ = Clock::now() + kRetry;
+      ticker_.due_by(next_attempt_);
+    }
+  }
+  deliver();
+}
+
+RendezvousClient::Clock::time_point RendezvousClient::tick() {
+  auto next = Clock::time_point::max();
+  probe_host();
+  {
+    const MutexLock lock(mutex_);
+    const auto now = Clock::now();
+    if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
+    // If this process was suspended, do not count that time.
+    if (next_tick_ < now - kSuspended) deadline_ += now - next_tick_;
+    if (phase_ == Phase::kConnecting && failover_) {
+      continue_failover(now);
+      const bool hosting =
+          failover_ && failover_->step().action == FailoverSearch::Step::Action::kHost;
+      next = failover_ && !hosting ? std::min(next_attempt_, failover_->deadline()) : next_attempt_;
+    } else if (phase_ == Phase::kConnecting) {
+      retry_connect(now);
+      next = std::min({next_attempt_, next_progress_, deadline_});
+    } else {
+      send_heartbeat(now);
+      next = now + failure_detector_.times().heartbeat_interval;
+    }
+    next_tick_ = next;
+  }
+  deliver();
+  return next;
+}
+
+void RendezvousClient::retry_connect(Clock::time_point now) {
+  if (now >= deadline_) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
+    end(Refusal{Error(ErrorCode::kTimeout,
+                      "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
+                          (last_reason_.empty() ? "no answer" : last_reason_) + ")",
+                      "the rendezvous on node 0 at " + options_.address,
+                      "start fleetrun on node 0 too, check that this node can reach it (firewall, "
+                      "--rdzv_port), or raise --rdzv_timeout")});
+    if (stream_) stream_->cancel();
+    return;
+  }
+  if (now >= next_progress_) {
+    next_progress_ = now + options_.progress_every;
+    emit(join_progress("waiting for node 0's fleetrun at " + options_.address +
+                       (last_reason_.empty() ? "" : " (" + last_reason_ + ")")));
+  }
+  if (now >= next_attempt_ && !stream_) connect();
+}
+
+// The host has given up on this node, which was suspended while it waited (for others, or as a
+// spare).
+void RendezvousClient::rejoin(const std::string& why) {
+  if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
+  emit(join_progress("the host gave up on this node because it " + why +
+                     " (suspended?); joining again"));
+  world_ = committed_ = {};
+  node_rank_ = -1;
+  phase_ = Phase::kConnecting;
+  next_attempt_ = Clock::now();
+  deadline_ = next_attempt_ + options_.timeout;
+  ticker_.due_by(next_attempt_);
+}
+
+void RendezvousClient::probe_host() {
+  {
+    const MutexLock lock(mutex_);
+    const auto now = Clock::now();
+    if (!probe_pending_ || phase_ != Phase::kConnecting || left_ || now < next_probe_) return;
+    probe_pending_ = false;
+    next_probe_ = now + kProbeInterval;
+  }
+  const auto mismatch = find_security_mismatch(options_.address, options_.security);
+  if (!mismatch) return;
+  {
+    const MutexLock lock(mutex_);
+    if (phase_ == Phase::kConnecting) end(Refusal{*mismatch});
+  }
+  deliver();
+}
+
+void RendezvousClient::send_heartbeat(Clock::time_point now) {
+  if (datagrams_.receive()) note_received(now);
+  const bool alive = failure_detector_.poll(now);
+  // This process itself may be the host: under a flood it may be slow, but it is not lost.
+  if (!alive && join_.hosts_rendezvous()) failure_detector_.received(now);
+  if (!alive && !join_.hosts_rendezvous()) {
+    const std::string how =
+        "was silent for " + std::to_string(failure_detector_.times().max_silence.count()) + " ms";
+    if (phase_ == Phase::kRunning) host_lost(how);
+    if (stream_) stream_->cancel();  // while forming: try again
+    return;
+  }
+  wire::NodeMessage message;
+  message.mutable_heartbeat()->set_count(++heartbeats_sent_);
+  message.mutable_heartbeat()->set_sent_ns(steady_ns(now));
+  if (stream_) stream_->send(std::move(message));
+  datagrams_.send();
+}
+
+void RendezvousClient::emit(RendezvousEvent event) {
+  if (left_) return;
+  events_.push_back(std::move(event));
+  changed_.notify_all();
+}
+
+void RendezvousClient::end(RendezvousEvent event) {
+  if (phase_ == Phase::kEnded) return;
+  phase_ = Phase::kEnded;
+  if (const auto* refusal = std::get_if<Refusal>(&event)) failure_ = refusal->error;
+  if (const auto* message = std::get_if<wire::HostMessage>(&event)) {
+    failure_ =
+        Error(ErrorCode::kPeerLost, message->verdict().message(), "node " + join_.node().address());
+  }
+  emit(std::move(event));
+  leave_stream();  // the host waits until all nodes have received the verdict
+}
+
+void RendezvousClient::leave_stream() {
+  if (!stream_) return;
+  wire::NodeMessage goodbye;
+  goodbye.mutable_leave();
+  stream_->send(std::move(goodbye));
+  stream_->end();
+}
+
+void RendezvousClient::deliver() {
+  const MutexLock lock(mutex_);
+  if (callback_thread_ != std::thread::id()) return;  // the thread that delivers takes these too
+  callback_thread_ = std::this_thread::get_id();
+  while (!events_.empty() && !left_) {
+    RendezvousEvent event = std::move(events_.front());
+    events_.pop_front();
+    const MutexUnlock unlock(mutex_);
+    if (on_event_) on_event_(std::move(event));
+  }
+  callback_thread_ = {};
+  changed_.notify_all();
+}
+
+Assignment RendezvousClient::join(wire::Join join) {
+  start(std::move(join));
+  const MutexLock lock(mutex_);
+  while (!assignment_ && !failure_ && !left_) changed_.wait(mutex_);
+  if (assignment_) return *assignment_;
+  if (failure_) throw *failure_;
+  throw Error(ErrorCode::kPeerLost, "left before all nodes had joined",
+              "node " + join_.node().address());
+}
+
+// Puts the message's time, if there is one, on the host's clock.
+template <typename Message>
+void RendezvousClient::use_host_clock(Message* message) const {
+  const auto at = host_clock_.at(message->at_ns());
+  const bool known = at && message->at_ns() != 0;
+  message->clear_at_ns();
+  message->clear_at_error_ns();
+  if (!known) return;
+  message->set_at_ns(at->host_ns);
+  message->set_at_error_ns(at->error_ns);
+}
+
+void RendezvousClient::send(wire::NodeMessage message) {
+  const MutexLock lock(mutex_);
+  if (!stream_ || left_) return;
+  if (message.has_exit()) {
+    use_host_clock(message.mutable_exit());
+    *message.mutable_exit() = within_limits(std::move(*message.mutable_exit()));
+  } else if (message.has_stop()) {
+    message.mutable_stop()->set_at_ns(steady_ns(Clock::now()));
+    use_host_clock(message.mutable_stop());
+  }
+  stream_->send(std::move(message));
+}
+
+void RendezvousClient::leave() {
+  const MutexLock lock(mutex_);
+  const bool first = !std::exchange(left_, true);
+  if (first && phase_ != Phase::kIdle) {
+    const auto gap = std::chrono::duration_cast<std::chrono::milliseconds>(longest_gap_);
+    spdlog::debug("heartbeats: the host's longest silence was {} ms", gap.count());
+  }
+  changed_.notify_all();
+  if (first) leave_stream();
+  if (callback_thread_ == std::this_thread::get_id()) return;
+  while (callback_thread_ != std::thread::id()) changed_.wait(mutex_);
+  const auto end = Clock::now() + kLeaveTimeout;
+  while (stream_ && changed_.wait_until(mutex_, end)) {
+  }
+  if (stream_) stream_->cancel();
+}
 
 }  // namespace fleet

@@ -3,11 +3,22 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "base/mutex.h"
+#include "rendezvous/clock_offset.h"
+#include "rendezvous/datagram_heartbeats.h"
+#include "rendezvous/election.h"
+#include "rendezvous/failure_detector.h"
+#include "rendezvous/node_transport.h"
 #include "rendezvous/security.h"
+#include "rendezvous/ticker.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -22,28 +33,32 @@ struct RendezvousClientOptions {
   std::chrono::milliseconds progress_every{10'000};    // interval of the next ones
   std::chrono::milliseconds heartbeat_timeout{3'000};  // --heartbeat_timeout, for the connection
   Security security;                                   // the host's
+  bool restarts = false;                               // the job may continue without a lost node
   std::shared_ptr<JobHost> host;  // set on the node that hosts the rendezvous: no connection needed
 };
 
 // Thread safety: any thread may make any call, also from within the callback. Only join() and
 // leave() block. Events arrive one at a time, in order, on a gRPC thread: post them to your loop.
 // No event arrives after leave() has returned.
-class RendezvousClient {
+class RendezvousClient : public NodeStreamOwner,
+                         public std::enable_shared_from_this<RendezvousClient> {
+  struct Private {};
+
  public:
-  class Impl;
+  using Clock = std::chrono::steady_clock;
   using OnEvent = std::function<void(RendezvousEvent)>;
 
-  RendezvousClient(RendezvousClientOptions options, OnEvent on_event);
-  ~RendezvousClient();  // leave()
-  RendezvousClient(const RendezvousClient&) = delete;
+  // The end of the last returned pointer is a leave(). Streams that still end keep the object.
+  static std::shared_ptr<RendezvousClient> make(RendezvousClientOptions options, OnEvent on_event);
+  RendezvousClient(Private, RendezvousClientOptions options, OnEvent on_event);
 
   // Connects, retrying until the timeout, and joins. Call it once. The outcome is an event:
   // Assignment or Refusal (or Verdict, if the job was stopped while forming).
-  void start(NodeInfo info);
+  void start(wire::Join join);
   // Calls start() and waits for the outcome. The callback receives the events as well. Throws the
   // Refusal's error; kPeerLost with the verdict's message if the job ended while forming, or if
   // leave() was called meanwhile. Do not call it from within the callback.
-  Assignment join(NodeInfo info);
+  Assignment join(wire::Join join);
 
   // Sends a message of this node, any but Join, Heartbeat and Leave. It is dropped if the stream is
   // gone. Report failures of ranks as they happen: their order and times (RankExit.at_ns, on this
@@ -57,7 +72,94 @@ class RendezvousClient {
   void leave();
 
  private:
-  std::shared_ptr<Impl> impl_;
+  // No stream; a stream without a Welcome yet; welcomed; assigned; ended.
+  enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
+
+  // Called by the stream.
+  void on_message(NodeStream* stream, const wire::HostMessage& message) override
+      FLEET_EXCLUDES(mutex_);
+  void on_stream_end(NodeStream* stream, const StreamEnd& how) override FLEET_EXCLUDES(mutex_);
+
+  void on_host_message(const NodeStream& stream, const wire::HostMessage& message,
+                       Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_welcome(const NodeStream& stream, const wire::Welcome& welcome, Clock::time_point now)
+      FLEET_REQUIRES(mutex_);
+  void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
+  Clock::time_point tick() FLEET_EXCLUDES(mutex_);
+  void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
+  void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void connect() FLEET_REQUIRES(mutex_);
+  void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
+  void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_assignment(Assignment assignment, int generation) FLEET_REQUIRES(mutex_);
+  void begin_generation(int generation) FLEET_REQUIRES(mutex_);
+  void host_lost(const std::string& how) FLEET_REQUIRES(mutex_);
+  void continue_failover(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void try_next_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void give_up_failover() FLEET_REQUIRES(mutex_);
+  bool is_committed() const FLEET_REQUIRES(mutex_);  // whether the last received world counts
+  FailoverState failover_state(Clock::time_point now) const FLEET_REQUIRES(mutex_);
+  // The host to use from now on; `host`: it is in this process.
+  void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr)
+      FLEET_REQUIRES(mutex_);
+  void do_failover_step(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void emit(RendezvousEvent event) FLEET_REQUIRES(mutex_);
+  void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);  // a Refusal or a Verdict
+  void leave_stream() FLEET_REQUIRES(mutex_);
+  template <typename Message>
+  void use_host_clock(Message* message) const FLEET_REQUIRES(mutex_);
+  // Runs the callback for queued events.
+  void deliver() FLEET_EXCLUDES(mutex_);
+
+  const RendezvousClientOptions options_;
+  const OnEvent on_event_;
+  Mutex mutex_;
+  CondVar changed_;
+  Phase phase_ FLEET_GUARDED_BY(mutex_) = Phase::kIdle;
+  bool left_ FLEET_GUARDED_BY(mutex_) = false;
+  wire::Join join_ FLEET_GUARDED_BY(mutex_);
+  NodeTransport transport_ FLEET_GUARDED_BY(mutex_);
+  NodeStream* stream_ FLEET_GUARDED_BY(mutex_) = nullptr;  // lives until its on_stream_end()
+  std::string last_reason_ FLEET_GUARDED_BY(mutex_);
+  bool probe_pending_ FLEET_GUARDED_BY(mutex_) = false;
+  Clock::time_point next_probe_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_tick_ FLEET_GUARDED_BY(mutex_) = Clock::time_point::max();
+  FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
+  NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
+  ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
+  // Longest gap between messages of the host while the job runs.
+  Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
+  uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
+  SharedWorld world_ FLEET_GUARDED_BY(mutex_);      // the last one received
+  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to count
+  int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;     // in world_
+  int host_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the followed host
+  int lost_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the lost host
+  std::string address_ FLEET_GUARDED_BY(mutex_);    // of the followed host
+  // Set while the host is lost: the candidates for the next.
+  std::optional<FailoverSearch> failover_ FLEET_GUARDED_BY(mutex_);
+  // The host's own report of its end, if any.
+  std::string reported_loss_ FLEET_GUARDED_BY(mutex_);
+  std::string loss_message_ FLEET_GUARDED_BY(mutex_);     // how the host was lost
+  bool stop_commanded_ FLEET_GUARDED_BY(mutex_) = false;  // set: no failover follows
+  Clock::time_point generation_start_ FLEET_GUARDED_BY(mutex_);
+  // As far as this node has received it.
+  std::vector<GenerationResult> history_ FLEET_GUARDED_BY(mutex_);
+  // Of a generation that has not begun.
+  std::optional<Assignment> pending_assignment_ FLEET_GUARDED_BY(mutex_);
+  // Kept apart so that pending_assignment_'s world, which may be large, stays packed.
+  int pending_generation_ FLEET_GUARDED_BY(mutex_) = 0;
+  std::optional<Assignment> assignment_ FLEET_GUARDED_BY(mutex_);
+  // Why there is or will be no assignment.
+  std::optional<Error> failure_ FLEET_GUARDED_BY(mutex_);
+  std::deque<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
+  // The thread that runs the callback now.
+  std::thread::id callback_thread_ FLEET_GUARDED_BY(mutex_);
+  Ticker ticker_;  // last: it uses the rest
 };
 
 }  // namespace fleet

@@ -1,8 +1,6 @@
 // RendezvousClient after the loss of its host: it finds the next host or becomes it.
-#include "rendezvous/client_impl.h"
+#include "rendezvous/client.h"
 #include "rendezvous/grpc_setup.h"
-#include "rendezvous/grpc_transport.h"
-#include "rendezvous/local_transport.h"
 
 namespace fleet {
 namespace {
@@ -14,37 +12,39 @@ constexpr std::chrono::milliseconds kFailoverMargin{1'000};
 
 // With restarts, the other nodes continue without the host. Without restarts, or if the job was
 // being stopped, the job ends.
-void RendezvousClient::Impl::host_lost(const std::string& how) {
+void RendezvousClient::host_lost(const std::string& how) {
   lost_ = host_;
-  const NodePlacement& host = world_->nodes.at(static_cast<size_t>(lost_));
-  loss_message_ = "node " + std::to_string(lost_) + " (" + node_label(host.address, host.hostname) +
+  const wire::Node& host = world_->nodes(lost_);
+  loss_message_ = "node " + std::to_string(lost_) + " (" +
+                  node_label(host.address(), host.hostname()) +
                   "), which hosts the rendezvous, was lost: its fleetrun " + how;
   if (!reported_loss_.empty()) loss_message_ = std::exchange(reported_loss_, {});
   const auto now = Clock::now();
   std::vector<bool> can_host;
-  for (const NodePlacement& node : world_->nodes) can_host.push_back(node.rdzv_port > 0);
+  for (const wire::Node& node : world_->nodes()) can_host.push_back(node.rdzv_port() > 0);
   // A node that has received a world but not its Start cannot know whether that world counts. It
   // can find out if it knows the preceding world, from which another part of the job might continue
   // instead.
-  const bool knows = committed_.get() && (is_committed() || committed_->id() == world_->base);
+  const bool knows = committed_.get() && (is_committed() || committed_->id() == world_->base());
   pending_assignment_.reset();
   probe_pending_ = false;
-  info_.last = info_.committed = {};
+  join_.clear_last();
+  join_.clear_committed();
   if (node_rank_ >= 0) {  // a spare has no vote
-    info_.last = world_->id();
-    if (committed_.get()) info_.committed = committed_->id();
+    *join_.mutable_last() = world_->id();
+    if (committed_.get()) *join_.mutable_committed() = committed_->id();
   }
-  info_.hosts_rendezvous = false;
+  join_.set_hosts_rendezvous(false);
   failover_.emplace(std::move(can_host), lost_, knows ? node_rank_ : -1,
                     failure_detector_.times().max_silence + kFailoverMargin, now);
-  const bool ends = info_.job.restarts.max_restarts == 0 || world_->nodes.size() < 2 ||
-                    node_rank_ == 0 || stop_commanded_;
+  const bool ends =
+      !options_.restarts || world_->nodes_size() < 2 || node_rank_ == 0 || stop_commanded_;
   if (!ends) {
     const std::string line = loss_message_ + "; looking for the next host";
     if (node_rank_ < 0) {
       emit(join_progress(line));
     } else {
-      emit(HostLost{world_->generation, line});
+      emit(HostLost{world_->id().generation(), line});
     }
   }
   phase_ = Phase::kConnecting;
@@ -53,36 +53,36 @@ void RendezvousClient::Impl::host_lost(const std::string& how) {
   do_failover_step(now);
 }
 
-bool RendezvousClient::Impl::is_committed() const { return committed_ == world_; }
+bool RendezvousClient::is_committed() const { return committed_ == world_; }
 
-void RendezvousClient::Impl::give_up_failover() {
-  const NodePlacement& host = world_->nodes.at(static_cast<size_t>(lost_));
+void RendezvousClient::give_up_failover() {
+  const wire::Node& host = world_->nodes(lost_);
   wire::HostMessage message;
   Verdict& verdict = *message.mutable_verdict();
   verdict.set_kind(Verdict::NODE_LOST);
-  verdict.set_generation(world_->generation);
+  verdict.set_generation(world_->id().generation());
   verdict.set_node_rank(lost_);
-  verdict.set_node(host.address);
-  verdict.set_hostname(host.hostname);
+  verdict.set_node(host.address());
+  verdict.set_hostname(host.hostname());
   verdict.set_message(loss_message_);
   if (!last_reason_.empty())
     *verdict.mutable_message() += "; no other node took over as host: " + last_reason_;
   end(std::move(message));
 }
 
-void RendezvousClient::Impl::try_next_host(Clock::time_point now) {
+void RendezvousClient::try_next_host(Clock::time_point now) {
   failover_->next(now);
   do_failover_step(now);
 }
 
-void RendezvousClient::Impl::set_host(const std::string& address, std::shared_ptr<JobHost> host) {
+void RendezvousClient::set_host(const std::string& address, std::shared_ptr<JobHost> host) {
   address_ = address;
   host_clock_ = {};
   transport_ = host ? make_local_transport(std::move(host))
                     : make_grpc_transport(address_, options_.security, options_.heartbeat_timeout);
 }
 
-void RendezvousClient::Impl::do_failover_step(Clock::time_point now) {
+void RendezvousClient::do_failover_step(Clock::time_point now) {
   const FailoverSearch::Step step = failover_->step();
   if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
   phase_ = Phase::kConnecting;
@@ -91,22 +91,22 @@ void RendezvousClient::Impl::do_failover_step(Clock::time_point now) {
     if (last_reason_.empty()) last_reason_ = "none could be reached";
     return give_up_failover();
   }
-  const NodePlacement& node = world_->nodes.at(static_cast<size_t>(step.node));
+  const wire::Node& node = world_->nodes(step.node);
   host_ = step.node;
   if (step.action == FailoverSearch::Step::Action::kHost) {
-    return emit(TakeOver{node.rdzv_port, failover_state(now)});
+    return emit(TakeOver{node.rdzv_port(), failover_state(now)});
   }
-  set_host(host_port(node.address, node.rdzv_port));
+  set_host(host_port(node.address(), node.rdzv_port()));
   next_attempt_ = now;
   ticker_.due_by(now);
 }
 
-FailoverState RendezvousClient::Impl::failover_state(Clock::time_point now) const {
+FailoverState RendezvousClient::failover_state(Clock::time_point now) const {
   FailoverState all;
   all.base = world_;
   if (!is_committed()) all.before = committed_;
   all.history = history_;  // this generation's end may have been reported already
-  std::erase_if(all.history, [generation = world_->generation](const GenerationResult& end) {
+  std::erase_if(all.history, [generation = world_->id().generation()](const GenerationResult& end) {
     return end.generation() >= generation;
   });
   all.lost = lost_;
@@ -117,17 +117,17 @@ FailoverState RendezvousClient::Impl::failover_state(Clock::time_point now) cons
   return all;
 }
 
-void RendezvousClient::Impl::continue_failover(Clock::time_point now) {
+void RendezvousClient::continue_failover(Clock::time_point now) {
   const bool hosting = failover_->step().action == FailoverSearch::Step::Action::kHost;
   if (now >= failover_->deadline() && !hosting) return try_next_host(now);
   if (now >= next_attempt_ && !stream_) connect();
 }
 
-void RendezvousClient::Impl::follow(const std::string& address, std::shared_ptr<JobHost> host) {
+void RendezvousClient::follow(const std::string& address, std::shared_ptr<JobHost> host) {
   const MutexLock lock(mutex_);
   if (!failover_ || left_) return;
   set_host(address, std::move(host));
-  info_.hosts_rendezvous = true;
+  join_.set_hosts_rendezvous(true);
   next_attempt_ = Clock::now();
   ticker_.due_by(next_attempt_);
 }

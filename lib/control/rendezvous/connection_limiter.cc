@@ -14,8 +14,6 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
-#include "rendezvous/accept_loop.h"
-#include "rendezvous/peer.h"
 #include "rendezvous/screened_connection.h"
 #include "rendezvous/tcp_listener.h"
 

@@ -1,5 +1,5 @@
 // Listens for a gRPC server and passes on the connections that their address may have
-// (connection_budget.h). It closes the others before they cost a handshake. If the server is open
+// (client_budgets.h). It closes the others before they cost a handshake. If the server is open
 // to everyone, it also screens all traffic (screened_connection.h).
 #pragma once
 
@@ -9,8 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/connection_budget.h"
-#include "rendezvous/stream_budget.h"
+#include "rendezvous/client_budgets.h"
 
 namespace fleet {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -30,11 +31,16 @@ Envelope envelope(Message* (Envelope::*part)(), std::type_identity_t<Message> me
   return whole;
 }
 
-inline void add_value(std::string name, std::string value,
-                      google::protobuf::RepeatedPtrField<wire::NamedValue>* to) {
+using NamedValues = google::protobuf::RepeatedPtrField<wire::NamedValue>;
+inline void add_value(std::string name, std::string value, NamedValues* to) {
   wire::NamedValue* added = to->Add();
   added->set_name(std::move(name));
   added->set_value(std::move(value));
+}
+inline std::map<std::string, std::string> values_of(const NamedValues& values) {
+  std::map<std::string, std::string> all;
+  for (const wire::NamedValue& one : values) all[one.name()] = one.value();
+  return all;
 }
 // A repeated field of texts, for functions that take a vector.
 inline std::vector<std::string> texts(const google::protobuf::RepeatedPtrField<std::string>& all) {

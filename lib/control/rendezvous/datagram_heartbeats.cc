@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "rendezvous/peer.h"
+#include "rendezvous/tcp_listener.h"
 
 namespace fleet {
 namespace {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/credentials.h"
 #include "rendezvous/security.h"
 
 namespace fleet {
@@ -22,6 +21,9 @@ inline constexpr std::chrono::milliseconds kStreamTimeout{60'000};
 // How a connection detects a peer that died without notice: by gRPC's pings, within 3 s, or by its
 // stream's heartbeats, which make pings redundant.
 enum class Liveness { kPings, kHeartbeats };
+
+std::shared_ptr<grpc::ServerCredentials> server_credentials(const Security& security);
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Security& security);
 
 // Call it before creating a channel or server by other means; the functions below call it
 // themselves.

@@ -1,12 +1,12 @@
-#include "rendezvous/grpc_transport.h"
-
+// Streams over gRPC.
 #include <grpcpp/grpcpp.h>
 
+#include <mutex>
 #include <utility>
 
-#include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/node_transport.h"
 #include "rendezvous/queued_writer.h"
 
 namespace fleet {
@@ -64,38 +64,24 @@ class GrpcNodeStream final
   wire::HostMessage in_;
 };
 
-class GrpcTransport final : public NodeTransport {
- public:
-  GrpcTransport(std::string address, Security security, std::chrono::milliseconds heartbeat_timeout)
-      : address_(std::move(address)),
-        security_(std::move(security)),
-        heartbeat_timeout_(heartbeat_timeout) {}
-
-  NodeStream* open(std::shared_ptr<NodeStreamOwner> owner, wire::NodeMessage join) override {
-    const MutexLock lock(mutex_);
-    if (!stub_) {
-      stub_ = wire::Rendezvous::NewStub(
-          make_channel(address_, security_, heartbeat_timeout_, Liveness::kHeartbeats));
-    }
-    auto* stream = new GrpcNodeStream(std::move(owner));
-    stream->begin(stub_.get(), std::move(join));
-    return stream;
-  }
-
- private:
-  const std::string address_;
-  const Security security_;
-  const std::chrono::milliseconds heartbeat_timeout_;
-  Mutex mutex_;
-  std::unique_ptr<wire::Rendezvous::Stub> stub_ FLEET_GUARDED_BY(mutex_);
-};
-
 }  // namespace
 
-std::unique_ptr<NodeTransport> make_grpc_transport(std::string address, Security security,
-                                                   std::chrono::milliseconds heartbeat_timeout) {
-  return std::make_unique<GrpcTransport>(std::move(address), std::move(security),
-                                         heartbeat_timeout);
+NodeTransport make_grpc_transport(const std::string& address, const Security& security,
+                                  std::chrono::milliseconds heartbeat_timeout) {
+  struct Connection {
+    std::once_flag once;
+    std::unique_ptr<wire::Rendezvous::Stub> stub;
+  };
+  return [=, connection = std::make_shared<Connection>()](std::shared_ptr<NodeStreamOwner> owner,
+                                                          wire::NodeMessage join) {
+    std::call_once(connection->once, [&] {
+      connection->stub = wire::Rendezvous::NewStub(
+          make_channel(address, security, heartbeat_timeout, Liveness::kHeartbeats));
+    });
+    auto* stream = new GrpcNodeStream(std::move(owner));
+    stream->begin(connection->stub.get(), std::move(join));
+    return stream;
+  };
 }
 
 }  // namespace fleet

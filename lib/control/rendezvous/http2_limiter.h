@@ -10,7 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "rendezvous/token_bucket.h"
+#include "rendezvous/client_budgets.h"
 
 namespace fleet {
 

@@ -2,16 +2,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "rendezvous/election.h"
 #include "rendezvous/job_state.h"
-#include "rendezvous/seconds.h"
 
 namespace fleet {
 namespace {
-
-std::string count(size_t n, const std::string& what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
 
 // Every restart would meet the same input.
 bool is_final(const Verdict& cause, const RestartPolicy& policy) {
@@ -24,8 +20,8 @@ bool is_final(const Verdict& cause, const RestartPolicy& policy) {
 GenerationResult JobState::generation_result(const Verdict& verdict, Time now) const {
   GenerationResult end;
   end.set_generation(generation());
-  end.set_nnodes(static_cast<int>(world_->nodes.size()));
-  end.set_world_size(world_->world_size);
+  end.set_nnodes(world_->nodes_size());
+  end.set_world_size(world_->world_size());
   end.set_kind(verdict.kind());
   end.set_message(verdict.message());
   const auto* running = in<Running>();
@@ -41,14 +37,14 @@ bool JobState::members_have_quorum() const {
   for (const auto& [id, session] : sessions_) {
     if (session.member && session.node_rank >= 0) here.insert(session.node_rank);
   }
-  return has_quorum(static_cast<int>(world_->nodes.size()), here);
+  return has_quorum(world_->nodes_size(), here);
 }
 
 // The remaining nodes are not a majority of the last generation's.
 void JobState::end_without_quorum(Verdict reason, Time now) {
   *reason.mutable_message() +=
       "; the remaining nodes are not a majority of the last generation's " +
-      std::to_string(world_->nodes.size()) +
+      std::to_string(world_->nodes_size()) +
       "; the job does not continue without one, because the other nodes might";
   decide(std::move(reason), now);
 }
@@ -71,16 +67,14 @@ void JobState::end_generation(Verdict cause, Time now) {
   auto& stopping = phase_.emplace<Stopping>(Stopping{{cause, lost}, {}});
   if (next == Restarts::Next::kFail) {
     if (const int used = restarts_.used(); used > 0) {
-      *cause.mutable_message() +=
-          "; the job had been restarted " + count(static_cast<size_t>(used), "time");
+      *cause.mutable_message() += "; the job had been restarted " + counted(used, "time");
     }
     return decide(std::move(cause), now);
   }
   if (next == Restarts::Next::kNoProgress) {
     cause.set_kind(Verdict::NO_PROGRESS);
     cause.set_message(
-        "the job was restarted " +
-        count(static_cast<size_t>(restarts_.restarts_without_progress()), "time") +
+        "the job was restarted " + counted(restarts_.restarts_without_progress(), "time") +
         " without progress (--no_progress_restarts):" + history_text(restarts_.history()));
     return decide(std::move(cause), now);
   }
@@ -132,9 +126,9 @@ void JobState::advance_gathering(Gathering& gathering, Time now) {
   if (now < gathering.due) return report_missing_nodes(gathering, now);
   Verdict verdict = gathering.reason();
   *verdict.mutable_message() +=
-      "; " + count(static_cast<size_t>(joined()), "node") + " left of the " +
-      std::to_string(spec().required_nodes()) + " that it needs; no other joined within " +
-      seconds_text(spec().restarts.elastic_timeout) + " (--elastic_timeout)";
+      "; " + counted(joined(), "node") + " left of the " + std::to_string(spec().required_nodes()) +
+      " that it needs; no other joined within " + seconds_text(spec().restarts.elastic_timeout) +
+      " (--elastic_timeout)";
   decide(std::move(verdict), now);
 }
 
@@ -144,15 +138,15 @@ void JobState::advance_gathering(Gathering& gathering, Time now) {
 void JobState::propose(Time now) {
   const std::shared_ptr<const World> base = world_;
   const std::shared_ptr<World> next = membership_.assign_ranks(generation() + 1, base.get());
-  next->restarts = restarts_.used();
+  next->set_restarts(restarts_.used());
   world_ = next;
   membership_.begin();
   std::map<std::string, int> ranks;
-  for (const NodePlacement& node : world_->nodes) ranks[node.address] = node.node_rank;
+  for (const wire::Node& node : world_->nodes()) ranks[node.address()] = node.node_rank();
   Agreeing agreeing;
   for (const auto& [id, info] : membership_.members()) {
     Session& session = sessions_.at(id);
-    const auto rank = ranks.find(info.address);
+    const auto rank = ranks.find(info.node().address());
     const int base_rank = std::exchange(session.node_rank, rank == ranks.end() ? -1 : rank->second);
     if (!base) warn_of_skew(id, info);
     if (session.node_rank < 0) continue;
@@ -160,7 +154,7 @@ void JobState::propose(Time now) {
     send_assignment(id, session.node_rank);
   }
   if (!base) return begin_generation({}, now);
-  agreeing.base.nodes = static_cast<int>(base->nodes.size());
+  agreeing.base.nodes = base->nodes_size();
   agreeing.cause = std::get<Gathering>(phase_).cause;
   phase_ = std::move(agreeing);
 }
@@ -190,8 +184,8 @@ void JobState::begin_generation(std::optional<Verdict> lost, Time now) {
   running.began = now;
   running.stragglers.begin(now);
   running.root_cause = RootCauseAnalyzer(
-      world_->nodes.size() > 1 ? times_.root_cause : single_node_times(times_.root_cause));
-  for (const NodePlacement& node : world_->nodes) running.unfinished.insert(node.node_rank);
+      world_->nodes_size() > 1 ? times_.root_cause : single_node_times(times_.root_cause));
+  for (const wire::Node& node : world_->nodes()) running.unfinished.insert(node.node_rank());
   running.lost = lost;
   if (lost) return end_generation(*std::move(lost), now);
   wire::HostMessage start;
@@ -223,16 +217,14 @@ void JobState::on_node_lost_between(SessionId id, const Verdict& lost, Time now)
 }
 
 // Whether the job runs with fewer nodes than it may.
-bool JobState::is_below_full_size() const {
-  return static_cast<int>(world_->nodes.size()) < spec().nnodes;
-}
+bool JobState::is_below_full_size() const { return world_->nodes_size() < config().nnodes(); }
 
 // Informs a node that joined while the job runs, or that exceeds the number of nodes to run.
 void JobState::notify_newcomer(SessionId id, Time now) {
   if (!world_ || sessions_.at(id).node_rank >= 0) return;
-  const std::string job = "the job runs with " + count(world_->nodes.size(), "node") +
+  const std::string job = "the job runs with " + counted(world_->nodes_size(), "node") +
                           " (generation " + std::to_string(generation()) + ")";
-  const std::string address = membership_.members().at(id).address;
+  const std::string address = membership_.members().at(id).node().address();
   auto* running = in<Running>();
   if (running && is_below_full_size()) {
     running->scale_up_due = now + spec().restarts.elastic_timeout;
@@ -253,17 +245,84 @@ void JobState::scale_up(Running& running, Time now) {
   running.scale_up_due.reset();
   std::vector<std::string> newcomers;
   for (const auto& [id, info] : membership_.members()) {
-    if (sessions_.at(id).node_rank < 0) newcomers.push_back(info.address);
+    if (sessions_.at(id).node_rank < 0) newcomers.push_back(info.node().address());
   }
   if (newcomers.empty() || running.stop) return;  // they have left again
   std::sort(newcomers.begin(), newcomers.end(), address_less);
   Verdict cause = node_verdict(Verdict::RESIZED, -1);
-  const int more = std::min(static_cast<int>(newcomers.size()),
-                            spec().nnodes - static_cast<int>(world_->nodes.size()));
-  cause.set_message("the job continues with " +
-                    count(world_->nodes.size() + static_cast<size_t>(more), "node") +
+  const int more =
+      std::min(static_cast<int>(newcomers.size()), config().nnodes() - world_->nodes_size());
+  cause.set_message("the job continues with " + counted(world_->nodes_size() + more, "node") +
                     " after these joined: " + list_some(newcomers));
   end_generation(std::move(cause), now);
+}
+
+namespace {
+
+// The rank of the node with this address; -1 if it is not in the world.
+int rank_of(const World& world, const std::string& address) {
+  for (const wire::Node& node : world.nodes()) {
+    if (node.address() == address) return node.node_rank();
+  }
+  return -1;
+}
+
+}  // namespace
+
+JobState::JobState(JobSpec spec, JobTimes times, std::string display_address, Time now,
+                   const FailoverState& from)
+    : JobState(spec, times, std::move(display_address), now) {
+  world_ = from.base;
+  membership_.begin();
+  restarts_ = Restarts(spec.restarts, world_->restarts(), from.history);
+  FailingOver failing{};
+  failing.began = now;
+  failing.due = now + std::max(spec.restarts.elastic_timeout, 2 * times.max_silence);
+  failing.next_progress = now + times.first_progress;
+  failing.lost = node_verdict(Verdict::NODE_LOST, from.lost);
+  failing.lost.set_message(from.how);
+  failing.generation_began = now - from.ran_for;
+  failing.before = from.before;
+  failing.base.nodes = failing.before ? failing.before->nodes_size() : 0;
+  phase_ = std::move(failing);
+}
+
+// Until this host knows that it may continue, nodes with another world should look for another
+// host. Afterwards such a node is a returning node: its ranks are stopped, and it has no influence
+// on the world from which this job continues.
+std::optional<Error> JobState::check_survivor(const wire::Join& info) const {
+  if (info.last().generation() == 0) return std::nullopt;  // a new node
+  const bool failing = in<FailingOver>() != nullptr;
+  if (failing ? info.last() == world_->id() : !in<Forming>()) return std::nullopt;
+  return Error(ErrorCode::kStale,
+               "it was part of generation " + std::to_string(info.last().generation()) +
+                   " of another host; this host is at generation " + std::to_string(generation()),
+               "node " + info.node().address(), "start it again to take part");
+}
+
+void JobState::on_survivor_joined(FailingOver& failing, SessionId id, Time now) {
+  const wire::Join& info = membership_.members().at(id);
+  if (info.last() == world_->id()) {
+    sessions_.at(id).node_rank = rank_of(*world_, info.node().address());
+    if (info.committed() == info.last()) failing.base.nodes = 0;
+    if (failing.before && info.committed() == failing.before->id()) {
+      const int rank = rank_of(*failing.before, info.node().address());
+      if (rank >= 0) failing.base.accepted.insert(rank);
+    }
+  }
+  complete_failover_if_ready(failing, now);
+}
+
+// Either all other nodes are here, or a majority is and the rest had time to notice the loss.
+void JobState::complete_failover_if_ready(FailingOver& failing, Time now) {
+  int here = 0;
+  for (const auto& [id, session] : sessions_) here += session.member && session.node_rank >= 0;
+  const bool all = here + 1 == world_->nodes_size();
+  const bool waited = now >= failing.began + 2 * times_.max_silence;
+  const bool enough = members_have_quorum() && failing.base.committed();
+  if (enough && (all || waited)) return end_generation(failing.lost, now);
+  if (!enough && (all || now >= failing.due)) return end_without_quorum(failing.lost, now);
+  report_missing_nodes(failing, now);
 }
 
 }  // namespace fleet

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "base/log.h"
-#include "rendezvous/world_wire.h"
+#include "rendezvous/clock_offset.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -86,9 +87,9 @@ void JobHost::step(const JobEvent& event, Clock::time_point now) {
   std::shared_ptr<const std::string> bytes;  // of `last`
   const std::vector<Outgoing> outgoing = job_.step(event, now);
   for (const Outgoing& out : outgoing) {
-    if (out.world && out.world->generation != world_generation_) {
+    if (out.world && out.world->id().generation() != world_generation_) {
       world_ = share(encode(*out.world));
-      world_generation_ = out.world->generation;
+      world_generation_ = out.world->id().generation();
       store_.open(world_generation_);  // before any node can start a rank
     }
     const auto session = sessions_.find(out.to);
@@ -113,11 +114,11 @@ void JobHost::close_store_if_over() {
     store_.close(
         Error(ErrorCode::kPeerLost,
               "generation " + std::to_string(job_.generation()) + " is over: the job is restarted",
-              "store of job '" + job_.spec().job_id + "'"));
+              "store of job '" + job_.config().job_id() + "'"));
   }
   if (phase == JobState::Phase::kEnded) {
     store_.close(Error(ErrorCode::kPeerLost, "the job has ended: " + job_.outcome(),
-                       "store of job '" + job_.spec().job_id + "'"));
+                       "store of job '" + job_.config().job_id() + "'"));
   }
 }
 
@@ -126,7 +127,7 @@ bool JobHost::open(NodeSession* session) {
   run([&]() FLEET_REQUIRES(mutex_) {
     session->id_ = ++last_session_;
     sessions_.emplace(session->id(), session);
-    accepted = !closing_ && sessions_.size() <= 2u * job_.spec().nnodes + kSpareSessions;
+    accepted = !closing_ && sessions_.size() <= 2u * job_.config().nnodes() + kSpareSessions;
     accepted ? step(SessionOpened{session->id()}, Clock::now()) : session->end();
   });
   return accepted;
@@ -155,9 +156,7 @@ bool JobHost::on_message(NodeSession* session, wire::NodeMessage message) {
 void JobHost::echo(NodeSession* session, const wire::Heartbeat& heartbeat) {
   wire::HostMessage echo;
   *echo.mutable_heartbeat() = heartbeat;
-  const auto now = Clock::now().time_since_epoch();
-  echo.mutable_heartbeat()->set_host_ns(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  echo.mutable_heartbeat()->set_host_ns(steady_ns(Clock::now()));
   session->send({share(echo.SerializeAsString())});
 }
 
@@ -197,8 +196,8 @@ wire::DescribeReply JobHost::describe() {
   wire::DescribeReply reply;
   {
     const MutexLock lock(mutex_);
-    reply.set_job_id(job_.spec().job_id);
-    reply.set_nnodes(job_.spec().nnodes);
+    reply.set_job_id(job_.config().job_id());
+    reply.set_nnodes(job_.config().nnodes());
     reply.set_joined(job_.joined());
     const auto phase = job_.phase();
     reply.set_running(phase != JobState::Phase::kForming && phase != JobState::Phase::kEnded);
@@ -209,11 +208,11 @@ wire::DescribeReply JobHost::describe() {
 }
 
 std::optional<Error> JobHost::check_caller(const wire::Caller& caller) const {
-  if (caller.job_id() == job_.spec().job_id) return std::nullopt;
-  return Error(
-      ErrorCode::kUsage,
-      "this is the store of job '" + job_.spec().job_id + "', not of job '" + caller.job_id() + "'",
-      "rank " + std::to_string(caller.rank()), "ranks are started by fleetrun");
+  if (caller.job_id() == job_.config().job_id()) return std::nullopt;
+  return Error(ErrorCode::kUsage,
+               "this is the store of job '" + job_.config().job_id() + "', not of job '" +
+                   caller.job_id() + "'",
+               "rank " + std::to_string(caller.rank()), "ranks are started by fleetrun");
 }
 
 std::optional<Error> JobHost::set(const wire::SetRequest& request) {

@@ -1,6 +1,6 @@
 // One job at its host: JobState and KvState under a lock, with the time, for the sessions of its
 // nodes and the store's callers. Knows nothing of gRPC: service.h serves it to the network, and
-// local_transport.h to the host's own node. It makes no decisions.
+// make_local_transport() to the host's own node. It makes no decisions.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,36 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
 #include "proto/control.pb.h"
 #include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/kv_state.h"
-#include "rendezvous/node_session.h"
 #include "rendezvous/ticker.h"
 
 namespace fleet {
+
+// A serialized wire::HostMessage in parts, which concatenate to it. A message to thousands of nodes
+// is encoded once, and they share its parts.
+using EncodedMessage = std::vector<std::shared_ptr<const std::string>>;
+
+// The host's end of one node's stream.
+class NodeSession {
+ public:
+  SessionId id() const { return id_; }
+  // Both are called under the lock of JobHost; they do not block and do not call it.
+  virtual void send(EncodedMessage message) = 0;
+  virtual void end() = 0;  // after pending messages; JobHost::on_session_done() follows
+
+ protected:
+  virtual ~NodeSession() = default;  // sessions delete themselves
+
+ private:
+  friend class JobHost;
+  SessionId id_ = 0;  // set by JobHost::open()
+};
 
 // Thread-safe.
 class JobHost {

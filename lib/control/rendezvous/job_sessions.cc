@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "rendezvous/job_state.h"
-#include "rendezvous/seconds.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {

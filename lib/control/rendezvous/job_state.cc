@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "rendezvous/seconds.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -49,7 +48,7 @@ void JobState::on(const SessionLost& lost, Time now) {
 void JobState::on(const FromNode& from, Time now) {
   const SessionId id = from.session;
   const wire::NodeMessage& message = from.message;
-  if (message.has_join()) return on_join(id, from_wire(message.join()), now);
+  if (message.has_join()) return on_join(id, message.join(), now);
   if (message.has_leave()) {
     return on_node_gone(id, "its fleetrun left before its ranks had ended", now, now);
   }
@@ -76,7 +75,7 @@ void JobState::on(const FromNode& from, Time now) {
       if (running) on_rank_stalled(*running, node_rank, message.stall(), now);
       return;
     case wire::NodeMessage::kStacks:
-      if (running) on_stacks(*running, node_rank, with_own_frames(message.stacks()), now);
+      if (running) on_stacks(*running, node_rank, within_limits(message.stacks()), now);
       return;
     case wire::NodeMessage::kSteps:
       if (running) on_steps(*running, node_rank, message.steps(), now);
@@ -123,20 +122,21 @@ void JobState::on(const HostEnds&, Time now) {
   decide(std::move(verdict), now);
 }
 
-void JobState::on_join(SessionId session, NodeInfo info, Time now) {
+void JobState::on_join(SessionId session, wire::Join info, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || found->second.member) return;
-  const std::string address = info.address, job = "job '" + shown_name(spec().job_id) + "'";
+  const std::string address = info.node().address(),
+                    job = "job '" + shown_name(config().job_id()) + "'";
   const bool open = in<Forming>() || spec().restarts.max_restarts > 0;
   const auto* ended = in<Ended>();
-  if (info.job.job_id == spec().job_id && !open && !ended) {
+  if (info.job().job_id() == config().job_id() && !open && !ended) {
     return refuse(session,
                   Error(ErrorCode::kStale,
-                        job + " already runs with all its " + std::to_string(spec().nnodes) +
+                        job + " already runs with all its " + std::to_string(config().nnodes()) +
                             " nodes (" + membership_.present() + ")",
                         "node " + address, "another job needs another --job_id and --rdzv_port"));
   }
-  if (info.job.job_id == spec().job_id && ended) {
+  if (info.job().job_id() == config().job_id() && ended) {
     return refuse(session, Error(ErrorCode::kStale, job + " has ended: " + ended->outcome,
                                  "node " + address, "start it again on every node"));
   }
@@ -160,11 +160,11 @@ void JobState::on_join(SessionId session, NodeInfo info, Time now) {
 
 // Reports differences that --allow_skew accepted. Called late, because node 0's launcher may have
 // joined after the others.
-void JobState::warn_of_skew(SessionId session, const NodeInfo& info) {
+void JobState::warn_of_skew(SessionId session, const wire::Join& info) {
   const std::vector<std::string> skew = membership_.skew(info);
   if (skew.empty()) return;
   const wire::HostMessage line = join_progress(
-      "node " + info.address + " differs, as --allow_skew allows: " + list_some(skew));
+      "node " + info.node().address() + " differs, as --allow_skew allows: " + list_some(skew));
   send(session, line);
   send_to_host(line);
 }
@@ -199,7 +199,7 @@ void JobState::on_node_failed(SessionId id, const std::string& how, Time now) {
 Verdict JobState::lost_verdict(SessionId id, const std::string& how) const {
   const int rank = sessions_.at(id).node_rank;
   Verdict verdict = node_verdict(Verdict::NODE_LOST, rank);
-  if (rank < 0) verdict.set_node(membership_.members().at(id).address);
+  if (rank < 0) verdict.set_node(membership_.members().at(id).node().address());
   const std::string label = node_label(verdict.node(), verdict.hostname());
   verdict.set_message("node " + (rank < 0 ? label : std::to_string(rank) + " (" + label + ")") +
                       " was lost: " + how);
@@ -219,10 +219,10 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
   if (!session.member || in<Ended>()) return forget(id);
   const Verdict verdict = lost_verdict(id, how);
   forget(id);
-  const std::string address = membership_.members().at(id).address;
+  const std::string address = membership_.members().at(id).node().address();
   if (in<Forming>()) {
     membership_.remove(id);
-    if (spec().nnodes > kFew) return;  // the next line about missing nodes suffices
+    if (config().nnodes() > kFew) return;  // the next line about missing nodes suffices
     return broadcast(
         join_progress("node " + address + " has left again; waiting for " + membership_.missing()));
   }
@@ -238,7 +238,7 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
   if (!running) return on_node_lost_between(id, verdict, now);
   if (spec().restarts.max_restarts > 0) membership_.remove(id);
   // While its parameter servers still serve other nodes, a node has not finished.
-  const bool serves = world_->nodes.at(session.node_rank).servers > 0;
+  const bool serves = world_->nodes(session.node_rank).servers() > 0;
   if (!serves && !running->unfinished.contains(session.node_rank)) return;
   if (running->stop) {  // stopping already: the stop stays the verdict
     broadcast(peer_event(PeerEvent::LOST, session.node_rank, verdict.node(), verdict.message()));
@@ -253,25 +253,26 @@ void JobState::report_missing_nodes(Waiting& waiting, Time now) {
   if (now < waiting.next_progress) return;
   waiting.next_progress = now + times_.progress_every;
   broadcast(join_progress("waiting for " + membership_.missing() + " of " +
-                          std::to_string(spec().nnodes) +
+                          std::to_string(config().nnodes()) +
                           " nodes; here: " + membership_.present()));
 }
 
 void JobState::advance_forming(Forming& forming, Time now) {
-  const bool enough = membership_.enough() && spec().required_nodes() < spec().nnodes;
+  const bool enough = membership_.enough() && spec().required_nodes() < config().nnodes();
   if (enough && now >= std::min(forming.due, forming.began + times_.timeout)) return propose(now);
   if (now >= forming.began + times_.timeout) return time_out();
   report_missing_nodes(forming, now);
 }
 
 void JobState::time_out() {
-  const Error error(ErrorCode::kTimeout,
-                    "only " + std::to_string(joined()) + " of " + std::to_string(spec().nnodes) +
-                        " nodes joined within " + seconds_text(times_.timeout) + ": " +
-                        membership_.present() + "; missing: " + membership_.missing(),
-                    "rendezvous of job '" + shown_name(spec().job_id) + "' at " + display_address_,
-                    "start fleetrun on the missing ones too, check that they can reach " +
-                        display_address_ + " (firewall, --rdzv_port), or raise --rdzv_timeout");
+  const Error error(
+      ErrorCode::kTimeout,
+      "only " + std::to_string(joined()) + " of " + std::to_string(config().nnodes()) +
+          " nodes joined within " + seconds_text(times_.timeout) + ": " + membership_.present() +
+          "; missing: " + membership_.missing(),
+      "rendezvous of job '" + shown_name(config().job_id()) + "' at " + display_address_,
+      "start fleetrun on the missing ones too, check that they can reach " + display_address_ +
+          " (firewall, --rdzv_port), or raise --rdzv_timeout");
   phase_ = Ended{error.failure(), std::nullopt};
   std::vector<SessionId> members;
   for (const auto& [id, info] : membership_.members()) members.push_back(id);

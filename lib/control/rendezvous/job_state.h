@@ -41,7 +41,7 @@ struct Outgoing {
   SessionId to;
   std::shared_ptr<const wire::HostMessage> message;  // shared between recipients
   bool last = false;                                 // ends the session after this message
-  // Of an Assignment: to be encoded once for all and appended (world_wire.h).
+  // Of an Assignment: to be encoded once for all and appended (wire.h).
   std::shared_ptr<const World> world = {};
 };
 
@@ -81,9 +81,10 @@ class JobState : private JobPhases {
 
   Phase phase() const { return static_cast<Phase>(phase_.index()); }
   // The generation of the last world sent; 0 before the first.
-  int generation() const { return world_ ? world_->generation : 0; }
+  int generation() const { return world_ ? world_->id().generation() : 0; }
   bool is_member(SessionId session) const;
   const JobSpec& spec() const { return membership_.spec(); }
+  const wire::JobConfig& config() const { return spec().config; }
   int joined() const { return static_cast<int>(membership_.members().size()); }
   // nullptr if the job has not ended, or never ran for lack of nodes.
   const Verdict* verdict() const;
@@ -121,7 +122,7 @@ class JobState : private JobPhases {
   void on(const FromNode& from, Time now);
   void on(const TimePassed&, Time now);
   void on(const HostEnds&, Time now);
-  void on_join(SessionId session, NodeInfo info, Time now);
+  void on_join(SessionId session, wire::Join info, Time now);
   void on_stop_request(SessionId session, const wire::StopRequest& request, Time now);
   void on_node_failed(SessionId session, const std::string& how, Time now);
   void on_ready(SessionId session, int generation, Time now);
@@ -144,7 +145,7 @@ class JobState : private JobPhases {
   enum class To { kAll, kRanks };                // kRanks: the nodes of the world, not spares
   void broadcast(wire::HostMessage message, To to = To::kAll);
   void refuse(SessionId session, const Error& error);
-  void warn_of_skew(SessionId session, const NodeInfo& info);
+  void warn_of_skew(SessionId session, const wire::Join& info);
   HeartbeatTimes current_intervals() const;
   wire::HostMessage welcome() const;
   void end_startup(Time now);
@@ -165,7 +166,7 @@ class JobState : private JobPhases {
   void end_without_quorum(Verdict reason, Time now);
   void scale_up(Running& running, Time now);
   void notify_newcomer(SessionId id, Time now);
-  std::optional<Error> check_survivor(const NodeInfo& info) const;
+  std::optional<Error> check_survivor(const wire::Join& info) const;
   void on_survivor_joined(FailingOver& failing, SessionId id, Time now);
   void complete_failover_if_ready(FailingOver& failing, Time now);
   // how: "its fleetrun vanished".

@@ -5,6 +5,8 @@
 
 #include "rendezvous/control_messages.h"
 #include "rendezvous/job_state.h"
+#include "rendezvous/stacks.h"
+#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -20,8 +22,8 @@ Verdict JobState::node_verdict(Verdict::Kind kind, int node_rank) const {
   verdict.set_generation(generation());
   if (node_rank >= 0) verdict.set_node_rank(node_rank);
   if (world_ && node_rank >= 0) {
-    verdict.set_node(world_->nodes.at(node_rank).address);
-    verdict.set_hostname(world_->nodes.at(node_rank).hostname);
+    verdict.set_node(world_->nodes(node_rank).address());
+    verdict.set_hostname(world_->nodes(node_rank).hostname());
   }
   return verdict;
 }
@@ -75,11 +77,11 @@ void JobState::decide_failed(RankExit exit, Time now) {
 
 void JobState::on_finished(Running& running, int rank, Time now) {
   if (!running.unfinished.contains(rank)) return;
-  const std::string& address = world_->nodes.at(rank).address;
+  const std::string& address = world_->nodes(rank).address();
   const std::string line = "node " + std::to_string(rank) + " (" + address + ") has finished";
   // Otherwise the verdict reports it.
   const bool well = !running.root_cause.any() && !running.stop && !running.killed;
-  if (well && spec().nnodes > 1) {
+  if (well && config().nnodes() > 1) {
     send_to_host(peer_event(PeerEvent::FINISHED, rank, address, line));
   }
   on_node_finished(running, rank, now);
@@ -90,7 +92,7 @@ void JobState::on_node_finished(Running& running, int node_rank, Time now) {
   if (running.unfinished.erase(node_rank) == 0 || !running.unfinished.empty()) return;
   if (running.root_cause.any()) return decide_root_cause(running, now);
   Verdict verdict = node_verdict(Verdict::SUCCESS, -1);
-  verdict.set_message("all " + std::to_string(world_->world_size) + " ranks have succeeded");
+  verdict.set_message("all " + std::to_string(world_->world_size()) + " ranks have succeeded");
   if (running.stop) {
     verdict = stopped_verdict(running.stop->node_rank(), running.stop->signal(), "");
   } else if (running.killed) {
@@ -115,17 +117,17 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
   if (in<Ended>()) return;
   const int signal = request.signal();
   if (in<Forming>()) {
-    const NodeInfo& info = membership_.members().at(session);
+    const wire::Join& info = membership_.members().at(session);
     Verdict verdict =
-        stopped_verdict(-1, signal, " " + info.address + " before all nodes had joined");
-    if (info.node_rank >= 0) verdict.set_node_rank(info.node_rank);
-    verdict.set_node(info.address);
-    verdict.set_hostname(info.hostname);
+        stopped_verdict(-1, signal, " " + info.node().address() + " before all nodes had joined");
+    if (info.has_node_rank()) verdict.set_node_rank(info.node_rank());
+    verdict.set_node(info.node().address());
+    verdict.set_hostname(info.node().hostname());
     return decide(std::move(verdict), now);
   }
   const int rank = sessions_.at(session).node_rank;
   if (rank < 0) {  // a spare: it ends alone
-    const std::string address = membership_.members().at(session).address;
+    const std::string address = membership_.members().at(session).node().address();
     membership_.remove(session);
     forget(session);
     const Verdict verdict = stopped_verdict(-1, signal, " " + address + ", a spare");
@@ -138,7 +140,7 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
   StopCommand command;
   command.set_signal(signal);
   command.set_node_rank(rank);
-  command.set_node(world_->nodes.at(rank).address);
+  command.set_node(world_->nodes(rank).address());
   command.set_kill(request.kill());
   if (request.has_grace_ms()) command.set_grace_ms(request.grace_ms());
   if (!running->stop)
@@ -158,6 +160,93 @@ void JobState::on_signal_request(int node_rank, int signal, Time now) {
   message.mutable_signal()->set_signal(signal);
   message.mutable_signal()->set_node_rank(node_rank);
   broadcast(std::move(message), To::kRanks);
+}
+
+void JobState::on_rank_stalled(Running& running, int node_rank, RankStall stall, Time now) {
+  if (running.stop || (running.stacks && running.stacks->hang)) return;
+  // A collection that was requested just before serves the hang too.
+  if (!running.stacks) start_stack_collection(running, node_rank, true, now);
+  running.stacks->hang = std::move(stall);
+  running.stacks->node_rank = node_rank;
+}
+
+void JobState::on_stack_request(SessionId session, Time now) {
+  auto* running = in<Running>();
+  if (!running) return;
+  const int node_rank = sessions_.at(session).node_rank;
+  if (!running->stacks) start_stack_collection(*running, node_rank, false, now);
+  running->stacks->requesters.push_back(session);
+}
+
+void JobState::start_stack_collection(Running& running, int node_rank, bool hang, Time now) {
+  running.stacks = StackCollection{now + times_.stacks};
+  for (const auto& [id, other] : sessions_) {
+    if (other.member && other.node_rank >= 0) running.stacks->awaited.insert(other.node_rank);
+  }
+  wire::HostMessage message;
+  message.mutable_stacks()->set_node_rank(node_rank);
+  message.mutable_stacks()->set_hang(hang);
+  broadcast(std::move(message), To::kRanks);
+}
+
+void JobState::on_stacks(Running& running, int node_rank, Stacks stacks, Time now) {
+  if (!running.stacks || running.stacks->awaited.erase(node_rank) == 0) return;
+  for (StackCluster& cluster : *stacks.mutable_clusters()) {
+    for (RankStack& stack : *cluster.mutable_ranks()) stack.set_node_rank(node_rank);
+  }
+  running.stacks->stacks.MergeFrom(stacks);
+  if (running.stacks->awaited.empty()) end_stack_collection(running, now);
+}
+
+void JobState::end_stack_collection(Running& running, Time now) {
+  const StackCollection collection = *std::exchange(running.stacks, std::nullopt);
+  wire::HostMessage message;
+  StackReport& report = *message.mutable_report();
+  *report.mutable_stacks() = cluster_stacks(collection.stacks);
+  for (const int node : collection.awaited) report.add_silent(node);
+  for (const SessionId asked : collection.requesters) {
+    if (sessions_.contains(asked)) send(asked, message);
+  }
+  if (!collection.hang || running.stop) return;
+  if (running.root_cause.any()) return decide_root_cause(running, now);  // it explains the hang
+  decide_hang(collection, now);
+}
+
+void JobState::decide_hang(const StackCollection& collection, Time now) {
+  const Stacks clusters = cluster_stacks(collection.stacks);
+  const RankStall& hang = *collection.hang;
+  RankExit exit;
+  exit.set_rank(hang.rank());
+  exit.set_server(hang.server());
+  exit.set_local_rank(hang.local_rank());
+  exit.set_node_rank(collection.node_rank);
+  exit.set_log_path(hang.log_path());
+  std::string why = "the first one noticed";
+  if (const RankStack* outlier = find_outlier(clusters)) {
+    const bool same = outlier->rank() == exit.rank() && outlier->server() == exit.server();
+    exit.set_rank(outlier->rank());
+    exit.set_server(outlier->server());
+    exit.set_local_rank(outlier->local_rank());
+    exit.set_node_rank(outlier->node_rank());
+    if (!same) exit.clear_log_path();  // the log's name is known only on its own node
+    why = is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'";
+  }
+  Verdict verdict = node_verdict(Verdict::HANG, exit.node_rank());
+  std::string& message = *verdict.mutable_message();
+  message = "the job hangs: rank " + std::to_string(hang.rank()) + " on node " +
+            std::to_string(collection.node_rank) +
+            (hang.has_step() ? " has finished no step after step " + std::to_string(hang.step())
+                             : " has written nothing and used no CPU time") +
+            " for " + seconds_text(std::chrono::milliseconds(hang.quiet_for_ms())) +
+            "\n  look at " + (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) +
+            " (local rank " + std::to_string(exit.local_rank()) + ") on node " +
+            std::to_string(exit.node_rank()) + " (" +
+            node_label(verdict.node(), verdict.hostname()) + "): " + why + stacks_text(clusters);
+  for (const int silent : collection.awaited) {
+    message += "\n  node " + std::to_string(silent) + " sent no stacks";
+  }
+  *verdict.mutable_exit() = std::move(exit);
+  end_generation(std::move(verdict), now);
 }
 
 }  // namespace fleet

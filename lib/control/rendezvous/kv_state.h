@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "store/async_store.h"
 
 namespace fleet {
 
@@ -22,12 +23,8 @@ class KvState {
  public:
   using Time = std::chrono::steady_clock::time_point;
   using Ticket = uint64_t;
-  // Exactly one of value and error.
-  struct Answer {
-    std::string value;
-    std::optional<Error> error;
-  };
-  using Done = std::function<void(Answer)>;
+  using Answer = AsyncStore::Answer;
+  using Done = AsyncStore::Done;
 
   // Limits of a job's store: protection against runaway programs, not targets.
   struct Limits {

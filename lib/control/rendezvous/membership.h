@@ -24,21 +24,22 @@ class Membership {
   // Returns why this node cannot join (kUsage), or nullopt: then it is a member. A node that joins
   // again (same address and instance, after a lost connection) replaces its old session, which is
   // returned in *replaced.
-  std::optional<Error> add(SessionId session, NodeInfo info, std::optional<SessionId>* replaced);
+  std::optional<Error> add(SessionId session, wire::Join info, std::optional<SessionId>* replaced);
   void remove(SessionId session);
   // The job has run: from now on the host is node 0, whatever was requested, and --rank gives only
   // an order.
   void begin() { begun_ = true; }
 
-  // Differences in values that should be the same on every node (JobSpec::fingerprint), one clause
+  // Differences in values that should be the same on every node (JobConfig.fingerprint), one clause
   // each.
-  std::vector<std::string> skew(const NodeInfo& info) const;
+  std::vector<std::string> skew(const wire::Join& info) const;
 
   // complete(): as many nodes as are to run. enough(): at least as many as the job may run with.
-  bool complete() const { return host_ && here() >= spec_.nnodes; }
+  bool complete() const { return host_ && here() >= config().nnodes(); }
   bool enough() const { return host_ && here() >= spec_.required_nodes(); }
-  const std::map<SessionId, NodeInfo>& members() const { return members_; }
+  const std::map<SessionId, wire::Join>& members() const { return members_; }
   const JobSpec& spec() const { return spec_; }
+  const wire::JobConfig& config() const { return spec_.config; }
   std::optional<SessionId> host() const { return host_; }  // node 0's session
   // "10.0.0.3 (node 2), 10.0.0.4 (node 3)" or, if nodes are only counted, "2 more". Names at most
   // 8.
@@ -54,16 +55,16 @@ class Membership {
 
  private:
   int here() const { return static_cast<int>(members_.size()); }
-  std::vector<std::pair<int, const NodeInfo*>> select_nodes(const World* previous) const;
-  std::vector<const NodeInfo*> order_nodes(const World* previous) const;
-  std::optional<Error> mismatch(const NodeInfo& info) const;
-  std::optional<Error> list_mismatch(const NodeInfo& info) const;
-  std::optional<Error> rank_conflict(NodeInfo* info) const;
+  std::vector<std::pair<int, const wire::Join*>> select_nodes(const World* previous) const;
+  std::vector<const wire::Join*> order_nodes(const World* previous) const;
+  std::optional<Error> mismatch(const wire::Join& info) const;
+  std::optional<Error> list_mismatch(const wire::Join& info) const;
+  std::optional<Error> rank_conflict(wire::Join* info) const;
 
   JobSpec spec_;
   std::unordered_map<std::string, int> listed_;  // --ips: the node rank of each
   uint64_t digest_ = 0;                          // of --ips
-  std::map<SessionId, NodeInfo> members_;
+  std::map<SessionId, wire::Join> members_;
   std::map<std::string, SessionId> by_address_;
   std::map<int, SessionId> by_rank_;  // nodes with a rank of their own
   std::optional<SessionId> host_;

@@ -2,12 +2,17 @@
 // process.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "rendezvous/control_messages.h"
+#include "rendezvous/security.h"
 
 namespace fleet {
+
+class JobHost;
 
 // How a stream ended.
 struct StreamEnd {
@@ -43,13 +48,16 @@ class NodeStreamOwner {
   virtual void on_stream_end(NodeStream* stream, const StreamEnd& end) = 0;  // the last call
 };
 
-// Thread-safe.
-class NodeTransport {
- public:
-  virtual ~NodeTransport() = default;
-  // Opens a stream, on which `join` is the first message. Does not block and does not call the
-  // owner before it returns.
-  virtual NodeStream* open(std::shared_ptr<NodeStreamOwner> owner, wire::NodeMessage join) = 0;
-};
+// Opens a stream, on which `join` is the first message. Does not block and does not call the owner
+// before it returns. Thread-safe.
+using NodeTransport =
+    std::function<NodeStream*(std::shared_ptr<NodeStreamOwner> owner, wire::NodeMessage join)>;
+
+// Over gRPC; connects when the first stream opens. address: "10.0.0.1:6768" or that of a Unix
+// socket.
+NodeTransport make_grpc_transport(const std::string& address, const Security& security,
+                                  std::chrono::milliseconds heartbeat_timeout);
+// Within the host's process: no socket, no gRPC. Keeps the host until its last stream has ended.
+NodeTransport make_local_transport(std::shared_ptr<JobHost> host);
 
 }  // namespace fleet

@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "rendezvous/clock_offset.h"
+
 namespace fleet {
 namespace {
 
-using std::chrono::duration_cast;
-using std::chrono::nanoseconds;
-
-int64_t ns(std::chrono::steady_clock::time_point time) {
-  return duration_cast<nanoseconds>(time.time_since_epoch()).count();
-}
-int64_t ns(std::chrono::milliseconds time) { return duration_cast<nanoseconds>(time).count(); }
+int64_t ns(std::chrono::milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
 // How an exit looks by itself, the likeliest root cause first. The loss of another process never
 // causes a SIGKILL and rarely a crash. Many programs exit or abort because of it, and ours report
@@ -41,7 +37,8 @@ void RootCauseAnalyzer::on_rank_failed(RankExit exit, Time now) {
   due_ = std::min(due_, now + (peer_lost ? times_.peer_lost_window : times_.window));
   const bool timed = exit.has_at_error_ns();
   // Not later than its report. Without comparable clocks, assume some time within the window.
-  const int64_t at = timed ? std::min(exit.at_ns(), ns(now)) : ns(now) - ns(times_.window) / 2;
+  const int64_t at =
+      timed ? std::min(exit.at_ns(), steady_ns(now)) : steady_ns(now) - ns(times_.window) / 2;
   const int64_t error =
       (timed ? exit.at_error_ns() : ns(times_.window) / 2) + ns(times_.notice_delay);
   // Thousands may arrive within a moment, each with the tail of its log.
@@ -52,7 +49,7 @@ void RootCauseAnalyzer::on_rank_failed(RankExit exit, Time now) {
 }
 
 void RootCauseAnalyzer::on_node_lost(int node_rank, Time since) {
-  if (!lost_) lost_ = {node_rank, ns(since)};
+  if (!lost_) lost_ = {node_rank, steady_ns(since)};
   due_ = Time::min();
 }
 

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "rendezvous/client_budgets.h"
 #include "rendezvous/http2_limiter.h"
-#include "rendezvous/stream_budget.h"
 
 namespace fleet {
 

@@ -10,13 +10,13 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/terminal_text.h"
-#include "rendezvous/accept_loop.h"
 #include "rendezvous/connection_limiter.h"
 #include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/heartbeat_intervals.h"
 #include "rendezvous/local_socket.h"
 #include "rendezvous/service.h"
+#include "rendezvous/tcp_listener.h"
 
 namespace fleet {
 namespace {
@@ -71,7 +71,7 @@ std::string local_host(const std::string& host) {
   const std::string who = " (pid " + std::to_string(holder->pid()) + " on " +
                           shown_name(holder->hostname()) + ", " + std::to_string(holder->joined()) +
                           " of " + std::to_string(holder->nnodes()) + " nodes)";
-  if (holder->job_id() == options.job.job_id) {
+  if (holder->job_id() == options.job.config.job_id()) {
     throw Error(
         ErrorCode::kUsage,
         taken + " by another job with the same id '" + shown_name(holder->job_id()) + "'" + who,
@@ -84,8 +84,8 @@ std::string local_host(const std::string& host) {
 
 // All nodes may share one address, and all of their ranks connect at the same moment.
 ConnectionLimits limits_of(const RendezvousServerOptions& options) {
-  const auto of_job =
-      static_cast<size_t>(options.connections_per_node) * static_cast<size_t>(options.job.nnodes);
+  const auto of_job = static_cast<size_t>(options.connections_per_node) *
+                      static_cast<size_t>(options.job.config.nnodes());
   ConnectionLimits limits;
   limits.connections.total += of_job;
   limits.connections.burst += static_cast<double>(of_job);
@@ -108,7 +108,7 @@ JobTimes times_of(const RendezvousServerOptions& options) {
   times.max_silence = max_silence_for(options.heartbeat_timeout);
   times.first_progress = options.first_progress;
   times.progress_every = options.progress_every;
-  return heartbeat_intervals_for(options.job.nnodes, times);
+  return heartbeat_intervals_for(options.job.config.nnodes(), times);
 }
 
 }  // namespace
@@ -259,7 +259,7 @@ class RendezvousServer::Impl {
  private:
   // In a large job there would be more datagrams than the host can read.
   void open_datagram_heartbeats() {
-    const int nnodes = options_.job.nnodes;
+    const int nnodes = options_.job.config.nnodes();
     if (nnodes < 2 || nnodes >= kLargeJob || !open_to_network()) return;
     HostHeartbeats datagrams;
     if (datagrams.open(options_.host, port())) {
@@ -278,8 +278,8 @@ class RendezvousServer::Impl {
 
   // The address shown to users: the one that --ips or --master names, rather than 0.0.0.0.
   static std::string display_address(const RendezvousServerOptions& options) {
-    const bool listed = listens_everywhere(options.host) && !options.job.addresses.empty();
-    return host_port(listed ? options.job.addresses[0] : options.host, options.port);
+    const bool listed = listens_everywhere(options.host) && !options.job.config.addresses().empty();
+    return host_port(listed ? options.job.config.addresses(0) : options.host, options.port);
   }
 
   RendezvousServerOptions options_;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/connection_budget.h"
+#include "rendezvous/client_budgets.h"
 #include "rendezvous/security.h"
 #include "rendezvous/types.h"
 

@@ -3,11 +3,57 @@
 #include <memory>
 #include <utility>
 
-#include "rendezvous/grpc_node_session.h"
+#include "rendezvous/queued_writer.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
+
+// The queue limit of a node that does not read; its session then ends.
+constexpr size_t kMaxUnsent = 4096;
+
+using Part = std::shared_ptr<const std::string>;
+
+// Shares the bytes.
+grpc::Slice slice_of(const Part& part) {
+  const auto release = [](void* kept) { delete static_cast<Part*>(kept); };
+  return {const_cast<char*>(part->data()), part->size(), release, new Part(part)};
+}
+
+using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// A node's session over gRPC. Deletes itself when gRPC is done with it.
+class GrpcNodeSession final : public NodeSession, public QueuedWriter<Reactor, grpc::ByteBuffer> {
+ public:
+  GrpcNodeSession(JobHost* host, grpc::CallbackServerContext* context)
+      : QueuedWriter(kMaxUnsent), host_(host), context_(context) {}
+
+  void begin() { StartRead(&in_); }
+  void send(EncodedMessage message) override {
+    std::vector<grpc::Slice> slices;
+    for (const Part& part : message) slices.push_back(slice_of(part));
+    if (!write(grpc::ByteBuffer(slices.data(), slices.size()))) context_->TryCancel();
+  }
+  void end() override { close(); }
+  void OnReadDone(bool ok) override {
+    wire::NodeMessage message;
+    if (!ok || !grpc::SerializationTraits<wire::NodeMessage>::Deserialize(&in_, &message).ok()) {
+      return host_->on_stream_closed(this);
+    }
+    if (host_->on_message(this, std::move(message))) StartRead(&in_);
+  }
+  void OnDone() override {
+    host_->on_session_done(this);
+    delete this;
+  }
+
+ private:
+  void on_last_written() override { Finish(grpc::Status::OK); }
+
+  JobHost* const host_;
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer in_;
+};
 
 void put(KvState::Answer answer, wire::StoreReply* reply) {
   if (answer.error) {

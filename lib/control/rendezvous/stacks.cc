@@ -41,9 +41,13 @@ std::string state_text(const RankStack& stack) {
   }
 }
 
-bool is_stopped(const RankStack& stack) { return stack.state() == 'T' || stack.state() == 't'; }
+bool by_rank(const RankStack& a, const RankStack& b) {
+  return std::pair(a.server(), a.rank()) < std::pair(b.server(), b.rank());
+}
 
 }  // namespace
+
+bool is_stopped(const RankStack& stack) { return stack.state() == 'T' || stack.state() == 't'; }
 
 std::vector<std::string> frames_of(const std::string& printed, int pid) {
   std::vector<std::string> frames;
@@ -59,47 +63,58 @@ std::vector<std::string> frames_of(const std::string& printed, int pid) {
   return frames;
 }
 
-std::vector<StackCluster> cluster_stacks(const Stacks& all) {
-  std::vector<RankStack> stacks(all.ranks().begin(), all.ranks().end());
-  std::sort(stacks.begin(), stacks.end(), [](const RankStack& a, const RankStack& b) {
-    return std::pair(a.server(), a.rank()) < std::pair(b.server(), b.rank());
-  });
-  std::vector<StackCluster> clusters;
-  std::map<std::tuple<bool, std::vector<std::string>, std::string>, size_t> known;
-  for (RankStack& stack : stacks) {
-    // Sleeping or running says little, because a polling rank alternates. Without frames, the wait
-    // channel is all there is to compare.
-    const auto key = std::make_tuple(is_stopped(stack), texts(stack.frames()),
-                                     stack.frames().empty() ? stack.channel() : std::string());
-    const auto [at, is_new] = known.emplace(key, clusters.size());
-    if (is_new) clusters.push_back({stack, {}});
-    clusters[at->second].members.push_back(std::move(stack));
+Stacks cluster_stacks(const Stacks& all) {
+  std::map<std::tuple<bool, std::vector<std::string>, std::string>, StackCluster> known;
+  for (const StackCluster& cluster : all.clusters()) {
+    for (const RankStack& stack : cluster.ranks()) {
+      // Sleeping or running says little, because a polling rank alternates. Without frames, the
+      // wait channel is all there is to compare.
+      const auto key = std::make_tuple(is_stopped(stack), texts(cluster.frames()),
+                                       cluster.frames().empty() ? stack.channel() : std::string());
+      StackCluster& same = known[key];
+      if (same.ranks().empty()) {
+        *same.mutable_frames() = cluster.frames();
+        same.set_missing(cluster.missing());
+      }
+      *same.add_ranks() = stack;
+    }
   }
-  std::stable_sort(clusters.begin(), clusters.end(), [](const auto& a, const auto& b) {
-    return a.members.size() > b.members.size();
-  });
-  return clusters;
+  Stacks merged;
+  for (auto& [key, cluster] : known) {
+    std::sort(cluster.mutable_ranks()->begin(), cluster.mutable_ranks()->end(), by_rank);
+    *merged.add_clusters() = std::move(cluster);
+  }
+  std::sort(merged.mutable_clusters()->begin(), merged.mutable_clusters()->end(),
+            [](const StackCluster& a, const StackCluster& b) {
+              if (a.ranks_size() != b.ranks_size()) return a.ranks_size() > b.ranks_size();
+              return by_rank(a.ranks(0), b.ranks(0));
+            });
+  return merged;
 }
 
-const RankStack* find_outlier(const std::vector<StackCluster>& clusters) {
-  size_t all = 0;
+int rank_count(const Stacks& stacks) {
+  int count = 0;
+  for (const StackCluster& cluster : stacks.clusters()) count += cluster.ranks_size();
+  return count;
+}
+
+const RankStack* find_outlier(const Stacks& stacks) {
+  const auto& clusters = stacks.clusters();
   for (const StackCluster& cluster : clusters) {
-    all += cluster.members.size();
-    if (is_stopped(cluster.sample)) return &cluster.members.front();
+    if (is_stopped(cluster.ranks(0))) return &cluster.ranks(0);
   }
   if (clusters.size() < 2) return nullptr;
-  const StackCluster& smallest = clusters.back();
-  const bool alone =
-      smallest.members.size() == 1 && clusters[clusters.size() - 2].members.size() > 1;
-  return alone && clusters.front().members.size() * 2 > all ? &smallest.members.front() : nullptr;
+  const StackCluster& smallest = clusters[clusters.size() - 1];
+  const bool alone = smallest.ranks_size() == 1 && clusters[clusters.size() - 2].ranks_size() > 1;
+  return alone && clusters[0].ranks_size() * 2 > rank_count(stacks) ? &smallest.ranks(0) : nullptr;
 }
 
-std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most) {
+std::string stacks_text(const Stacks& clusters, int most) {
   std::string text;
-  for (size_t shown = 0; shown < std::min(most, clusters.size()); ++shown) {
-    const StackCluster& cluster = clusters[shown];
+  for (int shown = 0; shown < std::min(most, clusters.clusters_size()); ++shown) {
+    const StackCluster& cluster = clusters.clusters(shown);
     std::vector<int> ranks, servers;
-    for (const RankStack& member : cluster.members) {
+    for (const RankStack& member : cluster.ranks()) {
       (member.server() ? servers : ranks).push_back(member.rank());
     }
     std::string who;
@@ -108,14 +123,14 @@ std::string stacks_text(const std::vector<StackCluster>& clusters, size_t most) 
       who += (who.empty() ? "" : ", ") + std::string(servers.size() > 1 ? "servers " : "server ") +
              ranges_text(servers);
     }
-    text += "\n  " + who + ": " + state_text(cluster.sample);
-    if (!cluster.sample.missing().empty()) text += "; no stack: " + cluster.sample.missing();
-    for (int i = 0; i < cluster.sample.frames_size(); ++i) {
-      text += "\n    #" + std::to_string(i) + " " + cluster.sample.frames(i);
+    text += "\n  " + who + ": " + state_text(cluster.ranks(0));
+    if (!cluster.missing().empty()) text += "; no stack: " + cluster.missing();
+    for (int i = 0; i < cluster.frames_size(); ++i) {
+      text += "\n    #" + std::to_string(i) + " " + cluster.frames(i);
     }
   }
-  if (clusters.size() > most) {
-    text += "\n  and " + std::to_string(clusters.size() - most) + " more that differ";
+  if (clusters.clusters_size() > most) {
+    text += "\n  and " + std::to_string(clusters.clusters_size() - most) + " more that differ";
   }
   return text;
 }

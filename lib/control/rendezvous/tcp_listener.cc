@@ -5,16 +5,82 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
+#include <filesystem>
+#include <future>
 #include <memory>
 #include <utility>
 
-#include "rendezvous/tcp_retransmission.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
+
+namespace ip = boost::asio::ip;
+
+Peer peer_at(ip::address address, int port) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  }
+  Peer peer{address.to_string(), {}, address.is_loopback()};
+  peer.connection = peer.address + ' ' + std::to_string(port);
+  if (address.is_v6()) {
+    auto network = address.to_v6().to_bytes();
+    std::fill(network.begin() + 8, network.end(), 0);
+    peer.address = ip::address_v6(network).to_string() + "/64";
+  }
+  return peer;
+}
+
+std::optional<ip::tcp::endpoint> endpoint_of(const std::string& uri) {
+  const size_t begin = uri.find(':'), end = uri.rfind(':');
+  long long port = 0;
+  if (begin >= end || !parse_int(uri.substr(end + 1), &port)) return std::nullopt;
+  std::string host = uri.substr(begin + 1, end - begin - 1);
+  if (host.starts_with("%5B") && host.ends_with("%5D")) host = host.substr(3, host.size() - 6);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (const size_t scope = host.find("%25"); scope != host.npos) host.erase(scope + 1, 2);
+  boost::system::error_code error;
+  const auto address = ip::make_address(host, error);
+  if (error) return std::nullopt;
+  return ip::tcp::endpoint(address, static_cast<unsigned short>(port));
+}
+
+}  // namespace
+
+Peer peer_of(const sockaddr_storage& name) {
+  ip::tcp::endpoint from;
+  const size_t size = name.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  std::memcpy(from.data(), &name, size);
+  from.resize(size);
+  return peer_at(from.address(), from.port());
+}
+
+std::optional<Peer> peer_of(const std::string& uri) {
+  const auto endpoint = endpoint_of(uri);
+  if (!endpoint) return std::nullopt;
+  return peer_at(endpoint->address(), endpoint->port());
+}
+
+socklen_t socket_address(const std::string& uri, sockaddr_storage* address) {
+  const auto endpoint = endpoint_of(uri);
+  if (!endpoint) return 0;
+  std::memcpy(address, endpoint->data(), endpoint->size());
+  return static_cast<socklen_t>(endpoint->size());
+}
+
+namespace {
+
+constexpr int kRtoMaxOption = 44;  // TCP_RTO_MAX_MS, newer than the C library
+constexpr int kRtoMaxMs = 1'000;   // the smallest accepted value
 
 // Creates a socket as gRPC would: for all of IPv6, IPv4 is included. Returns none, with errno set,
 // on failure.
@@ -93,6 +159,94 @@ TcpListeners listen_tcp(const std::string& host, int port, std::chrono::millisec
   TcpListeners all = listen_at("::", port, user_timeout);
   const bool no_ipv6 = all.error == EAFNOSUPPORT || all.error == EADDRNOTAVAIL;
   return no_ipv6 ? listen_at("0.0.0.0", port, user_timeout) : std::move(all);
+}
+
+void limit_retransmission_backoff(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, kRtoMaxOption, &kRtoMaxMs, sizeof kRtoMaxMs);
+}
+
+void limit_retransmission_backoff_to(const std::string& peer) {
+  const auto wanted = peer_of(peer);
+  if (!wanted) return;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    long long fd = -1;
+    if (!parse_int(entry.path().filename().string(), &fd)) continue;
+    sockaddr_storage name{};
+    socklen_t size = sizeof name;
+    const int socket = static_cast<int>(fd);
+    if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) continue;
+    const bool ip = name.ss_family == AF_INET || name.ss_family == AF_INET6;
+    if (ip && peer_of(name).connection == wanted->connection) limit_retransmission_backoff(socket);
+  }
+}
+
+AcceptLoop::AcceptLoop(std::string name, OnConnection on_connection)
+    : name_(std::move(name)), on_connection_(std::move(on_connection)) {}
+
+AcceptLoop::~AcceptLoop() { stop(); }
+
+void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, listener.release()); }
+
+void AcceptLoop::start() {
+  for (auto& listener : listeners_) wait(listener);
+  thread_ = Thread(name_, [this] {
+    // Runs until stop(), because others post work to it after listening has ended.
+    const auto keep = boost::asio::make_work_guard(loop_);
+    loop_.run();
+  });
+}
+
+void AcceptLoop::stop_listening() {
+  if (!running()) return listeners_.clear();
+  std::promise<void> closed;
+  boost::asio::post(loop_, [&] {
+    for (auto& listener : listeners_) {
+      boost::system::error_code ignored;
+      listener.close(ignored);
+    }
+    closed.set_value();
+  });
+  closed.get_future().wait();
+}
+
+void AcceptLoop::stop() {
+  loop_.stop();
+  if (thread_.joinable()) thread_.join();
+  listeners_.clear();
+}
+
+void AcceptLoop::wait(Descriptor& listener) {
+  listener.async_wait(Descriptor::wait_read, [this, &listener](boost::system::error_code error) {
+    if (!error && listener.is_open()) accept_some(listener);
+  });
+}
+
+void AcceptLoop::accept_some(Descriptor& listener) {
+  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    UniqueFd fd(::accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      on_connection_(std::move(fd), peer);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return back_off(listener);
+    } else if (errno == EAGAIN) {
+      return wait(listener);
+    }  // the peer has gone again: accept the next one
+  }
+  wait(listener);
+}
+
+// No descriptor is left: connections wait in the kernel's queue until one is free.
+void AcceptLoop::back_off(Descriptor& listener) {
+  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, std::chrono::milliseconds(100));
+  timer->async_wait([this, &listener, timer](boost::system::error_code) {
+    if (listener.is_open()) wait(listener);
+  });
 }
 
 }  // namespace fleet

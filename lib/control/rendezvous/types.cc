@@ -7,7 +7,27 @@
 
 namespace fleet {
 
-uint64_t digest_of(const std::vector<std::string>& addresses) {
+// Every node's Join has the whole list of --ips. Longer lists travel as a digest, or the joins of a
+// large job would grow quadratically.
+constexpr int kMaxListed = 64;
+
+JobSpec::JobSpec() {
+  config.set_job_id("default");
+  config.set_nnodes(1);
+  config.set_protocol(kRendezvousProtocol);
+}
+
+wire::Join join_for(const wire::JobConfig& config) {
+  wire::Join join;
+  *join.mutable_job() = config;
+  if (config.addresses_size() > kMaxListed) {
+    join.mutable_job()->set_addresses_digest(digest_of(config.addresses()));
+    join.mutable_job()->clear_addresses();
+  }
+  return join;
+}
+
+uint64_t digest_of(const google::protobuf::RepeatedPtrField<std::string>& addresses) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: detects mistakes, not attacks
   const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
   for (const std::string& address : addresses) {
@@ -15,6 +35,41 @@ uint64_t digest_of(const std::vector<std::string>& addresses) {
     mix(0);
   }
   return hash | 1;
+}
+
+bool is_consistent(const wire::Node& node) {
+  return node.servers() >= 0 && node.servers() <= node.ports_size() &&
+         node.devices_size() == node.ports_size() &&
+         (node.ranks().empty() || node.ranks_size() == node.ports_size());
+}
+
+int rank_of(const wire::Node& node, int local_rank) {
+  if (!node.ranks().empty()) return node.ranks(local_rank);
+  return is_server(node, local_rank) ? node.first_server() + local_rank
+                                     : node.first_rank() + local_rank - node.servers();
+}
+
+std::vector<int> devices_of(const wire::Node& node, int local_rank) {
+  const auto& ids = node.devices(local_rank).ids();
+  return {ids.begin(), ids.end()};
+}
+
+void add_rank(wire::Node* node, const std::vector<int>& devices, int port) {
+  node->add_devices()->mutable_ids()->Add(devices.begin(), devices.end());
+  node->add_ports(port);
+}
+
+void number_ranks(World* world) {
+  int node_rank = 0, world_size = 0, servers = 0;
+  for (wire::Node& node : *world->mutable_nodes()) {
+    node.set_node_rank(node_rank++);
+    node.set_first_rank(world_size);
+    node.set_first_server(servers);
+    world_size += trainers(node);
+    servers += node.servers();
+  }
+  world->set_world_size(world_size);
+  world->set_servers(servers);
 }
 
 struct SharedWorld::Packed {
@@ -92,6 +147,13 @@ wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string no
   event.set_node(std::move(node));
   event.set_line(std::move(line));
   return message;
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 == 0) return std::to_string(time.count() / 1000) + " s";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(time.count()) / 1000);
+  return text;
 }
 
 std::string signal_name(int signal) {

@@ -1,5 +1,5 @@
-// What nodes and the rendezvous tell each other. Messages of control.proto are used as they are.
-// The structs here are not sent, or not in this form: each says why.
+// What nodes and the rendezvous tell each other: messages of control.proto, used as they are, and
+// events that stay within a process.
 //
 // A *node* is one fleetrun process, a *rank* one process that it starts. Node 0 hosts the
 // rendezvous and is a client of it like every other node.
@@ -21,6 +21,12 @@
 
 namespace fleet {
 
+namespace control::v1 {
+inline bool operator==(const WorldId& a, const WorldId& b) {
+  return a.generation() == b.generation() && a.leader() == b.leader();
+}
+}  // namespace control::v1
+
 using wire::GenerationResult;
 using wire::JoinProgress;
 using wire::PeerEvent;
@@ -31,17 +37,20 @@ using wire::RankSteps;
 using wire::RecordedError;
 using wire::RestartCommand;
 using wire::SignalCommand;
+using wire::StackCluster;
 using wire::StackCommand;
 using wire::StackReport;
 using wire::Stacks;
 using wire::StepReport;
 using wire::StopCommand;
 using wire::Verdict;
+using wire::World;
+using wire::WorldId;
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 5;
+inline constexpr int kRendezvousProtocol = 6;
 
-// Restart policy of a failed job. The user-visible values travel as JobSpec::agreed_config.
+// Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
 struct RestartPolicy {
   int max_restarts = 0;  // after failures; 0: a failure ends the job
   // This many restarts in a row without progress end the job (kNoProgress); 0: no limit.
@@ -52,107 +61,35 @@ struct RestartPolicy {
       30'000};  // --elastic_timeout: for a node to join or to return
 };
 
-// What every node of a job must agree on; not a message, because the host keeps more than a Join
-// brings: the restart policy and the minimum of nodes. A node whose values differ from the host's
-// is refused with the difference.
+// A job at its host: what the nodes must agree on, and what only the host decides by.
 struct JobSpec {
-  std::string job_id = "default";
-  int nnodes = 1;     // nodes that run; with restarts, surplus nodes wait as spares
+  JobSpec();  // of one node, named "default"
+  int required_nodes() const { return min_nodes > 0 ? min_nodes : config.nnodes(); }
+
+  wire::JobConfig config;
   int min_nodes = 0;  // the job may run with this many; 0: only with all
-  // The nodes as listed by --ips, in the order of their ranks; empty if nodes are only counted
-  // (--nnodes).
-  std::vector<std::string> addresses;
-  // Replaces a long list in a node's Join (digest_of()); 0: the list is present.
-  uint64_t addresses_digest = 0;
   RestartPolicy restarts;
-  std::string version;  // of fleetrun
-  int protocol = kRendezvousProtocol;
-  // Other values that must be the same on every node, by the name a user knows: {"--run_mode",
-  // "collective"}.
-  std::map<std::string, std::string> agreed_config;
-  // Values whose differences change results or cause hangs: versions, libraries, files, environment
-  // ({"NCCL_DEBUG", "INFO"}). A difference is refused like the above, unless one of the two nodes
-  // sets allow_skew: then it is a warning.
-  std::map<std::string, std::string> fingerprint;
-  bool allow_skew = false;
-
-  int required_nodes() const { return min_nodes > 0 ? min_nodes : nnodes; }
 };
 
+// A Join to this job, for its sender to complete. A long list of nodes is replaced by its digest.
+wire::Join join_for(const wire::JobConfig& config);
 // A digest of a node list, the same in every process; never 0.
-uint64_t digest_of(const std::vector<std::string>& addresses);
+uint64_t digest_of(const google::protobuf::RepeatedPtrField<std::string>& addresses);
 
-// Identifies a world: two parts of a partitioned job may count the same generation.
-struct WorldId {
-  int generation = 0;  // 0: none
-  std::string leader;  // the instance that created it
-
-  bool operator==(const WorldId&) const = default;
-};
-
-// A node's description in its Join, beside the job that it belongs to.
-struct NodeInfo {
-  JobSpec job;
-  std::string address;  // as listed in --ips, or where other nodes reach this one; unique in a job
-  int node_rank = -1;   // -1: by arrival: the host is 0, the others follow sorted by address
-  bool hosts_rendezvous = false;
-  std::vector<std::vector<int>>
-      devices;             // one entry a rank of this node: its device ids (empty: CPU)
-  std::vector<int> ports;  // one a rank: its endpoint's port, already bound by the agent
-  int servers = 0;         // the first so many are parameter servers, the rest trainers
-  std::vector<int> ranks;  // number of each among the servers or the trainers; empty: by node
-  int master_port = 0;     // MASTER_PORT, bound by a node that may become node 0; 0 elsewhere
-  int rdzv_port = 0;  // where it would host the rendezvous after a loss of the host; 0: it cannot
-  std::string role = "default";  // torchrun's --role, of all of its trainers
-  std::string hostname;
-  std::string instance;  // distinguishes processes at the same address; set by the client
-  // For a node that has lost its host and follows the next one: the last world that it accepted,
-  // and the last one that it knows to count (the same, or the preceding one).
-  WorldId last, committed;
-
-  int nproc() const { return static_cast<int>(ports.size()); }
-};
-
-struct NodePlacement {
-  std::string address;
-  std::string hostname;
-  int node_rank = 0;
-  int first_rank = 0;  // global rank of its first trainer
-  std::vector<std::vector<int>> devices;
-  std::vector<int> ports;
-  // For a job with parameter servers: as in NodeInfo.
-  int servers = 0;
-  int first_server = 0;
-  std::vector<int> ranks = {};
-  int rdzv_port = 0;             // as in NodeInfo
-  std::string role = "default";  // as in NodeInfo
-
-  int nproc() const { return static_cast<int>(ports.size()); }
-  int trainers() const { return nproc() - servers; }
-  bool is_server(int local_rank) const { return local_rank < servers; }
-  // Its number in the whole job: among the servers, or its global rank.
-  int rank_of(int local_rank) const {
-    if (!ranks.empty()) return ranks.at(static_cast<size_t>(local_rank));
-    return is_server(local_rank) ? first_server + local_rank : first_rank + local_rank - servers;
-  }
-};
-
-// The whole job of one generation; the same object for every node. Not a message: on the wire,
-// equal nodes share a Shape and a large world is compressed (world_wire.h).
-struct World {
-  int generation = 1;
-  std::string leader;                // the process that created it
-  std::string run;                   // the process that created the first world; constant for a job
-  WorldId base;                      // its predecessor
-  int restarts = 0;                  // after failures, so far
-  int world_size = 0;                // trainers
-  int servers = 0;                   // parameter servers
-  std::vector<NodePlacement> nodes;  // by node rank
-  std::string master_address;        // node 0's
-  int master_port = 0;
-
-  WorldId id() const { return {generation, leader}; }
-};
+// Ranks of a node: parameter servers and trainers. They are numbered apart in the whole job.
+inline int nproc(const wire::Node& node) { return node.ports_size(); }
+inline int trainers(const wire::Node& node) { return nproc(node) - node.servers(); }
+inline bool is_server(const wire::Node& node, int local_rank) {
+  return local_rank < node.servers();
+}
+int rank_of(const wire::Node& node, int local_rank);
+// The devices of a rank; empty: CPU.
+std::vector<int> devices_of(const wire::Node& node, int local_rank);
+void add_rank(wire::Node* node, const std::vector<int>& devices, int port);
+// Whether its devices, servers and numbers of ranks fit its ports.
+bool is_consistent(const wire::Node& node);
+// Fills in what follows from the nodes and their order.
+void number_ranks(World* world);
 
 // A shared world, possibly still packed as received: unpacking that of a large job takes
 // milliseconds and megabytes, so it happens on first access. Thread-safe.
@@ -187,11 +124,10 @@ struct Assignment {
   int node_rank = 0;
   std::string store_address;  // this node's ranks pass it to connect_store()
 
-  int generation() const { return world->generation; }
-  int nnodes() const { return static_cast<int>(world->nodes.size()); }
-  int world_size() const { return world->world_size; }
-  const NodePlacement& node() const { return world->nodes.at(node_rank); }
-  int first_rank() const { return node().first_rank; }
+  int generation() const { return world->id().generation(); }
+  int nnodes() const { return world->nodes_size(); }
+  int world_size() const { return world->world_size(); }
+  const wire::Node& node() const { return world->nodes(node_rank); }
 };
 
 const char* name_of(Verdict::Kind kind);
@@ -209,6 +145,12 @@ inline constexpr int kExitPreflight = 117;   // a check before the start failed
 // kExitNodeLost.
 int exit_code_for(const Verdict& verdict);
 
+// The same for a launcher that ends by an error. A rank exits with kExitPeerLost on kPeerLost; a
+// launcher never does: for it, the loss of another launcher or of a fleetd is a lost node.
+inline int launcher_exit_code(ErrorCode code) {
+  return code == ErrorCode::kPeerLost ? kExitNodeLost : exit_code_for(code);
+}
+
 // "10.0.0.2, host gpu07"; without the host if the address implies it or is loopback.
 std::string node_label(const std::string& address, const std::string& hostname);
 // One line: "rank 3 of 4 exited with 7: KeyError: 'x' (log/workerlog.1)"; with several nodes it
@@ -219,6 +161,8 @@ std::string headline(const RankExit& exit, int world_size, int nnodes);
 std::string describe(const RankExit& exit, const std::string& node);
 // "SIGTERM", or "signal 77" where it has no name.
 std::string signal_name(int signal);
+
+std::string seconds_text(std::chrono::milliseconds time);  // "30 s", "2.75 s"
 
 // Lines for users, as messages to nodes.
 wire::HostMessage join_progress(std::string line);

@@ -1,95 +1,80 @@
 #include "rendezvous/wire.h"
 
-#include <map>
-#include <tuple>
+#include <google/protobuf/io/gzip_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <algorithm>
 
 namespace fleet {
 namespace {
 
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::GzipInputStream;
+using google::protobuf::io::GzipOutputStream;
+using google::protobuf::io::LimitingInputStream;
+using google::protobuf::io::StringOutputStream;
+
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
-// A stack that others refer to is copied for each of them.
 constexpr int kMaxFrames = 64;
 constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
 constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
-// Every node's Join has the whole list of --ips. Longer lists travel as a digest, or the joins of a
-// large job would grow quadratically.
-constexpr size_t kMaxListed = 64;
-
-void fill(const WorldId& id, wire::WorldId* out) {
-  out->set_generation(id.generation);
-  out->set_leader(id.leader);
-}
+// Of a world that comes: a few bytes may stand for many, and the largest jobs need a tenth.
+constexpr int64_t kMaxWorld = 16 << 20;
 
 void keep_first(size_t most, std::string* text) { text->resize(std::min(text->size(), most)); }
 void keep_last(size_t most, std::string* text) {
   text->erase(0, text->size() - std::min(text->size(), most));
 }
 
-}  // namespace
-
-wire::Join to_wire(const NodeInfo& info) {
-  wire::Join join;
-  join.set_job_id(info.job.job_id);
-  join.set_nnodes(info.job.nnodes);
-  if (info.job.addresses_digest != 0) {
-    join.set_addresses_digest(info.job.addresses_digest);
-  } else if (info.job.addresses.size() > kMaxListed) {
-    join.set_addresses_digest(digest_of(info.job.addresses));
-  } else {
-    for (const auto& address : info.job.addresses) join.add_addresses(address);
-  }
-  join.set_version(info.job.version);
-  join.set_protocol(info.job.protocol);
-  for (const auto& [name, value] : info.job.agreed_config) {
-    add_value(name, value, join.mutable_agreed_config());
-  }
-  for (const auto& [name, value] : info.job.fingerprint) {
-    add_value(name, value, join.mutable_fingerprint());
-  }
-  join.set_allow_skew(info.job.allow_skew);
-  join.set_address(info.address);
-  join.set_node_rank(info.node_rank);
-  join.set_hosts_rendezvous(info.hosts_rendezvous);
-  put_devices(info.devices, &join);
-  for (const int port : info.ports) join.add_ports(port);
-  join.set_master_port(info.master_port);
-  join.set_hostname(info.hostname);
-  join.set_instance(info.instance);
-  join.set_servers(info.servers);
-  for (const int rank : info.ranks) join.add_ranks(rank);
-  join.set_rdzv_port(info.rdzv_port);
-  join.set_role(info.role);
-  fill(info.last, join.mutable_last());
-  fill(info.committed, join.mutable_committed());
-  return join;
+[[noreturn]] void invalid_assignment() {
+  throw Error(ErrorCode::kInternal, "the rendezvous sent an invalid assignment");
 }
 
-NodeInfo from_wire(const wire::Join& join) {
-  NodeInfo info;
-  info.job.job_id = join.job_id();
-  info.job.nnodes = join.nnodes();
-  info.job.addresses.assign(join.addresses().begin(), join.addresses().end());
-  info.job.addresses_digest = join.addresses_digest();
-  info.job.version = join.version();
-  info.job.protocol = join.protocol();
-  for (const auto& one : join.agreed_config()) info.job.agreed_config[one.name()] = one.value();
-  for (const auto& one : join.fingerprint()) info.job.fingerprint[one.name()] = one.value();
-  info.job.allow_skew = join.allow_skew();
-  info.address = join.address();
-  info.node_rank = join.node_rank();
-  info.hosts_rendezvous = join.hosts_rendezvous();
-  info.devices = get_devices(join);
-  info.ports.assign(join.ports().begin(), join.ports().end());
-  info.master_port = join.master_port();
-  info.hostname = join.hostname();
-  info.instance = join.instance();
-  info.servers = join.servers();
-  info.ranks.assign(join.ranks().begin(), join.ranks().end());
-  info.rdzv_port = join.rdzv_port();
-  info.role = join.role();
-  info.last = {join.last().generation(), join.last().leader()};
-  info.committed = {join.committed().generation(), join.committed().leader()};
-  return info;
+std::shared_ptr<const World> unpack(const wire::Assignment& in) {
+  auto world = std::make_shared<World>();
+  ArrayInputStream bytes(in.world().data(), static_cast<int>(in.world().size()));
+  GzipInputStream unzipped(&bytes, GzipInputStream::ZLIB);
+  LimitingInputStream limited(&unzipped, kMaxWorld);
+  const bool ok = world->ParseFromZeroCopyStream(&limited) && world->nodes_size() == in.nnodes() &&
+                  world->id().generation() == in.generation();
+  if (!ok || !std::all_of(world->nodes().begin(), world->nodes().end(), is_consistent)) {
+    invalid_assignment();
+  }
+  number_ranks(world.get());
+  return world;
+}
+
+}  // namespace
+
+std::string encode(const World& world) {
+  World sent = world;
+  for (wire::Node& node : *sent.mutable_nodes()) {
+    node.clear_node_rank();
+    node.clear_first_rank();
+    node.clear_first_server();
+  }
+  sent.clear_world_size();
+  sent.clear_servers();
+  wire::HostMessage message;
+  auto* out = message.mutable_assignment();
+  out->set_generation(world.id().generation());
+  out->set_nnodes(world.nodes_size());
+  {
+    StringOutputStream to(out->mutable_world());
+    GzipOutputStream::Options options;
+    options.format = GzipOutputStream::ZLIB;
+    GzipOutputStream zip(&to, options);
+    sent.SerializeToZeroCopyStream(&zip);
+  }
+  return message.SerializeAsString();
+}
+
+Assignment from_wire(const wire::Assignment& in) {
+  if (in.node_rank() < -1 || in.node_rank() >= in.nnodes()) invalid_assignment();
+  return {
+      SharedWorld([packed = std::make_shared<wire::Assignment>(in)] { return unpack(*packed); }),
+      in.node_rank(),
+      {}};
 }
 
 RankExit within_limits(RankExit exit) {
@@ -103,37 +88,15 @@ RankExit within_limits(RankExit exit) {
   return exit;
 }
 
-void share_frames(Stacks* stacks) {
-  std::map<std::pair<std::vector<std::string>, std::string>, uint32_t> known;
-  for (int i = 0; i < stacks->ranks_size(); ++i) {
-    RankStack* stack = stacks->mutable_ranks(i);
-    const auto [like, is_new] =
-        known.try_emplace({texts(stack->frames()), stack->missing()}, static_cast<uint32_t>(i + 1));
-    if (is_new) continue;
-    stack->set_like(like->second);
-    stack->clear_frames();
-    stack->clear_missing();
-  }
-}
-
-Stacks with_own_frames(const Stacks& stacks) {
-  Stacks out;
-  for (RankStack stack : stacks.ranks()) {
-    const int earlier = out.ranks_size();
-    if (stack.like() > 0 && stack.like() <= static_cast<uint32_t>(earlier)) {
-      const RankStack& same = out.ranks(static_cast<int>(stack.like()) - 1);
-      *stack.mutable_frames() = same.frames();
-      stack.set_missing(same.missing());
+Stacks within_limits(Stacks stacks) {
+  for (StackCluster& cluster : *stacks.mutable_clusters()) {
+    if (cluster.frames_size() > kMaxFrames) {
+      cluster.mutable_frames()->DeleteSubrange(kMaxFrames, cluster.frames_size() - kMaxFrames);
     }
-    stack.clear_like();
-    if (stack.frames_size() > kMaxFrames) {
-      stack.mutable_frames()->DeleteSubrange(kMaxFrames, stack.frames_size() - kMaxFrames);
-    }
-    for (std::string& frame : *stack.mutable_frames()) keep_first(kMaxFrame, &frame);
-    keep_first(kMaxMissing, stack.mutable_missing());
-    *out.add_ranks() = std::move(stack);
+    for (std::string& frame : *cluster.mutable_frames()) keep_first(kMaxFrame, &frame);
+    keep_first(kMaxMissing, cluster.mutable_missing());
   }
-  return out;
+  return stacks;
 }
 
 wire::Failure to_wire(const Error& error) {

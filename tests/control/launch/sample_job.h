@@ -12,19 +12,17 @@ namespace fleet {
 // Two nodes of two ranks, each with two GPUs; this is node 1.
 inline Assignment sample_job(bool gpu) {
   auto world = std::make_shared<World>();
-  world->world_size = 4;
-  world->master_address = "10.0.0.1";
-  world->master_port = 40000;
+  world->set_master_address("10.0.0.1");
+  world->set_master_port(40000);
   for (int node = 0; node < 2; ++node) {
-    NodePlacement placement;
-    placement.address = "10.0.0." + std::to_string(node + 1);
-    placement.node_rank = node;
-    placement.first_rank = 2 * node;
-    placement.ports = {6070, 6071};
-    placement.devices =
-        gpu ? std::vector<std::vector<int>>{{0, 1}, {2, 3}} : std::vector<std::vector<int>>{{}, {}};
-    world->nodes.push_back(placement);
+    wire::Node& placed = *world->add_nodes();
+    placed.set_address("10.0.0." + std::to_string(node + 1));
+    placed.set_role("default");
+    add_rank(&placed, gpu ? std::vector<int>{0, 1} : std::vector<int>{}, 6070);
+    add_rank(&placed, gpu ? std::vector<int>{2, 3} : std::vector<int>{}, 6071);
   }
+  world->mutable_id()->set_generation(1);
+  number_ranks(world.get());
   Assignment assignment;
   assignment.world = world;
   assignment.node_rank = 1;

@@ -1,10 +1,10 @@
-#include "node/folder_lock.h"
-
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <optional>
+
+#include "node/log_file.h"
 
 namespace fleet {
 namespace {

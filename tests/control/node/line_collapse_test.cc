@@ -1,11 +1,10 @@
-#include "node/line_collapse.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "base/ranges.h"
+#include "node/console_lines.h"
 
 namespace fleet {
 namespace {

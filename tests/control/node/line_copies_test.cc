@@ -1,10 +1,9 @@
-#include "node/line_copies.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "node/console_lines.h"
 
 namespace fleet {
 namespace {

@@ -1,10 +1,10 @@
-#include "node/log_rotation.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <random>
+
+#include "node/log_file.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,6 @@
-#include "node/log_tail.h"
-
 #include <gtest/gtest.h>
+
+#include "node/line_splitter.h"
 
 namespace fleet {
 namespace {

@@ -14,13 +14,14 @@ using ::testing::HasSubstr;
 StackReport sample_report() {
   StackReport report;
   for (int rank = 0; rank < 4; ++rank) {
-    RankStack& stack = *report.mutable_stacks()->add_ranks();
+    StackCluster& cluster = *report.mutable_stacks()->add_clusters();
+    RankStack& stack = *cluster.add_ranks();
     stack.set_rank(rank);
     stack.set_local_rank(rank % 2);
     stack.set_node_rank(rank / 2);
     stack.set_state(rank == 2 ? 'T' : 'S');
-    stack.add_frames("wait");
-    stack.add_frames("main");
+    cluster.add_frames("wait");
+    cluster.add_frames("main");
   }
   report.add_silent(7);
   return report;
@@ -37,13 +38,6 @@ TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
   const std::string json = stack_report_json(sample_report());
   EXPECT_THAT(json, HasSubstr("\"odd_rank\": 2"));
   EXPECT_THAT(json, HasSubstr("\"silent_nodes\": [\n    7"));
-}
-
-TEST(StackReport, SharedFrames_ComeBack) {
-  StackReport back = sample_report();
-  share_frames(back.mutable_stacks());
-  *back.mutable_stacks() = with_own_frames(back.stacks());
-  EXPECT_EQ(stack_report_text(back), stack_report_text(sample_report()));
 }
 
 TEST(StacksCommand, WrongArguments_AreRefused) {

@@ -1,7 +1,7 @@
-#include "node/stop_signals.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
+
+#include "node/supervision.h"
 
 namespace fleet {
 namespace {

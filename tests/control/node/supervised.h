@@ -184,14 +184,12 @@ inline StackCommand stack_command(int node_rank, bool hang) {
 // Node 1 of two, with two ranks each: this node's are 2 and 3.
 inline Assignment sample_assignment() {
   auto world = std::make_shared<World>();
-  world->world_size = 4;
-  world->nodes.resize(2);
+  world->mutable_id()->set_generation(1);
   for (int node = 0; node < 2; ++node) {
-    world->nodes[node].node_rank = node;
-    world->nodes[node].first_rank = 2 * node;
-    world->nodes[node].ports = {6070, 6071};
-    world->nodes[node].devices.resize(2);
+    wire::Node* placed = world->add_nodes();
+    for (const int port : {6070, 6071}) add_rank(placed, {}, port);
   }
+  number_ranks(world.get());
   Assignment assignment;
   assignment.world = world;
   assignment.node_rank = 1;

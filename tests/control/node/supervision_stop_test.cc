@@ -59,7 +59,7 @@ TEST_F(SupervisionTest, HangWhileStopping_IsNone) {
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_stop_command(stop_command(SIGTERM), start);
   supervision.on_rank_stalled(stalled(1));
-  EXPECT_CALL(effects, send_stacks(Property(&Stacks::ranks_size, 0)));
+  EXPECT_CALL(effects, send_stacks(Property(&Stacks::clusters_size, 0)));
   supervision.on_stack_command(stack_command(1, true));
 }
 

@@ -26,8 +26,8 @@ TEST_F(SupervisionTest, AllRanksEndWell_EndsWithZeroOnceEverybodyHas) {
 Assignment assignment_with_servers(int servers) {
   Assignment assignment = sample_assignment();
   auto world = std::make_shared<World>(*assignment.world);
-  world->servers = world->nodes[1].servers = servers;
-  world->world_size -= servers;
+  world->mutable_nodes(1)->set_servers(servers);
+  number_ranks(world.get());
   assignment.world = world;
   return assignment;
 }
@@ -95,18 +95,17 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
   EXPECT_CALL(effects, warn(HasSubstr("hangs")));
   EXPECT_CALL(effects, collect_stacks());
   supervision.on_stack_command(stack_command(1, true));
-  EXPECT_CALL(effects,
-              send_stacks(Property(
-                  &Stacks::ranks,
-                  ::testing::ElementsAre(
-                      AllOf(Property(&RankStack::rank, 2), Property(&RankStack::state, 'S'),
-                            Property(&RankStack::frames, ::testing::ElementsAre("wait"))),
-                      AllOf(Property(&RankStack::rank, 3), Property(&RankStack::state, 'T'))))));
+  EXPECT_CALL(effects, send_stacks(Property(
+                           &Stacks::clusters,
+                           ::testing::ElementsAre(AllOf(
+                               Property(&StackCluster::frames, ::testing::ElementsAre("wait")),
+                               Property(&StackCluster::ranks,
+                                        ::testing::ElementsAre(Property(&RankStack::rank, 2),
+                                                               Property(&RankStack::rank, 3))))))));
   Stacks stacks;
-  stacks.add_ranks()->set_state('S');
-  stacks.mutable_ranks(0)->add_frames("wait");
-  stacks.add_ranks()->set_state('T');
-  stacks.mutable_ranks(1)->set_local_rank(1);
+  stacks.add_clusters()->add_frames("wait");
+  stacks.mutable_clusters(0)->add_ranks()->set_state('S');
+  stacks.mutable_clusters(0)->add_ranks()->set_local_rank(1);
   supervision.on_stacks(stacks);
 }
 
@@ -162,7 +161,7 @@ TEST_F(SupervisionTest, StacksThatWereAskedFor_AreCollectedWithoutAlarm) {
 
 // Others need not wait for what this node cannot say.
 TEST_F(SupervisionTest, StacksWithoutRanks_AreAnsweredAtOnce) {
-  EXPECT_CALL(effects, send_stacks(Property(&Stacks::ranks_size, 0))).Times(2);
+  EXPECT_CALL(effects, send_stacks(Property(&Stacks::clusters_size, 0))).Times(2);
   supervision.on_stack_command(stack_command(0, false));
   supervision.on_stacks({});  // of a guardian that was asked before
   run();

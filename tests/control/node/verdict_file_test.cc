@@ -33,8 +33,8 @@ Verdict sample() {
 
 TEST(VerdictJson, FailedRank_HasEverything) {
   World world;
-  world.nodes.resize(2);
-  world.world_size = 4;
+  for (int i = 0; i < 2; ++i) world.add_nodes();
+  world.set_world_size(4);
   const Json json = Json::parse(verdict_json(sample(), "night", &world, 1.5));
   EXPECT_EQ(json["verdict"], "rank failed");
   EXPECT_EQ(json["exit_code"], 137);

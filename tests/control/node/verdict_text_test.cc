@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 
 std::unique_ptr<World> world_of(int trainers) {
   auto world = std::make_unique<World>();
-  world->world_size = trainers;
-  world->servers = 2;
-  world->nodes.resize(2);
+  world->set_world_size(trainers);
+  world->set_servers(2);
+  for (int i = 0; i < 2; ++i) world->add_nodes();
   return world;
 }
 
@@ -47,7 +47,7 @@ TEST(VerdictText, KilledRank_NamesTheSignalAndWhatIsKnown) {
   Verdict verdict = failed_verdict(1, 0, SIGKILL);
   verdict.mutable_exit()->set_note("the kernel: out of memory");
   auto world = world_of(2);
-  world->nodes.resize(1);
+  world->mutable_nodes()->RemoveLast();
   EXPECT_THAT(verdict_text(verdict, world.get()),
               StartsWith("rank 1 of 2 was killed by SIGKILL: the kernel: out of memory "
                          "(log/workerlog.1)\n"));

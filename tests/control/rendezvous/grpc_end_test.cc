@@ -65,14 +65,14 @@ JobSpec two_nodes() { return job_of({"10.0.0.1", "10.0.0.2"}); }
 TEST(OtherProcess, DISABLED_Host) {
   RendezvousServer server(server_for(two_nodes()));
   TestNode host(server.local_address());
-  host.client.start(node_of(two_nodes(), "10.0.0.1"));
+  host.client->start(node_of(two_nodes(), "10.0.0.1"));
   OtherProcess::tell(server.local_address());
 }
 
 // Is the second node.
 TEST(OtherProcess, DISABLED_Node) {
   TestNode node(getenv("TEST_RENDEZVOUS"));
-  node.client.join(node_of(two_nodes(), "10.0.0.2"));
+  node.client->join(node_of(two_nodes(), "10.0.0.2"));
   OtherProcess::tell("joined");
 }
 
@@ -133,7 +133,7 @@ TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
 
 TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
   RunningJob job(2);
-  job.nodes[1]->client.send(envelope(&wire::NodeMessage::mutable_stop, stop_by(SIGTERM)));
+  job.nodes[1]->client->send(envelope(&wire::NodeMessage::mutable_stop, stop_by(SIGTERM)));
   for (auto& node : job.nodes) {
     EXPECT_EQ(node->wait_for<StopCommand>().value().signal(), SIGTERM);
     node->finish();
@@ -144,7 +144,7 @@ TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
 
 TEST(GrpcEnd, NodeLeavesEarly_OthersHearItIsLost) {
   RunningJob job(3);
-  job.nodes[2]->client.leave();
+  job.nodes[2]->client->leave();
   const Verdict verdict = job.nodes[1]->wait_for<Verdict>().value();
   EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
   EXPECT_EQ(verdict.node(), "10.0.0.3");
@@ -160,7 +160,7 @@ TEST(GrpcEnd, ServerStopped_EveryoneHearsNodeZeroIsLost) {
 TEST(GrpcEnd, HostKilled_NodeZeroIsLostAndStoresSayIt) {
   OtherProcess host("Host");
   TestNode node(host.word());
-  const Assignment assignment = node.client.join(node_of(two_nodes(), "10.0.0.2"));
+  const Assignment assignment = node.client->join(node_of(two_nodes(), "10.0.0.2"));
   auto store = connect_store(assignment.store_address, "default", assignment.generation(), 2);
   store->set("k", "v");
   std::optional<Error> waiting;
@@ -185,7 +185,7 @@ TEST(GrpcEnd, HostKilled_NodeZeroIsLostAndStoresSayIt) {
 TEST(GrpcEnd, HostFallsSilent_NodeZeroIsLost) {
   OtherProcess host("Host");
   TestNode node(host.word());
-  node.client.join(node_of(two_nodes(), "10.0.0.2"));
+  node.client->join(node_of(two_nodes(), "10.0.0.2"));
   host.send(SIGSTOP);
   const Verdict verdict = node.wait_for<Verdict>().value();
   EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
@@ -195,14 +195,14 @@ TEST(GrpcEnd, HostFallsSilent_NodeZeroIsLost) {
 TEST(GrpcEnd, HostKilledWhileForming_NodeKeepsTryingUntilItsTimeout) {
   OtherProcess host("Host");
   const JobSpec other = two_nodes();
-  NodeInfo info = node_of(other, "10.0.0.2");
-  info.job.job_id = "other";
+  wire::Join info = node_of(other, "10.0.0.2");
+  info.mutable_job()->set_job_id("other");
   TestNode refused(host.word());
-  refused.client.start(info);
+  refused.client->start(info);
   EXPECT_EQ(refused.wait_for<Refusal>().value().error.code(), ErrorCode::kUsage);
   host.send(SIGKILL);
   TestNode node(host.word(), 500ms);
-  node.client.start(node_of(other, "10.0.0.2"));
+  node.client->start(node_of(other, "10.0.0.2"));
   EXPECT_EQ(node.wait_for<Refusal>().value().error.code(), ErrorCode::kTimeout);
 }
 
@@ -210,7 +210,7 @@ TEST(GrpcEnd, HostKilledWhileForming_NodeKeepsTryingUntilItsTimeout) {
 class NodeProcess : public testing::Test {
  protected:
   NodeProcess() : server_(server_for(two_nodes())), host_(server_.local_address()) {
-    host_.client.start(node_of(two_nodes(), "10.0.0.1"));
+    host_.client->start(node_of(two_nodes(), "10.0.0.1"));
     node_.emplace("Node", server_.local_address());
     host_.wait_for<Assignment>();
   }

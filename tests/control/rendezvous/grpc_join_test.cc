@@ -20,10 +20,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 // Joins and returns why that was refused.
-Error refusal_of(const std::string& address, const NodeInfo& info,
+Error refusal_of(const std::string& address, const wire::Join& info,
                  std::chrono::milliseconds timeout = kSoon) {
   TestNode node(address, timeout);
-  return error_of([&] { node.client.join(info); });
+  return error_of([&] { node.client->join(info); });
 }
 
 TEST(GrpcJoin, OneNode_IsAssigned) {
@@ -31,16 +31,17 @@ TEST(GrpcJoin, OneNode_IsAssigned) {
   RendezvousServer server(server_for(job));
   EXPECT_FALSE(server.open_to_network());
   TestNode node(server.local_address());
-  NodeInfo info = node_of(job, "127.0.0.1", 3);
-  info.devices[1] = {4, 5};
-  const Assignment assignment = node.client.join(info);
+  wire::Join info = node_of(job, "127.0.0.1", 3);
+  info.mutable_node()->mutable_devices(1)->clear_ids();
+  for (const int id : {4, 5}) info.mutable_node()->mutable_devices(1)->add_ids(id);
+  const Assignment assignment = node.client->join(info);
   EXPECT_EQ(assignment.world_size(), 3);
   EXPECT_EQ(assignment.generation(), 1);
   EXPECT_EQ(assignment.store_address, server.local_address());
-  EXPECT_EQ(assignment.node().devices[1], (std::vector<int>{4, 5}));
-  EXPECT_EQ(assignment.node().ports, info.ports);
-  EXPECT_EQ(assignment.node().hostname, "host-127.0.0.1");
-  EXPECT_EQ(assignment.world->master_port, 29500);
+  EXPECT_EQ(devices_of(assignment.node(), 1), (std::vector<int>{4, 5}));
+  EXPECT_EQ(assignment.node().ports(2), info.node().ports(2));
+  EXPECT_EQ(assignment.node().hostname(), "host-127.0.0.1");
+  EXPECT_EQ(assignment.world->master_port(), 29500);
 }
 
 TEST(GrpcJoin, FourNodes_AgreeOnTheWorld) {
@@ -48,10 +49,10 @@ TEST(GrpcJoin, FourNodes_AgreeOnTheWorld) {
   for (int i = 0; i < 4; ++i) {
     const Assignment assignment = job.nodes[i]->wait_for<Assignment>().value();
     EXPECT_EQ(assignment.node_rank, i);
-    EXPECT_EQ(assignment.first_rank(), 2 * i);
+    EXPECT_EQ(assignment.node().first_rank(), 2 * i);
     EXPECT_EQ(assignment.world_size(), 8);
     for (int j = 0; j < 4; ++j) {
-      EXPECT_EQ(assignment.world->nodes[j].address, job.job.addresses[j]);
+      EXPECT_EQ(assignment.world->nodes(j).address(), job.job.config.addresses(j));
     }
   }
 }
@@ -62,7 +63,7 @@ TEST(GrpcJoin, ServerComesLater_ClientKeepsTrying) {
   auto options = server_for(job);
   options.port = RendezvousServer(options).port();
   TestNode node("127.0.0.1:" + std::to_string(options.port), kSoon, 50ms);
-  node.client.start(node_of(job, "127.0.0.1"));
+  node.client->start(node_of(job, "127.0.0.1"));
   EXPECT_THAT(node.wait_for<JoinProgress>().value().line(),
               HasSubstr("waiting for node 0's fleetrun at 127.0.0.1:"));
   RendezvousServer server(options);
@@ -96,8 +97,8 @@ TEST(GrpcJoin, NodeMissing_NamedToEveryoneThere) {
   options.timeout = 500ms;
   RendezvousServer server(options);
   TestNode host(server.local_address()), other(server.local_address());
-  host.client.start(node_of(options.job, "10.0.0.1"));
-  other.client.start(node_of(options.job, "10.0.0.3"));
+  host.client->start(node_of(options.job, "10.0.0.1"));
+  other.client->start(node_of(options.job, "10.0.0.3"));
   for (TestNode* node : {&host, &other}) {
     const Error error = node->wait_for<Refusal>().value().error;
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
@@ -112,25 +113,26 @@ TEST(GrpcJoin, Mismatches_AreRefusedWithTheDifference) {
   RendezvousServer server(options);
   const std::string address = server.local_address();
   TestNode host(address);
-  host.client.start(node_of(job, "10.0.0.1"));
+  host.client->start(node_of(job, "10.0.0.1"));
   EXPECT_TRUE(host.wait_for<JoinProgress>().has_value());  // it is in, and waits
 
-  NodeInfo info = node_of(job, "10.0.0.2");
-  info.job.job_id = "theirs";
+  wire::Join info = node_of(job, "10.0.0.2");
+  info.mutable_job()->set_job_id("theirs");
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("serves job 'default'"));
   info = node_of(job, "10.0.0.2");
-  info.job.version = "9.9.9";
+  info.mutable_job()->set_version("9.9.9");
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("9.9.9"));
   info = node_of(job, "10.0.0.2");
-  info.job.nnodes = 7;
+  info.mutable_job()->set_nnodes(7);
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("expects 7 nodes"));
   info = node_of(job, "10.0.0.2");
-  info.job.agreed_config["--run_mode"] = "p\xffs";  // whatever bytes a command line has
+  info.mutable_job()->mutable_agreed_config(0)->set_value(
+      "p\xffs");  // whatever bytes a command line has
   EXPECT_THAT(refusal_of(address, info).what(), HasSubstr("--run_mode is 'p\\xffs' there"));
   EXPECT_THAT(refusal_of(address, node_of(job, "10.0.0.1")).what(), HasSubstr("joined already"));
   EXPECT_THAT(refusal_of(address, node_of(job, "10.0.0.9")).what(), HasSubstr("not one of"));
   TestNode right(address);
-  EXPECT_EQ(right.client.join(node_of(job, "10.0.0.2")).node_rank, 1);
+  EXPECT_EQ(right.client->join(node_of(job, "10.0.0.2")).node_rank, 1);
 }
 
 TEST(GrpcJoin, LateJoiner_IsRefusedAndTheJobGoesOn) {
@@ -149,16 +151,16 @@ TEST(GrpcJoin, LeaveWhileWaiting_ThrowsAndFreesThePlace) {
   RendezvousServer server(options);
   TestNode host(server.local_address());
   Thread joiner("joiner", [&] {
-    EXPECT_EQ(error_of([&] { host.client.join(node_of(job, "10.0.0.1")); }).code(),
+    EXPECT_EQ(error_of([&] { host.client->join(node_of(job, "10.0.0.1")); }).code(),
               ErrorCode::kPeerLost);
   });
   EXPECT_TRUE(host.wait_for<JoinProgress>().has_value());  // it is in, and waits
-  host.client.leave();
+  host.client->leave();
   joiner.join();
   const size_t heard = host.count();
   TestNode again(server.local_address()), other(server.local_address());
-  again.client.start(node_of(job, "10.0.0.1"));
-  other.client.start(node_of(job, "10.0.0.2"));
+  again.client->start(node_of(job, "10.0.0.1"));
+  other.client->start(node_of(job, "10.0.0.2"));
   EXPECT_TRUE(again.wait_for<Assignment>().has_value());
   EXPECT_EQ(host.count(), heard) << "no event comes after leave()";
 }
@@ -186,7 +188,7 @@ TEST(GrpcServer, PortTakenByAProgram_SaysSo) {
 
 TEST(GrpcServer, PortTakenByARendezvous_NamesItsJob) {
   auto options = server_for(job_of(1));
-  options.job.job_id = "first";
+  options.job.config.set_job_id("first");
   RendezvousServer first(options);
   options.port = first.port();
   const auto message = [&] {
@@ -199,7 +201,7 @@ TEST(GrpcServer, PortTakenByARendezvous_NamesItsJob) {
   };
   EXPECT_THAT(message(), AllOf(HasSubstr("same id 'first'"), HasSubstr("--job_id"),
                                HasSubstr("pid " + std::to_string(getpid()))));
-  options.job.job_id = "second";
+  options.job.config.set_job_id("second");
   EXPECT_THAT(message(), AllOf(HasSubstr("job 'first'"), HasSubstr("--rdzv_port")));
 }
 
@@ -221,7 +223,7 @@ TEST(GrpcServer, ListensEverywhere_IsOpenAndReachedOnLoopback) {
   RendezvousServer server(options);
   EXPECT_TRUE(server.open_to_network());
   TestNode node(server.local_address());
-  EXPECT_EQ(node.client.join(node_of(options.job, "127.0.0.1")).nnodes(), 1);
+  EXPECT_EQ(node.client->join(node_of(options.job, "127.0.0.1")).nnodes(), 1);
 }
 
 TEST(GrpcServer, Descriptors_AreCloseOnExec) {

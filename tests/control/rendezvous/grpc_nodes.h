@@ -43,17 +43,17 @@ class TestNode {
   explicit TestNode(const std::string& address, std::chrono::milliseconds timeout = kSoon,
                     std::chrono::milliseconds progress = kSoon, const Security& security = {},
                     std::shared_ptr<JobHost> host = nullptr)
-      : client({.address = address,
-                .timeout = timeout,
-                .first_progress = progress,
-                .progress_every = progress,
-                .security = security,
-                .host = std::move(host)},
-               [this](RendezvousEvent event) {
-                 std::lock_guard lock(mutex_);
-                 heard_.push_back(std::move(event));
-                 changed_.notify_all();
-               }) {}
+      : client(RendezvousClient::make({.address = address,
+                                       .timeout = timeout,
+                                       .first_progress = progress,
+                                       .progress_every = progress,
+                                       .security = security,
+                                       .host = std::move(host)},
+                                      [this](RendezvousEvent event) {
+                                        std::lock_guard lock(mutex_);
+                                        heard_.push_back(std::move(event));
+                                        changed_.notify_all();
+                                      })) {}
 
   // The first event of this type, which may have been heard long ago; nothing where it does not
   // come.
@@ -79,9 +79,9 @@ class TestNode {
       return envelope ? message_in<Event>(*envelope) : nullptr;
     }
   }
-  void finish() { client.send(envelope(&wire::NodeMessage::mutable_finished)); }
+  void finish() { client->send(envelope(&wire::NodeMessage::mutable_finished)); }
   void report(const RankExit& exit) {
-    client.send(envelope(&wire::NodeMessage::mutable_exit, exit));
+    client->send(envelope(&wire::NodeMessage::mutable_exit, exit));
   }
   size_t count() {
     std::lock_guard lock(mutex_);
@@ -94,7 +94,7 @@ class TestNode {
   std::vector<RendezvousEvent> heard_;
 
  public:
-  RendezvousClient client;  // last: its callback uses the rest
+  std::shared_ptr<RendezvousClient> client;  // last: its callback uses the rest
 };
 
 // A job with all its nodes joined.
@@ -107,7 +107,7 @@ class RunningJob {
       // As in fleetrun, the host's own node needs no connection.
       nodes.push_back(std::make_unique<TestNode>(server->local_address(), kSoon, kSoon, security,
                                                  i == 0 ? server->host() : nullptr));
-      nodes[i]->client.start(node_of(job, job.addresses[i]));
+      nodes[i]->client->start(node_of(job, job.config.addresses(i)));
     }
     for (auto& node : nodes) node->wait_for<Assignment>().value();
   }

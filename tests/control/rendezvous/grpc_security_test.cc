@@ -61,7 +61,7 @@ TEST_F(Guarded, StoreOfAStranger_IsRefused) {
 // A node that tries to join, and how it is refused.
 Error refusal(const std::string& address, const Security& theirs) {
   TestNode node(address, kSoon, kSoon, theirs);
-  node.client.start(node_of(job_of({"10.0.0.1", "10.0.0.2"}), "10.0.0.2"));
+  node.client->start(node_of(job_of({"10.0.0.1", "10.0.0.2"}), "10.0.0.2"));
   return node.wait_for<Refusal>().value().error;
 }
 

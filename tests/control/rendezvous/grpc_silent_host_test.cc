@@ -30,15 +30,14 @@ class SilentHost final : public wire::Rendezvous::Service {
       grpc::ServerReaderWriter<wire::HostMessage, wire::NodeMessage>* stream) override {
     wire::NodeMessage message;
     stream->Read(&message);
-    NodeInfo info = from_wire(message.join());
     auto world = std::make_shared<World>();
-    world->nodes.push_back({info.address, info.hostname, 0, 0, info.devices, info.ports});
-    world->world_size = static_cast<int>(info.ports.size());
+    world->mutable_id()->set_generation(1);
+    *world->add_nodes() = message.join().node();
     wire::HostMessage welcome;
     welcome.mutable_welcome()->set_heartbeat_interval_ms(20);
     welcome.mutable_welcome()->set_max_silence_ms(static_cast<int>(kSilence.count()));
     stream->Write(welcome);
-    // The world follows its Assignment in the same message (world_wire.h).
+    // The world follows its Assignment in the same message (wire.h).
     wire::HostMessage whole;
     whole.mutable_assignment()->set_node_rank(0);
     whole.ParseFromString(whole.SerializeAsString() + encode(*world));
@@ -54,7 +53,7 @@ class SilentHost final : public wire::Rendezvous::Service {
 };
 
 Assignment joined(TestNode* node, bool hosts) {
-  node->client.start(node_of(job_of(1), "10.0.0.1", 2, hosts));
+  node->client->start(node_of(job_of(1), "10.0.0.1", 2, hosts));
   return node->wait_for<Assignment>().value();
 }
 

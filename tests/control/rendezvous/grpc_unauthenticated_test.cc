@@ -46,14 +46,14 @@ TEST_F(Unauthenticated, SpeaksWithoutJoining_IsIgnoredAndClosedInTheEnd) {
 TEST_F(Unauthenticated, JoinTooLarge_EndsItsStreamOnly) {
   auto stream = stub_->Session(&context_);
   wire::NodeMessage message;
-  message.mutable_join()->set_hostname(std::string(kMaxMessageBytes - 1000, 'x'));
+  message.mutable_join()->mutable_node()->set_hostname(std::string(kMaxMessageBytes - 1000, 'x'));
   stream->Write(message);
   wire::HostMessage answer;
   EXPECT_TRUE(stream->Read(&answer));
   EXPECT_TRUE(answer.has_refused());
   grpc::ClientContext second;
   stream = stub_->Session(&second);
-  message.mutable_join()->set_hostname(std::string(kMaxMessageBytes + 1000, 'x'));
+  message.mutable_join()->mutable_node()->set_hostname(std::string(kMaxMessageBytes + 1000, 'x'));
   stream->Write(message);
   EXPECT_FALSE(stream->Read(&answer));
   expect_job_goes_on();

@@ -28,11 +28,11 @@ std::string address_of(SessionId session) {
 }
 
 // What a node brings that has lost its host.
-NodeInfo survivor(const JobSpec& spec, SessionId session, const SharedWorld& last,
-                  const SharedWorld& committed, bool hosts = false) {
-  NodeInfo info = node_of(spec, address_of(session), 2, hosts);
-  info.last = last->id();
-  info.committed = committed->id();
+wire::Join survivor(const JobSpec& spec, SessionId session, const SharedWorld& last,
+                    const SharedWorld& committed, bool hosts = false) {
+  wire::Join info = node_of(spec, address_of(session), 2, hosts);
+  *info.mutable_last() = last->id();
+  *info.mutable_committed() = committed->id();
   return info;
 }
 
@@ -123,12 +123,12 @@ TEST(JobFailover, MajorityOfTheNewWorldWithoutOneOfTheOld_Ends) {
   job.after(31s);
   job.all_ready();
   const SharedWorld second = job.events_for<Assignment>(1).back().world;
-  ASSERT_THAT(second->nodes, SizeIs(5));
+  ASSERT_EQ(second->nodes_size(), 5);
   for (const SessionId know : {0, 2}) {  // nobody, or b, has heard the Start
     Job next(job.spec, from_world(second, first), job.now);
     for (const SessionId node : {2, 4, 5}) {
-      NodeInfo info = survivor(job.spec, node, second, node == know ? second : first, node == 2);
-      if (node > 3) info.committed = {};
+      wire::Join info = survivor(job.spec, node, second, node == know ? second : first, node == 2);
+      if (node > 3) info.clear_committed();
       next.join(node, info);
     }
     next.after(40s);
@@ -139,8 +139,8 @@ TEST(JobFailover, MajorityOfTheNewWorldWithoutOneOfTheOld_Ends) {
 TEST_F(Agreeing, NodeOfAnotherWorld_HasNoVote) {
   Job next(job.spec, from_world(first), job.now);
   next.join(2, survivor(job.spec, 2, first, first, true));
-  NodeInfo other = survivor(job.spec, 3, first, first);
-  other.last.leader = "somebody else";
+  wire::Join other = survivor(job.spec, 3, first, first);
+  other.mutable_last()->set_leader("somebody else");
   next.join(3, other);
   EXPECT_EQ(next.refusal(3).code(), ErrorCode::kStale);
   EXPECT_EQ(next.state.joined(), 1);
@@ -202,13 +202,14 @@ TEST_F(Agreeing, SurvivorOfAnotherJobsForming_IsRefused) {
 }
 
 TEST_F(Agreeing, Worlds_NameTheOneBeforeAndTheirRun) {
-  EXPECT_EQ(second->base, first->id());
-  EXPECT_EQ(first->base, WorldId{});
+  EXPECT_EQ(second->base(), first->id());
+  EXPECT_EQ(first->base(), WorldId{});
   Job next = fail_over({2, 3, 4}, first);
   next.restart();
   const SharedWorld third = next.events_for<Assignment>(2).back().world;
-  EXPECT_NE(third->leader, first->leader);
-  EXPECT_EQ(third->run, first->leader);  // whatever a rank calls its own by FLEET_RUN stays so
+  EXPECT_NE(third->id().leader(), first->id().leader());
+  EXPECT_EQ(third->run(),
+            first->id().leader());  // whatever a rank calls its own by FLEET_RUN stays so
 }
 
 }  // namespace

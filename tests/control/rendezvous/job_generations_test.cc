@@ -34,7 +34,7 @@ TEST(JobGenerations, RankFails_AllStopAndStartAgain) {
   // The next world is told, and begins when both know it.
   ASSERT_EQ(job.events_for<Assignment>(1).size(), 2u);
   EXPECT_EQ(job.events_for<Assignment>(2)[1].generation(), 2);
-  EXPECT_EQ(job.events_for<Assignment>(2)[1].world->restarts, 1);
+  EXPECT_EQ(job.events_for<Assignment>(2)[1].world->restarts(), 1);
   EXPECT_TRUE(job.events_for<wire::Start>(1).empty());
   job.accept(2);
   EXPECT_TRUE(job.events_for<wire::Start>(2).empty());
@@ -305,7 +305,7 @@ TEST(JobGenerations, ElasticJoin_RestartsWithMoreAfterTheWait) {
   EXPECT_EQ(order.restart(), 0);
   job.restart();
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(job.events_for<Assignment>(1).back().world->restarts, 0);
+  EXPECT_EQ(job.events_for<Assignment>(1).back().world->restarts(), 0);
 }
 
 TEST(JobGenerations, ComesWhileOthersAgree_IsTakenInLaterAllTheSame) {

@@ -1,5 +1,3 @@
-#include "rendezvous/job_secret.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "rendezvous/security.h"
 
 namespace fleet {
 namespace {

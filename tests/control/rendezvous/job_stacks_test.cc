@@ -19,11 +19,11 @@ TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
   ASSERT_EQ(job.events_for<StackCommand>(1).size(), 1u);
   EXPECT_FALSE(job.events_for<StackCommand>(1)[0].hang());
   Stacks stacks;
-  stacks.add_ranks()->set_rank(0);
+  stacks.add_clusters()->add_ranks()->set_rank(0);
   job.send(1, &wire::NodeMessage::mutable_stacks, stacks);
   job.heartbeat_all_for(5s, {1, 2});
   ASSERT_EQ(job.events_for<StackReport>(2).size(), 1u);
-  EXPECT_EQ(job.events_for<StackReport>(2)[0].stacks().ranks_size(), 1);
+  EXPECT_EQ(job.events_for<StackReport>(2)[0].stacks().clusters_size(), 1);
   EXPECT_THAT(job.events_for<StackReport>(2)[0].silent(), testing::ElementsAre(1));
   EXPECT_TRUE(job.events_for<StackReport>(1).empty());
   EXPECT_FALSE(job.state.verdict());
@@ -37,13 +37,13 @@ TEST(JobState, EqualStacksInAReport_AreSentOnce) {
   job.join_all();
   job.send(2, &wire::NodeMessage::mutable_stack_request);
   Stacks stacks;
-  stacks.add_ranks()->add_frames("wait");
+  stacks.add_clusters()->add_frames("wait");
+  stacks.mutable_clusters(0)->add_ranks();
   for (SessionId session : {1, 2}) job.send(session, &wire::NodeMessage::mutable_stacks, stacks);
   ASSERT_EQ(job.events_for<StackReport>(2).size(), 1u);
   const Stacks sent = job.events_for<StackReport>(2)[0].stacks();
-  EXPECT_EQ(sent.ranks(0).frames_size(), 1);
-  EXPECT_EQ(sent.ranks(1).frames_size(), 0);
-  EXPECT_EQ(sent.ranks(1).like(), 1u);
+  ASSERT_EQ(sent.clusters_size(), 1);
+  EXPECT_EQ(sent.clusters(0).ranks_size(), 2);
 }
 
 // A job of two nodes with two ranks each, in which rank 3 makes no progress.
@@ -61,11 +61,12 @@ struct HangingJob : ::testing::Test {
   void send(SessionId node, const std::string& first, const std::string& second) {
     Stacks stacks;
     for (int local_rank = 0; local_rank < 2; ++local_rank) {
-      RankStack* stack = stacks.add_ranks();
+      StackCluster* cluster = stacks.add_clusters();
+      RankStack* stack = cluster->add_ranks();
       stack->set_rank((node == 1 ? 0 : 2) + local_rank);
       stack->set_local_rank(local_rank);
       stack->set_state('S');
-      stack->add_frames(local_rank == 0 ? first : second);
+      cluster->add_frames(local_rank == 0 ? first : second);
     }
     job.send(node, &wire::NodeMessage::mutable_stacks, stacks);
   }

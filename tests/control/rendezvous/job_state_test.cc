@@ -31,7 +31,7 @@ TEST(JobState, SeveralNodes_AllAssignedWhenTheLastComes) {
   job.join(3, node_of(job.spec, "b"));
   EXPECT_EQ(job.events_for<Assignment>(1).at(0).node_rank, 2);
   EXPECT_EQ(job.events_for<Assignment>(2).at(0).node_rank, 0);
-  EXPECT_EQ(job.events_for<Assignment>(3).at(0).first_rank(), 2);
+  EXPECT_EQ(job.events_for<Assignment>(3).at(0).node().first_rank(), 2);
   // One object for all: thousands of nodes do not get a copy each.
   EXPECT_EQ(job.events_for<Assignment>(1)[0].world, job.events_for<Assignment>(3)[0].world);
 }
@@ -79,8 +79,8 @@ TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {
 TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  NodeInfo info = node_of(job.spec, "b");
-  info.job.version = "0.0.1";
+  wire::Join info = node_of(job.spec, "b");
+  info.mutable_job()->set_version("0.0.1");
   job.join(2, info);
   EXPECT_EQ(job.refusal(2).code(), ErrorCode::kUsage);
   EXPECT_THAT(job.events_for<JoinProgress>(1).at(0).line(), HasSubstr("0.0.1"));
@@ -90,11 +90,11 @@ TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
 
 TEST(JobState, AllowedSkew_IsInAndBothAreTold) {
   JobSpec spec = job_of({"a", "b"});
-  spec.allow_skew = true;
+  spec.config.set_allow_skew(true);
   Job job(spec);
   job.join(1, node_of(spec, "a"));
-  NodeInfo other = node_of(spec, "b");
-  other.job.fingerprint = {{"NCCL_ALGO", "Ring"}};
+  wire::Join other = node_of(spec, "b");
+  set_values(other.mutable_job()->mutable_fingerprint(), {{"NCCL_ALGO", "Ring"}});
   job.join(2, other);
   for (const SessionId session : {1, 2}) {
     const auto lines = job.events_for<JoinProgress>(session);
@@ -118,8 +118,8 @@ TEST(JobState, LateJoiner_RefusedNamingTheJobsNodes) {
 TEST(JobState, LateJoinerOfAnotherJob_IsToldSo) {
   Job job(job_of({"a"}));
   job.join_all();
-  NodeInfo info = node_of(job.spec, "b");
-  info.job.job_id = "theirs";
+  wire::Join info = node_of(job.spec, "b");
+  info.mutable_job()->set_job_id("theirs");
   job.join(9, info);
   EXPECT_THAT(job.refusal(9).what(), HasSubstr("serves job 'default', not job 'theirs'"));
 }

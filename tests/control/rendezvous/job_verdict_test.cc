@@ -222,8 +222,8 @@ TEST(JobState, LeftBeforeFinishing_NodeLost_AfterFinishing_Not) {
 TEST(JobState, NodeWithServersLeftAfterFinishing_NodeLost) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
-  NodeInfo serving = node_of(job.spec, "b");
-  serving.servers = 1;
+  wire::Join serving = node_of(job.spec, "b");
+  serving.mutable_node()->set_servers(1);
   job.join(2, serving);
   job.finish(2);
   job.send(2, &wire::NodeMessage::mutable_leave);

@@ -1,11 +1,10 @@
 // A host and the node in its process: no socket and no gRPC.
-#include "rendezvous/local_transport.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 
 #include "rendezvous/job_host.h"
+#include "rendezvous/node_transport.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 
 namespace fleet {
@@ -15,7 +14,7 @@ struct LocalJob {
   explicit LocalJob(JobSpec spec = job_of({"10.0.0.1"}), JobTimes times = {})
       : host(std::make_shared<JobHost>(spec, times, "10.0.0.1:6768", nullptr)) {
     node = make_node();
-    node->client.start(node_of(spec, "10.0.0.1"));
+    node->client->start(node_of(spec, "10.0.0.1"));
   }
   std::unique_ptr<TestNode> make_node() const {
     return std::make_unique<TestNode>("10.0.0.1:6768", kSoon, kSoon, Security{}, host);
@@ -37,7 +36,7 @@ TEST(LocalTransport, OneNode_IsAssignedAndReceivesTheVerdict) {
   const auto assignment = job.node->wait_for<Assignment>();
   ASSERT_TRUE(assignment);
   EXPECT_EQ(assignment->store_address, "10.0.0.1:6768");
-  EXPECT_EQ(assignment->world->nodes.size(), 1u);
+  EXPECT_EQ(assignment->world->nodes_size(), 1);
   job.node->finish();
   const auto verdict = job.node->wait_for<Verdict>();
   ASSERT_TRUE(verdict);
@@ -60,7 +59,7 @@ TEST(LocalTransport, FailedRank_IsTheVerdictInItsOrder) {
 TEST(LocalTransport, NodeThatOnlyLeaves_EndsItsSession) {
   LocalJob job;
   ASSERT_TRUE(job.node->wait_for<Assignment>());
-  job.node->client.leave();
+  job.node->client->leave();
   job.host->shut_down(kSoon);  // returns: no session is left to drain
 }
 
@@ -89,8 +88,8 @@ TEST(LocalTransport, MismatchedNode_IsRefused) {
   LocalJob job(job_of({"10.0.0.1", "10.0.0.2"}));
   const auto other = job.make_node();
   JobSpec wrong = job_of({"10.0.0.1", "10.0.0.2"});
-  wrong.nnodes = 3;
-  other->client.start(node_of(wrong, "10.0.0.2"));
+  wrong.config.set_nnodes(3);
+  other->client->start(node_of(wrong, "10.0.0.2"));
   const auto refusal = other->wait_for<Refusal>();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->error.code(), ErrorCode::kUsage);

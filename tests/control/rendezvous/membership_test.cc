@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-std::optional<Error> add(Membership& membership, SessionId session, const NodeInfo& info) {
+std::optional<Error> add(Membership& membership, SessionId session, const wire::Join& info) {
   std::optional<SessionId> replaced;
   return membership.add(session, info, &replaced);
 }
@@ -20,7 +20,7 @@ std::optional<Error> add(Membership& membership, SessionId session, const NodeIn
 std::vector<std::string> order(const Membership& membership) {
   std::vector<std::string> addresses;
   const auto world = membership.assign_ranks(1);
-  for (const auto& node : world->nodes) addresses.push_back(node.address);
+  for (const auto& node : world->nodes()) addresses.push_back(node.address());
   return addresses;
 }
 
@@ -41,14 +41,14 @@ TEST(Membership, ListedNodesInAnyOrder_GetTheRanksOfTheList) {
   EXPECT_FALSE(add(membership, 3, node_of(job, "10.0.0.2", 2)));
   ASSERT_TRUE(membership.complete());
   const auto world = membership.assign_ranks(7);
-  EXPECT_EQ(world->generation, 7);
-  EXPECT_EQ(world->world_size, 7);
+  EXPECT_EQ(world->id().generation(), 7);
+  EXPECT_EQ(world->world_size(), 7);
   EXPECT_THAT(order(membership), ElementsAre("10.0.0.2", "10.0.0.1", "10.0.0.3"));
-  EXPECT_EQ(world->nodes[1].first_rank, 2);
-  EXPECT_EQ(world->nodes[2].first_rank, 6);
-  EXPECT_EQ(world->nodes[2].node_rank, 2);
-  EXPECT_EQ(world->master_address, "10.0.0.2");
-  EXPECT_EQ(world->master_port, 29500);
+  EXPECT_EQ(world->nodes(1).first_rank(), 2);
+  EXPECT_EQ(world->nodes(2).first_rank(), 6);
+  EXPECT_EQ(world->nodes(2).node_rank(), 2);
+  EXPECT_EQ(world->master_address(), "10.0.0.2");
+  EXPECT_EQ(world->master_port(), 29500);
 }
 
 TEST(Membership, CountedNodes_HostFirstOthersSortedByAddress) {
@@ -64,8 +64,8 @@ TEST(Membership, CountedNodes_HostFirstOthersSortedByAddress) {
 TEST(Membership, SomeWithRanksOfTheirOwn_OthersFillTheGaps) {
   const JobSpec job = job_of(4);
   Membership membership(job);
-  NodeInfo third = node_of(job, "a");
-  third.node_rank = 2;
+  wire::Join third = node_of(job, "a");
+  third.set_node_rank(2);
   EXPECT_FALSE(add(membership, 1, third));
   EXPECT_FALSE(add(membership, 2, node_of(job, "z")));
   EXPECT_FALSE(add(membership, 3, node_of(job, "h", 1, true)));
@@ -75,19 +75,19 @@ TEST(Membership, SomeWithRanksOfTheirOwn_OthersFillTheGaps) {
 
 TEST(Membership, OtherJob_RefusedNamingBoth) {
   Membership membership(job_of(2));
-  NodeInfo info = node_of(job_of(2), "n");
-  info.job.job_id = "theirs";
+  wire::Join info = node_of(job_of(2), "n");
+  info.mutable_job()->set_job_id("theirs");
   expect_refused(add(membership, 1, info), ErrorCode::kUsage,
                  {"node n", "job 'default'", "job 'theirs'", "--rdzv_port"});
 }
 
 TEST(Membership, OtherVersionOrProtocol_RefusedNamingBoth) {
   Membership membership(job_of(2));
-  NodeInfo info = node_of(job_of(2), "n");
-  info.job.version = "9.9.9";
+  wire::Join info = node_of(job_of(2), "n");
+  info.mutable_job()->set_version("9.9.9");
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"9.9.9", "1.2.3"});
-  info.job.version = "1.2.3";
-  info.job.protocol = 99;
+  info.mutable_job()->set_version("1.2.3");
+  info.mutable_job()->set_protocol(99);
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"protocol 99"});
 }
 
@@ -104,32 +104,31 @@ TEST(Membership, LongListByItsDigest_IsComparedToo) {
   std::vector<std::string> addresses;
   for (int i = 0; i < 100; ++i) addresses.push_back("node" + std::to_string(i));
   Membership membership(job_of(addresses));
-  NodeInfo info = node_of(job_of(addresses), "node7");
-  info.job.addresses.clear();
-  info.job.addresses_digest = digest_of(addresses);
+  wire::Join info = node_of(job_of(addresses), "node7");
   EXPECT_FALSE(add(membership, 1, info));
-  info.address = "node8";
   std::swap(addresses[0], addresses[1]);
-  info.job.addresses_digest = digest_of(addresses);
+  info = node_of(job_of(addresses), "node8");
   expect_refused(add(membership, 2, info), ErrorCode::kUsage, {"another", "--ips", "same order"});
 }
 
 TEST(Membership, OtherFlag_RefusedNamingIt) {
   Membership membership(job_of(2));
-  NodeInfo info = node_of(job_of(2), "n");
-  info.job.agreed_config["--run_mode"] = "ps";
+  wire::Join info = node_of(job_of(2), "n");
+  set_values(info.mutable_job()->mutable_agreed_config(), {{"--run_mode", "ps"}});
   expect_refused(add(membership, 1, info), ErrorCode::kUsage,
                  {"--run_mode is 'ps' there and 'collective' on the host"});
-  info.job.agreed_config = {};
+  info.mutable_job()->clear_agreed_config();
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"--run_mode is not set there"});
 }
 
 TEST(Membership, Skew_RefusedWithEveryDifference) {
   JobSpec job = job_of(2);
-  job.fingerprint = {{"NCCL_DEBUG", "INFO"}, {"train.json", "hash 1"}, {"glibc", "2.36"}};
+  set_values(job.config.mutable_fingerprint(),
+             {{"NCCL_DEBUG", "INFO"}, {"train.json", "hash 1"}, {"glibc", "2.36"}});
   Membership membership(job);
-  NodeInfo info = node_of(job, "n");
-  info.job.fingerprint = {{"train.json", "hash 2"}, {"glibc", "2.36"}};
+  wire::Join info = node_of(job, "n");
+  set_values(info.mutable_job()->mutable_fingerprint(),
+             {{"train.json", "hash 2"}, {"glibc", "2.36"}});
   EXPECT_THAT(membership.skew(info), SizeIs(2));
   expect_refused(add(membership, 1, info), ErrorCode::kUsage,
                  {"train.json is 'hash 2' there and 'hash 1' on the host",
@@ -138,13 +137,13 @@ TEST(Membership, Skew_RefusedWithEveryDifference) {
 
 TEST(Membership, SkewAllowedByEither_IsIn) {
   JobSpec job = job_of(2);
-  job.fingerprint = {{"glibc", "2.36"}};
+  set_values(job.config.mutable_fingerprint(), {{"glibc", "2.36"}});
   for (const bool by_host : {true, false}) {
-    job.allow_skew = by_host;
+    job.config.set_allow_skew(by_host);
     Membership membership(job);
-    NodeInfo info = node_of(job, "n");
-    info.job.allow_skew = !by_host;
-    info.job.fingerprint = {{"glibc", "2.39"}};
+    wire::Join info = node_of(job, "n");
+    info.mutable_job()->set_allow_skew(!by_host);
+    set_values(info.mutable_job()->mutable_fingerprint(), {{"glibc", "2.39"}});
     EXPECT_FALSE(add(membership, 1, info));
   }
 }
@@ -153,8 +152,8 @@ TEST(Membership, SameAddressTwice_SecondRefused) {
   const JobSpec job = job_of(3);
   Membership membership(job);
   EXPECT_FALSE(add(membership, 1, node_of(job, "n")));
-  NodeInfo again = node_of(job, "n");
-  again.instance = "another process";
+  wire::Join again = node_of(job, "n");
+  again.set_instance("another process");
   expect_refused(add(membership, 2, again), ErrorCode::kUsage, {"joined already", "host-n"});
   EXPECT_EQ(membership.members().size(), 1u);
 }
@@ -174,11 +173,11 @@ TEST(Membership, SameProcessAgain_ReplacesItsOldSession) {
 TEST(Membership, SameRankTwice_SecondRefusedNamingTheFirst) {
   const JobSpec job = job_of(3);
   Membership membership(job);
-  NodeInfo info = node_of(job, "first");
-  info.node_rank = 1;
+  wire::Join info = node_of(job, "first");
+  info.set_node_rank(1);
   EXPECT_FALSE(add(membership, 1, info));
-  NodeInfo second = node_of(job, "second");
-  second.node_rank = 1;
+  wire::Join second = node_of(job, "second");
+  second.set_node_rank(1);
   expect_refused(add(membership, 2, second), ErrorCode::kUsage,
                  {"node second", "belongs to first"});
 }
@@ -186,13 +185,13 @@ TEST(Membership, SameRankTwice_SecondRefusedNamingTheFirst) {
 TEST(Membership, RankOutsideOrZeroWithoutHosting_Refused) {
   const JobSpec job = job_of(2);
   Membership membership(job);
-  NodeInfo info = node_of(job, "n");
-  info.node_rank = 2;
+  wire::Join info = node_of(job, "n");
+  info.set_node_rank(2);
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"from 0 to 1"});
-  info.node_rank = 0;
+  info.set_node_rank(0);
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"hosts the rendezvous"});
-  NodeInfo host = node_of(job, "h", 1, true);
-  host.node_rank = 1;
+  wire::Join host = node_of(job, "h", 1, true);
+  host.set_node_rank(1);
   expect_refused(add(membership, 1, host), ErrorCode::kUsage, {"it is node 0 and not 1"});
 }
 
@@ -215,8 +214,8 @@ TEST(Membership, NodeWithoutRanksOrOversized_Refused) {
   const JobSpec job = job_of(2);
   Membership membership(job);
   expect_refused(add(membership, 1, node_of(job, "n", 0)), ErrorCode::kUsage, {"no ranks"});
-  NodeInfo info = node_of(job, "n");
-  info.hostname = std::string(10'000, 'x');
+  wire::Join info = node_of(job, "n");
+  info.mutable_node()->set_hostname(std::string(10'000, 'x'));
   expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"exceeds the limits of a node"});
 }
 
@@ -263,25 +262,27 @@ TEST(ListSome, Many_CountsTheRest) {
 TEST(Membership, Servers_AreNumberedApartFromTrainers) {
   Membership membership(job_of({"a", "b"}));
   std::optional<SessionId> replaced;
-  NodeInfo first = node_of(membership.spec(), "a", 3), second = node_of(membership.spec(), "b", 2);
-  first.servers = second.servers = 1;
+  wire::Join first = node_of(membership.spec(), "a", 3),
+             second = node_of(membership.spec(), "b", 2);
+  first.mutable_node()->set_servers(1);
+  second.mutable_node()->set_servers(1);
   EXPECT_FALSE(membership.add(1, first, &replaced));
   EXPECT_FALSE(membership.add(2, second, &replaced));
   const auto world = membership.assign_ranks(1);
-  EXPECT_EQ(world->world_size, 3);
-  EXPECT_EQ(world->servers, 2);
-  EXPECT_EQ(world->nodes[1].rank_of(0), 1);
-  EXPECT_EQ(world->nodes[1].rank_of(1), 2);
+  EXPECT_EQ(world->world_size(), 3);
+  EXPECT_EQ(world->servers(), 2);
+  EXPECT_EQ(rank_of(world->nodes(1), 0), 1);
+  EXPECT_EQ(rank_of(world->nodes(1), 1), 2);
 }
 
 TEST(Membership, ServersBeyondTheRanks_AreRefused) {
   Membership membership(job_of({"a", "b"}));
   std::optional<SessionId> replaced;
-  NodeInfo info = node_of(membership.spec(), "a", 2);
-  info.servers = 3;
+  wire::Join info = node_of(membership.spec(), "a", 2);
+  info.mutable_node()->set_servers(3);
   EXPECT_TRUE(membership.add(1, info, &replaced));
-  info.servers = 0;
-  info.ranks = {1};
+  info.mutable_node()->set_servers(0);
+  info.mutable_node()->add_ranks(1);
   EXPECT_TRUE(membership.add(1, info, &replaced));
 }
 

@@ -1,6 +1,7 @@
 // Nodes for tests of the rendezvous.
 #pragma once
 
+#include <map>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -34,37 +35,38 @@ const Message* message_in(const wire::HostMessage& envelope) {
   return found;
 }
 
-inline JobSpec job_of(std::vector<std::string> addresses) {
+inline void set_values(NamedValues* to, const std::map<std::string, std::string>& values) {
+  to->Clear();
+  for (const auto& [name, value] : values) add_value(name, value, to);
+}
+
+inline JobSpec job_of(const std::vector<std::string>& addresses) {
   JobSpec spec;
-  spec.nnodes = static_cast<int>(addresses.size());
-  spec.addresses = std::move(addresses);
-  spec.version = "1.2.3";
-  spec.agreed_config = {{"--run_mode", "collective"}};
+  spec.config.set_nnodes(static_cast<int>(addresses.size()));
+  spec.config.mutable_addresses()->Assign(addresses.begin(), addresses.end());
+  spec.config.set_version("1.2.3");
+  set_values(spec.config.mutable_agreed_config(), {{"--run_mode", "collective"}});
   return spec;
 }
 
 inline JobSpec job_of(int nnodes) {
   JobSpec spec = job_of(std::vector<std::string>{});
-  spec.nnodes = nnodes;
+  spec.config.set_nnodes(nnodes);
   return spec;
 }
 
-// A node with `ranks` ranks on ports 6070 and up. The first address of a job, or node_rank 0,
-// hosts.
-inline NodeInfo node_of(const JobSpec& job, const std::string& address, int ranks = 2,
-                        bool hosts = false) {
-  NodeInfo info;
-  info.job = job;
-  info.address = address;
-  info.hosts_rendezvous = hosts || (!job.addresses.empty() && job.addresses[0] == address);
-  info.master_port = info.hosts_rendezvous ? 29500 : 0;
-  for (int i = 0; i < ranks; ++i) {
-    info.ports.push_back(6070 + i);
-    info.devices.push_back({i});
-  }
-  info.hostname = "host-" + address;
-  info.instance = "instance-" + address;
-  return info;
+// A node with `ranks` ranks on ports 6070 and up. The first address of a job hosts.
+inline wire::Join node_of(const JobSpec& job, const std::string& address, int ranks = 2,
+                          bool hosts = false) {
+  wire::Join join = join_for(job.config);
+  const auto& listed = job.config.addresses();
+  join.set_hosts_rendezvous(hosts || (!listed.empty() && listed[0] == address));
+  if (join.hosts_rendezvous()) join.set_master_port(29500);
+  join.set_instance("instance-" + address);
+  join.mutable_node()->set_address(address);
+  join.mutable_node()->set_hostname("host-" + address);
+  for (int i = 0; i < ranks; ++i) add_rank(join.mutable_node(), {i}, 6070 + i);
+  return join;
 }
 
 }  // namespace fleet

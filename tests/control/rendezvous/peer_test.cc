@@ -1,7 +1,7 @@
-#include "rendezvous/peer.h"
-
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+
+#include "rendezvous/tcp_listener.h"
 
 namespace fleet {
 namespace {

@@ -22,9 +22,9 @@ class RecordedJob {
   RecordedJob(JobSpec job, const FailoverState& from, JobState::Time begin)
       : spec(std::move(job)), now(begin), state(spec, {}, "b:6768", now, from) {}
 
-  void join(SessionId session, const NodeInfo& info) {
+  void join(SessionId session, const wire::Join& info) {
     step(SessionOpened{session});
-    send(session, &wire::NodeMessage::mutable_join, to_wire(info));
+    send(session, &wire::NodeMessage::mutable_join, info);
   }
   void step(const JobEvent& event) {
     for (auto& out : state.step(event, now)) outgoing.push_back(std::move(out));
@@ -101,8 +101,9 @@ class SteadyJob : public RecordedJob {
     return last(one) != nullptr && last(one) == last(other);
   }
   void join_all() {
-    for (size_t i = 0; i < spec.addresses.size(); ++i) {
-      join(i + 1, node_of(spec, spec.addresses[i]));
+    SessionId session = 0;
+    for (const std::string& address : spec.config.addresses()) {
+      join(++session, node_of(spec, address));
     }
     outgoing.clear();
   }

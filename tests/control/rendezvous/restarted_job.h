@@ -25,7 +25,7 @@ class RestartedJob : public RecordedJob {
  public:
   using RecordedJob::RecordedJob;
 
-  void join(SessionId session, const NodeInfo& info) {
+  void join(SessionId session, const wire::Join& info) {
     RecordedJob::join(session, info);
     alive.insert(session);
   }
@@ -82,7 +82,7 @@ class RestartedJob : public RecordedJob {
     std::vector<std::string> all;
     const auto told = events_for<Assignment>(session);
     if (told.empty()) return all;
-    for (const NodePlacement& node : told.back().world->nodes) all.push_back(node.address);
+    for (const wire::Node& node : told.back().world->nodes()) all.push_back(node.address());
     return all;
   }
 

@@ -10,17 +10,17 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-RankStack stack(int rank, std::vector<std::string> frames, char state = 'S') {
-  RankStack one;
-  one.set_rank(rank);
-  one.set_state(state);
+StackCluster stack(int rank, std::vector<std::string> frames, char state = 'S') {
+  StackCluster one;
+  one.add_ranks()->set_rank(rank);
+  one.mutable_ranks(0)->set_state(state);
   one.mutable_frames()->Assign(frames.begin(), frames.end());
   return one;
 }
 
-std::vector<StackCluster> clusters_of(const std::vector<RankStack>& stacks) {
+Stacks clusters_of(const std::vector<StackCluster>& stacks) {
   Stacks all;
-  all.mutable_ranks()->Assign(stacks.begin(), stacks.end());
+  all.mutable_clusters()->Assign(stacks.begin(), stacks.end());
   return cluster_stacks(all);
 }
 
@@ -50,9 +50,9 @@ TEST(FramesOf, SomethingElse_IsNothing) {
 TEST(ClusterStacks, LargestFirstAndByRank) {
   const auto clusters = clusters_of(
       {stack(2, {"wait"}), stack(3, {"read"}), stack(0, {"wait"}), stack(1, {"wait"}, 'R')});
-  ASSERT_EQ(clusters.size(), 2u);
-  EXPECT_EQ(clusters[0].members.size(), 3u);
-  EXPECT_EQ(clusters[0].sample.rank(), 0);
+  ASSERT_EQ(clusters.clusters_size(), 2);
+  EXPECT_EQ(clusters.clusters(0).ranks_size(), 3);
+  EXPECT_EQ(clusters.clusters(0).ranks(0).rank(), 0);
   EXPECT_THAT(stacks_text(clusters), AllOf(HasSubstr("\n  ranks 0-2: sleeping\n    #0 wait"),
                                            HasSubstr("\n  rank 3: sleeping\n    #0 read")));
 }
@@ -79,15 +79,15 @@ TEST(FindOutlier, AllAlikeOrAllDifferent_IsNone) {
 }
 
 TEST(StacksText, MissingStack_SaysWhy) {
-  RankStack one = stack(0, {});
+  StackCluster one = stack(0, {});
   one.set_missing("neither eu-stack nor gdb is installed");
-  one.set_channel("futex_wait_queue");
+  one.mutable_ranks(0)->set_channel("futex_wait_queue");
   EXPECT_THAT(stacks_text(clusters_of({one})),
               HasSubstr("rank 0: sleeping in futex_wait_queue; no stack: neither eu-stack"));
 }
 
 TEST(StacksText, ManyKinds_AreBounded) {
-  std::vector<RankStack> stacks;
+  std::vector<StackCluster> stacks;
   for (int rank = 0; rank < 20; ++rank) {
     stacks.push_back(stack(rank, {"f" + std::to_string(rank)}));
   }

@@ -1,6 +1,6 @@
-#include "rendezvous/stream_budget.h"
-
 #include <gtest/gtest.h>
+
+#include "rendezvous/client_budgets.h"
 
 namespace fleet {
 namespace {

@@ -21,119 +21,75 @@ Verdict received(const Verdict& verdict) {
   return within_limits(envelope(&wire::HostMessage::mutable_verdict, verdict)).verdict();
 }
 
-TEST(Wire, NodeInfo_ComesBack) {
-  NodeInfo info = node_of(job_of({"a", "b"}), "b", 3);
-  info.job.job_id = "j\xff";
-  info.job.protocol = 5;
-  info.node_rank = 1;
-  info.devices[1] = {};
-  info.devices[2] = {4, 5};
-  info.servers = 1;
-  info.ranks = {7, 0, 3};
-  info.job.fingerprint = {{"NCCL_DEBUG", "INFO"}, {"program", "a\xff"}};
-  info.job.allow_skew = true;
-  info.last = {3, "x"};
-  info.committed = {2, "y"};
-  const NodeInfo back = from_wire(to_wire(info));
-  EXPECT_EQ(back.job.fingerprint, info.job.fingerprint);
-  EXPECT_TRUE(back.job.allow_skew);
-  EXPECT_EQ(back.job.job_id, info.job.job_id);
-  EXPECT_EQ(back.job.nnodes, 2);
-  EXPECT_EQ(back.job.addresses, info.job.addresses);
-  EXPECT_EQ(back.job.version, info.job.version);
-  EXPECT_EQ(back.job.protocol, 5);
-  EXPECT_EQ(back.job.agreed_config, info.job.agreed_config);
-  EXPECT_EQ(back.address, "b");
-  EXPECT_EQ(back.node_rank, 1);
-  EXPECT_FALSE(back.hosts_rendezvous);
-  EXPECT_EQ(back.devices, info.devices);
-  EXPECT_EQ(back.ports, info.ports);
-  EXPECT_EQ(back.servers, 1);
-  EXPECT_EQ(back.ranks, info.ranks);
-  EXPECT_EQ(back.hostname, info.hostname);
-  EXPECT_EQ(back.instance, info.instance);
-  EXPECT_EQ(back.last, info.last);
-  EXPECT_EQ(back.committed, info.committed);
+wire::Node node_at(const std::string& address, const std::vector<int>& ports, int servers = 0) {
+  wire::Node node;
+  node.set_address(address);
+  node.set_hostname("h" + address);
+  for (const int port : ports) add_rank(&node, {port % 10}, port);
+  node.set_servers(servers);
+  return node;
 }
 
-TEST(Wire, Assignment_BringsTheWorld) {
-  auto world = std::make_shared<World>();
-  world->generation = 3;
-  world->leader = "x";
-  world->run = "y";
-  world->base = {2, "z"};
-  world->master_address = "a";
-  world->master_port = 29500;
-  world->nodes = {{"a", "ha", 0, 0, {{0}, {1}}, {6070, 6071}}, {"b", "hb", 1, 2, {{}}, {6070}}};
-  world->world_size = 3;
-  const Assignment back = there_and_back(1, encode(*world));
-  EXPECT_EQ(back.node_rank, 1);
-  EXPECT_EQ(back.world->id(), world->id());
-  EXPECT_EQ(back.world->run, "y");
-  EXPECT_EQ(back.world->base, world->base);
-  EXPECT_EQ(back.world_size(), 3);
-  EXPECT_EQ(back.first_rank(), 2);
-  EXPECT_EQ(back.node().hostname, "hb");
-  EXPECT_EQ(back.world->nodes[0].devices, world->nodes[0].devices);
-  EXPECT_EQ(back.world->nodes[0].ports, world->nodes[0].ports);
-  EXPECT_EQ(back.world->master_address, "a");
-  EXPECT_EQ(back.world->master_port, 29500);
-}
-
-TEST(Wire, WorldWithServers_ComesBack) {
+World world_of(const std::vector<wire::Node>& nodes) {
   World world;
-  world.nodes = {{"a", "", 0, 0, {{}, {}}, {80, 81}, 1, 0, {}},
-                 {"b", "", 1, 1, {{}, {}}, {80, 81}, 1, 1, {1, 5}}};
-  const Assignment back = there_and_back(1, encode(world));
-  EXPECT_EQ(back.world->servers, 2);
-  EXPECT_EQ(back.world_size(), 2);
-  EXPECT_EQ(back.world->nodes[1].first_server, 1);
-  EXPECT_TRUE(back.node().is_server(0));
-  EXPECT_EQ(back.node().rank_of(1), 5);
-  EXPECT_EQ(back.world->nodes[0].rank_of(1), 0);
-}
-
-World large_world(int nnodes) {
-  World world;
-  for (int i = 0; i < nnodes; ++i) {
-    const std::string address = "10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250);
-    NodePlacement node{address, "gpu" + std::to_string(i), i, 8 * i, {}, {}};
-    for (int rank = 0; rank < 8; ++rank) {
-      node.devices.push_back({rank});
-      node.ports.push_back(6070 + rank);
-    }
-    world.nodes.push_back(node);
-  }
-  world.world_size = 8 * nnodes;
+  world.mutable_nodes()->Assign(nodes.begin(), nodes.end());
+  number_ranks(&world);
   return world;
 }
 
+TEST(Wire, Assignment_BringsTheWorld) {
+  World world = world_of({node_at("a", {6070, 6071}), node_at("b", {6070})});
+  world.mutable_id()->set_generation(3);
+  world.mutable_id()->set_leader("x");
+  world.set_run("y");
+  world.mutable_base()->set_generation(2);
+  world.set_master_address("a");
+  world.set_master_port(29500);
+  const Assignment back = there_and_back(1, encode(world));
+  EXPECT_EQ(back.node_rank, 1);
+  EXPECT_EQ(back.world->SerializeAsString(), world.SerializeAsString());
+  EXPECT_EQ(back.world_size(), 3);
+  EXPECT_EQ(back.node().first_rank(), 2);
+  EXPECT_EQ(back.node().hostname(), "hb");
+}
+
+TEST(Wire, WorldWithServers_ComesBack) {
+  wire::Node second = node_at("b", {80, 81}, 1);
+  for (const int rank : {1, 5}) second.add_ranks(rank);
+  const Assignment back = there_and_back(1, encode(world_of({node_at("a", {80, 81}, 1), second})));
+  EXPECT_EQ(back.world->servers(), 2);
+  EXPECT_EQ(back.world_size(), 2);
+  EXPECT_EQ(back.world->nodes(1).first_server(), 1);
+  EXPECT_TRUE(is_server(back.node(), 0));
+  EXPECT_EQ(rank_of(back.node(), 1), 5);
+  EXPECT_EQ(rank_of(back.world->nodes(0), 1), 0);
+}
+
 TEST(Wire, LargeWorld_IsCompactAndComesBack) {
-  World world = large_world(2000);
-  world.nodes[7].ports[3] = 7000;
-  world.nodes[9].devices[0] = {1, 2};
-  const std::string bytes = encode(world);
-  EXPECT_LT(bytes.size(), 20u * world.nodes.size());
-  const Assignment back = there_and_back(1999, bytes);
-  ASSERT_EQ(back.nnodes(), 2000);
-  EXPECT_EQ(back.world_size(), 16000);
-  EXPECT_EQ(back.first_rank(), 15992);
-  for (size_t i : {0, 6, 7, 8, 9, 10, 1999}) {
-    EXPECT_EQ(back.world->nodes[i].address, world.nodes[i].address);
-    EXPECT_EQ(back.world->nodes[i].hostname, world.nodes[i].hostname);
-    EXPECT_EQ(back.world->nodes[i].ports, world.nodes[i].ports) << i;
-    EXPECT_EQ(back.world->nodes[i].devices, world.nodes[i].devices) << i;
+  std::vector<wire::Node> nodes;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string address = "10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250);
+    nodes.push_back(node_at(address, {6070, 6071, 6072, 6073, 6074, 6075, 6076, 6077}));
   }
+  nodes[7].set_ports(3, 7000);
+  nodes[9].mutable_devices(0)->add_ids(2);
+  const World world = world_of(nodes);
+  const std::string bytes = encode(world);
+  EXPECT_LT(bytes.size(), 20u * nodes.size());
+  const Assignment back = there_and_back(1999, bytes);
+  EXPECT_EQ(back.world_size(), 16000);
+  EXPECT_EQ(back.node().first_rank(), 15992);
+  EXPECT_EQ(back.world->SerializeAsString(), world.SerializeAsString());
 }
 
 TEST(Wire, LongListOfNodes_TravelsAsADigest) {
-  std::vector<std::string> addresses;
-  for (int i = 0; i < 65; ++i) addresses.push_back("node" + std::to_string(i));
-  const NodeInfo back = from_wire(to_wire(node_of(job_of(addresses), "node3")));
-  EXPECT_TRUE(back.job.addresses.empty());
-  EXPECT_EQ(back.job.addresses_digest, digest_of(addresses));
-  std::swap(addresses[0], addresses[1]);
-  EXPECT_NE(back.job.addresses_digest, digest_of(addresses));
+  JobSpec job = job_of(65);
+  for (int i = 0; i < 65; ++i) job.config.add_addresses("node" + std::to_string(i));
+  const wire::Join join = join_for(job.config);
+  EXPECT_TRUE(join.job().addresses().empty());
+  EXPECT_EQ(join.job().addresses_digest(), digest_of(job.config.addresses()));
+  job.config.mutable_addresses()->SwapElements(0, 1);
+  EXPECT_NE(join.job().addresses_digest(), digest_of(job.config.addresses()));
 }
 
 TEST(Wire, Verdict_ComesBackWithinLimits) {
@@ -168,40 +124,15 @@ TEST(Wire, LongTextsOfAnExit_AreCut) {
   EXPECT_TRUE(within_limits(exit).error().callstack().ends_with("sinnermost"));
 }
 
-// `fleetrun stacks` of a large job: as many as a message holds, were each whole, are 10,000 ranks.
-TEST(Wire, EqualStacks_TravelOnce) {
-  StackReport report;
-  for (int rank = 0; rank < 1000; ++rank) {
-    RankStack& stack = *report.mutable_stacks()->add_ranks();
-    stack.set_rank(rank);
-    stack.set_node_rank(rank / 8);
-    stack.set_state('S');
-    stack.set_channel("x");
-    for (int i = 0; i < 24; ++i) stack.add_frames(rank == 500 ? "odd" : std::string(60, 'f'));
-    if (rank == 7) stack.set_missing("denied");
-  }
-  StackReport sent = report;
-  share_frames(sent.mutable_stacks());
-  EXPECT_LT(sent.SerializeAsString().size(), 40'000u);
-  EXPECT_EQ(with_own_frames(sent.stacks()).SerializeAsString(),
-            report.stacks().SerializeAsString());
-}
-
 TEST(Wire, StacksBeyondTheLimits_AreCut) {
   Stacks stacks;
-  stacks.add_ranks()->set_like(7);  // of none that came before
-  RankStack& stack = *stacks.add_ranks();
-  for (int i = 0; i < 100; ++i) stack.add_frames(std::string(1000, 'f'));
-  stack.set_missing(std::string(2 << 10, 'm'));
-  stacks.add_ranks()->set_like(2);
-  const Stacks own = with_own_frames(stacks);
-  EXPECT_TRUE(own.ranks(0).frames().empty());
-  for (const int like : {1, 2}) {
-    ASSERT_EQ(own.ranks(like).frames_size(), 64);
-    EXPECT_EQ(own.ranks(like).frames(63).size(), 256u);
-    EXPECT_EQ(own.ranks(like).missing().size(), 1u << 10);
-    EXPECT_EQ(own.ranks(like).like(), 0u);
-  }
+  StackCluster& cluster = *stacks.add_clusters();
+  for (int i = 0; i < 100; ++i) cluster.add_frames(std::string(1000, 'f'));
+  cluster.set_missing(std::string(2 << 10, 'm'));
+  const Stacks cut = within_limits(stacks);
+  ASSERT_EQ(cut.clusters(0).frames_size(), 64);
+  EXPECT_EQ(cut.clusters(0).frames(63).size(), 256u);
+  EXPECT_EQ(cut.clusters(0).missing().size(), 1u << 10);
 }
 
 TEST(Wire, Error_ComesBack) {
@@ -221,54 +152,46 @@ TEST(Wire, CauseOfARestart_IsWithinLimits) {
 }
 
 TEST(Wire, WorldThatTakesMuchMoreMemoryThanBytes_IsRefused) {
-  const auto world_of = [](const wire::Nodes& nodes) {
-    wire::HostMessage message;
-    auto* world = message.mutable_assignment()->mutable_world();
-    world->set_nnodes(nodes.nodes_size());
-    world->set_nodes(nodes.SerializeAsString());
-    return from_wire(message.assignment()).world->world_size;
+  const auto size_of = [](int nodes) {
+    World world;
+    for (int i = 0; i < nodes; ++i) world.add_nodes()->set_hostname(std::string(1 << 20, 'x'));
+    return there_and_back(0, encode(world)).nnodes();
   };
-  wire::Nodes nodes;
-  auto* shape = nodes.add_shapes();
-  for (int i = 0; i < 5000; ++i) shape->add_ports(1);
-  nodes.add_nodes();
-  EXPECT_EQ(world_of(nodes), 5000);
-  for (int i = 0; i < 5000; ++i) nodes.add_nodes();  // 25 million ports
-  EXPECT_THROW(world_of(nodes), Error);
+  EXPECT_EQ(size_of(3), 3);
+  EXPECT_THROW(size_of(20), Error);  // 20 MiB, of 20 KiB
 }
 
 TEST(Wire, WorldWhoseRanksContradict_IsRefused) {
-  const auto unpack = [](int servers, int numbers) {
-    wire::Nodes nodes;
-    nodes.add_shapes()->add_ports(1);
-    nodes.mutable_shapes(0)->set_servers(servers);
-    nodes.add_nodes();
-    for (int i = 0; i < numbers; ++i) nodes.mutable_nodes(0)->add_ranks(i);
-    wire::HostMessage message;
-    message.mutable_assignment()->mutable_world()->set_nnodes(1);
-    message.mutable_assignment()->mutable_world()->set_nodes(nodes.SerializeAsString());
-    return from_wire(message.assignment()).world->world_size;
+  const auto unpack = [](int servers, int numbers, int devices) {
+    wire::Node node = node_at("a", {80});
+    node.set_servers(servers);
+    for (int i = 0; i < numbers; ++i) node.add_ranks(i);
+    for (int i = 1; i < devices; ++i) node.add_devices();
+    return there_and_back(0, encode(world_of({node}))).world_size();
   };
-  EXPECT_EQ(unpack(0, 1), 1);
-  EXPECT_THROW(unpack(-1, 0), Error);
-  EXPECT_THROW(unpack(2, 0), Error);
-  EXPECT_THROW(unpack(0, 2), Error);
+  EXPECT_EQ(unpack(0, 1, 1), 1);
+  EXPECT_THROW(unpack(-1, 0, 1), Error);
+  EXPECT_THROW(unpack(2, 0, 1), Error);
+  EXPECT_THROW(unpack(0, 2, 1), Error);
+  EXPECT_THROW(unpack(0, 0, 2), Error);
 }
 
 TEST(Wire, Nonsense_IsAnErrorNotACrash) {
   EXPECT_THROW(within_limits(wire::HostMessage()), Error);
   wire::HostMessage message;
-  message.mutable_assignment()->set_node_rank(4);
-  EXPECT_THROW(from_wire(message.assignment()), Error);
-  auto* world = message.mutable_assignment()->mutable_world();
-  world->set_nnodes(5);
-  world->set_nodes("\xff\xff\xff");
-  const auto looked_at = [&] { return from_wire(message.assignment()).world->world_size; };
-  EXPECT_THROW(looked_at(), Error);
-  world->set_compressed(true);
-  EXPECT_THROW(looked_at(), Error);
-  world->clear_nodes();
-  EXPECT_THROW(looked_at(), Error);  // fewer than it says
+  wire::Assignment& assignment = *message.mutable_assignment();
+  assignment.set_node_rank(4);
+  EXPECT_THROW(from_wire(assignment), Error);
+  assignment.set_nnodes(5);
+  const auto size_of = [](const wire::Assignment& in) { return from_wire(in).world_size(); };
+  EXPECT_THROW(size_of(assignment), Error);  // fewer than it says
+  assignment.set_world("\xff\xff\xff");
+  EXPECT_THROW(size_of(assignment), Error);
+  wire::HostMessage good;
+  EXPECT_TRUE(good.ParseFromString(encode(world_of({node_at("a", {80})}))));
+  EXPECT_EQ(size_of(good.assignment()), 1);
+  good.mutable_assignment()->set_generation(7);  // of another world
+  EXPECT_THROW(size_of(good.assignment()), Error);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Messages of nodes, and of the rendezvous, decoded into our types.
+#include "rendezvous/membership.h"
 #include "rendezvous/stacks.h"
 #include "rendezvous/straggler_detector.h"
 #include "rendezvous/wire.h"
@@ -10,8 +11,9 @@ static void to_node(std::string_view bytes) {
   if (message.has_assignment()) {
     const fleet::Assignment assignment = fleet::from_wire(message.assignment());
     const fleet::World& world = *assignment.world;  // unpacks it
-    for (const fleet::NodePlacement& node : world.nodes) {
-      for (int i = 0; i < node.nproc(); ++i) fleet::fuzz::attempt([&] { node.rank_of(i); });
+    for (const fleet::wire::Node& node : world.nodes()) {
+      for (int i = 0; i < fleet::nproc(node); ++i)
+        fleet::fuzz::attempt([&] { fleet::rank_of(node, i); });
     }
     fleet::encode(world);
   }
@@ -22,16 +24,18 @@ static void to_node(std::string_view bytes) {
 static void to_host(std::string_view bytes) {
   fleet::wire::NodeMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  if (message.has_join()) fleet::to_wire(fleet::from_wire(message.join()));
+  if (message.has_join()) {
+    std::optional<fleet::SessionId> replaced;
+    fleet::Membership(fleet::JobSpec()).add(1, message.join(), &replaced);
+  }
   if (message.has_exit()) fleet::describe(fleet::within_limits(message.exit()), "node");
   if (message.has_steps()) {
     fleet::StragglerDetector detector;
     detector.update(message.steps(), {});
   }
   if (message.has_stacks()) {
-    fleet::Stacks stacks = fleet::with_own_frames(message.stacks());
+    const fleet::Stacks stacks = fleet::within_limits(message.stacks());
     fleet::stacks_text(fleet::cluster_stacks(stacks));
-    fleet::share_frames(&stacks);
   }
 }
 

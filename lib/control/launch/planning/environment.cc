@@ -9,7 +9,7 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/dialects/dialect.h"
 #include "observe/progress.h"
-#include "rendezvous/job_secret.h"
+#include "rendezvous/security.h"
 #include "store/env.h"
 
 namespace fleet {
@@ -22,7 +22,7 @@ Variables dialect_variables(const Assignment& assignment, int local_rank,
                             const RankContext& context) {
   Variables all;
   for (const Dialect* dialect : dialects_named(context.dialects)) {
-    const auto set = assignment.world->servers > 0 ? dialect->role : dialect->variables;
+    const auto set = assignment.world->servers() > 0 ? dialect->role : dialect->variables;
     if (!set) continue;
     for (auto& variable : set(assignment, local_rank, context)) {
       const auto same = [&](const auto& other) { return other.first == variable.first; };
@@ -62,28 +62,28 @@ JobLists lists_of(const Assignment& assignment, const RankContext& context) {
 }  // namespace
 
 std::vector<std::string> endpoints_of(const World& world, bool servers) {
-  std::vector<std::string> all(static_cast<size_t>(servers ? world.servers : world.world_size));
-  for (const NodePlacement& node : world.nodes) {
-    for (int local = 0; local < node.nproc(); ++local) {
-      const auto rank = static_cast<size_t>(node.rank_of(local));
-      if (node.is_server(local) != servers || rank >= all.size()) continue;
-      all[rank] = endpoint(node.address, node.ports[static_cast<size_t>(local)]);
+  std::vector<std::string> all(static_cast<size_t>(servers ? world.servers() : world.world_size()));
+  for (const wire::Node& node : world.nodes()) {
+    for (int local = 0; local < nproc(node); ++local) {
+      const auto rank = static_cast<size_t>(rank_of(node, local));
+      if (is_server(node, local) != servers || rank >= all.size()) continue;
+      all[rank] = endpoint(node.address(), node.ports(local));
     }
   }
   return all;
 }
 
 std::string first_endpoint(const World& world) {
-  for (const NodePlacement& node : world.nodes) {
-    for (int local = node.servers; local < node.nproc(); ++local) {
-      if (node.rank_of(local) != 0) continue;
-      return endpoint(node.address, node.ports[static_cast<size_t>(local)]);
+  for (const wire::Node& node : world.nodes()) {
+    for (int local = node.servers(); local < nproc(node); ++local) {
+      if (rank_of(node, local) != 0) continue;
+      return endpoint(node.address(), node.ports(local));
     }
   }
   return {};
 }
 
-std::string join_numbers(const std::vector<int>& numbers, const char* separator) {
+std::string join_numbers(std::span<const int> numbers, const char* separator) {
   std::vector<std::string> texts;
   for (const int number : numbers) texts.push_back(std::to_string(number));
   return join(texts, separator);
@@ -124,9 +124,9 @@ Variables table_environment(const Assignment& assignment, int local_rank,
                             const RankContext& context, bool others) {
   const RankContext whole = with_lists(assignment, context);
   const Dialect& first = *dialects_named(context.dialects).front();
-  const auto show = assignment.world->servers > 0 ? first.role
-                    : first.table                 ? first.table
-                                                  : first.variables;
+  const auto show = assignment.world->servers() > 0 ? first.role
+                    : first.table                   ? first.table
+                                                    : first.variables;
   Variables shown = show(assignment, local_rank, whole);
   if (!others) return shown;
   RankContext further = whole;
@@ -151,7 +151,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   for (const char* name : {kEnvGeneration, kEnvOldGeneration}) {
     all.emplace_back(name, std::to_string(assignment.generation()));
   }
-  if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run);
+  if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run());
   all.emplace_back(kEnvLogLevel, context.log_level);
   if (context.terminal_width > 0) {
     all.emplace_back(kEnvTerminalWidth, std::to_string(context.terminal_width));
@@ -163,7 +163,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
 std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
                                              const Variables& set) {
   std::vector<std::string> names = {kEnvJobSecret, "FLEETD_SECRET"};
-  if (assignment.node().is_server(local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
+  if (is_server(assignment.node(), local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
   // The launcher may itself run inside a rank.
   for (const auto& [name, value] : set) {
     const std::string in_file = name + std::string(kFileEnding);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +52,7 @@ std::string first_endpoint(const World& world);
 std::vector<std::string> endpoints_of(const World& world, bool servers);
 
 // "0,1": numbers as text.
-std::string join_numbers(const std::vector<int>& numbers, const char* separator);
+std::string join_numbers(std::span<const int> numbers, const char* separator);
 
 // A rank's share of the node's cores.
 struct CorePlan {

@@ -222,61 +222,71 @@ void reserve_failover_port(LaunchPlan* plan) {
 JobSpec job_of(const LaunchPlan& plan) {
   const LaunchConfig& config = plan.config();
   JobSpec job;
-  job.job_id = config.job_id.value;
-  job.nnodes = plan.topology.nnodes;
+  wire::JobConfig& shared = job.config;
   job.min_nodes = plan.topology.min_nodes;
   job.restarts = config.restarts;
   const auto& program = plan.request.program;
   const bool trains =
       !program.empty() && is_job_file(program[0]) && config.program_kind == ProgramKind::kByName;
   if (trains) job.restarts.final_exit = 2;  // fleet-worker: its input is wrong
-  job.addresses = plan.topology.nodes;
-  job.version = FLEET_VERSION;
-  job.agreed_config = {{"--run_mode", plan.doctor           ? "doctor"
-                                      : config.roles.wanted ? "ps"
-                                                            : "collective"},
-                       {"--dialect", join(config.dialects, ",")}};
+  shared.set_job_id(config.job_id.value);
+  shared.set_nnodes(plan.topology.nnodes);
+  shared.mutable_addresses()->Assign(plan.topology.nodes.begin(), plan.topology.nodes.end());
+  shared.set_version(FLEET_VERSION);
+  const auto agree = [&](const char* name, std::string value) {
+    add_value(name, std::move(value), shared.mutable_agreed_config());
+  };
+  agree("--run_mode", plan.doctor ? "doctor" : config.roles.wanted ? "ps" : "collective");
+  agree("--dialect", join(config.dialects, ","));
   if (config.roles.listed()) {
-    job.agreed_config["--servers"] = join(plan.request.settings.texts("servers"), ",");
-    job.agreed_config["--workers"] = join(plan.request.settings.texts("workers"), ",");
+    agree("--servers", join(plan.request.settings.texts("servers"), ","));
+    agree("--workers", join(plan.request.settings.texts("workers"), ","));
   }
-  if (job.min_nodes != job.nnodes || job.restarts.max_restarts > 0) {
+  if (job.min_nodes != shared.nnodes() || job.restarts.max_restarts > 0) {
     const std::optional<NodeCount>& count = config.nodes.count.value;
-    job.agreed_config["--nnodes"] = count ? count->text() : "";
-    job.agreed_config["--max_restart"] = std::to_string(job.restarts.max_restarts);
-    job.agreed_config["--no_progress_restarts"] = std::to_string(job.restarts.no_progress_restarts);
-    job.agreed_config["--elastic_timeout"] =
-        std::to_string(job.restarts.elastic_timeout.count()) + " ms";
+    agree("--nnodes", count ? count->text() : "");
+    agree("--max_restart", std::to_string(job.restarts.max_restarts));
+    agree("--no_progress_restarts", std::to_string(job.restarts.no_progress_restarts));
+    agree("--elastic_timeout", std::to_string(job.restarts.elastic_timeout.count()) + " ms");
   }
   char heartbeat[32];
   std::snprintf(heartbeat, sizeof heartbeat, "%g",
                 std::chrono::duration<double>(config.heartbeat_timeout).count());
-  job.agreed_config["--heartbeat_timeout"] = heartbeat;
-  if (!plan.topology.counts.empty()) job.agreed_config["--ips"] = plan.topology.counts;
-  job.allow_skew = plan.doctor || config.allow_skew;  // the doctor reports all differences
-  if (job.nnodes > 1) {
-    job.fingerprint = fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()});
+  agree("--heartbeat_timeout", heartbeat);
+  if (!plan.topology.counts.empty()) agree("--ips", plan.topology.counts);
+  shared.set_allow_skew(plan.doctor || config.allow_skew);  // the doctor reports all differences
+  if (shared.nnodes() > 1) {
+    for (auto& [name, value] :
+         fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()})) {
+      add_value(name, value, shared.mutable_fingerprint());
+    }
   }
   return job;
 }
 
-NodeInfo node_of(const LaunchPlan& plan, bool hosts) {
-  NodeInfo node;
-  node.job = job_of(plan);
-  node.address = plan.topology.address;
-  node.node_rank = plan.topology.node_rank;
-  node.hosts_rendezvous = hosts;
-  node.devices = plan.devices;
-  for (const ReservedPort& port : plan.ports) node.ports.push_back(port.port());
-  node.servers = plan.local_roles.servers;
-  if (plan.config().roles.listed()) {
-    for (const RoleEntry& entry : plan.local_roles.entries) node.ranks.push_back(entry.rank);
+wire::Node node_of(const LaunchPlan& plan) {
+  wire::Node node;
+  node.set_address(plan.topology.address);
+  node.set_hostname(host_name());
+  for (size_t rank = 0; rank < plan.ports.size(); ++rank) {
+    add_rank(&node, plan.devices[rank], plan.ports[rank].port());
   }
-  if (plan.failover_port) node.rdzv_port = plan.failover_port->port();
-  if (plan.master_port) node.master_port = plan.master_port->port();
-  node.hostname = host_name();
-  node.role = plan.config().role;
+  node.set_servers(plan.local_roles.servers);
+  if (plan.config().roles.listed()) {
+    for (const RoleEntry& entry : plan.local_roles.entries) node.add_ranks(entry.rank);
+  }
+  if (plan.failover_port) node.set_rdzv_port(plan.failover_port->port());
+  node.set_role(plan.config().role);
   return node;
+}
+
+wire::Join join_of(const LaunchPlan& plan, bool hosts_rendezvous) {
+  wire::Join join = join_for(job_of(plan).config);
+  *join.mutable_node() = node_of(plan);
+  if (plan.topology.node_rank >= 0) join.set_node_rank(plan.topology.node_rank);
+  join.set_hosts_rendezvous(hosts_rendezvous);
+  if (plan.master_port) join.set_master_port(plan.master_port->port());
+  return join;
 }
 
 RankContext rank_context(const LaunchPlan& plan) {
@@ -300,20 +310,20 @@ namespace {
 // Loopback addresses mean this host, so such nodes share its cores. Other names are not resolved,
 // because a job may have thousands.
 std::vector<CorePlan> split_cores(const Assignment& assignment) {
-  const auto here = [](const NodePlacement& node) {
-    return node.address == "localhost" || is_loopback(node.address);
+  const auto here = [](const wire::Node& node) {
+    return node.address() == "localhost" || is_loopback(node.address());
   };
-  const NodePlacement& node = assignment.node();
-  int first = 0, on_host = node.nproc();
+  const wire::Node& node = assignment.node();
+  int first = 0, on_host = nproc(node);
   if (here(node)) {
     on_host = 0;
-    for (const NodePlacement& other : assignment.world->nodes) {
+    for (const wire::Node& other : assignment.world->nodes()) {
       if (!here(other)) continue;
-      if (other.node_rank == node.node_rank) first = on_host;
-      on_host += other.nproc();
+      if (other.node_rank() == node.node_rank()) first = on_host;
+      on_host += nproc(other);
     }
   }
-  return plan_cores(available_cores(), first, node.nproc(), on_host,
+  return plan_cores(available_cores(), first, nproc(node), on_host,
                     get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
 }
 
@@ -326,9 +336,8 @@ std::vector<CorePlan> torchrun_cores(int local_world_size) {
 }  // namespace
 
 std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment) {
-  std::vector<CorePlan> cores = plan.config().as_torchrun
-                                    ? torchrun_cores(assignment.node().nproc())
-                                    : split_cores(assignment);
+  std::vector<CorePlan> cores = plan.config().as_torchrun ? torchrun_cores(nproc(assignment.node()))
+                                                          : split_cores(assignment);
   bind_near_gpus(plan, &cores);
   return cores;
 }
@@ -344,14 +353,14 @@ RankCommands::RankCommands(const LaunchPlan& plan, const Assignment& assignment,
 }
 
 // The prefix of a rank's lines on the console; "" for the default.
-static std::string line_label(const LaunchConfig& config, const NodePlacement& node, int local_rank,
+static std::string line_label(const LaunchConfig& config, const wire::Node& node, int local_rank,
                               int rank) {
   const std::string wanted = config.logs.label.value_or("");
   if (wanted.empty() && !config.as_torchrun) return {};
-  const std::string local = std::to_string(local_rank - node.servers);
-  const std::string host = node.hostname.substr(0, node.hostname.find('.'));
+  const std::string local = std::to_string(local_rank - node.servers());
+  const std::string host = node.hostname().substr(0, node.hostname().find('.'));
   return fill_template(wanted.empty() ? "[${role_name}${local_rank}]:" : wanted,
-                       {{"role_name", node.role},
+                       {{"role_name", node.role()},
                         {"local_rank", local},
                         {"rank", std::to_string(rank)},
                         {"hostname", host}});
@@ -360,11 +369,11 @@ static std::string line_label(const LaunchConfig& config, const NodePlacement& n
 wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
                                    const CorePlan& cores) const {
   const LaunchConfig& config = plan_.config();
-  const NodePlacement& node = assignment.node();
-  const bool server = node.is_server(local_rank);
+  const wire::Node& node = assignment.node();
+  const bool server = is_server(node, local_rank);
   wire::RankCommand rank;
   rank.set_local_rank(local_rank);
-  rank.set_rank(node.rank_of(local_rank));
+  rank.set_rank(rank_of(node, local_rank));
   std::vector<std::string> argv = plan_.command;
   if (config.as_torchrun) {
     for (std::string& word : argv) {
@@ -381,16 +390,16 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   rank.set_draws_bar(draws_bar && terminal_width_ > 0);
   RankContext context = context_;
   context.threads = cores.threads;
-  if (node.address != plan_.topology.address) context.interface.clear();
+  if (node.address() != plan_.topology.address) context.interface.clear();
   context.terminal_width = draws_bar ? terminal_width_ : 0;
-  const RankFiles files = files_.of(local_rank, node.servers, assignment.world->restarts);
+  const RankFiles files = files_.of(local_rank, node.servers(), assignment.world->restarts());
   rank.set_log_path(files.output);
   rank.set_splits_streams(files.output != files.errors);
   if (rank.splits_streams()) rank.set_error_log_path(files.errors);
   context.error_file = files.failure;
   rank.set_error_file(files.failure);
   if (context.virtual_local_rank) {
-    const std::vector<int>& devices = node.devices.at(static_cast<size_t>(local_rank));
+    const std::vector<int> devices = devices_of(node, local_rank);
     context.visible_devices =
         visible_devices_of(find_gpus(), devices.empty() ? std::vector<int>{local_rank} : devices);
   }
@@ -403,8 +412,8 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   }
   rank.set_service_socket(any_dialect(config.dialects, &Dialect::needs_socket));
   if (server) return rank;
-  rank.set_shown_streams(shown_.streams(rank.rank(), local_rank - node.servers));
-  rank.set_labelled_streams(shown_.labels.of(local_rank - node.servers));
+  rank.set_shown_streams(shown_.streams(rank.rank(), local_rank - node.servers()));
+  rank.set_labelled_streams(shown_.labels.of(local_rank - node.servers()));
   rank.set_label(line_label(config, node, local_rank, rank.rank()));
   if (debugged) return rank;  // it waits for the user
   // Servers wait for trainers, so only trainers are checked for progress.
@@ -418,7 +427,7 @@ wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignm
   const std::vector<CorePlan> cores = cores_of_ranks(plan, assignment);
   const RankCommands commands(plan, assignment, terminal_width);
   wire::SpawnRanks spawn;
-  for (int local_rank = 0; local_rank < assignment.node().nproc(); ++local_rank) {
+  for (int local_rank = 0; local_rank < nproc(assignment.node()); ++local_rank) {
     *spawn.add_ranks() =
         commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]);
   }

@@ -55,7 +55,8 @@ void check_rank(int rank, int world_size, const std::string& origin);
 std::string nearest_folder(const std::string& path);
 
 JobSpec job_of(const LaunchPlan& plan);
-NodeInfo node_of(const LaunchPlan& plan, bool hosts_rendezvous);
+wire::Node node_of(const LaunchPlan& plan);
+wire::Join join_of(const LaunchPlan& plan, bool hosts_rendezvous);
 
 // The inputs of a rank's environment besides the Assignment, except for its cores.
 RankContext rank_context(const LaunchPlan& plan);

@@ -12,7 +12,7 @@
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 #include "node/console.h"
-#include "node/log_rotation.h"
+#include "node/log_file.h"
 
 namespace fleet {
 namespace {
@@ -188,7 +188,7 @@ wire::LogSettings log_settings(const LogConfig& config, const Assignment& assign
   logs.set_stamp_console(config.stamp_console);
   logs.set_stamp_files(config.stamp_files);
   logs.set_labels(config.shown.chosen);
-  if (assignment.nnodes() > 1) logs.set_node(assignment.node().address);
+  if (assignment.nnodes() > 1) logs.set_node(assignment.node().address());
   set_stream(STDOUT_FILENO, logs.mutable_output());
   set_stream(STDERR_FILENO, logs.mutable_errors());
   logs.set_errors_apart(!same_destination(STDOUT_FILENO, STDERR_FILENO));

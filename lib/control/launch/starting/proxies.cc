@@ -46,7 +46,7 @@ std::vector<std::string> proxy_warnings(const std::vector<std::string>& dialects
   }
   if (proxy.empty()) return warnings;
   for (const Dialect* dialect : dialects_named(dialects)) {
-    if (!dialect->proxied_host || assignment.world->servers > 0) continue;
+    if (!dialect->proxied_host || assignment.world->servers() > 0) continue;
     const std::string host = dialect->proxied_host(assignment);
     if (host.empty() || excepted_from_proxy(host, excepted)) continue;
     warnings.push_back(

@@ -72,6 +72,7 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
   options.timeout = plan.config().rendezvous_timeout;
   options.heartbeat_timeout = plan.config().heartbeat_timeout;
   options.security = plan.security;
+  options.restarts = plan.config().restarts.max_restarts > 0;
   if (server) options.host = server->host();
   return options;
 }

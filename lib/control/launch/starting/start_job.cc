@@ -28,7 +28,7 @@
 #include "launch/starting/rendezvous_setup.h"
 #include "launch/starting/startup_messages.h"
 #include "node/agent.h"
-#include "node/folder_lock.h"
+#include "node/log_file.h"
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "observe/progress.h"
@@ -53,10 +53,10 @@ void make_log_tree(const LaunchPlan& plan, const Assignment& assignment) {
   if (!config.as_torchrun) return;
   if (is_temporary_log_folder(config)) make_private_parent(plan);
   const RankFileLayout files(config, plan.log_dir);
-  const NodePlacement& node = assignment.node();
-  for (int rank = 0; rank < node.nproc(); ++rank) {
+  const wire::Node& node = assignment.node();
+  for (int rank = 0; rank < nproc(node); ++rank) {
     const std::filesystem::path failure =
-        files.of(rank, node.servers, assignment.world->restarts).failure;
+        files.of(rank, node.servers(), assignment.world->restarts()).failure;
     make_directories(failure.parent_path().string());
   }
 }
@@ -74,7 +74,7 @@ void warn_about_debugged_rank(const LaunchPlan& plan, const Assignment& assignme
                               const wire::SpawnRanks& spawn) {
   const int debugged = plan.config().debug_rank.value.value_or(-1);
   for (const wire::RankCommand& rank : spawn.ranks()) {
-    if (rank.rank() != debugged || assignment.node().is_server(rank.local_rank())) continue;
+    if (rank.rank() != debugged || is_server(assignment.node(), rank.local_rank())) continue;
     spdlog::warn(
         "rank {0} waits for a debugger: on this node run  fleetrun debug --rank {0} -- gdb --args",
         debugged);
@@ -132,8 +132,8 @@ wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignm
   logs = log_settings(plan.config().logs, assignment, spawn);
   for (wire::RankCommand& rank : *spawn.mutable_ranks()) rank.set_shows_apart(logs.errors_apart());
   const RankFileLayout files(plan.config(), plan.log_dir);
-  *logs.mutable_output_copies() = files.copies(false, assignment.world->restarts);
-  *logs.mutable_error_copies() = files.copies(true, assignment.world->restarts);
+  *logs.mutable_output_copies() = files.copies(false, assignment.world->restarts());
+  *logs.mutable_error_copies() = files.copies(true, assignment.world->restarts());
   warn_about_debugged_rank(plan, assignment, spawn);
   warn_about_missing_ranks(plan, assignment);
   return spawn;
@@ -167,10 +167,11 @@ void add_callbacks(const LaunchPlan& plan, std::optional<FolderLock>* logs, Agen
 // The facts about the job that are known before the nodes join.
 JobRecord record_of(const LaunchPlan& plan, const AgentPlan& agent) {
   JobRecord record;
-  record.set_job_id(agent.node.job.job_id);
-  record.set_node_rank(agent.node.node_rank);
-  record.set_nnodes(agent.node.job.nnodes);
-  record.set_address(agent.node.address);
+  const wire::Join& join = agent.join;
+  record.set_job_id(join.job().job_id());
+  record.set_node_rank(join.has_node_rank() ? join.node_rank() : -1);
+  record.set_nnodes(join.job().nnodes());
+  record.set_address(join.node().address());
   const std::string network = agent.server ? agent.server->network_address() : std::string();
   record.set_rendezvous(network.empty() ? agent.client.address : network);
   record.set_log_dir(plan.log_dir);
@@ -222,7 +223,7 @@ int start_job(LaunchPlan* started, std::function<std::string(const Assignment&)>
   rejoin_running_job(&plan);
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());
-  agent.node = node_of(plan, agent.server != nullptr);
+  agent.join = join_of(plan, agent.server != nullptr);
   agent.grace = config.grace;
   agent.stop_signals = config.stop_signals;
   agent.print_verdict = !config.part;

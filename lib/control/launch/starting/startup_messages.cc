@@ -99,7 +99,7 @@ void print_table(const LaunchPlan& plan, const Assignment& assignment, const cha
 
 // "ranks 2 to 3 of 4"
 std::string ranks_of(const Assignment& assignment) {
-  const int first = assignment.first_rank(), count = assignment.node().trainers();
+  const int first = assignment.node().first_rank(), count = trainers(assignment.node());
   const std::string of = " of " + std::to_string(assignment.world_size());
   if (count == 1) return "rank " + std::to_string(first) + of;
   return "ranks " + std::to_string(first) + " to " + std::to_string(first + count - 1) + of;
@@ -108,7 +108,7 @@ std::string ranks_of(const Assignment& assignment) {
 void print_restart(const LaunchPlan& plan, const Assignment& assignment) {
   spdlog::info(
       "generation {}: restarting {} processes on this node ({}); details are in {}/endpoints.log",
-      assignment.generation(), assignment.node().nproc(), ranks_of(assignment), plan.log_dir);
+      assignment.generation(), nproc(assignment.node()), ranks_of(assignment), plan.log_dir);
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ std::string environment_table(const Variables& variables, TableStyle style, int 
 
 std::string endpoints_log(const World& world) {
   std::string text;
-  if (world.servers > 0) {
+  if (world.servers() > 0) {
     text = "PADDLE_PSERVERS_IP_PORT_LIST: \n" + join(endpoints_of(world, true), "\n") + "\n";
   }
   return text + "PADDLE_TRAINER_ENDPOINTS: \n" + join(endpoints_of(world, false), "\n") + "\n";
@@ -168,11 +168,11 @@ void print_configuration(const LaunchRequest& request, const std::string& mode) 
 
 void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again) {
   if (again) return print_restart(plan, assignment);
-  const NodePlacement& node = assignment.node();
+  const wire::Node& node = assignment.node();
   const std::string& log_dir = plan.log_dir;
-  const bool roles = assignment.world->servers > 0;
-  print_table(plan, assignment, "server ", node.servers, 0);
-  print_table(plan, assignment, roles ? "worker " : "", node.trainers(), node.servers);
+  const bool roles = assignment.world->servers() > 0;
+  print_table(plan, assignment, "server ", node.servers(), 0);
+  print_table(plan, assignment, roles ? "worker " : "", trainers(node), node.servers());
   for (const std::string& line : proxy_warnings(plan.config().dialects, assignment, get_env)) {
     spdlog::warn("{}", line);
   }

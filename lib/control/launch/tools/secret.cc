@@ -3,7 +3,6 @@
 #include "launch/planning/refuse.h"
 #include "launch/tools/commands.h"
 #include "rendezvous/certificates.h"
-#include "rendezvous/job_secret.h"
 #include "rendezvous/security.h"
 
 namespace fleet {

@@ -352,10 +352,10 @@ TEST_F(RunningJob, UserSignals_ReachEveryRankAndTheJobGoesOn) {
 
 TEST_F(RunningJob, Record_TellsOfItWhileItRuns) {
   const auto fleetrun = start("echo $$ >pid.$RANK");
-  const std::string path = job.path() + "/run/default." + std::to_string(fleetrun->pid()) + ".json";
+  const std::string path = job.path() + "/run/default." + std::to_string(fleetrun->pid()) + ".job";
   // A rank may be ahead of the record, which is written when all have their process.
   JobRecord record;
-  while (record.ranks().empty()) record = read_job_record(read_file(path));
+  while (record.ranks().empty()) record = read_job_record(path);
   EXPECT_EQ(record.pid(), fleetrun->pid());
   EXPECT_EQ(record.log_dir(), job.path() + "/log");
   ASSERT_EQ(record.ranks_size(), 2);

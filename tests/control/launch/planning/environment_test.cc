@@ -118,22 +118,19 @@ TEST(RankEnvironment, SecretsAreTakenOut_ProxiesStay) {
 // Nodes of 8 ranks; this is the first. Every endpoint is of 16 characters, with its comma 17.
 Assignment large_job(int ranks) {
   auto world = std::make_shared<World>();
-  world->world_size = ranks;
-  world->master_address = "10.1.100.100";
-  world->master_port = 40000;
+  world->mutable_id()->set_generation(1);
+  world->set_master_address("10.1.100.100");
+  world->set_master_port(40000);
   for (int first = 0; first < ranks; first += 8) {
-    NodePlacement node;
-    node.address = "10.1." + std::to_string(100 + first / 8 / 100) + "." +
-                   std::to_string(100 + first / 8 % 100);
-    node.address.pop_back();
-    node.node_rank = first / 8;
-    node.first_rank = first;
-    for (int rank = first; rank < std::min(first + 8, ranks); ++rank) {
-      node.ports.push_back(6070 + rank - first);
-      node.devices.push_back({rank - first});
+    wire::Node& node = *world->add_nodes();
+    node.set_address("10.1." + std::to_string(100 + first / 8 / 100) + "." +
+                     std::to_string(100 + first / 8 % 100));
+    node.mutable_address()->pop_back();
+    for (int rank = 0; rank < std::min(8, ranks - first); ++rank) {
+      add_rank(&node, {rank}, 6070 + rank);
     }
-    world->nodes.push_back(node);
   }
+  number_ranks(world.get());
   Assignment assignment;
   assignment.world = world;
   assignment.store_address = "10.1.100.100:6768";
@@ -190,14 +187,11 @@ TEST(LongValues, WorldOf5000Ranks_NothingOfAnOuterJobRemains) {
 Assignment with_servers() {
   Assignment assignment = sample_job(false);
   auto world = std::make_shared<World>(*assignment.world);
-  world->servers = 2;
-  for (int node = 0; node < 2; ++node) {
-    NodePlacement& placement = world->nodes[static_cast<size_t>(node)];
-    placement.servers = 1;
-    placement.first_server = node;
-    placement.ports = {6070, 6071, 6072};
-    placement.devices = {{}, {}, {}};
+  for (wire::Node& node : *world->mutable_nodes()) {
+    node.set_servers(1);
+    add_rank(&node, {}, 6072);
   }
+  number_ranks(world.get());
   assignment.world = world;
   return assignment;
 }

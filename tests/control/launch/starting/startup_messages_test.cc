@@ -131,13 +131,10 @@ TEST(ConfigurationBlock, OfAllOptions_IsPaddles) {
 
 TEST(EndpointsLog, ListsEveryRank) {
   World world;
-  world.nodes.resize(2);
-  world.nodes[0].address = "10.0.0.1";
-  world.nodes[0].ports = {6070, 6071};
-  world.nodes[1].address = "::1";
-  world.nodes[1].ports = {6070};
-  world.nodes[1].first_rank = 2;
-  world.world_size = 3;
+  for (const char* address : {"10.0.0.1", "::1"}) world.add_nodes()->set_address(address);
+  for (const int port : {6070, 6071}) add_rank(world.mutable_nodes(0), {}, port);
+  add_rank(world.mutable_nodes(1), {}, 6070);
+  number_ranks(&world);
   EXPECT_EQ(endpoints_log(world),
             "PADDLE_TRAINER_ENDPOINTS: \n10.0.0.1:6070\n10.0.0.1:6071\n[::1]:6070\n");
 }

@@ -1,10 +1,10 @@
-#include "node/exit_order.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "node/process_tree.h"
 
 namespace fleet {
 namespace {

@@ -67,10 +67,10 @@ struct StackCollectorTest : ::testing::Test {
 TEST_F(StackCollectorTest, OneAtATime_TheStoppedOneFirst) {
   use_debugger("echo $4 >>" + folder + "/seen; echo \"TID $4:\"; echo '#0  0x1 wait'");
   const Stacks stacks = collect(1, 60s);
-  ASSERT_EQ(stacks.ranks_size(), 3);
-  for (const RankStack& stack : stacks.ranks()) EXPECT_THAT(stack.frames(), ElementsAre("wait"));
-  EXPECT_EQ(stacks.ranks(0).local_rank(), 1);
-  EXPECT_EQ(stacks.ranks(0).state(), 'T');
+  ASSERT_EQ(stacks.clusters_size(), 3);
+  for (const StackCluster& one : stacks.clusters()) EXPECT_THAT(one.frames(), ElementsAre("wait"));
+  EXPECT_EQ(stacks.clusters(0).ranks(0).local_rank(), 1);
+  EXPECT_EQ(stacks.clusters(0).ranks(0).state(), 'T');
   EXPECT_EQ(read_file(folder + "/seen"), std::to_string(pids[1]) + "\n" + std::to_string(pids[0]) +
                                              "\n" + std::to_string(pids[2]) + "\n");
 }
@@ -78,10 +78,10 @@ TEST_F(StackCollectorTest, OneAtATime_TheStoppedOneFirst) {
 TEST_F(StackCollectorTest, DebuggerThatHangs_IsKilledAndSaid) {
   use_debugger("exec sleep 1000");
   const Stacks stacks = collect(2, 50ms);
-  ASSERT_EQ(stacks.ranks_size(), 3);
-  EXPECT_EQ(stacks.ranks(0).missing(), "the debugger did not end in time");
-  EXPECT_EQ(stacks.ranks(1).missing(), "the debugger did not end in time");
-  EXPECT_EQ(stacks.ranks(2).missing(), "no time was left");
+  ASSERT_EQ(stacks.clusters_size(), 3);
+  EXPECT_EQ(stacks.clusters(0).missing(), "the debugger did not end in time");
+  EXPECT_EQ(stacks.clusters(1).missing(), "the debugger did not end in time");
+  EXPECT_EQ(stacks.clusters(2).missing(), "no time was left");
 }
 
 TEST_F(StackCollectorTest, LinkInPlaceOfItsFile_IsNotWrittenThrough) {
@@ -89,7 +89,7 @@ TEST_F(StackCollectorTest, LinkInPlaceOfItsFile_IsNotWrittenThrough) {
   std::filesystem::create_symlink("victim", folder + "/1");
   use_debugger("echo \"TID $4:\"; echo '#0  0x1 wait'");
   const Stacks stacks = collect(3, 60s);
-  for (const RankStack& stack : stacks.ranks()) EXPECT_THAT(stack.frames(), ElementsAre("wait"));
+  for (const StackCluster& one : stacks.clusters()) EXPECT_THAT(one.frames(), ElementsAre("wait"));
   EXPECT_EQ(read_file(folder + "/victim"), "precious");
   EXPECT_NE(read_file(folder + "/0"), "");
 }

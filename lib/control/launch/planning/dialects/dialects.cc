@@ -95,9 +95,9 @@ std::unique_ptr<RankService> start_dialect_services(const std::vector<std::strin
 
 CrossRank cross_rank(const Assignment& assignment, int local_rank) {
   CrossRank cross;
-  for (const NodePlacement& node : assignment.world->nodes) {
-    if (node.nproc() <= local_rank) continue;
-    if (node.node_rank < assignment.node_rank) ++cross.rank;
+  for (const wire::Node& node : assignment.world->nodes()) {
+    if (nproc(node) <= local_rank) continue;
+    if (node.node_rank() < assignment.node_rank) ++cross.rank;
     ++cross.size;
   }
   return cross;

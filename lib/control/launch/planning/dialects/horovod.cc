@@ -17,13 +17,13 @@ using asio::ip::tcp;
 Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
   const CrossRank cross = cross_rank(assignment, local_rank);
   Variables all = {
-      {"HOROVOD_RANK", std::to_string(assignment.first_rank() + local_rank)},
+      {"HOROVOD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"HOROVOD_SIZE", std::to_string(assignment.world_size())},
       {"HOROVOD_LOCAL_RANK", std::to_string(local_rank)},
-      {"HOROVOD_LOCAL_SIZE", std::to_string(assignment.node().nproc())},
+      {"HOROVOD_LOCAL_SIZE", std::to_string(nproc(assignment.node()))},
       {"HOROVOD_CROSS_RANK", std::to_string(cross.rank)},
       {"HOROVOD_CROSS_SIZE", std::to_string(cross.size)},
-      {"HOROVOD_HOSTNAME", assignment.node().address},
+      {"HOROVOD_HOSTNAME", assignment.node().address()},
       {"HOROVOD_CONTROLLER", "gloo"},
       {"HOROVOD_CPU_OPERATIONS", "gloo"},
       {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "127.0.0.1"},

@@ -15,10 +15,10 @@ int status_of(const Error& error) { return error.code() == ErrorCode::kTimeout ?
 
 int HorovodKv::scope_size(const std::string& scope) const {
   const World& world = *assignment_.world;
-  if (scope.starts_with("global")) return world.world_size;
+  if (scope.starts_with("global")) return world.world_size();
   if (scope.starts_with("local_")) {
-    for (const NodePlacement& node : world.nodes) {
-      if (scope.substr(6) == node.address) return node.nproc();
+    for (const wire::Node& node : world.nodes()) {
+      if (scope.substr(6) == node.address()) return nproc(node);
     }
   }
   long long local_rank = 0;

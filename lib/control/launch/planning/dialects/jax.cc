@@ -11,7 +11,7 @@ namespace {
 Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
   const std::string coordinator = first_endpoint(*assignment.world);
   const std::string size = std::to_string(assignment.world_size());
-  const std::string rank = std::to_string(assignment.first_rank() + local_rank);
+  const std::string rank = std::to_string(assignment.node().first_rank() + local_rank);
   Variables all = {
       {"JAX_COORDINATOR_ADDRESS", coordinator},
       {"JAX_NUM_PROCESSES", size},
@@ -21,7 +21,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
       {"OMPI_COMM_WORLD_SIZE", size},
       {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local_rank)},
   };
-  const std::vector<int>& devices = assignment.node().devices.at(static_cast<size_t>(local_rank));
+  const std::vector<int> devices = devices_of(assignment.node(), local_rank);
   if (!devices.empty()) all.emplace_back("JAX_LOCAL_DEVICE_IDS", join_numbers(devices, ","));
   return all;
 }

@@ -15,13 +15,13 @@ std::string hostfile(const RankContext& context) {
 }
 
 Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
-  const NodePlacement& first = assignment.world->nodes.front();
+  const wire::Node& first = assignment.world->nodes(0);
   return {
-      {"MLX_RANK", std::to_string(assignment.first_rank() + local_rank)},
+      {"MLX_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"MLX_WORLD_SIZE", std::to_string(assignment.world_size())},
       {"MLX_HOSTFILE", hostfile(context)},
-      {"NCCL_HOST_IP", first.address},
-      {"NCCL_PORT", std::to_string(first.ports.front())},
+      {"NCCL_HOST_IP", first.address()},
+      {"NCCL_PORT", std::to_string(first.ports(0))},
   };
 }
 

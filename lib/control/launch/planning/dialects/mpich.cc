@@ -13,11 +13,11 @@ constexpr std::chrono::hours kAnyTime{24};
 Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
   return {
       {"PMI_FD", std::to_string(kServiceDescriptor)},
-      {"PMI_RANK", std::to_string(assignment.first_rank() + local_rank)},
+      {"PMI_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"PMI_SIZE", std::to_string(assignment.world_size())},
       {"PMI_SPAWNED", "0"},
       {"MPI_LOCALRANKID", std::to_string(local_rank)},
-      {"MPI_LOCALNRANKS", std::to_string(assignment.node().nproc())},
+      {"MPI_LOCALNRANKS", std::to_string(nproc(assignment.node()))},
   };
 }
 
@@ -25,9 +25,9 @@ PmiServer::Job job_of(const Assignment& assignment) {
   PmiServer::Job job;
   job.name = "fleet_" + std::to_string(assignment.generation());
   job.size = assignment.world_size();
-  job.local_size = assignment.node().nproc();
-  for (const NodePlacement& node : assignment.world->nodes) {
-    job.ranks_per_node.push_back(node.nproc());
+  job.local_size = nproc(assignment.node());
+  for (const wire::Node& node : assignment.world->nodes()) {
+    job.ranks_per_node.push_back(nproc(node));
   }
   return job;
 }

@@ -8,10 +8,10 @@ namespace {
 Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
   const std::string size = std::to_string(assignment.world_size());
   return {
-      {"OMPI_COMM_WORLD_RANK", std::to_string(assignment.first_rank() + local_rank)},
+      {"OMPI_COMM_WORLD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"OMPI_COMM_WORLD_SIZE", size},
       {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local_rank)},
-      {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(assignment.node().nproc())},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(nproc(assignment.node()))},
       {"OMPI_COMM_WORLD_NODE_RANK", std::to_string(local_rank)},
       {"OMPI_UNIVERSE_SIZE", size},
   };

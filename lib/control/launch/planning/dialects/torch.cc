@@ -14,10 +14,10 @@ struct RoleRank {
 
 RoleRank role_rank(const Assignment& assignment, int local_rank) {
   RoleRank own{local_rank, 0};
-  for (const NodePlacement& node : assignment.world->nodes) {
-    if (node.role != assignment.node().role) continue;
-    own.size += node.nproc();
-    if (node.node_rank < assignment.node_rank) own.rank += node.nproc();
+  for (const wire::Node& node : assignment.world->nodes()) {
+    if (node.role() != assignment.node().role()) continue;
+    own.size += nproc(node);
+    if (node.node_rank() < assignment.node_rank) own.rank += nproc(node);
   }
   return own;
 }
@@ -25,18 +25,18 @@ RoleRank role_rank(const Assignment& assignment, int local_rank) {
 Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
   const RoleRank role = role_rank(assignment, local_rank);
-  Variables all = {{"RANK", std::to_string(assignment.first_rank() + local_rank)},
+  Variables all = {{"RANK", std::to_string(assignment.node().first_rank() + local_rank)},
                    {"LOCAL_RANK", std::to_string(context.virtual_local_rank ? 0 : local_rank)},
-                   {"WORLD_SIZE", std::to_string(world.world_size)},
-                   {"LOCAL_WORLD_SIZE", std::to_string(assignment.node().nproc())},
+                   {"WORLD_SIZE", std::to_string(world.world_size())},
+                   {"LOCAL_WORLD_SIZE", std::to_string(nproc(assignment.node()))},
                    {"GROUP_RANK", std::to_string(assignment.node_rank)},
                    {"GROUP_WORLD_SIZE", std::to_string(assignment.nnodes())},
                    {"ROLE_RANK", std::to_string(role.rank)},
-                   {"ROLE_NAME", assignment.node().role},
+                   {"ROLE_NAME", assignment.node().role()},
                    {"ROLE_WORLD_SIZE", std::to_string(role.size)},
-                   {"MASTER_ADDR", world.master_address},
-                   {"MASTER_PORT", std::to_string(world.master_port)},
-                   {"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restarts)},
+                   {"MASTER_ADDR", world.master_address()},
+                   {"MASTER_PORT", std::to_string(world.master_port())},
+                   {"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restarts())},
                    {"TORCHELASTIC_MAX_RESTARTS", std::to_string(context.max_restarts)},
                    {"TORCHELASTIC_RUN_ID", context.job_id},
                    // Rank 0 opens the store on MASTER_PORT; the launcher only reserves the port.

@@ -15,12 +15,12 @@
 namespace fleet {
 namespace {
 
-NodeInfo node_for_doctor(const LaunchPlan& plan, bool hosts) {
-  NodeInfo node = node_of(plan, hosts);
-  node.devices = {{}};  // one rank per node: the other nodes try its port
-  node.servers = 0;
-  node.ranks.clear();
-  return node;
+wire::Join join_for_doctor(const LaunchPlan& plan, bool hosts) {
+  wire::Join join = join_of(plan, hosts);
+  join.mutable_node()->mutable_devices(0)->clear_ids();  // one rank: the other nodes try its port
+  join.mutable_node()->clear_servers();
+  join.mutable_node()->clear_ranks();
+  return join;
 }
 
 // The report on one node, without the others.
@@ -28,20 +28,20 @@ JobReport alone(const NodeFacts& facts) { return examine({report_of(facts)}, tru
 
 JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
   const auto server = host_rendezvous(plan);
-  RendezvousClient client(client_options(plan, server.get()), [](const RendezvousEvent& event) {
+  const auto client = RendezvousClient::make(client_options(plan, server.get()), [](auto event) {
     const auto* message = std::get_if<wire::HostMessage>(&event);
     if (message && message->has_progress()) spdlog::warn("{}", message->progress().line());
   });
-  const Assignment assignment = client.join(node_for_doctor(plan, server != nullptr));
-  const JobSpec job = job_of(plan);
-  const auto store = connect_store(assignment.store_address, job.job_id, assignment.generation(),
+  const Assignment assignment = client->join(join_for_doctor(plan, server != nullptr));
+  const wire::JobConfig job = job_of(plan).config;
+  const auto store = connect_store(assignment.store_address, job.job_id(), assignment.generation(),
                                    assignment.node_rank, plan.security);
   NodeReport mine = report_of(facts);
-  mine.fingerprint = job.fingerprint;
+  mine.fingerprint = values_of(job.fingerprint());
   JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
                                       std::move(mine), plan.config().allow_skew);
-  client.send(envelope(&wire::NodeMessage::mutable_finished));
-  client.leave();
+  client->send(envelope(&wire::NodeMessage::mutable_finished));
+  client->leave();
   if (server) server->stop();
   return report;
 }

@@ -16,8 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds kNodeTimeout{60'000};
 
 uint64_t token_of(const World& world) {
-  return std::hash<std::string>()(endpoint(world.master_address, world.master_port) + " " +
-                                  std::to_string(world.generation));
+  return std::hash<std::string>()(endpoint(world.master_address(), world.master_port()) + " " +
+                                  std::to_string(world.id().generation()));
 }
 
 // Tries every other node, starting with the next one, so that not all try the same node at once.
@@ -28,13 +28,13 @@ std::vector<Reach> reach_others(const Assignment& assignment, uint64_t token) {
   std::vector<Reach> unknown;
   for (int i = 1; i < nodes; ++i) {
     const auto rank = (assignment.node_rank + i) % nodes;
-    const NodePlacement& node = world.nodes[static_cast<size_t>(rank)];
-    const std::string numeric = resolve(node.address);
+    const wire::Node& node = world.nodes(rank);
+    const std::string numeric = resolve(node.address());
     if (numeric.empty()) {
       unknown.push_back(
           {rank, ReachResult::kFailed, "the name does not resolve on that node", 0, 0});
     } else {
-      targets.push_back({rank, numeric, node.ports.at(0)});
+      targets.push_back({rank, numeric, node.ports(0)});
     }
   }
   std::vector<Reach> all = reach_all(targets, token);
@@ -52,7 +52,7 @@ JobReport exchange_reports(const Assignment& assignment, const std::string& list
   mine.node_rank = assignment.node_rank;
   if (nodes == 1) return examine({mine}, allow_skew);
   const uint64_t token = token_of(*assignment.world);
-  const ReachServer server(listen, assignment.node().ports.at(0), token, assignment.node_rank);
+  const ReachServer server(listen, assignment.node().ports(0), token, assignment.node_rank);
   store_barrier(store, "doctor/listening", nodes, kNodeTimeout);
   mine.reached = reach_others(assignment, token);
   store.set(report_key(assignment.node_rank), encode(mine));
@@ -85,13 +85,13 @@ NodeFacts gather_facts(const LaunchPlan& plan) {
 
 std::string preflight(const LaunchPlan& plan, const NodeFacts& facts,
                       const Assignment& assignment) {
-  const JobSpec job = job_of(plan);
+  const wire::JobConfig job = job_of(plan).config;
   NodeReport mine = report_of(facts);
-  mine.fingerprint = job.fingerprint;
-  const auto store = connect_store(assignment.store_address, job.job_id, assignment.generation(),
-                                   assignment.first_rank(), plan.security);
+  mine.fingerprint = values_of(job.fingerprint());
+  const auto store = connect_store(assignment.store_address, job.job_id(), assignment.generation(),
+                                   assignment.node().first_rank(), plan.security);
   const JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
-                                            std::move(mine), job.allow_skew);
+                                            std::move(mine), job.allow_skew());
   for (const JobReport::Entry& entry : report.entries) {
     if (entry.finding.severity != Severity::kWarn) continue;
     const std::string line = report_line(report, entry);

@@ -18,66 +18,56 @@ int expected_node_rank(const Topology& topology) {
   return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
 }
 
-void add_ranks(const Roles& roles, const LocalRoles& local, NodePlacement* node) {
+void add_numbers(const Roles& roles, const LocalRoles& local, wire::Node* node) {
   if (!roles.listed()) return;
-  for (const RoleEntry& entry : local.entries) node->ranks.push_back(entry.rank);
+  for (const RoleEntry& entry : local.entries) node->add_ranks(entry.rank);
 }
 
-NodePlacement expected_node(const LaunchPlan& plan, int node_rank,
-                            const std::vector<ListedNode>& listed) {
+wire::Node expected_node(const LaunchPlan& plan, int node_rank,
+                         const std::vector<ListedNode>& listed) {
   const Topology& topology = plan.topology;
-  NodePlacement node;
-  node.node_rank = node_rank;
-  node.devices = plan.devices;
-  node.servers = plan.local_roles.servers;
-  node.role = plan.config().role;
-  LocalRoles local = plan.local_roles;
-  if (node_rank == expected_node_rank(topology)) {
-    node.address = topology.address;
-    for (const ReservedPort& port : plan.ports) node.ports.push_back(port.port());
-    add_ranks(plan.config().roles, local, &node);
-    return node;
-  }
+  if (node_rank == expected_node_rank(topology)) return node_of(plan);
+  wire::Node node;
+  node.set_role(plan.config().role);
   const auto index = static_cast<size_t>(node_rank);
-  node.address = !listed.empty()  ? listed[index].address
-                 : node_rank == 0 ? topology.rendezvous_address
-                                  : "node" + std::to_string(node_rank);
+  node.set_address(!listed.empty()  ? listed[index].address
+                   : node_rank == 0 ? topology.rendezvous_address
+                                    : "node" + std::to_string(node_rank));
+  std::vector<std::vector<int>> devices = plan.devices;
   if (!listed.empty() && listed[index].devices > 0) {
-    node.devices.assign(static_cast<size_t>(listed[index].devices), {});
+    devices.assign(static_cast<size_t>(listed[index].devices), {});
     for (int rank = 0; plan.on_gpus() && rank < listed[index].devices; ++rank) {
-      node.devices[static_cast<size_t>(rank)] = {rank};
+      devices[static_cast<size_t>(rank)] = {rank};
     }
   }
+  LocalRoles local = plan.local_roles;
   if (plan.config().roles.listed()) {
-    local = local_roles(plan.config().roles, node.address);
-    node.servers = local.servers;
-    node.devices.assign(local.entries.size(), {});
+    local = local_roles(plan.config().roles, node.address());
+    devices.assign(local.entries.size(), {});
   }
-  for (size_t rank = 0; rank < node.devices.size(); ++rank) {
+  node.set_servers(local.servers);
+  for (size_t rank = 0; rank < devices.size(); ++rank) {
     const int given = rank < local.entries.size() ? local.entries[rank].port : 0;
     const int counted = topology.start_port > 0 ? topology.start_port + static_cast<int>(rank) : 0;
-    node.ports.push_back(given > 0 ? given : counted);  // 0: any free port
+    add_rank(&node, devices[rank], given > 0 ? given : counted);  // 0: any free port
   }
-  add_ranks(plan.config().roles, local, &node);
+  add_numbers(plan.config().roles, local, &node);
   return node;
 }
 
 std::shared_ptr<const World> expected_world(const LaunchPlan& plan) {
   const std::vector<ListedNode>& listed = plan.config().nodes.listed.value;
   auto world = std::make_shared<World>();
+  world->mutable_id()->set_generation(1);
   for (int node_rank = 0; node_rank < plan.topology.nnodes; ++node_rank) {
-    world->nodes.push_back(expected_node(plan, node_rank, listed));
-    NodePlacement& node = world->nodes.back();
-    node.first_rank = world->world_size;
-    node.first_server = world->servers;
-    world->world_size += node.trainers();
-    world->servers += node.servers;
+    *world->add_nodes() = expected_node(plan, node_rank, listed);
   }
-  const NodePlacement& first = world->nodes.front();
-  world->master_address = first.address;
-  world->master_port = plan.master_port && expected_node_rank(plan.topology) == 0
-                           ? plan.master_port->port()
-                           : plan.topology.start_port + first.nproc();
+  number_ranks(world.get());
+  const wire::Node& first = world->nodes(0);
+  world->set_master_address(first.address());
+  world->set_master_port(plan.master_port && expected_node_rank(plan.topology) == 0
+                             ? plan.master_port->port()
+                             : plan.topology.start_port + nproc(first));
   return world;
 }
 
@@ -142,13 +132,13 @@ void visit_node(const RankCommands& commands, const std::vector<CorePlan>& own_c
                 const DryRunPlan::Visitor& visit) {
   Assignment assignment = own;
   assignment.node_rank = node_rank;
-  const NodePlacement& node = assignment.node();
-  for (int local_rank = 0; local_rank < node.nproc(); ++local_rank) {
-    const bool server = node.is_server(local_rank);
-    if (wanted >= 0 && (server || node.rank_of(local_rank) != wanted)) continue;
+  const wire::Node& node = assignment.node();
+  for (int local_rank = 0; local_rank < nproc(node); ++local_rank) {
+    const bool server = is_server(node, local_rank);
+    if (wanted >= 0 && (server || rank_of(node, local_rank) != wanted)) continue;
     const bool here = node_rank == own.node_rank;  // the cores of other machines are unknown
     const CorePlan cores = here ? own_cores[static_cast<size_t>(local_rank)] : CorePlan{};
-    visit({node_rank, local_rank, server, node.rank_of(local_rank),
+    visit({node_rank, local_rank, server, rank_of(node, local_rank),
            commands.of(assignment, local_rank, cores)});
   }
 }
@@ -182,7 +172,7 @@ DryRunPlan make_dry_run_plan(const LaunchPlan& plan, const std::vector<std::stri
     for (int node = 0; node < own.nnodes(); ++node)
       visit_node(*commands, cores, own, node, rank, visit);
   };
-  const int last = job.assignment.node().nproc() - 1;  // a trainer, even if there are servers
+  const int last = nproc(job.assignment.node()) - 1;  // a trainer, even if there are servers
   const wire::RankCommand any = commands->of(job.assignment, last, cores.back());
   job.inherited = inherited_by(environment, any);
   job.removed.assign(any.removed().begin(), any.removed().end());

@@ -38,7 +38,7 @@ struct DryRunPlan {
   std::function<void(int rank, const Visitor& visit)> for_each_rank;
 
   const World& world() const { return *assignment.world; }
-  int processes() const { return world().world_size + world().servers; }
+  int processes() const { return world().world_size() + world().servers(); }
 };
 
 // `plan` is the plan before the nodes have joined; it must outlive the result. Other nodes are

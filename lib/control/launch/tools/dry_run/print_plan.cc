@@ -25,8 +25,8 @@ using Json = nlohmann::ordered_json;
 // With more processes, the table shows only this node's in full.
 constexpr int kMaxShownInFull = 64;
 
-const NodePlacement& node_of(const DryRunPlan& job, const DryRunRank& rank) {
-  return job.world().nodes.at(static_cast<size_t>(rank.node_rank));
+const wire::Node& node_of(const DryRunPlan& job, const DryRunRank& rank) {
+  return job.world().nodes(rank.node_rank);
 }
 
 std::string name_of(const DryRunRank& rank) {
@@ -79,13 +79,13 @@ Rows rows_of(const DryRunPlan& job, int rank) {
   bool first = true;
   rows.all_in_full = rank >= 0 || job.processes() <= kMaxShownInFull;
   job.for_each_rank(rank, [&](const DryRunRank& one) {
-    const NodePlacement& node = node_of(job, one);
-    const auto local = static_cast<size_t>(one.local_rank);
+    const wire::Node& node = node_of(job, one);
+    const int local = one.local_rank;
     Variables own = variables_of(one);
-    rows.places.push_back({name_of(one), std::to_string(one.node_rank), node.address,
-                           std::to_string(local), numbers_or_dash(node.devices[local]),
+    rows.places.push_back({name_of(one), std::to_string(one.node_rank), node.address(),
+                           std::to_string(local), numbers_or_dash(devices_of(node, local)),
                            numbers_or_dash(cores_of(one)),
-                           endpoint(node.address, node.ports[local]), one.command.log_path()});
+                           endpoint(node.address(), node.ports(local)), one.command.log_path()});
     rows.common = first ? own : only(true, std::move(rows.common), own);
     first = false;
     if (rows.all_in_full || one.node_rank == job.assignment.node_rank) {
@@ -127,17 +127,17 @@ Json variables_json(const Variables& variables) {
 }
 
 Json rank_json(const DryRunPlan& job, const DryRunRank& rank) {
-  const NodePlacement& node = node_of(job, rank);
-  const auto local = static_cast<size_t>(rank.local_rank);
+  const wire::Node& node = node_of(job, rank);
+  const int local = rank.local_rank;
   Json entry;
   entry["role"] = rank.server ? "server" : "trainer";
   entry["rank"] = rank.rank;
   entry["node_rank"] = rank.node_rank;
-  entry["address"] = node.address;
+  entry["address"] = node.address();
   entry["local_rank"] = rank.local_rank;
-  entry["gpus"] = node.devices[local];
+  entry["gpus"] = devices_of(node, local);
   entry["cores"] = cores_of(rank);
-  entry["endpoint"] = endpoint(node.address, node.ports[local]);
+  entry["endpoint"] = endpoint(node.address(), node.ports(local));
   entry["log"] = rank.command.log_path();
   entry["environment"] = variables_json(variables_of(rank));
   return entry;
@@ -158,7 +158,7 @@ std::string variables_text(const Variables& variables) {
 }
 
 void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out) {
-  check_rank(rank, job.world().world_size, "--rank_env");
+  check_rank(rank, job.world().world_size(), "--rank_env");
   const Rows rows = rows_of(job, rank);
   out << "job '" << shown_name(job.job_id) << "': " << job.processes()
       << (job.processes() == 1 ? " process" : " processes") << " on "
@@ -184,13 +184,13 @@ void write_dry_run_table(const DryRunPlan& job, int rank, std::ostream& out) {
 }
 
 void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
-  check_rank(rank, job.world().world_size, "--rank_env");
+  check_rank(rank, job.world().world_size(), "--rank_env");
   Json head;
   head["job_id"] = job.job_id;
   head["rendezvous"] = job.rendezvous;
   head["nnodes"] = job.assignment.nnodes();
   head["world_size"] = job.assignment.world_size();
-  head["servers"] = job.world().servers;
+  head["servers"] = job.world().servers();
   head["program"] = job.program;
   head["notes"] = job.notes;
   head["findings"] = Json::parse(findings_json(job.findings));
@@ -214,10 +214,10 @@ void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
 }
 
 void write_dry_run_shell(const DryRunPlan& job, int rank, bool masked_secrets, std::ostream& out) {
-  check_rank(rank, job.world().world_size, "--rank_env");
+  check_rank(rank, job.world().world_size(), "--rank_env");
   job.for_each_rank(rank, [&](const DryRunRank& one) {
     out << "# " << name_of(one) << " of " << job.assignment.world_size() << " (local rank "
-        << one.local_rank << " of node " << one.node_rank << ", " << node_of(job, one).address
+        << one.local_rank << " of node " << one.node_rank << ", " << node_of(job, one).address()
         << ")\n";
     for (const std::string& name : one.command.removed()) out << "unset " << name << "\n";
     Variables all = job.inherited;
@@ -239,10 +239,10 @@ void write_dry_run_shell(const DryRunPlan& job, int rank, bool masked_secrets, s
 // As one of this node's ranks would run it.
 static JobExplanation explanation_of(const LaunchPlan& plan, const DryRunPlan& job) {
   Variables environment;
-  const NodePlacement& node = job.assignment.node();
-  job.for_each_rank(node.first_rank,
+  const wire::Node& node = job.assignment.node();
+  job.for_each_rank(node.first_rank(),
                     [&](const DryRunRank& rank) { environment = variables_of(rank); });
-  return explain_job_file(plan.command, job.world().world_size, job.assignment.nnodes(),
+  return explain_job_file(plan.command, job.world().world_size(), job.assignment.nnodes(),
                           environment);
 }
 

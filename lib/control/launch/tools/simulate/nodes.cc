@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -118,16 +117,14 @@ class Nodes {
   Nodes(const SimulatedJob& job, int first, int last) : job_(job), first_(first), last_(last) {}
 
   NodesReport join(const std::string& address, const Security& security) {
-    JobSpec spec = job_.spec();
-    spec.addresses_digest = digest_of(spec.addresses);
-    spec.addresses.clear();
+    const wire::Join any = join_for(job_.spec().config);
     for (int node = first_; node < last_; ++node) {
       RendezvousClientOptions options;
       options.address = address;
       options.security = security;
-      clients_.emplace_back(options,
-                            [this](const RendezvousEvent& event) { events_.on_event(event); });
-      clients_.back().start(info_of(spec, node));
+      clients_.push_back(RendezvousClient::make(
+          options, [this](const RendezvousEvent& event) { events_.on_event(event); }));
+      clients_.back()->start(join_of(any, node));
     }
     return events_.wait_assigned(clients_.size());
   }
@@ -140,7 +137,7 @@ class Nodes {
     std::vector<Thread> threads;
     for (int i = 0; i < kStoreConnections; ++i) {
       threads.emplace_back("ranks", [&] {
-        const auto store = connect_store(address, job_.spec().job_id, 1, 0, security);
+        const auto store = connect_store(address, job_.spec().config.job_id(), 1, 0, security);
         while (left-- > 0) {
           try {
             store->get(kSimulatedKey, kStoreTimeout);
@@ -155,31 +152,28 @@ class Nodes {
   }
 
   NodesReport finish() {
-    for (RendezvousClient& client : clients_) {
-      client.send(envelope(&wire::NodeMessage::mutable_finished));
+    for (const auto& client : clients_) {
+      client->send(envelope(&wire::NodeMessage::mutable_finished));
     }
     return events_.wait_ended(clients_.size());
   }
 
  private:
-  NodeInfo info_of(const JobSpec& spec, int node) const {
-    NodeInfo info;
-    info.job = spec;
-    info.address = address_of(node);
-    info.hosts_rendezvous = node == 0;
-    info.hostname = "node" + std::to_string(node);
+  wire::Join join_of(wire::Join join, int node) const {
+    join.set_hosts_rendezvous(node == 0);
+    join.mutable_node()->set_address(address_of(node));
+    join.mutable_node()->set_hostname("node" + std::to_string(node));
     for (int rank = 0; rank < job_.ranks_of(node); ++rank) {
-      info.devices.push_back({rank});
-      info.ports.push_back(6070 + rank);
+      add_rank(join.mutable_node(), {rank}, 6070 + rank);
     }
-    if (node == 0) info.master_port = 6070 + job_.ranks_per_node;
-    return info;
+    if (node == 0) join.set_master_port(6070 + job_.ranks_per_node);
+    return join;
   }
 
   SimulatedJob job_;
   int first_, last_;
   EventRecorder events_;
-  std::deque<RendezvousClient> clients_;
+  std::vector<std::shared_ptr<RendezvousClient>> clients_;
 };
 
 // Executes commands until the socket is closed.
@@ -211,10 +205,10 @@ int SimulatedJob::ranks_of(int node) const {
 
 JobSpec SimulatedJob::spec() const {
   JobSpec spec;
-  spec.job_id = "simulated";
-  spec.nnodes = nnodes();
-  for (int node = 0; node < spec.nnodes; ++node) spec.addresses.push_back(address_of(node));
-  spec.agreed_config = {{"--run_mode", "collective"}};
+  spec.config.set_job_id("simulated");
+  spec.config.set_nnodes(nnodes());
+  for (int node = 0; node < nnodes(); ++node) spec.config.add_addresses(address_of(node));
+  add_value("--run_mode", "collective", spec.config.mutable_agreed_config());
   return spec;
 }
 

@@ -194,7 +194,7 @@ class Simulation {
   void get_ids() {
     const int ids = (job_.ranks + kRanksPerId - 1) / kRanksPerId;
     const std::string id(128, 'i');
-    const auto store = connect_store(address_, job_.spec().job_id, 1, 0, security_);
+    const auto store = connect_store(address_, job_.spec().config.job_id(), 1, 0, security_);
     const int64_t begin = now_ns();
     std::string all;
     for (int i = 0; i < ids; ++i) store->set("ids/" + std::to_string(i), id);

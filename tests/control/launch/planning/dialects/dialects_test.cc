@@ -123,7 +123,7 @@ TEST(MlxDialect, HasItsNamesAndItsHostfile) {
 TEST(CrossRank, UnequalNodes_CountsThoseThatHaveTheLocalRank) {
   Assignment assignment = sample_job(false);
   auto world = std::make_shared<World>(*assignment.world);
-  world->nodes[0].ports.pop_back();  // node 0 has one rank
+  world->mutable_nodes(0)->mutable_ports()->RemoveLast();  // node 0 has one rank
   assignment.world = world;
   EXPECT_EQ(cross_rank(assignment, 0).rank, 1);
   EXPECT_EQ(cross_rank(assignment, 0).size, 2);

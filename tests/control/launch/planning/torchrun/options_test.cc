@@ -173,16 +173,12 @@ TEST(TorchrunTopology, SingleNodesMasterPort_IsTheRanks) {
 Assignment two_nodes(const std::string& first_role, const std::string& second_role) {
   auto world = std::make_shared<World>();
   for (int node = 0; node < 2; ++node) {
-    NodePlacement placed;
-    placed.address = "10.0.0." + std::to_string(node + 1);
-    placed.node_rank = node;
-    placed.first_rank = 2 * node;
-    placed.devices.resize(2);
-    placed.ports = {6070, 6071};
-    placed.role = node == 0 ? first_role : second_role;
-    world->nodes.push_back(placed);
+    wire::Node& placed = *world->add_nodes();
+    placed.set_address("10.0.0." + std::to_string(node + 1));
+    for (const int port : {6070, 6071}) add_rank(&placed, {}, port);
+    placed.set_role(node == 0 ? first_role : second_role);
   }
-  world->world_size = 4;
+  number_ranks(world.get());
   Assignment assignment;
   assignment.world = std::shared_ptr<const World>(world);
   assignment.node_rank = 1;

@@ -27,9 +27,10 @@ DryRunPlan sample(const std::string& list = "a,b") {
   job.rendezvous = "10.0.0.1:6768";
   job.notes = {"something is assumed"};
   auto world = std::make_shared<World>();
-  world->nodes = {{"10.0.0.1", "", 0, 0, {{0, 1}}, {6070}},
-                  {"10.0.0.2", "", 1, 1, {{}, {}}, {6070, 6071}}};
-  world->world_size = 3;
+  for (const char* address : {"10.0.0.1", "10.0.0.2"}) world->add_nodes()->set_address(address);
+  add_rank(world->mutable_nodes(0), {0, 1}, 6070);
+  for (const int port : {6070, 6071}) add_rank(world->mutable_nodes(1), {}, port);
+  number_ranks(world.get());
   job.assignment.world = world;
   job.program = {"/bin/prog", "x"};
   job.removed = {"http_proxy"};
@@ -111,9 +112,10 @@ TEST(DryRunTable, LargeJob_ShowsEveryPlaceButNotEveryEnvironment) {
   DryRunPlan job = sample();
   auto world = std::make_shared<World>();
   for (int node = 0; node < 100; ++node) {
-    world->nodes.push_back({"n" + std::to_string(node), "", node, node, {{}}, {6070}});
+    world->add_nodes()->set_address("n" + std::to_string(node));
+    add_rank(world->mutable_nodes(node), {}, 6070);
   }
-  world->world_size = 100;
+  number_ranks(world.get());
   job.assignment.world = world;
   job.assignment.node_rank = 7;
   job.for_each_rank = [](int, const DryRunPlan::Visitor& see) {

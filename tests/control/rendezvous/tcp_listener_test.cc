@@ -1,4 +1,4 @@
-#include "rendezvous/tcp_retransmission.h"
+#include "rendezvous/tcp_listener.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
