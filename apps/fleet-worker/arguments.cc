@@ -68,12 +68,10 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       app.add_flag("--explain", arguments->explain,
                    "Print what the job will take (memory, communication, time of a step) and what "
                    "one more option would change, and exit; measures this machine once");
-  app.add_option("--ranks", arguments->ranks, "Number of ranks that --explain is for; default: 1")
+  app.add_option("--nodes", arguments->nodes,
+                 "Number of nodes that --explain divides the ranks among; default: 1")
       ->needs(explain)
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  app.add_option("--nodes", arguments->nodes, "Number of their nodes; default: 1")
-      ->needs(explain)
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+      ->check(CLI::PositiveNumber);
   app.add_option("--for", arguments->card,
                  "Explain for a GPU that is not here, by its name (h200, h100, a100, ...): an "
                  "estimate from nominal rates")
@@ -105,13 +103,11 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
       ->check(CLI::IsMember(printed()[1].values));
   app.add_flag("--print_plan", arguments->print_plan,
                "Print the Plan (order, layouts, memory), and exit");
-  app.add_option(
-         "--rank", arguments->rank,
-         "Print the Program or the Plan of this rank; default: that of the environment, or 0")
+  app.add_option("--rank", arguments->rank,
+                 "Print or explain this rank; default: that of the environment, or 0")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--ranks", arguments->ranks,
-                 "Print the Program or the Plan of a job of so many ranks; default: that of the "
-                 "environment, or 1")
+                 "Print or explain a job of so many ranks; default: that of the environment, or 1")
       ->check(CLI::PositiveNumber);
   app.add_option(
       "--save_strategy", arguments->save_strategy,

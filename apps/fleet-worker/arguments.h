@@ -17,7 +17,7 @@ struct WorkerArguments {
   std::vector<std::string> predict;  // images, folders, lists
   bool check = false;
   bool explain = false;
-  int64_t ranks = 0, nodes = 0;  // of --explain; 0: from the environment
+  int nodes = 0;                 // of --explain; 0: the environment's
   std::string card;              // of --explain: a GPU to estimate for; "": the job's device
   std::string measure = "auto";  // of --explain: "auto", "never" or "again"
   std::string link_rate;         // of --explain: bits a second between nodes; "": a default
@@ -25,7 +25,7 @@ struct WorkerArguments {
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;
-  int rank = -1, ranks = 0;    // that are printed; -1 and 0: the environment's
+  int rank = -1, ranks = 0;    // printed or explained; -1 and 0: the environment's
   std::string print_program;   // "", "text" or "dot"
   std::string print_flags;     // "", "text" or "markdown"
   std::string save_strategy;   // "": do not write

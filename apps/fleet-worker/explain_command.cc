@@ -33,7 +33,12 @@ int nodes_of(const WorkerArguments& arguments) {
   return static_cast<int>(arguments.nodes > 0 ? arguments.nodes : env_int_or("PADDLE_NNODES", 1));
 }
 
-void check_ranks(int ranks, int nodes) {
+void check_ranks(int rank, int ranks, int nodes) {
+  if (rank >= ranks) {
+    throw Error(ErrorCode::kUsage,
+                "a job of " + std::to_string(ranks) + " ranks has no rank " + std::to_string(rank),
+                "--rank", "give --ranks too, and count from 0");
+  }
   if (nodes <= ranks && ranks % nodes == 0) return;
   throw Error(
       ErrorCode::kUsage,
@@ -75,8 +80,10 @@ double link_bytes(const std::string& text) {
 
 void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char** argv) {
   ConfigTree tree = given;
-  ExplainOptions options{.ranks = ranks_of(arguments), .nodes = nodes_of(arguments)};
-  check_ranks(options.ranks, options.nodes);
+  ExplainOptions options{.rank = std::max(arguments.rank, 0),
+                         .ranks = ranks_of(arguments),
+                         .nodes = nodes_of(arguments)};
+  check_ranks(options.rank, options.ranks, options.nodes);
   options.process_bytes = static_cast<size_t>(process_memory().resident);
   const int ranks_here = options.ranks / options.nodes;
   options.threads = threads_of_rank(ranks_here);
@@ -107,7 +114,7 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
     restart_with_threads(options.threads, argv);
     const auto input = measure_input(job, *choice.device,
                                      {.image = {},
-                                      .rank = 0,
+                                      .rank = options.rank,
                                       .world = options.ranks,
                                       .nodes = options.nodes,
                                       .backend = options.backend});

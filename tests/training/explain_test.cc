@@ -67,7 +67,9 @@ TEST_F(Explain, WrongArguments_AreRefused) {
   EXPECT_THAT(error_, HasSubstr("'fast' is no rate"));
   EXPECT_EQ(explain({"--for=h2000"}), 2);
   EXPECT_THAT(error_, HasSubstr("h200"));
-  EXPECT_EQ(job_.run_worker({"job.json", "--ranks=2"}, &error_), 2);
+  EXPECT_EQ(explain({"--rank=2", "--ranks=2"}), 2);
+  EXPECT_THAT(error_, HasSubstr("has no rank 2"));
+  EXPECT_EQ(job_.run_worker({"job.json", "--nodes=2"}, &error_), 2);
   EXPECT_THAT(error_, HasSubstr("--explain"));
 }
 
