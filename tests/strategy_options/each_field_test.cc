@@ -134,7 +134,7 @@ const std::map<std::string, std::string>& chosen_values() {
       {"dgc_configs.sparsity", "0.75"},
       {"mode", "PS"},
       {"pipeline_configs.schedule_mode", "F-then-B"},
-      {"pipeline_configs.micro_batch_size", "1"},  // if it is not given, a batch is not cut
+      {"pipeline_configs.micro_batch_size", "3"},  // the default is not that of an unset field
       {"gradient_scale_configs.scale_strategy", "sum"},
       {"build_strategy.debug_graphviz_path", graphviz_file()},
       {"build_strategy.mkldnn_enabled_op_types", "relu"},
