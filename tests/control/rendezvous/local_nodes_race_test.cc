@@ -34,7 +34,7 @@ struct ThreadedJob {
     for (int i = 0; i < kNodes; ++i) threads.emplace_back("node", [&work, i] { work(i); });
   }
   void join(int node) {
-    nodes[node]->client.start(node_of(spec, spec.addresses[node]));
+    nodes[node]->client->start(node_of(spec, spec.config.addresses(node)));
     EXPECT_TRUE(nodes[node]->wait_for<Assignment>());
   }
 
@@ -80,7 +80,7 @@ TEST(LocalNodesRace, StoreAndEndOfAJob_FromAThreadPerNode) {
     const auto verdict = job.nodes[node]->wait_for<Verdict>();
     ASSERT_TRUE(verdict);
     EXPECT_EQ(verdict->kind(), Verdict::SUCCESS);
-    job.nodes[node]->client.leave();
+    job.nodes[node]->client->leave();
   });
   EXPECT_EQ(answers, kNodes * kKeys);
 }
@@ -105,8 +105,8 @@ TEST(LocalNodesRace, FailuresWhileTheHostShutsDown_EveryNodeGetsAVerdict) {
 TEST(LocalNodesRace, NodesLeaveWhileOthersJoin_TheHostEnds) {
   ThreadedJob job;
   job.on_each([&](int node) {
-    job.nodes[node]->client.start(node_of(job.spec, job.spec.addresses[node]));
-    if (node % 2) job.nodes[node]->client.leave();
+    job.nodes[node]->client->start(node_of(job.spec, job.spec.config.addresses(node)));
+    if (node % 2) job.nodes[node]->client->leave();
   });
   job.host->shut_down(kSoon);
   EXPECT_TRUE(job.nodes[0]->wait_for<Verdict>() || job.nodes[0]->wait_for<Refusal>());

@@ -78,8 +78,8 @@ TEST(LocalTransport, NodeDestroyedWhileTheJobForms_LeavesTheHostAlone) {
   // The host still answers.
   const auto other = job.make_node();
   JobSpec wrong = job_of({"10.0.0.1", "10.0.0.2"});
-  wrong.nnodes = 3;
-  other->client.start(node_of(wrong, "10.0.0.2"));
+  wrong.config.set_nnodes(3);
+  other->client->start(node_of(wrong, "10.0.0.2"));
   EXPECT_TRUE(other->wait_for<Refusal>());
   job.host->shut_down(kSoon);
 }
