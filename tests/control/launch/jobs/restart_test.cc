@@ -263,6 +263,7 @@ TEST_F(RestartNodes, Elastic_GrowsAndShrinks) {
   start(0, script, options);
   job.wait_for("up.1.0");
   start(1, script, options);
+  job.wait_for("up.2.0");
   job.wait_for("up.2.1");
   nodes[1]->signal(SIGKILL);
   EXPECT_EQ(nodes[0]->wait(), 0) << nodes[0]->output();
