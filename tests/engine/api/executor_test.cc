@@ -9,7 +9,7 @@
 #include "api/optimizer.h"
 #include "base/error.h"
 #include "exec/backend.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 #include "train/trainer.h"
 
 namespace fleet {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/backward.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {

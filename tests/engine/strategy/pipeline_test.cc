@@ -6,7 +6,7 @@
 
 #include "tests/captured_log.h"
 #include "tests/engine/strategy/strategy_training.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {

@@ -10,7 +10,7 @@
 #include "models/training.h"
 #include "tensor/float16.h"
 #include "tensor/host.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 #include "train/job.h"
 #include "train/unused_options.h"
 

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "tests/engine/train/trainer_job.h"
 #include "tests/test_paths.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 #include "train/model_card.h"
 
 namespace fleet {

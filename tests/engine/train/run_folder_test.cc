@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "tensor/float16.h"
 #include "tests/test_paths.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 #include "train/pickle.h"
 
 namespace fleet {

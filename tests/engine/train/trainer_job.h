@@ -13,7 +13,7 @@
 
 #include "tensor/host.h"
 #include "tests/engine/train/rank_threads.h"
-#include "tests/usage_failure.h"
+#include "tests/errors.h"
 #include "train/trainer.h"
 
 namespace fleet {
