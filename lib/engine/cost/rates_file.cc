@@ -1,9 +1,9 @@
 // The cache file of measured rates.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/cache_file.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -90,19 +90,7 @@ std::optional<MachineRates> parse_rates(const std::string& text) {
 
 std::string rates_file(const std::string& name) {
   if (const auto own = get_env("FLEET_RATES_FILE")) return *own;
-  std::string folder;
-  if (const auto cache = get_env("XDG_CACHE_HOME")) {
-    folder = *cache;
-  } else if (const auto home = get_env("HOME")) {
-    folder = *home + "/.cache";
-  } else {
-    return {};
-  }
-  std::string file = name;
-  for (char& c : file) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
-  }
-  return folder + "/fleetrun/" + file + ".json";
+  return cache_file(name + ".json");
 }
 
 std::optional<MachineRates> read_rates(const std::string& path) {

@@ -1,10 +1,9 @@
 #include "backend/cuda/autotune_cache.h"
 
-#include <cctype>
 #include <filesystem>
 #include <sstream>
 
-#include "base/env.h"
+#include "base/cache_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -81,19 +80,7 @@ void AutotuneCache::add(const std::string& key, const std::string& value) {
 }
 
 std::string autotune_cache_file(const std::string& name, const std::string& gpu, size_t version) {
-  std::string folder;
-  if (const auto cache = get_env("XDG_CACHE_HOME")) {
-    folder = *cache;
-  } else if (const auto home = get_env("HOME")) {
-    folder = *home + "/.cache";
-  } else {
-    return {};
-  }
-  std::string file = name + "-" + gpu + "-" + std::to_string(version) + ".txt";
-  for (char& c : file) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
-  }
-  return folder + "/fleetrun/" + file;
+  return cache_file(name + "-" + gpu + "-" + std::to_string(version) + ".txt");
 }
 
 }  // namespace fleet::cuda
