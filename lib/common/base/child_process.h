@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// A program to start. What is not set is as in this process.
+// A program to start. It inherits from this process all that is not set here.
 struct ChildProgram {
   std::vector<std::string> words;                       // the first is a path, or a name in PATH
   std::string path;                                     // what to execute; "": the first word

@@ -163,7 +163,7 @@ std::unique_ptr<Executor::Schedule> Executor::make_schedule() {
   return schedule;
 }
 
-// What does not compute belongs to the region around it.
+// An operation that does not compute belongs to the region around it.
 void Executor::make_parts(Schedule& schedule) const {
   const auto region_of = [&](size_t i) { return schedule.items[i].step->planned->region; };
   const auto computes = [&](size_t i) {

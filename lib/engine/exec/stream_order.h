@@ -22,7 +22,7 @@ class RegionJoins {
   const Plan& plan_;
   int region_ = -1;
   std::vector<int> last_;    // operation of each stream; -1: none
-  std::vector<int> joined_;  // what was last when the region began
+  std::vector<int> joined_;  // the last operation of each stream when the region began
   std::vector<bool> fresh_;  // by stream: no operation yet since the region began
   std::vector<int> found_;
 };

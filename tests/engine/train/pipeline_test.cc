@@ -38,17 +38,6 @@ std::vector<std::string> merged(int steps) {
 
 class PipelineTest : public TrainerTest {
  protected:
-  // What all ranks hold together. A value that several hold is the same on each.
-  static Weights together(const Outcome& outcome) {
-    Weights all;
-    for (const Weights& weights : outcome.weights) {
-      for (const auto& [name, values] : weights) {
-        if (name.ends_with("_gradient")) continue;
-        EXPECT_EQ(all.try_emplace(name, values).first->second, values) << name;
-      }
-    }
-    return all;
-  }
   Weights train(const std::vector<std::string>& options, int world, const std::string& model = kMlp,
                 const std::string& optimizer = kAdam) {
     return together(run(job(with(kJob, options), model, optimizer), world));

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "tests/engine/train/trainer_job.h"
-#include "tests/test_paths.h"
 #include "tests/errors.h"
+#include "tests/test_paths.h"
 #include "train/model_card.h"
 
 namespace fleet {

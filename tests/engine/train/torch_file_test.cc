@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "tensor/float16.h"
-#include "tests/test_paths.h"
 #include "tests/errors.h"
+#include "tests/test_paths.h"
 #include "train/pickle.h"
 
 namespace fleet {

@@ -118,6 +118,19 @@ class TrainerTest : public ::testing::Test {
     return weights;
   }
 
+  // What all ranks hold together, without sums of gradients. A value that several hold is the same
+  // on each.
+  static Weights together(const Outcome& outcome) {
+    Weights all;
+    for (const Weights& weights : outcome.weights) {
+      for (const auto& [name, values] : weights) {
+        if (name.ends_with("_gradient")) continue;
+        EXPECT_EQ(all.try_emplace(name, values).first->second, values) << name;
+      }
+    }
+    return all;
+  }
+
   // The largest difference relative to the largest value.
   static double distance(const Weights& a, const Weights& b) {
     double difference = 0, scale = 0;
