@@ -1,4 +1,4 @@
-// What the log says, for tests.
+// Captures the log, for tests.
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>
@@ -25,7 +25,7 @@ class LogCapture {
   const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
-// What is logged while `body` runs.
+// The log lines of `body`.
 template <typename Body>
 std::string captured_log(Body body) {
   const LogCapture capture;

@@ -1,4 +1,4 @@
-// Where a test finds what it needs beside itself, in a build tree and in the portable tarball
+// Paths of the files that a test needs, in a build tree and in the portable tarball
 // alike: nothing of it is a path of the machine that built it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How long ResNet-50's state takes to draw, to save (model and momentum, synced), to copy for a
+// Times of ResNet-50's state: to draw, to save (model and momentum, synced), to copy for a
 // save by a thread (the pause of training), and to read back (the weights): prints seconds, the
 // best of ROUNDS, which tests/bench/checkpoint.sh compares with safetensors.torch.
 //

@@ -1,4 +1,4 @@
-// What DGC adds to a training step on the CPU: accumulating and choosing what is sent, for the
+// Cost of DGC in a training step on the CPU: accumulating and selecting the values to send, for the
 // parameters of a VGG-16 of 15 million elements at several sparsities, and applying what two ranks
 // sent; in turns with a momentum update of the same parameters, and with a copy of as many bytes as
 // accumulating must read and write, in the same run.

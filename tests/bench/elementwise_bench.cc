@@ -1,4 +1,4 @@
-// How near elementwise kernels and update rules come to the speed of memory: bytes read and written
+// Speed of elementwise kernels and update rules against that of memory: bytes read and written
 // a second, against a copy of the same size by all threads in the same run.
 // Links: ops optim passes exec backend_cpu
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the fusing passes gain: a training step on the CPU without them over the same step with
+// Gain of the fusing passes: a training step on the CPU without them over the same step with
 // them, in turns; of ResNet-50, and of a perceptron whose gelu is written out as tanh, products and
 // sums (enable_auto_fusion): scripts/bench.sh fusions [BATCH [ROUNDS [--profile]]]
 //

@@ -1,4 +1,4 @@
-// What execution_strategy.num_threads gives: training steps of a net with several computing streams
+// Gain of execution_strategy.num_threads: training steps of a net with several computing streams
 // and with one that has all cores, in turns.
 //   scripts/bench.sh parallel_executor [NET BATCH IMAGE_SIZE [ROUNDS [STREAMS]]]
 // Without arguments: googlenet, a net with branches, and two nets that have hardly any.

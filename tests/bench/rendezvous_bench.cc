@@ -1,4 +1,4 @@
-// What a job pays for its rendezvous, cold (a process of its own each time) against gRPC alone in
+// Cost of a job's rendezvous, cold (a process of its own each time) against gRPC alone in
 // the same run: listening and one unary call; and how joins and barriers of many nodes scale,
 // against as many connections and unary calls.
 // Links: rendezvous

@@ -1,4 +1,4 @@
-// What a ResNet50 training step must compute and move, by kind of operation, against what it took:
+// Computation and traffic of a ResNet50 training step, by kind of operation, against its time:
 // each operation of the Plan reads its inputs and writes its outputs once, convolutions and the
 // classifier multiply and add; none can be faster than its bytes at this machine's bandwidth or its
 // multiply-adds at this machine's rate, both measured here through the same backend.

@@ -1,4 +1,4 @@
-// What guarding a connection costs, against a plain one in the same run: certificates, connecting
+// Cost of securing a connection, against a plain one in the same run: certificates, connecting
 // (16 at a time, one call each, both ends in this process), and calls.
 // Links: rendezvous
 //

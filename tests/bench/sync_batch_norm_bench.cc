@@ -1,4 +1,4 @@
-// What sync_batch_norm costs: a training step of ResNet-20 on CIFAR-10's images on two ranks of one
+// Cost of sync_batch_norm: a training step of ResNet-20 on CIFAR-10's images on two ranks of one
 // host (shm; their own threads and cores) with it and without it, in turns.
 //   scripts/bench.sh sync_batch_norm [BATCH_OF_A_RANK [ROUNDS]]
 //

@@ -1,4 +1,4 @@
-// What benchmarks do with times.
+// Statistics of times, for benchmarks.
 #pragma once
 
 #include <algorithm>

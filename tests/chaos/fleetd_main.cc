@@ -35,7 +35,7 @@ CommandSyntax syntax() {
       .integer({.key = "first", .value = "I"}, 0, 0, 1e6, "replays from this one on")
       .texts({.key = "victims", .value = "LIST", .optional = true},
              "client, fleetd, launcher, rank: in turn (default: all)")
-      .integer({.key = "nodes", .value = "N"}, 4, 2, 100, "beside the client's")
+      .integer({.key = "nodes", .value = "N"}, 4, 2, 100, "in addition to the client's")
       .flag({.key = "strict"}, "what comes later than promised is wrong too")
       .flag({.key = "keep"}, "keep the logs");
   return syntax;

@@ -189,7 +189,7 @@ class Trial {
     }
   }
 
-  // What is wrong with the node's verdict; "" for nothing.
+  // The error in the node's verdict; "" if it is correct.
   std::string judge_node(int node) const {
     const std::string path = in_folder("log/chaos/node" + std::to_string(node) + "/verdict.json");
     const auto json = nlohmann::json::parse(text_of(path), nullptr, false);

@@ -36,8 +36,8 @@ struct FleetdTrialResult {
   int left = 0;        // processes that were still there when all had to be gone
 };
 
-// Who, where and when follow from `seed` alone. The last node of the network is the client's. This
-// process is a subreaper without other children.
+// `seed` alone decides the victim, its node and the time. The client runs on the network's last
+// node. This process is a subreaper without other children.
 FleetdTrialResult run_fleetd_trial(Victim victim, uint64_t seed, Network& network,
                                    const FleetdTrialOptions& options);
 

@@ -26,7 +26,7 @@ namespace {
 
 constexpr double kSeenLimit = 3, kHangLimit = 5;
 constexpr double kTermLimit = 0.1;
-// What is said while packets are lost takes its time.
+// Messages are slow while packets are lost.
 constexpr double kLossLimit = 20;
 constexpr int kLostPercent = 30;
 // The job has a process for this from then on.
@@ -270,8 +270,8 @@ class Trial {
       network_.set_loss(node, 0);
     }
     if (fault_ == Fault::kFreeze || fault_ == Fault::kLink) {
-      // What a frozen launcher has started ends when it wakes up, or is killed; one that is cut off
-      // gives up looking for the others.
+      // Processes of a frozen launcher end when it wakes up or is killed. A launcher that is cut
+      // off stops looking for the other nodes.
       result_.stopped = unix_seconds() - injected_at_;
       ::kill(nodes_[static_cast<size_t>(target_node_)].pid, SIGCONT);
       wait_until(kHangGuard, [&] { return over(true); });
@@ -354,13 +354,13 @@ class Trial {
     }
   }
 
-  // How long it may take until the fault is noticed.
+  // Time limit for noticing the fault.
   double notice_limit() const {
     if (fault_ == Fault::kLink || fault_ == Fault::kFreeze) return kSeenLimit;
     return fault_ == Fault::kHang ? options_.hang_timeout + kHangLimit : 0;
   }
 
-  // What is wrong with the end of a node whose job went on; "" for nothing.
+  // The error in how a node ended whose job was restarted; "" if there is none.
   std::string judge_restarted(int node, int code, const nlohmann::json& json) const {
     const bool left = fault_ == Fault::kGuardian;
     if (node == target_node_ && left) {
@@ -379,7 +379,7 @@ class Trial {
            std::to_string(json.value("restarts", 0)) + " restarts: " + json.value("message", "");
   }
 
-  // What is wrong with the node's verdict; "" for nothing.
+  // The error in the node's verdict; "" if it is correct.
   std::string judge_node(int node) {
     const int status = nodes_[static_cast<size_t>(node)].status;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -401,7 +401,7 @@ class Trial {
       const int rank = json["rank"].value("rank", -1);
       return rank == target_rank_ ? "" : says("wanted rank " + std::to_string(target_rank_));
     }
-    // Who is cut off sees all others go.
+    // A node that is cut off from the others reports all of them as lost.
     if (cut_off) return {};
     const int named = json["node"].value("rank", -1);
     if (fault_ == Fault::kGuardian &&

@@ -50,8 +50,8 @@ struct TrialResult {
   int left = 0;        // processes that were still there when all had to be gone
 };
 
-// Which fault, where and when follow from `seed` alone. This process is a subreaper without other
-// children.
+// `seed` alone decides the details of the fault, its node and the time. This process is a subreaper
+// without other children.
 TrialResult run_trial(Fault fault, uint64_t seed, Network& network, const TrialOptions& options);
 
 }  // namespace fleet::chaos

@@ -1,4 +1,4 @@
-// What trials wait for, and how long.
+// Waiting for a condition with a time limit.
 #pragma once
 
 #include <unistd.h>

@@ -42,7 +42,7 @@ void attempt(const Parser& parser) {
   }
 }
 
-// What must hold whatever the input is. Ends the process: an Error would not be a finding.
+// A condition that holds for every input. Ends the process: an Error would not be a finding.
 inline void require(bool condition, const char* what) {
   if (condition) return;
   std::fprintf(stderr, "not true: %s\n", what);

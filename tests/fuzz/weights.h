@@ -1,4 +1,4 @@
-// What must hold of tensors that were read from a file.
+// Properties of tensors that were read from a file.
 #pragma once
 
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// What scripts/make_golden.py computed with PyTorch, and the formula by which both sides make the
-// same weights.
+// Values that scripts/make_golden.py computed with PyTorch, and the formula from which both sides
+// compute the same weights.
 #pragma once
 
 #include <cmath>

@@ -32,7 +32,7 @@ constexpr JobKind kKinds[] = {{"resnet20", "resnet20", "momentum", 2, 1},
                               {"mobilenet", "mobilenet_v1", "momentum", 2, 1},
                               {"two nodes", "resnet20", "momentum", 4, 2}};
 
-// What the log says while it lives, without times.
+// Captures the log while the object lives, without times.
 class Log {
  public:
   Log() {
@@ -66,8 +66,8 @@ std::string settings_beside_strategy(const Job& job) {
 
 std::string graphviz_file() { return testing::TempDir() + "each_field.dot"; }
 
-// What the host decides before each of some steps, while the loss falls and states stay what they
-// begin as.
+// The host's decisions before each of several steps, while the loss falls and states keep their
+// initial values.
 std::string flags_of_steps(const Program& program, Strategy& strategy) {
   std::string text;
   for (int64_t i = 0; i < 12; ++i) {
@@ -160,7 +160,7 @@ std::string other_value(const std::string& path) {
   }
 }
 
-// What must be on for a field to have a say.
+// Other settings that must be on for a field to have an effect.
 std::vector<std::string> needed_by(const std::string& path) {
   static const std::map<std::string, std::vector<std::string>> more = {
       {"recompute_configs.enable_offload", {"recompute_configs.checkpoints=every block"}},
@@ -201,7 +201,7 @@ const Seen& look_before(const JobKind& kind, const std::vector<std::string>& opt
                               : known.emplace(key, look(kind, options)).first->second;
 }
 
-// Whether one of the jobs shows the option beside those that it needs. A refusal names it.
+// Whether one of the jobs shows the option, in addition to those that it needs. A refusal names it.
 bool is_shown(const std::string& path, const std::string& value,
               const std::vector<std::string>& needed) {
   std::vector<std::string> with = needed;

@@ -211,7 +211,7 @@ TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {
 // A script that gives one rank another job, as a mixed-up cluster would.
 class MixedRanks : public BadInput {
  protected:
-  // What three ranks of which number 1 has these overrides end with, exit code 2.
+  // Output of three ranks, of which rank 1 has these overrides. Expects exit code 2.
   std::string output_of(const std::string& overrides) {
     write("rank.sh", "#!/bin/sh\nmore=''; [ $RANK = 1 ] && more='" + overrides + "'\nexec '" +
                          program_folder() + "/fleet-worker' job.json $more\n");

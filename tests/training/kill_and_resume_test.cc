@@ -1,4 +1,4 @@
-// What a job leaves when it is killed or asked to stop, and how it goes on.
+// Checkpoints of jobs that are killed or stopped, and resuming from them.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <unistd.h>
@@ -68,7 +68,7 @@ TEST(KillAndResume, RankKilled_RestartedJobIsBitIdentical) {
   TrainingJob job;
   auto whole = job.start("whole", {"--nproc_per_node=2"}, long_job("whole", "train.max_steps=200"));
   ASSERT_EQ(whole->wait(), 0) << whole->output();
-  // What is in the folder is of another run: it is not gone on from.
+  // The checkpoints in the folder are of another run, so training does not resume from them.
   auto before = job.start("before", {"--nproc_per_node=2"}, long_job("cut", "train.max_steps=30"));
   ASSERT_EQ(before->wait(), 0) << before->output();
 

@@ -36,7 +36,7 @@ class PipelineProcesses : public ::testing::Test {
     job_.folder().wait_for("cut/checkpoints/step_00000010/state.json");
     return job_.folder().processes("fleet-worker");
   }
-  // What the ranks and the launcher said.
+  // Output of the launcher and the ranks.
   std::string said() const {
     return running_->output() + job_.folder().read("log.cut/workerlog.0") +
            job_.folder().read("log.cut/workerlog.1");

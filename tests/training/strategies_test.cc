@@ -32,8 +32,8 @@ std::vector<std::string> job_names() {
 
 class StrategyJob : public ::testing::TestWithParam<std::string> {
  protected:
-  // Two ranks of the job on small made-up data, so that it takes seconds. What a strategy does in
-  // some steps only it does within these.
+  // Two ranks of the job on little synthetic data, so that it takes seconds. The steps suffice for
+  // strategies that act only every few steps.
   std::unique_ptr<Fleetrun> start(const std::string& name, const std::string& output,
                                   const std::vector<std::string>& more) {
     return start(GetParam(), name, output, more);

@@ -17,7 +17,7 @@ using ::testing::Not;
 
 class StrategyFiles : public ::testing::Test {
  protected:
-  // What fleet-worker writes to standard output for job.json with these overrides and options.
+  // Standard output of fleet-worker for job.json with these overrides and options.
   std::string output(const std::vector<std::string>& overrides,
                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments = {"job.json"};

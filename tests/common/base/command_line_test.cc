@@ -145,7 +145,7 @@ TEST(CommandLine, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
   EXPECT_STREQ(refusal({"--rnak=3", "a job"}).what(),
                "look: unknown option '--rnak'; did you mean '--rank'?\n"
                "corrected: prog look --rank=3 'a job'");
-  // What is missing cannot be guessed.
+  // A missing value cannot be guessed.
   EXPECT_THAT(refusal({"job", "--folow", "--rank"}).what(),
               AllOf(HasSubstr("it needs a value"), Not(HasSubstr("corrected"))));
 }

@@ -26,7 +26,7 @@ TEST(Error, PartsLeftOut_LeaveNoPunctuation) {
   EXPECT_STREQ(Error(ErrorCode::kIo, "disk full", "/x").what(), "/x: disk full");
 }
 
-// What others have named or written is quoted in messages.
+// Text from outside is quoted in messages.
 TEST(Error, Controls_AreWrittenOut) {
   const Error error(ErrorCode::kUsage, "the class '\x1b[2J' is unknown", "a\x1b[31m\nb",
                     "see \x9b");

@@ -131,7 +131,7 @@ TEST_F(OwnedFile, StrangersFile_IsRefused) {
   std::ofstream(path) << "";
   give_away(path);
   expect_refused(path, "belongs to");
-  // What the owner of a folder has in it is as good as the folder.
+  // A file of the folder's owner is trusted as much as the folder.
   fs::create_directory(folder_ + "/theirs");
   std::ofstream(folder_ + "/theirs/log") << "";
   give_away(folder_ + "/theirs");

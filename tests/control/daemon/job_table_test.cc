@@ -50,7 +50,7 @@ TEST(JobTable, Job_GoesThroughItsPhases) {
   table.on_ended(a, 5, "{}", 9);
   EXPECT_EQ(table.find(a)->phase(), JobInfo::ENDED);
   EXPECT_EQ(table.find(a)->code(), 5);
-  // What comes late changes nothing.
+  // Late events change nothing.
   table.on_stopping(a);
   table.on_ended(a, 0, "", 10);
   EXPECT_EQ(table.find(a)->code(), 5);
@@ -64,7 +64,7 @@ TEST(JobTable, Names_AreUniqueAmongTheLiving) {
   table.on_ended(first, 0, "", 1);
   const int second = table.prepare(request("a"), 2).number();
   EXPECT_THAT(table.all(), SizeIs(1));
-  // Whoever still holds the first one does not mean the second.
+  // A stale number must not refer to the new job.
   EXPECT_EQ(table.find(first), nullptr);
   EXPECT_EQ(table.find_by_job_id("a")->number(), second);
 }

@@ -107,7 +107,7 @@ const std::map<std::string, Sample>& samples() {
   };
   return all;
 }
-// What concerns the client alone.
+// Options of the client alone.
 const std::set<std::string> kOfTheClient = {"fleetd detach", "fleetd fleetd_secret_file"};
 
 std::string slurm_text(const LaunchRequest& request) {
@@ -137,7 +137,7 @@ std::string nodes_text(const LaunchRequest& request, const std::string& via) {
   return text;
 }
 
-// What the nodes are told; "" where the line is refused.
+// The line that the nodes get; "" if it is refused.
 std::string told(const std::string& via, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "--via=" + via);
   arguments.emplace_back("prog");
@@ -176,7 +176,8 @@ TEST(OptionEffects, WithEveryVia_AnOptionChangesSomethingOrIsRefused) {
   }
 }
 
-// What must not be refused, so that the above says something.
+// Options that must not be refused: without this, the tests above could pass by refusing
+// everything.
 TEST(OptionEffects, MostOptions_CountEverywhere) {
   for (const std::string via : {"fleetd", "ssh", "slurm"}) {
     for (const char* key : {"gpus", "nproc_per_node", "rdzv_port", "start_port", "rdzv_timeout",

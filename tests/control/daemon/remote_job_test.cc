@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What the job did, as words.
+// The job's actions, as words.
 struct Actions {
   std::vector<std::string> take() { return std::exchange(did, {}); }
   void carry_out(const ToFleetd& action) {

@@ -14,7 +14,7 @@ TEST(SshCommand, UsersOptionsComeFirst_AndTheScriptIsQuoted) {
   EXPECT_EQ(command[1], "-p");
   EXPECT_EQ(command[command.size() - 3], "--");
   EXPECT_EQ(command[command.size() - 2], "n1");
-  // What the login shell makes of it, sh gets: each quote is quoted twice.
+  // The login shell expands the command before sh does, so quotes are escaped twice.
   EXPECT_THAT(command.back(), ::testing::StartsWith("exec sh -c 'for f in '\\''/opt/it"));
   EXPECT_THAT(command.back(), HasSubstr("exec \"$f\" over_stdio"));
 }

@@ -30,7 +30,7 @@ struct JobLogsTest : ::testing::Test {
   }
   ~JobLogsTest() override { std::filesystem::remove_all(folder); }
   std::string path(int rank) const { return folder + "/workerlog." + std::to_string(rank); }
-  // What a rank writes from its start to its end.
+  // Feeds the complete output of a rank.
   void play(JobLogs* logs, int rank, const std::string& output) {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);

@@ -18,7 +18,7 @@ struct Collapse : ::testing::Test {
     for (const int rank : {0, 1, 2}) lines.begin(rank);
   }
   void add(int rank, const std::string& text) { lines.add(rank, text, now, {}); }
-  // What may be shown now, as "ranks:text".
+  // The lines that are ready to be shown, as "ranks:text".
   std::vector<std::string> taken() {
     std::vector<std::string> all;
     while (const auto line = lines.take(now)) {

@@ -1,4 +1,4 @@
-// What a launcher does when it is to stop.
+// The launcher's reactions to a stop request.
 #include <signal.h>
 
 #include "node/control_socket.h"

@@ -1,4 +1,4 @@
-// What a launcher does about its ranks and the job.
+// The launcher's reactions to its ranks and the job.
 #include <signal.h>
 
 #include "tests/control/node/supervised.h"
@@ -69,7 +69,7 @@ TEST_F(SupervisionTest, WhatTheKernelKnows_IsReported) {
                                     Property(&RankExit::note, HasSubstr("out of memory")))));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_rank_ended(killed, start);
-  // What we have killed ourselves needs no explanation.
+  // A rank that the launcher killed itself needs no explanation.
   EXPECT_CALL(effects,
               report(AllOf(Property(&RankExit::oom, false), Property(&RankExit::note, ""))));
   killed.set_local_rank(1);

@@ -1,4 +1,4 @@
-// What people read of a verdict.
+// The text of a verdict.
 #include <signal.h>
 
 #include "tests/control/node/supervised.h"

@@ -70,7 +70,7 @@ struct BothEnds : ::testing::Test {
     ASSERT_TRUE(host.open("127.0.0.1", port));
     node.open("ipv4:127.0.0.1:" + std::to_string(port), 3, host.key_of(3));
   }
-  // What arrives takes a moment, even here.
+  // Datagrams take a moment, even on this host.
   template <typename Result>
   Result soon(const std::function<Result()>& look) {
     Result result{};

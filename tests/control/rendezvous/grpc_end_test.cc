@@ -1,4 +1,4 @@
-// How jobs end, over real connections; hosts that die are processes of their own.
+// Ends of jobs, over real connections. Hosts that die are processes of their own.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -86,8 +86,8 @@ TEST_F(Local, NetworkAndUnixSocket_ServeTheSameJob) {
   EXPECT_EQ(there->get("key", kSoon), "value");
 }
 
-// What a process that was killed has left is removed by the next that listens there; another's that
-// still listens stays.
+// The next listener removes the socket of a process that was killed. A socket that is still in use
+// stays.
 TEST_F(Local, SocketsOfTheDead_AreRemoved) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -103,7 +103,7 @@ TEST_F(Local, SocketsOfTheDead_AreRemoved) {
   EXPECT_EQ(files(), 2);
 }
 
-// A connection as another user. What recv() says: 0 where it was closed.
+// Connects as another user and returns the result of recv(): 0 if the connection was closed.
 int connect_as(uid_t user, const std::string& abstract) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -20,7 +20,7 @@ namespace fleet {
 // Bounds against hanging, not measures.
 inline constexpr std::chrono::seconds kSoon{60};
 
-// What a call throws.
+// The Error that a call throws.
 template <typename Call>
 Error error_of(Call call) {
   try {

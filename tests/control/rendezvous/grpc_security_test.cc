@@ -86,7 +86,7 @@ TEST(Join, WithTlsWhereThereIsNone_IsToldWhy) {
               HasSubstr("it has no TLS, but this node does not run with --insecure"));
 }
 
-// What a stranger may try who knows TLS, and more of the job than it could: its authority.
+// A call of an unauthenticated TLS client that even knows the job's authority.
 grpc::Status call_with(const std::string& address, const std::string& authority,
                        const Certificates& own) {
   grpc::ChannelArguments arguments;

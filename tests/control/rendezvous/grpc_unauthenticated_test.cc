@@ -1,4 +1,4 @@
-// What connects to a rendezvous and is no node of ours.
+// Connections of clients that are not nodes of the job.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
   EXPECT_TRUE(succeeded(job.nodes[1]->wait_for<Verdict>().value()));
 }
 
-// What it has sent over plain HTTP/2 until it is closed, or `most`.
+// The bytes sent over plain HTTP/2 before the server closes the connection, at most `most`.
 size_t send_until_closed(int port, const std::string& first, const std::string& again,
                          size_t most) {
   const UniqueFd fd = silent_connection(port);

@@ -27,7 +27,7 @@ std::string address_of(SessionId session) {
   return std::string(1, static_cast<char>('a' + session - 1));
 }
 
-// What a node brings that has lost its host.
+// The Join of a node that has lost its host.
 wire::Join survivor(const JobSpec& spec, SessionId session, const SharedWorld& last,
                     const SharedWorld& committed, bool hosts = false) {
   wire::Join info = node_of(spec, address_of(session), 2, hosts);
@@ -61,8 +61,8 @@ struct Agreeing : testing::Test {
   SharedWorld first, second;
 };
 
-// Whatever way five nodes are cut in two when their host's link breaks, at most one part runs on.
-// Those near stay with the host; of the others the lowest one takes over.
+// For every way to cut five nodes in two when their host's link breaks, at most one part continues.
+// One part stays with the host; in the other the lowest rank takes over.
 TEST(JobFailover, FiveNodesCutInTwo_AtMostOnePartGoesOn) {
   for (int cut = 1; cut < 1 << 4; ++cut) {
     Job job(elastic(1, 5));

@@ -1,4 +1,4 @@
-// What ends a job, and who is named.
+// Events that end a job, and the node and rank that the verdict names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

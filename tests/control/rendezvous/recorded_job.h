@@ -89,7 +89,8 @@ class SteadyJob : public RecordedJob {
  public:
   using RecordedJob::RecordedJob;
 
-  // What is shared is encoded once.
+  // Whether both sessions got the same object as their last message: a shared message is encoded
+  // once.
   bool shares_last_with(SessionId one, SessionId other) const {
     const auto last = [this](SessionId session) {
       const wire::HostMessage* message = nullptr;

@@ -1,5 +1,5 @@
-// What every backend promises, on ranks that are threads of this process. The backends are named
-// in files of their own: host_backends_test.cc, nccl/.
+// The contract of every backend, checked on ranks that are threads of this process. The backends
+// are listed in files of their own: host_backends_test.cc, nccl/.
 #include "tests/engine/comm/contract.h"
 
 #include <gmock/gmock.h>

@@ -56,7 +56,7 @@ class RankProcesses {
       reap(rank);
     }
   }
-  // What the rank ended with.
+  // The outcome that the rank has written.
   std::string end_of(int rank, std::chrono::milliseconds bound = kBound) {
     return store_->get("end" + std::to_string(rank), bound);
   }

@@ -28,7 +28,7 @@ inline GroupCase on_one_host(const std::string& backend, int size) {
   return {backend, std::vector<std::string>(size, "127.0.0.1")};
 }
 
-// What a rank has to work with.
+// The objects that a rank's test body works with.
 struct Rank {
   Device& device;
   Communicator& comm;

@@ -1,4 +1,4 @@
-// What the transports count is what the algorithms say.
+// The traffic counted by the transports equals the algorithms' formulas.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// What each rank exchanges while `body` runs on all of them, by rank.
+// The traffic of each rank while `body` runs on all of them.
 std::vector<Traffic> traffic_of(const GroupCase& group, const std::function<void(Rank&)>& body) {
   std::vector<Traffic> all(group.size());
   run_ranks(group, [&](Rank& rank) {

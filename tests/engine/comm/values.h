@@ -1,4 +1,4 @@
-// What ranks put in and what has to come out, exact in every type.
+// Inputs of the ranks and expected results, exact in every type.
 #pragma once
 
 #include <algorithm>

@@ -43,7 +43,7 @@ void write_list(const TempFolder& folder, int count) {
   testing::write(folder / "list.txt", list);
 }
 
-// What body writes to standard error, where the log goes.
+// The log of `body`, which goes to standard error.
 std::string log_of(const std::function<void()>& body) {
   ::testing::internal::CaptureStderr();
   set_up_logging("INFO", "test");
@@ -51,8 +51,8 @@ std::string log_of(const std::function<void()>& body) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-// Whatever takes the place of a file after the start: the next one is trained instead.
-TEST(BadFiles, WhateverTakesAFilesPlace_IsReplacedAndNamed) {
+// If a file was removed or replaced after the start, the next image is trained instead.
+TEST(BadFiles, FileThatChangedAfterTheStart_IsReplacedAndNamed) {
   TempFolder folder;
   write_list(folder, 8);
   auto pipeline = make_pipeline(

@@ -1,4 +1,4 @@
-// What data's tests share: a folder that goes away, image files made on the spot, settings from
+// Shared by the tests of data: a temporary folder, generated image files, settings from
 // JSON.
 #pragma once
 

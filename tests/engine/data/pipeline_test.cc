@@ -202,7 +202,7 @@ TEST(InputPipeline, Queue_FillsWhileNobodyTakesFromIt) {
     return pipeline->stats().queued;
   };
   pipeline->next();
-  EXPECT_EQ(fill_to(3), 3);  // beside the one in hand
+  EXPECT_EQ(fill_to(3), 3);  // in addition to the current one
   for (int64_t left = pipeline->batches() - 1; left > 0; --left) pipeline->next();
   EXPECT_EQ(pipeline->stats().queued, 0);
   auto synchronous = synthetic(R"("batch_size": 4, "async": false)", {});

@@ -18,7 +18,7 @@ using testing::copy_of;
 using testing::settings_of;
 using testing::TempFolder;
 
-// FLEET_SHARED_DATA, or ../shared/data beside the source.
+// FLEET_SHARED_DATA, or ../shared/data next to the source.
 fs::path shared(const std::string& name) {
   const std::string otherwise = source_folder() + "/../shared/data";
   return fs::path(env_or("FLEET_SHARED_DATA", otherwise)) / name;

@@ -235,7 +235,7 @@ TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
       captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
   EXPECT_THAT(lines,
               HasSubstr("only JPEG, PNG, WebP, BMP and GIF files are read; skipped: .tiff (2, "));
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << "and what is beside the folders";
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << "and files outside the folders";
   context.verbose = false;  // another rank says it
   EXPECT_EQ(captured_log([&] { open("image_folder", "{}", context); }), "");
 }

@@ -1,4 +1,4 @@
-// What ranks must agree on before they work together.
+// The collectives that ranks must agree on before they run.
 #include "exec/collective_sequences.h"
 
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// What a rank feeds: integers, so that sums are exact in any order.
+// The values that a rank feeds: integers, so that sums are exact in any order.
 Floats fed(int rank, int64_t count) {
   Floats values(count);
   for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>((rank + 1) * (i % 97 + 1));
@@ -80,7 +80,7 @@ struct Net {
 // Builds a rank's Program and returns what is read of it; kNoVar: nothing.
 using Build = std::function<VarId(Net&, int rank)>;
 
-// What each rank reads after two steps.
+// The values that each rank reads after two steps.
 std::vector<Floats> run_on(const std::string& backend, int ranks, int64_t rows, int64_t columns,
                            const Build& build) {
   std::vector<Floats> results(ranks);

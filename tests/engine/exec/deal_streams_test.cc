@@ -189,8 +189,8 @@ TEST(DealStreams, Collectives_KeepTheirOrderAndStream) {
   }
 }
 
-// What waits for a collective does not share a region with it: the region's other streams would
-// wait too.
+// An operation that waits for a collective begins another region: in the one before, the other
+// streams would wait too.
 TEST(DealStreams, ReaderOfACollective_BeginsAnotherRegion) {
   Program program;
   const SectionId section = program.add_section("forward", {});

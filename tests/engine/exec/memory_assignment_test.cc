@@ -1,4 +1,4 @@
-// Which variables share memory, with several streams, sections and groups.
+// Memory shared by variables, with several streams, sections and groups.
 #include "exec/memory_assignment.h"
 
 #include <gtest/gtest.h>
@@ -228,7 +228,7 @@ TEST(Buckets, NeighboursThatContradict_AreRefused) {
   }
 }
 
-// What lasts keeps its memory, whatever lies beside it, and counts as what it is.
+// A variable that outlives the step has its own memory in a bucket and is counted under its kind.
 TEST(Buckets, ParametersAndStates_KeepTheirMemoryAndTheirName) {
   Net net;
   const SectionId section = net.program.add_section("update", {});

@@ -14,7 +14,7 @@ std::vector<float> draw(double mean, double deviation, size_t count, auto functi
   return values;
 }
 
-// Which bits come out depends on neither the way nor the processor.
+// The bits depend neither on the code path nor on the processor.
 TEST(NormalDeviates, ManyAtOnce_AreThoseOfTheCLibrary) {
   struct {
     double mean, deviation;

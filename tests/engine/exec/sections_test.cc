@@ -1,4 +1,4 @@
-// Which sections a run has: flags, syncs, and temporaries that several exclusive sections write.
+// The sections of a run: flags, syncs, and temporaries that several exclusive sections write.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -108,7 +108,8 @@ TEST(Sections, ExclusiveWriters_SetOneTemporaryForItsReader) {
   EXPECT_EQ(seen, (std::vector<float>{11, 21, 61, 121, 151}));
 }
 
-// What evaluation sets and a section of both reads must not go behind that reader.
+// A write of evaluation must not be moved behind a section that reads it in training and
+// evaluation.
 TEST(Sections, WriterOfEvaluationOrSync_StaysBeforeItsReader) {
   Program program;
   const VarId x = program.feed("x", DType::kFloat32, {1});

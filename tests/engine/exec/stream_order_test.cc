@@ -1,4 +1,4 @@
-// What is certain of the order of operations on several streams.
+// The guaranteed order of operations on several streams.
 #include "exec/stream_order.h"
 
 #include <gtest/gtest.h>

@@ -62,7 +62,7 @@ TEST(PlanStreams, AfterThePreviousOnTheSameStream_NeedsNoEvent) {
   }
 }
 
-// What a section that does not run would have written orders nothing; what ran before it does.
+// A section that does not run imposes no order; the sections that ran before it do.
 TEST(PlanStreams, SectionThatDoesNotRun_LeavesTheWaitsOfTheOthers) {
   Program program;
   const SectionId always = program.add_section("always", {});

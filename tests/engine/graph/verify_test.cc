@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What verify() says of it; "" where it is fine.
+// The message of verify(); "" if the Program is valid.
 std::string complaint(const Program& program) {
   try {
     verify(program);

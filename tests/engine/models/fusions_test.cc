@@ -182,7 +182,7 @@ TEST(FuseReluDepthwiseConv, UnitsWithAWayAround_NeedLessMemory) {
   const Result apart = separable_units(false), fused = separable_units(true);
   EXPECT_EQ(apart.relus - fused.relus, 4);
   EXPECT_EQ(fused.fused, 4);
-  // What relu gave of three of the units at least, which the backward pass would have waited for.
+  // At least the relu outputs of three units, which would be kept until the backward pass.
   const size_t image = 4 * 16 * 32 * 32 * sizeof(float);
   EXPECT_LE(fused.arena + 3 * image, apart.arena);
   std::printf("[   NOTE   ] activations: %zu bytes apart, %zu fused\n", apart.arena, fused.arena);

@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Integers = std::vector<int64_t>;
 
-// What the models at hand do not use of the operations.
+// Operations and attributes that the built-in models do not use.
 FLEET_MODEL(test_odd_operations) {
   def.schema = model_schema();
   def.image = {3, 11, 14};

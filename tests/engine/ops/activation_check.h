@@ -1,4 +1,4 @@
-// What the test of every activation checks, in the shapes and layouts that kernels tell apart.
+// Checks for every activation, in the shapes and layouts that kernels distinguish.
 #pragma once
 
 #include <functional>

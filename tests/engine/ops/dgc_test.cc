@@ -24,7 +24,7 @@ Floats random_floats(int64_t count, uint32_t seed) {
   return values;
 }
 
-// What happens to one parameter.
+// One parameter's update: its gradient, the elements to send, and the values before it.
 struct Case {
   Floats gradient;
   int64_t sent = 1;

@@ -1,4 +1,4 @@
-// What the tests of elementwise operations of two operands share.
+// Shared by the tests of elementwise operations with two operands.
 #pragma once
 
 #include <gtest/gtest.h>

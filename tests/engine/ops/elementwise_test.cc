@@ -1,4 +1,4 @@
-// What every elementwise operation of two operands does.
+// Properties of every elementwise operation with two operands.
 #include "tests/engine/ops/elementwise.h"
 
 namespace fleet {

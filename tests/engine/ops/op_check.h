@@ -46,7 +46,7 @@ struct OpCheck {
   uint64_t seed = 1;
 };
 
-// What results in this type may be off by, relative to the largest: 0 but for the 16-bit types.
+// Allowed error of results in this type, relative to the largest; 0 except for 16-bit types.
 double rounding_tolerance(DType dtype);
 
 // Runs the check as gtest expectations; returns the outputs the backend computed (by slot). On

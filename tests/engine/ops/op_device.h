@@ -7,7 +7,7 @@
 namespace fleet {
 
 Device& op_device();
-// How a Plan for it is made.
+// Options for making a Plan for this device.
 PlanOptions op_plan_options();
 
 // In which types and layouts check_op() runs a check that says nothing of them; the first is

@@ -31,7 +31,7 @@ class Checked {
     executor_->initialize(1);
   }
 
-  // What was found with these values put in: {input, element, value}; input 0 is the loss.
+  // The result with these values put in: {input, element, value}; input 0 is the loss.
   struct Poke {
     int input;
     int64_t element;

@@ -1,5 +1,5 @@
-// What the rules (sgd, momentum, adam, ...) have in common: many parameters in one operation,
-// gradients in low types, copies, skipped updates.
+// Properties of all update rules (sgd, momentum, adam, ...): many parameters in one operation,
+// gradients in 16-bit types, copies, skipped updates.
 #include "optim/update_op.h"
 
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ TEST_F(FuseElementwise, ValueReadElsewhere_IsAnOutputToo) {
   EXPECT_THAT(fused().outputs, ElementsAre(middle, last));
 }
 
-// What stands between reads the first and is not read by the last: the last comes forward.
+// An operation in between reads the first and is not read by the last: the last is moved forward.
 TEST_F(FuseElementwise, ReaderBetween_StaysBehind) {
   const VarId middle = emit("tanh", {x_});
   emit("softmax", {middle});
@@ -194,7 +194,8 @@ TEST_F(FuseElementwise, ComputingAgainThatReadsAsMuch_IsNotDone) {
   EXPECT_EQ(readers, 1);
 }
 
-// What somebody else reads is stored anyway: another tensor would have to live until then.
+// Another operation reads the value, so it is stored anyway. Recomputing would keep one more
+// tensor.
 TEST_F(FuseElementwise, ComputingAgainThatStoresMore_IsNotDone) {
   const VarId w = program_.parameter("w", {4, 6}, {});
   const VarId x = emit("softmax", {w});

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// What Paddle's meta-optimizers may wrap there.
+// A meta-optimizer with the ones that it may wrap in Paddle.
 ChainLink link(const std::string& name) {
   static const std::vector<ChainLink> kAll = {
       {"amp", "AMPOptimizer", {"lars", "lamb", "recompute"}},

@@ -1,5 +1,5 @@
-// Which meta-optimizers act of each subset of them, against the outcomes of Paddle's own strategy
-// compiler in golden/paddle_2.6.2_combinations.txt.
+// For each subset of the meta-optimizers, those that act, compared with the outcomes of Paddle's
+// own strategy compiler in golden/paddle_2.6.2_combinations.txt.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -144,7 +144,7 @@ TEST(Combinations, EverySubset_ActsAsInPaddle) {
   EXPECT_GE(known, 6u);
 }
 
-// Whoever competes here has rows, and its class orders it as there; but for what Paddle has not.
+// Each competing meta-optimizer that Paddle has appears in the table, in the order of its class.
 TEST(Combinations, EveryCompetitor_IsInTheTable) {
   for (const std::string& name : meta_optimizer_registry().names()) {
     const std::string& paddle_class = meta_optimizer_registry().get(name).paddle_class;

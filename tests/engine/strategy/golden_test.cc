@@ -180,7 +180,7 @@ TEST(PaddlesFields, WhatIsWrittenForARelease_IsWhatItHas) {
   }
 }
 
-// Whatever a file holds, it is read or refused.
+// A file with any content is read or refused.
 TEST(PaddlesFiles, Damaged_AreReadOrRefused) {
   std::mt19937 random(1);
   std::vector<std::string> texts;

@@ -51,7 +51,7 @@ TEST(Recompute, WhatTheBackwardPassDoesNotRead_IsNotComputedAgain) {
   EXPECT_EQ(count(trained(checkpoints({"fc1"})), "backward", "flatten"), 1);
 }
 
-// What the forward part makes between checkpoints lives no longer than the forward part.
+// Tensors between checkpoints are freed at the end of the forward part.
 TEST(Recompute, BackwardPass_ReadsOnlyCheckpointsOfTheForwardPart) {
   const Program program = trained(checkpoints({"every block"}), "resnet20");
   std::set<VarId> made, read;

@@ -29,7 +29,7 @@ struct Trained {
     }
     return found;
   }
-  // What this rank holds of the parameters and of their states.
+  // The names of the parameters or states that this rank holds.
   std::set<std::string> held(VarKind kind) const {
     std::set<std::string> names;
     for (VarId id = 0; id < program.var_count(); ++id) {

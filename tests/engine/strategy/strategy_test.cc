@@ -206,7 +206,7 @@ TEST(ApplyStrategy, Resnet_HasNoActivationsOfItsOwn) {
   EXPECT_GT(count(program, "all_reduce"), 0);
 }
 
-// What users look for in the log; the evaluation's are not counted.
+// The log names the fusions for users. Those of the evaluation are not counted.
 TEST(ApplyStrategy, Resnet50_SaysWhatItFused) {
   const LogCapture capture;
   applied("", 2, "resnet50");

@@ -1,4 +1,4 @@
-// The host as a device whose copies run beside it, as a GPU's do.
+// The host as a device whose copies run concurrently, as a GPU's do.
 #pragma once
 
 #include "tensor/host.h"

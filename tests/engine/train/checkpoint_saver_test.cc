@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Saving beside training, and disks that fail.
+// Saving while training continues, and failing disks.
 class SavingBeside : public TrainerTest {
  protected:
   std::string checkpoints() const { return output_ + "/checkpoints"; }
@@ -40,7 +40,7 @@ class SavingBeside : public TrainerTest {
   }
 };
 
-// What is written is what the values were, whatever training makes of them meanwhile.
+// Later training steps do not change the values that are being saved.
 TEST_F(SavingBeside, Values_AreThoseOfTheStep) {
   Program program;
   program.add_section("forward", {});

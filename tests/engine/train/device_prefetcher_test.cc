@@ -21,7 +21,7 @@ struct Net {
   }
 };
 
-// What the net gives in each of eight steps; host memory is used anew as soon as that is allowed.
+// The net's results of eight steps. Host memory is reused as soon as that is allowed.
 std::vector<std::vector<float>> run(Device& device) {
   Net net;
   Executor executor(plan_program(net.program, {net.x_out, net.small_out}), device, nullptr);

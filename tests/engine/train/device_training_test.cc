@@ -1,5 +1,5 @@
-// Training on devices that are not the plain host: with copies beside it, with bytes as input, with
-// too little memory, and while hunting for what is not finite.
+// Training on devices other than the plain host: with concurrent copies, with bytes as input, with
+// too little memory, and while searching for values that are not finite.
 #include "tests/engine/train/device_training.h"
 
 #include <gmock/gmock.h>

@@ -22,7 +22,7 @@ struct DotNet {
   std::string strategy;                               // text form
   std::string optimizer = R"({"name": "momentum"})";  // a job's section
   Floats start;                                       // the weight's
-  // What the rank feeds in a step, and the learning rate.
+  // The values that the rank feeds in a step, and the learning rate.
   std::function<Floats(int rank, int64_t step)> x = {};
   std::function<float(int64_t step)> rate = [](int64_t) { return 0.125f; };
   // Called on each rank after each step.

@@ -1,4 +1,4 @@
-// What is evaluated, when, and class by class.
+// Evaluation: its data, its steps, and the accuracy of each class.
 #include <sstream>
 
 #include "base/file.h"

@@ -29,7 +29,7 @@ float rate_of(int64_t step) { return step < 8 ? 0.125f : 0.03125f; }
 
 using Doubles = std::vector<double>;
 
-// What ranks do between averages, and an average.
+// Reference computation: local steps of the ranks, and averaging.
 struct Reference {
   explicit Reference(int ranks)
       : parameters(ranks, Doubles(kStart.begin(), kStart.end())),

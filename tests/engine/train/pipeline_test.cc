@@ -1,4 +1,4 @@
-// Pipelines beside one rank that merges the gradients of the same micro-batches.
+// Pipelines compared with one rank that merges the gradients of the same micro-batches.
 #include <gmock/gmock.h>
 
 #include <filesystem>

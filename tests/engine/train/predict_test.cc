@@ -1,4 +1,4 @@
-// What a trained job takes images for, against PyTorch's probabilities of the same weights.
+// Predictions of a trained job against PyTorch's probabilities with the same weights.
 #include "train/predict.h"
 
 #include <png.h>

@@ -100,7 +100,7 @@ class RankParts : public ::testing::Test {
   std::string part(int rank) const {
     return folder() + "/rank_0000" + std::to_string(rank) + ".safetensors";
   }
-  // What an own rank and what the others say.
+  // The failed rank throws this error; the other ranks name it.
   void expect_failure(const std::vector<std::string>& failures, size_t failed,
                       const std::string& message, ErrorCode code) {
     for (size_t rank = 0; rank < failures.size(); ++rank) {

@@ -1,4 +1,4 @@
-// Sharding beside the same job with whole parameters and states on every rank.
+// Sharding compared with the same job that has whole parameters and states on every rank.
 #include <gmock/gmock.h>
 
 #include <filesystem>

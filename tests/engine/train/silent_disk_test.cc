@@ -23,7 +23,7 @@ class FullPipe {
     while (::write(fd_.get(), zeros.data(), zeros.size()) > 0) ++pieces_;
     EXPECT_GT(pieces_, 0);
   }
-  // What was written meanwhile and since the last call.
+  // The text written since the last call.
   std::string drain() {
     std::string text;
     char buffer[4096];

@@ -67,7 +67,7 @@ class SmallNet {
     return executor_->values<float>(training_.loss)[0];
   }
 
-  // What a checkpoint holds.
+  // The content of a checkpoint.
   std::map<std::string, std::vector<float>> saved() {
     std::map<std::string, std::vector<float>> all;
     for (VarId id = 0; id < executor_->program().var_count(); ++id) {

@@ -133,7 +133,8 @@ TEST_F(TorchFile, Truncated_IsRefusedAtEveryLength) {
   }
 }
 
-// Whatever bits flip: read, or refused, with memory in proportion to the file; zips have checksums.
+// With any bits flipped, a file is read or refused, in memory proportional to its size. Zips have
+// checksums.
 TEST_F(TorchFile, Mutated_IsReadOrRefused) {
   std::mt19937 random(5);
   for (const char* name : {"zip", "legacy", "views"}) {

@@ -84,7 +84,7 @@ class TrainerTest : public ::testing::Test {
     return outcome;
   }
 
-  // What training it on one rank is refused with; "" where it is not.
+  // The error of training it on one rank; "" if it succeeds.
   static std::string failure(const Job& job) {
     HostDevice device;
     return usage_failure([&] { Trainer(job, device, {}).run(); });
@@ -118,8 +118,8 @@ class TrainerTest : public ::testing::Test {
     return weights;
   }
 
-  // What all ranks hold together, without sums of gradients. A value that several hold is the same
-  // on each.
+  // The values of all ranks together, without sums of gradients. Expects a value that several ranks
+  // hold to be equal on each.
   static Weights together(const Outcome& outcome) {
     Weights all;
     for (const Weights& weights : outcome.weights) {

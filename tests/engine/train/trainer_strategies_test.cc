@@ -1,4 +1,4 @@
-// What a job with a strategy trains, beside the same job without.
+// Results of a job with a strategy, compared with the same job without it.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -142,7 +142,8 @@ TEST_F(TrainerStrategies, SyncBatchNormWithAmp_TrainsAsOneRank) {
             2 * distance(one.weights[0], two.weights[0]));
 }
 
-// What runs a second time finds other running statistics: the batch's are kept.
+// The batch's statistics are kept: when the forward part is recomputed, the running ones have
+// changed.
 TEST_F(TrainerStrategies, SyncBatchNormWithRecompute_GivesTheSameBits) {
   const auto synced = with(kNormed, {"data.batch_size=8", "strategy.sync_batch_norm=true"});
   const Outcome plain = run(job(synced, kNormedModel), 2);

@@ -1,4 +1,4 @@
-// What ranks write to a terminal.
+// Output of ranks for a terminal.
 #include <string>
 
 #include "base/terminal_parser.h"

@@ -1,4 +1,4 @@
-// What a fleetrun or a fleetd tells about a job: its record, its verdict.
+// A job's record and verdict, as a fleetrun or a fleetd sends them.
 #include "daemon/job_info.h"
 #include "tests/fuzz/fuzz.h"
 

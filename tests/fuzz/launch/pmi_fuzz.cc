@@ -1,4 +1,4 @@
-// What two ranks of an MPI program write to the process manager.
+// Requests of two ranks of an MPI program to the process manager.
 #include <optional>
 
 #include "launch/planning/dialects/pmi_server.h"

@@ -1,4 +1,4 @@
-// What the launcher and its guardian say to each other.
+// Messages between the launcher and its guardian.
 #include "node/channel.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// What strangers send to the rendezvous before gRPC sees it (--insecure): the greeting and frames.
+// Data of strangers that reaches the rendezvous before gRPC (--insecure): the preface and frames.
 #include "rendezvous/http2_limiter.h"
 #include "tests/fuzz/fuzz.h"
 

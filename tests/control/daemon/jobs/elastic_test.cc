@@ -33,7 +33,7 @@ struct ThreeFleetds : FleetdTest {
       job.wait_for("generation" + std::to_string(generation) + "." + std::to_string(rank));
     }
   }
-  // What a launcher has not passed on yet ends with it.
+  // Output that a launcher has not passed on yet is lost with it.
   static void wait_until_all_are_shown(const Fleetrun& client) {
     for (const char* rank : {"0", "1", "2", "3", "4", "5"}) {
       const std::string line = "generation 1 rank " + std::string(rank) + " of 6";
@@ -59,7 +59,7 @@ struct ThreeFleetds : FleetdTest {
     }
     end_well();
     EXPECT_EQ(client->wait(), 0) << client->output();
-    // What a launcher has read of its ranks may die with it.
+    // Output that a killed launcher had read may be lost.
     const std::string first = lost == 0 ? "generation 1 rank 3 of 6" : "generation 1 rank 0 of 6";
     EXPECT_THAT(client->output(), AllOf(HasSubstr(first), HasSubstr("generation 2 rank 3 of 4"),
                                         Not(HasSubstr("ABORT"))));

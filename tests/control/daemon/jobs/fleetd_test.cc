@@ -57,7 +57,7 @@ TEST_F(TwoFleetds, StandardOutput_IsTheRanksAlone) {
               AllOf(HasSubstr("[rank 0 127.0.0.1] err\n"), HasSubstr("[rank 1 127.0.0.2] err\n"),
                     Not(HasSubstr("] [rank")), HasSubstr("Configuration Arguments"),
                     HasSubstr("[127.0.0.1]     |")));
-  // What is asked for is shown on standard output.
+  // Requested logs go to standard output.
   Fleetrun logs(job, "kept", {"logs", "apart", "--fleetd_port=" + port, "--ips=" + all_addresses()},
                 {}, {}, "fleetrun", "kept.err");
   EXPECT_EQ(logs.wait(), 0);
@@ -327,7 +327,7 @@ TEST_F(TwoFleetds, OneNodeWhoseFleetdIsTold_HearsHowItEnded) {
   EXPECT_EQ(fleetds[1]->wait(), 0);
 }
 
-// What a fleetd knows of its jobs outlives it; a job that it took along is known to have ended.
+// The records of jobs outlive a fleetd. A job that ended with it is recorded as ended.
 TEST_F(TwoFleetds, FleetdStartedAgain_KnowsItsJobs) {
   start("done", {}, {"sh", "-c", "echo the end of $RANK"})->wait();
   start("broken", {}, {"sh", "-c", "exit $((RANK + 3))"}, "127.0.0.1")->wait();

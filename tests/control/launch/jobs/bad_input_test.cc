@@ -1,5 +1,5 @@
-// What a user can get wrong, through the real fleetrun: exit code 2, one line that helps, and
-// nothing started.
+// Mistakes of users, through the real fleetrun: exit code 2, one line that helps, and
+// no process started.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-// What ranks ask of their node in the dialects that have a service, with clients a few lines long.
+// The services of dialects that have one, with clients of a few lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -124,7 +124,7 @@ Fleetrun::Fleetrun(const JobFolder& folder, const std::string& name,
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry, key = text.substr(0, text.find('='));
-    // What a launcher reads: the tests must not depend on who started them.
+    // Variables that a launcher reads: the tests must not depend on the environment of their start.
     const bool ours = key.starts_with("PADDLE_") || key.starts_with("FLAGS_") ||
                       key == "OMP_NUM_THREADS" || key == "POD_IP" || key == "CUDA_VISIBLE_DEVICES";
     bool changed = ours;

@@ -46,7 +46,7 @@ struct Logs : ::testing::Test {
   int script(int ranks, std::vector<std::string> options, const std::string& text) {
     return run(ranks, std::move(options), {"sh", "-c", text});
   }
-  // What is kept of a log, oldest first.
+  // The remaining pieces of a log, oldest first.
   std::vector<std::string> pieces(const std::string& log) const {
     std::map<int, std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(job.path() + "/log")) {
@@ -66,7 +66,7 @@ struct Logs : ::testing::Test {
   int runs = 0;
 };
 
-// What launch_rank_helper write has written, line by line.
+// Checks the output of `launch_rank_helper write`, line by line.
 class Written {
  public:
   // A line that the helper has not written, or not there, fails the test.

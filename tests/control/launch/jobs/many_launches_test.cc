@@ -45,7 +45,7 @@ class ManyLaunches : public ::testing::Test {
     }
   }
 
-  // How many ranks hold their ports when all do, or when no more of them come.
+  // Waits until `wanted` ranks hold their ports, or no more of them come; returns their number.
   size_t await_held(size_t wanted) const {
     const auto patience = std::chrono::seconds(120);
     size_t held = 0;

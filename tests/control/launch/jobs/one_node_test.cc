@@ -315,7 +315,7 @@ TEST_F(RunningJob, GuardianKilled_LeavesNothingAndSaysSo) {
 }
 
 TEST_F(RunningJob, LauncherAndGuardianKilledAtOnce_LeaveNothing) {
-  // What setsid and a double fork take out of the process tree and the session.
+  // setsid and a double fork take a process out of the process tree and the session.
   const auto fleetrun = start(
       "setsid sh -c '(trap \"\" TERM HUP; : >daemon.$RANK; exec sleep 1000) & ' & "
       "while ! test -e daemon.$RANK; do sleep 0.01; done");

@@ -1,5 +1,5 @@
-// What other users have put in the way of logs and records, through the real fleetrun: exit code 2
-// and one line, or the file is replaced; a victim's file is never written.
+// Files that other users have planted where logs and records go, through the real fleetrun: it
+// exits with 2 and one line, or replaces the file. It never writes to a victim's file.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a rank does in the tests of whole jobs, where a shell cannot.
+// Ranks in the tests of whole jobs that a shell script could not play.
 //
 //   listen PORT_VARIABLE   listens on the port of that variable ("ip:port" or "port") as servers
 //   do,

@@ -1,5 +1,5 @@
-// What is shown where while a job runs: standard output is the program's, standard error
-// fleetrun's.
+// Output of a running job: standard output belongs to the program, standard error
+// to fleetrun.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

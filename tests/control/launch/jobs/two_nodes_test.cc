@@ -203,7 +203,7 @@ TEST_F(TwoNodes, LauncherWithTheRendezvousLost_TheOtherSaysSoAndEndsWith113) {
 
 TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
   start_both("true");
-  // Which of the two guardians is which does not matter.
+  // Either of the two guardians will do.
   const std::vector<pid_t> guardians = job.processes("fleet-guardian");
   ASSERT_EQ(guardians.size(), 2u);
   ::kill(guardians[0], SIGKILL);

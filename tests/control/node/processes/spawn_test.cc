@@ -84,7 +84,7 @@ TEST(SpawnRank, ProcessGroup_IsItsOwn) {
 TEST(SpawnRank, StandardInput_IsEmpty) { EXPECT_EQ(run_script("wc -c").output, "0\n"); }
 
 TEST(SpawnRank, OurDescriptors_AreNotInherited) {
-  // What the test itself was given may be passed on; what spawning opens may not.
+  // Descriptors that the test inherited may be passed on; those that spawning opens may not.
   for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   const std::string open = run_script("exec ls /proc/self/fd").output;
   EXPECT_EQ(open, "0\n1\n2\n3\n");  // 3: the folder that ls reads

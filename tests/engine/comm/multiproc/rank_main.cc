@@ -1,4 +1,5 @@
-// A rank of the tests beside: sums for ever, tells when it has begun, and writes down what ends it.
+// A rank of the tests in this folder: sums until it fails, reports its start and the error that
+// ends it.
 //   comm_test_rank FOLDER RANK BACKEND TIMEOUT_MS NODE...
 #include <cstdio>
 #include <cstdlib>

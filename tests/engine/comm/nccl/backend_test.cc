@@ -10,7 +10,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, Contract,
                                          on_gpus({1, 1, 2, 2})),
                          name_of_case);
 
-// What the ranks on a real GPU run (gpu/).
+// The same checks that ranks on a real GPU run (gpu/).
 TEST(NcclCheckAll, OverTheFake_FindsNothing) {
   for (int ranks : {1, 2, 4}) {
     run_ranks(on_gpus(std::vector<int>(ranks, 1)),

@@ -1,4 +1,4 @@
-// What goes wrong between ranks on GPUs, and who is named.
+// Failures between ranks on GPUs, and the rank that is named.
 #include "comm/nccl/link.h"
 
 #include <gmock/gmock.h>
@@ -141,7 +141,7 @@ TEST(NcclStart, ManyRanks_BeginWithSeveralIds) {
   EXPECT_EQ(nccl::ids_for(129), 2);
 }
 
-// What five ranks with three ids, which the ranks 0, 1 and 3 make, do in the store.
+// Five ranks with three ids, which ranks 0, 1 and 3 create, and their use of the store.
 struct FiveRanks : testing::Test {
   FiveRanks() { ::setenv("FLEET_NCCL_RANKS_PER_ID", "2", 1); }
   ~FiveRanks() override { ::unsetenv("FLEET_NCCL_RANKS_PER_ID"); }
@@ -205,7 +205,8 @@ TEST(NcclIds, Makers_AreTheFirstOfTheirShares) {
   }
 }
 
-// What NCCL reports beside the calls: the rank where it happens fails with it, the others hear who.
+// An asynchronous error of NCCL: the rank where it occurs fails with it, and the others name that
+// rank.
 void expect_failure(ncclResult_t failure, ErrorCode code, const std::string& words) {
   std::barrier everybody(2);
   run_ranks(on_gpus({1, 2}), [&](Rank& rank) {

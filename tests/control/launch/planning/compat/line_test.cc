@@ -40,7 +40,7 @@ TEST(CompatOptions, EachSaysOneThing) {
   }
 }
 
-// What an option before has too would never be read as this one, unless its values tell it.
+// An earlier option with the same flag shadows this one unless their values differ.
 TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
   std::set<std::string> taken;
   for (const OptionGroup* group : {&launch_option_group(), &inspect_options()}) {

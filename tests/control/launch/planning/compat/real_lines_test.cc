@@ -19,8 +19,8 @@ namespace {
 struct RealLine {
   const char* source;
   const char* line;  // behind the launcher's own name
-  // What it says in fleetrun's options and the program; for a line that is refused, "corrected: "
-  // and the command that the message ends with.
+  // The line in fleetrun's options and the program; for a line that is refused, "corrected: "
+  // and the command at the end of the message.
   const char* says;
 };
 

@@ -1,4 +1,4 @@
-// What is read from the machine, with folders, libraries and nodes that are not the real ones.
+// Facts about a machine, gathered from fake folders, libraries and nodes.
 #include "launch/tools/doctor/gather.h"
 
 #include <gmock/gmock.h>

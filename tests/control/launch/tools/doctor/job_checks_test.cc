@@ -88,7 +88,7 @@ TEST(Clocks, OffBySeconds_Warns_ByMinutesFails) {
               HasSubstr("[warn] node 2 (10.0.0.3) is 2.5 s behind node 0"));
   way(all, 2, 0).clock_offset = -300;
   EXPECT_THAT(said(check_clocks(all)), HasSubstr("[fail] node 2 (10.0.0.3) is 300.0 s ahead of"));
-  // What took long to ask is not known that well.
+  // Slow probes give imprecise offsets.
   way(all, 2, 0).clock_offset = 2.5;
   way(all, 2, 0).round_trip = 4;
   EXPECT_EQ(worst_of(check_clocks(all)), Severity::kOk);

@@ -1,4 +1,4 @@
-// Which graphs of several operations cuDNN has engines for; docs/performance.md tells the result.
+// Graphs of several operations for which cuDNN has engines. docs/performance.md has the result.
 #include "backend/cuda/dnn_patterns.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(DnnPatterns, Float16OnHopper_AreSupportedForAllOfResnet50) {
   });
 }
 
-// What this test finds false is news: then docs/performance.md and fuse_resunit can say more.
+// If this test fails, cuDNN has gained engines: update docs/performance.md and fuse_resunit.
 TEST(DnnPatterns, BFloat16OnHopper_HasNone) {
   each_inner(DType::kBFloat16, Convolution::kForward, [](const Convolution& conv) {
     EXPECT_FALSE(plans({.convolution = conv, .sums_y = true})) << conv.text();

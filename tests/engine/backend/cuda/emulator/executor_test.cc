@@ -52,7 +52,7 @@ struct Steps {
     executor.set_recording(recording);
   }
   Plan plan() { return plan_program(net.program, {net.z, net.rare}, {.backend = "cuda"}); }
-  // What z and rare hold after each of six steps.
+  // The values of z and rare after each of six steps.
   std::vector<std::vector<float>> run() {
     std::vector<std::vector<float>> all;
     for (int step = 0; step < 6; ++step) {

@@ -1,4 +1,4 @@
-// What a GPU's Plan of ResNet-50 holds, made without a device: where layouts meet.
+// A GPU's Plan of ResNet-50, made without a device: the places where layouts change.
 #include "exec/plan.h"
 
 #include <gmock/gmock.h>

@@ -18,7 +18,7 @@
 
 namespace {
 
-// How much of which stream's captured work is known to be done: a vector clock.
+// A vector clock: for each stream, how much of its captured work is known to be done.
 using Clock = std::map<CUstream_st*, int>;
 
 struct Capture {

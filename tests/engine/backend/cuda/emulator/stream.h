@@ -14,7 +14,7 @@ void issue(cudaStream_t stream, std::function<void()> work);
 // The same for work that may wait: it and what comes behind it run on the stream's thread.
 void issue_waiting(cudaStream_t stream, std::function<void()> work);
 
-// What a launch with these sizes would answer (limits of compute capability 9.0).
+// The result of a launch with these sizes (limits of compute capability 9.0).
 cudaError_t launchable(dim3 grid, dim3 block, size_t shared_bytes);
 
 }  // namespace fleet::emulator

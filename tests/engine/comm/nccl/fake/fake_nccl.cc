@@ -17,7 +17,7 @@ using fleet::fake_nccl::Message;
 using fleet::fake_nccl::Operation;
 using fleet::fake_nccl::World;
 
-// A rank's end of a communicator. What is in graphs and streams keeps it alive.
+// A rank's end of a communicator. Work in graphs and streams keeps it alive.
 struct ncclComm {
   std::shared_ptr<World> world;
   int rank = 0;

@@ -1,5 +1,5 @@
-// What tests ask of the fake NCCL beyond nccl.h, which it implements over the emulated GPU: ranks
-// are threads of one process, collectives wait for one another on the threads of their streams.
+// The fake NCCL's interface for tests, in addition to nccl.h. It runs on the emulated GPU: ranks
+// are threads of one process, and collectives wait for one another on the threads of their streams.
 #pragma once
 
 #include <nccl.h>
@@ -24,8 +24,8 @@ struct Call {
 };
 std::vector<Call> calls();
 void forget_calls();
-// How many buffers are registered with any communicator now, and how many ids the latest one began
-// with.
+// The number of buffers registered with any communicator now, and the number of ids of the newest
+// communicator.
 int registrations();
 int latest_ids();
 

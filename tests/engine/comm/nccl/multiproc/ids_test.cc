@@ -56,7 +56,7 @@ TEST(NcclIds, OfManyRanks_AreSeveral) {
   EXPECT_EQ(different.size(), 3u);
 }
 
-// What the line at start tells.
+// The interface in the line at the start.
 TEST(NcclIds, Interface_IsOneOfThisMachine) {
   const std::string interface = nccl::interface_of(nccl::make_unique_id());
   EXPECT_THAT(interface, testing::ContainsRegex("^[^ ]+ \\([0-9a-f.:]+\\)$"));

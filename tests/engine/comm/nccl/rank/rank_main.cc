@@ -1,4 +1,4 @@
-// A rank on a GPU, for the tests beside; writes down what ends it.
+// A rank on a GPU, for ../multiproc: writes the error that ends it to a file.
 //   PROGRAM FOLDER RANK TASK TIMEOUT_MS NODE...
 //   TASK  check: everything once, then ends with "ok"; sum: sums for ever
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Whole trainings on the emulated GPU: bytes through normalize_image, copies beside the step, steps
-// launched as graphs, updates; against the CPU.
+// Complete training runs on the emulated GPU, compared with the CPU: bytes through normalize_image,
+// copies during the step, steps launched as graphs, updates.
 #include <gtest/gtest.h>
 
 #include <cmath>
