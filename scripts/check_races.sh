@@ -44,7 +44,7 @@ for library in lib/common/base/libfleet_base.a lib/control/rendezvous/libfleet_r
 done
 read -ra libraries <<<"$link"
 
-# -O1 and line tables only: a report names lines, and nothing more is needed. -Wno-tsan: Asio's fences stand beside its locks.
+# -O1 and line tables only: a report names lines, and nothing more is needed. -Wno-tsan: Asio's fences do not replace its locks.
 g++ -std=c++20 -O1 -g1 -fsanitize=thread -Wno-tsan -I. "${compile[@]}" -c "$work/races.cc" -o "$work/races.o"
 (cd "$build" && g++ -fsanitize=thread -fuse-ld=mold races/races.o -o races/races "${libraries[@]}")
 TSAN_OPTIONS="suppressions=$PWD/tests/tsan_suppressions.txt exitcode=66 ${TSAN_OPTIONS:-}" "$work/races" --gtest_brief=1

@@ -157,7 +157,7 @@ def read_result(outcome):
 
 
 def shared_data(bench, name):
-    """Folder of an unpacked archive of FLEET_SHARED_DATA (or --data, or ../shared/data beside this tree); None if missing."""
+    """Folder of an unpacked archive of FLEET_SHARED_DATA (or --data, or ../shared/data next to this tree); None if missing."""
     for place in (bench.options.data, os.environ.get("FLEET_SHARED_DATA"), job.file_of("..", "shared", "data")):
         path = os.path.join(place, name) if place else ""
         if place and os.path.isfile(path):

@@ -20,7 +20,7 @@ def program_folder():
 
 
 def plugins(folder):
-    """The CUDA plugins of a build: libfleet_*.so beside the programs or in lib/fleetrun."""
+    """The CUDA plugins of a build: libfleet_*.so next to the programs or in lib/fleetrun."""
     found = glob.glob(os.path.join(folder, "libfleet_*.so"))
     return found + glob.glob(os.path.join(os.path.dirname(folder), "lib", "fleetrun", "libfleet_*.so"))
 

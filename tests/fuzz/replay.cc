@@ -1,6 +1,6 @@
 // fuzz_corpus_tests CORPUS [NAME]: gives every file of CORPUS/NAME/ to the target NAME, as well as
 // nothing and each file's first half; without NAME, to every target. Needs no libFuzzer. Ends with
-// 1 where a target throws what is no fleet::Error, has no files, or a folder has no target. A
+// 1 if a target throws anything but fleet::Error or has no files, or a folder has no target. A
 // crash, or a file that takes longer than kSeconds, ends it: the last line names the file.
 #include <sys/resource.h>
 #include <unistd.h>

@@ -45,7 +45,7 @@ std::string specifications(const OptionGroup& group) {
   return text;
 }
 
-// A completion function for one command. `words` are the arguments beside the options.
+// A completion function for one command. `words` are the arguments other than options.
 std::string function(const std::string& name, const OptionGroup& options,
                      const std::string& words) {
   return "_fleetrun_" + name + "() {\n  _arguments -S \\\n" + specifications(options) + words +

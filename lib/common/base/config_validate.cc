@@ -33,8 +33,8 @@ static std::vector<std::string> sections_below(const std::string& section,
   return {sections.begin(), sections.end()};
 }
 
-// What the user may have meant by an unknown path: a key or section of its section, else any key,
-// else the keys beside it.
+// A suggestion for an unknown path: a similar key or section of its section, else any similar key,
+// else the keys of its section.
 static std::string meant(const std::string& path, const std::vector<std::string>& known) {
   const std::string section = path.substr(0, path.find('.'));
   std::vector<std::string> inside = keys_below(section, known);

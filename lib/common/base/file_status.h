@@ -1,4 +1,5 @@
-// What is at a path. Unlike std::filesystem's functions these throw an Error that names the path.
+// The kind of file at a path. Unlike std::filesystem's functions these throw an Error that names
+// it.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ std::string load_plugin(const std::string& name, const std::string& what) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   std::vector<fs::path> places = {folder, folder.parent_path() / "lib/fleetrun"};
-  // A user's own program lies elsewhere: look beside the library that contains this function.
+  // A user's own program lies elsewhere: look next to the library that contains this function.
   Dl_info info;
   if (::dladdr(reinterpret_cast<void*>(&load_plugin), &info) != 0) {
     places.push_back(fs::path(info.dli_fname).parent_path() / "fleetrun");

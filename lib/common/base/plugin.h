@@ -6,7 +6,7 @@
 
 namespace fleet {
 
-// Loads lib<name>.so from beside the program, from ../lib/fleetrun, or from fleetrun/ beside the
+// Loads lib<name>.so from the program's folder, from ../lib/fleetrun, or from fleetrun/ next to the
 // shared library that contains this code; its contents register themselves. It stays loaded as
 // long as the process. Returns "" or, as a clause, why it could not be loaded.
 //   what  its content, for the message: "cuda backend"

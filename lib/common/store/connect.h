@@ -1,4 +1,4 @@
-// How a rank gets its job's Store. The engine knows the interface only; the program installs a
+// Connects a rank to its job's Store. The engine knows the interface only; the program installs a
 // client, such as connect_store_from_env() of the rendezvous.
 #pragma once
 

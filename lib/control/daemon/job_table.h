@@ -23,8 +23,8 @@ class GpuAllocator {
   // The GPUs of this node: ids, or their names in CUDA_VISIBLE_DEVICES.
   explicit GpuAllocator(std::vector<std::string> names) : names_(std::move(names)) {}
 
-  // Assigns GPUs to this job; empty if the node has none. Throws kUsage, naming the
-  // describe_holders, if GPUs do not exist or other jobs occupy them.
+  // Assigns GPUs to this job; empty if the node has none. Throws kUsage if GPUs do not exist, or,
+  // naming the jobs that hold them, if other jobs occupy them.
   std::vector<std::string> allocate(const std::string& job, const GpuRequest& request);
   void release(const std::string& job);
 

@@ -16,7 +16,7 @@
 
 namespace fleet {
 
-// --- Events, beside TimePassed ---
+// --- Events, in addition to TimePassed ---
 struct FromFleetd {
   int node;
   wire::FleetdMessage message;
@@ -30,7 +30,7 @@ struct SignalReceived {  // by the client
 };
 using RemoteJobEvent = std::variant<FromFleetd, FleetdLost, SignalReceived, TimePassed>;
 
-// --- Actions, beside ShowLine ---
+// --- Actions, in addition to ShowLine ---
 struct ToFleetd {
   int node;
   wire::ClientMessage message;

@@ -10,7 +10,7 @@
 namespace fleet {
 namespace {
 
-// The file beside the secret of the user's jobs.
+// The file in the folder of the secret of the user's jobs.
 std::string users_file() {
   const std::string jobs = default_secret_path();
   return jobs.empty() ? jobs : jobs.substr(0, jobs.rfind('/')) + "/fleetd.secret";

@@ -1,4 +1,4 @@
-// A socket beside a running fleetrun's record, for commands on this node (`fleetrun stacks JOB`,
+// A socket next to a running fleetrun's record, for commands on this node (`fleetrun stacks JOB`,
 // `fleetrun stop JOB`, fleetd).
 // Only its user can connect: the folder is 0700.
 #pragma once

@@ -1,4 +1,4 @@
-// Ended jobs of this node: small files beside the records of running jobs.
+// Ended jobs of this node: small files in the folder of the records of running jobs.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ bool has_ended_record(const JobRecord& record);
 // Oldest first. Throws kUsage if the folder belongs to another user.
 std::vector<JobInfo> find_ended_jobs();
 
-// How many records are kept, and for how long.
+// The number of records to keep, and their age.
 struct EndedJobLimits {
   size_t jobs = 128;  // each node of a job on this host counts
   double seconds = 7 * 86400;

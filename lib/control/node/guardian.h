@@ -1,4 +1,4 @@
-// The guardian: a small process beside the launcher that starts the ranks, keeps their logs and
+// The guardian: a small process alongside the launcher that starts the ranks, keeps their logs and
 // ensures that no process outlives the job.
 //
 // A parent-death signal reaches only direct children. The launcher and its guardian are therefore

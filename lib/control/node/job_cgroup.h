@@ -1,5 +1,5 @@
 // A separate cgroup (version 2) for the processes of a job on this node, if this user may create
-// one: a second safeguard beside the process tree. Killing it ends all its processes in one step,
+// one: a second safeguard besides the process tree. Killing it ends all its processes in one step,
 // however fast they fork. If fleetrun and guardian are killed at the same moment, the next fleetrun
 // finds the remains by it.
 #pragma once

@@ -30,7 +30,7 @@ class LogReader {
       : path_(std::move(path)), current_(current) {}
   // Skips everything before this position. If its file is gone, reads all that is kept.
   void begin_at(const LogPosition& mark) { begin_ = mark; }
-  // Stops at this position; a mark of an empty log (file 0) is no limit.
+  // Stops at this position; a mark of an empty log (file 0) sets no limit.
   void end_at(const LogPosition& mark) { end_ = mark; }
   // New output since the last call, at most `most` bytes; "" if there is none, or no such log
   // (yet). If a piece was removed before it could be read, continues with the next. Throws kIo if

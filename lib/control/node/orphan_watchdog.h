@@ -1,5 +1,5 @@
-// A third process beside the launcher and the guardian: if both are killed at the same moment, it
-// ends the remaining processes of the job. By then the kernel has ended the ranks
+// A third process alongside the launcher and the guardian: if both are killed at the same moment,
+// it ends the remaining processes of the job. By then the kernel has ended the ranks
 // (PR_SET_PDEATHSIG), but not their children.
 //
 // It is not an ancestor of the ranks, which would take another fork before they can start. It finds

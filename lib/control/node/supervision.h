@@ -53,7 +53,7 @@ class StopSignals {
   Time commanded_at_{};
 };
 
-// --- Events, beside messages of the host and the guardian ---
+// --- Events, in addition to messages of the host and the guardian ---
 // A StopJob is also a stop signal to this launcher. A first one is passed to all ranks of the job;
 // a second one kills them (StopSignals). A generation begins: these ranks are to be started, unless
 // it is to end already.
@@ -72,7 +72,7 @@ using SupervisionEvent =
     std::variant<wire::HostMessage, Refusal, HostLost, GenerationBegins, CheckFailed,
                  wire::GuardianEvent, GuardianLost, wire::StopJob, StarterLost>;
 
-// --- Actions, beside messages to the host and commands to the guardian ---
+// --- Actions, in addition to messages to the host and commands to the guardian ---
 struct ShowLine {
   enum Kind { kWarning, kError, kVerdict } kind;
   std::string text;
@@ -151,7 +151,7 @@ class Supervision {
   bool killing_ = false;    // a user of this node requested a kill
 };
 
-// What happened (headline()), Paddle's ABORT line, where it happened, and the last lines of the
+// The cause (headline()), Paddle's ABORT line, the place, and the last lines of the
 // rank's log; or the message of another kind of verdict. Empty for a success. `world`: of the job;
 // nullptr if it did not run. With `colors`, those lines keep their colours.
 std::string verdict_text(const Verdict& verdict, const World* world, bool colors = false);

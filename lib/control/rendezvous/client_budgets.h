@@ -35,7 +35,7 @@ class TokenBucket {
     fill(now);
     return tokens_ < 1 ? 0 : static_cast<size_t>(tokens_);
   }
-  // Takes tokens even beyond those available; available_in() then says when the debt is paid.
+  // Takes tokens even beyond those available; available_in() then includes the deficit.
   void take_anyway(double tokens, Time now) {
     fill(now);
     tokens_ -= tokens;
@@ -94,7 +94,7 @@ class StreamBudget {
   void closed(const std::string& address, const std::string& peer, Time now);
   // After update() of a connection of `address`: the connection with too many streams, if any.
   std::optional<Excess> excess(const std::string& address) const;
-  // How many streams this connection may open now; wait_for() says when the next is allowed.
+  // The number of streams that this connection may open now; wait_for(): the time until the next.
   size_t may_open(const std::string& address, const std::string& peer, Time now);
   std::chrono::milliseconds wait_for(const std::string& address, const std::string& peer, Time now);
   // Whether this connection may send more of its message: there is room, or its message is the

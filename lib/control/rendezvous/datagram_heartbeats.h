@@ -1,6 +1,7 @@
-// Heartbeats as datagrams, beside those on the stream. If the network loses packets, TCP holds back
-// all data behind a lost packet, for seconds; datagrams arrive independently. Each one proves that
-// the other end lives. Behind a firewall that passes only TCP, the stream's heartbeats remain.
+// Heartbeats as datagrams, in addition to those on the stream. If the network loses packets, TCP
+// holds back all data behind a lost packet, for seconds; datagrams arrive independently. Each one
+// proves that the other end lives. Behind a firewall that passes only TCP, the stream's heartbeats
+// remain.
 //
 // A datagram names its session and carries a count and an HMAC-SHA256 with the session's key, which
 // the Welcome delivers. Forged or replayed datagrams and those of unknown sessions are dropped

@@ -18,7 +18,7 @@ inline constexpr int kMaxMessageBytes = 16 << 20;
 // longer than a node may be silent. Heartbeats detect a dead peer sooner.
 inline constexpr std::chrono::milliseconds kStreamTimeout{60'000};
 
-// How a connection detects a peer that died without notice: by gRPC's pings, within 3 s, or by its
+// Detection of a peer that died without notice: by gRPC's pings, within 3 s, or by the connection's
 // stream's heartbeats, which make pings redundant.
 enum class Liveness { kPings, kHeartbeats };
 

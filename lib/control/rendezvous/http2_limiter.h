@@ -1,7 +1,7 @@
-// Parses the traffic of one HTTP/2 connection beside its server and reports behaviour that our gRPC
-// clients never show: endless headers, streams that are reset at once, noise. Frames: RFC 9113.
-// Messages in them: gRPC over HTTP/2 (one byte of flags, four bytes of length, the message). Pure:
-// no sockets, and the time is an argument.
+// Parses the traffic of one HTTP/2 connection, as its server does, and reports behaviour that our
+// gRPC clients never show: endless headers, streams that are reset at once, noise. Frames: RFC
+// 9113. Messages in them: gRPC over HTTP/2 (one byte of flags, four bytes of length, the message).
+// Pure: no sockets, and the time is an argument.
 #pragma once
 
 #include <chrono>

@@ -44,7 +44,7 @@ void JobState::on(const SessionLost& lost, Time now) {
   on_node_gone(lost.session, "its fleetrun vanished", now, now);
 }
 
-// A connection that has not joined has no say.
+// Ignore messages of sessions that have not joined.
 void JobState::on(const FromNode& from, Time now) {
   const SessionId id = from.session;
   const wire::NodeMessage& message = from.message;

@@ -1,5 +1,5 @@
 // The life of one job in the rendezvous, as a state machine: step(event, now) returns the messages
-// to nodes (docs/reference/rendezvous_protocol.md). What only some phases have is in job_phases.h.
+// to nodes (docs/reference/rendezvous_protocol.md). State of single phases is in job_phases.h.
 // Pure: the time is an argument. Not thread-safe.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace fleet {
 
-// --- Events, beside TimePassed ---
+// --- Events, in addition to TimePassed ---
 struct SessionOpened {
   SessionId session;
 };
@@ -88,7 +88,7 @@ class JobState : private JobPhases {
   int joined() const { return static_cast<int>(membership_.members().size()); }
   // nullptr if the job has not ended, or never ran for lack of nodes.
   const Verdict* verdict() const;
-  // How the job ended, for nodes that join too late. Only when it has.
+  // The job's outcome, for nodes that join too late. Only after its end.
   const std::string& outcome() const { return std::get<Ended>(phase_).outcome; }
 
  private:

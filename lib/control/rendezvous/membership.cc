@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxText = 1024;
 constexpr int kMaxRanksPerNode = 4096;
 constexpr int kMaxConfigEntries = 256;
-constexpr int kLast = std::numeric_limits<int>::max();  // sorts nodes without a wished rank last
+constexpr int kLast = std::numeric_limits<int>::max();  // sorts nodes without a requested rank last
 
 Error refuse(const wire::Join& info, const std::string& what, const std::string& next) {
   return Error(ErrorCode::kUsage, what, "node " + info.node().address(), next);

@@ -1,5 +1,5 @@
-// How a node's messages reach the rendezvous host: over gRPC, or directly within the host's own
-// process.
+// Transport of a node's messages to the rendezvous host: gRPC, or direct calls within the host's
+// own process.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct StreamEnd {
   enum class Kind {
     kClosed,   // by the host, after its last message
     kBroken,   // not connected, or connected no longer
-    kForeign,  // the server is no rendezvous
+    kForeign,  // not a rendezvous server
     kRefused,  // the host does not accept this node's credentials or address
   };
   Kind kind = Kind::kClosed;

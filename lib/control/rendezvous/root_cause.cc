@@ -12,9 +12,9 @@ namespace {
 
 int64_t ns(std::chrono::milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
-// How an exit looks by itself, the likeliest root cause first. The loss of another process never
-// causes a SIGKILL and rarely a crash. Many programs exit or abort because of it, and ours report
-// it with an exit code of their own.
+// Kinds of exits, seen by themselves, the likeliest root cause first. The loss of another process
+// never causes a SIGKILL and rarely a crash. Many programs exit or abort because of it, and ours
+// report it with an exit code of their own.
 enum class ExitKind { kKilled, kCrashed, kExited, kPeerLost };
 ExitKind exit_kind(const RankExit& exit) {
   if (exit.signal() == 0)

@@ -1,4 +1,4 @@
-// What nodes and the rendezvous tell each other: messages of control.proto, used as they are, and
+// Messages between nodes and the rendezvous: those of control.proto, used as they are, and
 // events that stay within a process.
 //
 // A *node* is one fleetrun process, a *rank* one process that it starts. Node 0 hosts the

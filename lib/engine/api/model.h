@@ -1,4 +1,4 @@
-// What a program trains: a network, its data and, after minimize(), its optimizer and strategy.
+// A program's training: a network, its data and, after minimize(), its optimizer and strategy.
 // Together they form the job that fleet-worker reads from a file (train/job.h), with the same
 // names.
 #pragma once

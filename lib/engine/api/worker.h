@@ -30,7 +30,7 @@ class Worker {
   bool wants_to_stop() const { return stop_signal()->load() != 0; }
   // The signal that was received, or 0. Lives as long as the process.
   const std::atomic<int>* stop_signal() const;
-  // How often SIGUSR1 or SIGUSR2 has asked for a checkpoint. Lives as long as the process.
+  // Number of SIGUSR1 and SIGUSR2, which ask for a checkpoint. Lives as long as the process.
   const std::atomic<int>* checkpoint_requests() const;
 
  private:

@@ -14,7 +14,7 @@
 namespace fleet {
 namespace {
 
-// How long the other ranks have to report their progress. A rank that does not answer counts as
+// Time for the other ranks to report their progress. A rank that does not answer counts as
 // late.
 constexpr std::chrono::seconds kAnswerTime(2);
 

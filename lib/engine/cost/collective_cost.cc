@@ -32,8 +32,8 @@ Spread spread_of(const std::vector<int>& group, const JobTopology& topology) {
   return spread;
 }
 
-// How often the mean rank sends the whole message, before the factor (n-1)/n of a ring: all_reduce
-// reduces and then gathers, the others do one of both.
+// Number of whole messages that a rank sends on average, before the factor (n-1)/n of a ring:
+// all_reduce reduces and then gathers, the others do one of both.
 double times_sent(const std::string& type) { return type == "all_reduce" ? 2 : 1; }
 
 // Bytes that the mean rank sends.

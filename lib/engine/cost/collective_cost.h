@@ -1,4 +1,4 @@
-// What a collective of a Plan moves between ranks, and how long that takes.
+// Traffic of a collective of a Plan, and its time.
 #pragma once
 
 #include "cost/rates.h"

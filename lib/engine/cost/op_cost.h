@@ -1,4 +1,4 @@
-// What one operation of a Plan computes and moves.
+// Arithmetic and memory traffic of one operation of a Plan.
 #pragma once
 
 #include <string>

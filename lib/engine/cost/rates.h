@@ -1,4 +1,4 @@
-// How fast a machine is: what the time of a step is estimated from.
+// The speeds of a machine, from which the time of a step is estimated.
 #pragma once
 
 #include <map>
@@ -42,7 +42,7 @@ struct MachineRates {
   double bytes_per_second = 0;  // of memory, read and written together
   double op_seconds = 0;        // that every operation takes at least
   double step_seconds = 0;      // the host's work around a step
-  double kernel_bytes = 0;      // memory of a prepared operation beside the Plan's
+  double kernel_bytes = 0;      // memory of a prepared operation, besides the Plan's
   double library_bytes = 0;     // memory that the libraries take once
   double memory_bytes = 0;      // of the device; 0: unknown
   double idle_factor = 0;  // of the time of transfers: share of it in which a core computes nothing

@@ -13,7 +13,7 @@ struct StepTime {
   double total = 0;                // the whole step
   double compute = 0;              // operations that compute, one after another
   double communication = 0;        // collectives, one after another
-  double hidden = 0;               // communication beside computation
+  double hidden = 0;               // communication during computation
   double host = 0;                 // the host's work around the step
   double within = 0, between = 0;  // bytes that the mean rank sends inside its node, to other nodes
   std::map<std::string, double> by_type;  // seconds of compute by type of operation
@@ -23,7 +23,7 @@ struct StepTime {
 struct StepTimeOptions {
   int threads = 1;  // cores of a rank
   int steps = 1;    // the mean of so many steps, for strategies that do not act in every step
-  // What the host decides for each of these steps; null: by the sections' predicates alone.
+  // The host's decisions for each of these steps; null: by the sections' predicates alone.
   std::function<StepInfo(int64_t step)> prepare = {};
 };
 

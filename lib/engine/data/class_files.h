@@ -16,7 +16,7 @@ struct SkippedFiles {
 };
 using SkippedByExtension = std::map<std::string, SkippedFiles>;
 
-// Other entries beside the images in a class folder.
+// Entries of a class folder that are not images.
 struct ClassFolderReport {
   SkippedByExtension left_out;
   SkippedFiles no_files;  // entries with an image name that are a broken link, a pipe or a device

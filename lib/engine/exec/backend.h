@@ -44,11 +44,11 @@ std::vector<DType> low_precision_types(const std::string& backend, std::string* 
 // See BackendDef::passes; none if the backend is neither linked nor loaded.
 std::vector<std::string> passes_of_backend(const std::string& backend);
 
-// Devices beside the CPU that a job can ask for by name ("cuda"). Their modules are loaded on
+// Devices other than the CPU that a job can ask for by name ("cuda"). Their modules are loaded on
 // demand, so that a program without them starts without their libraries.
 std::vector<std::string> accelerators();
 bool is_accelerator(const std::string& backend);
-// What a job may ask for: "auto", "cpu" and the accelerators.
+// Devices that a job can ask for: "auto", "cpu" and the accelerators.
 std::vector<std::string> device_names();
 
 struct DeviceChoice {
@@ -61,7 +61,7 @@ struct DeviceChoice {
 
 // wanted: one of device_names(). "auto" uses the first accelerator that has a device. An
 // accelerator gives its device `index`; without one, the choice is the CPU with a note that gives
-// the reason. A backend that is not linked is loaded from libfleet_<name>.so beside the program or
+// the reason. A backend that is not linked is loaded from libfleet_<name>.so next to the program or
 // in ../lib/fleetrun. own: options of backends; the chosen one takes those of its schema, and the
 // others have no effect (options_of_backend() tells which). kUsage for another name or an invalid
 // option, or if devices exist but none with this index.

@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// What one rank does in a group or with one other rank: one line per operation, in issue order.
+// Operations of one rank in a group or with one other rank: one line each, in issue order.
 // Ranks that can work together have equal lines.
 struct CollectiveSequence {
   std::vector<int> ranks;  // of the job, in the order of the group; of a pair, the lower rank first

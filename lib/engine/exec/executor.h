@@ -69,7 +69,7 @@ class Executor {
   // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
   // operation that produced a non-finite value. Slow; for debugging.
   void set_checking(bool on) { checking_ = on; }
-  // Measures each operation on the host's clock and waits for it, so that none runs beside another;
+  // Measures each operation on the host's clock and waits for it, so that none overlaps another;
   // those of a region keep their share of the cores. For profiling only: slows devices down.
   void set_profiling(bool on);
   // For each operation of the plan, the seconds per run while profiling. Refreshes and syncs do not

@@ -1,4 +1,4 @@
-// What each operation of a Plan must follow because of the variables that they share.
+// For each operation of a Plan, the operations that must end first because of shared variables.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Traits of operations: what passes and backends ask about an operation beside its definition, such
+// Traits of operations: properties that passes and backends need besides the definition, such
 // as its class under mixed precision. A trait is a struct in a header of the module that gives it a
 // meaning, and an operation adds it in its own file:
 //   FLEET_OP(relu) { def.add_trait<MixedPrecision>().precision = Precision::kGray; }

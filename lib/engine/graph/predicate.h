@@ -12,7 +12,7 @@ using FlagId = int;
 inline constexpr FlagId kNoFlag = -1;
 inline constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-// What the host knows about a step before it runs.
+// Facts that the host knows about a step before it runs.
 struct StepInfo {
   int64_t step = 0;  // training step, from 0
   bool evaluate = false;

@@ -1,4 +1,4 @@
-// How the second operand of an elementwise operation is broadcast over the first.
+// Broadcasting of the second operand of an elementwise operation over the first.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@ constexpr const char* kNames[] = {
     "sigmoid",       "exp",   "erf",         "bfloat16",    "float16"};
 constexpr int kCodes = sizeof(kNames) / sizeof(kNames[0]);
 
-// How many of a, b, c are values.
+// The number of operands among a, b, c.
 int operands_of(ElementCode code) {
   switch (code) {
     case ElementCode::kInput:

@@ -41,7 +41,7 @@ void append_update_op(UpdateContext& context, const Update& update, const std::s
 
 // The groups of an update operation.
 struct UpdateGroups {
-  // inputs: the number of the operation's inputs. kInternal if it is no update.
+  // inputs: the number of the operation's inputs. kInternal if it is not an update.
   UpdateGroups(const OpDef& def, size_t inputs) {
     const ParameterUpdate* update = def.find_trait<ParameterUpdate>();
     FLEET_CHECK(update, def.type + " does not update parameters");

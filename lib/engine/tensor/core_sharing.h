@@ -1,4 +1,4 @@
-// What devices offer whose operations run on the cores of the host.
+// Interface of devices that compute on cores of the host.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace fleet {
 class CoreSharing {
  public:
   virtual ~CoreSharing() = default;
-  // Cores that compute an operation beside which no other runs.
+  // Cores that compute an operation that runs alone.
   virtual int cores() const = 0;
   // Streams that can compute at once without taking cores from each other.
   virtual int max_streams() const = 0;

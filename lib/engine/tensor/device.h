@@ -65,7 +65,7 @@ struct Telemetry {
   double clock = 0;        // MHz, of the compute units
 };
 
-// What every device understands. A backend declares its own options (BackendDef::options).
+// Options of every device. A backend declares its own ones (BackendDef::options).
 struct DeviceOptions {
   bool deterministic = false;  // the same bits each time; on a CPU with one thread
 };

@@ -119,7 +119,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
   return state.dump(2) + "\n";
 }
 
-// Sets `version`, which decides whether the files beside it have checksums.
+// Sets `version`, which decides whether the other files have checksums.
 TrainingPosition parse_state(const std::string& path, int* ranks, int* version) {
   const auto damaged = [&](const std::string& what) {
     return DamagedFile(

@@ -3,8 +3,8 @@
 // state.json (the training position); if the job averages its weights (optim/ema.h) also
 // ema.safetensors, with the averages under the model's names. Each file has a CRC-32C checksum. If
 // a Program has per-rank states (Var::per_rank), there is also one file per rank,
-// rank_00000.safetensors and so on, and "ranks" in state.json is their number. What ranks own
-// (Var::owner) is put together in the ordinary files: sharding leaves no trace in a checkpoint.
+// rank_00000.safetensors and so on, and "ranks" in state.json is their number. Variables that ranks
+// own (Var::owner) are merged in the ordinary files: sharding leaves no trace in a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct CheckpointValues {
 // executor's own memory where the host can read it, and are valid until its next run.
 CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied);
 
-// Which checkpoints to keep.
+// The checkpoints to keep.
 struct Keep {
   int newest = 0;          // the newest so many; 0: all
   int64_t also_step = -1;  // also the one of this step; -1: none

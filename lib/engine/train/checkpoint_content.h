@@ -1,4 +1,4 @@
-// Which variables each file of a checkpoint holds.
+// The variables in each file of a checkpoint.
 #pragma once
 
 #include <string>

@@ -119,7 +119,7 @@ std::optional<StepTime> time_of(Built& all, const ExplainOptions& options) {
   StepTime time = predict_step(all.plan, options.topology, *options.rates, how);
   const double input = options.input_seconds.value_or(0);
   if (is_accelerator(options.backend)) {
-    time.host = std::max(time.host, input - time.total);  // the rest is made beside the step
+    time.host = std::max(time.host, input - time.total);  // the rest is prepared during the step
   } else {
     time.host += input / options.threads;
     // The batch is copied into the Plan's memory.

@@ -1,4 +1,4 @@
-// What a job will take, before it starts: memory, bytes between ranks, and the time of a step.
+// Estimates of a job before it starts: memory, bytes between ranks, and the time of a step.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct ExplainOptions {
   std::optional<MachineRates> rates = {};
   JobTopology topology = {};  // ranks and nodes are set from the above
   Shape image = {};           // of the data; empty: data.image, else the model's
-  // Memory of a rank's process beside the job: program, libraries.
+  // Memory of a rank's process besides the job: program, libraries.
   size_t process_bytes = 0;
   // Memory and seconds of a core for the data, if they could be opened.
   std::optional<size_t> input_bytes = {};

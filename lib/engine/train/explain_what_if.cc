@@ -1,4 +1,4 @@
-// What one more option would change.
+// Estimates the effect of one more option.
 #include <algorithm>
 
 #include "base/error.h"

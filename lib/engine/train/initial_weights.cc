@@ -182,7 +182,7 @@ std::vector<std::string> load_weights(TensorFile file, const std::string& path,
   if (const std::string dropped = drop_prefixes(&file); !dropped.empty()) {
     lines.push_back("removed the prefix '" + dropped + "' from its names");
   }
-  // PyTorch also saves the number of batches beside the running statistics; it is not needed here.
+  // PyTorch also saves the number of batches with the running statistics; it is not needed here.
   std::erase_if(file.tensors,
                 [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
   std::vector<const Var*> vars = model_vars(executor.program());

@@ -1,4 +1,4 @@
-// What an explanation needs to know of this machine beside the job: memory, threads, data.
+// Facts about this machine that an explanation needs: memory, threads, data.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace fleet {
 // Bytes of memory that this machine, or the control group of this process, has left; 0: unknown.
 size_t available_host_memory();
 
-// What the data of a rank take: measured by opening them and making batches for a moment.
+// Cost of a rank's input, measured by opening the data and making batches for a moment.
 struct InputCost {
   size_t bytes = 0;    // memory of the source and of the batches made ahead
   double seconds = 0;  // of a core, for one batch

@@ -179,7 +179,7 @@ double measure_products(Device& device, DType dtype) {
   return 2.0 * std::pow(static_cast<double>(size), 3) / time_program(device, program, z);
 }
 
-// What an operation takes that computes nearly nothing.
+// The time of an operation that computes almost nothing.
 double measure_overhead(Device& device) {
   constexpr int kOperations = 200;
   Program program;

@@ -32,7 +32,7 @@ class OutputWriter {
   // Runs `task` after the earlier ones, on the thread. If the queue is full, the oldest waiting
   // task is dropped. A task that throws does not end the others.
   void write(std::function<void()> task);
-  // What the user should know since the last call, a line each: the first failure after a success,
+  // Messages for the user since the last call, a line each: the first failure after a success,
   // a folder that does not answer, and the end of that.
   std::vector<std::string> take_messages();
   // Waits until all writes are done; false: the time is over.

@@ -133,7 +133,7 @@ TEST(CollectiveSequences, SendsAndReceives_MatchInOrder) {
 }
 
 // Two messages there, one back in between on the other rank: with a communicator a direction that
-// is no conflict, on a common one each would wait for the other.
+// is not a conflict, on a common one each would wait for the other.
 TEST(CollectiveSequences, DirectionsWithACommunicatorEach_NeedNoCommonOrder) {
   for (const bool common : {false, true}) {
     Net first, second;

@@ -38,7 +38,7 @@ void with_type(DType dtype, Body body) {
   }
 }
 
-// To what the type can hold, so that both sides see the same.
+// Rounds to the type, so that both sides see the same values.
 Values rounded(Values values, DType dtype) {
   with_type(dtype, [&]<typename T>(T) {
     for (double& value : values) value = static_cast<double>(static_cast<T>(value));

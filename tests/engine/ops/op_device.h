@@ -1,4 +1,4 @@
-// On which device the tests of operations run: one executable a device, from the same test files.
+// The device of the tests of operations: one executable per device, from the same test files.
 #pragma once
 
 #include "exec/plan.h"
@@ -10,8 +10,8 @@ Device& op_device();
 // Options for making a Plan for this device.
 PlanOptions op_plan_options();
 
-// In which types and layouts check_op() runs a check that says nothing of them; the first is
-// float32 as it is written.
+// Types and layouts in which check_op() runs a check that does not choose them; the first is
+// float32 in the plain layout.
 struct OpVariant {
   DType dtype = DType::kFloat32;
   bool channels_last = false;  // inputs of four dimensions lie so

@@ -24,7 +24,7 @@ TEST(Lamb, ExcludedSuffix_DoesNotDecay) {
   Rules elsewhere(R"({"name": "lamb", "weight_decay": 0.5, "exclude_suffixes": ["fc"]})", {bias});
   const std::vector<float> free = without.run();
   EXPECT_EQ(excluded.run(), free);
-  EXPECT_NE(elsewhere.run(), free);  // a prefix is no suffix
+  EXPECT_NE(elsewhere.run(), free);  // a prefix is not a suffix
 }
 
 // Each parameter moves by lr times its own length, however large its gradients are.

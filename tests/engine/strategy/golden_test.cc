@@ -89,7 +89,8 @@ TEST(PaddlesFiles, FieldsOfLaterReleases_ArePassedOverWithALineForDebugging) {
   }
 }
 
-// With what the setters copied, nothing of it asked for: one line says what is always so.
+// A file with only the copies that Paddle's setters make: one line names the fields that always
+// hold.
 TEST(PaddlesFiles, Copied_SaysLittle) {
   const std::string log = captured_log([] { Strategy(golden("paddle_2.6.2_copied")); });
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 2) << log;

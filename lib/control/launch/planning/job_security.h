@@ -1,4 +1,4 @@
-// How a job is protected, and the credentials that its ranks get.
+// Protection of a job, and the credentials that its ranks get.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ ViaConfig read_via_config(const Settings& settings) {
   return via;
 }
 
-// What this node's ranks are and how they are started.
+// This node's ranks and how they are started.
 void read_ranks(const Settings& settings, LaunchConfig* config) {
   config->gpus = sourced(settings, "gpus", split(settings.text("gpus"), ','));
   config->local_world_size.origin = settings.origin("nproc_per_node");

@@ -22,8 +22,8 @@ struct NodeCount {
 // Parses --nnodes, "4" or "2:4"; nullopt if it is not given. Throws kUsage for anything else.
 std::optional<NodeCount> read_node_count(const Settings& settings);
 
-// Which of max_restart and elastic_level is ignored when they contradict each other; "" if they
-// agree. A flag wins over the environment. Within the environment level -1 wins, as in Paddle.
+// The one of max_restart and elastic_level that is ignored if they contradict each other; "" if
+// they agree. A flag wins over the environment. Within the environment level -1 wins, as in Paddle.
 // Throws kUsage for two contradicting flags.
 std::string overruled_by_elasticity(const Settings& settings);
 

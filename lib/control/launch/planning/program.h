@@ -21,7 +21,7 @@ enum class ProgramKind {
 // as a script.
 ProgramKind read_program_kind(const Settings& settings);
 
-// The command line of a rank. A .json job file runs in `worker` (fleet-worker, beside fleetrun), a
+// The command line of a rank. A .json job file runs in `worker` (fleet-worker, next to fleetrun), a
 // .py file with `python3 -u`, anything else directly, looked up in PATH. argv[0] is the path of an
 // existing executable; throws kUsage otherwise. PYTHON_EXEC selects another Python, as for
 // torchrun. A "--" after a Python script belongs to the launcher, as for torchrun and Paddle.

@@ -30,7 +30,7 @@ class RankFileLayout {
   RankFileLayout(const LaunchConfig& config, std::string folder);
   RankFiles of(int local_rank, int servers, int attempt) const;
   // The lines that --duplicate_stdout_filters (`errors`: _stderr_) copies, and the file for them:
-  // filtered_stdout.log beside the logs.
+  // filtered_stdout.log in the folder of the logs.
   wire::CopiedLines copies(bool errors, int attempt) const;
 
  private:

@@ -42,7 +42,7 @@ struct Topology {
   bool is_single_node() const { return nnodes == 1 && nodes.size() <= 1; }
 };
 
-// How many of the listed nodes run, by --nnodes; all of them by default. Throws kUsage if it
+// The number of listed nodes that run, by --nnodes; all of them by default. Throws kUsage if it
 // contradicts the list.
 NodeCount count_of_listed(const LaunchConfig& config);
 

@@ -1,4 +1,4 @@
-// What a job started with --via runs on each node.
+// The command that a job started with --via runs on each node.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace fleet {
 // Starts the rendezvous server if this node hosts it, else returns nullptr. Throws the errors of
 // RendezvousServer.
 std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan);
-// How this node reaches the rendezvous. `server`: the result of host_rendezvous().
+// This node's way to the rendezvous. `server`: the result of host_rendezvous().
 RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server);
 // Hosts the rendezvous on this node after the host was lost.
 std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOver& turn);

@@ -28,7 +28,7 @@
 namespace fleet {
 namespace {
 
-// How a process was started.
+// The start of a process.
 struct Started {
   std::vector<std::string> command, environment;
   std::string folder;
@@ -73,7 +73,7 @@ bool is_placeholder(const std::vector<std::string>& command) {
 }
 
 // A foreground program gets this terminal's settings. Unless it is the rank itself, it must not
-// report progress for the rank beside which it runs.
+// report progress in the rank's place.
 std::vector<std::string> foreground_environment(std::vector<std::string> all, bool is_the_rank) {
   for (const char* name : {"TERM", "DISPLAY", "COLORTERM"}) {
     const std::string prefix = std::string(name) + "=";

@@ -39,8 +39,8 @@ int CpuDevice::set_cores(int count) {
   return before;
 }
 
-// Where every stream has one thread, the threads are those that otherwise compute one operation
-// together: threads of another pool would compete with them, since idle ones spin for a while.
+// With one thread per stream, uses OpenMP's pool: threads of a second pool would compete with the
+// idle ones of OpenMP, which spin for a while.
 void CpuDevice::on_threads(int count, const std::function<void(int)>& body) {
   if (cores() / count > 1 || omp_get_thread_limit() < count || omp_in_parallel()) {
     return HostDevice::on_threads(count, body);

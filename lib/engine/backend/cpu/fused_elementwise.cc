@@ -121,7 +121,7 @@ void with_type(DType dtype, Body body) {
   cpu::with_loop_type(dtype, body);
 }
 
-// How an input is read: from memory if it has the outputs' shape; otherwise as a run of consecutive
+// An input: read from memory if it has the outputs' shape; otherwise as a run of consecutive
 // elements, or one repeated element.
 struct Input {
   const char* data;

@@ -17,8 +17,8 @@ struct BroadcastLoop {
   int64_t count() const { return outer * middle * inner; }
 };
 
-// How y of this shape is broadcast over x in this layout; empty if our kernels do not support it in
-// that layout. Plain supports every broadcast; channels last supports one value per channel.
+// The loop that broadcasts y over x in this layout; empty if our kernels do not support it there.
+// The plain layout supports every broadcast; channels last supports one value per channel.
 inline std::optional<BroadcastLoop> broadcast_over(const Shape& x, const Layout& layout,
                                                    const Shape& y, int64_t axis) {
   const Broadcast b = *broadcast_of(x, y, axis);

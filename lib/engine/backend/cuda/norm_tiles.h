@@ -1,5 +1,5 @@
-// How the kernels of batch normalization divide the rows and channels of an image among blocks and
-// threads, and combine their sums.
+// Kernels of batch normalization: division of an image's rows and channels among blocks and
+// threads, and combination of their sums.
 #pragma once
 
 #include <algorithm>

@@ -239,7 +239,7 @@ TEST_F(RestartNodes, HostKilledAndStartedAgain_JoinsTheNextOne) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
-// One of two is no majority: the other may be alive on the far side of a broken link.
+// One of two is not a majority: the other may be alive on the far side of a broken link.
 TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
   const std::string script = ": >up.$RANK; exec sleep 1000";
   const std::vector<std::string> options = {"--ips=127.0.0.[1-2]", "--nnodes=1:2",

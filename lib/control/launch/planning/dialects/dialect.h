@@ -17,7 +17,7 @@ namespace fleet {
 
 class AsyncStore;
 
-// What a dialect's service needs. Every member outlives the service.
+// The context of a dialect's service. Every member outlives the service.
 struct ServiceContext {
   boost::asio::io_context& loop;
   Assignment assignment;

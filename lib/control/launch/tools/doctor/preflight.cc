@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-// How much longer one node may take than another. Losing a node ends the wait earlier.
+// Time that one node may take longer than another. Losing a node ends the wait earlier.
 constexpr std::chrono::milliseconds kNodeTimeout{60'000};
 
 uint64_t token_of(const World& world) {

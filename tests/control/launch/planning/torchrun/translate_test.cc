@@ -137,7 +137,7 @@ TEST(TorchrunBackend, Etcd_IsNotNeeded) {
       translate({{"nnodes", "2"}, {"rdzv_backend", "etcd-v2"}, {"rdzv_endpoint", "etcd:2379"}});
   ASSERT_EQ(etcd.ignored.size(), 1u);
   EXPECT_THAT(ignored_flags_text(etcd.ignored), HasSubstr("built in"));
-  EXPECT_FALSE(etcd.settings.given("master"));  // it is no node's
+  EXPECT_FALSE(etcd.settings.given("master"));  // it is not the address of a node
   EXPECT_THAT(refusal({{"rdzv_backend", "zeus"}}), HasSubstr("'zeus'"));
 }
 

@@ -27,6 +27,6 @@ void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<vo
 void barrier();                            // waits for all threads that have not returned
 const uint64_t* exchange(uint64_t value);  // the values of the warp's 32 lanes, until the next call
 int lane();
-void* shared_memory();  // the launch's dynamic shared memory, filled with rubbish for each block
+void* shared_memory();  // the launch's dynamic shared memory, filled with garbage for each block
 
 }  // namespace fleet::emulator

@@ -185,7 +185,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 cudaError_t cudaDeviceSynchronize() { return outside_capture(); }
 
-// Memory. Fresh memory of a device is rubbish.
+// Memory. Fresh device memory is filled with garbage.
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (const cudaError_t error = outside_capture()) return error;
   if (bytes > kMemory) return result(cudaErrorMemoryAllocation);
