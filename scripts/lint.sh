@@ -44,6 +44,14 @@ lengths() {
     awk '$2 != "total" && $1 > 600 { print "  " $1 " lines: " $2; if ($1 > 1000) bad = 1 } END { exit bad }'
 }
 
+# A folder of the programs with more than a dozen files needs a README.md: what enters, what leaves, what to read first.
+readmes() {
+  sources 'lib/**' 'apps/**' | sed 's|/[^/]*$||' | sort | uniq -c |
+    while read -r files folder; do
+      [ "$files" -le 12 ] || [ -e "$folder/README.md" ] || echo "  $folder has $files files and no README.md"
+    done | { ! grep .; }
+}
+
 # Tracked files must not contain paths of a developer's machine.
 portable() {
   ! sources . | grep -vE '^(scripts/lint\.sh|LICENSE)$' | tr '\n' '\0' | xargs -0 -r grep -nIE '(^|[^A-Za-z0-9_.])/(work|root|home)/[A-Za-z]'
@@ -58,6 +66,7 @@ shell_scripts() {
 check 'format' formatted
 check 'layers' scripts/check_layers.sh
 check 'file lengths' lengths
+check 'READMEs of folders' readmes
 check 'machine paths' portable
 check 'shell scripts' shell_scripts
 check 'links of pages' scripts/check_links.sh
