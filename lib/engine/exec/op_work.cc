@@ -36,8 +36,8 @@ double convolution_flops(const Program& program, const Op& op, const Slots& slot
   const VarId weight = with_weight[slots.weight];
   if (weight == kNoVar) return 0;  // only the bias has a gradient
   const Shape& shape = program.var(weight).shape;
-  return 2 * elements(program, with_image, slots.image) *
-         static_cast<double>(shape.elements() / shape[0]);
+  const int64_t per_channel = shape.elements() / shape[0];
+  return 2 * elements(program, with_image, slots.image) * static_cast<double>(per_channel);
 }
 
 // m k, k n and m n elements, for each of a batch of matrices.

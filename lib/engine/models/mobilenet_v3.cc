@@ -86,7 +86,8 @@ class Builder {
                  .groups = expanded},
                 activation);
     if (block.squeezes) {
-      const int64_t squeezed = round_channels(static_cast<double>(expanded / 4));
+      const int64_t quarter = expanded / 4;
+      const int64_t squeezed = round_channels(static_cast<double>(quarter));
       y = net_.squeeze_excitation(next(), y, squeezed, "relu", "hardsigmoid");
     }
     y = conv_bn(y, next(), {.channels = channels, .kernel = 1}, "");

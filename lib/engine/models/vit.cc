@@ -35,9 +35,9 @@ class Builder {
                       std::to_string(patch),
                   "vit", "use a height and a width that are multiples of that");
     }
-    const double fan_in = static_cast<double>(weight.elements() / width);
-    const VarId kernel =
-        net_.parameter("conv_proj.weight", weight, init::normal(std::sqrt(1 / fan_in)));
+    const int64_t fan_in = weight.elements() / width;
+    const VarId kernel = net_.parameter("conv_proj.weight", weight,
+                                        init::normal(std::sqrt(1.0 / static_cast<double>(fan_in))));
     const VarId bias = net_.parameter("conv_proj.bias", {width}, init::constant(0));
     VarId x = net_.apply("conv2d", {image, kernel, bias}, {{"strides", Integers{patch, patch}}});
     x = net_.transpose(net_.reshape(x, {0, width, -1}), {0, 2, 1});

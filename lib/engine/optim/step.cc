@@ -16,7 +16,8 @@ FLEET_SCHEDULE(step) {
     const int64_t period = span.steps_of(settings.number("period"), settings.text("unit"));
     return [base = settings.number("base"), gamma = settings.number("gamma"), period,
             begin = span.begin](int64_t step) {
-      return base * std::pow(gamma, static_cast<double>((step - begin) / period));
+      const int64_t periods = (step - begin) / period;
+      return base * std::pow(gamma, static_cast<double>(periods));
     };
   };
 }

@@ -26,7 +26,8 @@ double flops_of(const Program& program, const Op& op) {
     if (id == kNoVar || program.var(id).kind == VarKind::kTemporary) continue;
     const Shape& weight = program.var(id).shape;
     if (program.var(id).kind == VarKind::kFeed || weight.rank() < 2) continue;
-    flops += 2 * elements * static_cast<double>(weight.elements() / weight[0]);
+    const int64_t per_channel = weight.elements() / weight[0];
+    flops += 2 * elements * static_cast<double>(per_channel);
   }
   return flops;
 }
