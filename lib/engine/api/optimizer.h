@@ -40,8 +40,8 @@ struct Adam : Optimizer {
 
 class DistributedOptimizer {
  public:
-  DistributedOptimizer(Optimizer optimizer, DistributedStrategy strategy)
-      : optimizer_(std::move(optimizer)), strategy_(std::move(strategy)) {}
+  DistributedOptimizer(Optimizer optimizer, const DistributedStrategy& strategy)
+      : optimizer_(std::move(optimizer)), strategy_(strategy) {}
   // Trains the loss's model with this optimizer and strategy. Checks their settings: kUsage naming
   // what is wrong. The ProgramExecutor later appends backward pass, collectives and updates. kUsage
   // if the model has no data yet, or was minimized before.

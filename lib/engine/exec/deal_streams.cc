@@ -322,7 +322,7 @@ class Dealer {
 
 }  // namespace
 
-Plan dealt_plan(Plan plan, const std::vector<VarId>& keep, const PlanOptions& options) {
+Plan dealt_plan(const Plan& plan, const std::vector<VarId>& keep, const PlanOptions& options) {
   Plan single = plan;
   assign_memory(single, keep);
   const size_t bytes = single.one_stream_bytes = single.memory().total();

@@ -25,6 +25,6 @@ inline constexpr size_t kParallelMemoryBytes = size_t{1} << 20;
 
 // Finishes a Plan that has layouts: deals operations to at most options.compute_streams streams and
 // assigns memory.
-Plan dealt_plan(Plan plan, const std::vector<VarId>& keep, const PlanOptions& options);
+Plan dealt_plan(const Plan& plan, const std::vector<VarId>& keep, const PlanOptions& options);
 
 }  // namespace fleet

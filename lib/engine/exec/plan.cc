@@ -63,7 +63,7 @@ Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOpt
   put_evaluation_last(plan.program);
   assign_layouts(plan, options);
   drop_elsewhere(plan);
-  if (options.compute_streams > 1) return dealt_plan(std::move(plan), keep, options);
+  if (options.compute_streams > 1) return dealt_plan(plan, keep, options);
   assign_memory(plan, keep);
   plan.one_stream_bytes = plan.memory().total();
   return plan;

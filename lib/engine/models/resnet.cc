@@ -63,7 +63,7 @@ class Builder {
   int64_t width_, classes_;
 };
 
-void define(ModelDef& def, Depth depth) {
+void define(ModelDef& def, const Depth& depth) {
   def.help = "residual network, v1.5, torchvision's names";
   def.schema = model_schema()
                    .boolean("zero_init_residual", false,

@@ -18,7 +18,7 @@ uint64_t HostEvent::note_record() {
 void HostEvent::complete(uint64_t which, std::exception_ptr error) {
   const MutexLock lock(mutex_);
   completed_ = which;
-  if (error) error_ = error;
+  if (error) error_ = std::move(error);
   reached_.store(which, std::memory_order_release);
   // Notify under the lock: a waiter may destroy the event as soon as it holds the lock again.
   changed_.notify_all();

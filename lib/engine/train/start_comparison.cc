@@ -176,7 +176,7 @@ std::chrono::milliseconds timeout_of(const Job& job) {
   return std::chrono::milliseconds(static_cast<int64_t>(job.comm.number("timeout") * 1000));
 }
 
-StartComparison::StartComparison(std::vector<ComparedItem> items, const std::string& name,
+StartComparison::StartComparison(const std::vector<ComparedItem>& items, const std::string& name,
                                  JobRank rank, Store& store, std::chrono::milliseconds timeout)
     : name_("same_start/" + name),
       rank_(rank),

@@ -36,7 +36,7 @@ std::chrono::milliseconds timeout_of(const Job& job);
 class StartComparison {
  public:
   // Publishes this rank's items. name: identifies the comparison within a Store; use each once.
-  StartComparison(std::vector<ComparedItem> items, const std::string& name, JobRank rank,
+  StartComparison(const std::vector<ComparedItem>& items, const std::string& name, JobRank rank,
                   Store& store, std::chrono::milliseconds timeout);
   // Returns if all ranks have the same items. Else throws kUsage on the ranks that differ from the
   // majority, and kPeerLost on the others; both name the ranks, keys and values. Without a majority

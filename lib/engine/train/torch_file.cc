@@ -106,7 +106,7 @@ TensorFile tensors_of(const Pickle& pickle, const std::string& path, const Stora
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
     if (items[i].kind != Pickle::Kind::kText || items[i + 1].kind != Pickle::Kind::kTensor)
       continue;
-    const std::string name = pickle.text(items[i]);
+    const std::string& name = pickle.text(items[i]);
     const Pickle::Tensor& tensor = pickle.tensor(items[i + 1]);
     const Pickle::Storage& storage = pickle.storage(tensor.storage);
     if (!storage.dtype) {

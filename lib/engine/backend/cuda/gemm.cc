@@ -164,7 +164,8 @@ std::unique_ptr<Kernel> with_own_epilogue(std::shared_ptr<Kernel> plain, const P
   const bool adds = p.epilogue == Product::kAddBias;
   const int64_t rows = adds ? p.batch * p.rows : p.depth, channels = adds ? p.columns : p.rows;
   const ChannelRows image{.dtype = p.dtype, .rows = rows, .channels = channels, .stored = channels};
-  return make_kernel([plain, image, adds, dtype = p.dtype, arguments](Stream& stream) {
+  return make_kernel([plain = std::move(plain), image, adds, dtype = p.dtype,
+                      arguments](Stream& stream) {
     plain->run(stream);
     if (adds) {
       add_bias(image, arguments.d, arguments.bias, dtype, stream_of(stream));
