@@ -35,10 +35,9 @@ OpCost cost_of(const Plan& plan, const PlannedOp& planned) {
   OpCost cost{.key = op.type(), .dtype = type_of(plan.program, op)};
   cost.bytes = bytes_of(plan, op.inputs, planned.input_layouts) +
                bytes_of(plan, op.outputs, planned.output_layouts);
-  if (const Arithmetic* arithmetic = op.def->find_trait<Arithmetic>()) {
-    cost.operations = arithmetic->operations(plan.program, op);
-    if (arithmetic->kind) cost.key += " " + arithmetic->kind(plan.program, op);
-  }
+  cost.operations = operations_of(plan.program, op);
+  const Arithmetic* arithmetic = op.def->find_trait<Arithmetic>();
+  if (arithmetic && arithmetic->kind) cost.key += " " + arithmetic->kind(plan.program, op);
   cost.key += std::string(" ") + name_of(cost.dtype);
   return cost;
 }

@@ -4,6 +4,11 @@
 
 namespace fleet {
 
+double operations_of(const Program& program, const Op& op) {
+  const Arithmetic* arithmetic = op.def->find_trait<Arithmetic>();
+  return arithmetic ? arithmetic->operations(program, op) : 0;
+}
+
 double sums_of_products(const Shape& result, const Shape& weight) {
   return 2 * static_cast<double>(result.elements()) * static_cast<double>(weight.elements()) /
          static_cast<double>(std::max<int64_t>(weight[0], 1));

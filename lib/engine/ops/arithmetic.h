@@ -16,6 +16,10 @@ struct Arithmetic {
   std::string (*kind)(const Program& program, const Op& op) = nullptr;
 };
 
+// Additions and multiplications of one run; 0 for an operation without the trait. The shapes must
+// be known.
+double operations_of(const Program& program, const Op& op);
+
 // Each element of `result` is a sum of products over all elements of `weight` that belong to one
 // of the weight's first axis: 2 x elements(result) x elements(weight) / weight[0].
 double sums_of_products(const Shape& result, const Shape& weight);

@@ -103,6 +103,7 @@ Shape weight_of_gradient(const Program& program, const Op& op) {
   return {dy[1], x[1] / op.attributes.integer("groups"), kernel[0], kernel[1]};
 }
 double weight_grad_operations(const Program& program, const Op& op) {
+  if (op.outputs[0] == kNoVar) return 0;  // only the bias has a gradient
   return sums_of_products(shape_of(program, op.inputs[1]), weight_of_gradient(program, op));
 }
 std::string weight_grad_kind(const Program& program, const Op& op) {

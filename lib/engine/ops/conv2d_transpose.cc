@@ -72,6 +72,7 @@ double forward_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[0]), shape_of(program, op.inputs[1]));
 }
 double weight_grad_operations(const Program& program, const Op& op) {
+  if (op.outputs[0] == kNoVar) return 0;  // only the bias has a gradient
   const std::vector<int64_t>& kernel = op.attributes.integers("kernel");
   const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
   return sums_of_products(x, {x[1], dy[1] / op.attributes.integer("groups"), kernel[0], kernel[1]});

@@ -55,6 +55,7 @@ double data_grad_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.inputs[0]));
 }
 double weight_grad_operations(const Program& program, const Op& op) {
+  if (op.outputs[0] == kNoVar) return 0;  // only the bias has a gradient
   const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
   return sums_of_products(dy, {1, columns(x, op.attributes.integer("axis"))});
 }

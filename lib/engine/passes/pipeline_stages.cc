@@ -4,6 +4,8 @@
 #include <limits>
 #include <set>
 
+#include "ops/arithmetic.h"
+
 namespace fleet {
 namespace {
 
@@ -11,28 +13,7 @@ int64_t bytes_of(const Var& var) {
   return var.shape.elements() * static_cast<int64_t>(size_of(var.dtype));
 }
 
-// Twice the multiplications of an operation with a weight: each element of the result is a sum over
-// the inputs of one of its channels or features.
-double flops_of(const Program& program, const Op& op) {
-  if (op.outputs.empty() || op.outputs[0] == kNoVar) return 0;
-  const Shape& out = program.var(op.outputs[0]).shape;
-  const auto elements = static_cast<double>(out.elements());
-  if (op.type() == "matmul") {
-    const Shape& in = program.var(op.inputs[0]).shape;
-    return 2 * elements * static_cast<double>(in[in.rank() - 1]);
-  }
-  double flops = 0;
-  for (const VarId id : op.inputs) {
-    if (id == kNoVar || program.var(id).kind == VarKind::kTemporary) continue;
-    const Shape& weight = program.var(id).shape;
-    if (program.var(id).kind == VarKind::kFeed || weight.rank() < 2) continue;
-    const int64_t per_channel = weight.elements() / weight[0];
-    flops += 2 * elements * static_cast<double>(per_channel);
-  }
-  return flops;
-}
-
-// A byte to or from memory takes the time of this many operations.
+// A byte to or from memory takes the time of this many additions or multiplications.
 constexpr double kFlopsPerByte = 4;
 
 // Costs of the operations of the forward section, including their share of the backward pass: it
@@ -103,7 +84,7 @@ class Costs {
     });
     if (before || own) trained->insert(op.outputs.begin(), op.outputs.end());
     const double passes = before ? 3 : own ? 2 : 1;
-    return passes * (flops_of(program_, op) + kFlopsPerByte * bytes);
+    return passes * (operations_of(program_, op) + kFlopsPerByte * bytes);
   }
 
   const Program& program_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/arithmetic.h"
 #include "passes/backward.h"
 #include "tests/errors.h"
 
@@ -11,6 +12,14 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// An operation that no module knows. It computes much more than it moves.
+FLEET_OP(pipeline_stages_test_heavy) {
+  def.inputs = {{"x"}};
+  def.outputs = {{"y"}};
+  def.add_trait<Arithmetic>().operations = [](const Program&, const Op&) { return 1e9; };
+  def.infer = [](ShapeContext& context) { context.set_like(0, 0); };
+}
 
 // Layers of these many features.
 struct Layers {
@@ -46,6 +55,35 @@ TEST(PipelineStages, BalancedEnds_DivideTheWorkNotTheOperations) {
   EXPECT_EQ(uneven.names(balanced_ends(uneven.program, uneven.forward, 2)), "y0.out ");
   EXPECT_EQ(balanced_ends(even.program, even.forward, 4).size(), 3u);
   EXPECT_TRUE(balanced_ends(even.program, even.forward, 6).empty()) << "five operations";
+}
+
+TEST(PipelineStages, BalancedEnds_AskTheOperations) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  VarId x = program.feed("x", DType::kFloat32, {8, 64});
+  for (const char* type : {"pipeline_stages_test_heavy", "relu", "tanh", "relu", "tanh"}) {
+    x = program.emit(forward, type, {x}, {}, std::string("y.") + type)[0];
+  }
+  const std::vector<VarId> ends = balanced_ends(program, forward, 2);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(program.var(ends[0]).name, "y.pipeline_stages_test_heavy");
+}
+
+// The embedding of positions is a parameter that is added, not multiplied.
+TEST(PipelineStages, AddedParameters_AreNotProducts) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  VarId x = program.feed("x", DType::kFloat32, {8, 64});
+  const VarId positions = program.parameter("positions", {8, 64}, {});
+  x = program.emit(forward, "elementwise_add", {x, positions}, {}, "sum")[0];
+  std::vector<VarId> layers;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "fc" + std::to_string(i);
+    x = program.emit(forward, "fc", {x, program.parameter(name, {64, 64}, {}), kNoVar}, {},
+                     "y" + std::to_string(i))[0];
+    layers.push_back(x);
+  }
+  EXPECT_THAT(balanced_ends(program, forward, 2), ElementsAre(layers[1]));
 }
 
 TEST(PipelineStages, Marks_FollowTheEnds) {
