@@ -36,7 +36,7 @@ function(fleet_static_program target)
   list(REMOVE_DUPLICATES archives)
   if(NOT TARGET fleet_static_log)
     add_library(fleet_static_log OBJECT ${CMAKE_SOURCE_DIR}/lib/common/base/static_log.cc
-                                        ${CMAKE_SOURCE_DIR}/lib/common/base/static_arc4random.cc)
+                ${CMAKE_SOURCE_DIR}/lib/common/base/static_arc4random.cc ${CMAKE_SOURCE_DIR}/lib/common/base/static_fmt.cc)
     target_link_libraries(fleet_static_log PRIVATE spdlog::spdlog)
   endif()
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:fleet_static_log>)

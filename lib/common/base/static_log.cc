@@ -1,10 +1,9 @@
-// Compiles spdlog and fmt into a program: Debian has no static libraries of them, but ships their
-// sources as headers. Only for programs that must depend on glibc alone
+// Compiles spdlog into a program, as static_fmt.cc does fmt: Debian has no static libraries of
+// them, but ships their sources as headers. Only for programs that must depend on glibc alone
 // (scripts/cmake/static_program.cmake); elsewhere the shared libraries provide these definitions.
 #ifndef SPDLOG_COMPILED_LIB
 #error "made for spdlog as a compiled library"
 #endif
-#include <fmt/format-inl.h>
 #include <spdlog/common-inl.h>
 #include <spdlog/details/backtracer-inl.h>
 #include <spdlog/details/log_msg-inl.h>
@@ -33,19 +32,3 @@ template class spdlog::sinks::ansicolor_stderr_sink<spdlog::details::console_mut
 template class spdlog::sinks::ansicolor_stdout_sink<spdlog::details::console_nullmutex>;
 template class spdlog::sinks::ansicolor_stderr_sink<spdlog::details::console_nullmutex>;
 template spdlog::logger::logger(std::string, sinks_init_list::iterator, sinks_init_list::iterator);
-
-FMT_BEGIN_NAMESPACE
-namespace detail {
-
-template auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;
-template auto dragonbox::to_decimal(double x) noexcept -> dragonbox::decimal_fp<double>;
-template locale_ref::locale_ref(const std::locale& locale);
-template auto locale_ref::get<std::locale>() const -> std::locale;
-template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
-template auto decimal_point_impl(locale_ref) -> char;
-template void buffer<char>::append(const char*, const char*);
-template void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>,
-                         locale_ref);
-
-}  // namespace detail
-FMT_END_NAMESPACE
