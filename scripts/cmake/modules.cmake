@@ -1,15 +1,16 @@
 # Headers are included by module: "base/error.h", whatever wing the module is in.
 set(FLEET_INCLUDE_FOLDERS ${CMAKE_SOURCE_DIR}/lib/common ${CMAKE_SOURCE_DIR}/lib/control ${CMAKE_SOURCE_DIR}/lib/engine)
 
-# fleet_module(NAME [REGISTERS] [SMALL] [PRECOMPILED] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...] [FOLDERS subfolders...] [FAST files...])
+# fleet_module(NAME [REGISTERS] [SMALL] [OPTIONS options...] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...]
+#              [FOLDERS subfolders...] [FAST files...])
 # One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
 # REGISTERS: its files register ops, kernels, passes, ... at start-up, so all of its objects must be linked; fleet_link() does
 # that for every executable that names the module.
 # SMALL: release builds optimize for size, for code that runs once at the start of a job.
 # FAST: files of a SMALL module that loop over data.
-# PRECOMPILED: shares the precompiled standard headers below.
+# OPTIONS: compile options of all of its files.
 function(fleet_module name)
-  cmake_parse_arguments(R "REGISTERS;SMALL;PRECOMPILED" "" "DEPENDS;LINK;EXCLUDE;FOLDERS;FAST" ${ARGN})
+  cmake_parse_arguments(R "REGISTERS;SMALL" "" "OPTIONS;DEPENDS;LINK;EXCLUDE;FOLDERS;FAST" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${R_FOLDERS})
     file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -26,10 +27,18 @@ function(fleet_module name)
     set(visibility PUBLIC)
     if(R_SMALL)
       target_compile_options(fleet_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
-      set_property(SOURCE ${R_FAST} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+      fleet_file_options($<$<CONFIG:Release>:-O2> FILES ${R_FAST})
     endif()
-    if(R_PRECOMPILED AND FLEET_PRECOMPILE)
-      target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled)
+    target_compile_options(fleet_${name} PRIVATE ${R_OPTIONS})
+    if(FLEET_PRECOMPILE AND R_OPTIONS)
+      target_precompile_headers(fleet_${name} PRIVATE ${FLEET_PRECOMPILED_HEADERS})
+    elseif(FLEET_PRECOMPILE)
+      target_compile_options(fleet_${name} PRIVATE -pthread)  # as gRPC's users have
+      if(R_SMALL)
+        target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_small)
+      else()
+        target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_fast)
+      endif()
     endif()
   endif()
   target_include_directories(fleet_${name} ${visibility} ${FLEET_INCLUDE_FOLDERS})
@@ -44,16 +53,28 @@ function(fleet_module name)
   endif()
 endfunction()
 
-# The standard headers that the control plane's modules share (fleet_module(... PRECOMPILED)): 0.4 s less for each of their
-# files. GCC ignores the precompiled header where flags differ, hence one set, with those modules' flags.
+# fleet_file_options(OPTIONS... FILES files...): compile options of single files of a module.
+function(fleet_file_options)
+  cmake_parse_arguments(F "" "" "FILES" ${ARGN})
+  if(F_FILES)
+    set_property(SOURCE ${F_FILES} APPEND PROPERTY COMPILE_OPTIONS ${F_UNPARSED_ARGUMENTS})
+    set_source_files_properties(${F_FILES} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)  # they have other flags
+  endif()
+endfunction()
+
+# The standard headers that modules share: 0.6 s less for each file. GCC ignores precompiled headers where flags differ, hence
+# three sets: for SMALL modules, for others, and for each module with OPTIONS.
+set(FLEET_PRECOMPILED_HEADERS <algorithm> <chrono> <deque> <filesystem> <functional> <map> <memory> <optional> <random> <set>
+    <sstream> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector> <spdlog/spdlog.h>)
 function(fleet_precompile_headers)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "")
-  add_library(fleet_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
-  target_link_libraries(fleet_precompiled PRIVATE fleet_base gRPC::grpc++ Boost::headers)
-  target_compile_options(fleet_precompiled PRIVATE $<$<CONFIG:Release>:-Os>)
-  target_precompile_headers(fleet_precompiled PRIVATE <algorithm> <chrono> <deque> <filesystem> <functional> <map> <memory>
-                            <optional> <random> <set> <sstream> <string> <string_view> <thread> <unordered_map> <utility>
-                            <variant> <vector> <spdlog/spdlog.h>)
+  foreach(set small fast)
+    add_library(fleet_precompiled_${set} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+    target_link_libraries(fleet_precompiled_${set} PRIVATE spdlog::spdlog)
+    target_compile_options(fleet_precompiled_${set} PRIVATE -pthread)
+    target_precompile_headers(fleet_precompiled_${set} PRIVATE ${FLEET_PRECOMPILED_HEADERS})
+  endforeach()
+  target_compile_options(fleet_precompiled_small PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
 # fleet_link(TARGET modules...): links modules and their dependencies into an executable, and modules that register things as

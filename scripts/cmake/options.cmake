@@ -4,7 +4,7 @@ option(FLEET_ASSERTIONS "Keep assert() in optimised builds" OFF)
 set(FLEET_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (if nvcc is found), ON, OFF")
 set(FLEET_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, such as 75;80;86;89;90;100")
 set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Link the programs of the control plane statically, except glibc: AUTO, ON, OFF")
-option(FLEET_PRECOMPILE "Precompile the standard headers of the control plane" ON)
+option(FLEET_PRECOMPILE "Precompile the standard headers" ON)
 set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
 option(FLEET_COVERAGE "Count executed lines, for gcov" OFF)
 
