@@ -245,7 +245,7 @@ std::vector<float> ProgramExecutor::values(const std::string& name) {
     throw Error(ErrorCode::kUsage, "'" + name + "' is not a float32 parameter, state or metric",
                 "ProgramExecutor", "program_text() lists the variables");
   }
-  if (program.var(id).elsewhere) {
+  if (program.var(id).remote) {
     throw Error(ErrorCode::kUsage,
                 "'" + name + "' is on rank " + std::to_string(program.var(id).owner) +
                     " (strategy.sharding)",

@@ -292,7 +292,7 @@ void Executor::initialize(uint64_t seed) {
   std::vector<float> values;
   for (VarId id = 0; id < program().var_count(); ++id) {
     const Var& var = program().var(id);
-    if (!is_saved(var) || var.elsewhere) continue;
+    if (!is_saved(var) || var.remote) continue;
     const auto count = static_cast<size_t>(var.shape.elements());
     if (values.size() < count) values.resize(count);
     const auto own = std::span(values).first(count);

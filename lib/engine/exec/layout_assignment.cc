@@ -128,7 +128,7 @@ class Assignment {
   // runs.
   VarId reordered(VarId id, const Layout& layout, const Op& reader) {
     const Section& section = program_.sections()[reader.section];
-    const std::string when = section.when.text() + (section.elsewhere ? " elsewhere" : "");
+    const std::string when = section.when.text() + (section.remote ? " remote" : "");
     const auto key = std::make_pair(layout.text() + "/" + when, id);
     const auto found = copies_.find(key);
     if (found != copies_.end()) return found->second;

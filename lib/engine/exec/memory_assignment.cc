@@ -120,7 +120,7 @@ class Assignment {
   bool differs_between_ranks(const std::vector<VarId>& vars) const {
     const std::vector<Section>& sections = plan_.program.sections();
     return std::any_of(sections.begin(), sections.end(),
-                       [](const Section& section) { return section.elsewhere; }) &&
+                       [](const Section& section) { return section.remote; }) &&
            std::any_of(vars.begin(), vars.end(),
                        [&](VarId id) { return plan_.program.var(id).gradient_of != kNoVar; });
   }

@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "exec/deal_streams.h"
 #include "exec/layout_assignment.h"
 #include "exec/memory_assignment.h"
+#include "exec/stream_assignment.h"
 #include "exec/stream_order.h"
 #include "ops/collective.h"
 
@@ -16,9 +16,9 @@ namespace fleet {
 namespace {
 
 // Moves evaluation after training, since the two never run together: its temporaries then share the
-// arena with all of training's, instead of lying beside those that the backward pass still needs.
-// Operations that also run in training stay, and so do their dependencies.
-void put_evaluation_last(Program& program) {
+// arena with all of training's, instead of having memory besides what the backward pass still
+// needs. Operations that also run in training stay, and so do their dependencies.
+void move_evaluation_to_end(Program& program) {
   std::set<VarId> read, written;  // by later operations that stay and also run outside of training
   std::vector<bool> moves(program.ops().size());
   const auto among = [](const std::vector<VarId>& ids, const std::set<VarId>& some) {
@@ -44,13 +44,13 @@ void put_evaluation_last(Program& program) {
   program.ops() = std::move(ordered);
 }
 
-// What only other ranks run has had its say in the layouts.
-void drop_elsewhere(Plan& plan) {
+// Drops operations that only other ranks run, once they have taken part in the layouts.
+void drop_remote_ops(Plan& plan) {
   const std::vector<Section>& sections = plan.program.sections();
   std::erase_if(plan.ops,
-                [&](const PlannedOp& planned) { return sections[planned.op.section].elsewhere; });
+                [&](const PlannedOp& planned) { return sections[planned.op.section].remote; });
   for (VarId id = 0; id < plan.program.var_count(); ++id) {
-    if (plan.program.var(id).elsewhere) plan.vars[id].used = false;
+    if (plan.program.var(id).remote) plan.vars[id].used = false;
   }
 }
 
@@ -60,10 +60,10 @@ Plan plan_program(Program program, const std::vector<VarId>& keep, const PlanOpt
   verify(program);
   Plan plan;
   plan.program = std::move(program);
-  put_evaluation_last(plan.program);
+  move_evaluation_to_end(plan.program);
   assign_layouts(plan, options);
-  drop_elsewhere(plan);
-  if (options.compute_streams > 1) return dealt_plan(plan, keep, options);
+  drop_remote_ops(plan);
+  if (options.compute_streams > 1) return assign_streams(plan, keep, options);
   assign_memory(plan, keep);
   plan.one_stream_bytes = plan.memory().total();
   return plan;

@@ -12,12 +12,12 @@ bool is_saved(const Var& var) {
   return lasts && var.copy_of == kNoVar && !var.name.starts_with(kUnsaved);
 }
 
-SectionId Program::add_section(const std::string& name, Predicate when, bool elsewhere) {
+SectionId Program::add_section(const std::string& name, Predicate when, bool remote) {
   FLEET_CHECK(find_section(name) < 0, "section '" + name + "' exists twice");
   FLEET_CHECK(when.every >= 1, "section '" + name + "' has a step interval below 1");
   FLEET_CHECK(when.flag >= kNoFlag && when.flag < static_cast<FlagId>(flags_.size()),
               "section '" + name + "' names an unknown flag");
-  sections_.push_back({name, when, elsewhere});
+  sections_.push_back({name, when, remote});
   return static_cast<SectionId>(sections_.size()) - 1;
 }
 

@@ -43,7 +43,7 @@ struct Var {
   // Sharding: the rank of the job that saves this parameter or state; -1: every rank holds it, and
   // rank 0 saves it.
   int owner = -1;
-  bool elsewhere = false;  // other ranks hold it; it has no memory on this one
+  bool remote = false;  // held by other ranks only; it has no memory on this one
   // A temporary that holds the value of this parameter (or copy) for a part of a step, in the same
   // layout.
   VarId fetched_from = kNoVar;
@@ -58,7 +58,7 @@ struct Section {
   Predicate when;
   // Only other ranks run it. Here its operations take part in the choice of layouts, so that these
   // are equal on all ranks, and in nothing else.
-  bool elsewhere = false;
+  bool remote = false;
 };
 using SectionId = int;
 
@@ -77,7 +77,7 @@ using GroupId = int;
 
 class Program {
  public:
-  SectionId add_section(const std::string& name, Predicate when, bool elsewhere = false);
+  SectionId add_section(const std::string& name, Predicate when, bool remote = false);
   SectionId find_section(const std::string& name) const;  // -1: none
   const std::vector<Section>& sections() const { return sections_; }
 

@@ -46,7 +46,7 @@ class FetchParameters {
     owners_[id] = owner;
     Var& var = program_.var(id);
     var.owner = options_.savers[owner];
-    var.elsewhere = owner != options_.place;
+    var.remote = owner != options_.place;
   }
 
   bool is_sharded(VarId id) const { return id != kNoVar && owners_.contains(id); }
@@ -54,7 +54,7 @@ class FetchParameters {
   // Whether the section reads temporaries instead.
   bool fetches(SectionId section) const {
     const Section& known = program_.sections()[section];
-    return !known.elsewhere && section != options_.optimize &&
+    return !known.remote && section != options_.optimize &&
            (known.when.training || known.when.evaluation);
   }
 
@@ -70,7 +70,7 @@ class FetchParameters {
   void place_other_ops() {
     SectionId refresh = -1;
     for (Op& op : program_.ops()) {
-      if (is_update(op) && (op.section == options_.optimize || op.section == options_.elsewhere)) {
+      if (is_update(op) && (op.section == options_.optimize || op.section == options_.remote)) {
         continue;
       }
       std::set<int> owners;
@@ -85,7 +85,7 @@ class FetchParameters {
         refuse(op);
       }
       if (*owners.begin() == options_.place) continue;
-      if (refresh < 0) refresh = program_.add_section("refresh_elsewhere", when, true);
+      if (refresh < 0) refresh = program_.add_section("refresh_remote", when, true);
       op.section = refresh;
     }
   }

@@ -11,11 +11,11 @@ namespace fleet {
 struct FetchOptions {
   GroupId group = -1;
   int stream = kCommunicationStream;
-  int place = 0;             // index of this rank in the group
-  double megabytes = 32;     // a segment is closed once it holds this much
-  SectionId optimize = -1;   // of the updates
-  SectionId elsewhere = -1;  // of what only other ranks run, when updates run
-  std::vector<int> savers;   // by index in the group: the rank of the job that saves what it owns
+  int place = 0;            // index of this rank in the group
+  double megabytes = 32;    // a segment is closed once it holds this much
+  SectionId optimize = -1;  // of the updates
+  SectionId remote = -1;    // of what only other ranks run, when updates run
+  std::vector<int> savers;  // by index in the group: the rank of the job that saves what it owns
 };
 
 // Cuts the reads of parameters in each section into segments, in the order of use. Before a

@@ -36,7 +36,7 @@ class Offload : public Pass {
   struct Uses {
     VarId id = kNoVar;
     int last_forward = -1, first_backward = -1;
-    bool elsewhere = false;  // also read in other sections
+    bool in_other_sections = false;
   };
 
   void find_uses() {
@@ -51,12 +51,13 @@ class Offload : public Pass {
         const int at = static_cast<int>(i);
         if (ops[i].section == forward_) uses.last_forward = at;
         if (ops[i].section == backward_ && uses.first_backward < 0) uses.first_backward = at;
-        if (ops[i].section != forward_ && ops[i].section != backward_) uses.elsewhere = true;
+        if (ops[i].section != forward_ && ops[i].section != backward_)
+          uses.in_other_sections = true;
       }
     }
     std::erase_if(uses_, [&](const Uses& uses) {
       return uses.id == kNoVar || program_->var(uses.id).kind != VarKind::kTemporary ||
-             uses.last_forward < 0 || uses.first_backward < 0 || uses.elsewhere;
+             uses.last_forward < 0 || uses.first_backward < 0 || uses.in_other_sections;
     });
     std::stable_sort(uses_.begin(), uses_.end(),
                      [](const Uses& a, const Uses& b) { return a.last_forward < b.last_forward; });

@@ -232,9 +232,9 @@ void move_foreign_updates(Program& program, SectionId from, SectionId to, const 
 void update_on_owners(Program& program, SectionId optimize, const Owners& owners, int place,
                       bool global_norm, const OwnerMessages& messages) {
   if (global_norm) combine_norm(program, optimize, owners, place, messages);
-  Predicate elsewhere = program.sections()[optimize].when;
-  elsewhere.flag = program.add_flag("update what other ranks own");
-  const SectionId never = program.add_section("update_elsewhere", elsewhere);
+  Predicate remote = program.sections()[optimize].when;
+  remote.flag = program.add_flag("update what other ranks own");
+  const SectionId never = program.add_section("update_remote", remote);
   const SectionId sync = program.add_section("gather_states", {.training = false, .sync = true});
   const std::map<VarId, std::vector<VarId>> states = states_of_updates(program);
   move_foreign_updates(program, optimize, never, owners, place);

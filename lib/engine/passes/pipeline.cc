@@ -162,7 +162,7 @@ class Splitter {
     return known->second;
   }
 
-  // The rows of a micro-batch. Section: of the first reader, which may be `elsewhere`.
+  // The rows of a micro-batch. Section: of the first reader, which may be `remote`.
   VarId slice(VarId feed, int micro_batch, SectionId section) {
     if (options_.micro_batches == 1) return feed;
     const auto [known, is_new] =
@@ -202,7 +202,8 @@ class Splitter {
                                          : value.furthest > options_.stage;
   }
 
-  // What must have ended before an operation starts, although it reads nothing of it.
+  // A message that has ended once an operation has waited for `done`: a control dependency, which
+  // passes no data.
   struct Sent {
     PipelineAction action;
     size_t number;  // of the action, in the order of this stage
@@ -365,7 +366,7 @@ class Splitter {
       dims[0] *= options_.micro_batches;
       program_.var(id).shape = Shape(dims);
       if (!computes(id)) {
-        program_.var(id).elsewhere = true;
+        program_.var(id).remote = true;
         continue;
       }
       std::vector<VarId> parts;
@@ -398,10 +399,10 @@ class Splitter {
 
   // ---- operations of other stages
 
-  SectionId elsewhere(SectionId section) {
+  SectionId remote_section(SectionId section) {
     const Section known = program_.sections()[section];
-    const SectionId there = program_.find_section(known.name + "_elsewhere");
-    return there >= 0 ? there : program_.add_section(known.name + "_elsewhere", known.when, true);
+    const SectionId there = program_.find_section(known.name + "_remote");
+    return there >= 0 ? there : program_.add_section(known.name + "_remote", known.when, true);
   }
 
   bool touches_others(const Op& op) const {
@@ -427,7 +428,7 @@ class Splitter {
         program_.ops().push_back(old_[i]);
         continue;
       }
-      const SectionId section = elsewhere(old_[i].section);
+      const SectionId section = remote_section(old_[i].section);
       Op op = about_samples ? renamed(old_[i], 0, section) : old_[i];
       op.section = section;
       program_.ops().push_back(op);

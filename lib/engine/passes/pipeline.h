@@ -37,11 +37,15 @@ struct PipelineOptions {
 };
 
 // Rewrites the Program, whose model was built for the size of a micro-batch and whose backward pass
-// is complete. Feeds get the rows of all micro-batches. Gradients of parameters are sums over the
-// micro-batches, in float32. What the host reads is the sum, the mean (loss) or all rows of the
-// micro-batches; on stages that do not compute it sums are 0, and rows are `elsewhere`. Operations
-// of other stages are left once, in sections that are `elsewhere`, for what later passes append to
-// them. kUsage if the stages cannot be cut like this.
+// is complete:
+// - Feeds get the rows of all micro-batches.
+// - Gradients of parameters are sums over the micro-batches, in float32.
+// - BatchVars::sums are sums over the micro-batches, and the loss is their mean; both are 0 on
+//   stages that do not compute them. BatchVars::rows have the rows of all micro-batches, and are
+//   `remote` on stages that do not compute them.
+// - Operations of other stages appear once, in `remote` sections, because later passes append
+//   operations that refer to them.
+// kUsage if the stages cannot be cut like this.
 StageMap split_pipeline(Program& program, const PipelineOptions& options);
 
 }  // namespace fleet

@@ -7,21 +7,21 @@ namespace {
 
 void give_to_owner(Var& var, int owner, const Shard& shard) {
   var.owner = shard.savers[owner];
-  var.elsewhere = owner != shard.place;
+  var.remote = owner != shard.place;
 }
 
 bool is_sum(const Op& op) { return op.type() == "reduce"; }
 
 }  // namespace
 
-void shard_updates(Program& program, SectionId optimize, SectionId elsewhere, const Owners& owners,
+void shard_updates(Program& program, SectionId optimize, SectionId remote, const Owners& owners,
                    const Shard& shard) {
   for (const auto& [parameter, states] : states_of_updates(program)) {
     const auto owner = owners.find(parameter);
     if (owner == owners.end()) continue;
     for (const VarId state : states) give_to_owner(program.var(state), owner->second, shard);
   }
-  move_foreign_updates(program, optimize, elsewhere, owners, shard.place);
+  move_foreign_updates(program, optimize, remote, owners, shard.place);
 }
 
 void sum_over_copies(Program& program, int place, GroupId copies, const OwnerMessages& messages) {
@@ -53,8 +53,8 @@ void limit_unsent_gradients(Program& program, const OwnerMessages& messages) {
 std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owners,
                                             const Shard& shard) {
   const SectionId backward = program.find_section("backward");
-  const SectionId elsewhere =
-      program.add_section("accumulate_elsewhere", program.sections()[backward].when, true);
+  const SectionId remote =
+      program.add_section("accumulate_remote", program.sections()[backward].when, true);
   std::map<VarId, VarId> parameters, accumulators;  // by gradient; by parameter
   for (const auto& [parameter, owner] : owners) parameters[program.gradient(parameter)] = parameter;
   std::vector<Op> ops, waiting;
@@ -65,7 +65,7 @@ std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owne
   const auto accumulate = [&](VarId gradient) {
     const VarId parameter = parameters.at(gradient);
     const int owner = owners.at(parameter);
-    const SectionId section = owner == shard.place ? backward : elsewhere;
+    const SectionId section = owner == shard.place ? backward : remote;
     const VarId sum = program.state(program.var(parameter).name + ".merged_gradient",
                                     program.var(parameter).shape, Init());
     give_to_owner(program.var(sum), owner, shard);
@@ -95,12 +95,12 @@ std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owne
 }
 
 void reset_accumulators(Program& program, const std::map<VarId, VarId>& accumulators,
-                        SectionId optimize, SectionId elsewhere) {
+                        SectionId optimize, SectionId remote) {
   for (const auto& [parameter, sum] : accumulators) {
     const Shape& shape = program.var(sum).shape;
     std::vector<int64_t> dimensions;
     for (int i = 0; i < shape.rank(); ++i) dimensions.push_back(shape[i]);
-    program.append(program.var(sum).elsewhere ? elsewhere : optimize, "fill", {}, {sum},
+    program.append(program.var(sum).remote ? remote : optimize, "fill", {}, {sum},
                    {{"shape", dimensions}});
   }
 }

@@ -14,9 +14,9 @@ struct Shard {
   std::vector<int> savers;  // by index in the group: the rank of the job that saves what it owns
 };
 
-// Moves the updates of other ranks' parameters to section `elsewhere`, and leaves their states
+// Moves the updates of other ranks' parameters to section `remote`, and leaves their states
 // without memory.
-void shard_updates(Program& program, SectionId optimize, SectionId elsewhere, const Owners& owners,
+void shard_updates(Program& program, SectionId optimize, SectionId remote, const Owners& owners,
                    const Shard& shard);
 
 // After each sum on an owner: that owner sums it over `copies` too, the ranks of other groups that
@@ -31,8 +31,8 @@ void limit_unsent_gradients(Program& program, const OwnerMessages& messages);
 // gradients. Returns them by parameter. Runs after the sums were inserted.
 std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owners,
                                             const Shard& shard);
-// Appends the reset of accumulators to `optimize`; of other ranks' to `elsewhere`.
+// Appends the reset of accumulators to `optimize`; of other ranks' to `remote`.
 void reset_accumulators(Program& program, const std::map<VarId, VarId>& accumulators,
-                        SectionId optimize, SectionId elsewhere);
+                        SectionId optimize, SectionId remote);
 
 }  // namespace fleet

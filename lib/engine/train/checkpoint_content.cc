@@ -59,7 +59,7 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int ran
   const Program& program = executor.program();
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
-    if (!is_saved(var) || var.elsewhere || !is_in(program, var, which)) continue;
+    if (!is_saved(var) || var.remote || !is_in(program, var, which)) continue;
     if (which == CheckpointFile::kShard ? var.owner != rank : var.owner >= 0) continue;
     const Argument argument = executor.argument(id);
     HostTensor tensor{var.dtype, var.shape, {}, argument.layout};
@@ -136,7 +136,7 @@ void scatter(const TensorFile& file, CheckpointFile which, Executor& executor) {
   const std::string prefix = prefix_of(which);
   for (const auto& [name, tensor] : file.tensors) {
     const VarId id = executor.program().find(prefix + name);
-    if (!executor.program().var(id).elsewhere) executor.write(id, tensor.values().span());
+    if (!executor.program().var(id).remote) executor.write(id, tensor.values().span());
   }
 }
 

@@ -22,7 +22,7 @@ std::optional<Evaluation> evaluate(data::InputPipeline& test, StepRunner& runner
     if (!options.agree_on_step(batch != nullptr)) return std::nullopt;
     if (!batch) break;
     result.sums.add(runner.evaluate(*batch, options.step));
-    if (result.classes && !runner.executor().program().var(logits).elsewhere) {
+    if (result.classes && !runner.executor().program().var(logits).remote) {
       const auto count = static_cast<size_t>(batch->size);
       result.classes->add(runner.executor().values<float>(logits), batch->labels.first(count),
                           batch->weights.first(count));

@@ -56,7 +56,7 @@ size_t largest_saved(const Program& program) {
   size_t most = 0;
   for (VarId id = 0; id < program.var_count(); ++id) {
     const Var& var = program.var(id);
-    if (!is_saved(var) || var.elsewhere) continue;
+    if (!is_saved(var) || var.remote) continue;
     most = std::max(most, static_cast<size_t>(var.shape.elements()) * sizeof(float));
   }
   return most;

@@ -75,7 +75,7 @@ TEST(StreamMemory, FetchedSegments_NeedTwoPiecesOfOwnMemory) {
     std::vector<VarId> results;
     for (int i = 0; i < 8; ++i) {
       const VarId parameter = net.program.parameter("p" + std::to_string(i), {kElements}, {});
-      net.program.var(parameter).elsewhere = true;
+      net.program.var(parameter).remote = true;
       const VarId fetched = net.program.temporary("fetched");
       net.program.var(fetched).fetched_from = parameter;
       Op& fetch = net.program.append(section, "fetch_parameters", {parameter}, {fetched},
@@ -96,12 +96,12 @@ TEST(StreamMemory, FetchedSegments_NeedTwoPiecesOfOwnMemory) {
 TEST(Elsewhere, Section_IsDroppedAndItsStatesHaveNoMemory) {
   Net net;
   const SectionId here = net.program.add_section("here", {});
-  const SectionId elsewhere = net.program.add_section("elsewhere", {}, /*elsewhere=*/true);
+  const SectionId remote = net.program.add_section("remote", {}, /*remote=*/true);
   const VarId held = net.program.state("held", {kElements}, {});
   const VarId other = net.program.state("other", {kElements}, {});
-  net.program.var(other).elsewhere = true;
+  net.program.var(other).remote = true;
   net.program.append(here, "scale", {net.x}, {held});
-  net.program.append(elsewhere, "scale", {net.scale(elsewhere, net.x)}, {other});
+  net.program.append(remote, "scale", {net.scale(remote, net.x)}, {other});
   const Plan plan = plan_program(net.program, {});
   EXPECT_EQ(plan.ops.size(), 1u);
   EXPECT_FALSE(plan.vars[other].used);

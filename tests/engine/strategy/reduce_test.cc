@@ -52,7 +52,7 @@ TEST(ReduceMode, EachParameter_IsUpdatedAndSentByItsOwner) {
       EXPECT_TRUE(all.insert(id).second) << program.var(id).name << " has two owners";
       bytes[rank] += program.var(id).shape.elements() * 4;
     }
-    EXPECT_EQ(trained.updated("optimize").size() + trained.updated("update_elsewhere").size(),
+    EXPECT_EQ(trained.updated("optimize").size() + trained.updated("update_remote").size(),
               program.parameters().size());
     EXPECT_EQ(trained.count("all_reduce", "backward"), 0);
     for (const Op& op : program.ops()) {

@@ -34,7 +34,7 @@ struct Trained {
     std::set<std::string> names;
     for (VarId id = 0; id < program.var_count(); ++id) {
       const Var& var = program.var(id);
-      if (var.kind == kind && var.owner >= 0 && !var.elsewhere) names.insert(var.name);
+      if (var.kind == kind && var.owner >= 0 && !var.remote) names.insert(var.name);
     }
     return names;
   }
@@ -70,9 +70,9 @@ TEST(Sharding, WithoutAStage_ParametersAreSplitToo) {
     }
     for (const Op& op : trained.program.ops()) {
       const Section& section = trained.program.sections()[op.section];
-      if (section.elsewhere || op.type() == "fetch_parameters") continue;
+      if (section.remote || op.type() == "fetch_parameters") continue;
       for (const VarId id : op.inputs) {
-        EXPECT_TRUE(id == kNoVar || !trained.program.var(id).elsewhere)
+        EXPECT_TRUE(id == kNoVar || !trained.program.var(id).remote)
             << op.type() << " reads what this rank does not hold";
       }
     }
@@ -139,15 +139,15 @@ TEST(Sharding, InfiniteGradients_AreLookedForInAllGroups) {
 
 TEST(Sharding, MergedGradients_AreOnTheirOwners) {
   const Trained trained("gradient_merge_acc_step: 4");
-  int here = 0, elsewhere = 0;
+  int here = 0, remote = 0;
   for (const VarId id : trained.program.parameters()) {
     const VarId sum = trained.program.find(trained.program.var(id).name + ".merged_gradient");
     ASSERT_NE(sum, kNoVar);
     EXPECT_EQ(trained.program.gradient(id), sum);
-    ++(trained.program.var(sum).elsewhere ? elsewhere : here);
+    ++(trained.program.var(sum).remote ? remote : here);
   }
   EXPECT_GT(here, 0);
-  EXPECT_GT(elsewhere, 0);
+  EXPECT_GT(remote, 0);
   const SectionId optimize = trained.program.find_section("optimize");
   EXPECT_EQ(trained.program.sections()[optimize].when.every, 4);
 }

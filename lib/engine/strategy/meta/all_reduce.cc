@@ -93,14 +93,14 @@ class AllReduce : public MetaOptimizer {
       }
       return;
     }
-    std::map<SectionId, std::vector<std::string>> elsewhere;
+    std::map<SectionId, std::vector<std::string>> in_section;
     std::vector<std::string> apart;
     for (const auto& [parameter, section] : build.updated_separately) {
       apart.push_back(build.program.var(parameter).name);
-      if (section >= 0) elsewhere[section].push_back(apart.back());
+      if (section >= 0) in_section[section].push_back(apart.back());
     }
     sum(build, build.sums_in, {{"without", apart}});
-    for (const auto& [section, names] : elsewhere) sum(build, section, {{"only", names}});
+    for (const auto& [section, names] : in_section) sum(build, section, {{"only", names}});
   }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using Config = paddle::fleet::ShardingConfig;
 
-// What is split over the ranks of a group, as ZeRO counts it.
+// ZeRO's stages: the last kind of tensor that each divides among the ranks of a group.
 enum Stage { kOptimizerStates = 1, kGradients = 2, kParameters = 3 };
 
 [[noreturn]] void refuse(const std::string& field, const std::string& what, const std::string& next,
@@ -155,9 +155,9 @@ class Sharding : public MetaOptimizer {
       combine_norm(program, build.optimize, owners_, place_, messages_);
     }
     const Predicate when = program.sections()[build.optimize].when;
-    const SectionId elsewhere = program.add_section("update_elsewhere", when, true);
-    reset_accumulators(program, accumulators_, build.optimize, elsewhere);
-    shard_updates(program, build.optimize, elsewhere, owners_, {place_, savers_});
+    const SectionId remote = program.add_section("update_remote", when, true);
+    reset_accumulators(program, accumulators_, build.optimize, remote);
+    shard_updates(program, build.optimize, remote, owners_, {place_, savers_});
     std::string parameters = "broadcast after the updates";
     if (settings_.stage < kParameters) {
       broadcast_from_owners(program, build.optimize, owners_, place_, /*fuse=*/true, messages_);
@@ -167,7 +167,7 @@ class Sharding : public MetaOptimizer {
                                              .place = place_,
                                              .megabytes = settings_.megabytes,
                                              .optimize = build.optimize,
-                                             .elsewhere = elsewhere,
+                                             .remote = remote,
                                              .savers = savers_});
       parameters = "fetched in " + std::to_string(segments) + " segments of " +
                    std::to_string(static_cast<int>(settings_.megabytes)) + " MB";
