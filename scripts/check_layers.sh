@@ -133,8 +133,8 @@ awk '
   /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif).*(CUDA|CUDNN|NCCL|DNNL|GLOO)/ && FILENAME !~ /^lib\/engine\/(backend|comm\/(nccl|gloo))\// {
     report("no #ifdef for a backend in shared code: CMake adds the folder or leaves it out")
   }
-  /[=!]= *"cuda"/ && FILENAME !~ /^lib\/(engine\/backend\/|engine\/exec\/backend\.|control\/launch\/)/ {
-    report("no == \"cuda\" outside the registry of backends: ask exec/backend.h or the Device")
+  /[=!]= *"(cpu|cuda)"/ && FILENAME !~ /^lib\/(engine\/backend\/|engine\/exec\/backend\.|control\/launch\/)/ {
+    report("no == \"cpu\" or \"cuda\" outside the registry of backends: ask BackendDef (exec/backend.h) or the Device")
   }
   /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }
   /std::((recursive_|shared_|timed_)*mutex|condition_variable|(lock_guard|unique_lock|scoped_lock|shared_lock)[^_A-Za-z])/ &&

@@ -46,7 +46,7 @@ JobCommunicators make_job_communicators(const Job& job, const World& world, Devi
   StartComparison(compared_items_of_job(job, device.backend()), "job", {world.rank, world.size},
                   *world.store, options.timeout)
       .wait();
-  if (device.backend() != "cpu") {
+  if (!device.communicator().empty()) {  // which cannot move the host's memory
     CommOptions host = options;
     host.group = "control";
     host.backend = "auto";

@@ -67,10 +67,14 @@ bool register_backend(const std::string& name, void (*define)(BackendDef&)) {
 
 std::vector<std::string> options_of_backend(const std::string& backend) {
   std::vector<std::string> names;
-  const BackendDef* def = backends().find(backend);
-  if (!def) return names;
-  for (const ConfigKey& key : def->options.keys()) names.push_back(key.path);
+  for (const ConfigKey& key : backend_def(backend).options.keys()) names.push_back(key.path);
   return names;
+}
+
+const BackendDef& backend_def(const std::string& name) {
+  static const BackendDef unknown;
+  const BackendDef* def = backends().find(name);
+  return def ? *def : unknown;
 }
 
 bool has_backend(const std::string& name) { return backends().find(name) != nullptr; }
@@ -83,8 +87,7 @@ std::vector<DType> low_precision_types(const std::string& backend, std::string* 
 }
 
 std::vector<std::string> passes_of_backend(const std::string& backend) {
-  const BackendDef* def = backends().find(backend);
-  return def ? def->passes : std::vector<std::string>{};
+  return backend_def(backend).passes;
 }
 
 std::vector<std::string> accelerators() {

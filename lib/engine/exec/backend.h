@@ -1,12 +1,14 @@
 // Registry of backends by name: the devices on which this process can compute.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
 #include "base/registry.h"
+#include "exec/compute_rates.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -24,6 +26,15 @@ struct BackendDef {
   std::vector<DType> (*low_precision)(std::string* why) = nullptr;
   // Passes whose operations only this backend has kernels for.
   std::vector<std::string> passes = {};
+  // Its devices use the host's memory, so copies to the host free none of theirs.
+  bool uses_host_memory = false;
+  // They compute on the host's cores, so the number of cores decides their speed.
+  bool uses_host_cores = false;
+  // Of a typical device. cores: of the host that it may use.
+  ComputeRates (*rates)(int cores) = [](int) { return ComputeRates(); };
+  // By boolean option of a model, such as "winograd": the line to log for a job that sets it to
+  // false, if that has no effect on this backend, or another one than the name says.
+  std::map<std::string, std::string> false_notes = {};
 };
 
 // A backend registers itself when its module is linked or loaded.
@@ -33,6 +44,8 @@ bool register_backend(const std::string& name, void (*define)(BackendDef&));
   FLEET_REGISTER(backend_##name, ::fleet::BackendDef& def, ::fleet::register_backend, #name)
 // The names of a backend's own options; none if it is neither linked nor loaded.
 std::vector<std::string> options_of_backend(const std::string& backend);
+// What a backend says of itself; a BackendDef() if it is neither linked nor loaded.
+const BackendDef& backend_def(const std::string& name);
 // Whether the backend's kernels are available: linked, or loaded by choose_device(), with or
 // without a device.
 bool has_backend(const std::string& name);

@@ -18,7 +18,7 @@ struct PlanOptions {
   std::map<VarId, Layout>
       initial_layouts;       // fixed beforehand (parameters, states, feeds); for tests
   Device* device = nullptr;  // the device that runs the Plan; null: the Plan is only inspected
-  int compute_streams = 1;   // the most that may compute at the same time: see deal_streams.h
+  int compute_streams = 1;   // the most that may compute at the same time: see stream_assignment.h
   // Deals operations of a region to streams at random, in any order that their data allow. For
   // tests.
   std::optional<uint64_t> shuffle = {};

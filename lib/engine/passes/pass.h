@@ -32,6 +32,7 @@ struct PassContext {
   std::vector<DType> low_types;
   std::string no_low_type;
   std::string backend = "cpu";                   // of the target device
+  bool host_memory = true;                       // it uses the host's memory, not its own
   std::vector<std::string> backend_passes = {};  // that only this backend has kernels for
   std::string optimizer = "momentum";            // that the job trains with
   // Scales the loss in bfloat16 too, where it is unnecessary: for tests on the CPU.

@@ -130,7 +130,7 @@ std::vector<std::string> environment_without_effect() {
 
 DeviceRequest device_request(const std::string& wanted, const std::optional<std::string>& selected,
                              bool launched) {
-  if (wanted == "cpu") return {.name = "cpu"};
+  if (wanted != "auto" && !is_accelerator(wanted)) return {.name = wanted};
   if (wanted == "auto" && launched && !selected) {
     return {.name = "cpu", .note = "the launcher assigned no GPU to this rank"};
   }
@@ -150,7 +150,7 @@ DeviceRequest device_request(const std::string& wanted, const std::optional<std:
 
 bool feeds_bytes(const Job& job, const std::string& backend) {
   const std::string& pixels = job.data.text("pixels");
-  return pixels == "uint8" || (pixels == "auto" && backend != "cpu");
+  return pixels == "uint8" || (pixels == "auto" && !backend_def(backend).uses_host_memory);
 }
 
 }  // namespace fleet

@@ -6,6 +6,7 @@
 #include "base/counted.h"
 #include "base/text.h"
 #include "base/text_table.h"
+#include "exec/backend.h"
 #include "train/explain.h"
 #include "train/format_printf.h"
 
@@ -56,7 +57,8 @@ std::string head(const Explanation& job) {
   std::string text = job.model + ", batch " + std::to_string(job.batch) + " a rank, " +
                      counted(job.ranks, "rank") + " on " + counted(job.nodes, "node") + ", " +
                      job.backend;
-  if (job.backend == "cpu") text += " (" + counted(job.threads, "core") + " a rank)";
+  if (backend_def(job.backend).uses_host_cores)
+    text += " (" + counted(job.threads, "core") + " a rank)";
   std::string out = wrapped(text, 2);
   out += "parameters: " + number_text(static_cast<double>(job.parameters));
   if (job.trainable != job.parameters) {

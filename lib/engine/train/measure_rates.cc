@@ -278,7 +278,7 @@ std::string processor_name() {
 }
 
 std::string machine_text(const MeasureOptions& options) {
-  if (options.device != "cpu") return options.device;
+  if (!backend_def(options.device).uses_host_cores) return options.device;
   return processor_name() + ", " + counted(options.threads, "core") + " a rank, " +
          counted(options.ranks_here, "rank");
 }

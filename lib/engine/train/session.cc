@@ -45,6 +45,7 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
                       .low_types = {},
                       .no_low_type = {},
                       .backend = options.backend,
+                      .host_memory = backend_def(options.backend).uses_host_memory,
                       .backend_passes = passes_of_backend(options.backend),
                       .optimizer = job.optimizer.text("name"),
                       .steps = options.steps};
@@ -73,17 +74,9 @@ static void log_choices(const Job& job, const ProgramOptions& options) {
         "train.numeric_stable_mode has no effect: the loss is always computed from the distances "
         "to the largest logit");
   }
-  if (!job.model.boolean("winograd") && options.backend != "cpu") {
-    spdlog::info("model.winograd has no effect on a GPU: cuDNN decides");
+  for (const auto& [option, note] : backend_def(options.backend).false_notes) {
+    if (!job.model.boolean(option)) spdlog::info("{}", note);
   }
-  if (job.model.boolean("use_cudnn")) return;
-  if (options.backend == "cpu") {
-    spdlog::info("model.use_cudnn has no effect on the CPU: there is no cuDNN");
-    return;
-  }
-  spdlog::info(
-      "model.use_cudnn is false: depthwise and transposed convolutions run in fleetrun's own "
-      "kernels, pooling does anyway; other convolutions always use cuDNN");
 }
 
 // Whether ranks' weights differ until they are averaged over the ranks (localsgd).

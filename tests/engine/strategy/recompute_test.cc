@@ -120,16 +120,16 @@ constexpr char kOffload[] =
     "recompute: true recompute_configs { checkpoints: \"every block\" enable_offload: true }";
 
 TEST(Recompute, Offload_MovesAllCheckpointsButTheLast) {
-  const Program program = trained(kOffload, "resnet20", {.backend = "cuda"});
+  const Program program = trained(kOffload, "resnet20", {.host_memory = false});
   EXPECT_EQ(count(program, "forward", "copy_to_host"), 0) << "not before the updates";
-  std::string line = captured_log([] { trained_with_updates(kOffload, {.backend = "cuda"}); });
+  std::string line = captured_log([] { trained_with_updates(kOffload, {.host_memory = false}); });
   EXPECT_THAT(line, HasSubstr("offload: 8 of 9 checkpoints wait in the host's memory"));
 }
 
 // Otherwise communication and copies would wait for each other.
 TEST(Recompute, Offload_HasAStreamOfItsOwn) {
   const Program program = trained_with_updates(std::string(kOffload) + " nccl_comm_num: 2",
-                                               {.ranks = 2, .backend = "cuda"});
+                                               {.ranks = 2, .host_memory = false});
   std::set<int> sums, copies;
   for (const Op& op : program.ops()) {
     if (op.type() == "all_reduce") sums.insert(op.stream);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "exec/backend.h"
+#include "tests/captured_log.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -17,6 +18,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+// A backend that no module names. Its devices share the memory of the host.
+FLEET_BACKEND(unified) {
+  def.uses_host_memory = true;
+  def.false_notes = {{"winograd", "model.winograd: the unified backend decides"}};
+}
 
 class Flags : public ::testing::Test {
  protected:
@@ -141,6 +148,14 @@ TEST_F(Flags, Pixels_FollowTheBackendUnlessTheJobSays) {
   EXPECT_TRUE(feeds_bytes(job(), "cuda"));
   EXPECT_TRUE(feeds_bytes(job({"data.pixels=uint8"}), "cpu"));
   EXPECT_FALSE(feeds_bytes(job({"data.pixels=float32"}), "cuda"));
+  EXPECT_FALSE(feeds_bytes(job(), "unified"));
+}
+
+TEST_F(Flags, NotesOfABackend_AreLogged) {
+  const std::string log = captured_log([&] {
+    build_program(job({"model.winograd=false"}), {.image = {1, 8, 8}, .backend = "unified"});
+  });
+  EXPECT_THAT(log, HasSubstr("the unified backend decides"));
 }
 
 TEST(DeviceRequest, Auto_TakesTheGpuTheLauncherGave) {

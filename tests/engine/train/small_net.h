@@ -31,7 +31,7 @@ class SmallNet {
     ConfigTree tree = ConfigTree::from_json(optimizer, "test");
     Strategy strategy = make_strategy(strategy_text, {.low_types = {DType::kBFloat16},
                                                       .no_low_type = {},
-                                                      .backend = backend(strategy_text),
+                                                      .host_memory = !offloads(strategy_text),
                                                       .optimizer = *tree.peek("name"),
                                                       .scale_low_loss = scales(strategy_text)});
     strategy.append_backward(program, training_.forward, training_.loss,
@@ -95,8 +95,8 @@ class SmallNet {
     return tree.validate(def_.schema);
   }
   // Strategies leave out what CPUs have no use for; it runs there all the same.
-  static std::string backend(const std::string& strategy_text) {
-    return strategy_text.find("enable_offload") == std::string::npos ? "cpu" : "cuda";
+  static bool offloads(const std::string& strategy_text) {
+    return strategy_text.find("enable_offload") != std::string::npos;
   }
   static bool scales(const std::string& strategy_text) {
     return strategy_text.find("init_loss_scaling") != std::string::npos;

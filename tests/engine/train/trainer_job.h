@@ -59,7 +59,7 @@ class TrainerTest : public ::testing::Test {
     for (VarId id = 0; id < program.var_count(); ++id) {
       const Var& var = program.var(id);
       const bool saved = var.kind == VarKind::kParameter || var.kind == VarKind::kState;
-      if (var.elsewhere) continue;
+      if (var.remote) continue;
       if (saved && var.dtype == DType::kFloat32) weights[var.name] = executor.values<float>(id);
     }
     return weights;

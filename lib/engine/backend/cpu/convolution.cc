@@ -119,10 +119,10 @@ dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts&
   const Geometry g = geometry_of(conv.window);
   // The gradient descriptors need a forward descriptor as a hint, of which only its kind matters. A
   // weight's gradient may have a wider type than the weight.
-  Convolution told = conv;
-  told.weight_type = conv.type;
+  Convolution described = conv;
+  described.weight_type = conv.type;
   const auto hint = forward(
-      told, desc_of(conv.x, conv.type, std::nullopt), weight_desc(told, std::nullopt),
+      described, desc_of(conv.x, conv.type, std::nullopt), weight_desc(described, std::nullopt),
       memory::desc(), desc_of(conv.y, conv.type, std::nullopt), algorithm::convolution_direct);
   if (conv.direction == Convolution::kData) {
     const dnnl::convolution_backward_data::desc desc(method, x, weight, y, g.strides, g.dilations,

@@ -45,6 +45,11 @@ FLEET_BACKEND(cuda) {
   def.make_device = make_device;
   def.low_precision = low_precision;
   def.passes = {"fuse_resunit"};
+  def.false_notes = {
+      {"winograd", "model.winograd has no effect on a GPU: cuDNN decides"},
+      {"use_cudnn",
+       "model.use_cudnn is false: depthwise and transposed convolutions run in fleetrun's own "
+       "kernels, pooling does anyway; other convolutions always use cuDNN"}};
 }
 
 }  // namespace fleet::cuda

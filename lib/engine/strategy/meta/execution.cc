@@ -4,8 +4,8 @@
 namespace fleet {
 
 // num_iteration_per_run: train.fetch_every of the job is rounded to a multiple of it (train/job.h).
-// num_threads: Strategy::compute_streams(), which exec/deal_streams.h uses; 0 means "automatic" in
-// Paddle, whose setters write it.
+// num_threads: Strategy::compute_streams(), which exec/stream_assignment.h uses; 0 means
+// "automatic" in Paddle, whose setters write it.
 FLEET_META_OPTIMIZER(execution) {
   def.help = "execution of steps: operations that compute at the same time, and losses";
   def.fields = {"execution_strategy.num_threads", "execution_strategy.num_iteration_per_run",

@@ -137,7 +137,7 @@ void refuse_combinations(const StrategyProto& proto, const PassContext& context)
   if (proto.execution_strategy().num_threads() > 1) {
     with("execution_strategy.num_threads above 1", "set it to 1");
   }
-  if (proto.recompute() && proto.recompute_configs().enable_offload() && context.backend != "cpu") {
+  if (proto.recompute() && proto.recompute_configs().enable_offload() && !context.host_memory) {
     with("recompute_configs.enable_offload", "remove it");
   }
 }
@@ -254,7 +254,7 @@ class Pipeline : public MetaOptimizer {
   void give_to_stages(Program& program) const {
     const auto give = [&](VarId id, int stage) {
       program.var(id).owner = stage;
-      program.var(id).elsewhere = stage != options_.stage;
+      program.var(id).remote = stage != options_.stage;
     };
     for (const auto& [id, stage] : stages_.of_var) give(id, stage);
     for (const auto& [parameter, states] : states_of_updates(program)) {

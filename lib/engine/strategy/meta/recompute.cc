@@ -31,7 +31,7 @@ bool offloads(const paddle::fleet::RecomputeConfig& configs, const PassContext& 
         "strategy: recompute_configs.checkpoint_shape has no effect: the shapes of checkpoints are "
         "known");
   }
-  if (configs.enable_offload() && context.backend == "cpu") {
+  if (configs.enable_offload() && context.host_memory) {
     spdlog::warn(
         "strategy: recompute_configs.enable_offload has no effect on CPUs, whose memory is the "
         "host's");

@@ -1,4 +1,4 @@
-#include "exec/deal_streams.h"
+#include "exec/stream_assignment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ int operations_in_regions(const Plan& plan) {
                                         [](const PlannedOp& op) { return op.region >= 0; }));
 }
 
-TEST(DealStreams, Branches_AreDealtToBothStreams) {
+TEST(AssignStreams, Branches_UseBothStreams) {
   Branches net(3, 4, 2);
   const Plan plan = plan_program(net.program, {net.y}, with_streams(2));
   EXPECT_EQ(plan.compute_streams, (std::vector<int>{0, 1}));
@@ -80,7 +80,7 @@ TEST(DealStreams, Branches_AreDealtToBothStreams) {
   EXPECT_THAT(plan.text(), HasSubstr("parallel: "));
 }
 
-TEST(DealStreams, Chain_StaysAsItIs) {
+TEST(AssignStreams, Chain_StaysAsItIs) {
   Program program;
   const SectionId section = program.add_section("forward", {});
   VarId y = program.feed("x", DType::kFloat32, {64, 1000});
@@ -91,7 +91,7 @@ TEST(DealStreams, Chain_StaysAsItIs) {
 }
 
 // Both halves of the cores would only be as fast as all of them.
-TEST(DealStreams, BranchesOfDifferentLengthOfLargeOperations_KeepAllCores) {
+TEST(AssignStreams, BranchesOfDifferentLengthOfLargeOperations_KeepAllCores) {
   Program program;
   const SectionId section = program.add_section("forward", {});
   const VarId x = program.feed("x", DType::kFloat32, {1024, 8192});
@@ -105,7 +105,7 @@ TEST(DealStreams, BranchesOfDifferentLengthOfLargeOperations_KeepAllCores) {
   EXPECT_EQ(operations_in_regions(plan_program(program, {y}, options)), 0);
 }
 
-TEST(DealStreams, MoreStreamsThanCores_AreNotUsed) {
+TEST(AssignStreams, MoreStreamsThanCores_AreNotUsed) {
   Branches net(2, 6, 2);
   Cores two(2), one(1);
   PlanOptions options = with_streams(6);
@@ -115,7 +115,7 @@ TEST(DealStreams, MoreStreamsThanCores_AreNotUsed) {
   EXPECT_EQ(plan_program(net.program, {net.y}, options).compute_streams.size(), 1u);
 }
 
-TEST(DealStreams, Sections_ShareNoRegion) {
+TEST(AssignStreams, Sections_ShareNoRegion) {
   Program program;
   const SectionId always = program.add_section("always", {});
   const SectionId second = program.add_section("second", {.every = 2});
@@ -129,7 +129,7 @@ TEST(DealStreams, Sections_ShareNoRegion) {
 }
 
 // Where a region begins or ends, an operation waits for all streams; elsewhere for data only.
-TEST(DealStreams, Region_IsJoinedAtBothEnds) {
+TEST(AssignStreams, Region_IsJoinedAtBothEnds) {
   Program program;
   const VarId x = program.feed("x", DType::kFloat32, {64});
   for (const char* name : {"first", "second", "third"}) {
@@ -158,7 +158,7 @@ TEST(DealStreams, Region_IsJoinedAtBothEnds) {
 }
 
 // All sums of a communicator keep their order, and come after what they add up.
-TEST(DealStreams, Collectives_KeepTheirOrderAndStream) {
+TEST(AssignStreams, Collectives_KeepTheirOrderAndStream) {
   Program program;
   const SectionId section = program.add_section("backward", {});
   program.add_group({.name = "all", .ranks = {0, 1}});
@@ -191,7 +191,7 @@ TEST(DealStreams, Collectives_KeepTheirOrderAndStream) {
 
 // An operation that waits for a collective begins another region: in the one before, the other
 // streams would wait too.
-TEST(DealStreams, ReaderOfACollective_BeginsAnotherRegion) {
+TEST(AssignStreams, ReaderOfACollective_BeginsAnotherRegion) {
   Program program;
   const SectionId section = program.add_section("forward", {});
   program.add_group({.name = "all", .ranks = {0, 1}});
@@ -214,7 +214,7 @@ TEST(DealStreams, ReaderOfACollective_BeginsAnotherRegion) {
 }
 
 // Many branches that end in one small sum each would all be alive at once.
-TEST(DealStreams, Memory_StaysWithinATenthOfOneStream) {
+TEST(AssignStreams, Memory_StaysWithinATenthOfOneStream) {
   for (const int64_t size : {int64_t{1} << 10, int64_t{1} << 18, int64_t{1} << 21}) {
     Program program;
     const SectionId section = program.add_section("forward", {});

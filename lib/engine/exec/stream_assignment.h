@@ -1,4 +1,4 @@
-// Deals operations to streams that compute at the same time (execution_strategy.num_threads).
+// Assigns operations to streams that compute at the same time (execution_strategy.num_threads).
 //
 // The order of a Plan is cut into regions: operations of one section, one after the other, that
 // take less time on several streams with a share of the device each than one by one with all of it,
@@ -23,8 +23,8 @@ namespace fleet {
 inline constexpr double kParallelMemoryShare = 0.1;
 inline constexpr size_t kParallelMemoryBytes = size_t{1} << 20;
 
-// Finishes a Plan that has layouts: deals operations to at most options.compute_streams streams and
-// assigns memory.
-Plan dealt_plan(const Plan& plan, const std::vector<VarId>& keep, const PlanOptions& options);
+// Finishes a Plan that has layouts: assigns operations to at most options.compute_streams streams,
+// and then memory.
+Plan assign_streams(const Plan& plan, const std::vector<VarId>& keep, const PlanOptions& options);
 
 }  // namespace fleet

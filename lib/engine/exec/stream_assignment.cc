@@ -1,4 +1,4 @@
-#include "exec/deal_streams.h"
+#include "exec/stream_assignment.h"
 
 #include <algorithm>
 #include <limits>
@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "exec/backend.h"
 #include "exec/memory_assignment.h"
 #include "exec/op_work.h"
 #include "exec/predecessors.h"
@@ -20,36 +21,36 @@ namespace {
 constexpr double kMargin = 1.1;
 
 // Operations of one region in the order of their starts, and the stream of each.
-struct Dealt {
+struct RegionSchedule {
   double seconds = 0;
   std::vector<std::pair<int, int>> ops;  // operation, lane: an index in Plan::compute_streams
 };
 
-class Dealer {
+class StreamAssigner {
  public:
-  Dealer(Plan& plan, const PlanOptions& options, int lanes)
+  StreamAssigner(Plan& plan, const PlanOptions& options, int lanes)
       : plan_(plan),
         options_(options),
         lanes_(lanes),
-        rates_(rates_of(options.backend, cores_of(options))),
+        rates_(backend_def(options.backend).rates(cores_of(options))),
         before_(find_predecessors(plan)) {
     for (int i = 0; i < count(); ++i) {
       const OpWork work = work_of(plan.program, plan.ops[i].op);
       alone_.push_back(rates_.seconds(work, rates_.parts));
-      beside_.push_back(rates_.seconds(work, rates_.share(lanes)));
+      shared_.push_back(rates_.seconds(work, rates_.share(lanes)));
       barred_.push_back(is_collective(plan.ops[i].op));
     }
   }
 
   // Returns false if no region pays. longest: operations of a region.
-  bool deal(int longest) {
+  bool assign(int longest) {
     for (;;) {
       const std::vector<std::pair<int, int>> regions = find_regions(longest);
       if (regions.empty()) return false;
-      std::vector<Dealt> dealt;
-      for (const auto& [begin, end] : regions) dealt.push_back(schedule(begin, end));
-      if (!share_device(dealt)) continue;  // some operations cannot be in regions
-      apply(regions, dealt);
+      std::vector<RegionSchedule> schedules;
+      for (const auto& [begin, end] : regions) schedules.push_back(schedule(begin, end));
+      if (!share_device(schedules)) continue;  // some operations cannot be in regions
+      apply(regions, schedules);
       return true;
     }
   }
@@ -136,11 +137,11 @@ class Dealer {
       start = std::max(start, ends_[other.op] + (here ? 0 : rates_.hand_over));
       if (!here) fetched += other.bytes;
     }
-    return start + fetched / rates_.exchange + beside_[i];
+    return start + fetched / rates_.exchange + shared_[i];
   }
 
   // The operations of a region that compute, each after those it needs.
-  Dealt schedule(int begin, int end) const {
+  RegionSchedule schedule(int begin, int end) const {
     std::vector<int> members, waits(end - begin);
     std::vector<std::vector<int>> after(end - begin);  // those that need it
     for (int i = begin; i < end; ++i) {
@@ -157,9 +158,9 @@ class Dealer {
     for (int i = end - 1; i >= begin; --i) {
       for (int next : after[i - begin])
         path[i - begin] = std::max(path[i - begin], path[next - begin]);
-      path[i - begin] += beside_[i];
+      path[i - begin] += shared_[i];
     }
-    Dealt by_path, in_order;
+    RegionSchedule by_path, in_order;
     std::vector<double> free(lanes_);
     for (int i : members) {
       place(begin, i, free);
@@ -201,15 +202,15 @@ class Dealer {
     return ready;
   }
 
-  void add(int i, Dealt& dealt) const {
-    dealt.ops.emplace_back(i, lane_of_[i]);
-    dealt.seconds = std::max(dealt.seconds, ends_[i]);
+  void add(int i, RegionSchedule& region) const {
+    region.ops.emplace_back(i, lane_of_[i]);
+    region.seconds = std::max(region.seconds, ends_[i]);
   }
 
-  Dealt shuffled(int begin, const std::vector<int>& members, std::vector<int> waits,
-                 const std::vector<std::vector<int>>& after) const {
+  RegionSchedule shuffled(int begin, const std::vector<int>& members, std::vector<int> waits,
+                          const std::vector<std::vector<int>>& after) const {
     std::mt19937_64 random(*options_.shuffle * 7919 + begin);
-    Dealt dealt;
+    RegionSchedule region;
     std::vector<int> ready;
     for (int i : members) {
       if (waits[i - begin] == 0) ready.push_back(i);
@@ -218,21 +219,21 @@ class Dealer {
       std::swap(ready[random() % ready.size()], ready.back());
       const int i = ready.back();
       ready.pop_back();
-      dealt.ops.emplace_back(i, static_cast<int>(random() % lanes_));
+      region.ops.emplace_back(i, static_cast<int>(random() % lanes_));
       for (int later : after[i - begin]) {
         if (--waits[later - begin] == 0) ready.push_back(later);
       }
     }
-    return dealt;
+    return region;
   }
 
   // Asks the kernels for the workspace that they need with a share of the cores. One that wants
   // other layouts then, of which others already know, is barred from regions: returns false.
-  bool share_device(const std::vector<Dealt>& dealt) {
+  bool share_device(const std::vector<RegionSchedule>& schedules) {
     auto* sharing = dynamic_cast<CoreSharing*>(options_.device);
     if (!sharing) return true;
     bool all = true;
-    for (const Dealt& region : dealt) {
+    for (const RegionSchedule& region : schedules) {
       for (const auto& [i, lane] : region.ops) {
         if (asked_.contains(i)) continue;
         asked_.insert(i);
@@ -266,7 +267,8 @@ class Dealer {
 
   // Puts the operations into the order of their regions. Those that do not compute follow, in their
   // own order, as soon as what they wait for is there.
-  void apply(const std::vector<std::pair<int, int>>& regions, const std::vector<Dealt>& dealt) {
+  void apply(const std::vector<std::pair<int, int>>& regions,
+             const std::vector<RegionSchedule>& schedules) {
     int streams = 0;
     for (const PlannedOp& planned : plan_.ops) streams = std::max(streams, planned.op.stream + 1);
     std::vector<int> order;
@@ -284,7 +286,7 @@ class Dealer {
         if (!computes(i)) others.push_back(i);
       }
       size_t taken = 0;
-      for (const auto& [i, lane] : dealt[r].ops) {
+      for (const auto& [i, lane] : schedules[r].ops) {
         PlannedOp& planned = plan_.ops[i];
         planned.region = static_cast<int>(r);
         if (lane > 0) planned.op.stream = streams + lane - 1;
@@ -313,8 +315,8 @@ class Dealer {
   const int lanes_;
   const ComputeRates rates_;
   const std::vector<std::vector<Predecessor>> before_;  // what each operation needs, directly
-  std::vector<double> alone_, beside_;                  // seconds
-  std::vector<bool> barred_;                            // from regions
+  std::vector<double> alone_, shared_;  // seconds with the whole device, or with a share of it
+  std::vector<bool> barred_;            // from regions
   std::set<int> asked_;
   mutable std::vector<double> ends_;  // of the schedule that is being made
   mutable std::vector<int> lane_of_;
@@ -322,7 +324,7 @@ class Dealer {
 
 }  // namespace
 
-Plan dealt_plan(const Plan& plan, const std::vector<VarId>& keep, const PlanOptions& options) {
+Plan assign_streams(const Plan& plan, const std::vector<VarId>& keep, const PlanOptions& options) {
   Plan single = plan;
   assign_memory(single, keep);
   const size_t bytes = single.one_stream_bytes = single.memory().total();
@@ -333,11 +335,11 @@ Plan dealt_plan(const Plan& plan, const std::vector<VarId>& keep, const PlanOpti
   const size_t more = std::max(
       kParallelMemoryBytes, static_cast<size_t>(kParallelMemoryShare * static_cast<double>(bytes)));
   for (const int longest : {128, 32, 8}) {
-    Plan dealt = plan;
-    if (!Dealer(dealt, options, lanes).deal(longest)) break;
-    assign_memory(dealt, keep);
-    dealt.one_stream_bytes = bytes;
-    if (dealt.memory().total() <= bytes + more) return dealt;
+    Plan parallel = plan;
+    if (!StreamAssigner(parallel, options, lanes).assign(longest)) break;
+    assign_memory(parallel, keep);
+    parallel.one_stream_bytes = bytes;
+    if (parallel.memory().total() <= bytes + more) return parallel;
   }
   return single;
 }
