@@ -19,7 +19,7 @@ struct Random {
 };
 
 // Some operations on three streams, in sections of which some never run together. branches: most
-// of them compute, many in a row in one section, so that they can be dealt to several streams.
+// of them compute, many in a row in one section, so that several streams can share them.
 Program random_program(int seed, bool branches = false) {
   Random random(seed);
   Program program;

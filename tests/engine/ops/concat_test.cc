@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/engine/ops/image_layouts.h"
 #include "tests/engine/ops/op_check.h"
 
 namespace fleet {
@@ -34,6 +35,30 @@ TEST(Concat, EachAxis_MatchesReference) {
   check(1, {{2, 3, 2}, {2, 1, 2}, {2, 4, 2}}, 2);
   check(2, {{2, 3, 2}, {2, 3, 1}}, 6);
   check(1, {{2, 3}}, 2);
+}
+
+// Channels that fill blocks, and some that do not.
+TEST(Concat, InLayoutsOfImages_MatchesReference) {
+  for (const int64_t channels : {16, 20}) {
+    for (const int64_t axis : {0, 1, 2}) {
+      const Shape x{2, channels, 3, 2}, y{2, axis == 1 ? 32 : channels, 3, 2};
+      for (const Layout& first : {blocked16(x), Layout::channels_last(x)}) {
+        for (const Layout& second : {blocked16(y), Layout::plain(y)}) {
+          check_op({.type = "concat",
+                    .attributes = {{"axis", axis}},
+                    .inputs = {{.shape = x, .kind = VarKind::kState, .layout = first},
+                               {.shape = y, .kind = VarKind::kState, .layout = second}},
+                    .reference =
+                        [&](const std::vector<Values>& in) {
+                          int64_t outer = 1;
+                          for (int d = 0; d < axis; ++d) outer *= x[d];
+                          return std::vector<Values>{naive(in, outer)};
+                        },
+                    .tolerance = 0});
+        }
+      }
+    }
+  }
 }
 
 TEST(Concat, OneGradientWanted_MatchesReference) {

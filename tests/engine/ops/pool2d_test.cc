@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 
+#include "tests/engine/ops/image_layouts.h"
 #include "tests/engine/ops/op_check.h"
 
 namespace fleet {
@@ -79,12 +80,6 @@ void check(const Case& c) {
             .reference = [&](const std::vector<Values>& in) {
               return std::vector<Values>{naive(c, in[0])};
             }});
-}
-
-Layout blocked16(const Shape& x) {
-  const int64_t groups = (x[1] + 15) / 16, pixels = x[2] * x[3];
-  return Layout::blocked({x[0], groups * 16, x[2], x[3]},
-                         {groups * pixels * 16, pixels * 16, x[3] * 16, 16}, {{1, 16}});
 }
 
 TEST(Pool2d, Max_MatchesReference) {

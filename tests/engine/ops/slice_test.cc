@@ -1,19 +1,23 @@
 #include <gtest/gtest.h>
 
+#include "tests/engine/ops/image_layouts.h"
 #include "tests/engine/ops/op_check.h"
 
 namespace fleet {
 namespace {
 
 // x as [outer, size, inner].
-void check(const Shape& shape, int64_t axis, int64_t start, int64_t end) {
+void check(const Shape& shape, int64_t axis, int64_t start, int64_t end,
+           const std::optional<Layout>& layout = std::nullopt) {
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < axis; ++d) outer *= shape[d];
   for (int d = static_cast<int>(axis) + 1; d < shape.rank(); ++d) inner *= shape[d];
   const int64_t size = shape[static_cast<int>(axis)];
   check_op({.type = "slice",
             .attributes = {{"axis", axis}, {"start", start}, {"end", end}},
-            .inputs = {{.shape = shape}},
+            .inputs = {{.shape = shape,
+                        .kind = layout ? VarKind::kState : VarKind::kFeed,
+                        .layout = layout}},
             .reference =
                 [=](const std::vector<Values>& in) {
                   Values y;
@@ -32,6 +36,19 @@ TEST(Slice, EachAxis_MatchesReference) {
   check({4, 3, 5}, 1, 0, 1);
   check({4, 3, 5}, 2, 2, 5);
   check({4, 3, 5}, 1, 0, 3);
+}
+
+TEST(Slice, InLayoutsOfImages_MatchesReference) {
+  const Shape x{2, 48, 3, 2}, padded{2, 20, 3, 2};
+  for (const Layout& layout : {blocked16(x), Layout::channels_last(x)}) {
+    check(x, 1, 16, 48, layout);
+    check(x, 1, 32, 48, layout);
+    check(x, 1, 8, 24, layout);  // inside blocks
+    check(x, 0, 1, 2, layout);
+    check(x, 2, 1, 3, layout);
+  }
+  check(padded, 1, 0, 16, blocked16(padded));
+  check(padded, 0, 1, 2, blocked16(padded));
 }
 
 TEST(Slice, OutsideOrEmpty_IsRefused) {

@@ -1,17 +1,26 @@
-// Copies of equally spaced runs of memory.
+// Copies of equally spaced runs of memory, for operations that join or cut tensors along an axis.
 #pragma once
 
+#include <optional>
+
 #include "backend/cpu/elementwise.h"
+#include "exec/kernel.h"
 
 namespace fleet::cpu {
 
-// A tensor as rows of `row` elements, one for each index of the axes before `axis`.
+// A tensor as rows, which are contiguous: one for each index of the axes that lie outside of `axis`
+// in memory. Indices of `axis` lie in blocks (nChw16c: 16 channels), each of `step` elements.
 struct Rows {
-  int64_t count = 1, row = 1;
-  Rows(const Shape& shape, int64_t axis) {
-    for (int d = 0; d < shape.rank(); ++d) (d < axis ? count : row) *= shape[d];
-  }
+  int64_t count, row, step, block;
+  Rows(const Layout& layout, int axis);
+  // Elements from the row's begin to that of index `i`, a multiple of `block`.
+  int64_t offset(int64_t i) const { return i / block * step; }
 };
+
+// `layout`, the current one of a tensor of this shape, if the tensor can be joined and cut in it at
+// every multiple of Rows::block; nullopt if it is free, opaque, or padded along `axis`.
+std::optional<Layout> row_pattern(const std::optional<Layout>& layout, const Shape& shape,
+                                  int axis);
 
 // For each of `count` rows, copies `bytes` bytes from source to target, which advance by their
 // strides.

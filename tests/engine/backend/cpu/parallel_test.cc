@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backend/cpu/device.h"
+#include "base/cpu.h"
 #include "exec/executor.h"
 #include "models/model.h"
 #include "models/training.h"
@@ -92,6 +93,25 @@ TEST(ParallelOnCpu, ShuffledSchedulesOfGoogLeNet_TrainToTheSameBits) {
     ASSERT_EQ(values, expected) << "seed " << seed;
   }
   EXPECT_EQ(orders.size(), 8u);
+}
+
+// Branches end in the layouts of convolutions, and so do their gradients.
+TEST(LayoutsOnCpu, BranchesOfGoogLeNet_AreJoinedWithoutReorders) {
+  if (!FLEET_X86_HAS("avx2")) GTEST_SKIP() << "other layouts";
+  cpu::CpuDevice device;
+  const GoogLeNet net(device, 1, std::nullopt);
+  std::set<VarId> reordered;
+  int joined = 0;
+  for (const PlannedOp& planned : net.plan().ops) {
+    const Op& op = planned.op;
+    if (op.type() == "reorder") reordered.insert(op.outputs[0]);
+    if (op.type() != "concat" && op.type() != "slice") continue;
+    ++joined;
+    for (const VarId id : op.inputs) {
+      EXPECT_FALSE(reordered.contains(id)) << net.plan().program.var(id).name;
+    }
+  }
+  EXPECT_EQ(joined, 9 * (1 + 1 + 4));  // training, evaluation, gradients of four branches
 }
 
 // Every stream has one thread, as all operations have on one stream.
