@@ -69,7 +69,7 @@ int run(std::vector<std::string> arguments) {
   return fleet::run_command(*command, arguments);
 }
 
-void say(const std::string& name, const std::string& what) {
+void print_error(const std::string& name, const std::string& what) {
   fleet::write_standard_error(name + ": " + fleet::escape_controls(what) + "\n");
 }
 
@@ -87,10 +87,10 @@ int main(int argc, char** argv) {
     if (torchrun) arguments.insert(arguments.begin(), "--compat=torchrun");
     code = daemon ? fleet::fleetd_main(arguments) : run(arguments);
   } catch (const fleet::Error& error) {
-    say(name, error.what());
+    print_error(name, error.what());
     code = fleet::launcher_exit_code(error.code());
   } catch (const std::exception& error) {
-    say(name, error.what());
+    print_error(name, error.what());
   }
   std::fflush(nullptr);
   fleet::flush_standard_error();

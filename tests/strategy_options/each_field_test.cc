@@ -95,7 +95,7 @@ std::string program_and_plan(const Job& job, const JobKind& kind) {
   return text + plan_program(std::move(built.program), built.keep, options).text();
 }
 
-Seen look(const JobKind& kind, const std::vector<std::string>& options) {
+Seen inspect(const JobKind& kind, const std::vector<std::string>& options) {
   Seen seen;
   const Log log;
   try {
@@ -193,12 +193,12 @@ std::vector<std::string> needed_by(const std::string& path) {
 }
 
 // The same, remembered.
-const Seen& look_before(const JobKind& kind, const std::vector<std::string>& options) {
+const Seen& inspected_before(const JobKind& kind, const std::vector<std::string>& options) {
   static std::map<std::string, Seen> known;
   const std::string key = kind.name + join(options, " ");
   const auto found = known.find(key);
   return found != known.end() ? found->second
-                              : known.emplace(key, look(kind, options)).first->second;
+                              : known.emplace(key, inspect(kind, options)).first->second;
 }
 
 // Whether one of the jobs shows the option, in addition to those that it needs. A refusal names it.
@@ -208,9 +208,9 @@ bool is_shown(const std::string& path, const std::string& value,
   with.push_back("strategy." + path + "=" + value);
   const std::string name = path.substr(path.rfind('.') + 1);
   return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const JobKind& kind) {
-    const Seen seen = look(kind, with);
+    const Seen seen = inspect(kind, with);
     const bool named = seen.refusal.empty() || seen.refusal.find(name) != std::string::npos;
-    return named && !(seen == look_before(kind, needed));
+    return named && !(seen == inspected_before(kind, needed));
   });
 }
 
@@ -222,13 +222,13 @@ bool is_on_where_unset(const std::string& path) {
   return false;
 }
 
-// Two looks at one job are alike: what differs below is the option's doing.
+// Inspecting a job twice gives equal results, so a difference below comes from the option.
 TEST(EachField, Nothing_ChangesNothing) {
   for (const JobKind& kind : kKinds) {
-    const Seen seen = look(kind, {});
+    const Seen seen = inspect(kind, {});
     EXPECT_EQ(seen.refusal, "") << kind.name;
-    EXPECT_TRUE(seen == look(kind, {})) << kind.name;
-    EXPECT_TRUE(seen == look(kind, {"strategy.amp=false"})) << kind.name;
+    EXPECT_TRUE(seen == inspect(kind, {})) << kind.name;
+    EXPECT_TRUE(seen == inspect(kind, {"strategy.amp=false"})) << kind.name;
   }
 }
 
@@ -242,7 +242,7 @@ TEST(EachField, AnotherValueThanItsDefault_IsSeen) {
 
 // recompute takes its message whole, but not what Paddle 2.6 added to it.
 TEST(EachField, LaterFieldOfAMessageThatIsTaken_IsRefused) {
-  const Seen seen = look(
+  const Seen seen = inspect(
       kKinds[0], {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=every block",
                   "strategy.recompute_configs.enable_tuning=true"});
   EXPECT_THAT(seen.refusal, testing::HasSubstr("recompute_configs.enable_tuning"));

@@ -39,7 +39,7 @@ TEST_F(DeviceOption, UnknownDevice_IsRefusedWithThoseThereAre) {
   EXPECT_THAT(error_, HasSubstr("one of auto, cpu, cuda"));
 }
 
-TEST_F(DeviceOption, BesideSet_Wins) {
+TEST_F(DeviceOption, TogetherWithSet_Wins) {
   EXPECT_EQ(
       job_.run_worker({"job.json", "--device", "cudda", "--set", "train.device=cpu"}, &error_), 2);
   EXPECT_THAT(error_, HasSubstr("cudda"));

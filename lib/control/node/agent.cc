@@ -290,8 +290,9 @@ class Agent {
       return;
     }
     if (!error) return start_ranks(assignment);
-    const bool told = error->code() == ErrorCode::kPeerLost || error->code() == ErrorCode::kStale;
-    if (!told) step(Refusal{*error});
+    const bool already_reported =
+        error->code() == ErrorCode::kPeerLost || error->code() == ErrorCode::kStale;
+    if (!already_reported) step(Refusal{*error});
   }
 
   void start_ranks(const Assignment& assignment) {

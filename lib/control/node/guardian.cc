@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kLauncherNice = -10;
 
-// `alive`: the reading end of the watcher's pipe; `holds`: its writing end, held open here too.
+// `alive`: the reading end of the watchdog's pipe; `holds`: its writing end, held open here too.
 [[noreturn]] void guardian_main(UniqueFd socket, UniqueFd alive, UniqueFd holds,
                                 const sigset_t& original) {
   int code = 0;

@@ -96,7 +96,7 @@ std::string explain_exit(OomDetector& watch, pid_t pid, int signal, bool* oom) {
            (killed == 1 ? " process" : " processes") + " here: out of memory";
   }
   if (signal == SIGKILL && watch.is_available())
-    return "not for lack of memory: somebody's kill -9";
+    return "not out of memory; another process sent SIGKILL";
   return {};
 }
 

@@ -41,7 +41,7 @@ bool wait_for_end_of_file(int fd) {
 }
 
 [[noreturn]] void watch(int alive, const std::string& mark) {
-  ::prctl(PR_SET_NAME, "fleet-watcher");
+  ::prctl(PR_SET_NAME, "fleet-watchdog");
   ::setsid();  // out of reach of a kill of the launcher's process group
   close_all_but(alive);
   if (!wait_for_end_of_file(STDIN_FILENO)) ::_exit(1);

@@ -30,7 +30,7 @@ class OrphanWatchdog {
   pid_t pid() const { return pid_; }  // -1: there is none
   // A child was reaped.
   void on_child_ended(pid_t pid);
-  // Call it when the watcher is no longer needed: kills it and waits for it.
+  // Call it when the watchdog is no longer needed: kills it and waits for it.
   void end();
 
  private:

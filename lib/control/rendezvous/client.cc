@@ -345,9 +345,9 @@ void RendezvousClient::end(RendezvousEvent event) {
 
 void RendezvousClient::leave_stream() {
   if (!stream_) return;
-  wire::NodeMessage goodbye;
-  goodbye.mutable_leave();
-  stream_->send(std::move(goodbye));
+  wire::NodeMessage leave;
+  leave.mutable_leave();
+  stream_->send(std::move(leave));
   stream_->end();
 }
 

@@ -106,8 +106,8 @@ void JobState::on_ready(SessionId session, int generation, Time now) {
 
 void JobState::gather(Stopping& stopping, Time now) {
   const Waiting waiting{now, now + spec().restarts.elastic_timeout, now + times_.first_progress};
-  Between between = std::move(stopping);
-  phase_ = Gathering{waiting, std::move(between)};
+  GenerationOver over = std::move(stopping);
+  phase_ = Gathering{waiting, std::move(over)};
   start_if_complete(now);
 }
 
@@ -204,7 +204,7 @@ void JobState::begin_generation(std::optional<Verdict> lost, Time now) {
 void JobState::on_node_lost_between(SessionId id, const Verdict& lost, Time now) {
   membership_.remove(id);
   broadcast(peer_event(PeerEvent::LOST, lost.node_rank(), lost.node(), lost.message()));
-  if (auto* between = in<Between>()) between->lost = lost;
+  if (auto* over = in<GenerationOver>()) over->lost = lost;
   if (in<Gathering>()) return start_if_complete(now);
   if (auto* stopping = in<Stopping>()) {
     stopping->awaited.erase(id);

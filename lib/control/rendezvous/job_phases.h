@@ -27,7 +27,7 @@ struct JobPhases {
     Time next_progress;
   };
   // A generation is over, and the next has not begun.
-  struct Between {
+  struct GenerationOver {
     Verdict cause;                                                  // why the generation ended
     std::optional<Verdict> lost;                                    // the last node lost since then
     const Verdict& reason() const { return lost ? *lost : cause; }  // for a job that cannot go on
@@ -67,11 +67,11 @@ struct JobPhases {
     std::optional<Time> scale_up_due;  // when to restart with nodes that have joined
     StragglerDetector stragglers;
   };
-  struct Stopping : Between {  // the ranks of the last generation are being stopped
+  struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
     std::set<SessionId> awaited;
   };
-  struct Gathering : Waiting, Between {};  // nodes are missing for the next generation
-  struct Agreeing : Between {          // the next world was sent and not all nodes have accepted it
+  struct Gathering : Waiting, GenerationOver {};  // nodes are missing for the next generation
+  struct Agreeing : GenerationOver {   // the next world was sent and not all nodes have accepted it
     std::map<SessionId, int> awaited;  // and their ranks in the base; -1: none
     Base base;
   };

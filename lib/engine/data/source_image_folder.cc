@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 std::string key_of(bool train) { return train ? "data.train.folder" : "data.test.folder"; }
 
-// The class folders sorted by name, without hidden ones. Sets *beside to the number of images
-// beside them.
-std::vector<std::string> classes_in(const std::string& folder, bool train, int64_t* beside) {
+// The class folders sorted by name, without hidden ones. Sets *unclassified to the number of images
+// outside class folders.
+std::vector<std::string> classes_in(const std::string& folder, bool train, int64_t* unclassified) {
   if (!is_folder(folder)) {
     throw Error(ErrorCode::kUsage, "the folder does not exist", folder,
                 "set data.root or " + key_of(train));
@@ -35,7 +35,7 @@ std::vector<std::string> classes_in(const std::string& folder, bool train, int64
     if (entry.is_directory(unknown)) {
       classes.push_back(name);
     } else if (is_image_name(name)) {
-      *beside += 1;
+      *unclassified += 1;
     }
   }
   if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
@@ -70,13 +70,15 @@ void check_empty(const std::vector<std::string>& empty, const std::string& folde
   if (context.verbose) spdlog::warn("{}: {}", shown_path(folder), what);
 }
 
-void warn_skipped_files(const std::string& folder, const std::string& others, int64_t beside) {
+void warn_skipped_files(const std::string& folder, const std::string& others,
+                        int64_t unclassified) {
   if (!others.empty()) {
     spdlog::warn("{}: only JPEG, PNG, WebP, BMP and GIF files are read; skipped: {}",
                  shown_path(folder), others);
   }
-  if (beside > 0) {
-    spdlog::warn("{}: {} images beside the class folders are skipped", shown_path(folder), beside);
+  if (unclassified > 0) {
+    spdlog::warn("{}: {} images outside class folders are skipped", shown_path(folder),
+                 unclassified);
   }
 }
 
@@ -104,8 +106,8 @@ Schema schema(bool train) {
 std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
   if (split.text("folder").empty()) return nullptr;
   const std::string folder = under_root(context.root, split.text("folder"));
-  int64_t beside = 0, ignored = 0;
-  const auto there = classes_in(folder, context.train, &beside);
+  int64_t unclassified = 0, ignored = 0;
+  const auto there = classes_in(folder, context.train, &unclassified);
   // A class may be missing from the test images: the labels are those of training.
   auto classes = there;
   if (context.train_split && !context.train_split->text("folder").empty()) {
@@ -143,7 +145,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   }
   check_empty(empty, folder, others, context);
   check_files(notes.no_files, folder, context);
-  if (context.verbose) warn_skipped_files(folder, others, beside);
+  if (context.verbose) warn_skipped_files(folder, others, unclassified);
   std::vector<std::string> names;
   for (const std::string& name : classes) names.push_back(shown_path(name));
   return std::make_unique<ImageFiles>(std::move(files), std::move(names));

@@ -70,10 +70,10 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
                 std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
                     " to its path, or relative to data.root");
   }
-  SourceContext beside = context;
-  if (context.root.empty()) beside.root = fs::path(list).parent_path().string();
+  SourceContext in_list_folder = context;
+  if (context.root.empty()) in_list_folder.root = fs::path(list).parent_path().string();
   std::vector<int64_t> numbers;
-  std::vector<ImageFile> files = parse(list, beside, &numbers);
+  std::vector<ImageFile> files = parse(list, in_list_folder, &numbers);
   const size_t step = files.size() / kFilesChecked + 1;
   for (size_t i = 0; i < files.size(); i += step) {
     struct stat status {};

@@ -11,7 +11,7 @@ namespace {
 void link(std::map<VarId, VarId>& side, VarId var, VarId neighbour, const Program& program) {
   const auto [found, fresh] = side.try_emplace(var, neighbour);
   FLEET_CHECK(fresh || found->second == neighbour,
-              "'" + program.var(var).name + "' lies in two buckets, beside '" +
+              "'" + program.var(var).name + "' is in two buckets, next to '" +
                   program.var(found->second).name + "' and '" + program.var(neighbour).name + "'");
 }
 
@@ -41,7 +41,7 @@ std::vector<ContiguousVars> find_contiguous_vars(const Plan& plan) {
     while (previous.contains(first)) {
       first = previous[first];
       FLEET_CHECK(first != chain.vars[0],
-                  "'" + plan.program.var(first).name + "' lies beside itself in a bucket");
+                  "'" + plan.program.var(first).name + "' is twice in a bucket");
     }
     chains.push_back({.vars = {}, .group = chain.group});
     for (VarId id = first;; id = next[id]) {

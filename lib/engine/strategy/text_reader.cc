@@ -23,7 +23,7 @@ using google::protobuf::io::Tokenizer;
 
 constexpr const char* kForm = "correct the file; it is protobuf's text form of DistributedStrategy";
 
-struct Place {
+struct TextPosition {
   int line = 0, column = 0;  // counted from 0
 };
 
@@ -34,7 +34,7 @@ class CollectedErrors : public ErrorCollector {
     if (what.empty()) what = message, place = {line, column};
   }
   std::string what;
-  Place place;
+  TextPosition place;
 };
 
 class Reader {
@@ -59,15 +59,15 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const Place& place, const std::string& what, const std::string& hint,
-                         ErrorCode code = ErrorCode::kUsage) const {
+  [[noreturn]] void fail(const TextPosition& place, const std::string& what,
+                         const std::string& hint, ErrorCode code = ErrorCode::kUsage) const {
     throw Error(
         code, what,
         origin_ + ":" + std::to_string(place.line + 1) + ":" + std::to_string(place.column + 1),
         hint);
   }
 
-  Place here() { return {tokens_.current().line, tokens_.current().column}; }
+  TextPosition here() { return {tokens_.current().line, tokens_.current().column}; }
   bool at(const char* symbol) { return tokens_.current().text == symbol; }
   void next() {
     tokens_.Next();
@@ -87,7 +87,7 @@ class Reader {
 
   // Reads one field of the message at `outer`, a path as typed.
   void read_field(const std::string& outer) {
-    const Place place = here();
+    const TextPosition place = here();
     if (tokens_.current().type != Tokenizer::TYPE_IDENTIFIER) fail_expecting("a field's name");
     const std::string typed = (outer.empty() ? "" : outer + ".") + tokens_.current().text;
     next();
@@ -104,7 +104,7 @@ class Reader {
     if (!take(";")) take(",");
   }
 
-  void read_message(const std::string& typed, const std::string& path, const Place& place) {
+  void read_message(const std::string& typed, const std::string& path, const TextPosition& place) {
     const bool angle = at("<");
     if (!take("{") && !take("<")) fail_expecting("'{' after '" + typed + "'");
     if (is_opaque_message(path) && !at("}") && !at(">")) refuse_later(path, "", place);
@@ -113,14 +113,14 @@ class Reader {
     if (!take(angle ? ">" : "}")) fail_expecting(angle ? "'>'" : "'}'");
   }
 
-  void read_values(const std::string& typed, const std::string& path, const Place& place) {
+  void read_values(const std::string& typed, const std::string& path, const TextPosition& place) {
     if (!take("[")) {
-      const Place at_value = here();
+      const TextPosition at_value = here();
       set(typed, path, read_value(), place, at_value);
       return;
     }
     while (!take("]")) {
-      const Place at_value = here();
+      const TextPosition at_value = here();
       set(typed, path, read_value(), place, at_value);
       if (!take(",") && !at("]")) fail_expecting("',' or ']'");
     }
@@ -159,7 +159,7 @@ class Reader {
   }
 
   void set(const std::string& typed, const std::string& path, const std::string& value,
-           const Place& place, const Place& at_value) {
+           const TextPosition& place, const TextPosition& at_value) {
     const FieldDescriptor& field = *find_field(path);
     check_one_name(typed, path, value, place, field);
     std::string text = value;
@@ -185,7 +185,7 @@ class Reader {
   }
 
   void check_one_name(const std::string& typed, const std::string& path, const std::string& value,
-                      const Place& place, const FieldDescriptor& field) {
+                      const TextPosition& place, const FieldDescriptor& field) {
     if (field.is_repeated()) return;
     const auto& [first, one] = *given_.try_emplace(path, typed, value).first;
     if (one.first != typed && one.second != value) {
@@ -195,7 +195,7 @@ class Reader {
   }
 
   [[noreturn]] void refuse_later(const std::string& path, const std::string& value,
-                                 const Place& place) const {
+                                 const TextPosition& place) const {
     fail(place,
          "'" + path + "'" + (value.empty() ? "" : " is " + std::string(trim(value))) +
              ": not supported, a field of " + first_release(path) + " that fleetrun does not have",

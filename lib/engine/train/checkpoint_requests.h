@@ -16,7 +16,7 @@ class CheckpointRequests {
   bool is_new(int signals, double now) {
     if (signals == seen_) return false;
     seen_ = signals;
-    return signals > agreed_ || now - agreed_at_ > kMaxSkewSeconds;
+    return signals > handled_ || now - handled_at_ > kMaxSkewSeconds;
   }
   // Call after the turn: returns whether all ranks save. asked: whether any rank asked. Ignores a
   // request right after another: its rank did not know of the first one yet. Returns the same on
@@ -25,14 +25,14 @@ class CheckpointRequests {
     const bool again = asked && asked_before_;
     asked_before_ = asked;
     if (!asked || again) return false;
-    ++agreed_;
-    agreed_at_ = now;
+    ++handled_;
+    handled_at_ = now;
     return true;
   }
 
  private:
-  int seen_ = 0, agreed_ = 0;
-  double agreed_at_ = -std::numeric_limits<double>::infinity();
+  int seen_ = 0, handled_ = 0;
+  double handled_at_ = -std::numeric_limits<double>::infinity();
   bool asked_before_ = false;
 };
 

@@ -26,7 +26,7 @@ class NotFiniteError : public Error {
 
 OnNan on_nan_of(const Job& job);
 
-// Updates whose loss or gradients were not finite, since the last look().
+// Updates whose loss or gradients were not finite, since the last poll().
 struct BadUpdates {
   int64_t count = 0;             // the largest count of any rank
   int64_t step = 0;              // step of the first one, from 0
@@ -68,7 +68,7 @@ class FiniteCheck {
   std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
   std::vector<std::string> names_;            // of parameters, in the order of their creation
   int64_t checks_ = 0;                        // checks already evaluated
-  int64_t first_step_ = -1, last_step_ = -1;  // steps since the last look(); -1: none
+  int64_t first_step_ = -1, last_step_ = -1;  // steps since the last poll(); -1: none
 };
 
 }  // namespace fleet

@@ -30,7 +30,7 @@ Schema train_schema() {
                "only evaluate the weights of checkpoint.resume or checkpoint.weights")
       .boolean(
           "evaluate_classes", false,
-          "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv beside it")
+          "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it")
       .integer("seed", 1, 0, kMany,
                "random seed for initial values, order of samples, augmentation and dropout")
       .number("label_smoothing", 0, 0, 1, "label smoothing of the loss")

@@ -174,7 +174,8 @@ static void log_streams(const Plan& plan, int asked, int rank) {
   if (rank != 0 || asked <= 1) return;
   if (plan.compute_streams.size() > 1) return spdlog::info("{}", plan.parallel_text());
   spdlog::info(
-      "execution_strategy.num_threads has no effect on this job: running operations beside others "
+      "execution_strategy.num_threads has no effect on this job: running operations at the same "
+      "time "
       "would not be faster, or needs more cores or memory");
 }
 

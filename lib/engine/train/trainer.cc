@@ -140,7 +140,7 @@ void Trainer::train_step(const data::Batch& batch) {
   // If the host runs ahead, steps end later than they are issued: the sums are right wherever the
   // host waits.
   const bool waits = fetch || batch.index + 1 == data_->train().batches() ||
-                     saves_after(step + 1) || step + 1 == job_.train.integer("max_steps");
+                     should_save(step + 1) || step + 1 == job_.train.integer("max_steps");
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? check_for_nan() : std::nullopt;
   meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
@@ -153,18 +153,18 @@ void Trainer::train_step(const data::Batch& batch) {
   after_step();
 }
 
-bool Trainer::compares_after(int64_t steps) const {
+bool Trainer::should_compare(int64_t steps) const {
   return divergence_ && !divergence_->drifts() &&
          steps % job_.train.integer("compare_ranks_every") == 0;
 }
 
-bool Trainer::saves_after(int64_t steps) const {
+bool Trainer::should_save(int64_t steps) const {
   const int64_t every = job_.checkpoint.integer("every_steps");
   return every > 0 && steps % every == 0;
 }
 
 // False if the end of the epoch follows, which has its own evaluation.
-bool Trainer::evaluates_after(int64_t steps) const {
+bool Trainer::should_evaluate(int64_t steps) const {
   const int64_t every = job_.train.integer("evaluate_every_steps");
   if (every == 0 || steps % every != 0 || !data_->test()) return false;
   const int64_t epochs = job_.train.integer("evaluate_every");
@@ -175,12 +175,12 @@ bool Trainer::evaluates_after(int64_t steps) const {
 void Trainer::after_step() {
   log_writer();
   if (saving_) poll_save();
-  if (compares_after(position_.step)) divergence_->compare(position_.step);
-  if (saves_after(position_.step)) {
+  if (should_compare(position_.step)) divergence_->compare(position_.step);
+  if (should_save(position_.step)) {
     save();
     meter_.start();
   }
-  if (evaluates_after(position_.step)) {
+  if (should_evaluate(position_.step)) {
     evaluate(position_.epoch);
     meter_.start();
   }

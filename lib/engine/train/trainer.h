@@ -84,8 +84,8 @@ class Trainer {
   void log_writer();
   void finish_writes();
   void report(const data::Batch& batch, int64_t step, double rate);
-  bool compares_after(int64_t steps) const;  // whether ranks compare parameters after this step
-  bool saves_after(int64_t steps) const;     // whether to save a checkpoint after this step
+  bool should_compare(int64_t steps) const;  // whether ranks compare parameters after this step
+  bool should_save(int64_t steps) const;     // whether to save a checkpoint after this step
   void after_step();
   std::optional<BadUpdates> check_for_nan();
   void act_on(const BadUpdates& bad);
@@ -97,7 +97,7 @@ class Trainer {
   [[noreturn]] void end_for_failure();
   void save_if_asked();
   bool evaluates_only() const { return job_.train.boolean("evaluate_only"); }
-  bool evaluates_after(int64_t steps) const;  // within an epoch
+  bool should_evaluate(int64_t steps) const;  // within an epoch
   void evaluate(int64_t epoch);
   void report_evaluation(const Evaluation& evaluation, int64_t epoch, double seconds);
   void evaluate_if_missed();

@@ -123,7 +123,7 @@ std::vector<std::string> unused_options(const Job& job, const JobFacts& facts) {
 std::vector<std::string> unused_parameter_names(const Job& job, const Program& program) {
   using Fits = std::function<bool(const std::string& parameter, const std::string& part)>;
   std::vector<std::string> lines;
-  const auto look = [&](const std::string& key, const Fits& fits) {
+  const auto check = [&](const std::string& key, const Fits& fits) {
     for (const std::string& part : job.optimizer.texts(key)) {
       bool found = false;
       for (VarId id = 0; id < program.var_count() && !found; ++id) {
@@ -133,18 +133,18 @@ std::vector<std::string> unused_parameter_names(const Job& job, const Program& p
       if (!found) lines.push_back("optimizer." + key + ": no parameter matches '" + part + "'");
     }
   };
-  look("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {
+  check("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {
     return name.find(part) != std::string::npos;
   });
-  look("frozen", [](const std::string& name, const std::string& pattern) {
+  check("frozen", [](const std::string& name, const std::string& pattern) {
     return matches_pattern(pattern, name);
   });
-  look("groups", [](const std::string& name, const std::string& group) {
+  check("groups", [](const std::string& name, const std::string& group) {
     return matches_pattern(group.substr(0, group.find(':')), name);
   });
   if (job.optimizer.text("name") == "lamb") {
-    look("exclude_suffixes",
-         [](const std::string& name, const std::string& part) { return name.ends_with(part); });
+    check("exclude_suffixes",
+          [](const std::string& name, const std::string& part) { return name.ends_with(part); });
   }
   return lines;
 }

@@ -91,7 +91,7 @@ void ZipFile::list() {
         unzGetFilePos64(zip_, &place) != UNZ_OK) {
       bad("its directory is cut off, or too long");
     }
-    entries_.try_emplace(name, Place{place.pos_in_zip_directory, place.num_of_file});
+    entries_.try_emplace(name, Position{place.pos_in_zip_directory, place.num_of_file});
   }
 }
 

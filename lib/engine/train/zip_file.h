@@ -32,10 +32,10 @@ class ZipFile {
   const std::string path_;
   RegularFile file_;
   void* zip_ = nullptr;
-  struct Place {
+  struct Position {
     uint64_t in_directory = 0, number = 0;
   };
-  std::map<std::string, Place> entries_;
+  std::map<std::string, Position> entries_;
 };
 
 }  // namespace fleet

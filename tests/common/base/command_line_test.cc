@@ -97,7 +97,7 @@ TEST(CommandLine, Values_AreTakenAsTheyAre) {
   EXPECT_EQ(read({"job", "--tee=--rank"}).settings.text("tee"), "--rank");
 }
 
-TEST(CommandLine, BehindTwoDashes_AllIsSomebodyElses) {
+TEST(CommandLine, AfterDoubleDash_BelongsToProgram) {
   const CommandLine line = read({"job", "--", "gdb", "--rank=7", "--help", "--"});
   EXPECT_THAT(line.rest, ElementsAre("gdb", "--rank=7", "--help", "--"));
   EXPECT_EQ(line.settings.integer("rank"), 0);
@@ -134,7 +134,7 @@ TEST(CommandLine, Mistakes_AreNamed) {
   EXPECT_THAT(refusal({}), IsUsageError("look"));
 }
 
-TEST(CommandLine, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
+TEST(CommandLine, AllMistakes_AreReportedTogether_WithTheCorrectedLine) {
   EXPECT_STREQ(refusal({"job", "--ranks", "3", "--xyzzyplugh", "-x", "--folow", "-f"}).what(),
                "4 options cannot be used:\n"
                "  look: unknown option '--ranks'; did you mean '--rank'?\n"
@@ -168,7 +168,7 @@ TEST(CommandLine, WordsThatNobodyTakes_AreRefused) {
   EXPECT_THROW(read_command_line(none, {"job", "--", "x"}), Error);
 }
 
-TEST(CommandHelp, HasWhatPeopleMayGive) {
+TEST(CommandHelp, ListsTheVisibleOptions) {
   EXPECT_EQ(read_command_line(syntax(), {"--rank=none", "-h"}), std::nullopt);
   const std::string help = command_help(syntax());
   EXPECT_THAT(help, AllOf(HasSubstr("usage: prog look [options] JOB [-- WRAPPER...]\n"),

@@ -21,7 +21,7 @@ class FileStatus : public ::testing::Test {
       ::testing::TempDir() + "/file_status_test." + std::to_string(::getpid());
 };
 
-TEST_F(FileStatus, FilesFoldersAndNothing_AreToldApart) {
+TEST_F(FileStatus, DistinguishesFileFolderMissing) {
   write_file_atomically(path("file"), "");
   std::filesystem::create_symlink("nowhere", path("broken"));
   EXPECT_TRUE(path_exists(path("file")));

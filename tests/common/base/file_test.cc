@@ -33,7 +33,7 @@ ErrorCode code_of(const std::function<void()>& call) {
   return ErrorCode::kInternal;
 }
 
-TEST_F(FileTest, WrittenAtomically_IsReadBackAndLeavesNothingBeside) {
+TEST_F(FileTest, WrittenAtomically_IsReadBackAndLeavesNoOtherFile) {
   const std::string content("a\0b\n", 4);
   write_file_atomically(path_, "before");
   write_file_atomically(path_, content);

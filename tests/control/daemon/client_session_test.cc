@@ -186,7 +186,7 @@ TEST_F(ClientSessionTest, Jobs_ComeEachInItsMessage) {
   run_until([&] { return a.gone() && b.gone(); });
 }
 
-TEST_F(ClientSessionTest, ClientOfAnotherVersion_IsRefusedWhateverItAsks) {
+TEST_F(ClientSessionTest, ClientOfAnotherVersion_IsRefusedForEveryRequest) {
   Client client(loop, *jobs);
   wire::ClientMessage first;
   first.mutable_query();

@@ -28,7 +28,7 @@ struct FileWatchTest : ::testing::Test {
   boost::asio::io_context loop{1};
 };
 
-TEST_F(FileWatchTest, File_IsWatchedByNameWhateverItBecomes) {
+TEST_F(FileWatchTest, File_IsWatchedByName) {
   FileWatcher watch(loop);
   const std::string path = folder + "/log";
   int changes = 0, of_folder = 0;
@@ -55,7 +55,7 @@ TEST_F(FileWatchTest, File_IsWatchedByNameWhateverItBecomes) {
 }
 
 // More happens than the kernel keeps: everybody is told that something may have been missed.
-TEST_F(FileWatchTest, QueueThatOverflows_IsTold) {
+TEST_F(FileWatchTest, OverflowingQueue_IsReported) {
   FileWatcher watch(loop);
   bool missed = false;
   int most = 0;

@@ -151,7 +151,7 @@ TEST(JobInfo, State_IsThatOfTheNodeThatIsNotDone) {
   EXPECT_THAT(jobs_table({done, failed}, 1061), HasSubstr("failed (5)"));
 }
 
-TEST(JobInfo, Outcome_IsWhatThosePartsSayThatWentOn) {
+TEST(JobInfo, Outcome_ComesFromThePartsThatContinued) {
   JobInfo cut = sample(0), killed = sample(1), last = sample(1);
   for (JobInfo* part : {&cut, &killed, &last}) part->set_phase(JobInfo::ENDED);
   cut.set_code(113);
@@ -163,7 +163,7 @@ TEST(JobInfo, Outcome_IsWhatThosePartsSayThatWentOn) {
   EXPECT_THAT(jobs_table({killed, cut}, 1061), HasSubstr("failed (113)"));
 }
 
-TEST(JobInfo, Stop_IsToldFromAFailure) {
+TEST(JobInfo, Stop_DiffersFromAFailure) {
   JobInfo job = sample(0);
   job.set_phase(JobInfo::ENDED);
   job.set_code(143);
@@ -248,7 +248,7 @@ TEST(JobInfo, Status_TellsOfEachNodeAndTheVerdict) {
               AllOf(HasSubstr("ABORT!!! of rank 2"), Not(HasSubstr("pid"))));
 }
 
-TEST(JobInfo, Verdict_IsReadWhateverItIs) {
+TEST(JobInfo, Verdict_IsReadOrRefused) {
   const auto stopped = read_verdict(
       R"({"verdict":"stopped","text":"node 0 was told to stop","generation":3,"signal":"SIGTERM"})");
   EXPECT_EQ(stopped->text(), "");

@@ -194,7 +194,7 @@ TEST_F(RemoteJobTest, SecondLaunchRefused_TheFirstIsStopped) {
   EXPECT_THAT(actions.take(), ElementsAre("end 2"));
 }
 
-TEST_F(RemoteJobTest, Verdict_IsToldOnceAndDecides) {
+TEST_F(RemoteJobTest, Verdict_IsShownOnceAndDecides) {
   run(job);
   job.on_ended(1, 5, verdict("ABORT!!!"));
   job.on_ended(0, 5, verdict("ABORT!!!"));

@@ -19,7 +19,7 @@ class FolderClaimTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(FolderClaimTest, Second_IsToldOfTheFirst) {
+TEST_F(FolderClaimTest, Second_NamesTheFirst) {
   const FolderLock first(folder_, "node 0 of job 'a'");
   EXPECT_EQ(first.holder(), "");
   const FolderLock second(folder_, "node 1 of job 'a'"), third(folder_, "node 2 of job 'a'");

@@ -54,7 +54,7 @@ TEST_F(HangWatchTest, RareBursts_AreProgress) {
   }
 }
 
-TEST_F(HangWatchTest, RankThatCountsSteps_HangsWithoutStepsWhateverElseItDoes) {
+TEST_F(HangWatchTest, RankThatCountsSteps_HangsWithoutSteps) {
   signs.ticks = 7;
   pass(0s, 0, 0);
   EXPECT_EQ(pass(9s, 100, 9), 0ms);

@@ -106,7 +106,7 @@ TEST_F(JobRecords, OwnRecord_IsFoundWhileItLives) {
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));
 }
 
-TEST_F(JobRecords, Ranks_AreToldOnceAllHaveAProcess) {
+TEST_F(JobRecords, Ranks_AreRecordedOnceAllHaveAProcess) {
   JobRecordFile file(sample());
   file.on_assignment(assignment(2), ranks(2));
   file.on_rank_started(1, 11);

@@ -37,7 +37,7 @@ TEST_F(Copies, WithoutTexts_NoFileIsMade) {
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
 }
 
-TEST_F(Copies, SomebodysLink_IsNotFollowed) {
+TEST_F(Copies, LinkOfAnotherUser_IsNotFollowed) {
   const std::string target = path + ".target";
   write_file_atomically(target, "theirs");
   ASSERT_EQ(::symlink(target.c_str(), path.c_str()), 0);

@@ -73,7 +73,7 @@ TEST(ReservedPort, HeldByAnotherLauncher_IsTaken) {
   }
 }
 
-TEST(ReservedPort, SomebodyListens_IsTaken) {
+TEST(ReservedPort, PortWithAListener_IsTaken) {
   int port = 0;
   {
     const ReservedPort free = ReservedPort::any("127.0.0.1");

@@ -77,7 +77,7 @@ TEST_F(SupervisionTest, Signal_IsPassedToTheWholeJob) {
   supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGINT));
 }
 
-TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsToldToTheNextOne) {
+TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsSentToTheNextHost) {
   run();
   EXPECT_CALL(effects, warn(_)).Times(::testing::AnyNumber());
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));

@@ -85,7 +85,7 @@ TEST_F(SupervisionTest, Verdict_IsKept) {
   supervision.on_verdict(verdict_of(Verdict::NODE_LOST));
 }
 
-TEST_F(SupervisionTest, RankStalls_IsReportedAndLookedAt) {
+TEST_F(SupervisionTest, RankStalls_IsReportedAndInspected) {
   run();
   EXPECT_CALL(effects,
               report_stall(AllOf(Property(&RankStall::rank, 3), Property(&RankStall::local_rank, 1),

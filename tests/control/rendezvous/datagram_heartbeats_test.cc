@@ -43,7 +43,7 @@ std::optional<wire::DatagramHeartbeat> decode(std::string_view bytes, const std:
   return decode_heartbeat(bytes, [&](uint64_t session) { return session == 7 ? &key : nullptr; });
 }
 
-TEST(DatagramHeartbeat, WithItsKey_SaysWhatWasSaid) {
+TEST(DatagramHeartbeat, WithItsKey_IsDecoded) {
   const auto heartbeat = decode(encode_heartbeat(heartbeat_of(7, 1'000'000, true), kKey), kKey);
   ASSERT_TRUE(heartbeat);
   EXPECT_EQ(heartbeat->session(), 7u);
@@ -72,9 +72,9 @@ struct BothEnds : ::testing::Test {
   }
   // Datagrams take a moment, even on this host.
   template <typename Result>
-  Result soon(const std::function<Result()>& look) {
+  Result soon(const std::function<Result()>& probe) {
     Result result{};
-    for (int i = 0; i < 5'000 && result == Result{}; ++i, ::poll(nullptr, 0, 1)) result = look();
+    for (int i = 0; i < 5'000 && result == Result{}; ++i, ::poll(nullptr, 0, 1)) result = probe();
     return result;
   }
   std::vector<uint64_t> host_receives() {

@@ -65,7 +65,7 @@ Error refusal(const std::string& address, const Security& theirs) {
   return node.wait_for<Refusal>().value().error;
 }
 
-TEST(Join, WithoutTheSecret_IsToldWhy) {
+TEST(Join, WithoutTheSecret_IsRefusedWithTheReason) {
   RendezvousServerOptions options = guarded();
   options.job = job_of({"10.0.0.1", "10.0.0.2"});
   const RendezvousServer server(options);
@@ -78,7 +78,7 @@ TEST(Join, WithoutTheSecret_IsToldWhy) {
               HasSubstr("it requires the job's secret, but this node runs with --insecure"));
 }
 
-TEST(Join, WithTlsWhereThereIsNone_IsToldWhy) {
+TEST(Join, WithTlsToAPlainHost_IsRefusedWithTheReason) {
   RendezvousServerOptions options;
   options.job = job_of({"10.0.0.1", "10.0.0.2"});
   const RendezvousServer server(options);

@@ -94,7 +94,7 @@ TEST(JobGenerations, NoProgress_EndsWith116AndTheHistory) {
                              HasSubstr("generation 4 ")));
 }
 
-TEST(JobGenerations, StepsTold_AreTheProgress) {
+TEST(JobGenerations, ReportedSteps_AreTheProgress) {
   Job job(restartable(job_of({"a"}), 50));
   job.join_all(1);
   for (int i = 0; i < 10; ++i) {

@@ -49,7 +49,7 @@ TEST(JobState, Waiting_SaysWhoIsMissingNowAndThen) {
   EXPECT_EQ(job.events_for<JoinProgress>(1).size(), 3u);
 }
 
-TEST(JobState, DeadlineWithNodesMissing_EveryoneThereIsToldWho) {
+TEST(JobState, DeadlineWithNodesMissing_AllLearnTheirNames) {
   Job job(job_of({"a", "b", "c"}));
   job.join(1, node_of(job.spec, "a"));
   job.join(2, node_of(job.spec, "c"));
@@ -76,7 +76,7 @@ TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
 
-TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
+TEST(JobState, Mismatch_IsRefusedAndReportedToTheHost) {
   Job job(job_of({"a", "b"}));
   job.join(1, node_of(job.spec, "a"));
   wire::Join info = node_of(job.spec, "b");
@@ -88,7 +88,7 @@ TEST(JobState, Mismatch_RefusedAndTheHostIsTold) {
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
 }
 
-TEST(JobState, AllowedSkew_IsInAndBothAreTold) {
+TEST(JobState, AllowedSkew_IsAdmittedAndReportedToBoth) {
   JobSpec spec = job_of({"a", "b"});
   spec.config.set_allow_skew(true);
   Job job(spec);
@@ -115,7 +115,7 @@ TEST(JobState, LateJoiner_RefusedNamingTheJobsNodes) {
   EXPECT_EQ(job.refusal(10).code(), ErrorCode::kStale);
 }
 
-TEST(JobState, LateJoinerOfAnotherJob_IsToldSo) {
+TEST(JobState, LateJoinerOfAnotherJob_IsRefusedWithTheReason) {
   Job job(job_of({"a"}));
   job.join_all();
   wire::Join info = node_of(job.spec, "b");

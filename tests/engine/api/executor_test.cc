@@ -189,7 +189,7 @@ TEST(ProgramExecutor, ABadBatch_EndsTheProgramByDefault) {
   own.exe->load(saved);  // its parameters are what they were before the bad batch
 }
 
-TEST(ProgramExecutor, WrongOrderOfCalls_IsToldWhatToDoFirst) {
+TEST(ProgramExecutor, WrongOrderOfCalls_NamesTheMissingCall) {
   const auto failure = [](auto action) -> std::string {
     try {
       action();

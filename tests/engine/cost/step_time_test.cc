@@ -50,7 +50,7 @@ Net net(int after, int64_t elements, int stream = 1) {
   return net;
 }
 
-TEST(PredictStep, CommunicationBesideComputation_IsHidden) {
+TEST(PredictStep, OverlappedCommunication_IsHidden) {
   // 1000 floats to the other rank: 4000 bytes at 1 MB/s are 4 ms, behind 10 operations.
   Net parts = net(10, 1000);
   const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});

@@ -54,7 +54,7 @@ uint64_t hash_of(const Net& net, const std::string& name, int rank = 0) {
   return net.collective_sequences(rank).at(name).hash();
 }
 
-TEST(CollectiveSequences, OfAGroup_TellsWhateverRanksMustDoAlike) {
+TEST(CollectiveSequences, OfAGroup_CoversAllThatRanksMustShare) {
   const auto hash = [](const std::function<void(Net&)>& build, Predicate when = {},
                        int inner_group_size = 1) {
     Net net(when);

@@ -92,12 +92,12 @@ TEST(PlanStreams, OutputOfAnotherStream_OverlapsNothingThatMayStillBeInUse) {
   const VarId y = program.emit(section, "scale", {x}, {}, "y")[0];
   const VarId busy = program.emit(section, "scale", {x}, {}, "busy")[0];
   const VarId end = program.emit(section, "scale", {busy}, {}, "end")[0];
-  const VarId beside = program.temporary("beside");
-  Op op = program.make_op(section, "scale", {y}, {beside});
+  const VarId overlapped = program.temporary("overlapped");
+  Op op = program.make_op(section, "scale", {y}, {overlapped});
   op.stream = 1;
   program.ops().push_back(std::move(op));
   const Plan plan = plan_program(program, {end});
-  const PlannedVar &a = plan.vars[busy], &b = plan.vars[beside];
+  const PlannedVar &a = plan.vars[busy], &b = plan.vars[overlapped];
   ASSERT_EQ(a.region, Region::kArena);
   ASSERT_EQ(b.region, Region::kArena);
   EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);

@@ -110,7 +110,7 @@ TEST(Predicate, Exclude_NeverInOneRun) {
 }
 
 // Periods whose steps meet after more than a day of training.
-TEST(Predicate, LongPeriods_AreToldExactly) {
+TEST(Predicate, LongPeriods_AreExact) {
   const int64_t a = 99991, b = 99989, c = 1000003;  // primes
   EXPECT_FALSE(exclude({.every = a}, {.every = b}));
   EXPECT_TRUE(exclude({.every = a, .until_step = a * b - 1}, {.every = b}));
@@ -125,7 +125,7 @@ TEST(Predicate, LongPeriods_AreToldExactly) {
 }
 
 // Against trying all steps and flags.
-TEST(Predicate, CoverAndExclude_AreWhatTryingAllSays) {
+TEST(Predicate, CoverAndExclude_MatchExhaustiveSearch) {
   std::mt19937 random(7);
   const auto pick = [&](int below) { return static_cast<int>(random() % below); };
   const auto any = [&] {

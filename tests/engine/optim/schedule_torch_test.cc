@@ -191,7 +191,7 @@ TEST(ScheduleTorch, PlateauOfAccuracy_GivesItsRates) {
                   {0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.125, 0.125, 0.0625});
 }
 
-TEST(SchedulePlateau, StateOfACheckpoint_GoesOnAlike) {
+TEST(SchedulePlateau, StateOfACheckpoint_ContinuesEqually) {
   const std::string json = R"({"name": "plateau", "factor": 0.5, "patience": 1, "cooldown": 1})";
   Schedule whole = make(json, 10, 2), resumed = make(json, 10, 2);
   for (size_t i = 0; i < kLosses.size(); ++i) {

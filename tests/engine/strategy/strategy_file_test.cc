@@ -94,7 +94,7 @@ TEST(StrategyFile, UnknownFieldWithin_NamesTheNearestOfThatMessage) {
               AllOf(IsAt("1:18"), Advises("did you mean 'build_strategy.fuse_bn_act_ops'?")));
 }
 
-TEST(StrategyFile, FieldInTheWrongPlace_IsToldWhereItBelongs) {
+TEST(StrategyFile, FieldInTheWrongPlace_IsRefusedWithItsPlace) {
   EXPECT_EQ(complaint("incr_ratio: 2").next(), "did you mean 'amp_configs.incr_ratio'?");
   EXPECT_EQ(complaint("amp_configs { amp: true }").next(), "did you mean 'amp'?");
   EXPECT_EQ(complaint("build_strategy { amp: true }").next(), "did you mean 'amp'?");

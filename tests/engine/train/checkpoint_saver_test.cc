@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 // Saving while training continues, and failing disks.
-class SavingBeside : public TrainerTest {
+class BackgroundSaving : public TrainerTest {
  protected:
   std::string checkpoints() const { return output_ + "/checkpoints"; }
   // Waits for a moment of a job that runs; a failure where it does not come.
@@ -41,7 +41,7 @@ class SavingBeside : public TrainerTest {
 };
 
 // Later training steps do not change the values that are being saved.
-TEST_F(SavingBeside, Values_AreThoseOfTheStep) {
+TEST_F(BackgroundSaving, Values_AreThoseOfTheStep) {
   Program program;
   program.add_section("forward", {});
   const VarId weight = program.parameter("weight", {512, 1024}, {Init::kUniform, -1, 1});
@@ -65,7 +65,7 @@ TEST_F(SavingBeside, Values_AreThoseOfTheStep) {
   }
 }
 
-TEST_F(SavingBeside, StatesOfEachRank_AreSavedByAll) {
+TEST_F(BackgroundSaving, StatesOfEachRank_AreSavedByAll) {
   const std::vector<std::string> often = {"checkpoint.every_steps=1", "strategy.localsgd=true",
                                           "data.batch_size=8", "checkpoint.keep=0"};
   const Outcome whole = run(job(with(often, {"train.epochs=1"})), 2);
@@ -78,7 +78,7 @@ TEST_F(SavingBeside, StatesOfEachRank_AreSavedByAll) {
 }
 
 // Something in the way of the folder: also root cannot write there.
-TEST_F(SavingBeside, FolderThatCannotBeWritten_EndsTheJobAfterItsTrainingOnly) {
+TEST_F(BackgroundSaving, FolderThatCannotBeWritten_EndsTheJobAfterItsTrainingOnly) {
   for (const int world : {1, 2}) {
     fs::remove_all(output_);
     fs::create_directories(output_);
@@ -91,7 +91,7 @@ TEST_F(SavingBeside, FolderThatCannotBeWritten_EndsTheJobAfterItsTrainingOnly) {
   }
 }
 
-TEST_F(SavingBeside, FolderThatIsRemoved_IsMadeAnew) {
+TEST_F(BackgroundSaving, FolderThatIsRemoved_IsMadeAnew) {
   std::atomic<int> stop{0};
   std::thread user([&] {
     await("a first checkpoint", [&] { return latest_checkpoint(checkpoints()).has_value(); });
@@ -108,7 +108,7 @@ TEST_F(SavingBeside, FolderThatIsRemoved_IsMadeAnew) {
 }
 
 // Failures that pass: the next checkpoint is there, and the job ends well.
-TEST_F(SavingBeside, FailureThatPasses_IsNone) {
+TEST_F(BackgroundSaving, FailureThatPasses_IsNone) {
   fs::create_directories(output_);
   std::ofstream(checkpoints()) << "in the way";
   std::atomic<int> stop{0};

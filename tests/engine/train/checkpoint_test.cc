@@ -130,7 +130,7 @@ TEST_F(Checkpoint, SetAside_RenamesToTheFirstFreeNumber) {
   fs::remove_all(root_ + ".2");
 }
 
-TEST_F(Checkpoint, OtherFoldersBeside_AreNoCheckpoints) {
+TEST_F(Checkpoint, OtherFolders_AreNotCheckpoints) {
   fs::create_directories(root_ + "/step_backup");
   EXPECT_EQ(latest_checkpoint(root_), std::nullopt);
   fs::create_directories(root_ + "/step_00000001");

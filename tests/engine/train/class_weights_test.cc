@@ -116,7 +116,7 @@ TEST_F(ValidationSplit, OfAnotherSeedOrSize_IsNotResumedWith) {
   EXPECT_EQ(events("summary").back()["steps"], 6);
 }
 
-TEST_F(ValidationSplit, BesideTestData_IsRefused) {
+TEST_F(ValidationSplit, WithTestData_IsRefused) {
   EXPECT_THAT(failure(split({"data.test.samples=8"})), HasSubstr("data.test.samples"));
 }
 

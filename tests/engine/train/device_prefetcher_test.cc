@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/engine/train/beside_device.h"
+#include "tests/engine/train/async_copy_device.h"
 
 namespace fleet {
 namespace {
@@ -43,17 +43,17 @@ std::vector<std::vector<float>> run(Device& device) {
   return results;
 }
 
-TEST(DevicePrefetcher, BesideTheHost_BringsWhatADirectCopyBrings) {
+TEST(DevicePrefetcher, ConcurrentCopies_EqualDirectCopies) {
   HostDevice direct;
-  BesideDevice beside;
+  AsyncCopyDevice overlapped;
   const auto want = run(direct);
   EXPECT_EQ(want[0][5], 2 * (2000.f + 5));
   EXPECT_EQ(want[1], (std::vector<float>{6, 12, 18}));
-  EXPECT_EQ(run(beside), want);
+  EXPECT_EQ(run(overlapped), want);
 }
 
 TEST(DevicePrefetcher, AnotherOrder_IsABug) {
-  BesideDevice device;
+  AsyncCopyDevice device;
   Net net;
   Executor executor(plan_program(net.program, {net.x_out, net.small_out}), device, nullptr);
   DevicePrefetcher prefetcher(executor, device, {net.x, net.small});
@@ -63,8 +63,8 @@ TEST(DevicePrefetcher, AnotherOrder_IsABug) {
 
 TEST(DevicePrefetcher, AnotherSize_IsABugThatNamesTheVariable) {
   HostDevice direct;
-  BesideDevice beside;
-  for (Device* device : {static_cast<Device*>(&direct), static_cast<Device*>(&beside)}) {
+  AsyncCopyDevice overlapped;
+  for (Device* device : {static_cast<Device*>(&direct), static_cast<Device*>(&overlapped)}) {
     Net net;
     Executor executor(plan_program(net.program, {net.x_out, net.small_out}), *device, nullptr);
     DevicePrefetcher prefetcher(executor, *device, {net.x, net.small});

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/engine/train/beside_device.h"
+#include "tests/engine/train/async_copy_device.h"
 
 namespace fleet {
 namespace {
@@ -29,11 +29,11 @@ class DeviceTraining : public DeviceTrainingTest {
   }
 };
 
-TEST_F(DeviceTraining, CopiesBesideTheHost_TrainTheSameBits) {
+TEST_F(DeviceTraining, ConcurrentCopies_TrainTheSameBits) {
   HostDevice direct;
-  BesideDevice beside;
+  AsyncCopyDevice overlapped;
   const Outcome want = train(job({"data.pixels=float32"}), direct);
-  const Outcome got = train(job({"data.pixels=float32"}), beside);
+  const Outcome got = train(job({"data.pixels=float32"}), overlapped);
   EXPECT_EQ(got.parameters, want.parameters);
   EXPECT_EQ(got.result.evaluation.loss, want.result.evaluation.loss);
   EXPECT_EQ(got.result.steps, 12);

@@ -61,7 +61,7 @@ void flip_a_bit(Executor& executor, const std::string& name) {
   executor.write(id, values);
 }
 
-TEST(Divergence, AlikeRanks_GoOn) {
+TEST(Divergence, EqualRanks_Continue) {
   EXPECT_EQ(compare(3, [](int, Executor&) {}).messages, std::vector<std::string>(3));
   EXPECT_EQ(compare(1, [](int, Executor&) {}).messages, std::vector<std::string>(1));
 }

@@ -66,7 +66,7 @@ TEST_F(EvaluationTest, TrainingLoss_IsThatOfAllRanks) {
   }
 }
 
-TEST_F(EvaluationTest, EverySteps_BesideTheEndsOfEpochs) {
+TEST_F(EvaluationTest, EverySteps_AndAtTheEndsOfEpochs) {
   run(job({"train.evaluate_every_steps=3"}), 1);  // two epochs of four steps
   EXPECT_THAT(steps_of_tests(), ElementsAre(3, 4, 6, 8));
   fs::remove_all(output_);

@@ -111,7 +111,7 @@ const std::vector<std::string> kWanders = {"learning_rate.base=0.5", "train.epoc
                                            "checkpoint.keep_best=loss", "checkpoint.keep=1",
                                            "checkpoint.every_epochs=1"};
 
-TEST_F(EvaluationTrackerTest, BestAndLast_AreKeptBesideTheNewest) {
+TEST_F(EvaluationTrackerTest, BestAndLast_AreKeptWithTheNewest) {
   for (const int world : {1, 2}) {
     fs::remove_all(output_);
     run(job(with(kWanders, {"data.batch_size=" + std::to_string(16 / world)})), world);

@@ -81,7 +81,7 @@ TEST(GlobalBatch, OverTheJobFilesBatch_SaysSo) {
   EXPECT_EQ(line, "data.batch_size of job.json is ignored");
 }
 
-TEST(GlobalBatch, BesideABatchOrNotDivisible_IsRefused) {
+TEST(GlobalBatch, WithABatchOrNotDivisible_IsRefused) {
   const auto refusal = [](int64_t ranks, const std::vector<std::string>& overrides) {
     return usage_failure([&] {
       std::string line;

@@ -141,7 +141,7 @@ TEST_F(StrategyNames, IterationsARun_SpaceTheLosses) {
             "strategy.execution_strategy.num_iteration_per_run");
 }
 
-TEST_F(StrategyNames, FieldInTheWrongPlace_IsToldWhereItBelongs) {
+TEST_F(StrategyNames, FieldInTheWrongPlace_IsRefusedWithItsPlace) {
   try {
     job(R"({"incr_ratio": 3})");
     FAIL();

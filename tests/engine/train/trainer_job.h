@@ -90,7 +90,7 @@ class TrainerTest : public ::testing::Test {
     return usage_failure([&] { Trainer(job, device, {}).run(); });
   }
 
-  // Starts a job of two ranks, each from its own settings; what the ranks fail with.
+  // Starts a job of two ranks, each from its own settings; returns their errors.
   static std::vector<std::string> start_two(const Job& first, const Job& second) {
     const auto ends = run_ranks(2, [&](RankThread& rank) {
       HostDevice device;

@@ -104,7 +104,7 @@ TEST_F(TrainerTest, StopWishOfOneRank_StopsAllAfterTheSameStepAndSaves) {
   EXPECT_TRUE(latest_checkpoint(output_ + "/checkpoints").has_value());
 }
 
-TEST_F(TrainerTest, SignalsOfBothRanks_AreToldToBoth) {
+TEST_F(TrainerTest, SignalsOfBothRanks_ReachBoth) {
   for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) {
     const std::atomic<int> stop{signal};
     EXPECT_EQ(run(job({"train.epochs=50"}), 2, &stop).results[0].stopped_by, signal);

@@ -113,9 +113,9 @@ void add_libraries(bool trains, std::map<std::string, std::string>* all) {
     (*all)[name] = version.empty() ? file_identity(path) : version;
   }
   if (!trains) return;
-  const std::string beside = std::filesystem::path(default_worker_path()).parent_path().string();
+  const std::string folder = std::filesystem::path(default_worker_path()).parent_path().string();
   for (const char* module : {"libfleet_cuda.so", "libfleet_nccl.so"}) {
-    const std::string path = find_library(module, {beside, beside + "/../lib/fleetrun"});
+    const std::string path = find_library(module, {folder, folder + "/../lib/fleetrun"});
     if (!path.empty()) add_file(path, all);
   }
 }

@@ -72,7 +72,7 @@ void need_path(const std::string& path) {
 std::string need_worker(const std::string& worker) {
   if (is_executable(worker)) return worker;
   throw Error(ErrorCode::kNotFound, "fleet-worker, which runs job files, was not found", worker,
-              "install it beside fleetrun, or build it: cmake --build --target fleet-worker");
+              "install it next to fleetrun, or build it: cmake --build --target fleet-worker");
 }
 
 std::string python() {

@@ -89,31 +89,31 @@ __global__ void turn(Axes others, CopyAxis rows, CopyAxis columns, const T* from
 }
 
 // The layout of a tensor, for kernels: axes with at most one block each.
-struct Place {
+struct AxisStrides {
   int64_t stride[Shape::kMaxRank], block[Shape::kMaxRank], inner[Shape::kMaxRank];
   __device__ int64_t of(int axis, int64_t index) const {
     return index / block[axis] * stride[axis] + index % block[axis] * inner[axis];
   }
 };
 
-Place place_of(const Layout& layout) {
-  Place place;
+AxisStrides axis_strides(const Layout& layout) {
+  AxisStrides strides;
   for (int d = 0; d < layout.padded().rank(); ++d) {
-    place.stride[d] = layout.strides()[d];
-    place.block[d] = 1;
-    place.inner[d] = 0;
+    strides.stride[d] = layout.strides()[d];
+    strides.block[d] = 1;
+    strides.inner[d] = 0;
   }
   int64_t inner = 1;
   for (size_t k = layout.inner().size(); k-- > 0;) {
     const Layout::Block& block = layout.inner()[k];
-    if (place.block[block.axis] != 1) {
+    if (strides.block[block.axis] != 1) {
       throw Error(ErrorCode::kUnsupported, "no cuda kernel for the layout " + layout.text());
     }
-    place.block[block.axis] = block.size;
-    place.inner[block.axis] = inner;
+    strides.block[block.axis] = block.size;
+    strides.inner[block.axis] = inner;
     inner *= block.size;
   }
-  return place;
+  return strides;
 }
 
 // A level of a layout, outermost first: `size` steps of `multiple` along `axis`.
@@ -130,14 +130,15 @@ struct Digits {
 };
 
 Digits digits_of(const Shape& shape, const Layout& layout) {
-  const Place place = place_of(layout);
+  const AxisStrides strides = axis_strides(layout);
   Digits digits;
   digits.rank = shape.rank();
   for (int d = 0; d < shape.rank(); ++d) {
     digits.extent[d] = shape[d];
-    const int64_t outer = layout.padded()[d] / place.block[d];
-    if (outer > 1) digits.at[digits.count++] = {d, outer, place.block[d], place.stride[d]};
-    if (place.block[d] > 1) digits.at[digits.count++] = {d, place.block[d], 1, place.inner[d]};
+    const int64_t outer = layout.padded()[d] / strides.block[d];
+    if (outer > 1) digits.at[digits.count++] = {d, outer, strides.block[d], strides.stride[d]};
+    if (strides.block[d] > 1)
+      digits.at[digits.count++] = {d, strides.block[d], 1, strides.inner[d]};
   }
   std::sort(digits.at, digits.at + digits.count,
             [](const Digit& a, const Digit& b) { return a.stride > b.stride; });
@@ -145,7 +146,8 @@ Digits digits_of(const Shape& shape, const Layout& layout) {
 }
 
 template <typename T, typename Index>
-__global__ void relayout_elements(Digits digits, Place from, int64_t count, const T* x, T* y) {
+__global__ void relayout_elements(Digits digits, AxisStrides from, int64_t count, const T* x,
+                                  T* y) {
   const int64_t unit = thread_index();
   if (unit >= count) return;
   int64_t index[Shape::kMaxRank] = {};
@@ -254,10 +256,10 @@ void Copy::run(cudaStream_t stream) const {
 }
 
 std::vector<CopyAxis> axes_between(const Shape& shape, const Layout& from, const Layout& to) {
-  const Place source = place_of(from), target = place_of(to);
-  const auto step = [](const Place& place, int d, int64_t multiple) {
-    return multiple >= place.block[d] ? place.stride[d] * (multiple / place.block[d])
-                                      : place.inner[d] * multiple;
+  const AxisStrides source = axis_strides(from), target = axis_strides(to);
+  const auto step = [](const AxisStrides& strides, int d, int64_t multiple) {
+    return multiple >= strides.block[d] ? strides.stride[d] * (multiple / strides.block[d])
+                                        : strides.inner[d] * multiple;
   };
   std::vector<CopyAxis> axes;
   for (int d = 0; d < shape.rank(); ++d) {
@@ -280,8 +282,8 @@ void relayout(const Argument& x, const Argument& y, cudaStream_t stream) {
   with_size(size_of(x.dtype), [&](auto type) {
     using T = decltype(type);
     launch(count < kIndex32 ? relayout_elements<T, uint32_t> : relayout_elements<T, uint64_t>,
-           blocks_for(count), kBlock, 0, stream, digits_of(y.shape, y.layout), place_of(x.layout),
-           count, x.as<const T>(), y.as<T>());
+           blocks_for(count), kBlock, 0, stream, digits_of(y.shape, y.layout),
+           axis_strides(x.layout), count, x.as<const T>(), y.as<T>());
   });
 }
 

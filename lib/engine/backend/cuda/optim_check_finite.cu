@@ -13,8 +13,8 @@ __global__ void begin(const uint32_t* loss, int32_t number, int32_t* found) {
 }
 
 // The lowest input has the largest value.
-__global__ void look(const cuda::Chunk* chunks, const cuda::Gradient* gradients, int32_t number,
-                     int32_t* found) {
+__global__ void find_special(const cuda::Chunk* chunks, const cuda::Gradient* gradients,
+                             int32_t number, int32_t* found) {
   const cuda::Chunk chunk = chunks[blockIdx.x];
   const cuda::Gradient gradient = gradients[chunk.tensor];
   const bool special = cuda::any_special(gradient.data, gradient.dtype, chunk.begin, chunk.count);
@@ -45,7 +45,7 @@ FLEET_KERNEL(cuda, check_finite) {
     FLEET_CHECK(context.inputs[0].data == record, "check_finite works in place");
     return make_kernel([=](Stream& stream) {
       cuda::launch(begin, 1, 1, 0, cuda::stream_of(stream), loss, number, found);
-      cuda::launch(look, cuda::blocks_for(table.chunk_count(), 1), cuda::kBlock, 0,
+      cuda::launch(find_special, cuda::blocks_for(table.chunk_count(), 1), cuda::kBlock, 0,
                    cuda::stream_of(stream), table.chunks(), table.gradients(), number, found);
       cuda::launch(note, 1, 1, 0, cuda::stream_of(stream), found, number, record);
     });

@@ -6,8 +6,8 @@ namespace fleet {
 namespace {
 
 // *found_inf is 0 initially. All blocks that write it write the same value.
-__global__ void look(const cuda::Chunk* chunks, const cuda::Gradient* gradients,
-                     int32_t* found_inf) {
+__global__ void find_special(const cuda::Chunk* chunks, const cuda::Gradient* gradients,
+                             int32_t* found_inf) {
   const cuda::Chunk chunk = chunks[blockIdx.x];
   const cuda::Gradient gradient = gradients[chunk.tensor];
   const bool found = cuda::any_special(gradient.data, gradient.dtype, chunk.begin, chunk.count);
@@ -30,7 +30,7 @@ FLEET_KERNEL(cuda, check_finite_and_unscale) {
     float* unscale = context.outputs[1].as<float>();
     return make_kernel([=](Stream& stream) {
       cuda::launch(begin, 1, 1, 0, cuda::stream_of(stream), scaling, found_inf, unscale);
-      cuda::launch(look, cuda::blocks_for(table.chunk_count(), 1), cuda::kBlock, 0,
+      cuda::launch(find_special, cuda::blocks_for(table.chunk_count(), 1), cuda::kBlock, 0,
                    cuda::stream_of(stream), table.chunks(), table.gradients(), found_inf);
     });
   };

@@ -57,10 +57,10 @@ Geometry geometry_of(const Convolution& c) {
 }
 
 // A pixel of one side: image, row, column.
-struct Place {
+struct Pixel {
   int64_t image;
   int row, column;
-  __device__ Place(const Geometry& g, int side, int64_t pixel) {
+  __device__ Pixel(const Geometry& g, int side, int64_t pixel) {
     const int64_t line = quotient(pixel, g.width[side]);
     column = static_cast<int>(pixel - line * g.width[side]);
     image = quotient(line, g.height[side]);
@@ -70,7 +70,7 @@ struct Place {
 
 // The pixel of the other side that a pixel of side `to` is connected to by a tap, or -1.
 template <int to>
-__device__ inline int64_t other_pixel(const Geometry& g, const Place& at, int tap) {
+__device__ inline int64_t other_pixel(const Geometry& g, const Pixel& at, int tap) {
   const int h = tap / g.kernel[1], w = tap - h * g.kernel[1];
   const int row = to == 1 ? g.x_of_y(at.row, h, 0) : g.y_of_x(at.row, h, 0);
   const int column = to == 1 ? g.x_of_y(at.column, w, 1) : g.y_of_x(at.column, w, 1);
@@ -106,7 +106,7 @@ __global__ void depthwise(Geometry g, const T* from, const T* weight, const T* b
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * kPixels, pixels = g.pixels(to);
   const int64_t end = begin + kPixels < pixels ? begin + kPixels : pixels;
   for (int64_t pixel = begin + threadIdx.y; pixel < end; pixel += kRows) {
-    const Place at(g, to, pixel);
+    const Pixel at(g, to, pixel);
     Pack<float, pack> sum;
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
@@ -175,7 +175,7 @@ __global__ void weight_parts(Geometry g, const T* x, const T* dy, int64_t part_p
       for (int i = 0; i < pack; ++i) sums[i] += slope.at[i];
       continue;
     }
-    const int64_t source = other_pixel<1>(g, Place(g, 1, pixel), tap);
+    const int64_t source = other_pixel<1>(g, Pixel(g, 1, pixel), tap);
     if (source < 0) continue;
     auto values = load_floats<pack>(x, source * g.pixel[0] + channel);
     if constexpr (relu) mask(values, values);
@@ -226,7 +226,7 @@ __global__ void transposed(Geometry g, const T* input, const T* weight, const T*
     sum.at[i] = bias && channel + i < g.channels ? to_float(bias[channel + i]) : 0;
   }
   if (channel < g.channels) {
-    const Place at(g, 0, pixel);
+    const Pixel at(g, 0, pixel);
     const int64_t group = quotient(channel, group_channels), own = channel - group * group_channels;
     for (int tap = 0; tap < g.taps(); ++tap) {
       const int64_t source = other_pixel<0>(g, at, tap);

@@ -34,7 +34,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
 
   void before_step(HostStep& step) override {
     const int64_t number = step.info.step + 1;
-    if (stale_) look(step, number);
+    if (stale_) read_states(step, number);
     const auto set = [&](FlagId flag) { step.info.flags |= uint64_t{1} << flag; };
     if (number == 1) set(first_);
     const bool begins = number <= begin_;
@@ -52,7 +52,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
 
  private:
   // Reads the states: at the start, also of a resumed run, and after k was chosen.
-  void look(HostStep& step, int64_t number) {
+  void read_states(HostStep& step, int64_t number) {
     const std::vector<float> steps = step.read(steps_);
     const int64_t before = k_;
     k_ = steps[2] > 0 ? static_cast<int64_t>(steps[2]) : init_steps_;
@@ -68,10 +68,11 @@ class AdaptiveLocalSgd : public MetaOptimizer {
               const std::string& event) {
     Program& program = build.program;
     const SectionId section = program.add_section(name, when);
-    const bool looks = event == "first" || event == "adapt";
-    const VarId loss = looks ? average_.append_mean(build, section, build.loss) : kNoVar;
-    program.append(section, "local_steps", {steps_, loss, looks ? build.learning_rate : kNoVar},
-                   {steps_}, {{"event", event}, {"init_steps", int64_t{init_steps_}}});
+    const bool reads_loss = event == "first" || event == "adapt";
+    const VarId loss = reads_loss ? average_.append_mean(build, section, build.loss) : kNoVar;
+    program.append(section, "local_steps",
+                   {steps_, loss, reads_loss ? build.learning_rate : kNoVar}, {steps_},
+                   {{"event", event}, {"init_steps", int64_t{init_steps_}}});
   }
 
   const int init_steps_;

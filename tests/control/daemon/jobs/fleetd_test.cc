@@ -101,7 +101,7 @@ TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(TwoFleetds, Failure_IsToldOnceAndDecidesTheCode) {
+TEST_F(TwoFleetds, Failure_IsReportedOnceAndDecidesTheCode) {
   const auto client = start("fails", {}, {"sh", "-c", "test $RANK = 3 || sleep 1000; exit 5"});
   EXPECT_EQ(client->wait(), 5) << client->output();
   EXPECT_THAT(client->output(), HasSubstr("rank 3 of 4 exited with 5"));
@@ -309,7 +309,7 @@ TEST_F(TwoFleetds, StopWithAnotherGraceTime_AppliesOnAllNodes) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(TwoFleetds, FleetdTold_EndsItsJobsFirst) {
+TEST_F(TwoFleetds, StoppedFleetd_EndsItsJobsFirst) {
   const auto client = start("polite", {}, endless("trap 'echo saved; exit 0' TERM"));
   wait_for_ranks("polite");
   fleetds[1]->signal(SIGTERM);
@@ -319,7 +319,7 @@ TEST_F(TwoFleetds, FleetdTold_EndsItsJobsFirst) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(TwoFleetds, OneNodeWhoseFleetdIsTold_HearsHowItEnded) {
+TEST_F(TwoFleetds, OneNodeWhoseFleetdIsStopped_GetsTheOutcome) {
   const auto client = start("alone", {}, endless("trap 'exit 0' TERM"), "127.0.0.2");
   wait_for_ranks("alone", 2);
   fleetds[1]->signal(SIGTERM);
@@ -378,10 +378,10 @@ TEST_F(TwoFleetds, LogIntoAFullPipe_TakesNoMemory) {
   Fleetrun logs(job, "logs", {"logs", "big", "--rank=0", "--fleetd=127.0.0.1:" + port}, {}, pipe);
   // Until it reads no more.
   const std::string proc = "/proc/" + std::to_string(logs.pid());
-  const auto look = [&] { return read_file(proc + "/io") + process_state(logs.pid()); };
+  const auto state = [&] { return read_file(proc + "/io") + process_state(logs.pid()); };
   std::string seen;
   for (int same = 0; same < 20; ::poll(nullptr, 0, 10)) {
-    const std::string now = look();
+    const std::string now = state();
     same = now == seen && now.find("wchar: 0\n") == std::string::npos ? same + 1 : 0;
     seen = now;
   }

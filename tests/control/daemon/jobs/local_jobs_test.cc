@@ -160,7 +160,7 @@ TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
   EXPECT_THAT(files(".json"), IsEmpty());
 }
 
-TEST_F(LocalJobs, RunsOfOneName_AreToldApart) {
+TEST_F(LocalJobs, RunsOfOneName_AreDistinguished) {
   EXPECT_EQ(run("same", "echo first; exit 3"), 3);
   EXPECT_EQ(run("same", "echo second"), 0);
   EXPECT_EQ(job.read("log/workerlog.0"), "first\nsecond\n");
@@ -213,7 +213,7 @@ TEST_F(LocalJobs, Stop_MayGiveAGraceTimeOrNone) {
   EXPECT_THAT(run_command({"stop", "none", "--kill", "--grace=1"}, 2), HasSubstr("--grace"));
 }
 
-TEST_F(LocalJobs, StopIsToldFromFailure) {
+TEST_F(LocalJobs, Stop_DiffersFromFailure) {
   EXPECT_EQ(run("itself", "test $RANK = 0 && kill -TERM $$; sleep 1000"), 143);
   EXPECT_THAT(listed("itself"), HasSubstr("failed (143)"));
   Fleetrun& interrupted = start_waiting("interrupted");

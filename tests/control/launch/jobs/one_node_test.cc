@@ -121,7 +121,7 @@ TEST_F(OneNode, PartOfAShownJob_KeepsItsVerdictButTellsItNot) {
               ContainsRegex("\"text\": \"rank [01] of 2 exited with 5"));
 }
 
-TEST_F(OneNode, Verdict_IsKeptBesideTheLogs) {
+TEST_F(OneNode, Verdict_IsKeptWithTheLogs) {
   EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; echo it broke; exit 7"), 7);
   EXPECT_THAT(job.read("log/verdict.json"),
               AllOf(HasSubstr("\"exit_code\": 7"), HasSubstr("\"rank\": 1"), HasSubstr("it broke"),
@@ -319,7 +319,7 @@ TEST_F(RunningJob, LauncherAndGuardianKilledAtOnce_LeaveNothing) {
   const auto fleetrun = start(
       "setsid sh -c '(trap \"\" TERM HUP; : >daemon.$RANK; exec sleep 1000) & ' & "
       "while ! test -e daemon.$RANK; do sleep 0.01; done");
-  for (int i = 0; i < 30'000 && job.processes("fleet-watcher").empty(); ++i) ::usleep(1000);
+  for (int i = 0; i < 30'000 && job.processes("fleet-watchdog").empty(); ++i) ::usleep(1000);
   const std::vector<pid_t> guardian = job.processes("fleet-guardian");
   ASSERT_EQ(guardian.size(), 1u);
   ::kill(guardian[0], SIGSTOP);  // so that it sees nothing of the launcher's end

@@ -43,7 +43,7 @@ struct ParameterServers : ::testing::Test {
   std::string output;
 };
 
-TEST_F(ParameterServers, TrainersEnd_ServersAreTold) {
+TEST_F(ParameterServers, TrainersEnd_ServersAreSignalled) {
   EXPECT_EQ(run({"--server_num=2", "--worker_num=2"}, program(kTrainWhenServed)), 0);
   EXPECT_THAT(job.read("log/serverlog.1"),
               AllOf(HasSubstr("TRAINING_ROLE=PSERVER\n"), HasSubstr("PADDLE_TRAINERS_NUM=2\n"),

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 const std::string kHelper = program_folder() + "/launch_rank_helper";
 
-TEST(RankProgressOfAJob, StepsThatEnd_AreAHangWhateverElseTheRankDoes) {
+TEST(RankProgressOfAJob, NoMoreSteps_IsAHangDespiteOtherActivity) {
   JobFolder job;
   Fleetrun fleetrun(job, "run", {"--hang_timeout=2", "--", kHelper, "steps", "10", "10", "25"});
   EXPECT_EQ(fleetrun.wait(), 115) << fleetrun.output();

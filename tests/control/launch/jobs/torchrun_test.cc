@@ -140,7 +140,7 @@ TEST_F(AsTorchrun, Restarts_HaveAFolderEach) {
   EXPECT_EQ(job.read(folder + "/attempt_1/0/stdout.log"), "1 of 2\n");
 }
 
-TEST_F(AsTorchrun, Failure_IsToldAndItsFilesStay) {
+TEST_F(AsTorchrun, Failure_IsReportedAndItsFilesStay) {
   EXPECT_EQ(
       run("test $RANK = 1 && echo '{\"message\": \"out of luck\"}' >$TORCHELASTIC_ERROR_FILE && "
           "exit 4; exec sleep 1000"),

@@ -79,7 +79,7 @@ TEST(Arguments, FlagOverEnvironmentOverDefault) {
   EXPECT_EQ(flagged.settings.origin("log_dir"), "--log_dir");
 }
 
-TEST(Arguments, PaddlesOlderTwin_IsRead) {
+TEST(Arguments, PaddlesOlderVariable_IsRead) {
   const ScopedEnv env("FLAGS_START_PORT", "7000");
   EXPECT_EQ(parse_arguments({"p"}).settings.integer("start_port"), 7000);
 }
@@ -110,7 +110,7 @@ TEST(Arguments, OptionsOfFleetWorker_BelongBehindTheJobFile) {
   }
 }
 
-TEST(Arguments, AllMistakes_AreToldAtOnce_WithTheCorrectedLine) {
+TEST(Arguments, AllMistakes_AreReportedTogether_WithTheCorrectedLine) {
   EXPECT_EQ(usage_error({"--ip=10.0.0.1", "--xyzzyplugh", "7", "-z", "--nproc-per-nod", "2", "p",
                          "--ip", "a b"}),
             "4 options cannot be used:\n"
@@ -138,7 +138,7 @@ TEST(Arguments, BadValue_NamesFlagAndRange) {
   EXPECT_THAT(usage_error({"--log_level=LOUD", "p"}), HasSubstr("WARNING"));
 }
 
-TEST(Arguments, BadValues_AreToldAtOnce) {
+TEST(Arguments, BadValues_AreReportedTogether) {
   const std::string message = usage_error({"--nproc_per_node=two", "--rdzv_port=70000", "p"});
   EXPECT_THAT(message, HasSubstr("2 settings cannot be used:\n  --nproc_per_node: "));
   EXPECT_THAT(message, HasSubstr("\n  --rdzv_port: 'rdzv_port' cannot be \"70000\""));
@@ -198,7 +198,7 @@ TEST(LaunchOptions, SchemaAndFlags_AreTheSameList) {
   }
 }
 
-TEST(Arguments, HelpAll_IsTold) {
+TEST(Arguments, HelpTopic_IsRead) {
   EXPECT_EQ(parse_arguments({"--help"}).help_on, "");
   EXPECT_EQ(parse_arguments({"--help", "all"}).help_on, "all");
   EXPECT_EQ(parse_arguments({"-h", "logs"}).help_on, "logs");

@@ -150,7 +150,7 @@ TEST(OptionRules, Doctor_TakesWhatIsOfAStart_AndChecksIt) {
   EXPECT_THAT(refusal({"--dialect=jaxx"}, ArgumentsFor::kDoctor), HasSubstr("'jax'"));
 }
 
-TEST(OptionRules, ContradictingLooks_AreRefused) {
+TEST(OptionRules, ContradictingPrintOptions_AreRefused) {
   EXPECT_THROW(parse_arguments({"--print_config", "--dry_run", "p"}), Error);
   EXPECT_THROW(parse_arguments({"--dry_run"}, ArgumentsFor::kDoctor), Error);
   EXPECT_THROW(parse_arguments({"--format=shell"}, ArgumentsFor::kDoctor), Error);

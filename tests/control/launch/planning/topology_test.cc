@@ -201,7 +201,7 @@ TEST(Topology, CountedNodes_MeetAtTheMaster) {
   EXPECT_EQ(topology.rendezvous_port, 7000);
 }
 
-TEST(Topology, MasterOnThisHost_WhoeverComesFirstHosts) {
+TEST(Topology, MasterOnThisHost_FirstNodeHosts) {
   const Topology topology = resolve_flags({"--nnodes=2", "--master=10.0.0.2"});
   EXPECT_EQ(topology.hosting, Hosting::kIfFree);
   EXPECT_EQ(topology.rendezvous_port, kDefaultRendezvousPort);

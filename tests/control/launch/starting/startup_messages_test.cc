@@ -68,7 +68,7 @@ TEST(EnvironmentTable, NarrowTerminal_GetsANarrowTable) {
                 border);
 }
 
-TEST(EnvironmentTable, Layout_FollowsTheTerminalUnlessToldOtherwise) {
+TEST(EnvironmentTable, Layout_FollowsTheTerminalUnlessOverridden) {
   const Variables variables = {{"RANK", "0"}};
   const std::string paddles = environment_table(variables);
   EXPECT_EQ(environment_table(variables, TableStyle::kAuto, 0), paddles);

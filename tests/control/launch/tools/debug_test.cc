@@ -80,7 +80,7 @@ TEST(DebugRank, SeveralJobs_MustBeChosen) {
               HasSubstr("a (pid 100), b (pid 100)"));
   EXPECT_EQ(find_rank(wish_for(0, "b"), jobs).job.job_id(), "b");
 }
-TEST(DebugRank, TwoOfOneName_AreToldApartByPid) {
+TEST(DebugRank, TwoOfOneName_AreDistinguishedByPid) {
   std::vector<JobRecord> jobs = {job("a", {0}), job("a", {0})};
   jobs[1].set_pid(200);
   EXPECT_THAT(error_of([&] { find_rank(wish_for(0, "a"), jobs); }), HasSubstr("a (pid 200)"));

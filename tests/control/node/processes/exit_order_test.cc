@@ -24,7 +24,7 @@ void kill_and_wait(pid_t pid) {
   ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
 }
 
-TEST(ExitOrder, Children_AreToldOfInTheOrderOfTheirEnds) {
+TEST(ExitOrder, Children_AreReportedInTheOrderOfTheirEnds) {
   ExitOrder order;
   std::vector<pid_t> pids;
   for (int i = 0; i < 5; ++i) order.watch(pids.emplace_back(start_waiting()));

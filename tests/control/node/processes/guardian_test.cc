@@ -52,7 +52,7 @@ struct GuardianTest : ::testing::Test {
   }
   void TearDown() override {
     guardian.socket.reset();  // as if this launcher had died
-    guardian.alive.reset();   // its watcher ends too, where the guardian could not end it
+    guardian.alive.reset();   // its watchdog ends too, even if the guardian could not end it
     if (guardian.pid > 0) ::waitpid(guardian.pid, nullptr, 0);
     while (has_descendants({})) ::waitpid(-1, nullptr, 0);
     std::filesystem::remove_all(folder);

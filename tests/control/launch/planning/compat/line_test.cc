@@ -41,7 +41,7 @@ TEST(CompatOptions, EachSaysOneThing) {
 }
 
 // An earlier option with the same flag shadows this one unless their values differ.
-TEST(CompatOptions, FlagsThatAreTaken_AreToldByTheirValues) {
+TEST(CompatOptions, SharedFlags_AreDistinguishedByTheirValues) {
   std::set<std::string> taken;
   for (const OptionGroup* group : {&launch_option_group(), &inspect_options()}) {
     for (const Option& option : group->options()) {

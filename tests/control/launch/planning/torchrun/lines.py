@@ -96,7 +96,7 @@ def write(path, text, mode=0o644):
     os.chmod(path, mode)
 
 
-class Place:
+class Workspace:
     """A folder with stand-ins for everything that a line names."""
 
     def __init__(self, launcher):
@@ -192,12 +192,12 @@ def variables_set(seen, outside):
 def make_entry(number, entry, python):
     source, properties, line = entry
     nodes = int(properties.get("nodes", 1))
-    place = Place(f'#!/bin/sh\nexec "{python}" -m torch.distributed.run "$@"\n')
+    workspace = Workspace(f'#!/bin/sh\nexec "{python}" -m torch.distributed.run "$@"\n')
     try:
-        codes, text, ranks, outside = place.run(line, nodes, {"LINES_PYTHON": python})
-        outside = json.loads(json.dumps(outside).replace(place.root, "ROOT"))
+        codes, text, ranks, outside = workspace.run(line, nodes, {"LINES_PYTHON": python})
+        outside = json.loads(json.dumps(outside).replace(workspace.root, "ROOT"))
     finally:
-        place.close()
+        workspace.close()
     refused = "refused" in properties
     if refused == (codes == [0] * nodes) or (not refused and not ranks):
         print(f"{number} {source}: {codes}\n{text[-3000:]}", file=sys.stderr)
@@ -267,18 +267,18 @@ def complaints(golden, ranks, name):
 def check(entry, golden, fleetrun, name):
     source, properties, line = entry
     nodes = int(properties.get("nodes", 1))
-    place = Place(f'#!/bin/sh\nexec "{os.path.join(HERE, "x")}" "$@"\n')
+    workspace = Workspace(f'#!/bin/sh\nexec "{os.path.join(HERE, "x")}" "$@"\n')
     try:
-        link = os.path.join(place.root, "bin", "torchrun")
+        link = os.path.join(workspace.root, "bin", "torchrun")
         os.unlink(link)
         if name == "torchrun":
             os.symlink(fleetrun, link)
         else:
             write(link, f'#!/bin/sh\nexec "{fleetrun}" "$@"\n', 0o755)
         # By its own name fleetrun has fixed ports for several nodes, which runs at the same time would share.
-        codes, text, ranks, _ = place.run(line, nodes, {"PADDLE_START_PORT": "0"})
+        codes, text, ranks, _ = workspace.run(line, nodes, {"PADDLE_START_PORT": "0"})
     finally:
-        place.close()
+        workspace.close()
     if "refused" in properties:
         good = codes == [2] * nodes and text.count("\n") <= 3
         return [] if good else [f"ended with {codes}:\n{text}"]

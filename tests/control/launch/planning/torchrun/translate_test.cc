@@ -172,7 +172,7 @@ TEST(TorchrunConf, Nonsense_IsRefused) {
   }
 }
 
-TEST(TorchrunEnvironment, Twins_AreReadBelowTheOptions) {
+TEST(TorchrunEnvironment, Variables_AreReadBelowTheOptions) {
   const Settings settings = translate({{"nnodes", "2"}, {"master_addr", "node1"}},
                                       {{"PET_NNODES", "4"},
                                        {"PET_NPROC_PER_NODE", "2"},
@@ -195,7 +195,7 @@ TEST(TorchrunEnvironment, Switches_AreNumbers) {
   EXPECT_THAT(refusal({}, {{"PET_MODULE", "true"}}), HasSubstr("not a number"));
 }
 
-TEST(TorchrunEnvironment, TwinsWithoutMeaning_AreNamed) {
+TEST(TorchrunEnvironment, VariablesWithoutMeaning_AreNamed) {
   const Translation ignored = translate({}, {{"PET_MONITOR_INTERVAL", "5"}});
   ASSERT_EQ(ignored.ignored.size(), 1u);
   EXPECT_EQ(ignored.ignored[0].flag, "PET_MONITOR_INTERVAL");

@@ -6,7 +6,7 @@
 namespace fleet {
 
 // Streams with a name have threads of their own; what computes runs where it is issued.
-class BesideDevice : public HostDevice {
+class AsyncCopyDevice : public HostDevice {
  public:
   using HostDevice::HostDevice;
   bool runs_beside_host() const override { return true; }
