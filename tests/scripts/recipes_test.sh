@@ -82,9 +82,6 @@ sed -i 's/order = 20/order = 21/; s/p\.recipe_flip/p.flip/' lib/engine/data/augm
 targets+=(fleet-worker)
 
 new_files dialect jax recipe
-listed() { sed -nE 's/^\| `([^`]+)`.*/\1/p' "$pages/$1.md" | grep "$2\$"; }
-sed -i 's/kJaxDialect,/kRecipeDialect, kJaxDialect,/' "$(listed dialect /dialect.h)"
-sed -i 's/&kJaxDialect/\&kRecipeDialect, \&kJaxDialect/' "$(listed dialect /dialects.cc)"
 targets+=(fleetrun)
 
 log=$(mktemp)

@@ -1,5 +1,6 @@
 // Dialects: the environment variables through which each ecosystem tells its programs their rank
-// and peers. One file per dialect, and its line in dialects.cc.
+// and peers. One file per dialect:
+//   FLEET_DIALECT(jax) { def.variables = ...; }
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/registry.h"
 #include "launch/planning/environment.h"
 #include "node/rank_service.h"
 
@@ -28,7 +30,8 @@ struct ServiceContext {
 };
 
 struct Dialect {
-  std::string name;
+  std::string name;  // set by FLEET_DIALECT
+  int order = 10;    // position in lists and in a rank's environment; equal ones are sorted by name
   // Variables that grow with the world, with their full values. They are in RankContext::lists when
   // the functions below are called.
   Variables (*lists)(const World&) = nullptr;
@@ -50,6 +53,12 @@ struct Dialect {
   bool needs_socket = false;  // ranks get a service socket: descriptor kServiceDescriptor
 };
 
+// Called by FLEET_DIALECT. Returns true.
+bool define_dialect(const std::string& name, void (*define)(Dialect&));
+#define FLEET_DIALECT(name) \
+  FLEET_REGISTER(dialect_##name, ::fleet::Dialect& def, ::fleet::define_dialect, #name)
+
+const Dialect& dialect_named(const std::string& name);  // throws kUsage for an unknown name
 // All dialects, in the order in which their variables are set.
 const std::vector<const Dialect*>& all_dialects();
 std::string dialect_names();  // "paddle, torch, ..."
@@ -75,8 +84,5 @@ struct CrossRank {
   int rank = 0, size = 0;
 };
 CrossRank cross_rank(const Assignment& assignment, int local_rank);
-
-extern const Dialect kPaddleDialect, kTorchDialect, kJaxDialect, kHorovodDialect, kMpichDialect,
-    kOpenMpiDialect, kMlxDialect;
 
 }  // namespace fleet

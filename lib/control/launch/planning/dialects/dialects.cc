@@ -20,12 +20,30 @@ class Services final : public RankService {
   std::vector<std::unique_ptr<RankService>> all_;
 };
 
+Registry<Dialect>& registry() {
+  static Registry<Dialect> dialects("dialect");
+  return dialects;
+}
+
 }  // namespace
 
+bool define_dialect(const std::string& name, void (*define)(Dialect&)) {
+  Dialect dialect;
+  dialect.name = name;
+  return registry().define(name, define, std::move(dialect));
+}
+
+const Dialect& dialect_named(const std::string& name) { return registry().get(name); }
+
 const std::vector<const Dialect*>& all_dialects() {
-  static const std::vector<const Dialect*> all = {
-      &kPaddleDialect, &kTorchDialect,   &kJaxDialect, &kHorovodDialect,
-      &kMpichDialect,  &kOpenMpiDialect, &kMlxDialect};
+  static const std::vector<const Dialect*> all = [] {
+    std::vector<const Dialect*> sorted;
+    for (const std::string& name : registry().names()) sorted.push_back(registry().find(name));
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Dialect* one, const Dialect* other) {
+      return one->order < other->order;
+    });
+    return sorted;
+  }();
   return all;
 }
 

@@ -114,12 +114,12 @@ class HorovodService final : public RankService {
 
 }  // namespace
 
-const Dialect kHorovodDialect = {
-    .name = "horovod",
-    .variables = variables,
-    .serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
-      return std::make_unique<HorovodService>(context);
-    },
-    .needs_port = true};
+FLEET_DIALECT(horovod) {
+  def.variables = variables;
+  def.serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
+    return std::make_unique<HorovodService>(context);
+  };
+  def.needs_port = true;
+}
 
 }  // namespace fleet

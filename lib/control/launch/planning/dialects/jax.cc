@@ -34,7 +34,9 @@ std::string coordinator_host(const Assignment& assignment) {
 
 }  // namespace
 
-const Dialect kJaxDialect = {
-    .name = "jax", .variables = variables, .proxied_host = coordinator_host};
+FLEET_DIALECT(jax) {
+  def.variables = variables;
+  def.proxied_host = coordinator_host;
+}
 
 }  // namespace fleet

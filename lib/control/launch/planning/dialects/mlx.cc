@@ -36,6 +36,9 @@ void write_files(const Assignment& assignment, const RankContext& context) {
 
 }  // namespace
 
-const Dialect kMlxDialect = {.name = "mlx", .variables = variables, .write_files = write_files};
+FLEET_DIALECT(mlx) {
+  def.variables = variables;
+  def.write_files = write_files;
+}
 
 }  // namespace fleet

@@ -92,12 +92,12 @@ class PmiService final : public RankService {
 
 }  // namespace
 
-const Dialect kMpichDialect = {
-    .name = "mpich",
-    .variables = variables,
-    .serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
-      return std::make_unique<PmiService>(context);
-    },
-    .needs_socket = true};
+FLEET_DIALECT(mpich) {
+  def.variables = variables;
+  def.serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
+    return std::make_unique<PmiService>(context);
+  };
+  def.needs_socket = true;
+}
 
 }  // namespace fleet

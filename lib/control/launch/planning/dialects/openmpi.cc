@@ -19,6 +19,6 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 }  // namespace
 
-const Dialect kOpenMpiDialect = {.name = "openmpi", .variables = variables};
+FLEET_DIALECT(openmpi) { def.variables = variables; }
 
 }  // namespace fleet

@@ -99,7 +99,12 @@ Variables role(const Assignment& assignment, int local_rank, const RankContext& 
 
 }  // namespace
 
-const Dialect kPaddleDialect = {
-    .name = "paddle", .lists = lists, .variables = both, .table = older, .role = role};
+FLEET_DIALECT(paddle) {
+  def.order = 1;
+  def.lists = lists;
+  def.variables = both;
+  def.table = older;
+  def.role = role;
+}
 
 }  // namespace fleet

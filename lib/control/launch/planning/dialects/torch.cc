@@ -55,6 +55,9 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 }  // namespace
 
-const Dialect kTorchDialect = {.name = "torch", .variables = variables};
+FLEET_DIALECT(torch) {
+  def.order = 2;
+  def.variables = variables;
+}
 
 }  // namespace fleet

@@ -56,7 +56,7 @@ TEST(ReadDialects, Given_InTheirOwnOrder) {
 
 TEST(ReadDialects, UnknownName_NamesTheNearest) {
   EXPECT_THAT(refusal("torhc"), HasSubstr("did you mean 'torch'?"));
-  EXPECT_THAT(refusal("klingon"), HasSubstr("known: paddle, torch, jax"));
+  EXPECT_THAT(refusal("klingon"), HasSubstr("known: paddle, torch, horovod"));
 }
 
 TEST(ReadDialects, JobFile_WantsPaddle) {
@@ -88,19 +88,8 @@ TEST(RankEnvironment, OneDialect_NothingOfOthers) {
   EXPECT_EQ(table_environment(sample_job(true), 1, context).front().first, "RANK");
 }
 
-TEST(JaxDialect, NamesTheCoordinatorAndItself) {
-  EXPECT_THAT(of(kJaxDialect),
-              ElementsAre(Pair("JAX_COORDINATOR_ADDRESS", "10.0.0.1:6070"),
-                          Pair("JAX_NUM_PROCESSES", "4"), Pair("JAX_PROCESS_ID", "3"),
-                          Pair("OMPI_MCA_orte_hnp_uri", "0.0;tcp://10.0.0.1:6070"),
-                          Pair("OMPI_COMM_WORLD_RANK", "3"), Pair("OMPI_COMM_WORLD_SIZE", "4"),
-                          Pair("OMPI_COMM_WORLD_LOCAL_RANK", "1")));
-  EXPECT_EQ(of(kJaxDialect, true).back(),
-            std::make_pair(std::string("JAX_LOCAL_DEVICE_IDS"), std::string("2,3")));
-}
-
 TEST(OpenMpiDialect, HasItsNames) {
-  EXPECT_THAT(of(kOpenMpiDialect),
+  EXPECT_THAT(of(dialect_named("openmpi")),
               UnorderedElementsAre(
                   Pair("OMPI_COMM_WORLD_RANK", "3"), Pair("OMPI_COMM_WORLD_SIZE", "4"),
                   Pair("OMPI_COMM_WORLD_LOCAL_RANK", "1"), Pair("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
@@ -108,13 +97,13 @@ TEST(OpenMpiDialect, HasItsNames) {
 }
 
 TEST(MlxDialect, HasItsNamesAndItsHostfile) {
-  EXPECT_THAT(of(kMlxDialect),
+  EXPECT_THAT(of(dialect_named("mlx")),
               UnorderedElementsAre(Pair("MLX_RANK", "3"), Pair("MLX_WORLD_SIZE", "4"),
                                    Pair("MLX_HOSTFILE", ::testing::EndsWith("/log/mlx_hosts.json")),
                                    Pair("NCCL_HOST_IP", "10.0.0.1"), Pair("NCCL_PORT", "6070")));
   RankContext context;
   context.log_dir = ::testing::TempDir();
-  kMlxDialect.write_files(sample_job(false), context);
+  dialect_named("mlx").write_files(sample_job(false), context);
   EXPECT_EQ(nlohmann::json::parse(read_file(context.log_dir + "/mlx_hosts.json")),
             nlohmann::json::parse(
                 R"([["10.0.0.1:6070"], ["10.0.0.1:6071"], ["10.0.0.2:6070"], ["10.0.0.2:6071"]])"));

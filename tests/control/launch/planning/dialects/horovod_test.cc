@@ -17,7 +17,7 @@ TEST(HorovodDialect, HasItsNames) {
   context.service_port = 4242;
   context.interface = "eth1";
   EXPECT_THAT(
-      kHorovodDialect.variables(sample_job(false), 1, context),
+      dialect_named("horovod").variables(sample_job(false), 1, context),
       UnorderedElementsAre(
           Pair("HOROVOD_RANK", "3"), Pair("HOROVOD_SIZE", "4"), Pair("HOROVOD_LOCAL_RANK", "1"),
           Pair("HOROVOD_LOCAL_SIZE", "2"), Pair("HOROVOD_CROSS_RANK", "1"),

@@ -14,7 +14,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 TEST(MpichDialect, HasPmisNames) {
-  EXPECT_THAT(kMpichDialect.variables(sample_job(false), 1, {}),
+  EXPECT_THAT(dialect_named("mpich").variables(sample_job(false), 1, {}),
               UnorderedElementsAre(Pair("PMI_FD", "3"), Pair("PMI_RANK", "3"),
                                    Pair("PMI_SIZE", "4"), Pair("PMI_SPAWNED", "0"),
                                    Pair("MPI_LOCALRANKID", "1"), Pair("MPI_LOCALNRANKS", "2")));
@@ -28,7 +28,7 @@ TEST(MpichDialect, TwoNodes_MeetThroughTheStore) {
   for (int node = 0; node < 2; ++node) {
     Assignment assignment = sample_job(false);
     assignment.node_rank = node;
-    nodes[node] = kMpichDialect.serve(
+    nodes[node] = dialect_named("mpich").serve(
         {loop, assignment, 0, store, [&told, node](int local_rank, const std::string& line) {
            told[node].push_back(std::to_string(local_rank) + " " + line);
          }});

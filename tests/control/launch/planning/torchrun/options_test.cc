@@ -187,7 +187,7 @@ Assignment two_nodes(const std::string& first_role, const std::string& second_ro
 
 std::string value_of(const Assignment& assignment, const std::string& name,
                      const RankContext& context = {}) {
-  for (const auto& [key, value] : kTorchDialect.variables(assignment, 1, context)) {
+  for (const auto& [key, value] : dialect_named("torch").variables(assignment, 1, context)) {
     if (key == name) return value;
   }
   return "none";
