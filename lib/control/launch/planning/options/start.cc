@@ -60,8 +60,7 @@ OptionGroup start_options() {
   group.text(
       {.key = "remote_fleetrun", .value = "PATH", .optional = true}, "",
       "path of fleetrun on the nodes, for --via=ssh and slurm (default: path of this fleetrun)");
-  // --leash: the name that a client of version 0.1 uses.
-  group.flag({.key = "control_pipe", .aliases = {"leash"}, .internal = true},
+  group.flag({.key = "control_pipe", .internal = true},
              "read signals from standard input, the control pipe of --via: each byte is a signal, "
              "end of file is SIGHUP");
   group.flag({.key = "part", .internal = true},
