@@ -26,7 +26,8 @@ bool is_left_out(const FieldDescriptor& field) {
 // --- the schema ------------------------------------------------------------------------------
 
 void add_list(const FieldDescriptor& field, const std::string& path, Schema* schema) {
-  const std::string help = "Paddle's list of this name";
+  const bool own = field.options().GetExtension(paddle::fleet::own);
+  const std::string help = own ? "fleetrun's own list" : "Paddle's list of this name";
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
       schema->integers(path, {}, help);
