@@ -23,6 +23,15 @@ inline Settings optimizer_settings(const std::string& json) {
   return tree.validate(optimizer_schema(*tree.peek("name")));
 }
 
+// The "optimizer" section of each registered rule with its defaults.
+inline std::vector<std::string> sections_of_all_rules() {
+  std::vector<std::string> sections;
+  for (const std::string& name : optimizer_registry().names()) {
+    sections.push_back(R"({"name": ")" + name + "\"}");
+  }
+  return sections;
+}
+
 class Rules {
  public:
   // json: an "optimizer" section. shape, layout: of the parameters, where they are no vectors.

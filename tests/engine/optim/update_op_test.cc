@@ -14,25 +14,36 @@
 namespace fleet {
 namespace {
 
-const char* const kRules[] = {
-    R"({"name": "sgd", "weight_decay": 0.01})",
-    R"({"name": "momentum", "weight_decay": 0.01})",
-    R"({"name": "momentum", "use_nesterov": true})",
-    R"({"name": "adam", "weight_decay": 0.01})",
-    R"({"name": "adamw"})",
-    R"({"name": "adam", "amsgrad": true, "beta2": 0.5})",
-    R"({"name": "adan", "weight_decay": 0.01})",
-    R"({"name": "adan", "no_prox": true, "weight_decay": 0.01})",
-    R"({"name": "lars", "lars_coeff": 0.02, "weight_decay": 0.01})",
-    R"({"name": "lars", "weight_decay": 0})",
-    R"({"name": "lamb", "coupled_weight_decay": 0.01})",
-    R"({"name": "rmsprop", "weight_decay": 0.01})",
-    R"({"name": "rmsprop", "momentum": 0.9})",
-    R"({"name": "rmsprop", "centered": true})",
-    R"({"name": "rmsprop", "centered": true, "momentum": 0.9})",
-    R"({"name": "adagrad", "lr_decay": 0.1, "weight_decay": 0.01})",
-    R"({"name": "lion", "weight_decay": 0.01})",
-};
+// Each registered rule, and variants of some.
+const std::vector<std::string>& all_rules() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> rules = sections_of_all_rules();
+    for (const char* variant : {
+             R"({"name": "sgd", "weight_decay": 0.01})",
+             R"({"name": "momentum", "weight_decay": 0.01})",
+             R"({"name": "momentum", "use_nesterov": true})",
+             R"({"name": "adam", "weight_decay": 0.01})",
+             R"({"name": "adam", "amsgrad": true, "beta2": 0.5})",
+             R"({"name": "adan", "weight_decay": 0.01})",
+             R"({"name": "adan", "no_prox": true, "weight_decay": 0.01})",
+             R"({"name": "lars", "lars_coeff": 0.02, "weight_decay": 0.01})",
+             R"({"name": "lars", "weight_decay": 0})",
+             R"({"name": "lamb", "coupled_weight_decay": 0.01})",
+             R"({"name": "rmsprop", "weight_decay": 0.01})",
+             R"({"name": "rmsprop", "momentum": 0.9})",
+             R"({"name": "rmsprop", "centered": true})",
+             R"({"name": "rmsprop", "centered": true, "momentum": 0.9})",
+             R"({"name": "adagrad", "lr_decay": 0.1, "weight_decay": 0.01})",
+             R"({"name": "lion", "weight_decay": 0.01})",
+         }) {
+      rules.emplace_back(variant);
+    }
+    return rules;
+  }();
+  return all;
+}
+
+constexpr const char* kMomentum = R"({"name": "momentum", "weight_decay": 0.01})";
 
 struct Setup {
   DType gradients = DType::kFloat32;
@@ -137,7 +148,7 @@ class Updates {
 const std::vector<Shape> kShapes = {{1}, {7}, {64}, {3, 5, 7}, {1025}, {40001}, {16384}, {2}};
 
 TEST(UpdateOp, ManyParametersInOne_GivesTheSameBits) {
-  for (const char* rule : kRules) {
+  for (const std::string& rule : all_rules()) {
     for (DType gradients : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
       Updates one(rule, kShapes, {.gradients = gradients, .copies = true});
       Updates all(rule, kShapes, {.gradients = gradients, .copies = true, .fuse = true});
@@ -154,7 +165,7 @@ TEST(UpdateOp, ManyParametersInOne_GivesTheSameBits) {
 
 // The feeds are exact in every type.
 TEST(UpdateOp, LowGradients_ActLikeTheirFloat32Values) {
-  for (const char* rule : kRules) {
+  for (const std::string& rule : all_rules()) {
     Updates wide(rule, kShapes, {}), bf16(rule, kShapes, {.gradients = DType::kBFloat16}),
         fp16(rule, kShapes, {.gradients = DType::kFloat16});
     for (int i = 0; i < 3; ++i) {
@@ -166,7 +177,7 @@ TEST(UpdateOp, LowGradients_ActLikeTheirFloat32Values) {
 }
 
 TEST(UpdateOp, Copy_IsTheRoundedParameter) {
-  for (const char* rule : kRules) {
+  for (const std::string& rule : all_rules()) {
     Updates updates(rule, kShapes, {.copies = true, .fuse = true});
     updates.step();
     auto values = updates.values();
@@ -181,8 +192,8 @@ TEST(UpdateOp, Copy_IsTheRoundedParameter) {
 TEST(UpdateOp, CopyInAnotherLayout_IsTheSame) {
   const Shape shape{20, 3, 2, 2};
   const Layout master = Layout::blocked({32, 3, 2, 2}, {192, 64, 32, 16}, {{0, 16}});
-  Updates plain(kRules[1], {shape, shape}, {.copies = true, .fuse = true});
-  Updates laid_out(kRules[1], {shape, shape},
+  Updates plain(kMomentum, {shape, shape}, {.copies = true, .fuse = true});
+  Updates laid_out(kMomentum, {shape, shape},
                    {.copies = true,
                     .fuse = true,
                     .layout = master,
@@ -201,8 +212,8 @@ TEST(UpdateOp, CopyWithAlternatingRows_IsWrittenByTheUpdate) {
   const std::vector<int64_t> strides = {3 * 3 * 256, 3 * 256, 256, 256};
   const Layout rows = Layout::blocked(padded, strides, {{1, 16}, {0, 16}});
   const Layout alternating = Layout::blocked(padded, strides, {{1, 8}, {0, 16}, {1, 2}});
-  Updates plain(kRules[1], {shape, shape}, {.copies = true, .fuse = true});
-  Updates laid_out(kRules[1], {shape, shape},
+  Updates plain(kMomentum, {shape, shape}, {.copies = true, .fuse = true});
+  Updates laid_out(kMomentum, {shape, shape},
                    {.copies = true, .fuse = true, .layout = rows, .copy_layout = alternating});
   for (const PlannedOp& planned : laid_out.plan().ops) {
     const bool refresh = laid_out.program().sections()[planned.op.section].when.refresh;
@@ -216,7 +227,7 @@ TEST(UpdateOp, CopyWithAlternatingRows_IsWrittenByTheUpdate) {
 }
 
 TEST(UpdateOp, Overflow_ChangesNothing) {
-  for (const char* rule : kRules) {
+  for (const std::string& rule : all_rules()) {
     Updates updates(rule, kShapes, {.copies = true, .scaled = true, .fuse = true});
     updates.feed("found_inf", 0);
     updates.step();
@@ -237,7 +248,7 @@ TEST(UpdateOp, Overflow_ChangesNothing) {
 TEST(UpdateOp, OverflowWithCopyInAnotherLayout_KeepsTheCopy) {
   const Shape shape{20, 3, 2, 2};
   Updates updates(
-      kRules[1], {shape, shape},
+      kMomentum, {shape, shape},
       {.copies = true, .scaled = true, .fuse = true, .copy_layout = Layout::channels_last(shape)});
   updates.feed("found_inf", 0);
   updates.step();

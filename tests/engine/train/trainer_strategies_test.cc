@@ -162,17 +162,19 @@ TEST_F(TrainerStrategies, ReduceMode_GivesTheBitsOfAllReduceMode) {
   const std::string kModel = R"({"name": "mlp", "num_classes": 4, "hidden": [32]})";
   const std::string kMomentum = R"({"name": "momentum", "weight_decay": 1e-4})";
   const std::string kAdam = R"({"name": "adam", "weight_decay": 1e-4})";
-  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+  std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
       {kMomentum, {}},
       {kMomentum, {"strategy.build_strategy.fuse_broadcast_ops=true"}},
       {kAdam, {"strategy.fuse_all_reduce_ops=false"}},
       {kMomentum, {"strategy.amp=true", "optimizer.clip=value"}},
       {R"({"name": "rmsprop", "centered": true, "momentum": 0.9})", {"strategy.amp=true"}},
       {R"({"name": "adagrad", "initial_accumulator_value": 0.1})", {}},
-      {R"({"name": "lion"})", {}},
       {R"({"name": "adam", "amsgrad": true})", {}},
       {R"({"name": "adan", "weight_decay": 1e-4})", {}},
       {kAdam, {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}}};
+  for (const std::string& name : optimizer_registry().names()) {
+    cases.push_back({R"({"name": ")" + name + "\"}", {}});
+  }
   for (const auto& [optimizer, more] : cases) {
     SCOPED_TRACE(optimizer + (more.empty() ? "" : more[0]));
     const auto base = with(more, {"data.batch_size=8"});
