@@ -69,7 +69,7 @@ double link_bytes(const std::string& text) {
   const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
   const bool has_unit = unit != std::string_view::npos;
   if (!parse_double(text.substr(0, text.size() - (has_unit ? 1 : 0)), &bits) || bits <= 0) {
-    throw Error(ErrorCode::kUsage, "'" + text + "' is no rate", "--link_rate",
+    throw Error(ErrorCode::kUsage, "'" + text + "' is not a rate", "--link_rate",
                 "give bits a second, such as 10G or 200M");
   }
   if (has_unit) bits *= std::pow(1000.0, static_cast<double>(unit + 1));

@@ -55,7 +55,7 @@ std::vector<Fault> parse_faults(const std::string& list) {
 
 int integer(const std::string& text) {
   long long value = 0;
-  if (!parse_int(text, &value)) usage("'" + text + "' is no number");
+  if (!parse_int(text, &value)) usage("'" + text + "' is not a number");
   return static_cast<int>(value);
 }
 

@@ -64,7 +64,7 @@ TEST_F(Explain, WrongArguments_AreRefused) {
   EXPECT_EQ(explain({"--ranks=3", "--nodes=2"}), 2);
   EXPECT_THAT(error_, HasSubstr("3 ranks cannot be divided among 2 nodes"));
   EXPECT_EQ(explain({"--link_rate=fast"}), 2);
-  EXPECT_THAT(error_, HasSubstr("'fast' is no rate"));
+  EXPECT_THAT(error_, HasSubstr("'fast' is not a rate"));
   EXPECT_EQ(explain({"--for=h2000"}), 2);
   EXPECT_THAT(error_, HasSubstr("h200"));
   EXPECT_EQ(explain({"--rank=2", "--ranks=2"}), 2);

@@ -18,10 +18,11 @@ using Rows = std::vector<std::vector<std::string>>;
 constexpr size_t kColumns = 80;
 
 std::string bytes_text(double bytes) {
+  constexpr double kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
   const double size = std::abs(bytes);
-  if (size >= 1e9) return format_printf("%.2f GB", bytes / 1e9);
-  if (size >= 1e6) return format_printf("%.1f MB", bytes / 1e6);
-  return format_printf("%.1f KB", bytes / 1e3);
+  if (size >= kGiB) return format_printf("%.2f GiB", bytes / kGiB);
+  if (size >= kMiB) return format_printf("%.1f MiB", bytes / kMiB);
+  return format_printf("%.1f KiB", bytes / kKiB);
 }
 std::string bytes_text(size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
@@ -107,7 +108,7 @@ std::string memory(const Explanation& job) {
   return out;
 }
 
-// "all_reduce 16.1 MB, 2 x 8.0 MB": equal neighbours together.
+// "all_reduce 16.1 MiB, 2 x 8.0 MiB": equal neighbours together.
 std::string messages(const ExplainedGroup& group) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < group.bytes.size();) {

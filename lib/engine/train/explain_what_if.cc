@@ -47,7 +47,7 @@ std::vector<WhatIf> variants(const Job& job, const ExplainOptions& options) {
     add(k + " micro-batches",
         {"strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=" + k,
          "data.batch_size=" + std::to_string(batch / kMicroBatches)},
-        divides ? "" : "data.batch_size is no multiple of " + k);
+        divides ? "" : "data.batch_size is not divisible by " + k);
   }
   return all;
 }
