@@ -46,7 +46,7 @@ struct Contender {
   }
 };
 
-// A context for each contender: with one for all, Gloo's newer calls were seen to wait for ever
+// A context for each contender: with one for all, Gloo's newer calls were seen to wait forever
 // among four ranks.
 std::shared_ptr<::gloo::Context> gloo_context(int rank, int size, const std::string& folder) {
   std::filesystem::create_directories(folder);

@@ -2,7 +2,7 @@
 // time, nothing is left, and the verdict names what was struck. Every trial follows from its seed:
 //   chaos --fleetrun FILE [--seed S] [--trials N] [--first I] [--faults rank,host,...] [--nodes 4]
 //         [--ranks 2] [--restarts] [--strict] [--keep] [-- further arguments of fleetrun]
-// `--restarts`: the job is to go on, with the nodes that are left.
+// `--restarts`: the job must continue with the remaining nodes.
 // `--strict`: what comes later than promised is wrong too; else only what is ten times later.
 // replays trial I of a run with `--seed S --first I --trials 1`. Ends with 77 where the machine
 // allows no network namespaces.

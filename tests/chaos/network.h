@@ -20,7 +20,7 @@ class Network {
     return (family_ == Family::kIpv6 ? "fd78::" : "10.78.0.") + std::to_string(node + 1);
   }
   std::string all_addresses() const;  // "10.78.0.1,10.78.0.2"
-  // The calling process (a fresh child) goes on in the node's namespace; false where it cannot.
+  // Moves the calling process (a fresh child) into the node's namespace; false if it cannot.
   bool enter(int node) const;
   // From now on nothing gets in or out of the node, as if its cable were cut; or it does again.
   void set_cut(int node, bool cut) { set_loss(node, cut ? 100 : 0); }

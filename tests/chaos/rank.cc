@@ -62,7 +62,7 @@ int connect_to(const std::string& endpoint) {
   return -1;
 }
 
-// Lives on when the rank dies, unless somebody ends it.
+// Outlives the rank unless another process ends it.
 void start_helper() {
   if (::fork() != 0) return;
   ::setsid();

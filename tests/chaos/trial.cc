@@ -225,7 +225,7 @@ class Trial {
     if (guardian > 0) ::kill(guardian, SIGKILL);
   }
 
-  // The job goes on meanwhile.
+  // The job continues meanwhile.
   void lose_packets() {
     for (int node = 0; node < network_.nodes(); ++node) network_.set_loss(node, kLostPercent);
     const auto over = [this] {
@@ -411,7 +411,7 @@ class Trial {
     return named == target_node_ ? "" : says("wanted node " + std::to_string(target_node_));
   }
 
-  // The verdict and exit code of a job that does not go on.
+  // The verdict and exit code of a job that ends.
   std::pair<std::string, int> wanted_end() const {
     switch (fault_) {
       case Fault::kRank:

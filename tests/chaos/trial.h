@@ -35,7 +35,7 @@ struct TrialOptions {
   double slack = 10;               // times are wrong from so many times what is promised
   double hang_timeout = 2;         // seconds, for kHang
   double loss_seconds = 6;         // for kLoss
-  bool restarts = false;           // the job is to go on, with the nodes that are left
+  bool restarts = false;           // the job must continue with the remaining nodes
   std::vector<std::string> extra;  // further arguments of fleetrun
 };
 

@@ -26,7 +26,7 @@ inline bool wait_until(double seconds, const std::function<bool()>& done) {
   return true;
 }
 
-// "" where there is no such file.
+// "" if there is no such file.
 inline std::string text_of(const std::string& path) {
   try {
     return read_file(path);

@@ -1,4 +1,4 @@
-// Fuzz targets: each gives bytes that somebody else may have written to one parser of ours.
+// Fuzz targets: each feeds untrusted bytes to one of our parsers.
 //
 //   FLEET_FUZZ(pmi) { parse(bytes); }
 //

@@ -1,6 +1,6 @@
 // No option is silent: each field of strategy.proto, set to another value than its default, changes
 // the Program or the Plan, a setting of the job or of its device, or is refused by name, or a line
-// of the log tells of it.
+// of the log mentions it.
 #include <gmock/gmock.h>
 #include <spdlog/sinks/ostream_sink.h>
 

@@ -34,7 +34,7 @@ class BadInput : public ::testing::Test {
     EXPECT_EQ(error.find('\n'), std::string::npos) << "more than a line: " << error;
     return error;
   }
-  // Without the lines of the log that tell what the job does.
+  // Without the log lines that describe the job.
   static std::string without_news(const std::string& text) {
     std::string rest;
     for (const std::string& line : split(text, '\n')) {
@@ -91,7 +91,7 @@ TEST_F(BadInput, JobFileBeyondAllMeasure_IsRefused) {
               HasSubstr("huge.json: it has a key of more than 200 bytes"));
 }
 
-// A pipe without a writer would be waited for, and /dev/zero read, for ever.
+// Opening a pipe without a writer, or reading /dev/zero, would never end.
 TEST_F(BadInput, WhatIsNoFile_IsRefusedWhereverAFileBelongs) {
   ASSERT_EQ(::mkfifo(job_.path("pipe").c_str(), 0600), 0);
   std::string error;

@@ -55,7 +55,7 @@ class StopSignals {
 
 // --- Events, in addition to messages of the host and the guardian ---
 // A StopJob is also a stop signal to this launcher. A first one is passed to all ranks of the job;
-// a second one kills them (StopSignals). A generation begins: these ranks are to be started, unless
+// a second one kills them (StopSignals). A generation begins: start these ranks, unless
 // it is to end already.
 struct GenerationBegins {
   Assignment assignment;

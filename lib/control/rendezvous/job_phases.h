@@ -28,9 +28,11 @@ struct JobPhases {
   };
   // A generation is over, and the next has not begun.
   struct GenerationOver {
-    Verdict cause;                                                  // why the generation ended
-    std::optional<Verdict> lost;                                    // the last node lost since then
-    const Verdict& reason() const { return lost ? *lost : cause; }  // for a job that cannot go on
+    Verdict cause;                // why the generation ended
+    std::optional<Verdict> lost;  // the last node lost since then
+    const Verdict& reason() const {
+      return lost ? *lost : cause;
+    }  // for a job that cannot continue
   };
   // A world counts once a majority of its base, the preceding world, has accepted it: those nodes
   // follow no other world with that base.

@@ -108,7 +108,7 @@ class Trainer {
   void report_times(EventLine* summary);
   void save(bool at_end = false);
   void poll_save();
-  // How long a rank waits for a disk: the training may go on without this save, or must not.
+  // How long a rank waits for a disk: training may continue without this save, or must not.
   enum class Patience { kLimited, kUnlimited };
   bool finish_save(Patience patience);
   bool wait_for_save(double limit);

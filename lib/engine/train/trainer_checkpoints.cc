@@ -145,7 +145,7 @@ void Trainer::drop_best_of_step(int64_t step) {
   if (tracker_->record().kept.step == step) tracker_->restore_best(kept_before_);
 }
 
-// Training goes on while the disk does not answer, as it does while the disk is full.
+// Training continues while the disk does not answer, as it does while the disk is full.
 void Trainer::skip_save() {
   save_skipped_ = true;
   drop_best_of_step(position_.step);

@@ -43,7 +43,7 @@ TEST_F(ReadRegularFile, Content_UpToTheLimit) {
   EXPECT_FALSE(read_regular_file("/proc/self/status", 1 << 20).empty()) << "a file without a size";
 }
 
-// A pipe that nobody writes to would be waited for for ever.
+// Opening a pipe without a writer would wait forever.
 TEST_F(ReadRegularFile, WhatIsNoFile_IsNamedAtOnce) {
   ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
   EXPECT_THAT(refusal(folder_ + "/pipe", ErrorCode::kUsage), HasSubstr("it is a pipe, not a file"));

@@ -119,7 +119,7 @@ struct ClientSessionTest : ::testing::Test {
   std::unique_ptr<NodeJobs> jobs;
 };
 
-// Between Prepare and Launch somebody has stopped the job, and another one has its name now.
+// Between Prepare and Launch the job was stopped, and another job has its name now.
 TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_ConcernsNoOther) {
   Client first(loop, *jobs);
   first.prepare("a");

@@ -54,7 +54,7 @@ TEST_F(FileWatchTest, File_IsWatchedByName) {
   EXPECT_EQ(changes, 0);
 }
 
-// More happens than the kernel keeps: everybody is told that something may have been missed.
+// More events than the kernel keeps: every watch reports that events may be missing.
 TEST_F(FileWatchTest, OverflowingQueue_IsReported) {
   FileWatcher watch(loop);
   bool missed = false;

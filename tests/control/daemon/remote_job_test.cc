@@ -266,7 +266,7 @@ TEST_F(RemoteJobTest, UsageErrorOfOne_StopsTheOthers) {
 TEST_F(RemoteJobTest, Signals_ArePassedOn) {
   run(job);
   job.on_signal(SIGUSR1);
-  EXPECT_THAT(actions.take(), ElementsAre("signal 0 10"));  // which tells the whole job
+  EXPECT_THAT(actions.take(), ElementsAre("signal 0 10"));  // which reaches the whole job
   job.on_signal(SIGINT);
   EXPECT_THAT(actions.take(), ElementsAre("stop 0 2", "stop 1 2"));
   job.on_signal(SIGINT);
@@ -362,7 +362,7 @@ TEST_F(RemoteJobTest, PartThatFellOff_HasNotTheLastWord) {
   Job three(actions, {"a", "b", "c"}, elastic());
   run(three, 3);
   three.on_ended(0, 113, verdict("node 1 was lost; no majority", 1, true));
-  EXPECT_THAT(actions.take(), IsEmpty());  // the others may go on for days
+  EXPECT_THAT(actions.take(), IsEmpty());  // the others may run for days
   three.on_ended(1, 7, verdict("ABORT!!!", 2));
   three.on_ended(2, 7, verdict("ABORT!!!", 2));
   EXPECT_EQ(actions.take().back(), "end 7");

@@ -299,7 +299,7 @@ TEST_F(JobRecords, FolderThatOthersMayWrite_IsRefused) {
   EXPECT_THROW(find_jobs(), Error);
   EXPECT_THROW(find_ended_jobs(), Error);
   EXPECT_THROW(clean_runtime_folder(), Error);
-  JobRecordFile file(sample());  // the job itself goes on
+  JobRecordFile file(sample());  // the job itself continues
   file.end({});
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/run"));
 }

@@ -320,7 +320,7 @@ TEST_F(SupervisionTest, GuardianLostWhileTheHostIsLost_LeavesTheJob) {
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_host_lost({1, "node 0 was lost"});
   EXPECT_CALL(effects, report_error(HasSubstr("guardian"))).Times(2);
-  EXPECT_CALL(effects, report_failure(_));  // nobody hears it
+  EXPECT_CALL(effects, report_failure(_));  // no host receives it
   supervision.on_guardian_lost();
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_all_gone("");

@@ -18,7 +18,7 @@ TEST(Quorum, MoreThanHalf_OrHalfWithTheHost) {
   EXPECT_FALSE(has_quorum(3, {}));
 }
 
-// However the nodes fall apart, at most one part goes on.
+// However the nodes are divided, at most one part continues.
 TEST(Quorum, OfTwoParts_NeverBoth) {
   for (int nodes = 1; nodes <= 10; ++nodes) {
     for (int cut = 0; cut < 1 << nodes; ++cut) {

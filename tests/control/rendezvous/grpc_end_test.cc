@@ -43,7 +43,7 @@ class OtherProcess {
     send(SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  const std::string& word() const { return word_; }  // what it told
+  const std::string& word() const { return word_; }  // its report
   void send(int signal) { kill(pid_, signal); }
 
   // In the other process: ready; wait to be killed.

@@ -125,7 +125,7 @@ int connect_as(uid_t user, const std::string& abstract) {
 
 TEST_F(Local, AnotherUser_IsTurnedAway) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  RunningJob job(1, options(""));  // nothing but the kernel's word keeps anybody out of this one
+  RunningJob job(1, options(""));  // only the kernel's credentials protect this one
   const std::string name = job.server->local_address().substr(std::string("unix-abstract:").size());
   EXPECT_EQ(connect_as(0, name), 1);
   EXPECT_EQ(connect_as(65'534, name), 0);

@@ -55,7 +55,7 @@ class TestNode {
                                         changed_.notify_all();
                                       })) {}
 
-  // The first event of this type, which may have been heard long ago; nothing where it does not
+  // The first event of this type, which may have arrived long ago; nullopt if it does not
   // come.
   template <typename Event>
   std::optional<Event> wait_for() {

@@ -1,4 +1,4 @@
-// A host that welcomes its nodes, gives out the world, and then says nothing more.
+// A host that admits its nodes, sends the world, and then falls silent.
 #include <gtest/gtest.h>
 
 #include "proto/control.grpc.pb.h"

@@ -59,7 +59,7 @@ TEST_F(Unauthenticated, JoinTooLarge_EndsItsStreamOnly) {
   expect_job_goes_on();
 }
 
-// A connection that says nothing yet.
+// A connection that has sent nothing yet.
 UniqueFd silent_connection(int port) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

@@ -1,4 +1,4 @@
-// The host of a job is lost: who goes on, and from what.
+// Loss of a job's host: the nodes that continue, and their state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ wire::Join survivor(const JobSpec& spec, SessionId session, const SharedWorld& l
   return info;
 }
 
-// A job of five whose first generation is over and whose second one has been told.
+// A job of five whose first generation is over and whose second world was sent.
 struct Agreeing : testing::Test {
   Agreeing() {
     job.join_all(5);
@@ -45,7 +45,7 @@ struct Agreeing : testing::Test {
     job.all_ready();
     second = job.events_for<Assignment>(1).back().world;
   }
-  // The host is lost: these nodes come to the first of them, which goes on from `base`.
+  // The host is lost: these nodes join the first of them, which continues from `base`.
   Job fail_over(const std::vector<SessionId>& nodes, const SharedWorld& base,
                 const SharedWorld& before = {}, SessionId knows = 0) {
     Job next(job.spec, from_world(base, before), job.now);
@@ -171,7 +171,7 @@ TEST_F(Agreeing, LateSurvivor_WaitsAndIsTakenIn) {
   Job next = fail_over({2, 3, 4}, first);
   next.restart();
   ASSERT_EQ(next.state.phase(), Phase::kRunning);
-  next.join(5, survivor(job.spec, 5, second, first));  // even one that has been told another world
+  next.join(5, survivor(job.spec, 5, second, first));  // even one that has received another world
   ASSERT_THAT(next.events_for<JoinProgress>(5), SizeIs(1));
   EXPECT_THAT(next.events_for<JoinProgress>(5)[0].line(), HasSubstr("restarts with this node"));
   ASSERT_THAT(next.events_for<Assignment>(5), SizeIs(1));

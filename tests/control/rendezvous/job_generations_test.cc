@@ -31,7 +31,7 @@ TEST(JobGenerations, RankFails_AllStopAndStartAgain) {
   job.ready(1);
   EXPECT_EQ(job.state.phase(), Phase::kStopping);
   job.ready(2);
-  // The next world is told, and begins when both know it.
+  // The next world is sent, and begins when both have accepted it.
   ASSERT_EQ(job.events_for<Assignment>(1).size(), 2u);
   EXPECT_EQ(job.events_for<Assignment>(2)[1].generation(), 2);
   EXPECT_EQ(job.events_for<Assignment>(2)[1].world->restarts(), 1);
@@ -133,7 +133,7 @@ TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
   EXPECT_EQ(exit_code_for(job.verdict(2)), 128 + SIGINT);
 }
 
-// A rank has failed, and before that was put in order somebody stopped the job.
+// A rank has failed, and the job was stopped before its restart.
 TEST(JobGenerations, StopBehindAFailure_IsNotForgottenByARestart) {
   Job job(restartable(job_of({"a", "b"})));
   job.join_all(2);

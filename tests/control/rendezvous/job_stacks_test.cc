@@ -1,4 +1,4 @@
-// A job hangs, or somebody asks what its ranks do.
+// Stacks of a job that hangs, and on request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

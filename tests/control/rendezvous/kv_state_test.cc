@@ -125,7 +125,7 @@ TEST_F(Kv, Closed_EveryoneHearsWhy) {
   EXPECT_EQ(state.add(1, "k", 1).error->code(), ErrorCode::kPeerLost);
 }
 
-// All ranks of a large job wait for one key: they hear the end in an instant, not after minutes.
+// All ranks of a large job wait for one key: the end reaches them at once, not after minutes.
 TEST_F(Kv, ManyWaitersForOneKey_AreAnsweredWithoutLookingAtEachOther) {
   constexpr int kMany = 100'000;
   int answered = 0;

@@ -1,4 +1,4 @@
-// A JobState for tests: its clock is a number, its nodes are sessions, and what they hear is kept.
+// A JobState for tests: its clock is a number, its nodes are sessions, and their messages are kept.
 #pragma once
 
 #include <gtest/gtest.h>

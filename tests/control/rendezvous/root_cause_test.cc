@@ -128,7 +128,7 @@ TEST_F(RootCauseTest, SilentNode_IsLostSinceItWasLastHeard) {
   EXPECT_EQ(cause_rank(), -1);
 }
 
-// A rank that is told to stop takes others along, whose nodes may be heard of first.
+// A rank that is stopped makes others fail, whose nodes may report first.
 TEST_F(RootCauseTest, WhatFollowsFromAStop_IsNoCause) {
   const auto stopped = [this](nanoseconds at, nanoseconds error) {
     analyzer.on_stop((start + at).time_since_epoch().count(), error.count());

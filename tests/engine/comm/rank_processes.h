@@ -15,7 +15,7 @@
 
 namespace fleet {
 
-// A bound against hanging; the timeout of the ranks is far longer where a death is to be noticed.
+// A bound against hanging. In tests of deaths, the ranks' own timeout is far longer.
 inline constexpr std::chrono::seconds kBound{40};
 
 // Runs PROGRAM FOLDER RANK WORD TIMEOUT_MS NODE... for each rank, a program of the tests that sets

@@ -245,7 +245,7 @@ TEST(BadFiles, StopWhileAReadDoesNotEnd_IsSeen) {
   std::atomic<int> stop{15};
   EXPECT_EQ(pipeline->next(&stop), nullptr);
   EXPECT_FALSE(pipeline->at_end());
-  pipeline.reset();  // does not wait for the reader for ever
+  pipeline.reset();  // does not wait for the reader forever
   StuckSource::release();
 }
 

@@ -50,7 +50,7 @@ TEST(LocalSteps, Adapt_TakesTheRootOfLossOverRate) {
   EXPECT_EQ(k(-1, 0.5f, 1), 1);     // no root
 }
 
-// train.on_nan=skip goes on after such a step.
+// train.on_nan=skip continues after such a step.
 TEST(LocalSteps, LossThatIsNotFinite_ChangesNothing) {
   for (const float loss : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     EXPECT_EQ(after("first", {0, 0, 0, 1}, loss, 0.1f), (Floats{0, 0, 0, 1}));

@@ -28,7 +28,7 @@ struct OneOp {
   Attributes attributes = {};
   int outputs = 1;  // made, of those that there are
 
-  // Output 0; nothing where the device has no kernel for it.
+  // Output 0; empty if the device has no kernel for it.
   std::vector<float> run(std::vector<std::vector<float>>* others = nullptr) const {
     Program program;
     const SectionId section = program.add_section("main", {});

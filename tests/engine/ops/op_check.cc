@@ -290,7 +290,7 @@ OpCheck apply(OpCheck check, const OpVariant& variant) {
   return check;
 }
 
-// For tests that go on with what the check returned; the CPU's own run looks at the gradient.
+// For tests that use the returned outputs; the CPU's own run checks the gradient.
 std::vector<Values> run_on_cpu(OpCheck check) {
   check.check_gradient = false;
   HostDevice device;

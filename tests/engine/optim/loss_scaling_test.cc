@@ -19,7 +19,7 @@ std::ostream& operator<<(std::ostream& out, const State& state) {
   return out << "{" << state.scale << ", " << state.good << ", " << state.bad << "}";
 }
 
-// update_loss_scaling alone, told what was found.
+// update_loss_scaling alone, with found_inf as an input.
 class Scaling {
  public:
   Scaling(float initial, Attributes attributes) {

@@ -71,7 +71,7 @@ TEST(HostDevice, StreamsThatRunTogether_WaitForEachOther) {
   EXPECT_EQ(after, 1);  // at once again
 }
 
-// The other stream must not wait for ever for what the failed one would have done.
+// The other stream must not wait forever for work of the failed one.
 TEST(HostDevice, FailureOfStreamsThatRunTogether_IsRethrownAndEndsTheOthers) {
   HostDevice device;
   const auto a = device.make_stream(""), b = device.make_stream("");

@@ -111,7 +111,7 @@ TEST_F(AmpTraining, Checkpoint_BringsBackScaleAndCounters) {
   EXPECT_EQ(whole.counter("good_steps"), resumed.counter("good_steps"));
 }
 
-// A run in float16 goes on in float32, and the other way round.
+// A run in float16 continues in float32, and vice versa.
 TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurplus) {
   const std::string root = ::testing::TempDir() + "/amp_test_" + std::to_string(::getpid());
   const auto saved = [&](SmallNet& net) {

@@ -131,7 +131,7 @@ TEST(AdaptiveLocalSgdSteps, OnThreeRanks_FollowTheAlgorithm) {
     EXPECT_THAT(one.averaged, ElementsAreArray(expected.averaged));
     EXPECT_THAT(one.k, ElementsAreArray(expected.k));
   }
-  // The loss falls, and the smaller rate of later steps lets ranks go on alone for longer.
+  // The loss falls, and with the smaller rate of later steps ranks train longer between averages.
   EXPECT_GT(*std::max_element(expected.k.begin(), expected.k.end()),
             *std::min_element(expected.k.begin(), expected.k.end()));
   expect_as_reference(weights, reference);

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A disk that does not answer until it is told to.
+// A disk that does not answer until the test releases it.
 class StuckDisk {
  public:
   void write() {

@@ -243,7 +243,7 @@ TEST_F(RankParts, CutOffAnywhere_LeavesTheOneBefore) {
   write_file_atomically(path, read_file(path).substr(0, 20));
   EXPECT_THROW(finish_checkpoint(root_, later, values_of(executor, {}, false), {}, bytes), Error);
   EXPECT_EQ(latest_checkpoint(root_), before);
-  // The next save of that step begins anew: nothing old is taken for a part.
+  // The next save of that step starts from nothing: old files do not count as parts.
   begin_checkpoint(root_, 9);
   bytes[0] = save_rank_part(root_, 9, values_of(executor, {0, 2}, false), {0, 2});
   EXPECT_THROW(finish_checkpoint(root_, later, values_of(executor, {}, false), {}, bytes), Error);

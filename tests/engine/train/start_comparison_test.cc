@@ -1,4 +1,4 @@
-// Ranks that would not train the same are told so before they train.
+// Ranks that would train differently are refused before they train.
 #include "train/start_comparison.h"
 
 #include <gmock/gmock.h>

@@ -48,7 +48,7 @@ void expect_ramp(const TensorFile& file, const std::string& name, const Shape& s
 class TorchFile : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove(path_); }
-  // "" where the bytes are read as a file.
+  // "" if the bytes are read as a file.
   std::string failure(const std::string& bytes) {
     write_file_atomically(path_, bytes);
     return usage_failure([&] { read_weights(path_); });

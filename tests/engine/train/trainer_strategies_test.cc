@@ -44,7 +44,7 @@ TEST_F(TrainerStrategies, TrafficOfGradientMerge_IsOfEveryKthStep) {
   }
 }
 
-// Ranks that stop within a round go on with what each of them had added up.
+// Ranks that stop within a round continue with their own accumulated gradients.
 TEST_F(TrainerStrategies, GradientMergeInterrupted_GoesOnBitIdentically) {
   const auto merge = with(kMergeTwo, {"data.batch_size=4", "train.evaluate_every=0"});
   const Outcome whole = run(job(with(merge, {"checkpoint.every_steps=1"})), 2);

@@ -1,4 +1,4 @@
-// Heartbeats as datagrams, which anybody may send.
+// Heartbeats as datagrams, which any host may send.
 #include "rendezvous/datagram_heartbeats.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// Jobs of three fleetds that lose a node and go on.
+// Jobs of three fleetds that lose a node and continue.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ struct ThreeFleetds : FleetdTest {
   }
   void goes_on(const std::string& name, Fleetrun* client, int lost) {
     wait_for_generation(2, 4);
-    // The fleetds hear of it a moment after the ranks have started.
+    // The fleetds are informed a moment after the ranks have started.
     const int code = fleetds[static_cast<size_t>(lost)] ? 0 : 1;
     while (run_command({"ls"}, code).find(name + "  running  2") == std::string::npos) {
       ::poll(nullptr, 0, 10);

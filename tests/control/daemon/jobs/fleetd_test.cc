@@ -132,7 +132,7 @@ TEST_F(TwoFleetds, SecondCtrlC_Kills) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-// A rank tells of each USR1 and USR2. That of the second kind comes behind every one of the first.
+// A rank prints each USR1 and USR2. All USR1 arrive before the first USR2.
 TEST_F(TwoFleetds, UserSignals_ReachEveryRankOnceAndTheJobGoesOn) {
   const auto client =
       start("usr", {},

@@ -92,7 +92,7 @@ struct FleetdTest : ::testing::Test {
   nlohmann::json status(const std::string& name) {
     return nlohmann::json::parse(run_command({"status", name, "--format=json"}));
   }
-  // A script that goes on, and a wait for its ranks.
+  // Starts a script that runs on, and waits for its ranks.
   static std::vector<std::string> endless(const std::string& on = "true") {
     return {"sh", "-c", on + "\n: >$FLEET_JOB_ID.$RANK; while :; do sleep 0.01; done"};
   }

@@ -23,7 +23,7 @@ class JobFolder {
   std::vector<pid_t> processes(const std::string& name) const;
   // Waits until none is left; the pids that still are after `seconds`.
   std::vector<pid_t> survivors(double seconds) const;
-  std::string read(const std::string& file) const;  // "" where it is not there
+  std::string read(const std::string& file) const;  // "" if it does not exist
   // Waits for a file that a rank makes; fails the test where it does not come.
   void wait_for(const std::string& file) const;
 

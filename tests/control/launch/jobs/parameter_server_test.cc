@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A server waits until it is told to end; a trainer does `trainer`.
+// A server waits for SIGTERM; a trainer does `trainer`.
 std::vector<std::string> program(const std::string& trainer, const std::string& server = "true") {
   return {"sh", "-c",
           "env | grep -E 'PADDLE|ROLE|POD_IP' | sort; if test $TRAINING_ROLE = PSERVER; then "

@@ -196,7 +196,7 @@ TEST_F(RestartNodes, NodeKilledAndNobodyComes_EndsWith113) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
-// The rendezvous's host is killed; the others elect the next one and go on.
+// The rendezvous host is killed; the others elect the next one and continue.
 TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
   const std::string script =
       "echo $RANK of $WORLD_SIZE >>seen.$FLEET_GENERATION; echo $FLEET_RUN "

@@ -23,7 +23,7 @@
 namespace fleet {
 namespace {
 
-// A launcher's socket in this process, which answers as told.
+// A launcher's socket in this process, with answers that the test sets.
 class ControlSocketTest : public testing::Test {
  protected:
   void SetUp() override {

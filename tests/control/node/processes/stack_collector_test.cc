@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using namespace std::chrono_literals;
 
-// Its own eu-stack, which tells whom it looked at, and three processes, of which the second is
+// A fake eu-stack that prints its target, and three processes, of which the second is
 // stopped.
 struct StackCollectorTest : ::testing::Test {
   void SetUp() override {

@@ -131,7 +131,7 @@ TEST(NcclGraph, RecordedAllReduce_SumsAtEachLaunch) {
   });
 }
 
-// Nothing is called while a recording runs, so launched() is what tells who is behind.
+// NCCL is not called while a recording runs, so launched() identifies the late rank.
 TEST(NcclGraph, RankThatDoesNotLaunch_TimesOutNamed) {
   GroupCase group = on_gpus({1, 1});
   group.timeout = std::chrono::milliseconds(700);

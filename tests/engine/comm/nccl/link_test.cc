@@ -145,7 +145,7 @@ TEST(NcclStart, ManyRanks_BeginWithSeveralIds) {
 struct FiveRanks : testing::Test {
   FiveRanks() { ::setenv("FLEET_NCCL_RANKS_PER_ID", "2", 1); }
   ~FiveRanks() override { ::unsetenv("FLEET_NCCL_RANKS_PER_ID"); }
-  // The rank that is named where the ids do not come; -1 where they do.
+  // The rank that is named if the ids do not arrive; -1 if they do.
   int exchange(int rank, std::chrono::milliseconds patience) {
     int late = -1;
     const nccl::IdWait wait{[&](const std::string& key) -> std::optional<std::string> {

@@ -1,6 +1,6 @@
 // A rank on a GPU, for ../multiproc: writes the error that ends it to a file.
 //   PROGRAM FOLDER RANK TASK TIMEOUT_MS NODE...
-//   TASK  check: everything once, then ends with "ok"; sum: sums for ever
+//   TASK  check: everything once, then ends with "ok"; sum: sums until it fails
 #include <cstdlib>
 #include <cstring>
 #include <string>

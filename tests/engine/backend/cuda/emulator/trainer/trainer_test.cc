@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-// The emulated GPU, which tells how many graphs were launched.
+// The emulated GPU; counts launched graphs.
 class CountingGpu : public cuda::CudaDevice {
  public:
   using CudaDevice::CudaDevice;
