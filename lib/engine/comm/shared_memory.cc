@@ -212,7 +212,9 @@ bool SharedMemoryCommunicator::publish(const CollectiveCall& call, SharedAddress
   }
   const auto resolve = [this](const SharedAddress& address) -> char* {
     if (address.segment == kNothing) return nullptr;
-    if (address.segment == kAddress) return reinterpret_cast<char*>(address.offset);
+    // An address of this process, which a peer handed back.
+    if (address.segment == kAddress)
+      return reinterpret_cast<char*>(address.offset);  // NOLINT(performance-no-int-to-ptr)
     return table_->local_address_of(address);
   };
   for (int rank = 0; rank < size(); ++rank) {

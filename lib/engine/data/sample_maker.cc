@@ -120,6 +120,8 @@ bool SampleMaker::make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* fl
   const int64_t plane = int64_t{image.height} * image.width;
   const float scale = colours_ ? 255.0f : 1.0f;
   const auto rounded = [&](int64_t at) {
+    // Never negative, and lround() does not vectorize.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
     return static_cast<uint8_t>(std::clamp(planes_[at] * scale, 0.0f, 255.0f) + 0.5f);
   };
   if (image.channels == 1) {

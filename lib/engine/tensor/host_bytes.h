@@ -33,7 +33,7 @@ class HostBytes {
  public:
   template <PlainRange Range>
   requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>)
-      HostBytes(Range&& range)  // NOLINT(runtime/explicit)
+      HostBytes(Range&& range)  // NOLINT(bugprone-forwarding-reference-overload): not a range
       : data_(std::ranges::data(range)),
         size_(std::ranges::size(range) * sizeof(std::ranges::range_value_t<Range>)) {}
   void* data() const { return data_; }
