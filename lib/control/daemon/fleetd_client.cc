@@ -57,8 +57,8 @@ void add_local(const std::string& name, std::vector<JobPart>* parts) {
 }  // namespace
 
 void FleetdCalls::start(const std::string& address, wire::ClientMessage request,
-                        std::function<void(const wire::FleetdMessage&)> on_event,
-                        std::function<void(const Error&)> on_error) {
+                        const std::function<void(const wire::FleetdMessage&)>& on_event,
+                        const std::function<void(const Error&)>& on_error) {
   ++open_;
   Call& own = calls_.emplace_back();
   const auto on_message = [&own, on_error, on_event](const wire::FleetdMessage& message) {

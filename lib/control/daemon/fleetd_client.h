@@ -25,8 +25,8 @@ class FleetdCalls {
   // Calls `on_error` for a refusal, for a connection error, and for a fleetd that sends nothing for
   // a few seconds.
   void start(const std::string& address, wire::ClientMessage request,
-             std::function<void(const wire::FleetdMessage&)> on_event,
-             std::function<void(const Error&)> on_error);
+             const std::function<void(const wire::FleetdMessage&)>& on_event,
+             const std::function<void(const Error&)>& on_error);
   void run();
   void pause_reading(bool paused);  // pauses reading
   boost::asio::io_context& loop() { return loop_; }

@@ -221,7 +221,7 @@ RemoteJob::Options remote_job_options(const LaunchConfig& config) {
   return options;
 }
 
-int start_via_fleetd(LaunchRequest request) {
+int start_via_fleetd(const LaunchRequest& request) {
   const LaunchConfig& config = request.config;
   set_up_logging(config.logs.own_level(), "fleetrun");
   const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));

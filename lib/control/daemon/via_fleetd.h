@@ -12,7 +12,7 @@ namespace fleet {
 
 // Starts the job, shows its output, forwards signals, and returns its exit code. With --detach,
 // returns 0 once the job runs. Throws user errors.
-int start_via_fleetd(LaunchRequest request);
+int start_via_fleetd(const LaunchRequest& request);
 // The plan of start_via_fleetd(), for --dry_run.
 ViaPlan plan_via_fleetd(const LaunchRequest& request);
 

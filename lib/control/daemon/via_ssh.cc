@@ -125,7 +125,7 @@ ViaPlan plan_via_ssh(const LaunchRequest& request) {
   return plan;
 }
 
-int start_via_ssh(LaunchRequest request) {
+int start_via_ssh(const LaunchRequest& request) {
   const LaunchConfig& config = request.config;
   set_up_logging(config.logs.own_level(), "fleetrun");
   const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));

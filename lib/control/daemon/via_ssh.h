@@ -14,7 +14,7 @@ namespace fleet {
 
 // Starts the job, shows its output, forwards signals, and returns its exit code. Throws user
 // errors.
-int start_via_ssh(LaunchRequest request);
+int start_via_ssh(const LaunchRequest& request);
 // The plan of start_via_ssh(), for --dry_run.
 ViaPlan plan_via_ssh(const LaunchRequest& request);
 

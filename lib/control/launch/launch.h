@@ -13,8 +13,8 @@ namespace fleet {
 // A launch method for nodes other than this one, --via=NAME.
 struct Via {
   std::string name;
-  std::string summary;                    // one line, for the help
-  int (*start)(LaunchRequest) = nullptr;  // runs the job to its end; returns the exit code
+  std::string summary;                           // one line, for the help
+  int (*start)(const LaunchRequest&) = nullptr;  // runs the job to its end; returns the exit code
   ViaPlan (*plan)(const LaunchRequest&) = nullptr;  // the plan of start(), for --dry_run
 };
 

@@ -54,7 +54,8 @@ void keep_callback_threads() {
     wire::DescribeReply reply;
   };
   static Call* const call = new Call;  // reachable, so that leak checkers report no leak
-  call->stub->async()->Describe(&call->context, &call->request, &call->reply, [](grpc::Status) {});
+  call->stub->async()->Describe(&call->context, &call->request, &call->reply,
+                                [](const grpc::Status&) {});
 }
 
 // A peer with another secret, or none, does not reach the service. Its own fleetrun reports why

@@ -269,7 +269,7 @@ int rank_of(const World& world, const std::string& address) {
 
 }  // namespace
 
-JobState::JobState(JobSpec spec, JobTimes times, std::string display_address, Time now,
+JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now,
                    const FailoverState& from)
     : JobState(spec, times, std::move(display_address), now) {
   world_ = from.base;

@@ -31,8 +31,8 @@ std::string hostname() {
 
 JobHost::JobHost(JobSpec job, JobTimes times, std::string display_address,
                  const FailoverState* from)
-    : job_(from ? JobState(std::move(job), times, std::move(display_address), Clock::now(), *from)
-                : JobState(std::move(job), times, std::move(display_address), Clock::now())),
+    : job_(from ? JobState(job, times, std::move(display_address), Clock::now(), *from)
+                : JobState(job, times, std::move(display_address), Clock::now())),
       heartbeat_interval_(times.heartbeat_interval),
       ticker_([this] { return tick(); }) {
   ticker_.due_by(job_.next_deadline());

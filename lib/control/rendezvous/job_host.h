@@ -32,7 +32,7 @@ class NodeSession {
   virtual void end() = 0;  // after pending messages; JobHost::on_session_done() follows
 
  protected:
-  virtual ~NodeSession() = default;  // sessions delete themselves
+  ~NodeSession() = default;  // sessions delete themselves
 
  private:
   friend class JobHost;

@@ -22,7 +22,7 @@ std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout) {
   return timeout - heartbeat_interval_for(timeout);
 }
 
-JobState::JobState(JobSpec spec, JobTimes times, std::string display_address, Time now)
+JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now)
     : times_(times),
       display_address_(std::move(display_address)),
       last_advance_(now),

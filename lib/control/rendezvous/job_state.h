@@ -70,9 +70,9 @@ class JobState : private JobPhases {
   enum class Phase { kFailingOver, kForming, kRunning, kStopping, kGathering, kAgreeing, kEnded };
 
   // display_address: the host's address in messages to users of missing nodes ("10.0.0.1:6768").
-  JobState(JobSpec spec, JobTimes times, std::string display_address, Time now);
+  JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now);
   // Continues the job of a host that was lost.
-  JobState(JobSpec spec, JobTimes times, std::string display_address, Time now,
+  JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now,
            const FailoverState& from);
 
   std::vector<Outgoing> step(const JobEvent& event, Time now);

@@ -36,7 +36,7 @@ class NodeStream {
   virtual std::string peer() const = 0;
 
  protected:
-  virtual ~NodeStream() = default;  // streams delete themselves
+  ~NodeStream() = default;  // streams delete themselves
 };
 
 // Receives from streams, one call at a time for each stream, on a thread of the transport. It may

@@ -150,7 +150,7 @@ class AsyncStoreClient final : public AsyncStore {
   template <typename Request>
   void call(void (Async::*method)(grpc::ClientContext*, const Request*, wire::StoreReply*,
                                   std::function<void(grpc::Status)>),
-            Request request, std::chrono::system_clock::time_point deadline, Done done) {
+            Request request, std::chrono::system_clock::time_point deadline, Done&& done) {
     auto call = std::make_shared<Call<Request>>();
     call->request = std::move(request);
     call->context.set_deadline(deadline);

@@ -131,7 +131,7 @@ Roles read_roles(const Settings& settings) {
 LocalRoles local_roles(const Roles& roles, const std::string& address) {
   LocalRoles local;
   if (!roles.listed()) {
-    local.entries.resize(static_cast<size_t>(roles.server_num + roles.trainer_num));
+    local.entries.resize(roles.server_num + roles.trainer_num);
     local.servers = roles.server_num;
     return local;
   }

@@ -21,7 +21,7 @@ std::vector<std::string> shell_words(const std::string& text, const std::string&
     } else if (c == quote) {
       quote = 0;
     } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
-      if (word) words.push_back(*std::move(word));
+      if (word) words.push_back(std::move(*word));
       word.reset();
     } else {
       word = word.value_or("") + c;
@@ -30,7 +30,7 @@ std::vector<std::string> shell_words(const std::string& text, const std::string&
   if (quote != 0) {
     refuse(std::string("the quote ") + quote + " is not closed", origin, "quote it as in a shell");
   }
-  if (word) words.push_back(*std::move(word));
+  if (word) words.push_back(std::move(*word));
   return words;
 }
 

@@ -164,7 +164,7 @@ ViaPlan plan_via_slurm(const LaunchRequest& request) {
   return plan_via_slurm(request, get_env, own_path());
 }
 
-int start_via_slurm(LaunchRequest request) {
+int start_via_slurm(const LaunchRequest& request) {
   std::vector<std::string> words = srun_command(request, get_env, own_path());
   // The command line now contains the options from the environment.
   for (const Option& option : launch_options()) {

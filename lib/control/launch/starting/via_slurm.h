@@ -24,6 +24,6 @@ ViaPlan plan_via_slurm(const LaunchRequest& request, const EnvironmentLookup& en
 
 // Runs that srun, forwards signals and returns its exit code. The job ends with this process, even
 // if it is killed. Call it from a process without threads.
-int start_via_slurm(LaunchRequest request);
+int start_via_slurm(const LaunchRequest& request);
 
 }  // namespace fleet

@@ -87,7 +87,8 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
   return all;
 }
 
-[[noreturn]] void execute(std::vector<std::string> command, std::vector<std::string> environment) {
+[[noreturn]] void execute(const std::vector<std::string>& command,
+                          const std::vector<std::string>& environment) {
   const std::vector<char*> argv = pointers_to(command), variables = pointers_to(environment);
   ::execvpe(argv[0], argv.data(), variables.data());
   refuse(std::string("cannot be executed: ") + std::strerror(errno), command[0],

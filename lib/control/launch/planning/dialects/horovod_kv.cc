@@ -41,7 +41,7 @@ void HorovodKv::with_scope_round(const std::string& scope, const Respond& respon
               });
 }
 
-void HorovodKv::handle(const HttpRequest& request, Respond respond) {
+void HorovodKv::handle(const HttpRequest& request, const Respond& respond) {
   const size_t slash = request.path.find('/', 1);
   if (!request.path.starts_with('/') || slash == std::string::npos ||
       slash + 1 == request.path.size()) {

@@ -25,7 +25,7 @@ class HorovodKv {
       : assignment_(assignment), store_(std::move(store)) {}
 
   // Calls back once, immediately or later, but never after this object is destroyed.
-  void handle(const HttpRequest& request, Respond respond);
+  void handle(const HttpRequest& request, const Respond& respond);
 
   // The number of ranks that use a scope: all for "global_", those of a node for "local_HOST", one
   // of each node that has a local rank N for "cross_N". 0 if the scope is unknown.

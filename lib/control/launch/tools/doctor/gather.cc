@@ -66,13 +66,13 @@ MachineFacts read_machine(const std::string& log_dir) {
   machine.locked_memory = limit_of(RLIMIT_MEMLOCK, false);
   struct statvfs status;
   if (::statvfs("/dev/shm", &status) == 0) {
-    machine.shm_size = static_cast<long long>(status.f_blocks * status.f_frsize);
-    machine.shm_free = static_cast<long long>(status.f_bavail * status.f_frsize);
+    machine.shm_size = status.f_blocks * status.f_frsize;
+    machine.shm_free = status.f_bavail * status.f_frsize;
     machine.shm_writable = ::access("/dev/shm", W_OK) == 0;
   }
   machine.log_dir = nearest_folder(log_dir);
   if (::statvfs(machine.log_dir.c_str(), &status) == 0) {
-    machine.log_free = static_cast<long long>(status.f_bavail * status.f_frsize);
+    machine.log_free = status.f_bavail * status.f_frsize;
     if (status.f_files > 0) machine.log_files_free = static_cast<long long>(status.f_favail);
   }
   return machine;

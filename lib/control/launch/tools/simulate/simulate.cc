@@ -45,7 +45,7 @@ double cpu_seconds() {
 void allow_files(int connections) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  const auto wanted = static_cast<rlim_t>(connections + kSpareFiles);
+  const rlim_t wanted = connections + kSpareFiles;
   if (files.rlim_max < wanted) {
     refuse(std::to_string(connections) + " nodes need " + std::to_string(wanted) +
                " open files, but the limit of a process is " + std::to_string(files.rlim_max),
