@@ -3,8 +3,10 @@
 
 // A function compiled for several instruction sets, one of which is selected at program start: for
 // functions that loop over a range. Functions they call must be FLEET_INLINE. Sanitizers do not
-// support it; on other processors than x86-64 the function is compiled once.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// support it, nor clang for templates; there, and on other processors than x86-64, the function is
+// compiled once.
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define FLEET_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define FLEET_SIMD
