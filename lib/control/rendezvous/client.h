@@ -127,7 +127,7 @@ class RendezvousClient : public NodeStreamOwner,
   Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point next_tick_ FLEET_GUARDED_BY(mutex_) = Clock::time_point::max();
+  SuspensionDetector suspension_ FLEET_GUARDED_BY(mutex_){{}};         // while connecting
   FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
   ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);

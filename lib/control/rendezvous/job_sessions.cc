@@ -37,21 +37,9 @@ void JobState::send_to_host(wire::HostMessage message) {
   if (host && sessions_.contains(*host)) send(*host, std::move(message));
 }
 
-void JobState::forget(SessionId session) {
-  const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return;
-  by_silence_.erase(found->second.silence_position);
-  sessions_.erase(found);
-}
-
 void JobState::refuse(SessionId session, const Error& error) {
-  forget(session);
+  sessions_.erase(session);
   send(session, envelope(&wire::HostMessage::mutable_refused, to_wire(error)), true);
-}
-
-void JobState::touch(Session* session, Time now) {
-  session->last_received = now;
-  by_silence_.splice(by_silence_.end(), by_silence_, session->silence_position);
 }
 
 // The member of this session; nullptr if the connection has not joined, in which case its messages
@@ -59,7 +47,7 @@ void JobState::touch(Session* session, Time now) {
 JobState::Session* JobState::touch_member(SessionId session, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || !found->second.member) return nullptr;
-  touch(&found->second, now);
+  found->second.failure_detector.received(now);
   return &found->second;
 }
 
@@ -88,7 +76,10 @@ void JobState::end_startup(Time now) {
   if (!startup_ends_at_) startup_ends_at_ = now + times_.startup_time;
   if (now < *startup_ends_at_) return;
   started_up_ = true;
-  for (auto& [id, session] : sessions_) session.last_received = now;
+  for (auto& [id, session] : sessions_) {
+    session.failure_detector.set_times(current_intervals());
+    session.failure_detector.received(now);
+  }
   broadcast(welcome());
 }
 
@@ -97,16 +88,25 @@ void JobState::expire_silent_sessions(Time now) {
   // too, this process is starved.
   const auto host = membership_.host();
   const auto own = host ? sessions_.find(*host) : sessions_.end();
-  if (own != sessions_.end())
-    now = std::min(now, own->second.last_received + 2 * current_intervals().heartbeat_interval);
-  while (!by_silence_.empty()) {
-    const SessionId id = by_silence_.front();
-    if (now - sessions_.at(id).last_received < current_intervals().max_silence) return;
-    const Session session = sessions_.at(id);
-    const std::string how = "was silent for " + seconds_text(current_intervals().max_silence);
+  if (own != sessions_.end()) {
+    now = std::min(now, own->second.failure_detector.last_received() +
+                            2 * current_intervals().heartbeat_interval);
+  }
+  std::vector<std::pair<Time, SessionId>> silent;
+  silence_due_ = Time::max();
+  for (auto& [id, session] : sessions_) {
+    FailureDetector& detector = session.failure_detector;
+    if (!detector.poll(now)) silent.emplace_back(detector.last_received(), id);
+    silence_due_ = std::min(silence_due_, detector.deadline());
+  }
+  std::ranges::sort(silent);  // the longest silent one may be the root cause
+  const std::string how = "was silent for " + seconds_text(current_intervals().max_silence);
+  for (const auto& [since, id] : silent) {
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end()) continue;
     std::optional<Verdict> lost;  // in terms of the world that it belongs to
-    if (session.node_rank >= 0) lost = lost_verdict(id, "its fleetrun " + how);
-    on_node_gone(id, "its fleetrun " + how, session.last_received, now);
+    if (found->second.node_rank >= 0) lost = lost_verdict(id, "its fleetrun " + how);
+    on_node_gone(id, "its fleetrun " + how, since, now);
     // If it wakes up again, it learns the outcome. A node that was waiting may join again.
     if (lost) {
       send_farewell(id, *lost);
@@ -116,34 +116,17 @@ void JobState::expire_silent_sessions(Time now) {
   }
 }
 
-// If the host was suspended (stopped, starved), heartbeats wait unread in its sockets: do not count
-// that time against any node.
-void JobState::allow_for_suspension(Time now) {
-  const auto limit = suspension_limit(current_intervals());
-  const auto passed = now - last_advance_, late = now - next_deadline();
-  if (passed > limit) {
-    for (auto& [id, session] : sessions_)
-      session.last_received = std::min(now, session.last_received + passed);
-  }
-  if (auto* waiting = in<Waiting>(); waiting && late > limit) {
-    waiting->began += late;
-    waiting->due += late;
-  }
-}
-
 JobState::Time JobState::next_deadline() const {
-  Time next = last_advance_ + std::chrono::hours(1);
-  if (!by_silence_.empty()) {
-    const Time silent =
-        sessions_.at(by_silence_.front()).last_received + current_intervals().max_silence;
-    // Avoids an immediate repeat when a silent node is not to blame.
-    const auto least = times_.heartbeat_interval / 8;
-    next = std::clamp(
-        silent, last_advance_ + least,
-        last_advance_ +
-            std::max(least, std::min(current_intervals().heartbeat_interval, kMaxAdvanceInterval)));
+  const Time last = suspension_.last_poll();
+  // Avoids an immediate repeat when a silent node is not to blame, or failures await its loss.
+  const auto least = times_.heartbeat_interval / 8;
+  const auto most =
+      std::max(least, std::min(current_intervals().heartbeat_interval, kMaxAdvanceInterval));
+  Time next = std::clamp(silence_due_, last + least, last + most);
+  if (const auto* running = in<Running>()) {
+    const Time due = running->root_cause.due();
+    next = std::min(next, due > last ? due : last + least);
   }
-  if (const auto* running = in<Running>()) next = std::min(next, root_cause_due(*running));
   if (const auto* forming = in<Forming>()) {
     next = std::min({next, forming->began + times_.timeout, forming->next_progress});
   }

@@ -25,9 +25,9 @@ std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout) {
 JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now)
     : times_(times),
       display_address_(std::move(display_address)),
-      last_advance_(now),
       membership_(spec),
       restarts_(spec.restarts),
+      suspension_(now),
       started_up_(times.startup_max_silence.count() == 0),
       phase_(Forming{{now, now + spec.restarts.elastic_timeout, now + times.first_progress}}) {}
 
@@ -37,7 +37,9 @@ std::vector<Outgoing> JobState::step(const JobEvent& event, Time now) {
 }
 
 void JobState::on(const SessionOpened& opened, Time now) {
-  sessions_[opened.session] = {now, by_silence_.insert(by_silence_.end(), opened.session)};
+  const FailureDetector detector(current_intervals(), now);
+  sessions_.insert_or_assign(opened.session, Session{detector});
+  silence_due_ = std::min(silence_due_, detector.deadline());
 }
 
 void JobState::on(const SessionLost& lost, Time now) {
@@ -95,8 +97,11 @@ void JobState::on(const FromNode& from, Time now) {
 }
 
 void JobState::on(const TimePassed&, Time now) {
-  allow_for_suspension(now);
-  last_advance_ = now;
+  const auto suspended = suspension_.poll(now, suspension_limit(current_intervals()));
+  if (auto* waiting = in<Waiting>()) {
+    waiting->began += suspended;
+    waiting->due += suspended;
+  }
   end_startup(now);
   expire_silent_sessions(now);
   if (auto* running = in<Running>(); running && now >= root_cause_due(*running)) {
@@ -151,7 +156,7 @@ void JobState::on_join(SessionId session, wire::Join info, Time now) {
     return send_to_host(join_progress("refused: " + std::string(error->what())));
   }
   found->second.member = true;
-  touch(&found->second, now);
+  found->second.failure_detector.received(now);
   send(session, welcome());
   if (auto* failing = in<FailingOver>()) return on_survivor_joined(*failing, session, now);
   notify_newcomer(session, now);
@@ -216,9 +221,9 @@ void JobState::on_node_gone(SessionId id, const std::string& how, Time since, Ti
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   const Session session = found->second;
-  if (!session.member || in<Ended>()) return forget(id);
+  if (!session.member || in<Ended>()) return void(sessions_.erase(found));
   const Verdict verdict = lost_verdict(id, how);
-  forget(id);
+  sessions_.erase(found);
   const std::string address = membership_.members().at(id).node().address();
   if (in<Forming>()) {
     membership_.remove(id);

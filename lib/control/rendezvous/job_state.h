@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,9 +92,8 @@ class JobState : private JobPhases {
 
  private:
   struct Session {
-    Time last_received;
-    std::list<SessionId>::iterator silence_position;  // in by_silence_
-    int node_rank = -1;                               // in world_; -1: not part of it
+    FailureDetector failure_detector;
+    int node_rank = -1;  // in world_; -1: not part of it
     bool member = false;
   };
 
@@ -136,8 +134,6 @@ class JobState : private JobPhases {
   void on_signal_request(int node_rank, int signal, Time now);
 
   // --- Sessions and messages ---
-  void touch(Session* session, Time now);
-  void forget(SessionId session);
   Session* touch_member(SessionId session, Time now);
   void send(SessionId to, wire::HostMessage message, bool last = false);
   void send_assignment(SessionId to, int node_rank);
@@ -149,7 +145,6 @@ class JobState : private JobPhases {
   HeartbeatTimes current_intervals() const;
   wire::HostMessage welcome() const;
   void end_startup(Time now);
-  void allow_for_suspension(Time now);
   void expire_silent_sessions(Time now);
   void report_missing_nodes(Waiting& waiting, Time now);
 
@@ -192,11 +187,11 @@ class JobState : private JobPhases {
 
   JobTimes times_;
   std::string display_address_;
-  Time last_advance_;
   Membership membership_;
   Restarts restarts_;
   std::map<SessionId, Session> sessions_;
-  std::list<SessionId> by_silence_;  // longest silent first, so that a check stops early
+  SuspensionDetector suspension_;
+  Time silence_due_ = Time::max();  // no session is lost earlier
   bool started_up_;
   std::optional<Time> startup_ends_at_;
   std::shared_ptr<const World> world_;  // the last one sent

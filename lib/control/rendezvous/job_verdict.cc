@@ -52,10 +52,10 @@ JobState::Time JobState::root_cause_due(const Running& running) const {
   Time due = running.root_cause.due();
   if (due == Time::max() || running.root_cause.any_lost()) return due;
   const Time overdue = due - 3 * times_.heartbeat_interval;
-  for (const SessionId id : by_silence_) {
-    const Session& session = sessions_.at(id);
-    if (session.last_received >= overdue) break;
-    if (session.member) due = std::max(due, session.last_received + times_.max_silence);
+  for (const auto& [id, session] : sessions_) {
+    const FailureDetector& detector = session.failure_detector;
+    const bool is_overdue = session.member && detector.last_received() < overdue;
+    if (is_overdue) due = std::max(due, detector.deadline());
   }
   return due;
 }
@@ -129,7 +129,7 @@ void JobState::on_stop_request(SessionId session, const wire::StopRequest& reque
   if (rank < 0) {  // a spare: it ends alone
     const std::string address = membership_.members().at(session).node().address();
     membership_.remove(session);
-    forget(session);
+    sessions_.erase(session);
     const Verdict verdict = stopped_verdict(-1, signal, " " + address + ", a spare");
     return send(session, envelope(&wire::HostMessage::mutable_verdict, verdict), true);
   }
