@@ -39,7 +39,7 @@ class MessageStream : public QueuedWriter<Reactor, Out>,
  public:
   explicit MessageStream(boost::asio::io_context& loop) : loop_(loop) {}
 
-  // Drops the message if the session is over.
+  // Drops the message if the session is over. Cancels it if the other end does not read for long.
   void send(Out message) { this->write(std::move(message)); }
   // Pauses reading. Call it on the loop's thread only.
   void pause_reading(bool paused) {
@@ -115,6 +115,7 @@ class ServerStream final
 
  private:
   void on_last_written() override { Finish(grpc::Status::OK); }
+  void on_overflow() override { context_->TryCancel(); }
   bool may_read() const FLEET_REQUIRES(mutex_) override { return !last_written_; }
 
   grpc::CallbackServerContext* context_;
@@ -143,6 +144,7 @@ class ClientStream final
 
  private:
   void on_last_written() override { StartWritesDone(); }
+  void on_overflow() override { context_.TryCancel(); }
   bool may_read() const FLEET_REQUIRES(mutex_) override { return true; }
 
   std::unique_ptr<wire::Fleetd::Stub> stub_;

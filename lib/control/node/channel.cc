@@ -108,26 +108,30 @@ void ByteStream::read() {
   });
 }
 
-void ByteStream::send(std::string_view bytes) {
+void ByteStream::send(std::string bytes) {
   if (closed_) return;
-  queued_ += bytes;
-  if (writing_.empty()) write();
+  const bool idle = queue_.empty();
+  const size_t size = bytes.size();
+  boost::system::error_code ignored;
+  if (!queue_.push(std::move(bytes), size)) {
+    socket_.shutdown(asio::socket_base::shutdown_both, ignored);  // the reading side reports it
+  } else if (idle) {
+    write();
+  }
 }
 
 void ByteStream::write() {
-  writing_.swap(queued_);
-  asio::async_write(socket_, asio::buffer(writing_),
+  asio::async_write(socket_, asio::buffer(queue_.front()),
                     [this](boost::system::error_code error, size_t) {
                       if (error == asio::error::operation_aborted) return;
-                      writing_.clear();
-                      if (error) queued_.clear();  // the reading side reports the error
-                      if (!queued_.empty()) return write();
+                      error ? queue_.drop_after(0) : queue_.pop();  // the reading side reports it
+                      if (!queue_.empty()) return write();
                       if (on_sent_) std::exchange(on_sent_, nullptr)();
                     });
 }
 
 void ByteStream::when_sent(std::function<void()> callback) {
-  if (closed_ || writing_.empty()) return callback();
+  if (closed_ || queue_.empty()) return callback();
   on_sent_ = std::move(callback);
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "rendezvous/bounded_queue.h"
 #include "rendezvous/control_messages.h"
 
 namespace fleet {
@@ -21,8 +22,9 @@ class ByteStream {
   // `on_bytes` receives incoming bytes; `on_closed` runs once when the other end is gone.
   ByteStream(boost::asio::io_context& loop, UniqueFd socket,
              std::function<void(std::string_view)> on_bytes, std::function<void()> on_closed);
-  // Sends in order. Drops the bytes if the other end is gone.
-  void send(std::string_view bytes);
+  // Sends in order. Drops the bytes if the other end is gone. Closes the connection, which
+  // on_closed reports, if the other end does not read (bounded_queue.h).
+  void send(std::string bytes);
   // Calls back once all bytes queued so far are sent, or the other end is gone.
   void when_sent(std::function<void()> callback);
   // Closes the socket, which notifies the other end. Drops unsent bytes.
@@ -35,7 +37,7 @@ class ByteStream {
   boost::asio::local::stream_protocol::socket socket_;
   std::function<void(std::string_view)> on_bytes_;
   std::function<void()> on_closed_, on_sent_;
-  std::string queued_, writing_;
+  BoundedQueue<std::string> queue_;  // the first is being written
   char chunk_[16384];
   bool closed_ = false;
 };

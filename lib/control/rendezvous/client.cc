@@ -327,7 +327,15 @@ void RendezvousClient::send_heartbeat(Clock::time_point now) {
 
 void RendezvousClient::emit(RendezvousEvent event) {
   if (left_) return;
-  events_.push_back(std::move(event));
+  const auto* message = std::get_if<wire::HostMessage>(&event);
+  const size_t bytes = message ? message->ByteSizeLong() : 0;
+  if (!events_.push(std::move(event), bytes)) {
+    events_.drop_after(0);
+    phase_ = Phase::kEnded;
+    failure_ = Error(ErrorCode::kInternal, "this launcher does not handle its events");
+    events_.push(Refusal{*failure_}, 0);
+    leave_stream();
+  }
   changed_.notify_all();
 }
 
@@ -357,7 +365,7 @@ void RendezvousClient::deliver() {
   callback_thread_ = std::this_thread::get_id();
   while (!events_.empty() && !left_) {
     RendezvousEvent event = std::move(events_.front());
-    events_.pop_front();
+    events_.pop();
     const MutexUnlock unlock(mutex_);
     if (on_event_) on_event_(std::move(event));
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "rendezvous/bounded_queue.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/election.h"
@@ -156,7 +156,7 @@ class RendezvousClient : public NodeStreamOwner,
   std::optional<Assignment> assignment_ FLEET_GUARDED_BY(mutex_);
   // Why there is or will be no assignment.
   std::optional<Error> failure_ FLEET_GUARDED_BY(mutex_);
-  std::deque<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
+  BoundedQueue<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
   // The thread that runs the callback now.
   std::thread::id callback_thread_ FLEET_GUARDED_BY(mutex_);
   Ticker ticker_;  // last: it uses the rest

@@ -58,6 +58,7 @@ class GrpcNodeStream final
 
  private:
   void on_last_written() override { StartWritesDone(); }
+  void on_overflow() override { context_.TryCancel(); }
 
   const std::shared_ptr<NodeStreamOwner> owner_;
   grpc::ClientContext context_;

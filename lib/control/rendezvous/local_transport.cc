@@ -1,9 +1,9 @@
 // Streams between a job's host and the node in the same process.
-#include <deque>
 #include <functional>
 #include <utility>
 
 #include "base/mutex.h"
+#include "rendezvous/bounded_queue.h"
 #include "rendezvous/job_host.h"
 #include "rendezvous/node_transport.h"
 #include "rendezvous/ticker.h"
@@ -12,8 +12,8 @@ namespace fleet {
 namespace {
 
 // Joins both ends of a stream. Each end only queues calls of the other; the ticker's thread makes
-// them, without a lock, so that the receiver may answer at once. Deletes itself after the last
-// call.
+// them, without a lock, so that the receiver may answer at once. Cancels itself if too many wait.
+// Deletes itself after the last call.
 class LocalStream final : public NodeStream {
  public:
   LocalStream(std::shared_ptr<JobHost> host, std::shared_ptr<NodeStreamOwner> owner)
@@ -26,7 +26,8 @@ class LocalStream final : public NodeStream {
   void send(wire::NodeMessage message) override {
     const MutexLock lock(mutex_);
     if (ended_by_node_) return;
-    queue([this, message = std::move(message)] { host_->on_message(&session_, message); });
+    const size_t bytes = message.ByteSizeLong();
+    queue([this, message = std::move(message)] { host_->on_message(&session_, message); }, bytes);
   }
   void end() override {
     const MutexLock lock(mutex_);
@@ -34,10 +35,7 @@ class LocalStream final : public NodeStream {
   }
   void cancel() override {
     const MutexLock lock(mutex_);
-    ended_by_node_ = cancelled_ = true;
-    calls_.clear();
-    queue_closed();
-    if (ended_by_host_) queue(nullptr);
+    abandon();
   }
   std::string peer() const override { return {}; }
 
@@ -57,22 +55,31 @@ class LocalStream final : public NodeStream {
   void send_to_node(EncodedMessage message) {
     const MutexLock lock(mutex_);
     if (ended_by_host_ || cancelled_) return;
-    queue([this, message = std::move(message)] {
-      std::string bytes;
-      for (const auto& part : message) bytes += *part;
-      wire::HostMessage parsed;
-      parsed.ParseFromString(bytes);  // our own bytes
-      owner_->on_message(this, parsed);
-    });
+    std::string bytes;
+    for (const auto& part : message) bytes += *part;
+    const size_t size = bytes.size();
+    queue(
+        [this, bytes = std::move(bytes)] {
+          wire::HostMessage parsed;
+          parsed.ParseFromString(bytes);  // our own bytes
+          owner_->on_message(this, parsed);
+        },
+        size);
   }
   void end_by_host() {
     const MutexLock lock(mutex_);
     if (!std::exchange(ended_by_host_, true)) queue(nullptr);
   }
 
-  void queue(Call call) FLEET_REQUIRES(mutex_) {
-    calls_.push_back(std::move(call));
+  void queue(Call call, size_t bytes = 0) FLEET_REQUIRES(mutex_) {
+    if (!calls_.push(std::move(call), bytes)) abandon();
     ticker_.due_by(JobHost::Clock::now());
+  }
+  void abandon() FLEET_REQUIRES(mutex_) {
+    ended_by_node_ = cancelled_ = true;
+    calls_.drop_after(0);
+    queue_closed();
+    if (ended_by_host_) queue(nullptr);
   }
   void queue_closed() FLEET_REQUIRES(mutex_) {
     queue([this] { host_->on_stream_closed(&session_); });
@@ -85,7 +92,7 @@ class LocalStream final : public NodeStream {
         const MutexLock lock(mutex_);
         if (calls_.empty()) return JobHost::Clock::time_point::max();
         call = std::move(calls_.front());
-        calls_.pop_front();
+        calls_.pop();
       }
       if (!call) break;
       call();
@@ -100,7 +107,7 @@ class LocalStream final : public NodeStream {
   const std::shared_ptr<NodeStreamOwner> owner_;
   Session session_{this};
   Mutex mutex_;
-  std::deque<Call> calls_ FLEET_GUARDED_BY(mutex_);
+  BoundedQueue<Call> calls_ FLEET_GUARDED_BY(mutex_);
   bool ended_by_node_ FLEET_GUARDED_BY(mutex_) = false;
   bool ended_by_host_ FLEET_GUARDED_BY(mutex_) = false;
   bool cancelled_ FLEET_GUARDED_BY(mutex_) = false;

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <utility>
 
 #include "base/mutex.h"
+#include "rendezvous/bounded_queue.h"
 
 namespace fleet {
 
@@ -15,24 +14,19 @@ namespace fleet {
 template <typename Reactor, typename Out>
 class QueuedWriter : public Reactor {
  public:
-  // most_queued: the number of messages that may wait for a peer that does not read.
-  explicit QueuedWriter(size_t most_queued = SIZE_MAX) : most_queued_(most_queued) {}
+  // most_bytes: how much may wait for a peer that does not read.
+  explicit QueuedWriter(size_t most_bytes = kMaxUnsentBytes) : queue_(most_bytes) {}
 
-  // Drops the message if the stream is closed or over. Returns false if the queue is full: the
-  // messages that wait are dropped and the stream is closed; the caller cancels it.
-  bool write(Out message) FLEET_EXCLUDES(mutex_) {
+  // Drops the message if the stream is closed or over. If the queue is full, the stream is
+  // cancelled, and what waits is dropped.
+  void write(Out message) FLEET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    if (closed_ || over_) return true;
-    if (queue_.size() >= most_queued_) {
-      queue_.resize(1);  // gRPC still reads the first
-      queued_bytes_ = bytes_of(queue_.front());
-      closed_ = true;
-      return false;
-    }
-    queued_bytes_ += bytes_of(message);
-    queue_.push_back(std::move(message));
-    write_next();
-    return true;
+    if (closed_ || over_) return;
+    const size_t bytes = bytes_of(message);
+    if (queue_.push(std::move(message), bytes)) return write_next();
+    queue_.drop_after(1);  // gRPC still reads the first
+    closed_ = true;
+    on_overflow();
   }
   // Accepts no further message. on_last_written() follows the queued ones.
   void close() FLEET_EXCLUDES(mutex_) {
@@ -43,18 +37,16 @@ class QueuedWriter : public Reactor {
 
   size_t queued_bytes() const FLEET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return queued_bytes_;
+    return queue_.bytes();
   }
 
   void OnWriteDone(bool ok) override {
     const MutexLock lock(mutex_);
     writing_ = false;
     if (ok) {
-      queued_bytes_ -= bytes_of(queue_.front());
-      queue_.pop_front();
+      queue_.pop();
     } else {
-      queue_.clear();  // broken: the pending read reports it too
-      queued_bytes_ = 0;
+      queue_.drop_after(0);  // broken: the pending read reports it too
     }
     if (queue_.empty()) on_drained();
     write_next();
@@ -68,7 +60,8 @@ class QueuedWriter : public Reactor {
   }
   // Once, after close() and the last write: Finish() of a server, StartWritesDone() of a client.
   virtual void on_last_written() FLEET_REQUIRES(mutex_) = 0;
-  virtual void on_drained() FLEET_REQUIRES(mutex_) {}  // the queue is empty
+  virtual void on_drained() FLEET_REQUIRES(mutex_) {}     // the queue is empty
+  virtual void on_overflow() FLEET_REQUIRES(mutex_) = 0;  // cancels the stream
 
   mutable Mutex mutex_;
   bool over_ FLEET_GUARDED_BY(mutex_) = false;
@@ -93,9 +86,7 @@ class QueuedWriter : public Reactor {
     on_last_written();
   }
 
-  const size_t most_queued_;                        // at least 1
-  std::deque<Out> queue_ FLEET_GUARDED_BY(mutex_);  // the first is being written
-  size_t queued_bytes_ FLEET_GUARDED_BY(mutex_) = 0;
+  BoundedQueue<Out> queue_ FLEET_GUARDED_BY(mutex_);  // the first is being written
   bool writing_ FLEET_GUARDED_BY(mutex_) = false;
   bool closed_ FLEET_GUARDED_BY(mutex_) = false;
 };

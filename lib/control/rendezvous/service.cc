@@ -9,8 +9,8 @@
 namespace fleet {
 namespace {
 
-// The queue limit of a node that does not read; its session then ends.
-constexpr size_t kMaxUnsent = 4096;
+// The queue limit of a node that does not read; its session then ends. There may be thousands.
+constexpr size_t kMaxUnsentOfNode = 4 << 20;
 
 using Part = std::shared_ptr<const std::string>;
 
@@ -26,13 +26,13 @@ using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 class GrpcNodeSession final : public NodeSession, public QueuedWriter<Reactor, grpc::ByteBuffer> {
  public:
   GrpcNodeSession(JobHost* host, grpc::CallbackServerContext* context)
-      : QueuedWriter(kMaxUnsent), host_(host), context_(context) {}
+      : QueuedWriter(kMaxUnsentOfNode), host_(host), context_(context) {}
 
   void begin() { StartRead(&in_); }
   void send(EncodedMessage message) override {
     std::vector<grpc::Slice> slices;
     for (const Part& part : message) slices.push_back(slice_of(part));
-    if (!write(grpc::ByteBuffer(slices.data(), slices.size()))) context_->TryCancel();
+    write(grpc::ByteBuffer(slices.data(), slices.size()));
   }
   void end() override { close(); }
   void OnReadDone(bool ok) override {
@@ -49,6 +49,7 @@ class GrpcNodeSession final : public NodeSession, public QueuedWriter<Reactor, g
 
  private:
   void on_last_written() override { Finish(grpc::Status::OK); }
+  void on_overflow() override { context_->TryCancel(); }
 
   JobHost* const host_;
   grpc::CallbackServerContext* const context_;

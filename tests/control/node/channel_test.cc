@@ -1,7 +1,9 @@
 #include "node/channel.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <boost/asio/io_context.hpp>
 #include <cstring>
 
 #include "base/error.h"
@@ -124,6 +126,24 @@ TEST(Frame, ImpossibleNumbers_AreAnInternalError) {
   expect_refused<wire::GuardianEvent>(frame(event));
   event.mutable_progress()->add_ranks()->set_local_rank(-1);
   expect_refused<wire::GuardianEvent>(frame(event));
+}
+
+TEST(ByteStream, OtherEndThatDoesNotRead_IsDisconnected) {
+  int sockets[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  const UniqueFd other(sockets[1]);
+  boost::asio::io_context loop;
+  bool closed = false;
+  ByteStream stream(
+      loop, UniqueFd(sockets[0]), [](std::string_view) {}, [&] { closed = true; });
+  for (size_t sent = 0; sent < kMaxUnsentBytes; sent += 1 << 20) {
+    stream.send(std::string(1 << 20, 'x'));
+  }
+  loop.poll();
+  EXPECT_FALSE(closed);
+  for (int i = 0; i < 2; ++i) stream.send(std::string(1 << 20, 'x'));  // a part may have been sent
+  loop.run();
+  EXPECT_TRUE(closed);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A host and the node in its process: no socket and no gRPC.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <memory>
 
 #include "rendezvous/job_host.h"
@@ -93,6 +94,29 @@ TEST(LocalTransport, MismatchedNode_IsRefused) {
   const auto refusal = other->wait_for<Refusal>();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->error.code(), ErrorCode::kUsage);
+}
+
+// Receives nothing until it is released.
+struct BlockedOwner : NodeStreamOwner {
+  void on_message(NodeStream*, const wire::HostMessage&) override { released.wait(); }
+  void on_stream_end(NodeStream*, const StreamEnd&) override { ended.set_value(); }
+
+  std::promise<void> release, ended;
+  std::shared_future<void> released{release.get_future()};
+};
+
+TEST(LocalTransport, MessagesThatNobodyTakes_EndTheStream) {
+  const JobSpec spec = job_of({"10.0.0.1", "10.0.0.2"});
+  const auto host = std::make_shared<JobHost>(spec, JobTimes{}, "10.0.0.1:6768", nullptr);
+  const auto owner = std::make_shared<BlockedOwner>();
+  wire::NodeMessage join, failure;
+  *join.mutable_join() = node_of(spec, "10.0.0.1");
+  failure.mutable_failure()->set_how(std::string(1 << 20, 'x'));
+  NodeStream* stream = make_local_transport(host)(owner, join);
+  for (size_t sent = 0; sent <= kMaxUnsentBytes + (1 << 20); sent += 1 << 20) stream->send(failure);
+  owner->release.set_value();
+  EXPECT_EQ(owner->ended.get_future().wait_for(kSoon), std::future_status::ready);
+  host->shut_down(kSoon);
 }
 
 TEST(JobHost, StoreGet_IsAnsweredByALaterSet) {

@@ -38,13 +38,14 @@ struct Writer : QueuedWriter<FakeReactor, Message> {
   }
   void on_last_written() override { ++ends; }
   void on_drained() override { ++drained; }
+  void on_overflow() override { ++overflows; }
   std::vector<std::string> written;
-  int ends = 0, drained = 0;
+  int ends = 0, drained = 0, overflows = 0;
 };
 
 TEST(QueuedWriter, Messages_AreWrittenOneAtATimeInOrder) {
   Writer writer;
-  for (const char* text : {"a", "bc", "d"}) EXPECT_TRUE(writer.write({text}));
+  for (const char* text : {"a", "bc", "d"}) writer.write({text});
   EXPECT_EQ(writer.queued_bytes(), 4u);
   writer.finish_write();
   EXPECT_EQ(writer.queued_bytes(), 3u);
@@ -72,16 +73,33 @@ TEST(QueuedWriter, Close_EndsOnceAfterQueuedMessages) {
   EXPECT_THAT(writer.written, ElementsAre("a", "b"));
 }
 
-TEST(QueuedWriter, FullQueue_IsDroppedAndClosed) {
-  Writer writer(2);
-  EXPECT_TRUE(writer.write({"a"}));
-  EXPECT_TRUE(writer.write({"bcd"}));
-  EXPECT_FALSE(writer.write({"e"}));
+TEST(QueuedWriter, FullQueue_IsDroppedAndCancelled) {
+  Writer writer(1000);
+  writer.write({"a"});
+  writer.write({std::string(1000, 'b')});
+  EXPECT_EQ(writer.overflows, 0);
+  writer.write({"c"});
+  EXPECT_EQ(writer.overflows, 1);
   EXPECT_EQ(writer.queued_bytes(), 1u);  // that of the write in progress
-  EXPECT_TRUE(writer.write({"f"}));      // closed: dropped like any other
+  writer.write({"d"});                   // closed: dropped like any other
+  EXPECT_EQ(writer.overflows, 1);
   writer.finish_write();
   EXPECT_EQ(writer.ends, 1);
   EXPECT_THAT(writer.written, ElementsAre("a"));
+}
+
+TEST(BoundedQueue, EmptyItems_CountToo) {
+  BoundedQueue<int> queue(100'000);
+  int pushed = 0;
+  while (pushed < 100'000 && queue.push(pushed, 0)) ++pushed;
+  EXPECT_GT(pushed, 100);
+  EXPECT_LT(pushed, 10'000);
+  EXPECT_EQ(queue.bytes(), 0u);
+  queue.pop();
+  EXPECT_EQ(queue.front(), 1);
+  EXPECT_TRUE(queue.push(-1, 0));
+  queue.drop_after(0);
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(QueuedWriter, FailedWrite_DropsTheRest) {
