@@ -299,8 +299,8 @@ void ClientSession::send_end(const JobInfo& job) {
   sent_end_ = true;
   wire::FleetdMessage event;
   event.mutable_ended()->set_code(job.phase() == JobInfo::ENDED ? job.code() : 0);
-  if (auto verdict = read_verdict(job.verdict())) {
-    *event.mutable_ended()->mutable_verdict() = std::move(*verdict);
+  if (job.record().has_verdict()) {
+    *event.mutable_ended()->mutable_verdict() = job.record().verdict();
   }
   stream_->send(std::move(event));
   stream_->close();

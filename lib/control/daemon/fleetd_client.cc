@@ -25,8 +25,8 @@ constexpr std::chrono::seconds kResponseTimeout{5};
 // Whether the job may continue or still run on other nodes.
 bool may_have_more(const JobInfo& job) {
   if (job.phase() != JobInfo::ENDED) return true;
-  const auto verdict = read_verdict(job.verdict());
-  return job.restarts() && (!verdict || verdict->node_lost());
+  const JobRecord& record = job.record();
+  return job.restarts() && (!record.has_verdict() || node_lost(record.verdict()));
 }
 
 // Jobs of this host that were started without a fleetd.

@@ -242,8 +242,8 @@ int attach_local(const std::vector<JobPart>& parts) {
     throw Error(ErrorCode::kNotFound, "its outcome is unknown", "job " + job.record().job_id(),
                 "see verdict.json in " + job.record().log_dir());
   }
-  const auto verdict = read_verdict(ended->verdict());
-  if (verdict && !verdict->text().empty()) spdlog::error("{}", verdict->text());
+  const std::string failure = failure_text(ended->record().verdict());
+  if (!failure.empty()) spdlog::error("{}", failure);
   if (ended->killed()) spdlog::error("its fleetrun (pid {}) was killed", ended->record().pid());
   return ended->code();
 }

@@ -9,6 +9,7 @@
 #include "base/one_line.h"
 #include "base/text.h"
 #include "base/text_table.h"
+#include "node/verdict_file.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -18,16 +19,6 @@ using Json = nlohmann::ordered_json;
 
 // Limits of table cells, in characters.
 constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
-
-// Objects in objects that are shown of a verdict: to write each takes some of the stack.
-constexpr int kDeepest = 64;
-
-// The verdict.json of a job as part of a larger document; null if it is none.
-Json verdict_document(const std::string& text) {
-  const auto keep = [](int depth, Json::parse_event_t, const Json&) { return depth <= kDeepest; };
-  Json document = Json::parse(text, keep, false);
-  return document.is_discarded() ? Json(nullptr) : document;
-}
 
 Json to_json(const JobInfo& job) {
   const bool ended = job.phase() == JobInfo::ENDED;
@@ -43,7 +34,9 @@ Json to_json(const JobInfo& job) {
   all["ended"] = ended ? Json(job.ended()) : Json(nullptr);
   all["stopped_by"] = job.stopped_by() == 0 ? Json(nullptr) : Json(job.stopped_by());
   all["verdict_path"] = job.verdict_path();
-  all["verdict"] = verdict_document(job.verdict());
+  all["verdict"] = nullptr;
+  if (job.record().has_verdict())
+    all["verdict"] = Json::parse(verdict_json(job.record().verdict(), job.record().job_id()));
   return all;
 }
 
@@ -62,8 +55,8 @@ int stage(JobInfo::Phase phase) {
 // Ranks parts by their verdict_priority of the outcome: first the part that was last in the job,
 // then a part that failed.
 std::pair<int, bool> verdict_priority(const JobInfo& job) {
-  const auto verdict = read_verdict(job.verdict());
-  return {verdict ? verdict->generation() : -1, job.code() != 0};
+  const JobRecord& record = job.record();
+  return {record.has_verdict() ? record.verdict().verdict().generation() : -1, job.code() != 0};
 }
 
 // The part with the least progress; among ended parts, the one that knows the outcome best.
@@ -119,11 +112,11 @@ std::string state_of(const JobInfo& job) {
   if (job.phase() != JobInfo::ENDED) return name_of(job.phase());
   if (job.killed()) return "killed";
   if (job.code() == 0) return "succeeded";
-  const auto verdict = read_verdict(job.verdict());
-  if (verdict && !verdict->stop().empty()) return "stopped (" + verdict->stop() + ")";
-  if (!verdict && job.stopped_by() != 0 && job.code() == 128 + job.stopped_by()) {
-    return "stopped (" + signal_name(job.stopped_by()) + ")";
-  }
+  const bool decided = job.record().has_verdict();
+  const Verdict& verdict = job.record().verdict().verdict();
+  int signal = decided && verdict.kind() == Verdict::STOPPED ? verdict.signal() : 0;
+  if (!decided && job.code() == 128 + job.stopped_by()) signal = job.stopped_by();
+  if (signal != 0) return "stopped (" + signal_name(signal) + ")";
   return "failed (" + std::to_string(job.code()) + ")";
 }
 
@@ -133,23 +126,12 @@ const char* name_of(JobInfo::Phase phase) {
   return JobInfo::Phase_IsValid(phase) ? kNames[phase] : "unknown";
 }
 
-std::optional<VerdictSummary> read_verdict(const std::string& json) {
-  try {
-    const Json all = Json::parse(json);
-    const auto kind = all.at("verdict").get<std::string>();
-    VerdictSummary note;
-    note.set_node_lost(kind == name_of(Verdict::NODE_LOST));
-    note.set_generation(all.value("generation", all.value("epoch", 0)));
-    if (kind == name_of(Verdict::STOPPED)) {
-      note.set_stop(all.value("signal", ""));
-    } else {
-      note.set_text(all.value("text", ""));
-    }
-    note.set_cause(note.text().substr(0, note.text().find('\n')));
-    return note;
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
+std::string failure_text(const wire::JobVerdict& outcome) {
+  return outcome.verdict().kind() == Verdict::STOPPED ? "" : outcome.text();
+}
+
+bool node_lost(const wire::JobVerdict& outcome) {
+  return outcome.verdict().kind() == Verdict::NODE_LOST;
 }
 
 std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
@@ -159,8 +141,8 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
   for (const auto& run : runs_of(jobs)) {
     const JobInfo& job = most_informed(run);
     const JobRecord& record = job.record();
-    const auto verdict = read_verdict(job.verdict());
-    const std::string cause = verdict ? one_line(verdict->cause(), kLongestCause) : "";
+    const std::string text = failure_text(record.verdict());
+    const std::string cause = one_line(text.substr(0, text.find('\n')), kLongestCause);
     failed = failed || !cause.empty();
     rows.push_back({one_line(record.job_id(), kLongestId), state_of(job),
                     std::to_string(record.nnodes()),
@@ -219,8 +201,8 @@ std::string job_status(const std::vector<JobInfo>& parts, double now) {
               line(rank.log_path()) + "\n";
     }
   }
-  const auto verdict = read_verdict(job.verdict());
-  return verdict && !verdict->text().empty() ? text + shown_lines(verdict->text()) : text;
+  const std::string failure = failure_text(record.verdict());
+  return failure.empty() ? text : text + shown_lines(failure);
 }
 
 std::string jobs_json(const std::vector<JobInfo>& jobs) {

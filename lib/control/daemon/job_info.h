@@ -1,7 +1,6 @@
 // The state of a job on one node: what ls and status show, and what fleetd reports.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 namespace fleet {
 
 using wire::JobInfo;
-using wire::VerdictSummary;
 
 const char* name_of(JobInfo::Phase phase);
 
@@ -20,8 +18,10 @@ const JobInfo& authoritative_part(const std::vector<JobInfo>& parts);
 // Whether both are nodes of one run of a job.
 bool same_run(const JobInfo& a, const JobInfo& b);
 
-// Summarizes the text of a verdict.json; nullopt for invalid text.
-std::optional<VerdictSummary> read_verdict(const std::string& json);
+// For people, in several lines; "" for a success, a requested stop and an empty verdict.
+std::string failure_text(const wire::JobVerdict& outcome);
+// Whether the job may still run on other nodes.
+bool node_lost(const wire::JobVerdict& outcome);
 
 // State of this node's part: "running", "succeeded", "stopped (SIGTERM)", "failed (5)", "killed".
 std::string state_of(const JobInfo& job);

@@ -175,7 +175,7 @@ void JobTable::on_stopping(int number) {
   if (job && job->phase() != JobInfo::ENDED) job->set_phase(JobInfo::STOPPING);
 }
 
-void JobTable::on_ended(int number, int code, const std::string& verdict, double now) {
+void JobTable::on_ended(int number, int code, double now) {
   JobInfo* job = find_mutable(number);
   if (!job || job->phase() == JobInfo::ENDED) return;
   gpus_.release(job->record().job_id());
@@ -185,7 +185,6 @@ void JobTable::on_ended(int number, int code, const std::string& verdict, double
   }
   job->set_phase(JobInfo::ENDED);
   job->set_code(code);
-  job->set_verdict(verdict);
   job->set_ended(now);
 }
 

@@ -63,7 +63,7 @@ class JobTable {
   void on_detached(int number);
   void on_stopping(int number);
   // `verdict`: verdict.json; "" if there is none. Forgets a job that was only prepared.
-  void on_ended(int number, int code, const std::string& verdict, double now);
+  void on_ended(int number, int code, double now);
 
   // nullptr if the job is unknown or forgotten.
   const JobInfo* find(int number) const;

@@ -15,7 +15,6 @@
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "node/runtime_folder.h"
-#include "node/verdict_file.h"
 
 namespace fleet {
 namespace {
@@ -49,7 +48,6 @@ void NodeJobs::restore_jobs() {
     const bool interrupted = job.phase() != JobInfo::ENDED;
     if (interrupted) {
       job.set_phase(JobInfo::ENDED);
-      job.set_verdict(verdict_of_run(job.record()));
       job.set_code(128 + SIGKILL);
       job.set_ended(now);
     }
@@ -110,7 +108,7 @@ void NodeJobs::launch(int number, int rdzv_port) {
           notify_watchers(number);
         });
   } catch (const Error&) {
-    table_.on_ended(number, 1, {}, unix_seconds());
+    table_.on_ended(number, 1, unix_seconds());
     runs_.erase(number);
     throw;
   }
@@ -144,7 +142,7 @@ void NodeJobs::stop(int number, const wire::StopJob& how) {
   const JobInfo* job = table_.find(number);
   if (!job || job->phase() == JobInfo::ENDED) return;
   if (job->phase() == JobInfo::PREPARED) {
-    table_.on_ended(number, 0, {}, unix_seconds());
+    table_.on_ended(number, 0, unix_seconds());
     runs_.erase(number);
     return notify_watchers(number);
   }
@@ -254,7 +252,7 @@ void NodeJobs::launcher_ended(int number, int status) {
   const int code = exit_code_of(status);
   const JobInfo* job = table_.find(number);
   spdlog::info("job '{}' has ended with {}", printable(job->record().job_id()), code);
-  table_.on_ended(number, code, verdict_of_run(job->record()), unix_seconds());
+  table_.on_ended(number, code, unix_seconds());
   save_job(number);
   notify_watchers(number);
   if (when_idle_ && !any_running()) when_idle_();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "daemon/job_info.h"
 #include "rendezvous/types.h"
 #include "rendezvous/wire.h"
 
@@ -161,10 +162,11 @@ void RemoteJob::handle_lost(int node, State was, const Error& why, Time now) {
 void RemoteJob::on_ended(int node, const wire::JobEnded& ended, Time now) {
   if (at(node) == State::kEnded) return;
   const int code = ended.code();
-  const VerdictSummary* verdict = ended.has_verdict() ? &ended.verdict() : nullptr;
+  const wire::JobVerdict* verdict = ended.has_verdict() ? &ended.verdict() : nullptr;
   at(node) = State::kEnded;
   // After a partition each part has a verdict; the part with the highest generation wins.
-  if (verdict && (!verdict_ || verdict->generation() > verdict_->generation())) {
+  if (verdict &&
+      (!verdict_ || verdict->verdict().generation() > verdict_->verdict().generation())) {
     // Ignore the code of a stop that another failure has caused.
     if (!aborting_ || signals_ > 0 || code_ <= 0) code_ = code;
     verdict_ = *verdict;
@@ -177,7 +179,7 @@ void RemoteJob::on_ended(int node, const wire::JobEnded& ended, Time now) {
          "fleetrun on " + name(node) + " was killed by " + signal_name(code - 128));
   }
   end_if_done();
-  const bool may_go_on = options_.restarts && verdict && verdict->node_lost();
+  const bool may_go_on = options_.restarts && verdict && node_lost(*verdict);
   if (ended_ || aborting_ || may_go_on) return;
   if (verdict) {
     if (options_.mode != Mode::kAttach) deadline_ = now + options_.grace + kVerdictTimeout;
@@ -250,7 +252,8 @@ void RemoteJob::end_if_done() {
   if (any(State::kDetached)) return end(std::max(code_, 0), true);
   // A kill also ends the rendezvous, so ignore what other nodes report about that.
   if (signals_ > 1) return end(128 + first_signal_);
-  if (verdict_ && !verdict_->text().empty()) show(ShowLine::kError, verdict_->text());
+  const std::string failure = verdict_ ? failure_text(*verdict_) : "";
+  if (!failure.empty()) show(ShowLine::kError, failure);
   end(code_ < 0 ? 1 : code_);
 }
 

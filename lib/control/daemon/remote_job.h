@@ -121,7 +121,7 @@ class RemoteJob {
   bool detaching_ = false, ended_ = false, aborting_ = false;
   int code_ = -1;                       // exit code of the job, as far as known
   int signals_ = 0, first_signal_ = 0;  // stop signals to the client
-  std::optional<VerdictSummary> verdict_;
+  std::optional<wire::JobVerdict> verdict_;
 };
 
 }  // namespace fleet

@@ -127,7 +127,7 @@ class Agent {
   }
 
   void note_stop(int signal) {
-    if (end_.verdict().empty() && end_.stopped_by() == 0) end_.set_stopped_by(signal);
+    if (!record_.record().has_verdict() && end_.stopped_by() == 0) end_.set_stopped_by(signal);
   }
 
   bool stops(int signal) const {
@@ -356,11 +356,9 @@ class Agent {
   }
   void carry_out(const RecordVerdict& record) {
     const Verdict& verdict = record.verdict;
-    end_.set_verdict(
-        verdict_json(verdict, record_.record().job_id(), world_.get(), unix_seconds()));
+    record_.on_verdict(job_verdict(verdict, world_.get(), unix_seconds()));
     // A success is not worth the milliseconds that the disk takes.
-    end_.set_verdict_path(
-        write_verdict_file(record_.record(), end_.verdict(), !succeeded(verdict)));
+    end_.set_verdict_path(write_verdict_file(record_.record(), !succeeded(verdict)));
     if (verdict.kind() == Verdict::STOPPED) end_.set_stopped_by(verdict.signal());
   }
   void carry_out(const EndLauncher& end) {

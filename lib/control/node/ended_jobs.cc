@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/clock.h"
@@ -134,10 +133,8 @@ JobInfo end_of_killed(const JobRecord& record) {
   JobInfo job;
   *job.mutable_record() = record;
   job.set_ended(unix_seconds());
-  job.set_verdict(verdict_of_run(record));
-  const auto verdict = nlohmann::json::parse(job.verdict(), nullptr, false);
-  job.set_killed(verdict.is_discarded());
-  job.set_code(job.killed() ? 128 + SIGKILL : verdict.value("exit_code", 1));
+  job.set_killed(!record.has_verdict());
+  job.set_code(job.killed() ? 128 + SIGKILL : exit_code_for(record.verdict().verdict()));
   if (!job.killed()) job.set_verdict_path(record.log_dir() + "/verdict.json");
   return job;
 }

@@ -11,7 +11,7 @@ namespace fleet {
 
 // A JobInfo of this node: its record, how it ended, and when.
 
-// For a job whose fleetrun was killed: the end according to its verdict.json, if it was written.
+// For a job whose fleetrun was killed: the end according to its verdict, if it had one.
 JobInfo end_of_killed(const JobRecord& record);
 
 // Not synced to the disk. Throws kUsage or kIo if it cannot be written.

@@ -220,6 +220,15 @@ void JobRecordFile::on_hosting(const std::string& rendezvous) {
   record_.set_rendezvous(rendezvous);
 }
 
+void JobRecordFile::on_verdict(wire::JobVerdict verdict) {
+  *record_.mutable_verdict() = std::move(verdict);
+  try {
+    if (!path_.empty()) write();
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+}
+
 void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
   for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
     if (rank.local_rank() != local_rank || rank.pid() >= 0 || missing_ == 0) continue;

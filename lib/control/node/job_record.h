@@ -46,10 +46,12 @@ class JobRecordFile {
   // The job (re)starts. The file is written once all ranks of this node have their process.
   void on_assignment(const Assignment& assignment, const wire::SpawnRanks& spawn);
   void on_rank_started(int local_rank, pid_t pid);
+  // The file is written at once: this process may be killed before its end.
+  void on_verdict(wire::JobVerdict verdict);
   // This node hosts the rendezvous from now on, at this address for other nodes.
   void on_hosting(const std::string& rendezvous);
   // The job has ended: its final record replaces this one, except for a part. `how`: its exit code,
-  // verdict and stop signal.
+  // and how it was stopped.
   void end(JobInfo how);
   const JobRecord& record() const { return record_; }
 

@@ -76,18 +76,30 @@ Json generation_json(const GenerationResult& end) {
 
 }  // namespace
 
-std::string verdict_json(const Verdict& verdict, const std::string& job_id, const World* world,
-                         double unix_time) {
+wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time) {
+  wire::JobVerdict outcome;
+  outcome.set_text(verdict_text(verdict, world));
+  *outcome.mutable_verdict() = std::move(verdict);
+  outcome.set_unix_time(unix_time);
+  if (!world) return outcome;
+  outcome.set_nnodes(world->nodes_size());
+  outcome.set_world_size(world->world_size());
+  return outcome;
+}
+
+std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job_id) {
+  const Verdict& verdict = outcome.verdict();
+  const bool ran = outcome.nnodes() > 0;
   Json all;
   all["verdict"] = name_of(verdict.kind());
   all["exit_code"] = exit_code_for(verdict);
   all["message"] = verdict.message();
-  all["text"] = verdict_text(verdict, world);
+  all["text"] = outcome.text();
   all["job_id"] = job_id;
   all["generation"] = verdict.generation();
-  all["time"] = std::round(unix_time * 1000) / 1000;
-  all["nnodes"] = world ? Json(world->nodes_size()) : Json(nullptr);
-  all["world_size"] = world ? Json(world->world_size()) : Json(nullptr);
+  all["time"] = std::round(outcome.unix_time() * 1000) / 1000;
+  all["nnodes"] = ran ? Json(outcome.nnodes()) : Json(nullptr);
+  all["world_size"] = ran ? Json(outcome.world_size()) : Json(nullptr);
   if (verdict.has_node_rank() || !verdict.node().empty()) {
     all["node"] = {{"rank", verdict.has_node_rank() ? verdict.node_rank() : -1},
                    {"address", verdict.node()},
@@ -100,19 +112,6 @@ std::string verdict_json(const Verdict& verdict, const std::string& job_id, cons
   for (const GenerationResult& end : verdict.history())
     all["generations"].push_back(generation_json(end));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string verdict_of_run(const JobRecord& record) {
-  try {
-    const std::string text = read_file(record.log_dir() + "/verdict.json");
-    const Json all = Json::parse(text);
-    const bool ours = all.at("job_id").get<std::string>() == record.job_id() &&
-                      all.at("time").get<double>() >= record.started() - 0.001;
-    return ours ? text : std::string();
-  } catch (const Error&) {
-  } catch (const Json::exception&) {  // other programs may have written the file
-  }
-  return {};
 }
 
 namespace {
@@ -144,8 +143,9 @@ bool replace_old(const std::string& path, const std::string& json, bool sync) {
 
 }  // namespace
 
-std::string write_verdict_file(const JobRecord& record, const std::string& json, bool sync) {
+std::string write_verdict_file(const JobRecord& record, bool sync) {
   const std::string path = record.log_dir() + "/verdict.json";
+  const std::string json = verdict_json(record.verdict(), record.job_id());
   std::string why;
   try {
     replace_owned_file(path, json, {.sync = sync});

@@ -47,12 +47,12 @@ TEST(JobTable, Job_GoesThroughItsPhases) {
   table.on_stopping(a);
   table.on_record(a, record("a", 2));
   EXPECT_EQ(table.find(a)->phase(), JobInfo::STOPPING);
-  table.on_ended(a, 5, "{}", 9);
+  table.on_ended(a, 5, 9);
   EXPECT_EQ(table.find(a)->phase(), JobInfo::ENDED);
   EXPECT_EQ(table.find(a)->code(), 5);
   // Late events change nothing.
   table.on_stopping(a);
-  table.on_ended(a, 0, "", 10);
+  table.on_ended(a, 0, 10);
   EXPECT_EQ(table.find(a)->code(), 5);
 }
 
@@ -61,7 +61,7 @@ TEST(JobTable, Names_AreUniqueAmongTheLiving) {
   const int first = table.prepare(request("a"), 0).number();
   EXPECT_THAT(refusal(table, request("a")), IsUsageError("job a"));
   table.on_launched(first, 1, 0);
-  table.on_ended(first, 0, "", 1);
+  table.on_ended(first, 0, 1);
   const int second = table.prepare(request("a"), 2).number();
   EXPECT_THAT(table.all(), SizeIs(1));
   // A stale number must not refer to the new job.
@@ -73,7 +73,7 @@ TEST(JobTable, Reservation_LeavesNothing) {
   JobTable table("ann", {"0"});
   const int a = table.prepare(request("a"), 0).number();
   EXPECT_THAT(refusal(table, request("b")), IsUsageError());
-  table.on_ended(a, 0, "", 1);
+  table.on_ended(a, 0, 1);
   EXPECT_THAT(table.all(), IsEmpty());
   EXPECT_THAT(table.prepare(request("b"), 2).gpus(), ElementsAre("0"));
 }
@@ -86,7 +86,7 @@ TEST(JobTable, RefusedJob_HasNoGpus) {
   first.mutable_gpus()->set_none(true);
   const int a = table.prepare(first, 0).number();
   EXPECT_THAT(refusal(table, request("b")), IsUsageError());
-  table.on_ended(a, 0, "", 1);
+  table.on_ended(a, 0, 1);
   EXPECT_THAT(table.prepare(request("c"), 2).gpus(), ElementsAre("0"));
 }
 
@@ -125,7 +125,7 @@ TEST(JobTable, EndedJobs_AreForgottenByAgeAndNumber) {
     numbers.push_back(table.prepare(request(name), 0).number());
     table.on_launched(numbers.back(), 1, 0);
   }
-  for (int i = 0; i < 3; ++i) table.on_ended(numbers[static_cast<size_t>(i)], 0, "", 50);
+  for (int i = 0; i < 3; ++i) table.on_ended(numbers[static_cast<size_t>(i)], 0, 50);
   const auto named = [](const char* name) {
     return ::testing::ResultOf([](const JobInfo& job) { return job.record().job_id(); },
                                ::testing::Eq(name));

@@ -86,7 +86,7 @@ class Job {
     step(from(node, &wire::FleetdMessage::mutable_running, running));
   }
   void on_detached(int node) { step(from(node, &wire::FleetdMessage::mutable_detached)); }
-  void on_ended(int node, int code, const std::optional<VerdictSummary>& verdict) {
+  void on_ended(int node, int code, const std::optional<wire::JobVerdict>& verdict) {
     wire::JobEnded ended;
     ended.set_code(code);
     if (verdict) *ended.mutable_verdict() = *verdict;
@@ -127,13 +127,13 @@ struct RemoteJobTest : ::testing::Test {
     options.restarts = true;
     return options;
   }
-  static VerdictSummary verdict(const std::string& text, int generation = 1,
-                                bool node_lost = false) {
-    VerdictSummary summary;
-    summary.set_text(text);
-    summary.set_generation(generation);
-    summary.set_node_lost(node_lost);
-    return summary;
+  static wire::JobVerdict verdict(const std::string& text, int generation = 1,
+                                  bool node_lost = false) {
+    wire::JobVerdict outcome;
+    outcome.set_text(text);
+    outcome.mutable_verdict()->set_generation(generation);
+    outcome.mutable_verdict()->set_kind(node_lost ? Verdict::NODE_LOST : Verdict::RANK_FAILED);
+    return outcome;
   }
   static Error broke() { return {ErrorCode::kPeerLost, "broke"}; }
 

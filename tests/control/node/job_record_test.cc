@@ -132,11 +132,17 @@ TEST_F(JobRecords, KilledLauncher_IsAnEndedJob) {
 }
 
 TEST_F(JobRecords, KilledLauncherThatHasWrittenItsVerdict_HasThat) {
-  JobRecord record = sample();
-  record.set_log_dir(folder);
-  std::ofstream(folder + "/verdict.json")
-      << R"({"job_id":"nightly/7","time":1e10,"exit_code":5,"verdict":"rank failed"})";
-  die(record);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto file = std::make_unique<JobRecordFile>(sample());
+    wire::JobVerdict outcome;
+    outcome.mutable_verdict()->set_kind(Verdict::RANK_FAILED);
+    outcome.mutable_verdict()->mutable_exit()->set_code(5);
+    file->on_verdict(outcome);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
   find_jobs();
   EXPECT_EQ(find_ended_jobs().at(0).code(), 5);
   EXPECT_FALSE(find_ended_jobs().at(0).killed());
@@ -169,13 +175,15 @@ TEST_F(JobRecords, EndOfAJob_IsKept) {
   std::ofstream(log, std::ios::app) << "of this\n";
   JobInfo how;
   how.set_code(3);
-  how.set_verdict("{}");
+  wire::JobVerdict outcome;
+  outcome.set_text("rank 0 failed");
+  file.on_verdict(outcome);
   file.end(how);
   EXPECT_THAT(find_jobs(), IsEmpty());
   const JobInfo ended = find_ended_jobs().at(0);
   EXPECT_EQ(ended.record().job_id(), "nightly/7");
   EXPECT_EQ(ended.code(), 3);
-  EXPECT_EQ(ended.verdict(), "{}");
+  EXPECT_EQ(ended.record().verdict().text(), "rank 0 failed");
   const JobRecord::Rank& rank = ended.record().ranks(0);
   EXPECT_TRUE(rank.shown());
   EXPECT_EQ(rank.log_begin().at(), 18);
