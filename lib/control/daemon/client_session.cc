@@ -9,6 +9,7 @@
 #include "base/terminal_text.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -75,6 +76,7 @@ void ClientSession::on_message(const wire::ClientMessage& message) {
 void ClientSession::handle(const wire::ClientMessage& message) {
   const bool first = role_ == Role::kNone, owner = role_ == Role::kOwner;
   if (first) check_version(message);
+  validate(message);
   switch (message.kind_case()) {
     case wire::ClientMessage::kPrepare:
       if (first) return prepare(message.prepare());
@@ -188,10 +190,7 @@ void ClientSession::query(const std::string& job_id) {
   stream_->close();
 }
 
-void ClientSession::stop(const wire::StopJob& how) {
-  check(how);
-  jobs_.stop(number_, how);
-}
+void ClientSession::stop(const wire::StopJob& how) { jobs_.stop(number_, how); }
 
 void ClientSession::stop_named(const wire::StopNamedJob& request) {
   subscribe(job_named(request.job_id()).number(), Role::kStopper);

@@ -14,6 +14,7 @@
 #include "daemon/secret.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -64,7 +65,7 @@ void FleetdCalls::start(const std::string& address, wire::ClientMessage request,
   const auto on_message = [&own, on_error, on_event](const wire::FleetdMessage& message) {
     own.answered = true;
     try {
-      for (const JobInfo& job : message.jobs().jobs()) check(job);
+      validate(message);
       message.has_refused() ? on_error(from_wire(message.refused())) : on_event(message);
     } catch (const Error& error) {
       on_error(error);

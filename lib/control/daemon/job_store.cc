@@ -13,10 +13,10 @@
 #include "base/error.h"
 #include "base/file_name.h"
 #include "base/log.h"
-#include "daemon/protocol.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/refuse.h"
 #include "rendezvous/types.h"
+#include "rendezvous/validate.h"
 
 namespace fleet {
 namespace {
@@ -31,7 +31,7 @@ JobStore::StoredJob read_stored_job(const std::string& path) {
     throw Error(ErrorCode::kIo, "not a job record of fleetd", path);
   }
   if (!message.has_job()) throw Error(ErrorCode::kIo, "a job record of an older fleetd", path);
-  check(message.job());
+  validate(message.job());
   JobStore::StoredJob stored{message.job(), ConsoleLog(kConsoleLogBytes)};
   for (const auto& output : message.console()) stored.console.add(output.error(), output.text());
   return stored;

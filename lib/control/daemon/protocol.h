@@ -1,4 +1,4 @@
-// The version of the messages between clients and fleetd, and the checks of a peer's message.
+// The version of the messages between clients and fleetd.
 #pragma once
 
 #include "base/error.h"
@@ -18,8 +18,5 @@ inline constexpr HeartbeatTimes kHeartbeatTimes{
 void check_version(const wire::ClientMessage& first);
 // The same on the client's side: the server at this address has no service of this version.
 Error other_version(const std::string& address, const std::string& next);
-// Throws kUsage for a value that this version does not know.
-void check(const wire::JobInfo& job);
-void check(const wire::StopJob& how);
 
 }  // namespace fleet

@@ -23,6 +23,7 @@
 #include "launch/starting/startup_messages.h"
 #include "rendezvous/failure_detector.h"
 #include "rendezvous/grpc_setup.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -81,6 +82,12 @@ class JobClient {
     Session& session = sessions_[static_cast<size_t>(node)];
     session.failure_detector.received(std::chrono::steady_clock::now());
     session.connected = true;
+    try {
+      validate(event);
+    } catch (const Error& error) {
+      return step(
+          FromFleetd{node, envelope(&wire::FleetdMessage::mutable_refused, to_wire(error))});
+    }
     event.has_output() ? show(node, event.output()) : step(FromFleetd{node, event});
   }
 

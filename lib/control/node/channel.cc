@@ -1,8 +1,5 @@
 #include "node/channel.h"
 
-#include <signal.h>
-
-#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 #include <cstdint>
@@ -10,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "rendezvous/validate.h"
 
 namespace fleet {
 namespace {
@@ -17,35 +15,6 @@ namespace {
 // A node of a thousand ranks with the longest environments stays far below.
 constexpr uint32_t kMaxMessage = 1u << 30;
 constexpr uint32_t kMaxRequest = 4096;
-
-bool valid(const wire::RankCommand& rank) {
-  return rank.argv_size() > 0 && rank.local_rank() >= 0 && rank.hang_timeout_ms() >= 0;
-}
-
-bool valid(const wire::GuardianCommand& command) {
-  const auto& ranks = command.spawn().ranks();
-  return std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return valid(rank); }) &&
-         command.stop().grace_ms() >= 0 && command.collect_stacks().limit_ms() >= 0 &&
-         command.service_bytes().local_rank() >= 0;
-}
-
-bool valid(const wire::GuardianEvent& event) {
-  const auto valid = [](const auto& rank) { return rank.local_rank() >= 0; };
-  const auto all_valid = [&](const auto& ranks) {
-    return std::all_of(ranks.begin(), ranks.end(), valid);
-  };
-  return valid(event.started()) && valid(event.ended()) && valid(event.stalled()) &&
-         valid(event.service_bytes()) && all_valid(event.progress().ranks()) &&
-         std::all_of(event.stacks().clusters().begin(), event.stacks().clusters().end(),
-                     [&](const auto& cluster) { return all_valid(cluster.ranks()); });
-}
-
-bool valid(const wire::ControlRequest& request) {
-  return request.kind_case() != wire::ControlRequest::kStop ||
-         (request.stop().signal() > 0 && request.stop().signal() <= SIGRTMAX &&
-          request.stop().grace_ms() >= 0);
-}
-bool valid(const wire::ControlReply&) { return true; }
 
 template <typename Message>
 bool take(std::string& buffer, Message* message, uint32_t most = kMaxMessage) {
@@ -56,9 +25,7 @@ bool take(std::string& buffer, Message* message, uint32_t most = kMaxMessage) {
   if (buffer.size() - sizeof size < size) return false;
   FLEET_CHECK(message->ParseFromArray(buffer.data() + sizeof size, static_cast<int>(size)),
               "the bytes on the launcher's socket are not a message");
-  FLEET_CHECK(message->kind_case() != Message::KIND_NOT_SET,
-              "a message of the launcher's socket has an unknown kind");
-  FLEET_CHECK(valid(*message), "a message of the launcher's socket has an impossible number");
+  validate(message);
   buffer.erase(0, sizeof size + size);
   return true;
 }

@@ -45,7 +45,7 @@ class ByteStream {
 // The bytes of one message after a four-byte length. Throws kInternal if it is too large.
 std::string frame(const google::protobuf::MessageLite& message);
 // Takes one whole message off the front of `buffer`; false if it holds none yet. Throws kInternal
-// if the bytes are not a message, or its kind, size or a number in it is impossible.
+// if the bytes are not a message or too many, and what validate() throws.
 bool take_frame(std::string& buffer, wire::GuardianCommand* command);
 bool take_frame(std::string& buffer, wire::GuardianEvent* event);
 bool take_frame(std::string& buffer, wire::ControlRequest* request);

@@ -20,6 +20,7 @@
 #include "node/runtime_folder.h"
 #include "node/verdict_file.h"
 #include "rendezvous/local_socket.h"
+#include "rendezvous/validate.h"
 
 namespace fleet {
 namespace {
@@ -144,9 +145,10 @@ std::vector<JobInfo> find_ended_jobs() {
   for (const std::string& path : files_in_runtime_folder(kEnding)) {
     try {
       JobInfo job;
-      // Else it is of another version.
-      if (job.ParseFromString(read_file(path))) found.push_back(std::move(job));
-    } catch (const Error& error) {  // just removed
+      if (!job.ParseFromString(read_file(path))) continue;  // of another version
+      validate(job);
+      found.push_back(std::move(job));
+    } catch (const Error& error) {  // just removed, or of another version
       spdlog::debug("{}", error.what());
     }
   }

@@ -32,7 +32,7 @@
 #include "observe/rank_progress.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/stacks.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/validate.h"
 
 namespace fleet {
 
@@ -374,7 +374,7 @@ class Guardian {
       ended.set_note(stage + (stage.empty() || why.empty() ? "" : "; ") + why);
     }
     ended.set_oom(oom);
-    ended = within_limits(std::move(ended));
+    cut(&ended);
     channel_.send(event);
   }
 

@@ -9,7 +9,6 @@
 #include "node/control_socket.h"
 #include "node/job_record.h"
 #include "rendezvous/stacks.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -92,8 +91,7 @@ int run_stacks(const CommandLine& line) {
   request.mutable_stacks();
   const wire::ControlReply reply =
       send_control_request(job_called(job).pid(), request, kAnswerSeconds);
-  StackReport report = reply.stacks();
-  *report.mutable_stacks() = within_limits(report.stacks());
+  const StackReport& report = reply.stacks();
   const bool json = line.settings.text("format") == "json";
   std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);
   return 0;

@@ -8,7 +8,6 @@
 
 #include "base/terminal_text.h"
 #include "rendezvous/clock_offset.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -106,7 +105,7 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
     case wire::GuardianEvent::kStarted:
       return on_rank_started(event.started(), now);
     case wire::GuardianEvent::kEnded:
-      return on_rank_ended(within_limits(std::move(*event.mutable_ended())), now);
+      return on_rank_ended(std::move(*event.mutable_ended()), now);
     case wire::GuardianEvent::kProgress:
       return on_progress(std::move(*event.mutable_progress()));
     case wire::GuardianEvent::kStalled:

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/tcp_listener.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -87,7 +88,7 @@ void RendezvousClient::connect() {
   stream_ = transport_(shared_from_this(), std::move(join));
 }
 
-void RendezvousClient::on_message(NodeStream* stream, const wire::HostMessage& message) {
+void RendezvousClient::on_message(NodeStream* stream, wire::HostMessage message) {
   {
     const MutexLock lock(mutex_);
     const auto now = Clock::now();
@@ -98,7 +99,8 @@ void RendezvousClient::on_message(NodeStream* stream, const wire::HostMessage& m
     }
     if (stream != stream_ || phase_ == Phase::kEnded || message.has_heartbeat()) return;
     try {
-      on_host_message(*stream, message, now);
+      validate(&message);
+      on_host_message(*stream, std::move(message), now);
     } catch (const Error& error) {
       end(Refusal{error});
     }
@@ -106,7 +108,7 @@ void RendezvousClient::on_message(NodeStream* stream, const wire::HostMessage& m
   deliver();
 }
 
-void RendezvousClient::on_host_message(const NodeStream& stream, const wire::HostMessage& message,
+void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessage message,
                                        Clock::time_point now) {
   switch (message.kind_case()) {
     case wire::HostMessage::kWelcome:
@@ -118,7 +120,7 @@ void RendezvousClient::on_host_message(const NodeStream& stream, const wire::Hos
     case wire::HostMessage::kStart:
       return begin_generation(message.start().generation());
     case wire::HostMessage::kVerdict:
-      return end(within_limits(message));
+      return end(std::move(message));
     case wire::HostMessage::kStop:
       stop_commanded_ = true;
       break;
@@ -136,7 +138,7 @@ void RendezvousClient::on_host_message(const NodeStream& stream, const wire::Hos
     default:
       break;
   }
-  emit(within_limits(message));
+  emit(std::move(message));
 }
 
 void RendezvousClient::on_welcome(const NodeStream& stream, const wire::Welcome& welcome,
@@ -400,7 +402,7 @@ void RendezvousClient::send(wire::NodeMessage message) {
   if (!stream_ || left_) return;
   if (message.has_exit()) {
     use_host_clock(message.mutable_exit());
-    *message.mutable_exit() = within_limits(std::move(*message.mutable_exit()));
+    cut(message.mutable_exit());
   } else if (message.has_stop()) {
     message.mutable_stop()->set_at_ns(steady_ns(Clock::now()));
     use_host_clock(message.mutable_stop());

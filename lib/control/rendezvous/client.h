@@ -76,12 +76,11 @@ class RendezvousClient : public NodeStreamOwner,
   enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
 
   // Called by the stream.
-  void on_message(NodeStream* stream, const wire::HostMessage& message) override
-      FLEET_EXCLUDES(mutex_);
+  void on_message(NodeStream* stream, wire::HostMessage message) override FLEET_EXCLUDES(mutex_);
   void on_stream_end(NodeStream* stream, const StreamEnd& how) override FLEET_EXCLUDES(mutex_);
 
-  void on_host_message(const NodeStream& stream, const wire::HostMessage& message,
-                       Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_host_message(const NodeStream& stream, wire::HostMessage message, Clock::time_point now)
+      FLEET_REQUIRES(mutex_);
   void on_welcome(const NodeStream& stream, const wire::Welcome& welcome, Clock::time_point now)
       FLEET_REQUIRES(mutex_);
   void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);

@@ -16,7 +16,6 @@
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/local_socket.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

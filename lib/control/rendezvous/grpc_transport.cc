@@ -45,7 +45,7 @@ class GrpcNodeStream final
 
   void OnReadDone(bool ok) override {
     if (ok) {
-      owner_->on_message(this, in_);
+      owner_->on_message(this, std::move(in_));
       return StartRead(&in_);
     }
     stop_writing();

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "rendezvous/clock_offset.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 
 namespace fleet {
@@ -134,6 +135,16 @@ bool JobHost::open(NodeSession* session) {
 }
 
 bool JobHost::on_message(NodeSession* session, wire::NodeMessage message) {
+  try {
+    validate(&message);
+  } catch (const Error& error) {
+    run([&]() FLEET_REQUIRES(mutex_) {
+      const auto refused = envelope(&wire::HostMessage::mutable_refused, to_wire(error));
+      session->send({share(refused.SerializeAsString())});
+    });
+    on_stream_closed(session);
+    return false;
+  }
   try {
     run([&]() FLEET_REQUIRES(mutex_) {
       const auto now = Clock::now();

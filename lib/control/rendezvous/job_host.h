@@ -60,7 +60,8 @@ class JobHost {
   // Registers the session. It is ended at once if there are too many, or the host shuts down:
   // returns false.
   bool open(NodeSession* session);
-  // Returns false if the message caused an internal error: the session is ended then.
+  // Returns false if the message is invalid, or caused an internal error: the session is ended
+  // then.
   bool on_message(NodeSession* session, wire::NodeMessage message);
   void on_stream_closed(NodeSession* session);  // by the node: no message follows
   void on_session_done(NodeSession* session);   // the last call of a session

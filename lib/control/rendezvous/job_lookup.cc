@@ -7,7 +7,6 @@
 
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

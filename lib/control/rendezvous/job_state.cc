@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/terminal_text.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {
@@ -71,13 +70,13 @@ void JobState::on(const FromNode& from, Time now) {
     case wire::NodeMessage::kStackRequest:
       return on_stack_request(id, now);
     case wire::NodeMessage::kExit:
-      if (running) on_rank_exited(*running, node_rank, within_limits(message.exit()), now);
+      if (running) on_rank_exited(*running, node_rank, message.exit(), now);
       return;
     case wire::NodeMessage::kStall:
       if (running) on_rank_stalled(*running, node_rank, message.stall(), now);
       return;
     case wire::NodeMessage::kStacks:
-      if (running) on_stacks(*running, node_rank, within_limits(message.stacks()), now);
+      if (running) on_stacks(*running, node_rank, message.stacks(), now);
       return;
     case wire::NodeMessage::kSteps:
       if (running) on_steps(*running, node_rank, message.steps(), now);

@@ -62,7 +62,7 @@ class LocalStream final : public NodeStream {
         [this, bytes = std::move(bytes)] {
           wire::HostMessage parsed;
           parsed.ParseFromString(bytes);  // our own bytes
-          owner_->on_message(this, parsed);
+          owner_->on_message(this, std::move(parsed));
         },
         size);
   }

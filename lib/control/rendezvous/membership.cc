@@ -12,10 +12,6 @@
 namespace fleet {
 namespace {
 
-// Limits on what one node may bring; a node beyond them is broken or hostile.
-constexpr size_t kMaxText = 1024;
-constexpr int kMaxRanksPerNode = 4096;
-constexpr int kMaxConfigEntries = 256;
 constexpr int kLast = std::numeric_limits<int>::max();  // sorts nodes without a requested rank last
 
 Error refuse(const wire::Join& info, const std::string& what, const std::string& next) {
@@ -24,19 +20,6 @@ Error refuse(const wire::Join& info, const std::string& what, const std::string&
 
 std::string named(const std::string& address, int node_rank) {
   return address + " (node " + std::to_string(node_rank) + ")";
-}
-
-bool too_big(const wire::Join& info) {
-  const wire::JobConfig& job = info.job();
-  const wire::Node& node = info.node();
-  size_t longest = 0;
-  for (const std::string* text :
-       {&job.job_id(), &job.version(), &node.address(), &node.hostname(), &info.instance()}) {
-    longest = std::max(longest, text->size());
-  }
-  return longest > kMaxText || node.ports_size() > kMaxRanksPerNode ||
-         node.devices_size() > kMaxRanksPerNode || node.ranks_size() > kMaxRanksPerNode ||
-         job.agreed_config_size() > kMaxConfigEntries || job.fingerprint_size() > kMaxConfigEntries;
 }
 
 struct Difference {
@@ -117,7 +100,6 @@ std::vector<std::string> Membership::skew(const wire::Join& info) const {
 
 std::optional<Error> Membership::mismatch(const wire::Join& info) const {
   const wire::JobConfig& theirs = info.job();
-  if (too_big(info)) return refuse(info, "exceeds the limits of a node", "see the limits in docs");
   // A Join of another version may be empty.
   if (theirs.protocol() != config().protocol() || theirs.version() != config().version()) {
     return refuse(

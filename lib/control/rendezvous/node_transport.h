@@ -44,7 +44,7 @@ class NodeStream {
 class NodeStreamOwner {
  public:
   virtual ~NodeStreamOwner() = default;
-  virtual void on_message(NodeStream* stream, const wire::HostMessage& message) = 0;
+  virtual void on_message(NodeStream* stream, wire::HostMessage message) = 0;
   virtual void on_stream_end(NodeStream* stream, const StreamEnd& end) = 0;  // the last call
 };
 

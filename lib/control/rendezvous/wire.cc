@@ -14,17 +14,8 @@ using google::protobuf::io::GzipOutputStream;
 using google::protobuf::io::LimitingInputStream;
 using google::protobuf::io::StringOutputStream;
 
-constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
-constexpr int kMaxFrames = 64;
-constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
-constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 // Of a world that comes: a few bytes may stand for many, and the largest jobs need a tenth.
 constexpr int64_t kMaxWorld = 16 << 20;
-
-void keep_first(size_t most, std::string* text) { text->resize(std::min(text->size(), most)); }
-void keep_last(size_t most, std::string* text) {
-  text->erase(0, text->size() - std::min(text->size(), most));
-}
 
 [[noreturn]] void invalid_assignment() {
   throw Error(ErrorCode::kInternal, "the rendezvous sent an invalid assignment");
@@ -77,28 +68,6 @@ Assignment from_wire(const wire::Assignment& in) {
       {}};
 }
 
-RankExit within_limits(RankExit exit) {
-  keep_last(kMaxTail, exit.mutable_tail());
-  keep_first(kMaxCause, exit.mutable_cause());
-  if (exit.at_error_ns() < 0) exit.clear_at_error_ns();
-  if (!exit.has_error()) return exit;
-  keep_first(kMaxErrorMessage, exit.mutable_error()->mutable_message());
-  // The innermost calls come last.
-  keep_last(kMaxCallstack, exit.mutable_error()->mutable_callstack());
-  return exit;
-}
-
-Stacks within_limits(Stacks stacks) {
-  for (StackCluster& cluster : *stacks.mutable_clusters()) {
-    if (cluster.frames_size() > kMaxFrames) {
-      cluster.mutable_frames()->DeleteSubrange(kMaxFrames, cluster.frames_size() - kMaxFrames);
-    }
-    for (std::string& frame : *cluster.mutable_frames()) keep_first(kMaxFrame, &frame);
-    keep_first(kMaxMissing, cluster.mutable_missing());
-  }
-  return stacks;
-}
-
 wire::Failure to_wire(const Error& error) {
   wire::Failure failure;
   failure.set_code(static_cast<wire::Failure::Code>(error.code()));
@@ -118,17 +87,5 @@ static_assert(static_cast<int>(ErrorCode::kUsage) == wire::Failure::USAGE &&
               static_cast<int>(ErrorCode::kPeerLost) == wire::Failure::PEER_LOST &&
               static_cast<int>(ErrorCode::kStale) == wire::Failure::STALE &&
               static_cast<int>(ErrorCode::kInternal) == wire::Failure::INTERNAL);
-
-wire::HostMessage within_limits(wire::HostMessage message) {
-  const auto limit = [](Verdict* verdict) {
-    if (verdict->has_exit()) {
-      *verdict->mutable_exit() = within_limits(std::move(*verdict->mutable_exit()));
-    }
-  };
-  if (message.has_verdict()) limit(message.mutable_verdict());
-  if (message.has_restart()) limit(message.mutable_restart()->mutable_cause());
-  if (message.kind_case() != wire::HostMessage::KIND_NOT_SET) return message;
-  throw Error(ErrorCode::kInternal, "the rendezvous sent a message of an unknown kind");
-}
 
 }  // namespace fleet

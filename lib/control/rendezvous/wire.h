@@ -1,4 +1,4 @@
-// Messages of control.proto: what is not used as it is sent, and the limits on what peers send.
+// Messages of control.proto that are not used as they are sent: errors and worlds.
 #pragma once
 
 #include <string>
@@ -16,11 +16,5 @@ Assignment from_wire(const wire::Assignment& in);
 
 wire::Failure to_wire(const Error& error);
 Error from_wire(const wire::Failure& failure);
-
-// Cuts long texts: a sender and a receiver both keep to the limits.
-RankExit within_limits(RankExit exit);
-Stacks within_limits(Stacks stacks);
-// The same for the verdicts in a message of the host. Throws kInternal if it is of no known kind.
-wire::HostMessage within_limits(wire::HostMessage message);
 
 }  // namespace fleet

@@ -5,10 +5,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <limits>
-
-#include "base/error.h"
-#include "daemon/protocol.h"
 
 namespace fleet {
 namespace {
@@ -133,16 +129,6 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
 
 TEST(JobInfo, JobWithoutVerdict_HasNull) {
   EXPECT_THAT(jobs_json({sample(0)}), HasSubstr("\"verdict\": null"));
-}
-
-TEST(JobInfo, ValuesOfAnotherVersion_AreRefused) {
-  JobInfo job = sample(0);
-  check(job);
-  job.set_phase(static_cast<JobInfo::Phase>(99));
-  EXPECT_THROW(check(job), Error);
-  job = sample(0);
-  job.set_ended(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_THROW(check(job), Error);
 }
 
 TEST(JobInfo, Table_HasALineForAllNodesOfAJob) {

@@ -54,13 +54,13 @@ std::string framed(const std::string& bytes) {
 }
 
 template <typename Message>
-void expect_refused(std::string bytes) {
+void expect_refused(std::string bytes, ErrorCode code = ErrorCode::kInternal) {
   Message message;
   try {
     take_frame(bytes, &message);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInternal);
+    EXPECT_EQ(error.code(), code);
   }
 }
 
@@ -94,10 +94,10 @@ TEST(Frame, PartOfAMessage_IsNotTaken) {
   }
 }
 
-TEST(Frame, UnknownKind_IsAnInternalError) {
-  expect_refused<wire::GuardianCommand>(framed(""));
-  expect_refused<wire::GuardianCommand>(framed("\x9a\x06\x01x"));  // field 99
-  expect_refused<wire::GuardianEvent>(framed("\x9a\x06\x01x"));
+TEST(Frame, UnknownKind_IsRefused) {
+  expect_refused<wire::GuardianCommand>(framed(""), ErrorCode::kUsage);
+  expect_refused<wire::GuardianCommand>(framed("\x9a\x06\x01x"), ErrorCode::kUsage);  // field 99
+  expect_refused<wire::GuardianEvent>(framed("\x9a\x06\x01x"), ErrorCode::kUsage);
 }
 
 TEST(Frame, BytesThatAreNoMessage_AreAnInternalError) {
@@ -112,20 +112,20 @@ TEST(Frame, TooLarge_IsAnInternalError) {
   expect_refused<wire::GuardianEvent>(framed((1u << 30) + 1, "x"));
 }
 
-TEST(Frame, ImpossibleNumbers_AreAnInternalError) {
+TEST(Frame, ImpossibleNumbers_AreRefused) {
   wire::GuardianCommand command = sample_command();
   command.mutable_spawn()->mutable_ranks(0)->set_local_rank(-1);
-  expect_refused<wire::GuardianCommand>(frame(command));
+  expect_refused<wire::GuardianCommand>(frame(command), ErrorCode::kUsage);
   command = sample_command();
   command.mutable_spawn()->mutable_ranks(0)->clear_argv();
-  expect_refused<wire::GuardianCommand>(frame(command));
+  expect_refused<wire::GuardianCommand>(frame(command), ErrorCode::kUsage);
   command.mutable_stop()->set_grace_ms(-1);
-  expect_refused<wire::GuardianCommand>(frame(command));
+  expect_refused<wire::GuardianCommand>(frame(command), ErrorCode::kUsage);
   wire::GuardianEvent event = sample_event();
   event.mutable_ended()->set_local_rank(-1);
-  expect_refused<wire::GuardianEvent>(frame(event));
+  expect_refused<wire::GuardianEvent>(frame(event), ErrorCode::kUsage);
   event.mutable_progress()->add_ranks()->set_local_rank(-1);
-  expect_refused<wire::GuardianEvent>(frame(event));
+  expect_refused<wire::GuardianEvent>(frame(event), ErrorCode::kUsage);
 }
 
 TEST(ByteStream, OtherEndThatDoesNotRead_IsDisconnected) {

@@ -98,7 +98,7 @@ TEST(LocalTransport, MismatchedNode_IsRefused) {
 
 // Receives nothing until it is released.
 struct BlockedOwner : NodeStreamOwner {
-  void on_message(NodeStream*, const wire::HostMessage&) override { released.wait(); }
+  void on_message(NodeStream*, wire::HostMessage) override { released.wait(); }
   void on_stream_end(NodeStream*, const StreamEnd&) override { ended.set_value(); }
 
   std::promise<void> release, ended;
@@ -115,6 +115,25 @@ TEST(LocalTransport, MessagesThatNobodyTakes_EndTheStream) {
   NodeStream* stream = make_local_transport(host)(owner, join);
   for (size_t sent = 0; sent <= kMaxUnsentBytes + (1 << 20); sent += 1 << 20) stream->send(failure);
   owner->release.set_value();
+  EXPECT_EQ(owner->ended.get_future().wait_for(kSoon), std::future_status::ready);
+  host->shut_down(kSoon);
+}
+
+TEST(LocalTransport, InvalidMessage_IsRefused) {
+  struct Owner : NodeStreamOwner {
+    void on_message(NodeStream*, wire::HostMessage message) override {
+      if (message.has_refused()) refused.set_value(message.refused().code());
+    }
+    void on_stream_end(NodeStream*, const StreamEnd&) override { ended.set_value(); }
+    std::promise<wire::Failure::Code> refused;
+    std::promise<void> ended;
+  };
+  const auto host = std::make_shared<JobHost>(job_of(2), JobTimes{}, "10.0.0.1:6768", nullptr);
+  const auto owner = std::make_shared<Owner>();
+  make_local_transport(host)(owner, wire::NodeMessage());
+  auto refused = owner->refused.get_future();
+  ASSERT_EQ(refused.wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(refused.get(), wire::Failure::USAGE);
   EXPECT_EQ(owner->ended.get_future().wait_for(kSoon), std::future_status::ready);
   host->shut_down(kSoon);
 }

@@ -210,13 +210,10 @@ TEST(Membership, TooManyGuests_KeepsTheHostsPlace) {
   EXPECT_TRUE(membership.complete());
 }
 
-TEST(Membership, NodeWithoutRanksOrOversized_Refused) {
+TEST(Membership, NodeWithoutRanks_Refused) {
   const JobSpec job = job_of(2);
   Membership membership(job);
   expect_refused(add(membership, 1, node_of(job, "n", 0)), ErrorCode::kUsage, {"no ranks"});
-  wire::Join info = node_of(job, "n");
-  info.mutable_node()->set_hostname(std::string(10'000, 'x'));
-  expect_refused(add(membership, 1, info), ErrorCode::kUsage, {"exceeds the limits of a node"});
 }
 
 TEST(Membership, Missing_NamesListedNodesOrCounts) {

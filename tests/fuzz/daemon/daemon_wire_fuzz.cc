@@ -1,6 +1,7 @@
 // Messages of fleetd and its clients.
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -10,15 +11,17 @@ static void to_daemon(std::string_view bytes) {
   wire::ClientMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   fleet::fuzz::attempt([&] { fleet::check_version(message); });
+  fleet::fuzz::attempt([&] { fleet::validate(message); });
 }
 
 static void to_client(std::string_view bytes) {
   wire::FleetdMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   if (message.has_refused()) fleet::to_wire(fleet::from_wire(message.refused()));
+  fleet::fuzz::attempt([&] { fleet::validate(message); });
   for (const wire::JobInfo& job : message.jobs().jobs()) {
     fleet::fuzz::attempt([&] {
-      fleet::check(job);
+      fleet::validate(job);
       std::vector<wire::JobInfo> jobs = {job, job};
       fleet::jobs_json(jobs);
       fleet::jobs_table(jobs, 1e9);

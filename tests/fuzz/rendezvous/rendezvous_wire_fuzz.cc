@@ -2,6 +2,7 @@
 #include "rendezvous/membership.h"
 #include "rendezvous/stacks.h"
 #include "rendezvous/straggler_detector.h"
+#include "rendezvous/validate.h"
 #include "rendezvous/wire.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -18,7 +19,7 @@ static void to_node(std::string_view bytes) {
     fleet::encode(world);
   }
   if (message.has_refused()) fleet::to_wire(fleet::from_wire(message.refused()));
-  fleet::within_limits(message);
+  fleet::validate(&message);
 }
 
 static void to_host(std::string_view bytes) {
@@ -28,13 +29,14 @@ static void to_host(std::string_view bytes) {
     std::optional<fleet::SessionId> replaced;
     fleet::Membership(fleet::JobSpec()).add(1, message.join(), &replaced);
   }
-  if (message.has_exit()) fleet::describe(fleet::within_limits(message.exit()), "node");
+  fleet::validate(&message);
+  if (message.has_exit()) fleet::describe(message.exit(), "node");
   if (message.has_steps()) {
     fleet::StragglerDetector detector;
     detector.update(message.steps(), {});
   }
   if (message.has_stacks()) {
-    const fleet::Stacks stacks = fleet::within_limits(message.stacks());
+    const fleet::Stacks stacks = message.stacks();
     fleet::stacks_text(fleet::cluster_stacks(stacks));
   }
 }

@@ -1,0 +1,179 @@
+#include "rendezvous/validate.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace fleet {
+namespace {
+
+// A node beyond these limits is broken or hostile.
+constexpr size_t kMaxText = 1024;
+constexpr int kMaxRanksPerNode = 4096, kMaxConfigEntries = 256;
+constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
+constexpr int kMaxFrames = 64;
+constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
+constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
+
+void keep_first(size_t most, std::string* text) { text->resize(std::min(text->size(), most)); }
+void keep_last(size_t most, std::string* text) {
+  text->erase(0, text->size() - std::min(text->size(), most));
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kUsage, "a message of another program or version: " + what, {},
+              "install the same version everywhere");
+}
+
+template <typename Message>
+void require_kind(const Message& message) {
+  if (message.kind_case() == Message::KIND_NOT_SET) refuse("its kind is unknown");
+}
+void require_known(bool known, const char* name, int value) {
+  if (!known) refuse(std::string(name) + " " + std::to_string(value) + " is unknown");
+}
+void require_natural(int64_t number, const char* name) {
+  if (number < 0) refuse(std::string(name) + " is negative");
+}
+void require_signal(int signal) {
+  if (signal <= 0 || signal > SIGRTMAX) refuse("signal " + std::to_string(signal));
+}
+template <typename Ranks>
+void require_local_ranks(const Ranks& ranks) {
+  for (const auto& rank : ranks) require_natural(rank.local_rank(), "a local rank");
+}
+
+void require_known(wire::Verdict::Kind kind) {
+  require_known(wire::Verdict::Kind_IsValid(kind), "verdict", kind);
+}
+void validate(const wire::Verdict& verdict) {
+  require_known(verdict.kind());
+  for (const wire::GenerationResult& end : verdict.history()) require_known(end.kind());
+}
+
+void validate(const wire::Join& join) {
+  const wire::JobConfig& job = join.job();
+  const wire::Node& node = join.node();
+  const bool long_text =
+      std::ranges::any_of(std::array{&job.job_id(), &job.version(), &node.address(),
+                                     &node.hostname(), &join.instance()},
+                          [](const std::string* text) { return text->size() > kMaxText; });
+  const int ranks = std::max({node.ports_size(), node.devices_size(), node.ranks_size()});
+  const int entries = std::max(job.agreed_config_size(), job.fingerprint_size());
+  if (long_text || ranks > kMaxRanksPerNode || entries > kMaxConfigEntries)
+    refuse("it exceeds the limits of a node");
+}
+
+void validate(const wire::StopJob& stop) {
+  require_signal(stop.signal());
+  require_natural(stop.grace_ms(), "a grace time");
+}
+
+}  // namespace
+
+void cut(wire::RankExit* exit) {
+  keep_last(kMaxTail, exit->mutable_tail());
+  keep_first(kMaxCause, exit->mutable_cause());
+  if (exit->at_error_ns() < 0) exit->clear_at_error_ns();
+  if (!exit->has_error()) return;
+  keep_first(kMaxErrorMessage, exit->mutable_error()->mutable_message());
+  // The innermost calls come last.
+  keep_last(kMaxCallstack, exit->mutable_error()->mutable_callstack());
+}
+
+void cut(wire::Stacks* stacks) {
+  for (wire::StackCluster& cluster : *stacks->mutable_clusters()) {
+    if (cluster.frames_size() > kMaxFrames) {
+      cluster.mutable_frames()->DeleteSubrange(kMaxFrames, cluster.frames_size() - kMaxFrames);
+    }
+    for (std::string& frame : *cluster.mutable_frames()) keep_first(kMaxFrame, &frame);
+    keep_first(kMaxMissing, cluster.mutable_missing());
+  }
+}
+
+void validate(wire::NodeMessage* message) {
+  require_kind(*message);
+  if (message->has_join()) validate(message->join());
+  if (message->has_exit()) cut(message->mutable_exit());
+  if (message->has_stacks()) cut(message->mutable_stacks());
+}
+
+void validate(wire::HostMessage* message) {
+  require_kind(*message);
+  for (const wire::Verdict* verdict : {&message->verdict(), &message->restart().cause()}) {
+    validate(*verdict);
+  }
+  require_known(message->restart().end().kind());
+  if (message->verdict().has_exit()) cut(message->mutable_verdict()->mutable_exit());
+  if (message->restart().cause().has_exit())
+    cut(message->mutable_restart()->mutable_cause()->mutable_exit());
+  if (message->has_report()) cut(message->mutable_report()->mutable_stacks());
+  const auto kind = message->peer().kind();
+  require_known(wire::PeerEvent::Kind_IsValid(kind), "news of a node", kind);
+}
+
+void validate(wire::GuardianCommand* message) {
+  require_kind(*message);
+  for (const wire::RankCommand& rank : message->spawn().ranks()) {
+    if (rank.argv().empty()) refuse("a rank has no program");
+    require_natural(rank.hang_timeout_ms(), "a hang timeout");
+  }
+  require_local_ranks(message->spawn().ranks());
+  require_natural(message->stop().grace_ms(), "a grace time");
+  require_natural(message->collect_stacks().limit_ms(), "a limit");
+  require_natural(message->service_bytes().local_rank(), "a local rank");
+}
+
+void validate(wire::GuardianEvent* message) {
+  require_kind(*message);
+  for (const int local_rank :
+       {message->started().local_rank(), message->ended().local_rank(),
+        message->stalled().local_rank(), message->service_bytes().local_rank()}) {
+    require_natural(local_rank, "a local rank");
+  }
+  require_local_ranks(message->progress().ranks());
+  for (const auto& cluster : message->stacks().clusters()) require_local_ranks(cluster.ranks());
+  if (message->has_ended()) cut(message->mutable_ended());
+  if (message->has_stacks()) cut(message->mutable_stacks());
+}
+
+void validate(wire::ControlRequest* message) {
+  require_kind(*message);
+  if (message->has_stop()) validate(message->stop());
+}
+
+void validate(wire::ControlReply* message) {
+  require_kind(*message);
+  if (message->has_stacks()) cut(message->mutable_stacks()->mutable_stacks());
+}
+
+void validate(const wire::ClientMessage& message) {
+  require_kind(message);
+  if (!message.has_stop() && !message.has_stop_named()) return;
+  const wire::StopJob& stop = message.has_stop() ? message.stop() : message.stop_named().how();
+  constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  const bool stops = std::ranges::find(kStops, stop.signal()) != std::end(kStops);
+  if (!stops) refuse("signal " + std::to_string(stop.signal()) + " stops no job");
+  validate(stop);
+}
+
+void validate(const wire::FleetdMessage& message) {
+  require_kind(message);
+  validate(message.ended().verdict().verdict());
+  for (const wire::JobInfo& job : message.jobs().jobs()) validate(job);
+}
+
+void validate(const wire::JobInfo& job) {
+  const wire::JobRecord& record = job.record();
+  require_known(wire::JobInfo::Phase_IsValid(job.phase()), "phase", job.phase());
+  validate(record.verdict().verdict());
+  for (const double time : {record.started(), job.ended(), record.verdict().unix_time()}) {
+    if (!std::isfinite(time)) refuse("a time is not a number");
+  }
+}
+
+}  // namespace fleet
