@@ -20,6 +20,7 @@ namespace fleet {
 // A scope for their names, which JobState uses unqualified.
 struct JobPhases {
   using Time = std::chrono::steady_clock::time_point;
+  enum class Phase { kFailingOver, kForming, kRunning, kStopping, kGathering, kAgreeing, kEnded };
 
   // Nodes are missing.
   struct Waiting {
@@ -43,12 +44,15 @@ struct JobPhases {
   };
   // The host was lost: nodes of the last generation reconnect here.
   struct FailingOver : Waiting {
+    static constexpr Phase kPhase = Phase::kFailingOver;
     Verdict lost;
     Time generation_began;
     std::shared_ptr<const World> before;  // the base of world_, if it may count instead
     Base base;
   };
-  struct Forming : Waiting {};  // nodes join
+  struct Forming : Waiting {  // nodes join
+    static constexpr Phase kPhase = Phase::kForming;
+  };
   // A stack collection in progress, for a hang or on request.
   struct StackCollection {
     Time due;
@@ -59,6 +63,7 @@ struct JobPhases {
     int node_rank = -1;                  // that rank's node
   };
   struct Running {
+    static constexpr Phase kPhase = Phase::kRunning;
     Time began;
     std::set<int> unfinished;      // nodes
     RootCauseAnalyzer root_cause;  // failures that await the verdict
@@ -70,14 +75,19 @@ struct JobPhases {
     StragglerDetector stragglers;
   };
   struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
+    static constexpr Phase kPhase = Phase::kStopping;
     std::set<SessionId> awaited;
   };
-  struct Gathering : Waiting, GenerationOver {};  // nodes are missing for the next generation
-  struct Agreeing : GenerationOver {   // the next world was sent and not all nodes have accepted it
+  struct Gathering : Waiting, GenerationOver {  // nodes are missing for the next generation
+    static constexpr Phase kPhase = Phase::kGathering;
+  };
+  struct Agreeing : GenerationOver {  // the next world was sent and not all nodes have accepted it
+    static constexpr Phase kPhase = Phase::kAgreeing;
     std::map<SessionId, int> awaited;  // and their ranks in the base; -1: none
     Base base;
   };
   struct Ended {
+    static constexpr Phase kPhase = Phase::kEnded;
     std::string outcome;
     std::optional<Verdict> verdict;  // nullopt if the job never ran for lack of nodes
   };

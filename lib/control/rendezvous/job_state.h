@@ -65,8 +65,7 @@ std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout);
 class JobState : private JobPhases {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // In the order of JobPhases::Any.
-  enum class Phase { kFailingOver, kForming, kRunning, kStopping, kGathering, kAgreeing, kEnded };
+  using JobPhases::Phase;
 
   // display_address: the host's address in messages to users of missing nodes ("10.0.0.1:6768").
   JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now);
@@ -78,7 +77,9 @@ class JobState : private JobPhases {
   // The latest time for the next TimePassed.
   Time next_deadline() const;
 
-  Phase phase() const { return static_cast<Phase>(phase_.index()); }
+  Phase phase() const {
+    return std::visit([](const auto& phase) { return phase.kPhase; }, phase_);
+  }
   // The generation of the last world sent; 0 before the first.
   int generation() const { return world_ ? world_->id().generation() : 0; }
   bool is_member(SessionId session) const;
