@@ -131,7 +131,8 @@ std::optional<Error> Membership::mismatch(const wire::Join& info) const {
       !found.empty() && !config().allow_skew() && !theirs.allow_skew()) {
     return refuse(info, list_some(found), "make them the same, or give --allow_skew");
   }
-  if (nproc(info.node()) == 0) return refuse(info, "has no ranks", "give it at least one");
+  if (info.node().local_world_size() == 0)
+    return refuse(info, "has no ranks", "give it at least one");
   if (!is_consistent(info.node())) {
     return refuse(info, "has ranks, devices and numbers of servers that contradict each other",
                   "report this as a bug");

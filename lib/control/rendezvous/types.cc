@@ -38,9 +38,9 @@ uint64_t digest_of(const google::protobuf::RepeatedPtrField<std::string>& addres
 }
 
 bool is_consistent(const wire::Node& node) {
-  return node.servers() >= 0 && node.servers() <= node.ports_size() &&
-         node.devices_size() == node.ports_size() &&
-         (node.ranks().empty() || node.ranks_size() == node.ports_size());
+  const int size = node.local_world_size();
+  return node.servers() >= 0 && node.servers() <= size && node.devices_size() == size &&
+         node.ports_size() == size && (node.ranks().empty() || node.ranks_size() == size);
 }
 
 int rank_of(const wire::Node& node, int local_rank) {
@@ -57,6 +57,7 @@ std::vector<int> devices_of(const wire::Node& node, int local_rank) {
 void add_rank(wire::Node* node, const std::vector<int>& devices, int port) {
   node->add_devices()->mutable_ids()->Add(devices.begin(), devices.end());
   node->add_ports(port);
+  node->set_local_world_size(node->local_world_size() + 1);
 }
 
 void number_ranks(World* world) {

@@ -48,7 +48,7 @@ using wire::World;
 using wire::WorldId;
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 6;
+inline constexpr int kRendezvousProtocol = 7;
 
 // Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
 struct RestartPolicy {
@@ -77,8 +77,7 @@ wire::Join join_for(const wire::JobConfig& config);
 uint64_t digest_of(const google::protobuf::RepeatedPtrField<std::string>& addresses);
 
 // Ranks of a node: parameter servers and trainers. They are numbered apart in the whole job.
-inline int nproc(const wire::Node& node) { return node.ports_size(); }
-inline int trainers(const wire::Node& node) { return nproc(node) - node.servers(); }
+inline int trainers(const wire::Node& node) { return node.local_world_size() - node.servers(); }
 inline bool is_server(const wire::Node& node, int local_rank) {
   return local_rank < node.servers();
 }
@@ -86,7 +85,7 @@ int rank_of(const wire::Node& node, int local_rank);
 // The devices of a rank; empty: CPU.
 std::vector<int> devices_of(const wire::Node& node, int local_rank);
 void add_rank(wire::Node* node, const std::vector<int>& devices, int port);
-// Whether its devices, servers and numbers of ranks fit its ports.
+// Whether its devices, ports, servers and numbers of ranks fit its local_world_size.
 bool is_consistent(const wire::Node& node);
 // Fills in what follows from the nodes and their order.
 void number_ranks(World* world);

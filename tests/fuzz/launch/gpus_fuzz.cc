@@ -16,7 +16,7 @@ FLEET_FUZZ(gpus) {
   static const fleet::Schema schema = fleet::launch_schema();
   const fleet::LaunchConfig config = fleet::read_launch_config(tree.validate(schema));
   const int visible = fleet::visible_gpu_count(gpus);
-  for (const auto& devices : fleet::devices_of_ranks(config, gpus)) {
+  for (const auto& devices : fleet::local_ranks(config, gpus).devices) {
     for (const int device : devices) {
       fleet::fuzz::require(device >= 0 && device < visible, "a rank's GPU is there");
     }

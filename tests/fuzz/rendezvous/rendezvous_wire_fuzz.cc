@@ -13,7 +13,7 @@ static void to_node(std::string_view bytes) {
     const fleet::Assignment assignment = fleet::from_wire(message.assignment());
     const fleet::World& world = *assignment.world;  // unpacks it
     for (const fleet::wire::Node& node : world.nodes()) {
-      for (int i = 0; i < fleet::nproc(node); ++i)
+      for (int i = 0; i < node.local_world_size(); ++i)
         fleet::fuzz::attempt([&] { fleet::rank_of(node, i); });
     }
     fleet::encode(world);

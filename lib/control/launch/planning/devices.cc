@@ -180,31 +180,29 @@ std::vector<int> unreadable_gpus() {
   return numbers;
 }
 
-std::vector<std::vector<int>> devices_of_ranks(const LaunchConfig& config, const GpuInventory& gpus,
-                                               int listed) {
+LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int listed) {
   std::vector<int> chosen = chosen_gpus(config.gpus, gpus);
-  const std::optional<int>& local_world_size = config.local_world_size.value;
   if (listed > 0) keep_listed(config, static_cast<size_t>(listed), &chosen);
-  if (chosen.empty()) {
-    const int ranks = local_world_size.value_or(std::max(listed, 1));
-    return std::vector<std::vector<int>>(static_cast<size_t>(ranks));
+  LocalRanks all;
+  const int by_default = chosen.empty() ? std::max(listed, 1) : static_cast<int>(chosen.size());
+  all.local_world_size = config.local_world_size.value.value_or(by_default);
+  const auto ranks = static_cast<size_t>(all.local_world_size);
+  if (config.as_torchrun || chosen.empty()) {
+    all.devices = devices_by_local_rank(chosen, ranks);
+    return all;
   }
-  const size_t ranks = local_world_size ? static_cast<size_t>(*local_world_size) : chosen.size();
-  if (config.as_torchrun) return devices_by_local_rank(chosen, ranks);
   if (chosen.size() % ranks != 0) {
     throw Error(ErrorCode::kUsage,
                 counted(static_cast<int64_t>(chosen.size()), "GPU") + " cannot be divided among " +
-                    counted(static_cast<int64_t>(ranks), "rank"),
+                    counted(all.local_world_size, "rank"),
                 config.local_world_size.with(std::to_string(ranks)),
                 "choose GPUs with --gpus; or set CUDA_VISIBLE_DEVICES= to run on the CPUs");
   }
   const size_t each = chosen.size() / ranks;
-  std::vector<std::vector<int>> devices;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    const auto first = chosen.begin() + static_cast<std::ptrdiff_t>(rank * each);
-    devices.emplace_back(first, first + static_cast<std::ptrdiff_t>(each));
+  for (auto first = chosen.begin(); first != chosen.end(); first += static_cast<long>(each)) {
+    all.devices.emplace_back(first, first + static_cast<long>(each));
   }
-  return devices;
+  return all;
 }
 
 }  // namespace fleet

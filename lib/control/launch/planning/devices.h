@@ -27,13 +27,18 @@ int visible_gpu_count(const GpuInventory& gpus);
 // The numbers of GPUs that exist but cannot be opened, ascending.
 std::vector<int> unreadable_gpus();
 
-// The devices of each rank of this node; an empty list means CPU. Ids are indices among the visible
+// The ranks of this node, and the devices of each: an empty list means CPU.
+struct LocalRanks {
+  int local_world_size = 0;
+  std::vector<std::vector<int>> devices;
+};
+
+// Divides the GPUs of this node among its ranks. Ids are indices among the visible
 // GPUs, as FLAGS_selected_gpus expects them. If CUDA_VISIBLE_DEVICES lists numbers, --gpus takes
 // absolute ids from that list (Paddle's rule). --nproc_per_node divides the GPUs into equal,
 // contiguous slices. `listed` is the count that --ips gives this node ("host:8"): its first GPUs,
 // or that many ranks on a node without GPUs; 0 if not given. Throws kUsage if GPUs are missing or
 // cannot be divided, or if the options contradict each other.
-std::vector<std::vector<int>> devices_of_ranks(const LaunchConfig& config, const GpuInventory& gpus,
-                                               int listed = 0);
+LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int listed = 0);
 
 }  // namespace fleet

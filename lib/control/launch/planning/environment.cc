@@ -64,7 +64,7 @@ JobLists lists_of(const Assignment& assignment, const RankContext& context) {
 std::vector<std::string> endpoints_of(const World& world, bool servers) {
   std::vector<std::string> all(static_cast<size_t>(servers ? world.servers() : world.world_size()));
   for (const wire::Node& node : world.nodes()) {
-    for (int local = 0; local < nproc(node); ++local) {
+    for (int local = 0; local < node.local_world_size(); ++local) {
       const auto rank = static_cast<size_t>(rank_of(node, local));
       if (is_server(node, local) != servers || rank >= all.size()) continue;
       all[rank] = endpoint(node.address(), node.ports(local));
@@ -75,7 +75,7 @@ std::vector<std::string> endpoints_of(const World& world, bool servers) {
 
 std::string first_endpoint(const World& world) {
   for (const wire::Node& node : world.nodes()) {
-    for (int local = node.servers(); local < nproc(node); ++local) {
+    for (int local = node.servers(); local < node.local_world_size(); ++local) {
       if (rank_of(node, local) != 0) continue;
       return endpoint(node.address(), node.ports(local));
     }

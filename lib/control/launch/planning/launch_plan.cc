@@ -81,7 +81,7 @@ void reserve_ports(LaunchPlan* plan) {
     return first > 0 ? ReservedPort::exactly(topology.bind_address, first + offset, "--start_port")
                      : ReservedPort::any(topology.bind_address);
   };
-  const int local_world_size = plan->local_world_size;
+  const int local_world_size = plan->ranks.local_world_size;
   if (first + local_world_size > 65535) {
     refuse("the ports from " + std::to_string(first) + " on do not suffice for " +
                counted(local_world_size, "rank") + " and MASTER_PORT",
@@ -141,8 +141,8 @@ void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
   const NumaSystem system = numa_system(available_cores());
   const GpuInventory gpus = find_gpus();
   for (size_t rank = 0; rank < cores->size(); ++rank) {
-    const bool has_gpu = rank < plan.devices.size() && !plan.devices[rank].empty();
-    const int visible = has_gpu ? plan.devices[rank].front() : static_cast<int>(rank);
+    const bool has_gpu = rank < plan.ranks.devices.size() && !plan.ranks.devices[rank].empty();
+    const int visible = has_gpu ? plan.ranks.devices[rank].front() : static_cast<int>(rank);
     CorePlan& own = (*cores)[rank];
     own.cores = cores_near_gpu(system, *binding, number_of_visible_gpu(gpus, visible));
     if (own.threads > 1) own.threads = static_cast<int>(own.cores.size());
@@ -160,11 +160,11 @@ LaunchPlan plan_ranks(const LaunchRequest& request) {
   plan.topology = resolve_topology(config, host);
   if (config.roles.wanted) {
     plan.local_roles = local_roles(config.roles, plan.topology.address);
-    plan.devices.resize(plan.local_roles.entries.size());
+    plan.ranks.local_world_size = static_cast<int>(plan.local_roles.entries.size());
+    plan.ranks.devices.resize(plan.local_roles.entries.size());
   } else {
-    plan.devices = devices_of_ranks(config, find_gpus(), plan.topology.listed_devices);
+    plan.ranks = local_ranks(config, find_gpus(), plan.topology.listed_devices);
   }
-  plan.local_world_size = static_cast<int>(plan.devices.size());
   plan.log_dir = log_folder(config);
   if (!request.program.empty()) {
     plan.command = rank_command(request.program, default_worker_path(), config.program_kind);
@@ -180,11 +180,11 @@ LaunchPlan make_launch_plan(LaunchRequest request) {
   LaunchPlan plan = plan_ranks(request);
   const LaunchConfig& config = request.config;
   if (plan.trains) check_job_file(plan.command);
-  check_logs(config, plan.log_dir, plan.local_roles.servers, plan.local_world_size);
-  check_log_settings(config.logs, plan.local_world_size);
+  check_logs(config, plan.log_dir, plan.local_roles.servers, plan.ranks.local_world_size);
+  check_log_settings(config.logs, plan.ranks.local_world_size);
   plan.security = resolve_job_security(config.security, plan.topology, !request.dry_run.wanted);
   plan.request = std::move(request);
-  std::vector<CorePlan> cores(static_cast<size_t>(plan.local_world_size));
+  std::vector<CorePlan> cores(static_cast<size_t>(plan.ranks.local_world_size));
   bind_near_gpus(plan, &cores);  // rejects an impossible binding
   reserve_ports(&plan);
   return plan;
@@ -269,7 +269,7 @@ wire::Node node_of(const LaunchPlan& plan) {
   node.set_address(plan.topology.address);
   node.set_hostname(host_name());
   for (size_t rank = 0; rank < plan.ports.size(); ++rank) {
-    add_rank(&node, plan.devices[rank], plan.ports[rank].port());
+    add_rank(&node, plan.ranks.devices[rank], plan.ports[rank].port());
   }
   node.set_servers(plan.local_roles.servers);
   if (plan.config().roles.listed()) {
@@ -314,16 +314,16 @@ std::vector<CorePlan> split_cores(const Assignment& assignment) {
     return node.address() == "localhost" || is_loopback(node.address());
   };
   const wire::Node& node = assignment.node();
-  int first = 0, on_host = nproc(node);
+  int first = 0, on_host = node.local_world_size();
   if (here(node)) {
     on_host = 0;
     for (const wire::Node& other : assignment.world->nodes()) {
       if (!here(other)) continue;
       if (other.node_rank() == node.node_rank()) first = on_host;
-      on_host += nproc(other);
+      on_host += other.local_world_size();
     }
   }
-  return plan_cores(available_cores(), first, nproc(node), on_host,
+  return plan_cores(available_cores(), first, node.local_world_size(), on_host,
                     get_env("OMP_NUM_THREADS").has_value(), cgroup_limits().cpus);
 }
 
@@ -336,8 +336,9 @@ std::vector<CorePlan> torchrun_cores(int local_world_size) {
 }  // namespace
 
 std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment) {
-  std::vector<CorePlan> cores = plan.config().as_torchrun ? torchrun_cores(nproc(assignment.node()))
-                                                          : split_cores(assignment);
+  std::vector<CorePlan> cores = plan.config().as_torchrun
+                                    ? torchrun_cores(assignment.node().local_world_size())
+                                    : split_cores(assignment);
   bind_near_gpus(plan, &cores);
   return cores;
 }
@@ -427,7 +428,7 @@ wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignm
   const std::vector<CorePlan> cores = cores_of_ranks(plan, assignment);
   const RankCommands commands(plan, assignment, terminal_width);
   wire::SpawnRanks spawn;
-  for (int local_rank = 0; local_rank < nproc(assignment.node()); ++local_rank) {
+  for (int local_rank = 0; local_rank < assignment.node().local_world_size(); ++local_rank) {
     *spawn.add_ranks() =
         commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launch/planning/arguments.h"
+#include "launch/planning/devices.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/log_config.h"
 #include "launch/planning/rank_files.h"
@@ -20,9 +21,8 @@ namespace fleet {
 struct LaunchPlan {
   LaunchRequest request;
   Topology topology;
-  LocalRoles local_roles;                 // with parameter servers
-  int local_world_size = 0;               // ranks of this node, servers included
-  std::vector<std::vector<int>> devices;  // by rank
+  LocalRoles local_roles;  // with parameter servers
+  LocalRanks ranks;        // of this node, servers included
   std::vector<std::string> command;
   bool trains = false;  // the command is fleet-worker
   std::string log_dir;
@@ -35,7 +35,7 @@ struct LaunchPlan {
   std::unique_ptr<ReservedPort> service_port;   // on loopback, if a dialect needs it
 
   const LaunchConfig& config() const { return request.config; }
-  bool on_gpus() const { return !devices[0].empty(); }
+  bool on_gpus() const { return !ranks.devices[0].empty(); }
 };
 
 // Checks everything that can be checked on this node, and holds its ports. Call it before threads

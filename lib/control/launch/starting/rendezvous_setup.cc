@@ -30,7 +30,7 @@ RendezvousServerOptions server_options(const LaunchPlan& plan) {
   options.heartbeat_timeout = plan.config().heartbeat_timeout;
   options.network = !plan.topology.is_single_node();
   options.local_folder = socket_folder();
-  options.connections_per_node = std::max(16, plan.local_world_size + 2);
+  options.connections_per_node = std::max(16, plan.ranks.local_world_size + 2);
   return options;
 }
 

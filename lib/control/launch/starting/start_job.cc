@@ -54,7 +54,7 @@ void make_log_tree(const LaunchPlan& plan, const Assignment& assignment) {
   if (is_temporary_log_folder(config)) make_private_parent(plan);
   const RankFileLayout files(config, plan.log_dir);
   const wire::Node& node = assignment.node();
-  for (int rank = 0; rank < nproc(node); ++rank) {
+  for (int rank = 0; rank < node.local_world_size(); ++rank) {
     const std::filesystem::path failure =
         files.of(rank, node.servers(), assignment.world->restarts()).failure;
     make_directories(failure.parent_path().string());

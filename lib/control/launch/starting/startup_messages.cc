@@ -108,7 +108,8 @@ std::string ranks_of(const Assignment& assignment) {
 void print_restart(const LaunchPlan& plan, const Assignment& assignment) {
   spdlog::info(
       "generation {}: restarting {} processes on this node ({}); details are in {}/endpoints.log",
-      assignment.generation(), nproc(assignment.node()), ranks_of(assignment), plan.log_dir);
+      assignment.generation(), assignment.node().local_world_size(), ranks_of(assignment),
+      plan.log_dir);
 }
 
 }  // namespace

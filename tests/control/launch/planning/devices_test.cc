@@ -20,7 +20,7 @@ GpuInventory machine(int count, std::optional<std::string> visible = std::nullop
 std::vector<std::vector<int>> devices(std::vector<std::string> arguments, const GpuInventory& gpus,
                                       int listed = 0) {
   arguments.push_back("program");
-  return devices_of_ranks(parse_arguments(arguments).config, gpus, listed);
+  return local_ranks(parse_arguments(arguments).config, gpus, listed).devices;
 }
 
 std::string usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,

@@ -114,7 +114,7 @@ std::unique_ptr<RankService> start_dialect_services(const std::vector<std::strin
 CrossRank cross_rank(const Assignment& assignment, int local_rank) {
   CrossRank cross;
   for (const wire::Node& node : assignment.world->nodes()) {
-    if (nproc(node) <= local_rank) continue;
+    if (node.local_world_size() <= local_rank) continue;
     if (node.node_rank() < assignment.node_rank) ++cross.rank;
     ++cross.size;
   }

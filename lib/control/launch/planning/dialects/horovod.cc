@@ -20,7 +20,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
       {"HOROVOD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"HOROVOD_SIZE", std::to_string(assignment.world_size())},
       {"HOROVOD_LOCAL_RANK", std::to_string(local_rank)},
-      {"HOROVOD_LOCAL_SIZE", std::to_string(nproc(assignment.node()))},
+      {"HOROVOD_LOCAL_SIZE", std::to_string(assignment.node().local_world_size())},
       {"HOROVOD_CROSS_RANK", std::to_string(cross.rank)},
       {"HOROVOD_CROSS_SIZE", std::to_string(cross.size)},
       {"HOROVOD_HOSTNAME", assignment.node().address()},

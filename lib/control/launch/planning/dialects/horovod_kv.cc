@@ -18,7 +18,7 @@ int HorovodKv::scope_size(const std::string& scope) const {
   if (scope.starts_with("global")) return world.world_size();
   if (scope.starts_with("local_")) {
     for (const wire::Node& node : world.nodes()) {
-      if (scope.substr(6) == node.address()) return nproc(node);
+      if (scope.substr(6) == node.address()) return node.local_world_size();
     }
   }
   long long local_rank = 0;

@@ -17,7 +17,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
       {"PMI_SIZE", std::to_string(assignment.world_size())},
       {"PMI_SPAWNED", "0"},
       {"MPI_LOCALRANKID", std::to_string(local_rank)},
-      {"MPI_LOCALNRANKS", std::to_string(nproc(assignment.node()))},
+      {"MPI_LOCALNRANKS", std::to_string(assignment.node().local_world_size())},
   };
 }
 
@@ -25,9 +25,9 @@ PmiServer::Job job_of(const Assignment& assignment) {
   PmiServer::Job job;
   job.name = "fleet_" + std::to_string(assignment.generation());
   job.size = assignment.world_size();
-  job.local_size = nproc(assignment.node());
+  job.local_size = assignment.node().local_world_size();
   for (const wire::Node& node : assignment.world->nodes()) {
-    job.ranks_per_node.push_back(nproc(node));
+    job.ranks_per_node.push_back(node.local_world_size());
   }
   return job;
 }

@@ -11,7 +11,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
       {"OMPI_COMM_WORLD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"OMPI_COMM_WORLD_SIZE", size},
       {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local_rank)},
-      {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(nproc(assignment.node()))},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(assignment.node().local_world_size())},
       {"OMPI_COMM_WORLD_NODE_RANK", std::to_string(local_rank)},
       {"OMPI_UNIVERSE_SIZE", size},
   };

@@ -11,7 +11,7 @@ namespace {
 std::string all_devices(const World& world) {
   std::vector<std::string> all;
   for (const wire::Node& node : world.nodes()) {
-    for (int local = 0; local < nproc(node); ++local) {
+    for (int local = 0; local < node.local_world_size(); ++local) {
       all.push_back(join_numbers(devices_of(node, local), ":"));
     }
   }
@@ -57,7 +57,7 @@ Variables both(const Assignment& assignment, int local_rank, const RankContext& 
   const Variables newer = {
       {"PADDLE_MASTER", endpoint(world.master_address(), world.master_port())},
       {"PADDLE_GLOBAL_SIZE", std::to_string(world.world_size())},
-      {"PADDLE_LOCAL_SIZE", std::to_string(nproc(assignment.node()))},
+      {"PADDLE_LOCAL_SIZE", std::to_string(assignment.node().local_world_size())},
       {"PADDLE_GLOBAL_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"PADDLE_LOCAL_RANK", std::to_string(local_rank)},
       {"PADDLE_NNODES", std::to_string(assignment.nnodes())},

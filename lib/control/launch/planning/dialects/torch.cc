@@ -16,8 +16,8 @@ RoleRank role_rank(const Assignment& assignment, int local_rank) {
   RoleRank own{local_rank, 0};
   for (const wire::Node& node : assignment.world->nodes()) {
     if (node.role() != assignment.node().role()) continue;
-    own.size += nproc(node);
-    if (node.node_rank() < assignment.node_rank) own.rank += nproc(node);
+    own.size += node.local_world_size();
+    if (node.node_rank() < assignment.node_rank) own.rank += node.local_world_size();
   }
   return own;
 }
@@ -28,7 +28,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
   Variables all = {{"RANK", std::to_string(assignment.node().first_rank() + local_rank)},
                    {"LOCAL_RANK", std::to_string(context.virtual_local_rank ? 0 : local_rank)},
                    {"WORLD_SIZE", std::to_string(world.world_size())},
-                   {"LOCAL_WORLD_SIZE", std::to_string(nproc(assignment.node()))},
+                   {"LOCAL_WORLD_SIZE", std::to_string(assignment.node().local_world_size())},
                    {"GROUP_RANK", std::to_string(assignment.node_rank)},
                    {"GROUP_WORLD_SIZE", std::to_string(assignment.nnodes())},
                    {"ROLE_RANK", std::to_string(role.rank)},

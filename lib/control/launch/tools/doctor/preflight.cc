@@ -79,7 +79,7 @@ NodeFacts gather_facts(const LaunchPlan& plan) {
   facts.address = plan.topology.address;
   facts.numeric = resolve(plan.topology.bind_address);
   facts.nnodes = plan.topology.nnodes;
-  facts.ranks = plan.local_world_size;
+  facts.ranks = plan.ranks.local_world_size;
   return facts;
 }
 

@@ -33,7 +33,7 @@ wire::Node expected_node(const LaunchPlan& plan, int node_rank,
   node.set_address(!listed.empty()  ? listed[index].address
                    : node_rank == 0 ? topology.rendezvous_address
                                     : "node" + std::to_string(node_rank));
-  std::vector<std::vector<int>> devices = plan.devices;
+  std::vector<std::vector<int>> devices = plan.ranks.devices;
   if (!listed.empty() && listed[index].devices > 0) {
     devices.assign(static_cast<size_t>(listed[index].devices), {});
     for (int rank = 0; plan.on_gpus() && rank < listed[index].devices; ++rank) {
@@ -67,7 +67,7 @@ std::shared_ptr<const World> expected_world(const LaunchPlan& plan) {
   world->set_master_address(first.address());
   world->set_master_port(plan.master_port && expected_node_rank(plan.topology) == 0
                              ? plan.master_port->port()
-                             : plan.topology.start_port + nproc(first));
+                             : plan.topology.start_port + first.local_world_size());
   return world;
 }
 
@@ -133,7 +133,7 @@ void visit_node(const RankCommands& commands, const std::vector<CorePlan>& own_c
   Assignment assignment = own;
   assignment.node_rank = node_rank;
   const wire::Node& node = assignment.node();
-  for (int local_rank = 0; local_rank < nproc(node); ++local_rank) {
+  for (int local_rank = 0; local_rank < node.local_world_size(); ++local_rank) {
     const bool server = is_server(node, local_rank);
     if (wanted >= 0 && (server || rank_of(node, local_rank) != wanted)) continue;
     const bool here = node_rank == own.node_rank;  // the cores of other machines are unknown
@@ -172,7 +172,8 @@ DryRunPlan make_dry_run_plan(const LaunchPlan& plan, const std::vector<std::stri
     for (int node = 0; node < own.nnodes(); ++node)
       visit_node(*commands, cores, own, node, rank, visit);
   };
-  const int last = nproc(job.assignment.node()) - 1;  // a trainer, even if there are servers
+  const int last =
+      job.assignment.node().local_world_size() - 1;  // a trainer, even if there are servers
   const wire::RankCommand any = commands->of(job.assignment, last, cores.back());
   job.inherited = inherited_by(environment, any);
   job.removed.assign(any.removed().begin(), any.removed().end());

@@ -112,7 +112,7 @@ TEST(MlxDialect, HasItsNamesAndItsHostfile) {
 TEST(CrossRank, UnequalNodes_CountsThoseThatHaveTheLocalRank) {
   Assignment assignment = sample_job(false);
   auto world = std::make_shared<World>(*assignment.world);
-  world->mutable_nodes(0)->mutable_ports()->RemoveLast();  // node 0 has one rank
+  world->mutable_nodes(0)->set_local_world_size(1);
   assignment.world = world;
   EXPECT_EQ(cross_rank(assignment, 0).rank, 1);
   EXPECT_EQ(cross_rank(assignment, 0).size, 2);

@@ -113,7 +113,7 @@ TEST(TorchrunDevices, ARankTakesTheGpuOfItsNumber) {
   const auto devices = [](const std::string& ranks, bool torchrun) {
     std::vector<std::string> options = {"--nproc_per_node=" + ranks};
     if (torchrun) options.emplace_back("--compat=torchrun");
-    return devices_of_ranks(config(options), {8, std::nullopt});
+    return local_ranks(config(options), {8, std::nullopt}).devices;
   };
   EXPECT_THAT(devices("3", true), ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
   EXPECT_THAT(devices("9", true)[0], IsEmpty());
