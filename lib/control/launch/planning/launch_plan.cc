@@ -239,8 +239,8 @@ JobSpec job_of(const LaunchPlan& plan) {
   agree("--run_mode", plan.doctor ? "doctor" : config.roles.wanted ? "ps" : "collective");
   agree("--dialect", join(config.dialects, ","));
   if (config.roles.listed()) {
-    agree("--servers", join(plan.request.settings.texts("servers"), ","));
-    agree("--workers", join(plan.request.settings.texts("workers"), ","));
+    agree("--servers", list_text(config.roles.servers));
+    agree("--workers", list_text(config.roles.trainers));
   }
   if (job.min_nodes != shared.nnodes() || job.restarts.max_restarts > 0) {
     const std::optional<NodeCount>& count = config.nodes.count.value;

@@ -86,6 +86,14 @@ std::vector<ListedNode> Roles::nodes() const {
   return all;
 }
 
+std::string list_text(const std::vector<RoleEntry>& entries) {
+  std::vector<std::string> texts;
+  for (const RoleEntry& entry : entries) {
+    texts.push_back(entry.port > 0 ? endpoint(entry.address, entry.port) : entry.address);
+  }
+  return join(texts, ",");
+}
+
 Roles read_roles(const Settings& settings) {
   Roles roles;
   const std::string& mode = settings.text("run_mode");

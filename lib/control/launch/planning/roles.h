@@ -16,6 +16,9 @@ struct RoleEntry {
   int rank = 0;  // index in its list
 };
 
+// As the user lists them: "10.0.0.1:6070,10.0.0.2:6070".
+std::string list_text(const std::vector<RoleEntry>& entries);
+
 struct Roles {
   bool wanted = false;  // false: collective training
   // Either listed by --servers and --workers, or counted per node by --server_num and --worker_num.
