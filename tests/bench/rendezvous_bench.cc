@@ -22,7 +22,6 @@
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
-#include "rendezvous/wire.h"
 #include "tests/bench/times.h"
 
 namespace fleet {

@@ -15,7 +15,6 @@
 #include "rendezvous/certificates.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"
-#include "rendezvous/wire.h"
 #include "tests/bench/times.h"
 
 namespace fleet {

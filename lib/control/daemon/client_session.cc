@@ -9,8 +9,8 @@
 #include "base/terminal_text.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

@@ -14,8 +14,8 @@
 #include "daemon/secret.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "daemon/job_info.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/types.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

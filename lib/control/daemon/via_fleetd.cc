@@ -22,9 +22,9 @@
 #include "launch/planning/torchrun/stop_signals.h"
 #include "launch/starting/startup_messages.h"
 #include "rendezvous/failure_detector.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

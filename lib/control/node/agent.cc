@@ -28,7 +28,7 @@
 #include "node/stack_report.h"
 #include "node/supervision.h"
 #include "node/verdict_file.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/failure_message.h"
 
 namespace fleet {
 

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "node/channel.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/failure_message.h"
 
 namespace fleet {
 

@@ -6,9 +6,10 @@
 
 #include "base/log.h"
 #include "rendezvous/certificates.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/tcp_listener.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/world_encoding.h"
 
 namespace fleet {
 namespace {
@@ -116,7 +117,7 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
     case wire::HostMessage::kRefused:
       return on_refusal({from_wire(message.refused())}, now);
     case wire::HostMessage::kAssignment:
-      return on_assignment(from_wire(message.assignment()), message.assignment().generation());
+      return on_assignment(decode(message.assignment()), message.assignment().generation());
     case wire::HostMessage::kStart:
       return begin_generation(message.start().generation());
     case wire::HostMessage::kVerdict:

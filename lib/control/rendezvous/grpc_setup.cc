@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/certificates.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/local_socket.h"
 
 namespace fleet {

@@ -9,8 +9,9 @@
 
 #include "base/log.h"
 #include "rendezvous/clock_offset.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/world_encoding.h"
 
 namespace fleet {
 namespace {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "proto/control.grpc.pb.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/grpc_setup.h"
 
 namespace fleet {

@@ -6,7 +6,6 @@
 #include "rendezvous/control_messages.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/stacks.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "rendezvous/failure_message.h"
 #include "rendezvous/queued_writer.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/grpc_setup.h"
-#include "rendezvous/wire.h"
 #include "store/env.h"
 
 namespace fleet {

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/failure_message.h"
 
 namespace fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/wire.h"
+#include "rendezvous/failure_message.h"
 
 namespace fleet {
 namespace {

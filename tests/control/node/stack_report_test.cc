@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "rendezvous/wire.h"
 
 namespace fleet {
 namespace {

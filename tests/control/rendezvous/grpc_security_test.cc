@@ -10,7 +10,6 @@
 #include "rendezvous/certificates.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/store_client.h"
-#include "rendezvous/wire.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 
 namespace fleet {

@@ -3,7 +3,7 @@
 
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/world_encoding.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 
 namespace fleet {
@@ -37,7 +37,7 @@ class SilentHost final : public wire::Rendezvous::Service {
     welcome.mutable_welcome()->set_heartbeat_interval_ms(20);
     welcome.mutable_welcome()->set_max_silence_ms(static_cast<int>(kSilence.count()));
     stream->Write(welcome);
-    // The world follows its Assignment in the same message (wire.h).
+    // The world follows its Assignment in the same message (world_encoding.h).
     wire::HostMessage whole;
     whole.mutable_assignment()->set_node_rank(0);
     whole.ParseFromString(whole.SerializeAsString() + encode(*world));

@@ -9,7 +9,6 @@
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/store_client.h"
-#include "rendezvous/wire.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 
 namespace fleet {

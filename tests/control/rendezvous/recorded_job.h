@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/failure_message.h"
 #include "rendezvous/job_state.h"
-#include "rendezvous/wire.h"
 #include "tests/control/rendezvous/nodes.h"
 
 namespace fleet {

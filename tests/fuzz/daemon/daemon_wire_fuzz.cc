@@ -1,8 +1,8 @@
 // Messages of fleetd and its clients.
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
+#include "rendezvous/failure_message.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace wire = fleet::wire;

@@ -1,16 +1,17 @@
 // Messages of nodes, and of the rendezvous, decoded into our types.
+#include "rendezvous/failure_message.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/stacks.h"
 #include "rendezvous/straggler_detector.h"
 #include "rendezvous/validate.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/world_encoding.h"
 #include "tests/fuzz/fuzz.h"
 
 static void to_node(std::string_view bytes) {
   fleet::wire::HostMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   if (message.has_assignment()) {
-    const fleet::Assignment assignment = fleet::from_wire(message.assignment());
+    const fleet::Assignment assignment = fleet::decode(message.assignment());
     const fleet::World& world = *assignment.world;  // unpacks it
     for (const fleet::wire::Node& node : world.nodes()) {
       for (int i = 0; i < node.local_world_size(); ++i)

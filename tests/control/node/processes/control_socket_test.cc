@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "rendezvous/wire.h"
+#include "rendezvous/failure_message.h"
 
 namespace fleet {
 namespace {

@@ -1,7 +1,8 @@
-#include "rendezvous/wire.h"
+#include "rendezvous/world_encoding.h"
 
 #include <gtest/gtest.h>
 
+#include "rendezvous/failure_message.h"
 #include "tests/control/rendezvous/nodes.h"
 
 namespace fleet {
@@ -14,7 +15,7 @@ Assignment there_and_back(int node_rank, const std::string& world) {
   wire::HostMessage message;
   message.mutable_assignment()->set_node_rank(node_rank);
   EXPECT_TRUE(message.ParseFromString(message.SerializeAsString() + world));
-  return from_wire(message.assignment());
+  return decode(message.assignment());
 }
 
 wire::Node node_at(const std::string& address, const std::vector<int>& ports, int servers = 0) {
@@ -33,7 +34,7 @@ World world_of(const std::vector<wire::Node>& nodes) {
   return world;
 }
 
-TEST(Wire, Assignment_BringsTheWorld) {
+TEST(WorldEncoding, Assignment_BringsTheWorld) {
   World world = world_of({node_at("a", {6070, 6071}), node_at("b", {6070})});
   world.mutable_id()->set_generation(3);
   world.mutable_id()->set_leader("x");
@@ -49,7 +50,7 @@ TEST(Wire, Assignment_BringsTheWorld) {
   EXPECT_EQ(back.node().hostname(), "hb");
 }
 
-TEST(Wire, WorldWithServers_ComesBack) {
+TEST(WorldEncoding, WorldWithServers_ComesBack) {
   wire::Node second = node_at("b", {80, 81}, 1);
   for (const int rank : {1, 5}) second.add_ranks(rank);
   const Assignment back = there_and_back(1, encode(world_of({node_at("a", {80, 81}, 1), second})));
@@ -61,7 +62,7 @@ TEST(Wire, WorldWithServers_ComesBack) {
   EXPECT_EQ(rank_of(back.world->nodes(0), 1), 0);
 }
 
-TEST(Wire, LargeWorld_IsCompactAndComesBack) {
+TEST(WorldEncoding, LargeWorld_IsCompactAndComesBack) {
   std::vector<wire::Node> nodes;
   for (int i = 0; i < 2000; ++i) {
     const std::string address = "10.1." + std::to_string(i / 250) + "." + std::to_string(i % 250);
@@ -78,7 +79,7 @@ TEST(Wire, LargeWorld_IsCompactAndComesBack) {
   EXPECT_EQ(back.world->SerializeAsString(), world.SerializeAsString());
 }
 
-TEST(Wire, LongListOfNodes_TravelsAsADigest) {
+TEST(Join, LongListOfNodes_TravelsAsADigest) {
   JobSpec job = job_of(65);
   for (int i = 0; i < 65; ++i) job.config.add_addresses("node" + std::to_string(i));
   const wire::Join join = join_for(job.config);
@@ -88,13 +89,13 @@ TEST(Wire, LongListOfNodes_TravelsAsADigest) {
   EXPECT_NE(join.job().addresses_digest(), digest_of(job.config.addresses()));
 }
 
-TEST(Wire, Error_ComesBack) {
+TEST(FailureMessage, Error_ComesBack) {
   const Error error = from_wire(to_wire(Error(ErrorCode::kStale, "what", "where", "next")));
   EXPECT_EQ(error.code(), ErrorCode::kStale);
   EXPECT_EQ(std::string(error.what()), "where: what; next");
 }
 
-TEST(Wire, WorldThatTakesMuchMoreMemoryThanBytes_IsRefused) {
+TEST(WorldEncoding, WorldThatTakesMuchMoreMemoryThanBytes_IsRefused) {
   const auto size_of = [](int nodes) {
     World world;
     for (int i = 0; i < nodes; ++i) world.add_nodes()->set_hostname(std::string(1 << 20, 'x'));
@@ -104,7 +105,7 @@ TEST(Wire, WorldThatTakesMuchMoreMemoryThanBytes_IsRefused) {
   EXPECT_THROW(size_of(20), Error);  // 20 MiB, of 20 KiB
 }
 
-TEST(Wire, WorldWhoseRanksContradict_IsRefused) {
+TEST(WorldEncoding, WorldWhoseRanksContradict_IsRefused) {
   const auto unpack = [](int servers, int numbers, int devices) {
     wire::Node node = node_at("a", {80});
     node.set_servers(servers);
@@ -119,13 +120,13 @@ TEST(Wire, WorldWhoseRanksContradict_IsRefused) {
   EXPECT_THROW(unpack(0, 0, 2), Error);
 }
 
-TEST(Wire, Nonsense_IsAnErrorNotACrash) {
+TEST(WorldEncoding, Nonsense_IsAnErrorNotACrash) {
   wire::HostMessage message;
   wire::Assignment& assignment = *message.mutable_assignment();
   assignment.set_node_rank(4);
-  EXPECT_THROW(from_wire(assignment), Error);
+  EXPECT_THROW(decode(assignment), Error);
   assignment.set_nnodes(5);
-  const auto size_of = [](const wire::Assignment& in) { return from_wire(in).world_size(); };
+  const auto size_of = [](const wire::Assignment& in) { return decode(in).world_size(); };
   EXPECT_THROW(size_of(assignment), Error);  // fewer than it says
   assignment.set_world("\xff\xff\xff");
   EXPECT_THROW(size_of(assignment), Error);
