@@ -49,14 +49,14 @@ fleet::LaunchExtras extras() {
       {"fleetd", "through a daemon on each node", fleet::start_via_fleetd, fleet::plan_via_fleetd}};
   all.command_help = [](const std::string& name) {
     if (name.empty()) return list_of_commands();
-    const fleet::Command* command = fleet::find_command({name});
+    const fleet::Command* command = fleet::find_command(name);
     return command && !command->internal ? fleet::command_help(command->syntax) : "";
   };
   return all;
 }
 
 int run(std::vector<std::string> arguments) {
-  const fleet::Command* command = fleet::find_command(arguments);
+  const fleet::Command* command = arguments.empty() ? nullptr : fleet::find_command(arguments[0]);
   if (!command && !arguments.empty()) fleet::refuse_mistyped(arguments[0]);
   if (!command) return fleet::launch(arguments, extras());
   const bool about_itself =

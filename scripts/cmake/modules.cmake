@@ -4,7 +4,7 @@ set(FLEET_INCLUDE_FOLDERS ${CMAKE_SOURCE_DIR}/lib/common ${CMAKE_SOURCE_DIR}/lib
 # fleet_module(NAME [REGISTERS] [SMALL] [OPTIONS options...] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...]
 #              [FOLDERS subfolders...] [FAST files...])
 # One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
-# REGISTERS: its files register ops, kernels, passes, ... at start-up, so all of its objects must be linked; fleet_link() does
+# REGISTERS: its files register ops, kernels, passes, commands, ... at start-up, so all of its objects must be linked; fleet_link() does
 # that for every executable that names the module.
 # SMALL: release builds optimize for size, for code that runs once at the start of a job.
 # FAST: files of a SMALL module that loop over data.

@@ -1,5 +1,4 @@
-#include "daemon/job_commands.h"
-
+// fleetrun ls, status, logs, attach and stop.
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/commands.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -60,13 +60,12 @@ void add_format(OptionGroup* options) {
                   {"table", "json"}, "output format (default: table)");
 }
 
-Command command_of(CommandSyntax syntax, int (*run)(const CommandLine&)) {
-  add_fleetd_options(&syntax.options);
-  const std::string name = syntax.program.substr(syntax.program.find(' ') + 1);
-  return {.name = name, .syntax = std::move(syntax), .run = [run](const CommandLine& line) {
-            set_up_logging("INFO", "fleetrun");
-            return run(line);
-          }};
+void run_with(Command* def, int (*run)(const CommandLine&)) {
+  add_fleetd_options(&def->syntax.options);
+  def->run = [run](const CommandLine& line) {
+    set_up_logging("INFO", "fleetrun");
+    return run(line);
+  };
 }
 
 bool wants_json(const CommandLine& line) { return line.settings.text("format") == "json"; }
@@ -305,48 +304,47 @@ int attach(const CommandLine& line) {
 
 }  // namespace
 
-Command attach_command() {
-  return command_of(syntax_of("attach",
-                              "show a job until it ends, and forward signals to it\n"
-                              "Exits with the code of the job.",
-                              true),
-                    attach);
+FLEET_COMMAND(attach) {
+  def.syntax = syntax_of("attach",
+                         "show a job until it ends, and forward signals to it\n"
+                         "Exits with the code of the job.",
+                         true);
+  run_with(&def, attach);
 }
 
-Command logs_command() {
-  CommandSyntax syntax =
-      syntax_of("logs", "show the latest output of a job, or a rank's whole log", true);
-  syntax.options
+FLEET_COMMAND(logs) {
+  def.syntax = syntax_of("logs", "show the latest output of a job, or a rank's whole log", true);
+  def.syntax.options
       .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30,
                "rank whose log to show")
       .integer({.key = "server", .value = "R", .optional = true}, -1, 0, 1 << 30,
                "parameter server whose log to show")
       .flag({.key = "follow", .aliases = {"f"}}, "follow the output until the job ends");
-  return command_of(std::move(syntax), logs);
+  run_with(&def, logs);
 }
 
-Command ls_command() {
-  CommandSyntax syntax = syntax_of("ls", "list the jobs of this host, or of fleetds", false);
-  add_format(&syntax.options);
-  syntax.options.flag({.key = "all"}, "list all ended jobs, not only the last ten");
-  return command_of(std::move(syntax), ls);
+FLEET_COMMAND(ls) {
+  def.syntax = syntax_of("ls", "list the jobs of this host, or of fleetds", false);
+  add_format(&def.syntax.options);
+  def.syntax.options.flag({.key = "all"}, "list all ended jobs, not only the last ten");
+  run_with(&def, ls);
 }
 
-Command status_command() {
-  CommandSyntax syntax = syntax_of("status", "show the state of a job on each of its nodes", true);
-  add_format(&syntax.options);
-  return command_of(std::move(syntax), status);
+FLEET_COMMAND(status) {
+  def.syntax = syntax_of("status", "show the state of a job on each of its nodes", true);
+  add_format(&def.syntax.options);
+  run_with(&def, status);
 }
 
-Command stop_command() {
-  CommandSyntax syntax = syntax_of("stop",
-                                   "stop a job, and wait for its end\n"
-                                   "Sends SIGTERM to its ranks, and SIGKILL after the grace time.",
-                                   true);
-  syntax.options.flag({.key = "kill"}, "kill the ranks at once")
+FLEET_COMMAND(stop) {
+  def.syntax = syntax_of("stop",
+                         "stop a job, and wait for its end\n"
+                         "Sends SIGTERM to its ranks, and SIGKILL after the grace time.",
+                         true);
+  def.syntax.options.flag({.key = "kill"}, "kill the ranks at once")
       .number({.key = "grace", .value = "SECONDS", .optional = true}, 0, 0, 86'400,
               "time between SIGTERM and SIGKILL (default: the job's own --grace)");
-  return command_of(std::move(syntax), stop);
+  run_with(&def, stop);
 }
 
 }  // namespace fleet

@@ -1,3 +1,6 @@
+// fleetrun over_stdio: the node's side of --via=ssh, a client session over standard input and
+// output. Accepts one job and ends with it. If the connection ends first, stops the job with its
+// grace time.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,10 +11,10 @@
 #include <future>
 #include <thread>
 
+#include "base/commands.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/client_session.h"
-#include "daemon/job_commands.h"
 #include "daemon/job_table.h"
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
@@ -105,12 +108,11 @@ int run_over_stdio(const CommandLine&) {
 
 }  // namespace
 
-Command over_stdio_command() {
-  return {.name = "over_stdio",
-          .syntax = {.program = "fleetrun over_stdio",
-                     .about = "run a node's part of a job with --via=ssh"},
-          .run = run_over_stdio,
-          .internal = true};
+FLEET_COMMAND(over_stdio) {
+  def.syntax = {.program = "fleetrun over_stdio",
+                .about = "run a node's part of a job with --via=ssh"};
+  def.run = run_over_stdio;
+  def.internal = true;
 }
 
 }  // namespace fleet

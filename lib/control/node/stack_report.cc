@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/commands.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -99,8 +100,8 @@ int run_stacks(const CommandLine& line) {
 
 }  // namespace
 
-Command stacks_command() {
-  CommandSyntax syntax{
+FLEET_COMMAND(stacks) {
+  def.syntax = {
       .program = "fleetrun stacks",
       .words = "[JOB]",
       .about =
@@ -109,9 +110,9 @@ Command stacks_command() {
           "groups\nequal ones. JOB: its --job_id or the pid of its fleetrun here; optional if only "
           "one runs.",
       .most = 1};
-  syntax.options.choice({.key = "format", .value = "text|json", .optional = true}, "text",
-                        {"text", "json"}, "for people or for programs");
-  return {.name = "stacks", .syntax = std::move(syntax), .run = run_stacks};
+  def.syntax.options.choice({.key = "format", .value = "text|json", .optional = true}, "text",
+                            {"text", "json"}, "for people or for programs");
+  def.run = run_stacks;
 }
 
 }  // namespace fleet

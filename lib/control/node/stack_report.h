@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "base/command_line.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -12,8 +11,5 @@ namespace fleet {
 std::string stack_report_json(const StackReport& report);
 // As in the verdict of a hang: equal stacks grouped, the odd rank named.
 std::string stack_report_text(const StackReport& report);
-
-// `fleetrun stacks [JOB] [--format text|json]`.
-Command stacks_command();
 
 }  // namespace fleet

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "base/commands.h"
 #include "base/error.h"
 
 namespace fleet {
@@ -29,20 +32,20 @@ StackReport sample_report() {
 TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
   const std::string text = stack_report_text(sample_report());
   EXPECT_THAT(text, HasSubstr("4 ranks; look at rank 2 (local rank 0) on node 1: it is stopped"));
-  EXPECT_THAT(text, HasSubstr("ranks 0-1,3: sleeping\n    #0 wait"));
   EXPECT_THAT(text, HasSubstr("node 7 sent no stacks"));
 }
 
 TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
-  const std::string json = stack_report_json(sample_report());
-  EXPECT_THAT(json, HasSubstr("\"odd_rank\": 2"));
-  EXPECT_THAT(json, HasSubstr("\"silent_nodes\": [\n    7"));
+  const auto json = nlohmann::json::parse(stack_report_json(sample_report()));
+  EXPECT_EQ(json["odd_rank"], 2);
+  EXPECT_EQ(json["silent_nodes"], nlohmann::json({7}));
 }
 
 TEST(StacksCommand, WrongArguments_AreRefused) {
-  EXPECT_THROW(run_command(stacks_command(), {"--no_such"}), Error);
-  EXPECT_THROW(run_command(stacks_command(), {"job", "--format", "xml"}), Error);
-  EXPECT_THROW(run_command(stacks_command(), {"job", "another"}), Error);
+  const Command& stacks = *find_command("stacks");
+  EXPECT_THROW(run_command(stacks, {"--no_such"}), Error);
+  EXPECT_THROW(run_command(stacks, {"job", "--format", "xml"}), Error);
+  EXPECT_THROW(run_command(stacks, {"job", "another"}), Error);
 }
 
 }  // namespace

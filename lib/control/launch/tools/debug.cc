@@ -16,13 +16,13 @@
 #include <filesystem>
 
 #include "base/child_process.h"
+#include "base/commands.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
-#include "launch/tools/commands.h"
 #include "rendezvous/local_socket.h"
 
 namespace fleet {
@@ -259,8 +259,8 @@ int run_debug(const CommandLine& line) {
 
 }  // namespace
 
-Command debug_command() {
-  CommandSyntax syntax{
+FLEET_COMMAND(debug) {
+  def.syntax = {
       .program = "fleetrun debug",
       .words = "--rank R [JOB] [-- WRAPPER...]",
       .about =
@@ -273,13 +273,13 @@ Command debug_command() {
           "a second process\nbeside the rank and cannot take part in collective operations.",
       .most = 1,
       .takes_rest = true};
-  syntax.options
+  def.syntax.options
       .integer({.key = "rank", .value = "R", .optional = true}, -1, 0, 1 << 30,
                "rank of the job, counted from 0")
       .flag({.key = "attach"},
             "run WRAPPER PID on the running rank instead (default wrapper: gdb -p)")
       .flag({.key = "stand_in", .internal = true}, "wait for a fleetrun debug");
-  return {.name = "debug", .syntax = std::move(syntax), .run = run_debug};
+  def.run = run_debug;
 }
 
 }  // namespace fleet

@@ -1,7 +1,8 @@
+// fleetrun secret [--new | --show]: creates the file of default_secret_path(), or prints a secret.
 #include <cstdio>
 
+#include "base/commands.h"
 #include "launch/planning/refuse.h"
-#include "launch/tools/commands.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/security.h"
 
@@ -35,12 +36,12 @@ int run_secret(const CommandLine& line) {
 
 }  // namespace
 
-Command secret_command() {
-  CommandSyntax syntax{.program = "fleetrun secret",
-                       .about = "create or show the secret that your nodes share"};
-  syntax.options.flag({.key = "show"}, "print the secret, for use in a pipe")
+FLEET_COMMAND(secret) {
+  def.syntax = {.program = "fleetrun secret",
+                .about = "create or show the secret that your nodes share"};
+  def.syntax.options.flag({.key = "show"}, "print the secret, for use in a pipe")
       .flag({.key = "new"}, "print a new secret without storing it");
-  return {.name = "secret", .syntax = std::move(syntax), .run = run_secret};
+  def.run = run_secret;
 }
 
 }  // namespace fleet

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/commands.h"
 #include "base/error.h"
-#include "launch/tools/commands.h"
 
 namespace fleet {
 namespace {
@@ -27,7 +27,7 @@ JobRecord job(const std::string& id, std::vector<int> ranks) {
 DebugRequest wish_for(int rank, const std::string& job = "") { return {rank, job, false, {}}; }
 
 DebugRequest parse_debug(const std::vector<std::string>& arguments) {
-  return parse_debug_request(*read_command_line(debug_command().syntax, arguments));
+  return parse_debug_request(*read_command_line(find_command("debug")->syntax, arguments));
 }
 
 template <typename F>

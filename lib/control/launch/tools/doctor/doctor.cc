@@ -1,5 +1,10 @@
+// fleetrun doctor: finds problems of the nodes before a job does. It takes the arguments of a
+// start, but PROGRAM is optional and --format json is allowed. Prints the findings of all nodes,
+// the same on each; the exit code is kExitPreflight if a check failed. Runs in the main thread of a
+// process without other threads.
 #include <cstdio>
 
+#include "base/commands.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
@@ -7,7 +12,6 @@
 #include "launch/planning/launch_plan.h"
 #include "launch/planning/option_rules.h"
 #include "launch/starting/rendezvous_setup.h"
-#include "launch/tools/commands.h"
 #include "launch/tools/doctor/preflight.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"
@@ -100,8 +104,9 @@ int run_doctor(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-Command doctor_command() {
-  return {.name = "doctor", .syntax = doctor_syntax(), .run = {}, .run_unparsed = run_doctor};
+FLEET_COMMAND(doctor) {
+  def.syntax = doctor_syntax();
+  def.run_unparsed = run_doctor;
 }
 
 }  // namespace fleet

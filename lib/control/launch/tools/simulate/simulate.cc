@@ -1,3 +1,6 @@
+// fleetrun simulate: measures how long a large job takes to join on this machine. It runs the real
+// rendezvous server and, in other processes, the real clients of all nodes, with one TCP connection
+// each.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -13,10 +16,10 @@
 #include <numeric>
 #include <thread>
 
+#include "base/commands.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/refuse.h"
-#include "launch/tools/commands.h"
 #include "launch/tools/simulate/nodes.h"
 #include "rendezvous/heartbeat_intervals.h"
 #include "rendezvous/server.h"
@@ -256,13 +259,13 @@ int run_simulate(const CommandLine& line) {
 
 }  // namespace
 
-Command simulate_command() {
-  CommandSyntax syntax{
+FLEET_COMMAND(simulate) {
+  def.syntax = {
       .program = "fleetrun simulate",
       .about =
           "measure the rendezvous of a large job on this machine\n"
           "Runs the real rendezvous server, and the real clients of all nodes in other processes."};
-  syntax.options.integer({.key = "ranks", .value = "N"}, 10'000, 1, 4e6, "number of ranks")
+  def.syntax.options.integer({.key = "ranks", .value = "N"}, 10'000, 1, 4e6, "number of ranks")
       .integer({.key = "gpus_per_node", .value = "N"}, 8, 1, 4096, "ranks per node")
       .integer({.key = "processes", .value = "N"}, 4, 1, 256,
                "number of processes that run the nodes")
@@ -270,7 +273,7 @@ Command simulate_command() {
       .flag({.key = "store"}, "also let every rank get the job's NCCL ids from the store")
       .number({.key = "idle", .value = "SECONDS"}, 3, 0, 3600,
               "seconds to measure the CPU cost of heartbeats in the idle job; 0: skip");
-  return {.name = "simulate", .syntax = std::move(syntax), .run = run_simulate};
+  def.run = run_simulate;
 }
 
 }  // namespace fleet
