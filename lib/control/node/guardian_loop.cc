@@ -116,6 +116,7 @@ class Guardian {
     gone_ = announced_ = false;
     still_there_.clear();
     inspect_interval_ = kInspectInterval;
+    const std::chrono::milliseconds hang_timeout(spawn->settings().hang_timeout_ms());
     logs_.begin(*spawn);
     ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
     std::vector<UniqueFd>
@@ -140,10 +141,10 @@ class Guardian {
       order_.watch(rank.pid);
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
-      if (command.hang_timeout_ms() > 0) {
-        rank.hang_detector.emplace(std::chrono::milliseconds(command.hang_timeout_ms()));
-        inspect_interval_ = std::clamp(std::chrono::milliseconds(command.hang_timeout_ms() / 8),
-                                       std::chrono::milliseconds(20), kHangCheckInterval);
+      if (hang_timeout.count() > 0 && command.expects_progress()) {
+        rank.hang_detector.emplace(hang_timeout);
+        inspect_interval_ =
+            std::clamp(hang_timeout / 8, std::chrono::milliseconds(20), kHangCheckInterval);
       }
     }
     cgroup_tried_ = stop_sent_ = killed_ = false;

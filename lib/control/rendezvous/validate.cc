@@ -120,9 +120,9 @@ void validate(wire::GuardianCommand* message) {
   require_kind(*message);
   for (const wire::RankCommand& rank : message->spawn().ranks()) {
     if (rank.argv().empty()) refuse("a rank has no program");
-    require_natural(rank.hang_timeout_ms(), "a hang timeout");
   }
   require_local_ranks(message->spawn().ranks());
+  require_natural(message->spawn().settings().hang_timeout_ms(), "a hang timeout");
   require_natural(message->stop().grace_ms(), "a grace time");
   require_natural(message->collect_stacks().limit_ms(), "a limit");
   require_natural(message->service_bytes().local_rank(), "a local rank");

@@ -73,9 +73,8 @@ LaunchConfig read_launch_config(const Settings& settings) {
   config.heartbeat_timeout = read_seconds(settings, "heartbeat_timeout");
   read_ranks(settings, &config);
   config.grace = read_seconds(settings, "grace");
-  if (settings.number("hang_timeout") > 0) {
-    config.hang_timeout = read_seconds(settings, "hang_timeout");
-  }
+  config.guardian.set_hang_timeout_ms(
+      static_cast<int>(read_seconds(settings, "hang_timeout").count()));
   config.restarts = read_restart_policy(settings);
   config.stop_signals = read_stop_signals(settings);
   config.logs = read_log_config(settings);

@@ -13,6 +13,7 @@
 #include "launch/planning/roles.h"
 #include "launch/planning/sourced.h"
 #include "launch/planning/torchrun/numa_binding.h"
+#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -54,7 +55,7 @@ struct LaunchConfig {
   std::vector<std::string> exported;  // --export: NAME=VALUE, NAME or PREFIX*
 
   std::chrono::milliseconds grace{0};
-  std::optional<std::chrono::milliseconds> hang_timeout;  // nullopt: ranks are not checked
+  wire::GuardianSettings guardian;  // sent to it as they are
   RestartPolicy restarts;
   std::vector<int> stop_signals;
 

@@ -418,8 +418,7 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   rank.set_label(line_label(config, node, local_rank, rank.rank()));
   if (debugged) return rank;  // it waits for the user
   // Servers wait for trainers, so only trainers are checked for progress.
-  const auto hang_timeout = config.hang_timeout.value_or(std::chrono::milliseconds(0));
-  rank.set_hang_timeout_ms(static_cast<int>(hang_timeout.count()));
+  rank.set_expects_progress(true);
   return rank;
 }
 
@@ -428,6 +427,7 @@ wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignm
   const std::vector<CorePlan> cores = cores_of_ranks(plan, assignment);
   const RankCommands commands(plan, assignment, terminal_width);
   wire::SpawnRanks spawn;
+  *spawn.mutable_settings() = plan.config().guardian;
   for (int local_rank = 0; local_rank < assignment.node().local_world_size(); ++local_rank) {
     *spawn.add_ranks() =
         commands.of(assignment, local_rank, cores[static_cast<size_t>(local_rank)]);

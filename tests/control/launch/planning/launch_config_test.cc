@@ -43,7 +43,7 @@ TEST(LaunchConfig, NothingGiven_HasTheDefaults) {
   EXPECT_FALSE(all.nodes.rendezvous_port.value || all.nodes.start_port.value);
   EXPECT_EQ(all.grace, milliseconds(10'000));
   EXPECT_EQ(all.heartbeat_timeout, milliseconds(3'000));
-  EXPECT_FALSE(all.hang_timeout);
+  EXPECT_EQ(all.guardian.hang_timeout_ms(), 0);
   EXPECT_EQ(all.restarts.max_restarts, 0);
   EXPECT_THAT(all.stop_signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
   EXPECT_THAT(all.dialects, ElementsAre("paddle", "torch"));
@@ -53,7 +53,7 @@ TEST(LaunchConfig, NothingGiven_HasTheDefaults) {
 TEST(LaunchConfig, Durations_AreMilliseconds) {
   const LaunchConfig all = config({"--grace=0.5", "--hang_timeout=60", "--rdzv_timeout=2"});
   EXPECT_EQ(all.grace, milliseconds(500));
-  EXPECT_EQ(all.hang_timeout, milliseconds(60'000));
+  EXPECT_EQ(all.guardian.hang_timeout_ms(), 60'000);
   EXPECT_EQ(all.rendezvous_timeout, milliseconds(2'000));
 }
 

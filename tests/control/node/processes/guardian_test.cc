@@ -63,8 +63,10 @@ struct GuardianTest : ::testing::Test {
     ASSERT_EQ(::send(guardian.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  void spawn(const std::vector<wire::RankCommand>& ranks) {
+  void spawn(const std::vector<wire::RankCommand>& ranks,
+             const wire::GuardianSettings& settings = {}) {
     wire::GuardianCommand command;
+    *command.mutable_spawn()->mutable_settings() = settings;
     command.mutable_spawn()->mutable_ranks()->Add(ranks.begin(), ranks.end());
     send(command);
   }
@@ -130,6 +132,20 @@ struct GuardianTest : ::testing::Test {
 };
 
 bool exists(pid_t pid) { return ::kill(pid, 0) == 0; }
+
+TEST_F(GuardianTest, HangTimeout_ReportsTheRankThatExpectsProgress) {
+  wire::RankCommand silent = script(0, "exec sleep 600"), exempt = script(1, "exec sleep 600");
+  silent.set_expects_progress(true);
+  wire::GuardianSettings settings;
+  settings.set_hang_timeout_ms(200);
+  spawn({silent, exempt}, settings);
+  expect_started();
+  expect_started();
+  const wire::RankStall stall = expect(wire::GuardianEvent::kStalled).stalled();
+  EXPECT_EQ(stall.local_rank(), 0);
+  EXPECT_GE(stall.quiet_for_ms(), 200);
+  kill();
+}
 
 TEST_F(GuardianTest, RanksThatEnd_AreReportedWithTheirLastLines) {
   spawn({script(0, "echo fine"), script(1, "echo 'it broke' >&2; exit 7")});
