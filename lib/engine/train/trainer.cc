@@ -34,28 +34,24 @@ TrainResult Trainer::run() {
 
 TrainResult Trainer::train() {
   if (evaluates_only()) return evaluate_only();
-  const int64_t epochs = job_.train.integer("epochs");
-  const int64_t max_steps = job_.train.integer("max_steps");
   const auto finished = [&] {
     return result_.stopped_by != 0 || ends_ || tracker_->should_stop() ||
-           (max_steps > 0 && position_.step >= max_steps);
+           intervals_.ends_after(position_.step);
   };
   started_ = monotonic_seconds();
   evaluate_if_missed();
-  while (position_.epoch < epochs && !finished()) {
+  while (position_.epoch < intervals_.epochs && !finished()) {
     const int64_t epoch = position_.epoch;
     train_epoch(epoch);
     if (position_.epoch == epoch) break;  // stopped within the epoch
-    const int64_t save_every = job_.checkpoint.integer("every_epochs");
-    if (save_every > 0 && position_.epoch % save_every == 0) save();
-    const int64_t every = job_.train.integer("evaluate_every");
-    if (every > 0 && position_.epoch % every == 0) evaluate(epoch);
+    if (intervals_.due(intervals_.save_epochs, position_.epoch)) save();
+    if (intervals_.due(intervals_.evaluate_epochs, position_.epoch)) evaluate(epoch);
   }
   runner_->executor().synchronize();
   if (const auto bad = check_for_nan()) act_on(*bad);
   if (ends_) end_for_failure();
   save_at_end();
-  if (result_.stopped_by == 0 && job_.train.integer("evaluate_every") > 0) {
+  if (result_.stopped_by == 0 && intervals_.evaluate_epochs > 0) {
     evaluate(position_.batch > 0 ? position_.epoch
                                  : position_.epoch - 1);  // the last trained epoch
     if (ends_) end_for_failure();
@@ -83,12 +79,11 @@ TrainResult Trainer::finish() {
 void Trainer::train_epoch(int64_t epoch) {
   data_->train().start_epoch(epoch, position_.batch);
   progress_->start(format_printf("Epoch %lld (of %lld)", static_cast<long long>(epoch),
-                                 static_cast<long long>(job_.train.integer("epochs"))),
+                                 static_cast<long long>(intervals_.epochs)),
                    data_->train().batches(), position_.batch);
-  const int64_t max_steps = job_.train.integer("max_steps");
   meter_.start();
   for (;;) {
-    const bool more = max_steps == 0 || position_.step < max_steps;
+    const bool more = !intervals_.ends_after(position_.step);
     const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
     if (more && !batch) {
       position_.epoch += 1;
@@ -135,12 +130,12 @@ void Trainer::train_step(const data::Batch& batch) {
   meter_.data_ready();
   const int64_t step = position_.step;
   const float rate = static_cast<float>(schedule_->learning_rate(step));
-  const bool fetch = (step + 1) % job_.train.integer("fetch_every") == 0;
+  const bool fetch = intervals_.due(intervals_.fetch_steps, step + 1);
   runner_->train(batch, {.step = step, .fetch = fetch}, rate);
   // If the host runs ahead, steps end later than they are issued: the sums are right wherever the
   // host waits.
   const bool waits = fetch || batch.index + 1 == data_->train().batches() ||
-                     should_save(step + 1) || step + 1 == job_.train.integer("max_steps");
+                     should_save(step + 1) || intervals_.ends_after(step + 1);
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? check_for_nan() : std::nullopt;
   meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
@@ -154,22 +149,18 @@ void Trainer::train_step(const data::Batch& batch) {
 }
 
 bool Trainer::should_compare(int64_t steps) const {
-  return divergence_ && !divergence_->drifts() &&
-         steps % job_.train.integer("compare_ranks_every") == 0;
+  return divergence_ && !divergence_->drifts() && intervals_.due(intervals_.compare_steps, steps);
 }
 
 bool Trainer::should_save(int64_t steps) const {
-  const int64_t every = job_.checkpoint.integer("every_steps");
-  return every > 0 && steps % every == 0;
+  return intervals_.due(intervals_.save_steps, steps);
 }
 
 // False if the end of the epoch follows, which has its own evaluation.
 bool Trainer::should_evaluate(int64_t steps) const {
-  const int64_t every = job_.train.integer("evaluate_every_steps");
-  if (every == 0 || steps % every != 0 || !data_->test()) return false;
-  const int64_t epochs = job_.train.integer("evaluate_every");
+  if (!intervals_.due(intervals_.evaluate_steps, steps) || !data_->test()) return false;
   const bool ends = position_.batch == data_->train().batches();
-  return !ends || epochs == 0 || (position_.epoch + 1) % epochs != 0;
+  return !ends || !intervals_.due(intervals_.evaluate_epochs, position_.epoch + 1);
 }
 
 void Trainer::after_step() {
@@ -243,10 +234,10 @@ EvaluatedMetrics Trainer::evaluated_metrics() const {
 // the ends of epochs, or every so many steps if there are no others. Returns whether this one is
 // the best so far.
 bool Trainer::follow_evaluation() {
-  const int64_t every = job_.train.integer("evaluate_every");
-  const int64_t steps = job_.train.integer("evaluate_every_steps");
-  const bool counts = every > 0 ? position_.batch == 0 && position_.epoch % every == 0
-                                : steps > 0 && position_.step % steps == 0;
+  const bool counts =
+      intervals_.evaluate_epochs > 0
+          ? position_.batch == 0 && intervals_.due(intervals_.evaluate_epochs, position_.epoch)
+          : intervals_.due(intervals_.evaluate_steps, position_.step);
   if (counts && schedule_->observed_step() != position_.step) follow_schedule();
   const BestValue before = tracker_->record().kept;
   const bool best = tracker_->observe(position_.step, evaluated_metrics(), counts);
@@ -275,7 +266,7 @@ void Trainer::evaluate_if_missed() {
       schedule_->depends_on_evaluations() && schedule_->observed_step() != position_.step;
   const bool by_watch = tracker_->wanted() && tracker_->record().observed_step != position_.step;
   if ((!by_schedule && !by_watch) || position_.step == 0 || position_.batch != 0) return;
-  if (position_.epoch % job_.train.integer("evaluate_every") != 0) return;
+  if (!intervals_.due(intervals_.evaluate_epochs, position_.epoch)) return;
   evaluate(position_.epoch - 1);
 }
 

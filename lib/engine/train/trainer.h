@@ -22,6 +22,7 @@
 #include "train/output_writer.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
+#include "train/training_intervals.h"
 
 namespace fleet {
 
@@ -120,6 +121,7 @@ class Trainer {
   bool skips() const { return runner_->finite_check().skips(); }
 
   const Job job_;
+  const TrainingIntervals intervals_{job_};
   Device& device_;
   const TrainerOptions options_;
   std::unique_ptr<RunFolder> run_folder_;  // on rank 0

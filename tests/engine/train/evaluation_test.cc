@@ -82,6 +82,16 @@ TEST_F(EvaluationTest, EveryStepsAlone_IsWhatEarlyStoppingCounts) {
   EXPECT_TRUE(outcome.results[0].stopped_early);
 }
 
+// It divided by train.evaluate_every, which is 0 here.
+TEST_F(EvaluationTest, EveryStepsAlone_ResumesBetweenEpochs) {
+  const std::vector<std::string> overrides = {
+      "train.evaluate_every=0", "train.evaluate_every_steps=3", "checkpoint.keep_best=loss"};
+  run(job(with(overrides, {"train.epochs=1"})), 1);
+  ASSERT_EQ(step_of_checkpoint(checkpoint()), 4);  // after the evaluation of step 3
+  run(job(with(overrides, {"checkpoint.resume=auto"})), 1);
+  EXPECT_THAT(steps_of_tests(), ElementsAre(3, 6));
+}
+
 TEST_F(EvaluationTest, EverySteps_ChangesNoWeight) {
   const Outcome without = run(job({}), 2);
   fs::remove_all(output_);
