@@ -25,81 +25,61 @@ struct Sample {
   std::string value;
   std::vector<std::string> with = {};
 };
-const std::map<std::string, Sample>& samples() {
+
+// For a flag, a number or a choice.
+std::string other_value(const ConfigKey& key) {
+  for (const std::string& choice : key.choices) {
+    if (key.initial->text() != "\"" + choice + "\"") return choice;
+  }
+  const auto* initial = std::get_if<ConfigValue::Scalar>(&key.initial->value);
+  if (key.type == ConfigType::kBool) return std::get<bool>(*initial) ? "false" : "true";
+  if (key.type != ConfigType::kInteger && key.type != ConfigType::kNumber) return {};
+  const double number = key.type == ConfigType::kNumber
+                            ? std::get<double>(*initial)
+                            : static_cast<double>(std::get<int64_t>(*initial));
+  const double other = number + 1 <= key.max ? number + 1 : number - 1;
+  return std::to_string(static_cast<int64_t>(other));
+}
+
+// Texts and lists, and values that only count beside others.
+const std::map<std::string, Sample>& given_samples() {
   static const std::string secret = ::testing::TempDir() + "option_effects.secret";
   static const std::map<std::string, Sample> all = {
       {"ips", {"c,d"}},
-      {"sort_ip", {"true"}},
       {"gpus", {"0"}},
-      {"nproc_per_node", {"3"}},
       {"host", {"a"}},
       {"master", {"a:1"}},
       {"nnodes", {"1", {"--max_restart=1"}}},
-      {"rank", {"0"}},
-      {"start_port", {"7000"}},
-      {"rdzv_port", {"7001"}},
-      {"rdzv_timeout", {"5"}},
       {"job_id", {"night"}},
       {"dialect", {"jax"}},
       {"via", {"elsewhere"}},
       {"via_options", {"-v"}},
       {"remote_fleetrun", {"/opt/fleetrun"}},
-      {"control_pipe", {"true"}},
-      {"part", {"true"}},
-      {"fleetd_port", {"7002"}},
       {"fleetd_secret_file", {secret}},
-      {"detach", {"true"}},
-      {"share_gpus", {"true"}},
       {"chdir", {"/data"}},
       {"export", {"A=1"}},
       {"user", {"bob"}},
-      {"grace", {"3"}},
-      {"hang_timeout", {"60"}},
-      {"max_restart", {"2"}},
       {"elastic_timeout", {"7", {"--max_restart=1"}}},
       {"no_progress_restarts", {"5", {"--max_restart=1"}}},
-      {"elastic_level", {"1"}},
-      {"heartbeat_timeout", {"5"}},
       {"log_dir", {"logs"}},
       {"ranks", {"0"}},
       {"local_ranks_filter", {"1"}},
       {"tee", {"3"}},
       {"redirects", {"1"}},
-      {"collapse", {"on"}},
-      {"timestamps", {"all"}},
-      {"slow_console", {"drop"}},
-      {"log_overwrite", {"true"}},
-      {"log_split", {"true"}},
       {"log_max_size", {"1M"}},
       {"log_total_size", {"1G"}},
-      {"log_level", {"ERROR"}},
-      {"quiet", {"true"}},
-      {"table", {"narrow"}},
-      {"allow_skew", {"true"}},
-      {"preflight", {"true"}},
-      {"debug_rank", {"0"}},
       {"secret_file", {secret}},
-      {"insecure", {"true"}},
       {"run_mode", {"ps"}},
       {"servers", {"a:1,b:1", {"--workers=a,b"}}},
       {"workers", {"a,b", {"--servers=a:1,b:1"}}},
-      {"server_num", {"2"}},
-      {"worker_num", {"2"}},
       {"with_gloo", {"2", {"--server_num=1"}}},
       {"gloo_port", {"7003", {"--server_num=1"}}},
-      {"compat", {"torchrun"}},
-      {"standalone", {"true"}},
       {"master_addr", {"a", {"--master_port=7004"}}},
       {"master_port", {"7004", {"--master_addr=a"}}},
       {"rdzv_endpoint", {"a:7004"}},
       {"rdzv_backend", {"static"}},
       {"rdzv_conf", {"join_timeout=5"}},
       {"role", {"trainer"}},
-      {"module", {"true"}},
-      {"no_python", {"true"}},
-      {"run_path", {"true"}},
-      {"virtual_local_rank", {"true"}},
-      {"numa_binding", {"node"}},
       {"signals_to_handle", {"SIGTERM"}},
       {"log_line_prefix_template", {"${rank}: "}},
       {"duplicate_stdout_filters", {"loss"}},
@@ -107,6 +87,19 @@ const std::map<std::string, Sample>& samples() {
   };
   return all;
 }
+const std::map<std::string, Sample>& samples() {
+  static const std::map<std::string, Sample> all = [] {
+    std::map<std::string, Sample> together = given_samples();
+    const std::vector<ConfigKey>& keys = launch_schema().keys();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const std::string value = other_value(keys[i]);
+      if (!value.empty()) together.emplace(launch_options()[i].key, Sample{value});
+    }
+    return together;
+  }();
+  return all;
+}
+
 // Options of the client alone.
 const std::set<std::string> kOfTheClient = {"fleetd detach", "fleetd fleetd_secret_file"};
 

@@ -1,11 +1,17 @@
 #include "launch/starting/startup_messages.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "launch/planning/arguments.h"
 
 namespace fleet {
 namespace {
+
+using ::testing::IsSupersetOf;
 
 // The table printed in Paddle's documents, in the order of the older Python that printed it.
 TEST(EnvironmentTable, PublishedSample_IsReproducedByteForByte) {
@@ -91,42 +97,47 @@ TEST(ConfigurationBlock, ByDefault_ShowsWhatDiffers) {
             "------------------------------------------------\n");
 }
 
+// As Paddle prints it, sorted. A new option adds its line without an edit here.
 TEST(ConfigurationBlock, OfAllOptions_IsPaddles) {
   const LaunchRequest request =
       parse_arguments({"--gpus=0,1", "--ips=10.0.0.1, 10.0.0.2", "train.py", "--lr", "it's"});
-  EXPECT_EQ(configuration_block(request.settings, request.program, true),
-            "-----------  Configuration Arguments -----------\n"
-            "elastic_timeout: 30\n"
-            "gpus: 0,1\n"
-            "grace: 10\n"
-            "hang_timeout: None\n"
-            "heartbeat_timeout: 3\n"
-            "host: None\n"
-            "ips: 10.0.0.1,10.0.0.2\n"
-            "job_id: default\n"
-            "local_ranks_filter: None\n"
-            "log_dir: log\n"
-            "log_level: INFO\n"
-            "master: None\n"
-            "max_restart: None\n"
-            "nnodes: None\n"
-            "no_progress_restarts: 3\n"
-            "nproc_per_node: None\n"
-            "quiet: False\n"
-            "rank: None\n"
-            "ranks: None\n"
-            "rdzv_port: None\n"
-            "rdzv_timeout: 300\n"
-            "run_mode: collective\n"
-            "server_num: None\n"
-            "servers: None\n"
-            "start_port: None\n"
-            "training_script: train.py\n"
-            "training_script_args: ['--lr', 'it\\'s']\n"
-            "with_gloo: 1\n"
-            "worker_num: None\n"
-            "workers: None\n"
-            "------------------------------------------------\n");
+  const std::vector<std::string> lines =
+      split(configuration_block(request.settings, request.program, true), '\n');
+  ASSERT_GT(lines.size(), 4u);
+  EXPECT_EQ(lines.front(), "-----------  Configuration Arguments -----------");
+  EXPECT_EQ(lines[lines.size() - 2], "------------------------------------------------");
+  EXPECT_EQ(lines.back(), "");
+  EXPECT_TRUE(std::is_sorted(lines.begin() + 1, lines.end() - 2));
+  EXPECT_THAT(lines, IsSupersetOf({"elastic_timeout: 30",
+                                   "gpus: 0,1",
+                                   "grace: 10",
+                                   "hang_timeout: None",
+                                   "heartbeat_timeout: 3",
+                                   "host: None",
+                                   "ips: 10.0.0.1,10.0.0.2",
+                                   "job_id: default",
+                                   "local_ranks_filter: None",
+                                   "log_dir: log",
+                                   "log_level: INFO",
+                                   "master: None",
+                                   "max_restart: None",
+                                   "nnodes: None",
+                                   "no_progress_restarts: 3",
+                                   "nproc_per_node: None",
+                                   "quiet: False",
+                                   "rank: None",
+                                   "ranks: None",
+                                   "rdzv_port: None",
+                                   "rdzv_timeout: 300",
+                                   "run_mode: collective",
+                                   "server_num: None",
+                                   "servers: None",
+                                   "start_port: None",
+                                   "training_script: train.py",
+                                   "training_script_args: ['--lr', 'it\\'s']",
+                                   "with_gloo: 1",
+                                   "worker_num: None",
+                                   "workers: None"}));
 }
 
 TEST(EndpointsLog, ListsEveryRank) {
