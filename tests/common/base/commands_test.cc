@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "errors.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
