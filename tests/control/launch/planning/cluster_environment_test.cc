@@ -6,12 +6,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 struct ClusterEnvironmentTest : ::testing::Test {
   void read_cluster() {
@@ -25,15 +23,8 @@ struct ClusterEnvironmentTest : ::testing::Test {
     cluster.canonical_name = [this] { return canonical; };
     add_cluster_settings(cluster, &tree);
   }
-  std::string refusal() {
-    try {
-      read_cluster();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUsage);
-      return error.what();
-    }
-    ADD_FAILURE() << "accepted";
-    return {};
+  Error refusal() {
+    return thrown_by([&] { read_cluster(); });
   }
   std::string at(const std::string& key) { return tree.peek(key).value_or("-"); }
 
@@ -125,8 +116,7 @@ TEST_F(InSlurm, NodesOfTheUsersOwn_LeaveSlurmOut) {
 
 TEST_F(InSlurm, SeveralANode_AreRefused) {
   environment["SLURM_STEP_NUM_TASKS"] = "6";
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("6 fleetrun processes on 3 nodes"),
-                               HasSubstr("--ntasks-per-node=1"), HasSubstr("--nproc_per_node")));
+  EXPECT_THAT(refusal(), IsUsageError("SLURM_STEP_NUM_TASKS"));
 }
 
 TEST_F(InSlurm, OneNode_IsAnOrdinaryJob) {
@@ -145,7 +135,7 @@ TEST_F(InSlurm, BatchScript_IsNoStep) {
 
 TEST_F(InSlurm, ListOfAnotherLength_IsRefused) {
   environment["SLURM_STEP_NODELIST"] = "n[08-09]";
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("lists 2 nodes"), HasSubstr("SLURM_STEP_NUM_NODES is 3")));
+  EXPECT_THAT(refusal(), IsUsageError("environment SLURM_STEP_NODELIST n[08-09]"));
 }
 
 struct InKubernetes : ClusterEnvironmentTest {
@@ -177,7 +167,7 @@ TEST_F(InKubernetes, MasterOfTheUser_Wins) {
 
 TEST_F(InKubernetes, PodWithoutADomain_SaysWhatToDo) {
   canonical = host;
-  EXPECT_THAT(refusal(), AllOf(HasSubstr("'train-3'"), HasSubstr("subdomain")));
+  EXPECT_THAT(refusal(), IsUsageError("environment JOB_COMPLETION_INDEX"));
 }
 
 TEST_F(InKubernetes, OutsideOfIt_TheIndexMeansNothing) {

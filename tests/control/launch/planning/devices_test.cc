@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "launch/planning/arguments.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -23,16 +24,9 @@ std::vector<std::vector<int>> devices(std::vector<std::string> arguments, const 
   return local_ranks(parse_arguments(arguments).config, gpus, listed).devices;
 }
 
-std::string usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,
-                        int listed = 0) {
-  try {
-    devices(arguments, gpus, listed);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
+Error usage_error(const std::vector<std::string>& arguments, const GpuInventory& gpus,
+                  int listed = 0) {
+  return thrown_by([&] { devices(arguments, gpus, listed); });
 }
 
 TEST(Devices, NoGpu_IsCpuMode) {
@@ -50,38 +44,38 @@ TEST(Devices, Gpus_AreThoseOfTheRanks) {
 }
 
 TEST(Devices, GpusOnAMachineWithoutOne_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0)), HasSubstr("no NVIDIA GPU"));
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0, "0")), HasSubstr("no NVIDIA GPU"));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0)), IsUsageError("--gpus 0"));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(0, "0")), IsUsageError("--gpus 0"));
 }
 
 TEST(Devices, GpuThatIsNotThere_ListsThoseThatAre) {
-  EXPECT_THAT(usage_error({"--gpus=0,5"}, machine(2)), HasSubstr("visible GPUs: 0,1"));
+  EXPECT_THAT(usage_error({"--gpus=0,5"}, machine(2)).what(), HasSubstr("visible GPUs: 0,1"));
 }
 
 TEST(Devices, NotANumber_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=all"}, machine(2)), HasSubstr("'all'"));
-  EXPECT_THAT(usage_error({"--gpus=0,,1"}, machine(2)), HasSubstr("''"));
+  EXPECT_THAT(usage_error({"--gpus=all"}, machine(2)), IsUsageError("--gpus all"));
+  EXPECT_THAT(usage_error({"--gpus=0,,1"}, machine(2)), IsUsageError("--gpus 0,,1"));
 }
 
 TEST(Devices, Twice_IsAnError) {
-  EXPECT_THAT(usage_error({"--gpus=1,1"}, machine(2)), HasSubstr("listed twice"));
+  EXPECT_THAT(usage_error({"--gpus=1,1"}, machine(2)), IsUsageError("--gpus 1,1"));
 }
 
 TEST(Devices, VisibleDevices_GpusAreAbsoluteAndBecomeIndices) {
   EXPECT_THAT(devices({"--gpus=7,5"}, machine(8, "4,5,6,7")),
               ElementsAre(ElementsAre(3), ElementsAre(1)));
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "4,5")), HasSubstr("visible GPUs: 4,5"));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "4,5")), IsUsageError("--gpus 0"));
 }
 
 TEST(Devices, VisibleUuids_GpusAreIndices) {
   EXPECT_THAT(devices({"--gpus=1"}, machine(8, "GPU-aa,GPU-bb")), ElementsAre(ElementsAre(1)));
-  EXPECT_THAT(usage_error({"--gpus=2"}, machine(8, "GPU-aa,GPU-bb")), HasSubstr("GPU-aa,GPU-bb"));
+  EXPECT_THAT(usage_error({"--gpus=2"}, machine(8, "GPU-aa,GPU-bb")), IsUsageError("--gpus 2"));
 }
 
 TEST(Devices, EverythingHidden_IsCpuMode) {
   EXPECT_THAT(devices({}, machine(8, "")), ElementsAre(IsEmpty()));
   EXPECT_THAT(devices({}, machine(8, "-1")), ElementsAre(IsEmpty()));
-  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "")), HasSubstr("CUDA_VISIBLE_DEVICES"));
+  EXPECT_THAT(usage_error({"--gpus=0"}, machine(8, "")), IsUsageError("--gpus 0"));
 }
 
 TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
@@ -90,23 +84,22 @@ TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
 }
 
 TEST(Devices, NotToBeDivided_IsAnError) {
-  EXPECT_THAT(usage_error({"--nproc_per_node=3"}, machine(4)), HasSubstr("cannot be divided"));
-  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(1)), HasSubstr("CUDA_VISIBLE_DEVICES="));
+  EXPECT_THAT(usage_error({"--nproc_per_node=3"}, machine(4)), IsUsageError("--nproc_per_node 3"));
+  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(1)), IsUsageError("--nproc_per_node 2"));
 }
 
 TEST(Devices, ListedWithACount_AreTheFirstSoMany) {
   EXPECT_THAT(devices({}, machine(8), 2), ElementsAre(ElementsAre(0), ElementsAre(1)));
   EXPECT_THAT(devices({"--nproc_per_node=1"}, machine(8), 2), ElementsAre(ElementsAre(0, 1)));
   EXPECT_THAT(devices({"--gpus=4,6"}, machine(8), 2), ElementsAre(ElementsAre(4), ElementsAre(6)));
-  EXPECT_THAT(usage_error({}, machine(2), 4), HasSubstr("only 2 GPUs"));
-  EXPECT_THAT(usage_error({"--gpus=4,6"}, machine(8), 4), HasSubstr("contradicts --gpus"));
+  EXPECT_THAT(usage_error({}, machine(2), 4), IsUsageError("default 4"));
+  EXPECT_THAT(usage_error({"--gpus=4,6"}, machine(8), 4), IsUsageError("default 4"));
 }
 
 TEST(Devices, ListedWithACountOnCpus_AreRanks) {
   EXPECT_EQ(devices({}, machine(0), 3).size(), 3u);
   EXPECT_EQ(devices({"--nproc_per_node=3"}, machine(0), 3).size(), 3u);
-  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(0), 3),
-              HasSubstr("contradicts --nproc_per_node=2"));
+  EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(0), 3), IsUsageError("default 3"));
 }
 
 }  // namespace

@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "launch/planning/arguments.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -18,15 +18,8 @@ Roles roles(std::vector<std::string> arguments) {
   return parse_arguments(arguments).config.roles;
 }
 
-std::string refusal(const std::vector<std::string>& arguments) {
-  try {
-    roles(arguments);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
+Error refusal(const std::vector<std::string>& arguments) {
+  return thrown_by([&] { roles(arguments); });
 }
 
 TEST(Roles, NothingGiven_IsCollective) { EXPECT_FALSE(roles({"--nproc_per_node=2"}).wanted); }
@@ -68,21 +61,20 @@ TEST(Roles, Ipv6) {
 }
 
 TEST(Roles, Contradictions_AreRefused) {
-  EXPECT_THAT(refusal({"--servers=a:1"}), HasSubstr("--workers is missing"));
+  EXPECT_THAT(refusal({"--servers=a:1"}), IsUsageError("--servers"));
   EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--server_num=1"}),
-              HasSubstr("lists and numbers"));
-  EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--ips=a"}),
-              HasSubstr("those of --servers and --workers"));
-  EXPECT_THAT(refusal({"--server_num=1", "--gpus=0"}),
-              HasSubstr("no effect with parameter servers"));
-  EXPECT_THAT(refusal({"--run_mode=collective", "--server_num=1"}), HasSubstr("contradicts"));
-  EXPECT_THAT(refusal({"--gloo_port=80"}), HasSubstr("no effect without parameter servers"));
+              IsUsageError("--servers"));
+  EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--ips=a"}), IsUsageError("--ips"));
+  EXPECT_THAT(refusal({"--server_num=1", "--gpus=0"}), IsUsageError("--gpus"));
+  EXPECT_THAT(refusal({"--run_mode=collective", "--server_num=1"}), IsUsageError("--server_num"));
+  EXPECT_THAT(refusal({"--gloo_port=80"}), IsUsageError("--gloo_port"));
 }
 
 TEST(Roles, BadEntries_AreNamed) {
-  EXPECT_THAT(refusal({"--servers=a", "--workers=a:2"}), HasSubstr("'a' has no port"));
-  EXPECT_THAT(refusal({"--servers=a:x", "--workers=a:2"}), HasSubstr("from 1 to 65535"));
-  EXPECT_THAT(refusal({"--servers=a:1,a:1", "--workers=a:2"}), HasSubstr("a:1 is listed twice"));
+  EXPECT_THAT(refusal({"--servers=a", "--workers=a:2"}), IsUsageError("--servers"));
+  EXPECT_THAT(refusal({"--servers=a:x", "--workers=a:2"}), IsUsageError("--servers"));
+  EXPECT_THAT(refusal({"--servers=a:1,a:1", "--workers=a:2"}).what(),
+              HasSubstr("a:1 is listed twice"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/options.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -34,15 +35,8 @@ Topology resolve_flags(std::vector<std::string> arguments) {
   return resolve_topology(parse_arguments(arguments).config, sample_host());
 }
 
-std::string usage_error(const std::vector<std::string>& arguments) {
-  try {
-    resolve_flags(arguments);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return {};
+Error usage_error(const std::vector<std::string>& arguments) {
+  return thrown_by([&] { resolve_flags(arguments); });
 }
 
 TEST(Topology, NothingGiven_IsOneNodeOnLoopbackWithFreePorts) {
@@ -72,15 +66,14 @@ TEST(Topology, OneIpInTheList_HasFreePorts) {
 }
 
 TEST(Topology, TwoNodesOnOneMachine_HostTellsThemApart) {
-  EXPECT_THAT(usage_error({"--ips=127.0.0.1,127.0.0.2"}), HasSubstr("--host"));
+  EXPECT_THAT(usage_error({"--ips=127.0.0.1,127.0.0.2"}), IsUsageError("--ips"));
   EXPECT_EQ(resolve_flags({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.2"}).node_rank, 1);
   EXPECT_EQ(resolve_flags({"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0.1"}).hosting,
             Hosting::kYes);
 }
 
 TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
-  EXPECT_THAT(usage_error({"--ips=10.9.9.1,10.9.9.2"}),
-              AllOf(HasSubstr("127.0.0.1, 10.0.0.2"), HasSubstr("--host")));
+  EXPECT_THAT(usage_error({"--ips=10.9.9.1,10.9.9.2"}).what(), HasSubstr("127.0.0.1, 10.0.0.2"));
 }
 
 TEST(Topology, Names_AreResolved) { EXPECT_EQ(resolve_flags({"--ips=first,second"}).node_rank, 1); }
@@ -166,30 +159,29 @@ TEST_F(LateName, ThatNeverComes_IsATimeout) {
     ADD_FAILURE() << "went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("train-0.train"), HasSubstr("does not resolve")));
+    EXPECT_EQ(error.where(), "--master train-0.train");
   }
   EXPECT_GE(time, 400);
 }
 
 TEST(Topology, HostNotInIps_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.1,10.0.0.2", "--host=10.0.0.3"}),
-              HasSubstr("not among --ips"));
+  EXPECT_THAT(usage_error({"--ips=10.0.0.1,10.0.0.2", "--host=10.0.0.3"}), IsUsageError("--host"));
 }
 
 TEST(Topology, DuplicateIps_AreAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.2"}), HasSubstr("10.0.0.2 is listed twice"));
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.2"}), IsUsageError("--ips"));
 }
 
 TEST(Topology, EmptyIp_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,,10.0.0.1"}), HasSubstr("an address is empty"));
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,,10.0.0.1"}), IsUsageError("--ips "));
 }
 
 TEST(Topology, NnodesAgainstIps_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--nnodes=3"}), HasSubstr("contradicts"));
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--nnodes=3"}), IsUsageError("--nnodes 3"));
 }
 
 TEST(Topology, RankAgainstIps_IsAnError) {
-  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--rank=1"}), HasSubstr("number 0 of --ips"));
+  EXPECT_THAT(usage_error({"--ips=10.0.0.2,10.0.0.1", "--rank=1"}), IsUsageError("--rank 1"));
 }
 
 TEST(Topology, CountedNodes_MeetAtTheMaster) {
@@ -210,24 +202,25 @@ TEST(Topology, MasterOnThisHost_FirstNodeHosts) {
 }
 
 TEST(Topology, SeveralNodesWithoutAMaster_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2"}), HasSubstr("--master"));
+  EXPECT_THAT(usage_error({"--nnodes=2"}), IsUsageError("--nnodes"));
 }
 
 TEST(Topology, NodeZeroAwayFromTheMaster_IsAnError) {
   EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=0"}),
-              HasSubstr("not an address of this host"));
+              IsUsageError("--master"));
 }
 
 TEST(Topology, RankBeyondNnodes_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}),
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}).what(),
               HasSubstr("no node 2; its number of nodes is 2"));
 }
 
 TEST(Topology, BadMaster_IsAnError) {
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=etcd://x"}), HasSubstr("built in"));
-  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:x"}), HasSubstr("port"));
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=etcd://x"}), IsUsageError());
+  EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:x"}),
+              IsUsageError("--master 10.0.0.1:x"));
   EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1:1", "--rdzv_port=2"}),
-              HasSubstr("contradicts --master"));
+              IsUsageError("--rdzv_port 2"));
 }
 
 TEST(Topology, MasterInIpv6_IsUnderstood) {
@@ -238,7 +231,7 @@ TEST(Topology, MasterInIpv6_IsUnderstood) {
 }
 
 TEST(Topology, OtherRunModes_AreRefused) {
-  EXPECT_THAT(usage_error({"--run_mode=rpc"}), HasSubstr("the modes are collective and ps"));
+  EXPECT_THAT(usage_error({"--run_mode=rpc"}), IsUsageError("--run_mode"));
 }
 
 TEST(Topology, NodesOfServersAndWorkers) {

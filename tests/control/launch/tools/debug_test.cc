@@ -5,6 +5,7 @@
 
 #include "base/commands.h"
 #include "base/error.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -30,17 +31,6 @@ DebugRequest parse_debug(const std::vector<std::string>& arguments) {
   return parse_debug_request(*read_command_line(find_command("debug")->syntax, arguments));
 }
 
-template <typename F>
-std::string error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage);
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(DebugArguments, RankJobAndWrapper) {
   const DebugRequest request = parse_debug({"--rank", "3", "train", "--", "gdb", "--args"});
   EXPECT_EQ(request.rank, 3);
@@ -53,11 +43,11 @@ TEST(DebugArguments, Defaults_AreGdb) {
   EXPECT_THAT(parse_debug({"--attach", "--rank=0"}).wrapper, ElementsAre("gdb", "-p"));
 }
 TEST(DebugArguments, Bad_AreNamed) {
-  EXPECT_THAT(error_of([] { parse_debug({}); }), HasSubstr("add --rank R"));
-  EXPECT_THAT(error_of([] { parse_debug({"--rank"}); }), HasSubstr("needs a value"));
-  EXPECT_THAT(error_of([] { parse_debug({"--rank=x"}); }), HasSubstr("--rank"));
-  EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "--gdb"}); }), HasSubstr("'--gdb'"));
-  EXPECT_THAT(error_of([] { parse_debug({"--rank=1", "a", "gdb"}); }), HasSubstr("after --"));
+  EXPECT_THAT(thrown_by([] { parse_debug({}); }), IsUsageError("fleetrun debug"));
+  EXPECT_THAT(thrown_by([] { parse_debug({"--rank"}); }), IsUsageError());
+  EXPECT_THAT(thrown_by([] { parse_debug({"--rank=x"}); }), IsUsageError("--rank"));
+  EXPECT_THAT(thrown_by([] { parse_debug({"--rank=1", "--gdb"}); }), IsUsageError());
+  EXPECT_THAT(thrown_by([] { parse_debug({"--rank=1", "a", "gdb"}); }), IsUsageError("debug"));
 }
 
 TEST(DebugRank, OfTheOnlyJobThatHasIt) {
@@ -66,30 +56,30 @@ TEST(DebugRank, OfTheOnlyJobThatHasIt) {
   EXPECT_EQ(find_rank(wish_for(1, "a"), jobs).job.job_id(), "a");
 }
 TEST(DebugRank, NotHere_SaysWhatIs) {
-  EXPECT_THAT(error_of([] {
+  EXPECT_THAT(thrown_by([] {
                 find_rank(wish_for(5), {job("a", {0, 1})});
-              }),
+              }).what(),
               HasSubstr("job 'a' (pid 100) has rank 0, 1"));
-  EXPECT_THAT(error_of([] { find_rank(wish_for(0), {}); }), HasSubstr("no job runs on this node"));
-  EXPECT_THAT(error_of([] { find_rank(wish_for(0, "x"), {job("a", {0})}); }),
-              HasSubstr("no job 'x' runs"));
+  EXPECT_THAT(thrown_by([] { find_rank(wish_for(0), {}); }), IsUsageError("rank 0"));
+  EXPECT_THAT(thrown_by([] { find_rank(wish_for(0, "x"), {job("a", {0})}); }),
+              IsUsageError("rank 0"));
 }
 TEST(DebugRank, SeveralJobs_MustBeChosen) {
   const std::vector<JobRecord> jobs = {job("a", {0}), job("b", {0})};
-  EXPECT_THAT(error_of([&] { find_rank(wish_for(0), jobs); }),
-              HasSubstr("a (pid 100), b (pid 100)"));
+  EXPECT_THAT(thrown_by([&] { find_rank(wish_for(0), jobs); }), IsUsageError("rank 0"));
   EXPECT_EQ(find_rank(wish_for(0, "b"), jobs).job.job_id(), "b");
 }
 TEST(DebugRank, TwoOfOneName_AreDistinguishedByPid) {
   std::vector<JobRecord> jobs = {job("a", {0}), job("a", {0})};
   jobs[1].set_pid(200);
-  EXPECT_THAT(error_of([&] { find_rank(wish_for(0, "a"), jobs); }), HasSubstr("a (pid 200)"));
+  EXPECT_THAT(thrown_by([&] { find_rank(wish_for(0, "a"), jobs); }).what(),
+              HasSubstr("a (pid 200)"));
   EXPECT_EQ(find_rank(wish_for(0, "200"), jobs).job.pid(), 200);
 }
 TEST(DebugRank, Servers_AreNoRanks) {
   JobRecord record = job("a", {0});
   record.mutable_ranks(0)->set_server(true);
-  EXPECT_THAT(error_of([&] { find_rank(wish_for(0), {record}); }), HasSubstr("no rank yet"));
+  EXPECT_THAT(thrown_by([&] { find_rank(wish_for(0), {record}); }), IsUsageError("rank 0"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@ namespace fleet {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -31,6 +30,12 @@ class PmiServerTest : public ::testing::Test {
       [this](int round, const std::string& puts) { exchanges.emplace_back(round, puts); }};
 };
 
+// The number behind "rc=" of an answer; 0 if it has none.
+int code_in(const std::string& answer) {
+  const size_t at = answer.find(" rc=");
+  return at == std::string::npos ? 0 : std::stoi(answer.substr(at + 4));
+}
+
 TEST_F(PmiServerTest, Start_IsMpichsOwn) {
   EXPECT_EQ(ask(0, "cmd=init pmi_version=1 pmi_subversion=1"),
             "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
@@ -42,7 +47,7 @@ TEST_F(PmiServerTest, Start_IsMpichsOwn) {
 }
 
 TEST_F(PmiServerTest, OtherVersion_IsRefused) {
-  EXPECT_THAT(ask(0, "cmd=init pmi_version=2 pmi_subversion=0"), HasSubstr("rc=-1"));
+  EXPECT_EQ(code_in(ask(0, "cmd=init pmi_version=2 pmi_subversion=0")), -1);
 }
 
 TEST_F(PmiServerTest, LineInPieces_IsPutTogether) {
@@ -63,7 +68,7 @@ TEST_F(PmiServerTest, WhatOthersPut_IsThereAfterTheBarrier) {
   EXPECT_THAT(told[1], ElementsAre("cmd=barrier_out\n"));
   EXPECT_EQ(ask(1, "cmd=get kvsname=job key=P2"), "cmd=get_result rc=0 msg=success value=c\n");
   EXPECT_EQ(ask(1, "cmd=get kvsname=job key=P0"), "cmd=get_result rc=0 msg=success value=a=b\n");
-  EXPECT_THAT(ask(1, "cmd=get kvsname=job key=P3"), HasSubstr("rc=-1"));
+  EXPECT_EQ(code_in(ask(1, "cmd=get kvsname=job key=P3")), -1);
 }
 
 TEST_F(PmiServerTest, NextBarrier_HasOnlyNewPuts) {
@@ -76,17 +81,17 @@ TEST_F(PmiServerTest, NextBarrier_HasOnlyNewPuts) {
 }
 
 TEST_F(PmiServerTest, BadPuts_AreRefused) {
-  EXPECT_THAT(ask(0, "cmd=put kvsname=other key=a value=b"), HasSubstr("rc=-1"));
-  EXPECT_THAT(ask(0, "cmd=put kvsname=job value=b"), HasSubstr("rc=-1"));
+  EXPECT_EQ(code_in(ask(0, "cmd=put kvsname=other key=a value=b")), -1);
+  EXPECT_EQ(code_in(ask(0, "cmd=put kvsname=job value=b")), -1);
   const std::string large(2000, 'x');
-  EXPECT_THAT(ask(0, "cmd=put kvsname=job key=a value=" + large), HasSubstr("rc=-1"));
+  EXPECT_EQ(code_in(ask(0, "cmd=put kvsname=job key=a value=" + large)), -1);
 }
 
 TEST_F(PmiServerTest, WhatIsNotSupported_IsSaid) {
   server.on_bytes(0, "mcmd=spawn\nnprocs=2\nexecname=prog\nendcmd\n");
   EXPECT_THAT(told[0], ElementsAre(StartsWith("cmd=spawn_result rc=-1")));
   EXPECT_THAT(ask(0, "cmd=lookup_name service=x"), StartsWith("cmd=lookup_result"));
-  EXPECT_THAT(ask(0, "cmd=frobnicate"), HasSubstr("rc=-1"));
+  EXPECT_EQ(code_in(ask(0, "cmd=frobnicate")), -1);
 }
 
 TEST_F(PmiServerTest, ProcessMapping_IsThereFromTheStart) {

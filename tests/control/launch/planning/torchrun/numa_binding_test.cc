@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -65,13 +66,8 @@ struct Numa : ::testing::Test {
     for (int cpu = 0; every && cpu < 32; ++cpu) allowed.push_back(cpu);
     return cores_near_gpu(numa_system(std::move(allowed), root), binding, gpu);
   }
-  std::string refusal(NumaBinding binding, int gpu, std::vector<int> allowed) const {
-    try {
-      cores_near_gpu(numa_system(std::move(allowed), root), binding, gpu);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "none";
+  Error refusal(NumaBinding binding, int gpu, std::vector<int> allowed) const {
+    return thrown_by([&] { cores_near_gpu(numa_system(std::move(allowed), root), binding, gpu); });
   }
   std::string root;
 };
@@ -83,7 +79,7 @@ TEST_F(Numa, Node_IsTheGpusNode) {
 
 TEST_F(Numa, Node_OnlyCoresThatMayBeUsed) {
   EXPECT_THAT(cores(NumaBinding::kNode, 1, {0, 5, 23}), ElementsAre(5, 23));
-  EXPECT_THAT(refusal(NumaBinding::kNode, 2, {0, 1}), HasSubstr("cpuset"));
+  EXPECT_THAT(refusal(NumaBinding::kNode, 2, {0, 1}), IsUsageError("--numa_binding"));
 }
 
 TEST_F(Numa, Socket_IsAllNodesOfIt) {
@@ -97,7 +93,8 @@ TEST_F(Numa, Exclusive_SharesOutPhysicalCores) {
   EXPECT_THAT(cores(NumaBinding::kExclusive, 0, {4, 5, 6}),
               ElementsAre(4, 5));  // the first gets one more
   EXPECT_THAT(cores(NumaBinding::kExclusive, 1, {4, 5, 6}), ElementsAre(6));
-  EXPECT_THAT(refusal(NumaBinding::kExclusive, 1, {4, 20}), HasSubstr("1 usable cores and 2 GPUs"));
+  EXPECT_THAT(refusal(NumaBinding::kExclusive, 1, {4, 20}).what(),
+              HasSubstr("1 usable cores and 2 GPUs"));
 }
 
 TEST_F(Numa, CoreComplex_AnotherCacheForEachGpuLargestFirst) {
@@ -107,9 +104,9 @@ TEST_F(Numa, CoreComplex_AnotherCacheForEachGpuLargestFirst) {
 }
 
 TEST_F(Numa, GpuThatIsNotThere_IsRefused) {
-  EXPECT_THAT(refusal(NumaBinding::kNode, 3, {0}), HasSubstr("GPU 3 does not exist"));
+  EXPECT_THAT(refusal(NumaBinding::kNode, 3, {0}), IsUsageError("--numa_binding"));
   std::filesystem::remove_all(root + "/proc");
-  EXPECT_THAT(refusal(NumaBinding::kNode, 0, {0}), HasSubstr("no NVIDIA GPU"));
+  EXPECT_THAT(refusal(NumaBinding::kNode, 0, {0}), IsUsageError("--numa_binding"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "launch/planning/options.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -36,13 +37,8 @@ Translation translate(const Values& given, const Values& environment = {}, int g
   return {tree.validate(launch_schema()), std::move(ignored)};
 }
 
-std::string refusal(const Values& given, const Values& environment = {}) {
-  try {
-    translate(given, environment);
-  } catch (const Error& error) {
-    return error.code() == ErrorCode::kUsage ? error.what() : "another error";
-  }
-  return "none";
+Error refusal(const Values& given, const Values& environment = {}) {
+  return thrown_by([&] { translate(given, environment); });
 }
 
 TEST(TorchrunNproc, NumbersStay) {
@@ -57,7 +53,7 @@ TEST(TorchrunNproc, Gpu_IsARankAGpu) {
   EXPECT_FALSE(translate({{"nproc_per_node", "gpu"}}, {}, 4).settings.given("nproc_per_node"));
   EXPECT_FALSE(translate({{"compat", "torchrun"}, {"nproc_per_node", "gpu"}}, {}, 4)
                    .settings.given("nproc_per_node"));
-  EXPECT_THAT(refusal({{"nproc_per_node", "gpu"}}), HasSubstr("no visible GPU"));
+  EXPECT_THAT(refusal({{"nproc_per_node", "gpu"}}), IsUsageError("--nproc_per_node gpu"));
 }
 
 TEST(TorchrunNproc, Auto_IsWhatThereIs) {
@@ -68,11 +64,12 @@ TEST(TorchrunNproc, Auto_IsWhatThereIs) {
 TEST(TorchrunNproc, WithVia_EachNodeCountsItsOwnGpus) {
   EXPECT_FALSE(
       translate({{"nproc_per_node", "gpu"}, {"via", "ssh"}}).settings.given("nproc_per_node"));
-  EXPECT_THAT(refusal({{"nproc_per_node", "cpu"}, {"via", "ssh"}}), HasSubstr("--via"));
+  EXPECT_THAT(refusal({{"nproc_per_node", "cpu"}, {"via", "ssh"}}),
+              IsUsageError("--nproc_per_node cpu"));
 }
 
 TEST(TorchrunNproc, Xpu_IsRefusedByName) {
-  EXPECT_THAT(refusal({{"nproc_per_node", "xpu"}}), HasSubstr("Intel"));
+  EXPECT_THAT(refusal({{"nproc_per_node", "xpu"}}), IsUsageError("--nproc_per_node xpu"));
 }
 
 TEST(TorchrunEndpoint, OfSeveralNodes_IsTheMaster) {
@@ -87,7 +84,7 @@ TEST(TorchrunEndpoint, OfSeveralNodes_IsTheMaster) {
 
 TEST(TorchrunEndpoint, PortZero_IsForASingleNode) {
   EXPECT_THAT(refusal({{"nnodes", "2"}, {"rdzv_endpoint", "localhost:0"}}),
-              HasSubstr("other nodes cannot know"));
+              IsUsageError("--rdzv_endpoint localhost:0"));
   EXPECT_FALSE(translate({{"rdzv_endpoint", "localhost:0"}}).settings.given("master"));
 }
 
@@ -110,14 +107,15 @@ TEST(TorchrunEndpoint, MasterAddrAndPort_MeanTheSame) {
 
 TEST(TorchrunEndpoint, ContradictingMasters_AreRefused) {
   EXPECT_THAT(refusal({{"nnodes", "2"}, {"master", "node2:1"}, {"rdzv_endpoint", "node1:1"}}),
-              HasSubstr("contradicts"));
-  EXPECT_EQ(refusal({{"nnodes", "2"}, {"master", "node1:1"}, {"rdzv_endpoint", "node1:1"}}),
-            "none");
+              IsUsageError("--rdzv_endpoint node1:1"));
+  EXPECT_NO_THROW(
+      translate({{"nnodes", "2"}, {"master", "node1:1"}, {"rdzv_endpoint", "node1:1"}}));
 }
 
 TEST(TorchrunEndpoint, Nonsense_IsRefused) {
   for (const char* endpoint : {"node1:port", "node1:99999", ":29400", "tcp://node1:29400"}) {
-    EXPECT_NE(refusal({{"nnodes", "2"}, {"rdzv_endpoint", endpoint}}), "none") << endpoint;
+    EXPECT_THAT(refusal({{"nnodes", "2"}, {"rdzv_endpoint", endpoint}}), IsUsageError())
+        << endpoint;
   }
 }
 
@@ -129,7 +127,7 @@ TEST(TorchrunStandalone, OtherPlacesDoNotCount) {
                                 .settings;
   EXPECT_FALSE(settings.given("master"));
   EXPECT_FALSE(settings.given("master_port"));
-  EXPECT_THAT(refusal({{"standalone", "true"}, {"nnodes", "2"}}), HasSubstr("--nnodes 2"));
+  EXPECT_THAT(refusal({{"standalone", "true"}, {"nnodes", "2"}}), IsUsageError("--standalone"));
 }
 
 TEST(TorchrunBackend, Etcd_IsNotNeeded) {
@@ -138,7 +136,7 @@ TEST(TorchrunBackend, Etcd_IsNotNeeded) {
   ASSERT_EQ(etcd.ignored.size(), 1u);
   EXPECT_THAT(ignored_flags_text(etcd.ignored), HasSubstr("built in"));
   EXPECT_FALSE(etcd.settings.given("master"));  // it is not the address of a node
-  EXPECT_THAT(refusal({{"rdzv_backend", "zeus"}}), HasSubstr("'zeus'"));
+  EXPECT_THAT(refusal({{"rdzv_backend", "zeus"}}), IsUsageError("--rdzv_backend"));
 }
 
 TEST(TorchrunConf, Timeouts_AreOurs) {
@@ -163,12 +161,12 @@ TEST(TorchrunConf, IsHost_IsNodeZero) {
   EXPECT_EQ(translate({{"nnodes", "2"}, {"rdzv_conf", "is_host=True"}}).settings.integer("rank"),
             0);
   EXPECT_FALSE(translate({{"nnodes", "2"}, {"rdzv_conf", "is_host=0"}}).settings.given("rank"));
-  EXPECT_THAT(refusal({{"rdzv_conf", "is_host=perhaps"}}), HasSubstr("'perhaps'"));
+  EXPECT_THAT(refusal({{"rdzv_conf", "is_host=perhaps"}}), IsUsageError("--rdzv_conf is_host"));
 }
 
 TEST(TorchrunConf, Nonsense_IsRefused) {
   for (const char* conf : {"join_timeout", "=3", "join_timeout=", "join_timeout=soon"}) {
-    EXPECT_NE(refusal({{"rdzv_conf", conf}}), "none") << conf;
+    EXPECT_THAT(refusal({{"rdzv_conf", conf}}), IsUsageError()) << conf;
   }
 }
 
@@ -192,7 +190,7 @@ TEST(TorchrunEnvironment, Switches_AreNumbers) {
   EXPECT_TRUE(translate({}, {{"PET_MODULE", "2"}}).settings.boolean("module"));
   EXPECT_FALSE(translate({}, {{"PET_MODULE", "0"}}).settings.boolean("module"));
   EXPECT_TRUE(translate({{"module", "true"}}, {{"PET_MODULE", "0"}}).settings.boolean("module"));
-  EXPECT_THAT(refusal({}, {{"PET_MODULE", "true"}}), HasSubstr("not a number"));
+  EXPECT_THAT(refusal({}, {{"PET_MODULE", "true"}}), IsUsageError("environment PET_MODULE"));
 }
 
 TEST(TorchrunEnvironment, VariablesWithoutMeaning_AreNamed) {
@@ -220,7 +218,7 @@ TEST(TorchrunDefaults, ListedNodes_AreNotCounted) {
 }
 
 TEST(TorchrunProgram, ModuleAndNoPython_ContradictEachOther) {
-  EXPECT_THAT(refusal({{"module", "true"}, {"no_python", "true"}}), HasSubstr("--no_python"));
+  EXPECT_THAT(refusal({{"module", "true"}, {"no_python", "true"}}), IsUsageError("--module"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // A node that has nothing wrong: tests break one thing at a time.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include "launch/tools/doctor/checks.h"
 
 namespace fleet {
@@ -42,6 +44,12 @@ inline Severity worst_of(const Findings& findings) {
   Severity worst = Severity::kOk;
   for (const Finding& one : findings) worst = std::max(worst, one.severity);
   return worst;
+}
+// One finding, of this severity, with advice.
+inline auto OneFinding(Severity severity) {
+  using ::testing::ElementsAre, ::testing::AllOf, ::testing::Field, ::testing::Not;
+  return ElementsAre(AllOf(Field("severity", &Finding::severity, severity),
+                           Field("next", &Finding::next, Not(std::string()))));
 }
 inline std::string said(const Findings& findings) {
   std::string text;

@@ -10,7 +10,6 @@ namespace fleet {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -42,17 +41,14 @@ TEST(ViaTable, SaysWhatRunsWhere) {
       out.str(),
       AllOf(HasSubstr("job 'night' on 2 nodes with --via=ssh; dry run, nothing starts"),
             HasSubstr("0     n0       ssh to n0  ranks 0-1                all   /data   log/n0"),
-            HasSubstr("one per GPU of the node"),
-            HasSubstr("node 1 (n1) is reached by\n  ssh n1\n"),
-            HasSubstr("node 1 (n1) runs\n  fleetrun -- train.py --name 'a b'\n"),
-            HasSubstr("NCCL_DEBUG        WARN"), Not(HasSubstr("t0p"))));
+            HasSubstr("node 1 (n1) runs\n  fleetrun -- train.py --name 'a b'\n")));
+  EXPECT_EQ(out.str().find("t0p"), std::string::npos);
 }
 
 TEST(ViaTable, ManyNodes_ShowOneCommand) {
   std::ostringstream out;
   write_via_table(sample(20), out);
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("19    n19"), HasSubstr("node 0 (n0) runs"),
-                               Not(HasSubstr("node 1 (n1) runs")), HasSubstr("are similar")));
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("node 0 (n0) runs"), Not(HasSubstr("node 1 (n1) runs"))));
 }
 
 TEST(ViaJson, HasEverything) {
