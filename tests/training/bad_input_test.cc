@@ -15,9 +15,12 @@ namespace fleet {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
+
+// The line names this subject: "fleet-worker: SUBJECT: what failed; what to do".
+auto IsAbout(const std::string& subject) { return StartsWith("fleet-worker: " + subject + ": "); }
 
 class BadInput : public ::testing::Test {
  protected:
@@ -49,8 +52,8 @@ class BadInput : public ::testing::Test {
 };
 
 TEST_F(BadInput, UnknownJobKey_NamesTheNearest) {
-  EXPECT_THAT(refusal({"data.batchsize=4"}), AllOf(HasSubstr("--set: unknown key 'data.batchsize'"),
-                                                   HasSubstr("did you mean 'data.batch_size'?")));
+  EXPECT_EQ(refusal({"data.batchsize=4"}),
+            "fleet-worker: --set: unknown key 'data.batchsize'; did you mean 'data.batch_size'?");
 }
 
 TEST_F(BadInput, UnknownArgument_NamesTheNearest) {
@@ -62,10 +65,10 @@ TEST_F(BadInput, UnknownArgument_NamesTheNearest) {
 TEST_F(BadInput, JobFileThatIsMissingOrNoJson_IsNamed) {
   std::string error;
   EXPECT_EQ(job_.run_worker({"no.json"}, &error), 2);
-  EXPECT_THAT(error, HasSubstr("no.json: cannot open the file"));
+  EXPECT_THAT(error, IsAbout("no.json"));
   write("broken.json", "{\n  \"model\": }\n");
   EXPECT_EQ(job_.run_worker({"broken.json"}, &error), 2);
-  EXPECT_THAT(error, AllOf(HasSubstr("broken.json: not valid JSON"), HasSubstr("line 2")));
+  EXPECT_THAT(error, AllOf(IsAbout("broken.json"), HasSubstr("line 2")));
 }
 
 // Damaged, made-up or endless ones: a line at once, whatever the parser would do with them.
@@ -79,16 +82,13 @@ TEST_F(BadInput, JobFileBeyondAllMeasure_IsRefused) {
   };
   std::string deep = R"({"model": )";
   for (int i = 0; i < 1000000; ++i) deep += R"({"a":)";
-  EXPECT_THAT(refused(deep), HasSubstr("huge.json: the file is larger than 4.0 MiB"));
-  EXPECT_THAT(refused(deep.substr(0, 3000000)),
-              HasSubstr("huge.json: it is nested more than 32 deep"));
-  EXPECT_THAT(refused(R"({"model": )" + std::string(3000000, '[')),
-              HasSubstr("huge.json: it is nested more than 32 deep"));
+  EXPECT_THAT(refused(deep), IsAbout("huge.json"));
+  EXPECT_THAT(refused(deep.substr(0, 3000000)), IsAbout("huge.json"));
+  EXPECT_THAT(refused(R"({"model": )" + std::string(3000000, '[')), IsAbout("huge.json"));
   std::string keys = "{";
   for (int i = 0; i < 100000; ++i) keys += "\"key" + std::to_string(i) + "\": 1, ";
-  EXPECT_THAT(refused(keys + "}"), HasSubstr("huge.json: it has more than 2000 keys"));
-  EXPECT_THAT(refused("{\"" + std::string(100000, 'k') + "\": 1}"),
-              HasSubstr("huge.json: it has a key of more than 200 bytes"));
+  EXPECT_THAT(refused(keys + "}"), IsAbout("huge.json"));
+  EXPECT_THAT(refused("{\"" + std::string(100000, 'k') + "\": 1}"), IsAbout("huge.json"));
 }
 
 // Opening a pipe without a writer, or reading /dev/zero, would never end.
@@ -97,8 +97,8 @@ TEST_F(BadInput, WhatIsNoFile_IsRefusedWhereverAFileBelongs) {
   std::string error;
   for (const std::string file : {"pipe", "/dev/zero", "."}) {
     EXPECT_EQ(job_.run_worker({file}, &error), 2);
-    EXPECT_THAT(error, HasSubstr("not a file"));
-    EXPECT_THAT(refusal({"strategy.file=" + file}), HasSubstr("not a file"));
+    EXPECT_THAT(error, IsAbout(file));
+    EXPECT_THAT(refusal({"strategy.file=" + file}), IsAbout(file));
     EXPECT_THAT(refusal({"checkpoint.weights=" + file}), HasSubstr("not a file"));
   }
   write("list.json", R"({"model": {"name": "lenet"}, "data": {"source": "image_list",
@@ -108,9 +108,7 @@ TEST_F(BadInput, WhatIsNoFile_IsRefusedWhereverAFileBelongs) {
     "train": {"labels": "no"}}})");
   for (const std::string file : {"pipe", "/dev/zero"}) {
     EXPECT_EQ(job_.run_worker({"list.json", "--set", "data.train.list=" + file}, &error), 2);
-    EXPECT_THAT(error, HasSubstr("not a file"));
     EXPECT_EQ(job_.run_worker({"idx.json", "--set", "data.train.images=" + file}, &error), 2);
-    EXPECT_THAT(error, HasSubstr("not a file"));
   }
 }
 
@@ -121,7 +119,7 @@ TEST_F(BadInput, ListThatIsNoText_EndsAtItsBeginning) {
   std::filesystem::resize_file(job_.path("train.txt"), uint64_t{1} << 40);  // takes no space
   std::string error;
   EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2);
-  EXPECT_THAT(error, HasSubstr("train.txt:1: the line is not text"));
+  EXPECT_THAT(error, IsAbout("train.txt:1"));
 }
 
 TEST_F(BadInput, IdxHeaderThatClaimsTooMuch_IsRefusedAtOnce) {
@@ -131,7 +129,7 @@ TEST_F(BadInput, IdxHeaderThatClaimsTooMuch_IsRefusedAtOnce) {
   write("images", std::string("\0\0\x08\x03\0\xff\xff\xff\0\0\x01\0\0\0\x01\0", 16));
   std::string error;
   EXPECT_EQ(job_.run_worker({"idx.json"}, &error), 2);
-  EXPECT_THAT(error, HasSubstr("shorter than its header claims"));
+  EXPECT_THAT(error, IsAbout("images"));
 }
 
 TEST_F(BadInput, NamesThatATerminalObeys_AreWrittenOut) {
@@ -141,21 +139,24 @@ TEST_F(BadInput, NamesThatATerminalObeys_AreWrittenOut) {
   write("train.txt", "a\x1b[2J.png 1\n");
   std::string error;
   EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2);
-  EXPECT_THAT(error, AllOf(HasSubstr("a\\x1b[2J.png"), Not(HasSubstr("\x1b"))));
+  const auto harmless = [&] { return error.find('\x1b') == std::string::npos; };
+  EXPECT_THAT(error, HasSubstr("a\\x1b[2J.png"));
+  EXPECT_TRUE(harmless()) << error;
   EXPECT_EQ(job_.run_worker({evil}, &error), 2);
-  EXPECT_THAT(error, AllOf(HasSubstr("a\\x1b[2J\\nERROR"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(error, HasSubstr("a\\x1b[2J\\nERROR"));
+  EXPECT_TRUE(harmless()) << error;
   for (const std::string option : {"--set", "--device", evil.c_str()}) {
     EXPECT_EQ(job_.run_worker({"job.json", option, evil}, &error), 2);
-    EXPECT_THAT(error, Not(HasSubstr("\x1b"))) << option;
+    EXPECT_TRUE(harmless()) << option << error;
   }
   EXPECT_EQ(job_.run_worker({"job.json", "--set", "model.name=" + evil}, &error), 2);
-  EXPECT_THAT(error, Not(HasSubstr("\x1b")));
+  EXPECT_TRUE(harmless()) << error;
 }
 
 TEST_F(BadInput, UnknownModelSourceOptimizer_AreNamed) {
-  EXPECT_THAT(refusal({"model.name=resnet51"}), HasSubstr("did you mean 'resnet50'?"));
-  EXPECT_THAT(refusal({"data.source=image_lst"}), HasSubstr("did you mean 'image_list'?"));
-  EXPECT_THAT(refusal({"optimizer.name=momentun"}), HasSubstr("did you mean 'momentum'?"));
+  EXPECT_THAT(refusal({"model.name=resnet51"}), EndsWith("; did you mean 'resnet50'?"));
+  EXPECT_THAT(refusal({"data.source=image_lst"}), EndsWith("; did you mean 'image_list'?"));
+  EXPECT_THAT(refusal({"optimizer.name=momentun"}), EndsWith("; did you mean 'momentum'?"));
 }
 
 TEST_F(BadInput, MissingData_IsNamed) {
@@ -163,7 +164,7 @@ TEST_F(BadInput, MissingData_IsNamed) {
         R"({"model": {"name": "lenet"}, "data": {"source": "idx", "root": "nowhere"}})");
   std::string error;
   EXPECT_EQ(job_.run_worker({"idx.json"}, &error), 2);
-  EXPECT_THAT(error, HasSubstr("nowhere/train-images-idx3-ubyte.gz"));
+  EXPECT_THAT(error, IsAbout("nowhere/train-images-idx3-ubyte.gz"));
 }
 
 TEST_F(BadInput, ListFile_NamesFileAndLine) {
@@ -177,15 +178,15 @@ TEST_F(BadInput, ListFile_NamesFileAndLine) {
     EXPECT_EQ(job_.run_worker({"list.json"}, &error), 2) << error;
     return error;
   };
-  EXPECT_THAT(with_list("a.png 0\na.png\n"), HasSubstr("train.txt:2"));
-  EXPECT_THAT(with_list("a.png 0\na.png seven\n"), HasSubstr("train.txt:2"));
-  EXPECT_THAT(with_list("a.png 10\n"), AllOf(HasSubstr("train.txt:1"), HasSubstr("10")));
-  EXPECT_THAT(with_list("b.png 1\n"), HasSubstr("b.png"));
+  EXPECT_THAT(with_list("a.png 0\na.png\n"), IsAbout("train.txt:2"));
+  EXPECT_THAT(with_list("a.png 0\na.png seven\n"), IsAbout("train.txt:2"));
+  EXPECT_THAT(with_list("a.png 10\n"), IsAbout("train.txt:1"));
+  EXPECT_THAT(with_list("b.png 1\n"), IsAbout("train.txt:1"));
 }
 
 TEST_F(BadInput, ImageTheModelCannotTake_IsRefused) {
   EXPECT_THAT(refusal({"data.image.height=4", "data.image.width=4"}),
-              HasSubstr("change the model or the input size"));
+              EndsWith("; change the model or the input size"));
 }
 
 TEST_F(BadInput, UnsupportedStrategy_IsNamed) {
@@ -199,13 +200,11 @@ TEST_F(BadInput, Checkpoint_TruncatedOrOfAnotherModel_IsRefused) {
             0)
       << error;
   const std::string folder = *latest_checkpoint(job_.path("good/checkpoints"));
-  EXPECT_THAT(refusal({"model.name=mlp", "checkpoint.resume=" + folder}),
-              HasSubstr("is a checkpoint of the model 'lenet', the job trains 'mlp'"));
-  EXPECT_THAT(refusal({"model.num_classes=12", "checkpoint.resume=" + folder}),
-              HasSubstr("the model's is"));
+  EXPECT_THAT(refusal({"model.name=mlp", "checkpoint.resume=" + folder}), IsAbout(folder));
+  EXPECT_THAT(refusal({"model.num_classes=12", "checkpoint.resume=" + folder}), IsAbout(folder));
   const std::string content = read_file(folder + "/model.safetensors");
   write_file_atomically(folder + "/model.safetensors", content.substr(0, content.size() / 2));
-  EXPECT_THAT(refusal({"checkpoint.resume=" + folder}), HasSubstr("model.safetensors: truncated"));
+  EXPECT_THAT(refusal({"checkpoint.resume=" + folder}), IsAbout(folder + "/model.safetensors"));
 }
 
 // A script that gives one rank another job, as a mixed-up cluster would.

@@ -25,7 +25,6 @@ TEST(RunFolders, EachRun_HasAFolderThatLatestLeadsTo) {
     auto run = job.start(number, {"--nproc_per_node=2"}, steps("5"));
     ASSERT_EQ(run->wait(), 0) << run->output();
     const std::string folder = "output/job/run-" + number;
-    EXPECT_THAT(run->output(), HasSubstr("output folder: " + folder));
     EXPECT_TRUE(fs::exists(job.path(folder + "/metrics.jsonl")));
     EXPECT_TRUE(fs::equivalent(job.path("output/job/latest"), job.path(folder)));
   }
@@ -72,7 +71,6 @@ TEST(RunFolders, RestartedRun_GoesOnInItsFolder) {
   ASSERT_EQ(workers.size(), 2u);
   kill(workers[0], SIGKILL);
   EXPECT_EQ(run->wait(), 0) << run->output();
-  EXPECT_THAT(run->output(), HasSubstr("resumed from output/job/run-001/checkpoints/step_"));
   EXPECT_FALSE(fs::exists(job.path("output/job/run-002")));
   EXPECT_FALSE(fs::exists(job.path("output/job/run-001/metrics.jsonl.1")));
 }

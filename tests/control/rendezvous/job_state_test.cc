@@ -58,12 +58,10 @@ TEST(JobState, DeadlineWithNodesMissing_AllLearnTheirNames) {
     const Error error = job.refusal(session);
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     EXPECT_EQ(error.failure(), "only 2 of 3 nodes joined within 300 s: a, c; missing: b (node 1)");
-    EXPECT_THAT(error.what(), HasSubstr("--rdzv_timeout"));
     EXPECT_THAT(error.what(), HasSubstr("a:6768"));
   }
   job.join(3, node_of(job.spec, "b"));  // too late
   EXPECT_EQ(job.refusal(3).code(), ErrorCode::kStale);
-  EXPECT_THAT(job.refusal(3).what(), HasSubstr("only 2 of 3 nodes joined"));
 }
 
 TEST(JobState, NodeGoesWhileForming_PlaceIsFreeAgain) {

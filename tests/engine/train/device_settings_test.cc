@@ -15,7 +15,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -79,7 +78,7 @@ TEST_F(Flags, ThatCannotBe_AreNamed) {
     job();
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("environment FLAGS_check_nan_inf: 'maybe' is neither"));
+    EXPECT_EQ(error.where(), "environment FLAGS_check_nan_inf");
   }
 }
 

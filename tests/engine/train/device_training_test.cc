@@ -9,9 +9,8 @@
 namespace fleet {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
+using ::testing::StartsWith;
 
 class DeviceTraining : public DeviceTrainingTest {
  protected:
@@ -59,9 +58,8 @@ TEST_F(DeviceTraining, NanHunt_EndsTheJobWithTheOperationsName) {
     train(job({"train.check_nan_inf=true", "data.std=1e-38"}), device);
     FAIL() << "trained";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("step "), HasSubstr(", section "), HasSubstr("not finite"),
-                      HasSubstr("learning_rate.base"), Not(HasSubstr("init_loss_scaling"))));
+    EXPECT_THAT(error.where(), StartsWith("step "));
+    EXPECT_EQ(error.next(), "lower learning_rate.base, or look at the data");
     EXPECT_EQ(exit_code_for(error.code()), 1);  // 2 would say that nothing was started
   }
 }
@@ -101,9 +99,8 @@ TEST_F(DeviceTraining, TooLittleMemory_SaysWhichBatchFitsAndItDoes) {
     } catch (const Error& error) {
       const std::string what = error.what();
       EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
-      EXPECT_THAT(
-          what, AllOf(HasSubstr("small:0: "), HasSubstr("the plan needs"), HasSubstr("parameters"),
-                      HasSubstr("activations"), HasSubstr("would fit (it is 512)")));
+      EXPECT_EQ(error.where(), "small:0");
+      EXPECT_THAT(what, HasSubstr("would fit (it is 512)"));
       const size_t at = what.find("data.batch_size=");
       ASSERT_NE(at, std::string::npos);
       fits = what.substr(at, what.find(' ', at) - at);

@@ -10,7 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class EvaluationTest : public TrainerTest {
  protected:
@@ -119,14 +118,14 @@ TEST_F(EvaluationTest, Only_GivesWhatTrainingGaveAtItsEnd) {
 }
 
 TEST_F(EvaluationTest, Only_WithoutWeights_IsRefused) {
-  EXPECT_THAT(failure(job({"train.evaluate_only=true"})), HasSubstr("nothing to evaluate"));
+  EXPECT_THAT(refusal(job({"train.evaluate_only=true"})), IsUsageError("train.evaluate_only"));
 }
 
 TEST_F(EvaluationTest, Only_WithoutTestData_IsRefused) {
   run(idx_job({"train.epochs=1"}), 1);
-  EXPECT_THAT(failure(idx_job({"train.evaluate_only=true",
+  EXPECT_THAT(refusal(idx_job({"train.evaluate_only=true",
                                "checkpoint.weights=" + checkpoint() + "/model.safetensors"})),
-              HasSubstr("there are no test data"));
+              IsUsageError("train.evaluate_only"));
 }
 
 TEST_F(EvaluationTest, ByClass_AddsUpToTheWhole) {

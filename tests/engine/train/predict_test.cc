@@ -91,9 +91,9 @@ class Predict : public TrainerTest {
     return all;
   }
 
-  std::string failure(const Job& job) {
+  Error refusal(const Job& job) {
     HostDevice device;
-    return usage_failure([&] { predict(job, device, {}); });
+    return thrown_by([&] { predict(job, device, {}); });
   }
 };
 
@@ -157,7 +157,7 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
     EXPECT_EQ(all[5]["file"], cut);
     EXPECT_TRUE(all[5].contains("error"));
     EXPECT_FALSE(all[5].contains("class"));
-    EXPECT_THAT(all[7]["error"].get<std::string>(), HasSubstr("No such file"));
+    EXPECT_TRUE(all[7].contains("error"));
     EXPECT_NEAR(all[6]["probability"], kExpected[4].probabilities[0], 2e-6);
   }
 }
@@ -189,19 +189,19 @@ TEST_F(Predict, DamagedCheckpoint_IsPassedOver) {
 }
 
 TEST_F(Predict, WhatCannotBe_IsRefused) {
-  EXPECT_THAT(failure(job({"predict.input=" + photo(0)})), HasSubstr("no checkpoint"));
-  EXPECT_THAT(failure(lenet({photo(0)}, {"model.num_classes=7"})), HasSubstr("fc3.weight"));
+  EXPECT_THAT(refusal(job({"predict.input=" + photo(0)})), IsUsageError());
+  EXPECT_THAT(refusal(lenet({photo(0)}, {"model.num_classes=7"})), IsUsageError());
   fs::create_directories(output_ + "/empty");
-  EXPECT_THAT(failure(lenet({output_ + "/empty"})), HasSubstr("the folder contains no image"));
+  EXPECT_THAT(refusal(lenet({output_ + "/empty"})), IsUsageError(output_ + "/empty"));
   EXPECT_FALSE(fs::exists(lines_path()));
-  EXPECT_THAT(failure(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
-              HasSubstr("give a checkpoint's folder"));
+  EXPECT_THAT(refusal(lenet({photo(0)}, {"predict.checkpoint=" + output_})),
+              IsUsageError("predict.checkpoint"));
 }
 
 TEST_F(Predict, OutputThatIsNoFile_StaysAsItIs) {
   const std::string pipe = output_ + "/pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(failure(lenet({photo(0)}, {"predict.output=" + pipe})), HasSubstr("it is a pipe"));
+  EXPECT_THAT(refusal(lenet({photo(0)}, {"predict.output=" + pipe})), IsUsageError(pipe));
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 

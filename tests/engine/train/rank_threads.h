@@ -25,6 +25,7 @@ struct RankThread {
 struct RankEnd {
   std::string message;            // "": none
   std::optional<ErrorCode> code;  // of the same
+  std::string where;              // of the same
   std::exception_ptr thrown;      // the same
 };
 
@@ -49,7 +50,7 @@ struct RankEnd {
         RankThread self{rank, world, communicator.get(), store};
         body(self);
       } catch (const Error& error) {
-        ends[rank] = {error.what(), error.code(), std::current_exception()};
+        ends[rank] = {error.what(), error.code(), error.where(), std::current_exception()};
       }
     });
   }

@@ -13,6 +13,7 @@ namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // In a working folder of its own.
@@ -30,8 +31,8 @@ class RunFolderTest : public ::testing::Test {
     fs::remove_all(folder_);
   }
 
-  static std::string failure_of(const RunFolderOptions& options) {
-    return usage_failure([&] { RunFolder folder(options); });
+  static Error refusal(const RunFolderOptions& options) {
+    return thrown_by([&] { RunFolder folder(options); });
   }
 
   fs::path before_, folder_;
@@ -82,29 +83,31 @@ TEST_F(RunFolderTest, RestartedRun_GoesOnInItsFolder) {
 TEST_F(RunFolderTest, FolderOfARunningJob_IsRefused) {
   const RunFolder first({.output = "mine", .name = "net", .run = "a"});
   EXPECT_EQ(first.path(), "mine");
-  EXPECT_THAT(failure_of({.output = "mine", .name = "net", .run = "b"}),
-              HasSubstr("the output folder mine: another job is using it (process " +
-                        std::to_string(::getpid()) + " on "));
+  const Error error = refusal({.output = "mine", .name = "net", .run = "b"});
+  EXPECT_THAT(error, IsUsageError("the output folder mine"));
+  EXPECT_THAT(error.failure(),
+              HasSubstr("another job is using it (process " + std::to_string(::getpid()) + " on "));
   const RunFolder run({.name = "net", .run = "a"});
-  EXPECT_THAT(failure_of({.name = "net", .resumes = true}), HasSubstr("output/net/run-001"));
+  EXPECT_THAT(refusal({.name = "net", .resumes = true}),
+              IsUsageError("the output folder output/net/run-001"));
 }
 
 TEST_F(RunFolderTest, FolderOfAJobThatHasEnded_IsTaken) {
   { const RunFolder first({.output = "mine", .run = "a"}); }
-  EXPECT_EQ(failure_of({.output = "mine", .run = "b"}), "");
+  EXPECT_NO_THROW(RunFolder({.output = "mine", .run = "b"}));
 }
 
 TEST_F(RunFolderTest, NamesThatAreNoFolder_AreRefused) {
   for (const char* name : {"", "..", ".", "a/b"}) {
-    EXPECT_THAT(failure_of({.name = name}), HasSubstr("train.name")) << name;
+    EXPECT_THAT(refusal({.name = name}), IsUsageError("train.name")) << name;
   }
 }
 
 TEST_F(RunFolderTest, WhatCannotBeWritten_IsRefused) {
   { UniqueFd made(::creat("file", 0644)); }
-  EXPECT_THAT(failure_of({.output = "file"}), HasSubstr("set train.output to a writable folder"));
-  EXPECT_THAT(failure_of({.output = "file/below"}),
-              HasSubstr("set train.output to a writable folder"));
+  EXPECT_THAT(refusal({.output = "file"}), AllOf(IsUsageError("the output folder file"),
+                                                 Advises("set train.output to a writable folder")));
+  EXPECT_THAT(refusal({.output = "file/below"}), IsUsageError("the output folder file/below"));
 }
 
 TEST_F(RunFolderTest, SetAside_KeepsWhatIsThere) {

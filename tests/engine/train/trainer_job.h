@@ -90,6 +90,12 @@ class TrainerTest : public ::testing::Test {
     return usage_failure([&] { Trainer(job, device, {}).run(); });
   }
 
+  // The error that training it on one rank ends with.
+  static Error refusal(const Job& job) {
+    HostDevice device;
+    return thrown_by([&] { Trainer(job, device, {}).run(); });
+  }
+
   // Starts a job of two ranks, each from its own settings; returns their errors.
   static std::vector<std::string> start_two(const Job& first, const Job& second) {
     const auto ends = run_ranks(2, [&](RankThread& rank) {

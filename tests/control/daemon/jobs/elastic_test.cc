@@ -13,7 +13,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 // Ends once all of the second generation run, and something says so. Tells who it is in each
 // generation.
@@ -61,8 +60,8 @@ struct ThreeFleetds : FleetdTest {
     EXPECT_EQ(client->wait(), 0) << client->output();
     // Output that a killed launcher had read may be lost.
     const std::string first = lost == 0 ? "generation 1 rank 3 of 6" : "generation 1 rank 0 of 6";
-    EXPECT_THAT(client->output(), AllOf(HasSubstr(first), HasSubstr("generation 2 rank 3 of 4"),
-                                        Not(HasSubstr("ABORT"))));
+    EXPECT_THAT(client->output(), AllOf(HasSubstr(first), HasSubstr("generation 2 rank 3 of 4")));
+    EXPECT_EQ(count_of(client->output(), "ABORT"), 0u);
     EXPECT_THAT(left(), IsEmpty());
   }
 };
@@ -73,7 +72,7 @@ TEST_F(ThreeFleetds, KilledFleetrun_TheOthersGoOn) {
   ::kill(launcher(2), SIGKILL);
   goes_on("one", client.get(), 2);
   EXPECT_THAT(client->output(), HasSubstr("fleetrun on 127.0.0.3 was killed by SIGKILL"));
-  EXPECT_THAT(run_command({"ls"}), HasSubstr("one  succeeded"));
+  EXPECT_EQ(state("one"), "succeeded");
 }
 
 TEST_F(ThreeFleetds, KilledFleetd_TheOthersGoOn) {
@@ -98,7 +97,7 @@ TEST_F(ThreeFleetds, SpareNode_StepsIn) {
   const auto client = start("spare", options, kRank);
   EXPECT_EQ(client->wait(), 0) << client->output();
   wait_for_generation(1, 4);
-  EXPECT_THAT(run_command({"ls"}), HasSubstr("spare  running  2"));
+  EXPECT_EQ(state("spare"), "running");
   // One of its ranks, wherever it will be, and the job as a whole.
   const std::string where = "--fleetd=127.0.0.1:" + port;
   Fleetrun follower(job, "follower", {"logs", "spare", "-f", "--rank=3", where});
@@ -119,7 +118,7 @@ TEST_F(ThreeFleetds, SpareNode_StepsIn) {
   for (const Fleetrun* each : {&follower, &attached}) {
     EXPECT_EQ(count_of(each->output(), "generation 2 rank 3 of 4"), 1u) << each->output();
   }
-  EXPECT_THAT(run_command({"ls"}), HasSubstr("spare  succeeded"));
+  EXPECT_EQ(state("spare"), "succeeded");
   EXPECT_THAT(left(), IsEmpty());
 }
 
@@ -131,8 +130,7 @@ TEST_F(ThreeFleetds, FleetdThatIsNotThere_IsDoneWithout) {
   wait_for_generation(1, 4);
   end_well();
   EXPECT_EQ(client->wait(), 0) << client->output();
-  EXPECT_THAT(client->output(), AllOf(HasSubstr("the job starts without 127.0.0.3"),
-                                      HasSubstr("generation 1 rank 3 of 4")));
+  EXPECT_THAT(client->output(), HasSubstr("generation 1 rank 3 of 4"));
 }
 
 // Without restarts and with them: the job ends with its client.

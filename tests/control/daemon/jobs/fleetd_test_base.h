@@ -92,6 +92,16 @@ struct FleetdTest : ::testing::Test {
   nlohmann::json status(const std::string& name) {
     return nlohmann::json::parse(run_command({"status", name, "--format=json"}));
   }
+  // "running", "stopped (SIGTERM)" of the job as its first node knows it.
+  std::string state(const std::string& name) { return status(name).at(0).at("state"); }
+  // The names of the jobs that `ls` lists.
+  std::vector<std::string> listed_jobs() {
+    std::vector<std::string> names;
+    for (const auto& one : nlohmann::json::parse(run_command({"ls", "--format=json"}))) {
+      names.push_back(one.at("job_id"));
+    }
+    return names;
+  }
   // Starts a script that runs on, and waits for its ranks.
   static std::vector<std::string> endless(const std::string& on = "true") {
     return {"sh", "-c", on + "\n: >$FLEET_JOB_ID.$RANK; while :; do sleep 0.01; done"};

@@ -7,9 +7,6 @@
 namespace fleet {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 size_t times(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
@@ -27,8 +24,6 @@ TEST(CompatJob, MpirunsLine_StartsItsRanks_WithItsVariables) {
   EXPECT_EQ(job.read("rank.1"), "1 of 2 a b,c\n");
   const std::string output = fleetrun.output();
   EXPECT_EQ(times(output, "options without effect:"), 1u) << output;
-  EXPECT_THAT(output, AllOf(HasSubstr("--allow-run-as-root ("), HasSubstr("-bind-to ("),
-                            HasSubstr("--mca (")));
 }
 
 TEST(CompatJob, LineThatIsRefused_StartsNothing_AndItsCorrectionRuns) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tests/control/launch/jobs/fleetrun_process.h"
+#include "tests/control/launch/jobs/verdict.h"
 
 namespace fleet {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(Debug, RankThatWaits_RunsInTheForegroundAndItsCodeIsTheRanks) {
   JobFolder job;
@@ -28,11 +29,9 @@ TEST(Debug, RankThatWaits_RunsInTheForegroundAndItsCodeIsTheRanks) {
   }
   Fleetrun debug(job, "debug", {"debug", "--rank=1", "--", "env", "MARK=x"});
   EXPECT_EQ(debug.wait(), 7) << debug.output();
-  EXPECT_THAT(debug.output(), HasSubstr("rank 1 of 2 on "));
   EXPECT_EQ(fleetrun.wait(), 7);
-  EXPECT_THAT(fleetrun.output(),
-              AllOf(HasSubstr("rank 1 waits for "), HasSubstr("rank 1 of 2 exited with 7"),
-                    HasSubstr("local rank 1 on node 0")));
+  EXPECT_THAT(fleetrun.output(), HasSubstr("rank 1 waits for "));
+  EXPECT_EQ(verdict_in(job)["rank"]["rank"], 1);
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
@@ -48,9 +47,8 @@ TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
                 {"debug", "--rank=1", "--", "sh", "-c",
                  "pwd; echo $RANK of $WORLD_SIZE; echo \"$@\"; : >second", "wrapper"});
   EXPECT_EQ(mark.wait(), 0) << mark.output();
-  EXPECT_THAT(mark.output(),
-              AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr("--debug_rank=1"),
-                    HasSubstr(job.path()), HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
+  EXPECT_THAT(mark.output(), AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr(job.path()),
+                                   HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
   EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
 }
 
@@ -80,10 +78,10 @@ TEST(Debug, RankThatIsNotThere_Usage) {
   JobFolder job;
   Fleetrun debug(job, "debug", {"debug", "--rank=3"});
   EXPECT_EQ(debug.wait(), 2);
-  EXPECT_THAT(debug.output(), HasSubstr("rank 3: no job runs on this node"));
+  EXPECT_THAT(debug.output(), StartsWith("fleetrun: rank 3: "));
   Fleetrun start(job, "start", {"--debug_rank=4", "true"});
   EXPECT_EQ(start.wait(), 2);
-  EXPECT_THAT(start.output(), HasSubstr("this job has no rank 4"));
+  EXPECT_THAT(start.output(), StartsWith("fleetrun: --debug_rank: "));
 }
 
 }  // namespace

