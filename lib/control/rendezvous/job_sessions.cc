@@ -84,6 +84,7 @@ void JobState::end_startup(Time now) {
 }
 
 void JobState::expire_silent_sessions(Time now) {
+  for (auto& [id, session] : sessions_) session.failure_detector.poll(now);
   // The host's own node sends heartbeats through the same threads and no network. If it is late
   // too, this process is starved.
   const auto host = membership_.host();
@@ -94,9 +95,9 @@ void JobState::expire_silent_sessions(Time now) {
   }
   std::vector<std::pair<Time, SessionId>> silent;
   silence_due_ = Time::max();
-  for (auto& [id, session] : sessions_) {
-    FailureDetector& detector = session.failure_detector;
-    if (!detector.poll(now)) silent.emplace_back(detector.last_received(), id);
+  for (const auto& [id, session] : sessions_) {
+    const FailureDetector& detector = session.failure_detector;
+    if (now >= detector.deadline()) silent.emplace_back(detector.last_received(), id);
     silence_due_ = std::min(silence_due_, detector.deadline());
   }
   std::ranges::sort(silent);  // the longest silent one may be the root cause

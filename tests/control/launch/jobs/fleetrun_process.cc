@@ -57,7 +57,7 @@ JobFolder::~JobFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string JobFolder::marked_environment() const { return std::string(kMark) + "=" + mark_; }
+std::string JobFolder::marked_environment() const { return kMark + ("=" + mark_); }
 
 std::vector<pid_t> JobFolder::processes() const {
   std::vector<pid_t> found;

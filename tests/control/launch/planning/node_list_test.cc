@@ -115,13 +115,12 @@ TEST_F(HostFile, Lines_AreEntries) {
 
 TEST_F(HostFile, BadLine_IsNamed) {
   std::ofstream(path) << "a\nb:many\n";
-  EXPECT_THAT(refusal("@" + path),
-              IsUsageError("--ips, /tmp/fleet_hosts.keahgw/hosts line 2: b:many"));
+  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips, " + path + " line 2: b:many"));
 }
 
 TEST_F(HostFile, Empty_IsAnError) {
   std::ofstream(path) << "# nobody\n";
-  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips @/tmp/fleet_hosts.ociicz/hosts"));
+  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips @" + path));
 }
 
 TEST_F(HostFile, WithoutEnd_IsRefused) {
