@@ -305,7 +305,7 @@ names_table() {  # names_table SECTION WHAT
     $2 == section ".name" { help[$1] = $5; next }
     { key = substr($2, length(section) + 2); count[key]++; entries[$1] = entries[$1] "\n" key " " ($4 ~ /^"|^\[|^false$/ ? "" : $4) }
     END {
-      print what == "" ? "| `" section ".name` | keys |\n|---|---|" : "| `" section ".name` | " what " | keys beside the common ones |\n|---|---|---|"
+      print what == "" ? "| `" section ".name` | keys |\n|---|---|" : "| `" section ".name` | " what " | keys besides the common ones |\n|---|---|---|"
       for (i = 1; i <= n; ++i) {
         m = split(substr(entries[names[i]], 2), all, "\n")
         own = common = ""

@@ -14,8 +14,9 @@ inline std::string program_folder() {
 }
 
 // The repository, or the top of an unpacked tarball: tests/golden lies below it. The nearest folder
-// above the program that has it; for a build folder elsewhere, what CMake wrote beside the program.
-// (As a definition for the compiler, the path would keep checkouts from sharing compiled files.)
+// above the program that has it; for a build folder elsewhere, the file that CMake wrote next to
+// the program. (As a definition for the compiler, the path would keep checkouts from sharing
+// compiled files.)
 inline std::string source_folder() {
   namespace fs = std::filesystem;
   for (fs::path at = program_folder(); at != at.root_path(); at = at.parent_path()) {

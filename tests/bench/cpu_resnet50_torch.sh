@@ -5,7 +5,7 @@
 #   tests/bench/cpu_resnet50_torch.sh [--bf16] [ROUNDS]     default 3
 #
 # The peer is the PyTorch of FLEET_PYTHON (default /usr/bin/python3, Debian's python3-torch). FLEET_TORCH_PYTHON names the
-# interpreter of another one, such as a virtual environment with a current torch and torchvision, reported beside it.
+# interpreter of another one, such as a virtual environment with a current torch and torchvision, reported next to it.
 # Builds: bench_cpu_resnet50
 set -euo pipefail
 name=cpu_resnet50_torch ours=() theirs=()

@@ -98,7 +98,7 @@ void compare(const Case& net, int rounds, int streams) {
       median(one_ms), device.cores(), median(several_ms), streams, rounds, net.asked,
       ratio >= net.asked ? "met" : "MISSED");
   std::printf("  %s\n", plan.compute_streams.size() > 1 ? plan.parallel_text().c_str()
-                                                        : "no operations run beside others");
+                                                        : "no operations run at the same time");
   std::fflush(stdout);
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A pipeline of two stages on two pinned cores, beside one rank on one core: the time of a step, what the stages wait, and memory.
+"""A pipeline of two stages on two pinned cores, against one rank on one core: the time of a step, what the stages wait, and memory.
 
     tests/bench/pipeline.py [--counts | --times]
 
 The net is an mlp of two equal halves, in 16 micro-batches. The time that a stage computes is the kernel's (schedstat of its busiest
-thread); the rest of a step it waits. Memory is VmHWM (peak_host_memory), beside F-then-B, which keeps all micro-batches.
+thread); the rest of a step it waits. Memory is VmHWM (peak_host_memory), against F-then-B, which keeps all micro-batches.
 FLEET_TORCH_PYTHON names an interpreter with torch.distributed.pipelining, the peer over Gloo. --counts: memory only; --times: without it.
 """
 # Builds: fleetrun fleet-worker

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Sharding on four ranks beside whole parameters and states on each: memory, bytes, losses, and the time of a step.
+"""Sharding on four ranks against whole parameters and states on each: memory, bytes, losses, and the time of a step.
 
     tests/bench/sharding.py [--counts | --peer]
 
 Memory is the kernel's (peak_host_memory of metrics.jsonl: VmHWM), bytes are counted by the transport (sent_bytes), both over Gloo: of
 shared memory each rank would hold the others' part too. Times are over shared memory. The net is an mlp of 38 million parameters: 458 MB
 of parameters and Adam's states. Also the memory of a stage 3 that saves checkpoints, and of one that resumes from them. --counts: without
-checkpoints, times and PyTorch. --peer: only beside PyTorch: DistributedDataParallel with ZeroRedundancyOptimizer, FullyShardedDataParallel, over Gloo
+checkpoints, times and PyTorch. --peer: only against PyTorch: DistributedDataParallel with ZeroRedundancyOptimizer, FullyShardedDataParallel, over Gloo
 (tests/bench/peers/sharding_torch.py). FLEET_TORCH_PYTHON, or else FLEET_PYTHON, names the interpreter that has it.
 """
 # Builds: fleetrun fleet-worker

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each strategy does to accuracy: ResNet-20 on CIFAR-10, two ranks, several seeds, beside the plain run.
+"""What each strategy does to accuracy: ResNet-20 on CIFAR-10, two ranks, several seeds, against the plain run.
 
     tests/bench/strategies_accuracy.py --data DIR [--seeds 4] [--first_seed 1] [--epochs 3] [--only NAME]... [--output FOLDER]
 

@@ -141,8 +141,8 @@ class ConnectionBudget {
     double burst = 1024;     // a node has a connection for its launcher and one for each rank
     double per_second = 16;  // about 1 % of a core, since each costs a TLS handshake
     size_t total = 1024;     // unauthenticated connections at a time
-    // Which one to close when there are too many: the oldest, because a legitimate handshake is
-    // short; or the newest, if the server has no secret to prove.
+    // The one to close if there are too many: the oldest, because a legitimate handshake is short;
+    // or the newest, if the server has no secret to prove.
     bool evict_oldest = true;
   };
   struct Decision {

@@ -44,7 +44,7 @@ bool register_backend(const std::string& name, void (*define)(BackendDef&));
   FLEET_REGISTER(backend_##name, ::fleet::BackendDef& def, ::fleet::register_backend, #name)
 // The names of a backend's own options; none if it is neither linked nor loaded.
 std::vector<std::string> options_of_backend(const std::string& backend);
-// What a backend says of itself; a BackendDef() if it is neither linked nor loaded.
+// A backend's own description; a BackendDef() if it is neither linked nor loaded.
 const BackendDef& backend_def(const std::string& name);
 // Whether the backend's kernels are available: linked, or loaded by choose_device(), with or
 // without a device.

@@ -31,7 +31,7 @@ struct PlannedOp {
   const KernelDef* kernel = nullptr;
   std::vector<Layout> input_layouts, output_layouts;
   size_t workspace = 0;
-  int region = -1;  // >= 0: may run beside others of this region, on a share of the device
+  int region = -1;  // >= 0: may run along with others of this region, on a share of the device
 };
 
 // An operation of a schedule, which lists the operations that run in a step.
@@ -92,8 +92,8 @@ struct Plan {
   // operation that wrote an input or accessed an output.
   std::vector<ScheduledOp> schedule(const std::vector<bool>& active) const;
 
-  // What this rank of the job does in each group and with each rank it exchanges messages with, in
-  // order. Ranks can work together only if they agree on it.
+  // The operations of this rank in each group and with each rank that it exchanges messages with,
+  // in order. Ranks can work together only if they agree on them.
   CollectiveSequences collective_sequences(int rank) const;
   std::string text() const;           // for --print_plan
   std::string parallel_text() const;  // what several computing streams do, and take; one line

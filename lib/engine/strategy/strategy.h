@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// What a strategy may know about a model.
+// The parts of a model that strategies may use.
 struct ModelParts {
   std::vector<Block> blocks = {};   // of the forward section, for strategies that cut it
   std::vector<Block> devices = {};  // Training::devices

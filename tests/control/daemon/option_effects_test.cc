@@ -41,7 +41,7 @@ std::string other_value(const ConfigKey& key) {
   return std::to_string(static_cast<int64_t>(other));
 }
 
-// Texts and lists, and values that only count beside others.
+// Texts and lists, and values that only count together with others.
 const std::map<std::string, Sample>& given_samples() {
   static const std::string secret = ::testing::TempDir() + "option_effects.secret";
   static const std::map<std::string, Sample> all = {

@@ -270,7 +270,7 @@ FLEET_COMMAND(debug) {
           "wrapper: "
           "gdb --args).\nIf the job was started with --debug_rank=R, this process is the rank. "
           "Otherwise it is "
-          "a second process\nbeside the rank and cannot take part in collective operations.",
+          "a second process\nalongside the rank and cannot take part in collective operations.",
       .most = 1,
       .takes_rest = true};
   def.syntax.options
