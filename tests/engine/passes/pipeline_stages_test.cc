@@ -66,7 +66,7 @@ TEST(PipelineStages, BalancedEnds_AskTheOperations) {
   }
   const std::vector<VarId> ends = balanced_ends(program, forward, 2);
   ASSERT_EQ(ends.size(), 1u);
-  EXPECT_EQ(program.var(ends[0]).name, "y.pipeline_stages_test_heavy");
+  EXPECT_EQ(program.var(ends[0]).name, "y.pipeline_stages_test_heavy.out");
 }
 
 // The embedding of positions is a parameter that is added, not multiplied.
