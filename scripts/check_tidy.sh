@@ -68,12 +68,6 @@ check() {
 }
 export -f check
 
-group_by_folder() {
-  printf '%s\n' "$@" | sed 's|/[^/]*$||' | sort -u | while read -r folder; do
-    printf '%s\n' "$@" | grep -E "^$folder/[^/]*\$" | xargs awk -v size=8 -f scripts/source_groups.awk
-  done
-}
-
 failed=0
 output=$(group_by_folder "${files[@]}" | tr '\n' '\0' | xargs -0 -P "${JOBS:-$(nproc)}" -I{} bash -c 'check "$@"' check "$passed" {} "${flags[@]}") || failed=1
 [ -z "$output" ] || printf '%s\n' "$output" | sort -u

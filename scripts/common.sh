@@ -16,6 +16,13 @@ job_count() {
   echo $((cores < memory ? cores : memory))
 }
 
+# group_by_folder FILE...: groups of sources of one folder each that can be compiled as one (source_groups.awk), a line each.
+group_by_folder() {
+  printf '%s\n' "$@" | sed 's|/[^/]*$||' | sort -u | while read -r folder; do
+    printf '%s\n' "$@" | grep -E "^$folder/[^/]*\$" | xargs awk -v size=8 -f scripts/source_groups.awk
+  done
+}
+
 # build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything).
 build() {
   local preset=$1

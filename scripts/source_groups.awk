@@ -33,11 +33,12 @@ function fits(group,    i) {
 }
 
 FNR == 1 { file[++files] = FILENAME; inside = 0 }
+/^#include <linux\// { alone[files] }  # defines again what the C library's headers define
 /^namespace \{/ { inside = 1 }
 /^\}  \/\/ namespace$/ { inside = 0 }
 (inside || /^(#define|const|constexpr|static|using|inline|extern|thread_local) ?/) && (name = declared($0)) != "" {
   # An alias may be repeated, if it is the same.
-  alias = $0 ~ /^using / ? $0 : FILENAME
+  alias = $0 ~ /^(using|namespace) .*=/ ? $0 : FILENAME
   gsub(/ /, "", alias)
   names[files] = names[files] " " name " " alias
 }
@@ -52,7 +53,10 @@ END {
     sub(/.*\//, "", base)
     first = hash(base) % groups
     for (tries = 0; tries < groups && !fits((first + tries) % groups); ++tries) {}
-    g = tries < groups ? (first + tries) % groups : groups + f
+    # Files that fit nowhere share further groups.
+    g = (first + tries) % groups
+    if (f in alone) g = "alone " f
+    else if (tries == groups) for (g = groups; (g in members) && !fits(g); ++g) {}
     for (i = 1; i <= count; i += 2) taken[g, own[i]] = own[i + 1]
     ++members[g]
     list[g] = list[g] (list[g] == "" ? "" : " ") file[f]

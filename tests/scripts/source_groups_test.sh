@@ -29,6 +29,9 @@ together a.cc b.cc || fail "two groups without need: a function outside"
 echo 'static int count(int x) {' >b.cc
 ! together a.cc b.cc || fail "one group although both have a static function"
 
+echo '#include <linux/tcp.h>' >b.cc
+! together a.cc b.cc || fail "one group although one has a header of the kernel"
+
 rm ./*
 for i in $(seq 1 40); do inside "file_$i.cc" "int value_$i = 1;"; done
 groups ./*.cc >before
