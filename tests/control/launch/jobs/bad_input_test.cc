@@ -84,7 +84,8 @@ TEST_F(BadInput, RendezvousPortTaken) {
   ASSERT_EQ(::listen(other.get(), 8), 0);
   ASSERT_EQ(::getsockname(other.get(), reinterpret_cast<sockaddr*>(&name), &size), 0);
   const std::string port = std::to_string(ntohs(name.sin_port));
-  expect_usage({"--nnodes=2", "--rank=0", "--insecure", "--master=127.0.0.1:" + port}, "--master");
+  EXPECT_EQ(run({"--nnodes=2", "--rank=0", "--insecure", "--master=127.0.0.1:" + port}), 2);
+  EXPECT_THAT(output, HasSubstr("\nfleetrun: 127.0.0.1:" + port + ": "));
 }
 
 TEST_F(BadInput, RendezvousPortOfOneNode_IsSaidToHaveNoEffect) {

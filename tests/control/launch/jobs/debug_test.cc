@@ -81,7 +81,7 @@ TEST(Debug, RankThatIsNotThere_Usage) {
   EXPECT_THAT(debug.output(), StartsWith("fleetrun: rank 3: "));
   Fleetrun start(job, "start", {"--debug_rank=4", "true"});
   EXPECT_EQ(start.wait(), 2);
-  EXPECT_THAT(start.output(), StartsWith("fleetrun: --debug_rank: "));
+  EXPECT_THAT(start.output(), HasSubstr("--debug_rank: "));
 }
 
 }  // namespace
