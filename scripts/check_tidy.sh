@@ -2,7 +2,7 @@
 # Runs clang-tidy with the checks of .clang-tidy over C++ sources of lib and apps.
 #
 #   scripts/check_tidy.sh                   the sources that differ from the last commit, or that it changed
-#   scripts/check_tidy.sh clean             of these, the ones of the modules that are clean: a test of ctest
+#   scripts/check_tidy.sh clean             of these in the modules that are clean, the dozen with the most new lines: a test of ctest
 #   scripts/check_tidy.sh all | FILE...     all sources, or these
 #
 # JOBS (default: one per core): how many at a time. BUILD (default build/release) has the headers that protoc writes. A source that
@@ -14,13 +14,15 @@ command -v clang-tidy-16 >/dev/null || { echo "SKIP: check_tidy needs clang-tidy
 build=${BUILD:-build/release}
 [ -e "$build/proto/gen/proto/control.grpc.pb.h" ] || { echo "SKIP: check_tidy needs the generated headers of $build; build it first"; exit 77; }
 
-sources() { grep -E '^(lib|apps)/.*\.cc$' | sort -u | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
-changed() { { git diff --name-only HEAD~1 2>/dev/null; git ls-files -o --exclude-standard; } | sources; }
+existing() { grep -E '^(lib|apps)/.*\.cc$' | while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
+sources() { sort -u | existing; }
+# The most new lines first.
+changed() { { git ls-files -o --exclude-standard; git diff --numstat HEAD~1 2>/dev/null | sort -rn | cut -f3; } | existing; }
 # The modules without a finding. The others are still to be cleaned.
 clean='^(apps|lib/common|lib/engine)/'
 case ${1:-} in
   "") mapfile -t files < <(changed) ;;
-  clean) mapfile -t files < <(changed | grep -E "$clean" || true) ;;
+  clean) mapfile -t files < <(changed | { grep -E "$clean" || true; } | sed -n 1,12p) ;;
   all) mapfile -t files < <(git ls-files -co --exclude-standard | sources) ;;
   *) mapfile -t files < <(printf '%s\n' "$@" | sources) ;;
 esac
