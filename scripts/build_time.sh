@@ -14,7 +14,9 @@ if [ -z "$log" ]; then
   cmake -S . -B build/time -G Ninja -DCMAKE_BUILD_TYPE=Release -DFLEET_CUDA=OFF >/dev/null
   ninja -C build/time fleetrun fleet-worker
 fi
-# Counts programs and libraries only, without tests and benchmarks.
+# Programs and libraries apart from tests and benchmarks.
 sort -rn "$log" | awk '
-  $2 !~ /^(tests|docs)\// { files++; sum += $1; if (files <= 5) longest = longest sprintf("  %6.1f  %s\n", $1, $2) }
-  END { printf "build time: %.0f CPU-seconds for %d files; the longest:\n%s", sum, files, longest }'
+  $2 ~ /^(tests|docs)\// { test_files++; tests += $1; next }
+  { files++; sum += $1; if (files <= 5) longest = longest sprintf("  %6.1f  %s\n", $1, $2) }
+  END { printf "build time: %.0f CPU-seconds for %d files; the longest:\n%s", sum, files, longest
+        if (test_files) printf "  tests: %.0f CPU-seconds for %d files or groups of files\n", tests, test_files }'

@@ -23,13 +23,14 @@ group_by_folder() {
   done
 }
 
-# build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything).
+# build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything). FLEET_GROUP_SOURCES, if set:
+# scripts/cmake/group_sources.cmake.
 build() {
   local preset=$1
   shift
   say "configure build/$preset"
   local output
-  output=$(cmake --preset "$preset" 2>&1) || {
+  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} 2>&1) || {
     printf '%s\n' "$output" >&2
     die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"
   }

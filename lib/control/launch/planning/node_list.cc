@@ -20,8 +20,8 @@ constexpr size_t kMaxName = 255;   // characters of a host name
 constexpr size_t kMaxDigits = 18;  // of a number in a range: none can overflow
 constexpr long kMaxRanges = 8;     // of a name
 
-[[noreturn]] void refuse(const std::string& what, const std::string& entry,
-                         const std::string& origin) {
+[[noreturn]] void refuse_entry(const std::string& what, const std::string& entry,
+                               const std::string& origin) {
   constexpr size_t kMaxShown = 200;
   const std::string shown = entry.size() > kMaxShown ? entry.substr(0, kMaxShown) + "..." : entry;
   throw Error(ErrorCode::kUsage, what, origin + " " + shown,
@@ -47,7 +47,7 @@ std::vector<std::string> split_entries(const std::string& list) {
 int parse_count(std::string_view text, const std::string& entry, const std::string& origin) {
   long long count = 0;
   if (!parse_int(text, &count) || count < 1 || count > kMaxDevices) {
-    refuse("'" + std::string(text) + "' is not a number of GPUs", entry, origin);
+    refuse_entry("'" + std::string(text) + "' is not a number of GPUs", entry, origin);
   }
   return static_cast<int>(count);
 }
@@ -58,7 +58,7 @@ ListedNode split_count(const std::string& entry, const std::string& origin) {
   if (entry.starts_with('[') && entry.find(':') < entry.find(']')) {  // [fd00::1] or [fd00::1]:8
     const size_t close = entry.find(']');
     if (close == std::string::npos || (close + 1 < entry.size() && entry[close + 1] != ':')) {
-      refuse("the brackets of an IPv6 address do not match", entry, origin);
+      refuse_entry("the brackets of an IPv6 address do not match", entry, origin);
     }
     ListedNode node{entry.substr(1, close - 1), 0};
     if (close + 1 < entry.size()) {
@@ -76,7 +76,7 @@ ListedNode split_count(const std::string& entry, const std::string& origin) {
 std::vector<std::string> numbers_of(const std::string& ranges, const std::string& entry,
                                     const std::string& origin) {
   std::vector<std::string> all;
-  if (ranges.empty()) refuse("the brackets are empty", entry, origin);
+  if (ranges.empty()) refuse_entry("the brackets are empty", entry, origin);
   for (const std::string& range : split(ranges, ',')) {
     const size_t dash = range.find('-');
     const std::string low = range.substr(0, dash);
@@ -84,10 +84,10 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
     long long first = 0, last = 0;
     if (low.size() > kMaxDigits || high.size() > kMaxDigits || !parse_int(low, &first) ||
         !parse_int(high, &last) || first < 0 || last < first) {
-      refuse("'" + range + "' is not a range of numbers", entry, origin);
+      refuse_entry("'" + range + "' is not a range of numbers", entry, origin);
     }
     if (static_cast<unsigned long long>(last - first) >= kMaxNodes - all.size()) {
-      refuse("the range is too long", entry, origin);
+      refuse_entry("the range is too long", entry, origin);
     }
     for (long long number = first; number <= last; ++number) {
       char text[32];
@@ -100,7 +100,7 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
 
 void add_name(std::string name, const std::string& entry, const std::string& origin,
               std::vector<std::string>* names) {
-  if (name.size() > kMaxName) refuse("a host name is too long", entry, origin);
+  if (name.size() > kMaxName) refuse_entry("a host name is too long", entry, origin);
   names->push_back(std::move(name));
 }
 
@@ -112,13 +112,13 @@ void expand_ranges(const std::string& name, const std::string& entry, const std:
     return add_name(name, entry, origin, names);
   }
   if (open == std::string::npos || close == std::string::npos) {
-    refuse("the brackets do not match", entry, origin);
+    refuse_entry("the brackets do not match", entry, origin);
   }
   std::vector<std::string> heads;
   expand_ranges(name.substr(0, open), entry, origin, &heads);
   const auto numbers = numbers_of(name.substr(open + 1, close - open - 1), entry, origin);
   if (heads.size() * numbers.size() + names->size() > kMaxNodes) {
-    refuse("there are too many nodes", entry, origin);
+    refuse_entry("there are too many nodes", entry, origin);
   }
   const std::string tail = name.substr(close + 1);
   for (const std::string& head : heads) {
@@ -130,18 +130,18 @@ void expand_ranges(const std::string& name, const std::string& entry, const std:
 
 void add_entry(const std::string& entry, const std::string& origin,
                std::vector<ListedNode>* nodes) {
-  if (entry.empty()) refuse("an address is empty", entry, origin);
+  if (entry.empty()) refuse_entry("an address is empty", entry, origin);
   const ListedNode node = split_count(entry, origin);
   if (node.address.empty() || node.address.find_first_of(" \t") != std::string::npos) {
-    refuse("'" + node.address + "' is not an address", entry, origin);
+    refuse_entry("'" + node.address + "' is not an address", entry, origin);
   }
   if (std::count(node.address.begin(), node.address.end(), '[') > kMaxRanges) {
-    refuse("a name has too many ranges", entry, origin);
+    refuse_entry("a name has too many ranges", entry, origin);
   }
   std::vector<std::string> names;
   expand_ranges(node.address, entry, origin, &names);
   for (std::string& name : names) nodes->push_back({std::move(name), node.devices});
-  if (nodes->size() > kMaxNodes) refuse("there are too many nodes", entry, origin);
+  if (nodes->size() > kMaxNodes) refuse_entry("there are too many nodes", entry, origin);
 }
 
 // Converts "host slots=8 max_slots=16" of the host files of Open MPI, DeepSpeed and Horovod to
@@ -164,7 +164,7 @@ std::string read_host_file(const std::string& path, const std::string& origin) {
   try {
     return read_small_file(path, kLargestHostFile);
   } catch (const Error& error) {
-    refuse(error.failure(), "@" + path, origin);
+    refuse_entry(error.failure(), "@" + path, origin);
   }
 }
 
@@ -189,7 +189,7 @@ std::vector<ListedNode> expand_nodes(const std::string& list, const std::string&
     if (entry.starts_with('@')) {
       const size_t before = nodes.size();
       add_file(entry.substr(1), origin, &nodes);
-      if (nodes.size() == before) refuse("the host file lists no node", entry, origin);
+      if (nodes.size() == before) refuse_entry("the host file lists no node", entry, origin);
     } else {
       add_entry(entry, origin, &nodes);
     }

@@ -9,10 +9,10 @@ namespace {
 // A block sums kColumns packs of channels over its share of the rows: first per lane, then the
 // lanes of a column in order. A second kernel adds the blocks' sums, in order.
 constexpr int kColumns = 32, kLanes = 8;
-constexpr int64_t kMaxParts = 256, kRowsAPart = 512;
+constexpr int64_t kMaxChannelParts = 256, kRowsAPart = 512;
 
 int64_t parts_of(const ChannelRows& image) {
-  return std::clamp<int64_t>(ceil_div(image.rows, kRowsAPart), 1, kMaxParts);
+  return std::clamp<int64_t>(ceil_div(image.rows, kRowsAPart), 1, kMaxChannelParts);
 }
 
 template <typename T, typename B>
@@ -51,7 +51,7 @@ __global__ void sum_part(const T* x, float* partial, int64_t rows, int64_t chann
 }
 
 template <typename T>
-__global__ void add_parts(const float* partial, T* sums, int64_t channels, int64_t parts) {
+__global__ void add_channel_parts(const float* partial, T* sums, int64_t channels, int64_t parts) {
   const int64_t channel = thread_index();
   if (channel >= channels) return;
   float sum = 0;
@@ -94,7 +94,7 @@ void sum_rows(const ChannelRows& image, const void* x, void* sums, DType sums_ty
   });
   dispatch(sums_type, [&](auto type) {
     using T = decltype(type);
-    launch(add_parts<T>, blocks_for(image.channels), kBlock, 0, stream, partial,
+    launch(add_channel_parts<T>, blocks_for(image.channels), kBlock, 0, stream, partial,
            static_cast<T*>(sums), image.channels, parts);
   });
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+[[noreturn]] void refuse_binding(const std::string& what, const std::string& next) {
   throw Error(ErrorCode::kUsage, what, "--numa_binding", next);
 }
 
@@ -23,7 +23,7 @@ std::string read_text(const std::string& path) {
   try {
     return std::string(trim(read_file(path)));
   } catch (const Error&) {
-    refuse("cannot read " + path, "leave it out on this machine");
+    refuse_binding("cannot read " + path, "leave it out on this machine");
   }
 }
 
@@ -43,7 +43,8 @@ std::set<int> read_list(const std::string& path) {
 int read_number(const std::string& path) {
   long long number = 0;
   const std::string text = read_text(path);
-  if (!parse_int(text, &number)) refuse("cannot read " + path, "leave it out on this machine");
+  if (!parse_int(text, &number))
+    refuse_binding("cannot read " + path, "leave it out on this machine");
   return static_cast<int>(number);
 }
 
@@ -113,9 +114,9 @@ std::vector<int> own_share(const NumaSystem& system, int gpu, int node) {
   const GpuPosition own = gpu_position(system, gpu, node);
   const size_t each = physical.size() / own.count, more = physical.size() % own.count;
   if (each == 0) {
-    refuse("NUMA node " + std::to_string(node) + " has " + std::to_string(physical.size()) +
-               " usable cores and " + std::to_string(own.count) + " GPUs",
-           "use --numa_binding=node");
+    refuse_binding("NUMA node " + std::to_string(node) + " has " + std::to_string(physical.size()) +
+                       " usable cores and " + std::to_string(own.count) + " GPUs",
+                   "use --numa_binding=node");
   }
   const size_t first = own.index * each + std::min(own.index, more);
   const size_t last = first + each + (own.index < more ? 1 : 0);
@@ -173,11 +174,11 @@ NumaSystem numa_system(std::vector<int> allowed, const std::string& root) {
 
 std::vector<int> cores_near_gpu(const NumaSystem& system, NumaBinding binding, int gpu) {
   if (system.gpus.empty()) {
-    refuse("this machine has no NVIDIA GPU", "leave it out");
+    refuse_binding("this machine has no NVIDIA GPU", "leave it out");
   }
   if (gpu < 0 || gpu >= static_cast<int>(system.gpus.size())) {
-    refuse("GPU " + std::to_string(gpu) + " does not exist on this machine",
-           "start at most one rank per GPU");
+    refuse_binding("GPU " + std::to_string(gpu) + " does not exist on this machine",
+                   "start at most one rank per GPU");
   }
   const int node = node_of_gpu(system, gpu);
   std::vector<int> cores = binding == NumaBinding::kNode        ? cores_of_node(system, node)
@@ -185,8 +186,9 @@ std::vector<int> cores_near_gpu(const NumaSystem& system, NumaBinding binding, i
                            : binding == NumaBinding::kExclusive ? own_share(system, gpu, node)
                                                                 : own_cache(system, gpu, node);
   if (cores.empty()) {
-    refuse("none of the cores near GPU " + std::to_string(gpu) + " is available to this job",
-           "check the cpuset of this job (taskset -p $$)");
+    refuse_binding(
+        "none of the cores near GPU " + std::to_string(gpu) + " is available to this job",
+        "check the cpuset of this job (taskset -p $$)");
   }
   std::sort(cores.begin(), cores.end());
   return cores;
