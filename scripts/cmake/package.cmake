@@ -100,6 +100,7 @@ install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.1 ${CMAKE_BINARY_DIR}/share/fle
         COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.bash DESTINATION share/bash-completion/completions RENAME fleetrun
         COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/share/fleetrun.fish DESTINATION share/fish/vendor_completions.d COMPONENT runtime)
 install(FILES ${CMAKE_BINARY_DIR}/share/_fleetrun DESTINATION share/zsh/site-functions COMPONENT runtime)
 install(FILES README.md LICENSE DESTINATION share/doc/fleetrun COMPONENT runtime)
 # Keeps the folder, so that links between README.md and the pages work.

@@ -7,12 +7,16 @@ build=$1
 fail() { echo "FAILED: $*"; exit 1; }
 has() { grep -q -- "$2" <<<"$1"; }  # has TEXT PATTERN; behind a pipe, a grep that has seen enough would look like a failure
 pages=$build/share
+version=$("$build/bin/fleetrun" --version)
+has "$version" "^fleetrun $(cat "$(dirname "$0")/../../VERSION")$" || fail "--version prints '$version'"
+has "$version" '^\(commit [0-9a-f]*\(-dirty\)\?\|unknown commit\), [A-Za-z]* [0-9.]*, \(CUDA [0-9.]*\|without CUDA\)$' || fail "--version prints '$version'"
 options=$("$build/bin/fleetrun" --help | sed '/^examples:/,$d' | grep -oE -- '--[a-z_]+' | sort -u)
 [ "$(wc -l <<<"$options")" -gt 15 ] || fail "the help tells hardly an option"
 for option in $options; do
   grep -q -- "${option//-/\\\\-}" "$pages/fleetrun.1" || fail "fleetrun.1 does not know $option"
   grep -q -- "$option" "$pages/fleetrun.bash" || fail "bash's completion does not know $option"
   grep -q -- "'$option" "$pages/_fleetrun" || fail "zsh's completion does not know $option"
+  grep -q -- " -l ${option#--}" "$pages/fleetrun.fish" || fail "fish's completion does not know $option"
 done
 grep -q '^\.TH FLEET-WORKER 1' "$pages/fleet-worker.1" || fail "no page of fleet-worker"
 commands=$("$build/bin/fleetrun" --help | sed -n 's/^  fleetrun \([a-z]*\)  .*/\1/p' | tail -n +1)
@@ -24,15 +28,27 @@ for command in $commands; do
   for option in $("$build/bin/fleetrun" "$command" --help | grep -oE '^  (-[a-z], )?--[a-z_]+' | grep -oE -- '--.*'); do
     has "$(sed -n "s/^  \[${command}\]=//p" "$pages/fleetrun.bash")" "${option}[= ]" || fail "$command $option: not in bash's completion"
     has "$(sed -n "/^_fleetrun_${command}()/,/^}/p" "$pages/_fleetrun")" "'$option" || fail "$command $option: not in zsh's completion"
+    has "$(grep "'__fleetrun_in $command'" "$pages/fleetrun.fish")" " -l ${option#--}" || [ "$command" = start ] ||
+      fail "$command $option: not in fish's completion"
   done
 done
 sed -n 's/^| \([0-9]*\) |.*/\1/p' "$(dirname "$0")/../../docs/reference/exit_codes.md" | while read -r code; do
   has "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH FILES/p' "$pages/fleetrun.1")" "^.fB$code.fR" || fail "fleetrun.1 does not know the exit code $code"
 done
-for page in fleetrun.1 fleetrun.bash _fleetrun; do
+for page in fleetrun.1 fleetrun.bash fleetrun.fish _fleetrun; do
   ! grep -qE 'over_stdio|stand.{0,2}_in|control_pipe' "$pages/$page" || fail "$page tells what is between programs"
 done
 ! command -v zsh >/dev/null || zsh -n "$pages/_fleetrun" || fail "zsh cannot read _fleetrun"
+if command -v fish >/dev/null; then
+  offered() {  # what fish offers for a line
+    PATH=$build/bin:$PATH HOME=$(mktemp -d) fish --no-config -c "source '$pages/fleetrun.fish'; complete -C '$1'" | cut -f1
+  }
+  has "$(offered 'fleetrun --nproc')" '^--nproc_per_node' || fail "fish does not complete --nproc"
+  has "$(offered 'fleetrun sto')" '^stop$' || fail "fish does not complete the command stop"
+  has "$(offered 'fleetrun stop --gr')" '^--grace' || fail "fish does not complete stop --grace"
+  has "$(offered 'fleetrun --nproc-per-node 2 --max_r')" '^--max_restart' || fail "fish takes the value of an option for the program"
+  ! has "$(offered 'fleetrun train.py --max_r')" '^--max_restart' || fail "fish completes fleetrun's options after the program"
+fi
 
 source "$pages/fleetrun.bash"
 [ "$(complete -p fleetrun)" = "complete -o filenames -F _fleetrun fleetrun" ] || fail "bash completes nothing: $(complete -p fleetrun)"

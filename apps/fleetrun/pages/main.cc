@@ -1,6 +1,6 @@
 // Writes fleetrun's man page and shell completions. It runs during the build and is not installed.
 //
-//   fleetrun-pages man | bash | zsh            for fleetrun, to standard output
+//   fleetrun-pages man | bash | fish | zsh     for fleetrun, to standard output
 //   fleetrun-pages man PROGRAM <help-text      for a program that prints its own help
 #include <cstdio>
 #include <iostream>
@@ -24,10 +24,12 @@ int run(const std::vector<std::string>& arguments) {
     text = man_page();
   } else if (kind == "bash") {
     text = bash_completion();
+  } else if (kind == "fish") {
+    text = fish_completion();
   } else if (kind == "zsh") {
     text = zsh_completion();
   } else {
-    std::fputs("usage: fleetrun-pages man [PROGRAM] | bash | zsh\n", stderr);
+    std::fputs("usage: fleetrun-pages man [PROGRAM] | bash | fish | zsh\n", stderr);
     return 2;
   }
   std::cout << text;

@@ -11,6 +11,7 @@ std::string man_page();
 // For a program that prints its own help.
 std::string man_page_of(const std::string& program, const std::string& help);
 std::string bash_completion();
+std::string fish_completion();
 std::string zsh_completion();
 
 // All options before the program: those of a start, and those that start nothing.

@@ -36,7 +36,7 @@ OptionGroup inspect_option_group() {
   group.integer({.key = "rank_env", .value = "R", .optional = true}, -1, 0, 1 << 30,
                 "limit --dry_run to this rank");
   group.choice({.key = "print_completion", .value = "SHELL", .optional = true}, "bash",
-               {"bash", "zsh"}, "print completion code for bash or zsh, for eval");
+               {"bash", "fish", "zsh"}, "print completion code for a shell, for eval or source");
   group.flag({.key = "version", .aliases = {"V"}}, "print the version");
   group.flag({.key = "help", .aliases = {"h"}},
              "print help; --help all: every option; --help COMMAND");
