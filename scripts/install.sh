@@ -37,5 +37,5 @@ if [ "$torchrun" ]; then
   ln -sfn fleetrun "$prefix/bin/torchrun"
 fi
 "$prefix/bin/fleetrun" --version >/dev/null || die "the installed $prefix/bin/fleetrun does not start"
-say "installed $("$prefix/bin/fleetrun" --version) in $prefix"
+say "installed $("$prefix/bin/fleetrun" --version | head -n 1) in $prefix"
 case :$PATH: in *:"$prefix/bin":*) ;; *) say "add it to your PATH: export PATH=\"$prefix/bin:\$PATH\"" ;; esac

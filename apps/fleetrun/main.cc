@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/fleetrun/build_info.h"
 #include "base/error.h"
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
@@ -24,7 +25,9 @@ namespace {
 
 // --print_completion.
 std::string completion(const std::string& shell) {
-  return shell == "zsh" ? fleet::zsh_completion() : fleet::bash_completion();
+  return shell == "zsh"    ? fleet::zsh_completion()
+         : shell == "fish" ? fleet::fish_completion()
+                           : fleet::bash_completion();
 }
 
 std::string list_of_commands() {
@@ -42,6 +45,7 @@ std::string list_of_commands() {
 fleet::LaunchExtras extras() {
   fleet::LaunchExtras all;
   all.completion = completion;
+  all.build_info = fleet::build_info();
   all.vias = {
       {"slurm", "on the nodes of this Slurm allocation", fleet::start_via_slurm,
        fleet::plan_via_slurm},

@@ -68,7 +68,8 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
 int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras) {
   LaunchRequest request = parse_arguments(arguments);
   if (print_if_requested(
-          request, [&] { return help_on(request.help_on, extras); }, extras.completion)) {
+          request, [&] { return help_on(request.help_on, extras); }, extras.completion,
+          extras.build_info)) {
     return 0;
   }
   const Via* via = chosen_via(request, extras.vias);

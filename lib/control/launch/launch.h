@@ -24,6 +24,7 @@ struct LaunchExtras {
   // The help of one sub-command, "" if it does not exist; for "", one line for each of them.
   std::function<std::string(const std::string&)> command_help;
   std::function<std::string(const std::string& shell)> completion;
+  std::string build_info;  // the second line of --version
 };
 
 // Checks everything that can be checked, then starts the guardian, joins the other nodes and runs

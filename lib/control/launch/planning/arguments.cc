@@ -222,14 +222,15 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
 }
 
 bool print_if_requested(const LaunchRequest& request, const std::function<std::string()>& help,
-                        const std::function<std::string(const std::string&)>& completion) {
+                        const std::function<std::string(const std::string&)>& completion,
+                        const std::string& build_info) {
   std::string output;
   switch (request.action) {
     case LaunchRequest::Action::kHelp:
       output = help();
       break;
     case LaunchRequest::Action::kVersion:
-      output = launch_version() + "\n";
+      output = launch_version() + "\n" + (build_info.empty() ? "" : build_info + "\n");
       break;
     case LaunchRequest::Action::kPrintConfig:
       output = print_options(request.settings);

@@ -41,9 +41,10 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
 
 // Prints the help, version, completion or configuration that the request asks for; returns false if
 // the request starts a job instead. `help` returns the help text. `completion` returns the
-// completion code of a shell; a caller without completion leaves it empty.
-bool print_if_requested(
-    const LaunchRequest& request, const std::function<std::string()>& help,
-    const std::function<std::string(const std::string& shell)>& completion = {});
+// completion code of a shell; a caller without completion leaves it empty. `build_info` is the
+// second line of the version.
+bool print_if_requested(const LaunchRequest& request, const std::function<std::string()>& help,
+                        const std::function<std::string(const std::string& shell)>& completion = {},
+                        const std::string& build_info = {});
 
 }  // namespace fleet
