@@ -13,7 +13,6 @@
 #include "base/process_memory.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "cost/cards.h"
 #include "train/device_settings.h"
 #include "train/explain.h"
@@ -44,13 +43,6 @@ void check_ranks(int rank, int ranks, int nodes) {
       ErrorCode::kUsage,
       std::to_string(ranks) + " ranks cannot be divided among " + std::to_string(nodes) + " nodes",
       "--nodes", "give a number of ranks that is a multiple of the number of nodes");
-}
-
-// The cores of a rank, as the launcher divides them.
-int threads_of_rank(int ranks_here) {
-  const int64_t given = env_int_or(kThreads, 0);
-  if (given > 0) return static_cast<int>(given);
-  return std::max(1, static_cast<int>(available_cores().size()) / ranks_here);
 }
 
 // OpenMP reads its number of threads when the program starts.

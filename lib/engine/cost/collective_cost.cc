@@ -65,6 +65,17 @@ void predict_seconds(const Spread& spread, const JobTopology& topology, Collecti
   cost->seconds = cost->delay + transfer;
 }
 
+// part: of an all_reduce. pair: two messages at the same time; null if that was not measured.
+void measured_seconds(const LinkRates& link, const LinkRates* pair, double part,
+                      CollectiveCost* cost) {
+  const double alone = link.seconds(cost->bytes);
+  // In a pair the second message adds what only one of them can do at a time.
+  const double exclusive = pair ? pair->seconds(cost->bytes) - alone : alone - link.seconds(0);
+  cost->seconds = alone * part;
+  cost->delay = (alone - std::clamp(exclusive, 0.0, alone)) * part;
+  cost->busy = std::min(link.busy(cost->bytes) * part, cost->seconds);
+}
+
 }  // namespace
 
 std::string JobTopology::transport_of(const std::vector<int>& group) const {
@@ -100,9 +111,9 @@ CollectiveCost collective_cost(const Plan& plan, const PlannedOp& planned,
     count_bytes(type, transport, spread, &cost);
     predict_seconds(spread, topology, &cost);
     if (const LinkRates* link = rates.find_link(transport, spread.ranks, spread.nodes)) {
-      const double part = times_sent(type) / 2;
-      cost.seconds = link->seconds(cost.bytes) * part;
-      cost.delay = std::min(link->seconds(0) * part, cost.seconds);
+      measured_seconds(*link, rates.find_link(transport, spread.ranks, spread.nodes, 2),
+                       times_sent(type) / 2, &cost);
+      return cost;
     }
   }
   cost.busy = cost.seconds * (1 - rates.idle_factor);

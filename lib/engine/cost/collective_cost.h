@@ -25,7 +25,7 @@ struct CollectiveCost {
   double bytes = 0;                // of the message
   double within = 0, between = 0;  // bytes that the mean rank sends inside its node, to other nodes
   double seconds = 0;
-  double delay = 0;  // the part of seconds that a smaller message would take, too
+  double delay = 0;  // the part of seconds in which another communicator's message can move, too
   double busy = 0;   // seconds in which it needs a core of the rank, which then computes less
 };
 

@@ -28,11 +28,23 @@ DType type_of(const Program& program, const Op& op) {
   return DType::kFloat32;
 }
 
+// Of the first input, if it has several dimensions.
+std::string layout_of(const Program& program, const PlannedOp& planned) {
+  const std::vector<VarId>& inputs = planned.op.inputs;
+  if (inputs.empty() || inputs[0] == kNoVar || program.var(inputs[0]).shape.rank() < 2) return "";
+  const Layout& layout = planned.input_layouts[0];
+  if (layout.is_opaque()) return "opaque";
+  if (!layout.inner().empty()) return "blocked";
+  return layout.is_plain() ? "plain" : "strided";
+}
+
 }  // namespace
 
 OpCost cost_of(const Plan& plan, const PlannedOp& planned) {
   const Op& op = planned.op;
-  OpCost cost{.key = op.type(), .dtype = type_of(plan.program, op)};
+  OpCost cost{.key = op.type(),
+              .layout = layout_of(plan.program, planned),
+              .dtype = type_of(plan.program, op)};
   cost.bytes = bytes_of(plan, op.inputs, planned.input_layouts) +
                bytes_of(plan, op.outputs, planned.output_layouts);
   cost.operations = operations_of(plan.program, op);

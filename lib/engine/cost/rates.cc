@@ -6,18 +6,21 @@
 
 namespace fleet {
 
-double LinkRates::seconds(double bytes) const {
+double LinkRates::seconds(double bytes) const { return between(bytes, &TransferSample::seconds); }
+double LinkRates::busy(double bytes) const { return between(bytes, &TransferSample::busy); }
+
+double LinkRates::between(double bytes, double TransferSample::*value) const {
   if (all_reduce.empty()) return 0;
   const auto above = std::find_if(all_reduce.begin(), all_reduce.end(),
                                   [&](const TransferSample& one) { return one.bytes >= bytes; });
-  if (above == all_reduce.begin()) return above->seconds;
+  if (above == all_reduce.begin()) return (*above).*value;
   if (above == all_reduce.end()) {
     const TransferSample& last = all_reduce.back();
-    return last.seconds * bytes / last.bytes;
+    return last.*value * bytes / last.bytes;
   }
   const TransferSample &low = *(above - 1), &high = *above;
   const double part = (bytes - low.bytes) / (high.bytes - low.bytes);
-  return low.seconds + part * (high.seconds - low.seconds);
+  return low.*value + part * (high.*value - low.*value);
 }
 
 double MachineRates::bound(const OpCost& cost) const {
@@ -37,10 +40,17 @@ double MachineRates::seconds(const OpCost& cost) const {
   };
   std::vector<Neighbour> near;
   const auto log = [](double value) { return std::log2(std::max(value, 1.0)); };
+  const auto like_this = [&](const OpSample& sample) {
+    return sample.key == cost.key && sample.layout == cost.layout;
+  };
+  const bool same_layout = std::any_of(samples.begin(), samples.end(), like_this);
   for (const OpSample& sample : samples) {
-    if (sample.key != cost.key) continue;
-    const OpCost like{
-        .key = {}, .dtype = cost.dtype, .operations = sample.operations, .bytes = sample.bytes};
+    if (same_layout ? !like_this(sample) : sample.key != cost.key) continue;
+    const OpCost like{.key = {},
+                      .layout = {},
+                      .dtype = cost.dtype,
+                      .operations = sample.operations,
+                      .bytes = sample.bytes};
     const double distance = std::abs(log(sample.operations) - log(cost.operations)) +
                             std::abs(log(sample.bytes) - log(cost.bytes));
     near.push_back({distance, std::log(std::max(sample.seconds, 1e-9) / bound(like))});

@@ -12,7 +12,8 @@ namespace fleet {
 
 // The measured time of one operation.
 struct OpSample {
-  std::string key;  // OpCost::key
+  std::string key;          // OpCost::key
+  std::string layout = {};  // OpCost::layout
   double operations = 0, bytes = 0;
   double seconds = 0;
 };
@@ -20,6 +21,7 @@ struct OpSample {
 // The measured time of an all_reduce of this many bytes.
 struct TransferSample {
   double bytes = 0, seconds = 0;
+  double busy = 0;  // the part of it in which it kept a core of the rank busy, seconds
 };
 
 // Measured transfers of a transport. Seconds between measured sizes are interpolated, beyond them
@@ -30,6 +32,10 @@ struct LinkRates {
   int communicators = 1;  // that transferred at the same time, this many bytes each
   std::vector<TransferSample> all_reduce = {};  // ascending
   double seconds(double bytes) const;
+  double busy(double bytes) const;
+
+ private:
+  double between(double bytes, double TransferSample::*value) const;
 };
 
 // Of one device while all ranks of its machine work.
@@ -51,8 +57,8 @@ struct MachineRates {
 
   // The least time by the peak, the memory and the overhead.
   double bound(const OpCost& cost) const;
-  // The bound times what the nearest samples of the same key took of theirs. Without such samples,
-  // the bound alone.
+  // The bound times what the nearest samples of the same key took of theirs; of the same layout, if
+  // there are any. Without such samples, the bound alone.
   double seconds(const OpCost& cost) const;
   // The measured transfers of so many ranks; null if there are none.
   const LinkRates* find_link(const std::string& transport, int ranks, int nodes,

@@ -15,11 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 2;  // of the file: another one is measured again
+constexpr int kVersion = 3;  // of the file: another one is measured again
 
 Json link_json(const LinkRates& link) {
   Json transfers = Json::array();
-  for (const TransferSample& one : link.all_reduce) transfers.push_back({one.bytes, one.seconds});
+  for (const TransferSample& one : link.all_reduce) {
+    transfers.push_back({one.bytes, one.seconds, one.busy});
+  }
   return {{"transport", link.transport},
           {"ranks", link.ranks},
           {"nodes", link.nodes},
@@ -33,7 +35,9 @@ LinkRates link_of(const Json& json) {
                  .nodes = json.at("nodes"),
                  .communicators = json.at("communicators"),
                  .all_reduce = {}};
-  for (const Json& one : json.at("all_reduce")) link.all_reduce.push_back({one.at(0), one.at(1)});
+  for (const Json& one : json.at("all_reduce")) {
+    link.all_reduce.push_back({one.at(0), one.at(1), one.at(2)});
+  }
   return link;
 }
 
@@ -48,7 +52,7 @@ MachineRates rates_of(const Json& json) {
   rates.memory_bytes = json.at("memory_bytes");
   rates.idle_factor = json.at("idle_factor");
   for (const Json& one : json.at("operations")) {
-    rates.samples.push_back({one.at(0), one.at(1), one.at(2), one.at(3)});
+    rates.samples.push_back({one.at(0), one.at(1), one.at(2), one.at(3), one.at(4)});
   }
   for (const Json& one : json.at("links")) rates.links.push_back(link_of(one));
   return rates;
@@ -59,7 +63,7 @@ MachineRates rates_of(const Json& json) {
 std::string rates_json(const MachineRates& rates) {
   Json samples = Json::array(), links = Json::array();
   for (const OpSample& one : rates.samples) {
-    samples.push_back({one.key, one.operations, one.bytes, one.seconds});
+    samples.push_back({one.key, one.layout, one.operations, one.bytes, one.seconds});
   }
   for (const LinkRates& link : rates.links) links.push_back(link_json(link));
   const Json json = {{"version", kVersion},

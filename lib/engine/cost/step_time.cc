@@ -39,6 +39,34 @@ std::vector<Timed> time_operations(const Plan& plan, const JobTopology& topology
   return timed;
 }
 
+// A time in which collectives take a part of the cores from the computation.
+struct Slowdown {
+  double begin = 0, end = 0, part = 0;
+};
+
+// When work of so many seconds ends that begins at `start`. The slowdowns may overlap.
+double end_of_work(double start, double seconds, const std::vector<Slowdown>& slowdowns) {
+  constexpr double kLeast = 0.01;  // the share of a core that computation keeps
+  double now = start;
+  while (seconds > 0) {
+    double lost = 0, next = now + seconds / kLeast;
+    for (const Slowdown& one : slowdowns) {
+      if (one.end <= now) continue;
+      if (one.begin > now) {
+        next = std::min(next, one.begin);
+      } else {
+        next = std::min(next, one.end);
+        lost += one.part;
+      }
+    }
+    const double rate = std::max(1 - lost, kLeast);
+    if (now + seconds / rate <= next) return now + seconds / rate;
+    seconds -= (next - now) * rate;
+    now = next;
+  }
+  return now;
+}
+
 // One schedule: each stream runs its operations in order, after those that they wait for. While a
 // collective needs a core, the computation loses that core.
 class Simulation {
@@ -54,7 +82,6 @@ class Simulation {
       const int own = plan_.ops[scheduled.op].op.stream;
       double start = stream[own];
       for (const int wait : scheduled.waits) start = std::max(start, end[wait]);
-      end[scheduled.op] = stream[own] = start + one.seconds;
       if (one.collective) {
         // Messages of several communicators share the links: only their delays pass at once.
         link_ = std::max(link_, start + one.cost.delay) + one.seconds - one.cost.delay;
@@ -62,8 +89,13 @@ class Simulation {
         time_.communication += one.seconds;
         time_.within += one.cost.within;
         time_.between += one.cost.between;
-        if (own != 0) stream[0] = std::max(stream[0], start) + one.cost.busy / threads_;
+        if (one.cost.busy > 0) {
+          // It moves in the last of its seconds; before, it waited for the link.
+          slowdowns_.push_back({std::max(start, link_ - one.seconds), link_,
+                                one.cost.busy / one.seconds / threads_});
+        }
       } else {
+        end[scheduled.op] = stream[own] = end_of_work(start, one.seconds, slowdowns_);
         time_.compute += one.seconds;
         time_.by_type[plan_.ops[scheduled.op].op.type()] += one.seconds;
         (one.computing ? computing : moving) += one.seconds;
@@ -81,6 +113,7 @@ class Simulation {
   const std::vector<Timed>& timed_;
   const int threads_;
   double link_ = 0;  // when the links are free
+  std::vector<Slowdown> slowdowns_;
   StepTime time_;
 };
 

@@ -6,9 +6,11 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "train/job_data.h"
 
 namespace fleet {
@@ -16,12 +18,6 @@ namespace {
 
 constexpr double kMeasuredSeconds = 0.3;
 constexpr int64_t kMostBatches = 50;
-
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 // A number of bytes in a file of one line; 0 if there is none ("max").
 size_t limit_in(const std::string& path) {
@@ -47,6 +43,18 @@ size_t available_host_memory() {
   const size_t used = limit_in("/sys/fs/cgroup/memory.current");
   if (limit > used && (available == 0 || limit - used < available)) available = limit - used;
   return available;
+}
+
+int threads_of_rank(int ranks_here) {
+  const int64_t given = env_int_or("OMP_NUM_THREADS", 0);
+  if (given > 0) return static_cast<int>(given);
+  return std::max(1, static_cast<int>(available_cores().size()) / std::max(ranks_here, 1));
+}
+
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 std::optional<InputCost> measure_input(const Job& job, Device& device,

@@ -11,6 +11,13 @@ namespace fleet {
 // Bytes of memory that this machine, or the control group of this process, has left; 0: unknown.
 size_t available_host_memory();
 
+// The cores of each of so many ranks on this machine: OMP_NUM_THREADS, else an equal share of the
+// cores that this process may use.
+int threads_of_rank(int ranks_here);
+
+// Seconds of processor time of this process so far.
+double processor_seconds();
+
 // Cost of a rank's input, measured by opening the data and making batches for a moment.
 struct InputCost {
   size_t bytes = 0;    // memory of the source and of the batches made ahead

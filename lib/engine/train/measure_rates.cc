@@ -1,7 +1,9 @@
 #include "train/measure_rates.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <cmath>
 #include <ctime>
 #include <fstream>
@@ -18,6 +20,7 @@
 #include "models/training.h"
 #include "tensor/host.h"
 #include "train/device_settings.h"
+#include "train/job_facts.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -41,11 +44,14 @@ constexpr Sample kSamples[] = {
     {"googlenet", 4, 96, "momentum"},
     {"vgg11", 2, 64, "sgd"},
     {"vit_b_32", 2, 224, "adamw"},
+    {"densenet121", 1, 64, "momentum"},  // batch normalisation of plain layouts
     {"lenet", 64, 28, "momentum"},
     {"mlp", 32, 28, "adam", ", \"hidden\": [1024, 1024, 256]"},
     {"mlp", 256, 28, "sgd", ", \"hidden\": [512, 128]"},
+    {"mlp", 32, 32, "adam", ", \"hidden\": [2048, 2048]"},  // more than caches hold
 };
-// Timed steps of each, of which the fastest counts: whatever else runs only slows down.
+// Timed steps of each. The median counts: the fastest would be one in which the other ranks
+// happened to leave this one the memory.
 constexpr int kLeastRounds = 3, kMostRounds = 30;
 constexpr double kRoundsSeconds = 0.15;
 constexpr int kMostRanks = 16;
@@ -85,12 +91,19 @@ void feed_values(Executor& executor) {
   }
 }
 
-struct Measured {
-  std::vector<OpSample> samples;
-};
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
 
-// Seconds of each operation of a training step of this network.
-void measure_network(const Sample& sample, bool low, Device& device, Measured* measured) {
+using Samples = std::vector<OpSample>;
+// Waits for the other ranks; whether any of them passed true.
+using Agree = std::function<bool(bool)>;
+
+// Seconds of each operation of a training step of this network. The ranks begin each step together,
+// as in a job.
+void measure_network(const Sample& sample, bool low, Device& device, const Agree& agree,
+                     Samples* samples) {
   const Job job = sample_job(sample, low);
   BuiltProgram built = build_program(job, {.image = image_of(job), .backend = device.backend()});
   Executor executor(
@@ -102,22 +115,21 @@ void measure_network(const Sample& sample, bool low, Device& device, Measured* m
   const StepInfo step{.step = 1};
   executor.run(step);
   executor.synchronize();
-  std::vector<double> best;
+  std::vector<std::vector<double>> rounds(executor.plan().ops.size());
   const double start = monotonic_seconds();
   for (int i = 0; i < kMostRounds; ++i) {
-    if (i >= kLeastRounds && monotonic_seconds() - start > kRoundsSeconds) break;
+    if (!agree(i < kLeastRounds || monotonic_seconds() - start <= kRoundsSeconds)) break;
     executor.set_profiling(true);
     executor.run(step);
     executor.synchronize();
     const std::vector<double> seconds = executor.profiled_seconds();
-    if (best.empty()) best = seconds;
-    for (size_t op = 0; op < best.size(); ++op) best[op] = std::min(best[op], seconds[op]);
+    for (size_t op = 0; op < rounds.size(); ++op) rounds[op].push_back(seconds[op]);
   }
   const Plan& plan = executor.plan();
   for (size_t i = 0; i < plan.ops.size(); ++i) {
     if (!plan.program.sections()[plan.ops[i].op.section].when.holds(step)) continue;
     const OpCost cost = cost_of(plan, plan.ops[i]);
-    measured->samples.push_back({cost.key, cost.operations, cost.bytes, best[i]});
+    samples->push_back({cost.key, cost.layout, cost.operations, cost.bytes, median(rounds[i])});
   }
 }
 
@@ -126,9 +138,10 @@ double resident_bytes() { return static_cast<double>(process_memory().resident);
 // The memory of the libraries and of prepared operations, while nothing else runs here.
 void measure_memory(bool low, Device& device, MachineRates* rates) {
   if (device.runs_beside_host()) return;
-  Measured unused;
+  Samples unused;
   const double before = resident_bytes();
-  measure_network({"lenet", 16, 28, "momentum"}, low, device, &unused);
+  measure_network(
+      {"lenet", 16, 28, "momentum"}, low, device, [](bool more) { return more; }, &unused);
   const double after = resident_bytes();
   rates->library_bytes = std::max(after - before, 0.0);
   const Job job = sample_job({"resnet18", 2, 64, "momentum"}, low);
@@ -210,35 +223,59 @@ void on_all(int count, int threads, const std::function<void(int)>& body) {
   for (Thread& thread : all) thread.join();
 }
 
-// While the first thread measures, the others do the same work.
-Measured measure_operations(const MeasureOptions& options, int ranks, MachineRates* rates) {
-  Measured measured;
-  std::atomic<bool> done = false;
-  on_all(ranks, options.threads, [&](int i) {
+// Lets threads in the places of ranks begin together; the first of them says whether there is more.
+class Ranks {
+ public:
+  explicit Ranks(int count) : barrier_(count) {}
+  // Collective: waits for the others.
+  bool agree(int rank, int64_t* turn, bool more) {
+    // Two of them: the next one is set while the slowest thread still reads this one.
+    std::atomic<bool>& wish = more_[static_cast<size_t>((*turn)++ % 2)];
+    if (rank == 0) wish = more;
+    barrier_.arrive_and_wait();
+    return wish;
+  }
+  // The others go on without it, at most kMostRounds a network if it was the first.
+  void leave() { barrier_.arrive_and_drop(); }
+
+ private:
+  std::barrier<> barrier_;
+  std::array<std::atomic<bool>, 2> more_ = {};
+};
+
+// All that one rank measures.
+void measure_rank(const MeasureOptions& options, Device& device, const Agree& agree,
+                  MachineRates* rates) {
+  agree(true);
+  rates->bytes_per_second = measure_bandwidth(device);
+  rates->op_seconds = measure_overhead(device);
+  rates->peak["float32"] = measure_products(device, DType::kFloat32);
+  if (options.low) {
+    std::string why;
+    for (const DType low : low_precision_types(device.backend(), &why)) {
+      rates->peak[name_of(low)] = measure_products(device, low);
+    }
+  }
+  for (const Sample& sample : kSamples) {
+    measure_network(sample, options.low, device, agree, &rates->samples);
+  }
+}
+
+// The first thread's rates, while the others do the same work at the same time.
+void measure_operations(const MeasureOptions& options, int count, MachineRates* rates) {
+  if (options.agree) {
+    return measure_rank(options, *device_of(options.device), options.agree, rates);
+  }
+  Ranks ranks(count);
+  on_all(count, options.threads, [&](int i) {
+    const std::shared_ptr<void> end(nullptr, [&ranks](void*) { ranks.leave(); });
     const std::unique_ptr<Device> device = device_of(options.device);
-    if (i > 0) {
-      for (Measured other; !done;) {
-        for (const Sample& sample : kSamples) {
-          if (!done) measure_network(sample, options.low, *device, &other);
-        }
-      }
-      return;
-    }
-    const std::shared_ptr<void> end(nullptr, [&done](void*) { done = true; });
-    rates->bytes_per_second = measure_bandwidth(*device);
-    rates->op_seconds = measure_overhead(*device);
-    rates->peak["float32"] = measure_products(*device, DType::kFloat32);
-    if (options.low) {
-      std::string why;
-      for (const DType low : low_precision_types(device->backend(), &why)) {
-        rates->peak[name_of(low)] = measure_products(*device, low);
-      }
-    }
-    for (const Sample& sample : kSamples) {
-      measure_network(sample, options.low, *device, &measured);
-    }
+    MachineRates other;
+    int64_t turn = 0;
+    measure_rank(
+        options, *device, [&](bool more) { return ranks.agree(i, &turn, more); },
+        i == 0 ? rates : &other);
   });
-  return measured;
 }
 
 // Sums over shared memory, among threads in the places of the ranks.
@@ -248,20 +285,24 @@ LinkRates measure_shared_memory(const MeasureOptions& options, int ranks) {
   on_all(ranks, options.threads, [&](int i) {
     const auto communicator = make_communicator(
         {.rank = i, .size = ranks, .nodes = {}, .store = store, .backend = "shm", .names = {}});
-    HostStream stream("");
-    constexpr size_t kMost = size_t{16} << 20;
+    HostStream stream("link");  // with a thread, as in a step
+    constexpr size_t kMost = size_t{32} << 20;
+    constexpr int kRounds = 7;
     const Buffer buffer = communicator->allocate(kMost);
-    for (size_t bytes = 1024; bytes <= kMost; bytes *= 4) {
+    for (size_t bytes = 1024; bytes <= kMost; bytes *= bytes == kMost / 2 ? 2 : 4) {
       std::vector<double> seconds;
       const View view{buffer.data(), bytes / sizeof(float), DType::kFloat32};
-      for (int round = 0; round < 7; ++round) {
+      const double used = processor_seconds();
+      for (int round = 0; round < kRounds; ++round) {
         const double start = monotonic_seconds();
         communicator->all_reduce(view, view, ReduceOp::kSum, stream);
         stream.synchronize();
         seconds.push_back(monotonic_seconds() - start);
       }
-      std::sort(seconds.begin(), seconds.end());
-      if (i == 0) link.all_reduce.push_back({double(bytes), seconds[seconds.size() / 2]});
+      if (i != 0) continue;
+      const double took = median(seconds);
+      const double busy = (processor_seconds() - used) / kRounds / ranks;
+      link.all_reduce.push_back({double(bytes), took, std::min(busy, took)});
     }
   });
   return link;
@@ -302,9 +343,8 @@ MachineRates measure(const MeasureOptions& options) {
     // More ranks than cores would only take turns.
     const int at_once = std::clamp(cores / std::max(options.threads, 1), 1, ranks);
     measure_memory(options.low, *device_of(options.device), &rates);
-    Measured measured = measure_operations(options, at_once, &rates);
-    rates.samples = std::move(measured.samples);
-    if (ranks > 1) rates.set_link(measure_shared_memory(options, ranks));
+    measure_operations(options, at_once, &rates);
+    if (ranks > 1 && !options.agree) rates.set_link(measure_shared_memory(options, ranks));
   } catch (...) {
     spdlog::set_level(level);
     throw;
@@ -327,7 +367,7 @@ MachineRates measured_rates(const MeasureOptions& options) {
   spdlog::info("measuring the rates of this machine, once ({})",
                path.empty() ? "there is no cache folder" : path);
   MachineRates rates = measure(options);
-  write_rates(rates, path);
+  if (!options.agree) write_rates(rates, path);
   return rates;
 }
 

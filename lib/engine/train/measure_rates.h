@@ -1,6 +1,8 @@
 // Measures the rates of this machine with a short benchmark, or takes them from the cache.
 #pragma once
 
+#include <functional>
+
 #include "cost/rates.h"
 #include "train/job.h"
 
@@ -12,14 +14,18 @@ struct MeasureOptions {
   bool low = false;    // also mixed precision's 16-bit type
   bool again = false;  // measure even if the cache has the rates
   std::string device;  // train.device of the job, resolved: "cpu" or an accelerator
+  // If set, this process measures only its own rank's share, while the other ranks do the same:
+  // without transfers, and without writing the cache. Collective: waits for all ranks, and returns
+  // whether any of them passed true.
+  std::function<bool(bool)> agree = {};
 };
 
 // The file of these rates below the user's cache folder; "" if there is none.
 std::string rates_file_of(const MeasureOptions& options);
 
-// From the cache, or measured, in some 10 to 20 seconds, and written there. Logs a line before it
-// measures. Computes with as many threads as ranks work on the machine; OMP_NUM_THREADS says with
-// how many cores each.
+// From the cache (unless `again`), or measured, in some 10 to 30 seconds, and written there. Logs a
+// line before it measures. Computes with as many threads as ranks work on the machine;
+// OMP_NUM_THREADS says with how many cores each.
 MachineRates measured_rates(const MeasureOptions& options);
 
 }  // namespace fleet

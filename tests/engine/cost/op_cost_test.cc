@@ -30,6 +30,21 @@ TEST(OpCost, OfAConvolution_IsItsProductsAndSums) {
   EXPECT_EQ(convolutions, 1);
 }
 
+TEST(OpCost, Layout_IsTheFirstInputs) {
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  const VarId x = program.feed("x", DType::kFloat32, {2, 16, 8, 8});
+  const VarId y = program.emit(section, "relu", {x})[0];
+  const VarId z = program.emit(section, "mean", {y})[0];
+  const Plan plan = plan_program(program, {z});
+  for (const PlannedOp& planned : plan.ops) {
+    EXPECT_EQ(cost_of(plan, planned).layout, "plain") << planned.op.type();
+  }
+  PlannedOp blocked = plan.ops.front();
+  blocked.input_layouts[0] = Layout::blocked({2, 16, 8, 8}, {1024, 1024, 128, 16}, {{1, 16}});
+  EXPECT_EQ(cost_of(plan, blocked).layout, "blocked");
+}
+
 TEST(OpCost, OfDepthwiseConvolutions_HasAKeyOfItsOwn) {
   Program program;
   const SectionId section = program.add_section("main", {});

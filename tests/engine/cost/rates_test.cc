@@ -31,16 +31,30 @@ TEST(MachineRates, WithoutSamples_TheWorseLimitCounts) {
 
 TEST(MachineRates, SampleOfTheSameKey_SetsTheRatio) {
   MachineRates rates = simple();
-  rates.samples = {{"conv", 1e9, 0, 2.0}, {"other", 1e9, 0, 50.0}};
+  rates.samples = {{"conv", "", 1e9, 0, 2.0}, {"other", "", 1e9, 0, 50.0}};
   EXPECT_NEAR(rates.seconds(cost("conv", 1e9, 0)), 2, 1e-5);
   EXPECT_NEAR(rates.seconds(cost("conv", 5e9, 0)), 10, 1e-4);  // the ratio, not the time
 }
 
 TEST(MachineRates, NearSample_CountsMoreThanAFarOne) {
   MachineRates rates = simple();
-  rates.samples = {{"conv", 1e9, 0, 1.0}, {"conv", 1e12, 0, 4000.0}};  // ratios 1 and 4
+  rates.samples = {{"conv", "", 1e9, 0, 1.0}, {"conv", "", 1e12, 0, 4000.0}};  // ratios 1 and 4
   EXPECT_NEAR(rates.seconds(cost("conv", 1.1e9, 0)) / 1.1, 1, 0.05);
   EXPECT_NEAR(rates.seconds(cost("conv", 0.9e12, 0)) / 900, 4, 0.2);
+}
+
+// A batch normalisation of a plain layout takes many times what one of a blocked layout takes.
+TEST(MachineRates, SamplesOfTheSameLayout_CountAlone) {
+  MachineRates rates = simple();
+  rates.samples = {{"norm", "blocked", 0, 1e8, 1.0}, {"norm", "plain", 0, 1e8, 20.0}};
+  OpCost norm = cost("norm", 0, 1e8);
+  norm.layout = "plain";
+  EXPECT_NEAR(rates.seconds(norm), 20, 1e-3);
+  norm.layout = "blocked";
+  EXPECT_NEAR(rates.seconds(norm), 1, 1e-3);
+  norm.layout = "strided";  // none is known: between both
+  EXPECT_GT(rates.seconds(norm), 1.5);
+  EXPECT_LT(rates.seconds(norm), 15);
 }
 
 TEST(LinkRates, BetweenAndBeyondSizes) {
@@ -49,6 +63,14 @@ TEST(LinkRates, BetweenAndBeyondSizes) {
   EXPECT_DOUBLE_EQ(link.seconds(10), 0.001);
   EXPECT_DOUBLE_EQ(link.seconds(3000), 0.006);
   EXPECT_DOUBLE_EQ(link.seconds(8000), 0.020);
+  EXPECT_DOUBLE_EQ(link.busy(8000), 0);
+}
+
+TEST(LinkRates, TimeOfACore_IsInterpolatedToo) {
+  const LinkRates link{
+      .transport = "gloo", .ranks = 2, .all_reduce = {{1000, 0.1, 0.01}, {3000, 0.3, 0.03}}};
+  EXPECT_DOUBLE_EQ(link.busy(2000), 0.02);
+  EXPECT_DOUBLE_EQ(link.busy(6000), 0.06);
 }
 
 TEST(MachineRates, SetLink_ReplacesTheSameTransport) {
@@ -63,8 +85,8 @@ TEST(MachineRates, SetLink_ReplacesTheSameTransport) {
 
 TEST(MachineRates, WrittenAndRead_IsTheSame) {
   MachineRates rates = simple();
-  rates.samples = {{"conv2d 3x3 float32", 1e9, 2e6, 0.5}};
-  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{1024, 1e-5}}});
+  rates.samples = {{"conv2d 3x3 float32", "blocked", 1e9, 2e6, 0.5}};
+  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{1024, 1e-5, 1e-6}}});
   rates.kernel_bytes = 1234;
   const auto read = parse_rates(rates_json(rates));
   ASSERT_TRUE(read);
@@ -73,12 +95,14 @@ TEST(MachineRates, WrittenAndRead_IsTheSame) {
   EXPECT_EQ(read->kernel_bytes, 1234);
   ASSERT_EQ(read->samples.size(), 1U);
   EXPECT_EQ(read->samples[0].key, "conv2d 3x3 float32");
+  EXPECT_EQ(read->samples[0].layout, "blocked");
   EXPECT_EQ(read->samples[0].seconds, 0.5);
+  EXPECT_EQ(read->find_link("shm", 2, 1)->all_reduce[0].busy, 1e-6);
   EXPECT_EQ(read->find_link("shm", 2, 1)->all_reduce[0].bytes, 1024);
 }
 
 TEST(MachineRates, DamagedText_IsNone) {
-  for (const char* text : {"", "{}", "[1]", "{\"version\": 2}", "{\"version\": 999}", "{\"ver"}) {
+  for (const char* text : {"", "{}", "[1]", "{\"version\": 3}", "{\"version\": 999}", "{\"ver"}) {
     EXPECT_FALSE(parse_rates(text)) << text;
   }
 }

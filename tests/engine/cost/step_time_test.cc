@@ -127,6 +127,43 @@ TEST(CollectiveCost, MeasuredLink_ReplacesTheGuess) {
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).communication, 0.5, 0.01);
 }
 
+TEST(CollectiveCost, MeasuredTimeOfACore_IsTakenFromTheComputation) {
+  Net parts = net(10, 1000);
+  const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
+  MachineRates rates = slow_operations();
+  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3, 1e-3}}});
+  EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).total, 12e-3, 1e-4);
+  EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {.threads = 2}).total, 11.5e-3, 1e-4);
+}
+
+// A message at the end waits for nothing but itself, so that its core is free.
+TEST(CollectiveCost, AfterTheComputation_ItTakesNoCoreFromIt) {
+  Net parts = net(0, 1000);
+  const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
+  MachineRates rates = slow_operations();
+  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3, 4e-3}}});
+  EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).total, 5e-3, 1e-4);
+}
+
+TEST(CollectiveCost, PairOfMessages_SaysWhatMovesAtOnce) {
+  Net parts = net(0, 1000);
+  const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
+  const auto delay = [&](double both) {
+    MachineRates rates = slow_operations();
+    rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3}}});
+    rates.set_link(
+        {.transport = "shm", .ranks = 2, .communicators = 2, .all_reduce = {{4000, both}}});
+    for (const PlannedOp& planned : plan.ops) {
+      if (planned.op.type() != "all_reduce") continue;
+      return collective_cost(plan, planned, two_ranks(), rates).delay;
+    }
+    return -1.0;
+  };
+  EXPECT_NEAR(delay(4e-3), 4e-3, 1e-4);  // both take as long as one
+  EXPECT_NEAR(delay(8e-3), 0, 1e-4);     // one after the other
+  EXPECT_NEAR(delay(5e-3), 3e-3, 1e-4);
+}
+
 TEST(JobTopology, Transport_FollowsTheNodes) {
   JobTopology topology{.ranks = 4, .nodes = 2};
   EXPECT_EQ(topology.transport_of({0, 1}), "shm");
