@@ -14,6 +14,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cost/cards.h"
+#include "train/choose_strategy.h"
 #include "train/device_settings.h"
 #include "train/explain.h"
 #include "train/job_facts.h"
@@ -126,7 +127,13 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
     options.rates =
         arguments.measure == "never" ? read_rates(rates_file_of(measure)) : measured_rates(measure);
   }
+  std::vector<StrategyChoice> choices;
+  if (job.strategy.boolean("auto")) {
+    choices = choose_strategy(tree, options);
+    tree = with_choices(tree, choices);
+  }
   Explanation explained = explain(tree, options);
+  explained.choices = std::move(choices);
   explain_what_if(tree, options, &explained);
   if (arguments.format == "json") {
     std::puts(explanation_json(explained).c_str());

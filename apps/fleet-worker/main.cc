@@ -188,7 +188,7 @@ int run(int argc, char** argv) {
     return predict_images(job, world, *choice.device, communicators, worker);
   }
   Trainer trainer(
-      job, *choice.device,
+      make_job_at_start(tree, world, *choice.device, communicators), *choice.device,
       {.rank = world.rank,
        .world = world.size,
        .nodes = world.node_count(),

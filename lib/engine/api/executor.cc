@@ -18,7 +18,7 @@
 namespace fleet {
 namespace {
 
-Job job_of(const Recipe& recipe, const Values& keys, int ranks) {
+ConfigTree tree_of(const Recipe& recipe, const Values& keys, int ranks) {
   if (!recipe.minimized) {
     throw Error(ErrorCode::kUsage, "the model has no optimizer", "ProgramExecutor",
                 "call distributed_optimizer(...).minimize(model.loss()) first");
@@ -30,7 +30,7 @@ Job job_of(const Recipe& recipe, const Values& keys, int ranks) {
   apply_flags(tree);
   for (const auto& [key, value] : keys) tree.set(key, value.text(), "ProgramExecutor");
   divide_global_batch(tree, ranks);
-  return make_job(tree);
+  return tree;
 }
 
 std::shared_ptr<ProgramResources> open(const Job& job, const Recipe& recipe, const World& world) {
@@ -50,9 +50,12 @@ std::shared_ptr<ProgramResources> open(const Job& job, const Recipe& recipe, con
 }  // namespace
 
 ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const Values& keys)
-    : world_(worker.world()), job_(job_of(*model.recipe(), keys, world_.size)) {
+    : world_(worker.world()) {
   Recipe& recipe = *model.recipe();
+  const ConfigTree tree = tree_of(recipe, keys, world_.size);
+  job_ = make_job(tree);
   opened_ = open(job_, recipe, world_);
+  job_ = make_job_at_start(tree, world_, *opened_->device, opened_->communicators, true);
   Shape image = recipe.own_image.value_or(Shape{});
   int64_t batches = 1;
   if (opened_->data) {

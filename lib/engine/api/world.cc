@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "comm/factory.h"
 #include "store/connect.h"
+#include "train/choose_strategy.h"
 #include "train/device_settings.h"
 #include "train/start_comparison.h"
 
@@ -58,6 +59,23 @@ JobCommunicators make_job_communicators(const Job& job, const World& world, Devi
     spdlog::info("{} ranks communicate through {}", world.size, communicators.compute->name());
   }
   return communicators;
+}
+
+Job make_job_at_start(const ConfigTree& tree, const World& world, Device& device,
+                      const JobCommunicators& communicators, bool own_batches) {
+  ChoosingRanks ranks{.rank = world.rank,
+                      .ranks = world.size,
+                      .nodes = world.node_count(),
+                      .own_batches = own_batches,
+                      .device = &device,
+                      .compute = communicators.compute.get(),
+                      .control = communicators.control.get(),
+                      .store = world.store.get()};
+  if (!world.nodes.empty()) {
+    const std::string& own = world.nodes.at(static_cast<size_t>(world.rank));
+    ranks.ranks_here = static_cast<int>(std::count(world.nodes.begin(), world.nodes.end(), own));
+  }
+  return make_job(choose_strategy_at_start(tree, ranks));
 }
 
 static DeviceChoice choose(const Job& job, const DeviceRequest& request) {

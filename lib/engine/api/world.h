@@ -37,6 +37,12 @@ struct JobCommunicators {
 // make_communicator().
 JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device);
 
+// The job of this tree; with strategy.auto, all ranks choose settings of the strategy together
+// first. Collective. own_batches: the program makes its batches, so their size is not changed.
+// Errors of make_job() and choose_strategy_at_start().
+Job make_job_at_start(const ConfigTree& tree, const World& world, Device& device,
+                      const JobCommunicators& communicators, bool own_batches = false);
+
 // Chooses the device of this rank (train.device and FLAGS_selected_gpus). Logs one line with the
 // reason if train.device is auto and the choice is the CPU, and one with the settings that have no
 // effect there; verbose: whether to log them. Errors of choose_device(); kUnsupported if

@@ -8,6 +8,7 @@
 #include "tensor/caching_allocator.h"
 #include "train/device_prefetcher.h"
 #include "train/device_settings.h"
+#include "train/rank_state.h"
 
 namespace fleet {
 namespace {
@@ -134,7 +135,9 @@ JobCost cost_of_built(const Job& job, Built& all, const ExplainOptions& options)
   JobCost cost{.memory = memory_of(all, options),
                .time = time_of(all, options),
                .images_per_second = 0,
-               .batch = job.data.integer("batch_size")};
+               .batch = job.data.integer("batch_size"),
+               .strategies = all.built.strategy->names()};
+  cost.statistics = !shared_statistics(all.plan.program, all.built.training.forward).empty();
   const int parts = data_part(job, {.image = {},
                                     .rank = options.rank,
                                     .world = options.ranks,

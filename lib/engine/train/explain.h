@@ -50,9 +50,11 @@ struct ExplainedMemory {
 // The job as it is, or with one more option.
 struct JobCost {
   ExplainedMemory memory = {};
-  std::optional<StepTime> time = {};  // of one step
-  double images_per_second = 0;       // of all ranks; 0: unknown
-  int64_t batch = 0;                  // samples a rank and step
+  std::optional<StepTime> time = {};         // of one step
+  double images_per_second = 0;              // of all ranks; 0: unknown
+  int64_t batch = 0;                         // samples a rank and step
+  std::vector<std::string> strategies = {};  // Strategy::names()
+  bool statistics = false;                   // of batches, which micro-batches would change
 };
 
 struct WhatIf {
@@ -60,6 +62,12 @@ struct WhatIf {
   std::vector<std::string> overrides;  // as for --set
   std::string obstacle;                // why it cannot be, or would change nothing; then no cost
   JobCost cost = {};
+};
+
+// A setting that strategy.auto chose, or why it chose none.
+struct StrategyChoice {
+  std::string override;  // "strategy.fuse_grad_size_in_MB=8"; "": a finding, nothing to set
+  std::string reason;    // with the number it rests on
 };
 
 struct Explanation {
@@ -77,6 +85,7 @@ struct Explanation {
   std::optional<MachineRates> rates = {};
   JobTopology topology = {};
   std::vector<WhatIf> what_if = {};
+  std::vector<StrategyChoice> choices = {};  // of strategy.auto
 };
 
 // The Program and Plan of one rank. Errors of make_job(), build_program() and plan_program().

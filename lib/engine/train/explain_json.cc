@@ -89,6 +89,12 @@ std::string explanation_json(const Explanation& job) {
   json["rates"] = rates_json(job);
   json["what_if"] = Json::array();
   for (const WhatIf& variant : job.what_if) json["what_if"].push_back(what_if_json(variant));
+  if (!job.choices.empty()) {
+    json["choices"] = Json::array();
+    for (const StrategyChoice& choice : job.choices) {
+      json["choices"].push_back({{"set", choice.override}, {"reason", choice.reason}});
+    }
+  }
   json["text"] = Json::array();
   std::istringstream lines(explanation_text(job));
   for (std::string line; std::getline(lines, line);) json["text"].push_back(line);

@@ -210,11 +210,21 @@ std::string what_if(const Explanation& job) {
   return (rows.size() > 1 ? format_table(rows, "  ") : "") + obstacles;
 }
 
+std::string choices_text(const Explanation& job) {
+  std::string out;
+  for (const StrategyChoice& choice : job.choices) {
+    out += wrapped(
+        "auto: " + (choice.override.empty() ? "" : choice.override + ": ") + choice.reason, 2);
+  }
+  return out.empty() ? out : "\n" + out;
+}
+
 }  // namespace
 
 std::string explanation_text(const Explanation& job) {
-  return head(job) + "\n" + operations(job) + "\n" + memory(job) + "\n" + communication(job) +
-         "\n" + time(job) + rates_text(job) + (job.what_if.empty() ? "" : "\n") + what_if(job);
+  return head(job) + choices_text(job) + "\n" + operations(job) + "\n" + memory(job) + "\n" +
+         communication(job) + "\n" + time(job) + rates_text(job) +
+         (job.what_if.empty() ? "" : "\n") + what_if(job);
 }
 
 }  // namespace fleet

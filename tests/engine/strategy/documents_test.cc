@@ -79,7 +79,7 @@ const Name kNames[] = {
      "amp is off"},
     {kCollective, "amp_configs.custom_black_list", "[\"mean\"]", "amp_configs.custom_black_list",
      "amp is off"},
-    {kCollective, "auto", "True", "auto", kRefused},
+    {kCollective, "auto", "True", "auto", "strategy: auto"},
     {kCollective, "a_sync", "True", "a_sync", "a_sync: setting of parameter servers"},
     {kCollective, "a_sync", "False", "a_sync", "a_sync: setting of parameter servers"},
     {kCollective, "sync_batch_norm", "True", "sync_batch_norm", ""},

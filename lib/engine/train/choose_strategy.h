@@ -1,0 +1,41 @@
+// strategy.auto: chooses settings of the strategy by the predicted cost of a step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "store/store.h"
+#include "train/explain.h"
+
+namespace fleet {
+
+// The settings for these rates and this topology, in the order in which they were decided: what
+// memory demands, then how gradients are summed. Keys that the user gave stay as they are, and so
+// does what the job computes, apart from rounding: docs/how-to/explain.md has the rules. Builds the
+// Program and the Plan of each candidate. own_batches: the program makes its batches itself, so
+// their size stays.
+std::vector<StrategyChoice> choose_strategy(const ConfigTree& tree, const ExplainOptions& options,
+                                            bool own_batches = false);
+
+// The tree with these choices.
+ConfigTree with_choices(const ConfigTree& tree, const std::vector<StrategyChoice>& choices);
+
+// The ranks that choose together, at the start of a job.
+struct ChoosingRanks {
+  int rank = 0, ranks = 1, nodes = 1;
+  int ranks_here = 1;  // on this rank's node
+  bool own_batches = false;
+  Device* device = nullptr;
+  Communicator* compute = nullptr;  // of the device's memory; null in a job of one rank
+  Communicator* control = nullptr;  // of the host's; null if `compute` is
+  Store* store = nullptr;           // null in a job of one rank
+};
+
+// Returns the tree with the settings of choose_strategy(), equal on all ranks; `tree` itself unless
+// strategy.auto is set and the job trains. Collective: measures the links between the ranks, and
+// the machine's rates if rank 0's cache lacks them. Rank 0 decides, for the rank with the least
+// memory, logs each choice, and tells the others through the Store.
+ConfigTree choose_strategy_at_start(const ConfigTree& tree, const ChoosingRanks& ranks);
+
+}  // namespace fleet
