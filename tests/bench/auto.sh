@@ -3,8 +3,8 @@
 #
 #   scripts/bench.sh auto [SHAPE [NET]]
 #
-# SHAPE: shm (two ranks on one host), or a rank on each of two hosts with a link between them: fast (1 Gbit/s), slow (200 Mbit/s), far
-# (200 Mbit/s, 10 ms there and back). NET: resnet20, mlp, googlenet (which is in no configuration of this repository). The grid has 48
+# SHAPE: two ranks on one host, over shm (shared memory) or tcp (loopback), or a rank on each of two hosts with a link between them: fast
+# (1 Gbit/s), slow (200 Mbit/s). NET: resnet20, mlp, googlenet (which is in no configuration of this repository). The grid has 48
 # points: fuse_grad_size_in_MB 1 2 4 8 16 32 64 1024 x nccl_comm_num 1 2 4 x last_comm_group_size_MB unset and 0.25. Points whose Plan
 # is the same text are the same job and run once. When all are there, auto, the default and the best point run in turns, 3 times. A run
 # counts by its median step, and the fastest of the 3 runs is compared: auto should be within 10 % of the best, and not below the
@@ -22,7 +22,7 @@ source "$root/tests/hosts.sh"
 command -v tc >/dev/null || skip "tc (iproute2) is not installed"
 command -v python3 >/dev/null || skip "python3 is not installed"
 mkdir -p "$results"
-shapes=(shm fast slow far) nets=(resnet20 mlp googlenet)
+shapes=(shm tcp fast slow) nets=(resnet20 mlp googlenet)
 [ -z "${1:-}" ] || shapes=("$1")
 [ -z "${2:-}" ] || nets=("$2")
 new_host a b
@@ -37,10 +37,9 @@ discipline() {  # discipline WORDS...: of tc, for each direction of the link
 }
 set_link() {
   case $1 in
-    shm) ;;
+    shm | tcp) ;;
     fast) discipline tbf rate 1gbit burst 125000 latency 200ms ;;
     slow) discipline tbf rate 200mbit burst 25000 latency 200ms ;;
-    far) discipline netem delay 5ms rate 200mbit limit 10000 ;;
     *) fail "unknown shape $1" ;;
   esac
 }
@@ -65,7 +64,8 @@ train() {
   shift 3
   for text in train.max_steps="${STEPS:-14}" train.output="$output" "$@"; do sets+=(--set "$text"); done
   rm -rf "$output"
-  if [ "$shape" = shm ]; then
+  if [ "$shape" = shm ] || [ "$shape" = tcp ]; then
+    [ "$shape" = shm ] || sets+=(--set comm.backend=gloo)
     env CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 "$bin/fleetrun" --nproc_per_node=2 --log_dir="$output.log" "$job" "${sets[@]}" \
       >"$output.out" 2>&1 || fail "a job ended with $?: $output.out"
   else
