@@ -102,9 +102,17 @@ class Chooser {
                kOfMemory * static_cast<double>(options_.available_bytes);
   }
 
+  // Without those of keys that the user gave: they stay, also where their switch is off.
+  Overrides without_given(Overrides all) const {
+    std::erase_if(all, [&](const std::string& override) {
+      return job_.settings.given(override.substr(0, override.find('=')));
+    });
+    return all;
+  }
+
   // Why micro-batches would change what the job computes; "" if they do not.
   std::string obstacle_of_micro_batches() const {
-    if (given("gradient_merge")) return "it is given";
+    if (given("gradient_merge") || given("gradient_merge_configs.k_steps")) return "it is given";
     if (own_batches_) return "the program makes the batches";
     if (start_.statistics) return "batch normalisation would see smaller batches";
     if (job_.settings.boolean("learning_rate.scale_with_global_batch")) {
@@ -125,16 +133,17 @@ class Chooser {
     std::vector<Overrides> sharding = {{}};
     if (options_.ranks > 1 && !given("sharding")) {
       for (const char* stage : {"1", "2", "3"}) {
-        sharding.push_back(
+        sharding.push_back(without_given(
             {"strategy.sharding=true", "strategy.sharding_configs.stage=" + std::string(stage),
-             "strategy.sharding_configs.sharding_degree=" + std::to_string(options_.ranks)});
+             "strategy.sharding_configs.sharding_degree=" + std::to_string(options_.ranks)}));
       }
     }
     std::vector<Overrides> all = sharding;
     if (given("recompute")) return all;
+    const Overrides recompute = without_given(
+        {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=[\"every block\"]"});
     for (Overrides one : sharding) {
-      one.insert(one.end(), {"strategy.recompute=true",
-                             "strategy.recompute_configs.checkpoints=[\"every block\"]"});
+      one.insert(one.end(), recompute.begin(), recompute.end());
       all.push_back(one);
     }
     return all;
@@ -261,8 +270,8 @@ class Chooser {
     }
     Dimension hierarchy{"use_hierarchical_allreduce", "false"};
     hierarchy.values.push_back(
-        {"strategy.use_hierarchical_allreduce=true",
-         "strategy.hierarchical_allreduce_inter_nranks=" + std::to_string(here)});
+        without_given({"strategy.use_hierarchical_allreduce=true",
+                       "strategy.hierarchical_allreduce_inter_nranks=" + std::to_string(here)}));
     hierarchy.companion = "the ranks of a node";
     dimensions_.push_back(hierarchy);
   }

@@ -167,6 +167,14 @@ TEST(ChooseStrategy, StatesThatDoNotFit_AreSharded) {
   EXPECT_THAT(chosen.set, Not(Contains(HasSubstr("gradient_merge"))));
 }
 
+TEST(ChooseStrategy, ConfigsThatTheUserGave_Stay) {
+  const ConfigTree job = tree({"optimizer.name=adam", "strategy.sharding_configs.stage=3"}, kMlp);
+  const size_t whole = explain(job, two_nodes()).cost.memory.total();
+  const Chosen chosen = choose(two_nodes({link(1e-5, 1e9)}, whole * 8 / 10), job);
+  EXPECT_THAT(chosen.set, Contains("strategy.sharding=true"));
+  EXPECT_THAT(chosen.set, Not(Contains(HasSubstr("sharding_configs.stage"))));
+}
+
 // The last resort, and only where it computes the same.
 TEST(ChooseStrategy, MicroBatches_OnlyWhereTheyChangeNothing) {
   const Sets large = {"data.batch_size=4096", "strategy.recompute=false",
