@@ -164,7 +164,7 @@ new_files source flip recipe_flip
 sed -i 's/order = 20/order = 21/; s/p\.recipe_flip/p.flip/' lib/engine/data/augment_recipe_flip.cc
 
 new_files dialect jax recipe
-at_most 0 dialect
+recipe launch_tests tests/control/launch/planning/dialects/recipe_test.cc 'RecipeDialect*'
 
 code_blocks sub_command
 recipe launch_tests tests/control/launch/tools/cores_test.cc 'CoresCommand*'
