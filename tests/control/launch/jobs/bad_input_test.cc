@@ -27,7 +27,9 @@ struct BadInput : ::testing::Test {
     arguments.insert(arguments.end(), {"sh", "-c", ": >started"});
     Fleetrun fleetrun(job, "run", arguments, environment);
     const int code = fleetrun.wait();
-    output = fleetrun.output();
+    const std::string all = fleetrun.output();  // of each run of the test
+    output = all.substr(seen);
+    seen = all.size();
     EXPECT_THAT(job.survivors(30), IsEmpty());
     return code;
   }
@@ -39,6 +41,7 @@ struct BadInput : ::testing::Test {
   }
   JobFolder job;
   std::string output;
+  size_t seen = 0;
 };
 
 TEST_F(BadInput, UnknownFlag_NamesTheNearest) {
@@ -134,7 +137,7 @@ TEST_F(BadInput, Doctor_LooksWithoutChecks) {
     EXPECT_EQ(doctor.wait(), 0) << doctor.output();
     EXPECT_EQ(doctor.output().find("no check failed"), std::string::npos) << doctor.output();
   }
-  Fleetrun doctor(job, "doctor", {"doctor", "--via=ssh", "--ips=a,b"});
+  Fleetrun doctor(job, "doctor_via", {"doctor", "--via=ssh", "--ips=a,b"});
   EXPECT_EQ(doctor.wait(), 2);
   EXPECT_THAT(doctor.output(), StartsWith("fleetrun: --via: "));
 }
