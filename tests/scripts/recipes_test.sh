@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Follows the pages of docs/contributing on a throw-away copy of the sources: adds one of each kind, in the one copy.
 #
-#   tests/scripts/recipes_test.sh BUILD_DIR
+#   tests/scripts/recipes_test.sh BUILD_DIR [all]      all: part 2 too, which compiles most of the control plane again
 # The copy is an overlay over the source folder in a mount namespace of its own, so that paths and times stay and only new files
 # are compiled. 77: this system does not allow that.
 #
@@ -26,7 +26,7 @@ if [ -z "${RECIPES_COPY:-}" ]; then
   overlay() { unshare --mount "${as_root[@]}" bash -c 'mount -t overlay overlay -o "$0" "$1" && shift && cd . && exec "$@"' "$@"; }
   options=lowerdir=$root,upperdir=$scratch/changes,workdir=$scratch/work
   overlay "$options" "$root" true 2>/dev/null || skip "no overlay of a folder in a mount namespace of its own"
-  RECIPES_COPY=1 overlay "$options" "$root" bash "$root/tests/scripts/recipes_test.sh" "$build"
+  RECIPES_COPY=1 overlay "$options" "$root" bash "$root/tests/scripts/recipes_test.sh" "$build" "${2:-}"
   exit
 fi
 
@@ -217,6 +217,8 @@ grep -qw cores "$log" || fail "the completion lacks the new sub-command"
 echo "fleetrun knows the new dialect, options and sub-command"
 
 # --- Part 2 ---
+
+[ "${2:-}" = all ] || exit 0
 
 proto=proto/control.proto
 # message SECTION ENVELOPE: a message on that link.
