@@ -5,8 +5,11 @@
 set(FLEET_GROUP_SOURCES OFF CACHE STRING "Compile several sources as one: OFF, TESTS, ALL")
 set(FLEET_CHANGED_FILES "")
 if(FLEET_GROUP_SOURCES STREQUAL "TESTS")
-  execute_process(COMMAND git diff --name-only HEAD~1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
-                  OUTPUT_VARIABLE FLEET_CHANGED_FILES ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  foreach(changed "diff;--name-only;HEAD~1" "ls-files;--others;--exclude-standard")  # and those not yet committed
+    execute_process(COMMAND git ${changed} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE files ERROR_QUIET)
+    string(APPEND FLEET_CHANGED_FILES "${files}")
+  endforeach()
+  string(STRIP "${FLEET_CHANGED_FILES}" FLEET_CHANGED_FILES)
   string(REGEX REPLACE "([^\n]+)\n?" "${CMAKE_SOURCE_DIR}/\\1;" FLEET_CHANGED_FILES "${FLEET_CHANGED_FILES}")
 endif()
 
