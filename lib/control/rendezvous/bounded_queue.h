@@ -1,4 +1,4 @@
-// The queue of every stream: what waits for a peer that reads slowly is bounded.
+// The queue of every stream: bounds the messages that wait for a peer that reads slowly.
 #pragma once
 
 #include <cstddef>

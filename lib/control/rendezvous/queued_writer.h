@@ -18,7 +18,7 @@ class QueuedWriter : public Reactor {
   explicit QueuedWriter(size_t most_bytes = kMaxUnsentBytes) : queue_(most_bytes) {}
 
   // Drops the message if the stream is closed or over. If the queue is full, the stream is
-  // cancelled, and what waits is dropped.
+  // cancelled, and the waiting messages are dropped.
   void write(Out message) FLEET_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     if (closed_ || over_) return;

@@ -33,7 +33,7 @@ std::pair<MachineRates, bool> rates_of(const MeasureOptions& options, const Choo
   if (ranks.ranks > 1) {
     if (ranks.rank == 0) ranks.store->set(kRatesKey, measures ? "measure" : "known");
     measures = ranks.store->get(kRatesKey, timeout) == "measure";
-    // Accelerators do not share what is measured.
+    // Accelerators do not compete with each other, so rank 0 measures alone.
     if (ranks.rank != 0 && is_accelerator(options.device)) measures = false;
   }
   if (known) return {*known, false};
