@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cost/timeline.h"
+#include "exec/op_work.h"
 #include "ops/collective.h"
 
 namespace fleet {
@@ -11,146 +13,145 @@ namespace {
 // 64 steps begin.
 constexpr int64_t kFirstStep = int64_t{1} << 20;
 
-struct Timed {
-  double seconds = 0;
-  bool collective = false;
-  bool computing = false;  // bound by arithmetic
-  CollectiveCost cost;
+// The operations of one rank.
+struct TimedPlan {
+  RankPlan rank;
+  std::vector<TimedOp> ops;
+  std::vector<CollectiveCost> messages;  // by operation; zeros for those that compute
+  std::vector<bool> computing;           // by operation: bound by arithmetic
 };
 
-std::vector<Timed> time_operations(const Plan& plan, const JobTopology& topology,
-                                   const MachineRates& rates) {
-  std::vector<Timed> timed;
+// Seconds of an operation in a region: with a share of the device, while others compute.
+double seconds_in_region(const Plan& plan, const PlannedOp& planned, const OpCost& cost,
+                         const MachineRates& rates, const StepTimeOptions& options) {
+  if (options.shared) return options.shared->seconds(cost);
+  const OpWork work = work_of(plan.program, planned.op);
+  const ComputeRates& device = options.device;
+  const double share = device.share(static_cast<int>(plan.compute_streams.size()));
+  return rates.seconds(cost) * device.seconds(work, share) / device.seconds(work, device.parts);
+}
+
+TimedPlan time_operations(const RankPlan& rank, const JobTopology& topology,
+                          const MachineRates& rates, const StepTimeOptions& options) {
+  const Plan& plan = *rank.plan;
+  TimedPlan timed{.rank = rank, .ops = {}, .messages = {}, .computing = {}};
+  int region = -1;
   for (const PlannedOp& planned : plan.ops) {
-    Timed one;
-    if (is_collective(planned.op)) {
-      one.collective = true;
-      one.cost = collective_cost(plan, planned, topology, rates);
-      one.seconds = one.cost.seconds;
-    } else {
+    const CollectiveCost message = collective_cost(plan, planned, topology, rates);
+    TimedOp one{.seconds = message.seconds, .delay = message.delay, .busy = message.busy};
+    bool computing = false;
+    if (!is_collective(planned.op)) {
       OpCost cost = cost_of(plan, planned);
-      one.seconds = rates.seconds(cost);
+      one.seconds = planned.region >= 0 ? seconds_in_region(plan, planned, cost, rates, options)
+                                        : rates.seconds(cost);
+      one.hand_over = planned.region == region ? options.device.hand_over : options.device.join;
+      region = planned.region;
       const double whole = rates.bound(cost);
       cost.operations = 0;
-      one.computing = whole > rates.bound(cost);
+      computing = whole > rates.bound(cost);
     }
-    timed.push_back(one);
+    timed.ops.push_back(one);
+    timed.messages.push_back(message);
+    timed.computing.push_back(computing);
   }
   return timed;
 }
 
-// A time in which collectives take a part of the cores from the computation.
-struct Slowdown {
-  double begin = 0, end = 0, part = 0;
-};
-
-// When work of so many seconds ends that begins at `start`. The slowdowns may overlap.
-double end_of_work(double start, double seconds, const std::vector<Slowdown>& slowdowns) {
-  constexpr double kLeast = 0.01;  // the share of a core that computation keeps
-  double now = start;
-  while (seconds > 0) {
-    double lost = 0, next = now + seconds / kLeast;
-    for (const Slowdown& one : slowdowns) {
-      if (one.end <= now) continue;
-      if (one.begin > now) {
-        next = std::min(next, one.begin);
-      } else {
-        next = std::min(next, one.end);
-        lost += one.part;
-      }
+// What a rank's own operations sum up to, apart from when they run.
+StepTime sums_of(const TimedPlan& timed, const std::vector<ScheduledOp>& schedule) {
+  StepTime time;
+  double computing = 0, moving = 0;
+  for (const ScheduledOp& scheduled : schedule) {
+    const Op& op = timed.rank.plan->ops[scheduled.op].op;
+    const double seconds = timed.ops[scheduled.op].seconds;
+    if (is_collective(op)) {
+      time.communication += seconds;
+      time.within += timed.messages[scheduled.op].within;
+      time.between += timed.messages[scheduled.op].between;
+    } else {
+      time.by_type[op.type()] += seconds;
+      (timed.computing[scheduled.op] ? computing : moving) += seconds;
     }
-    const double rate = std::max(1 - lost, kLeast);
-    if (now + seconds / rate <= next) return now + seconds / rate;
-    seconds -= (next - now) * rate;
-    now = next;
   }
-  return now;
+  time.compute_bound = computing >= moving;
+  return time;
 }
 
-// One schedule: each stream runs its operations in order, after those that they wait for. While a
-// collective needs a core, the computation loses that core.
-class Simulation {
- public:
-  Simulation(const Plan& plan, const std::vector<Timed>& timed, int threads)
-      : plan_(plan), timed_(timed), threads_(std::max(threads, 1)) {}
+using Active = std::vector<bool>;  // by section
 
-  StepTime run(const std::vector<bool>& active) {
-    std::vector<double> stream(plan_.streams(), 0), end(plan_.ops.size(), 0);
-    double computing = 0, moving = 0;
-    for (const ScheduledOp& scheduled : plan_.schedule(active)) {
-      const Timed& one = timed_[scheduled.op];
-      const int own = plan_.ops[scheduled.op].op.stream;
-      double start = stream[own];
-      for (const int wait : scheduled.waits) start = std::max(start, end[wait]);
-      if (one.collective) {
-        // Messages of several communicators share the links: only their delays pass at once.
-        link_ = std::max(link_, start + one.cost.delay) + one.seconds - one.cost.delay;
-        end[scheduled.op] = stream[own] = link_;
-        time_.communication += one.seconds;
-        time_.within += one.cost.within;
-        time_.between += one.cost.between;
-        if (one.cost.busy > 0) {
-          // It moves in the last of its seconds; before, it waited for the link.
-          slowdowns_.push_back({std::max(start, link_ - one.seconds), link_,
-                                one.cost.busy / one.seconds / threads_});
-        }
-      } else {
-        end[scheduled.op] = stream[own] = end_of_work(start, one.seconds, slowdowns_);
-        time_.compute += one.seconds;
-        time_.by_type[plan_.ops[scheduled.op].op.type()] += one.seconds;
-        (one.computing ? computing : moving) += one.seconds;
-      }
-    }
-    time_.total = *std::max_element(stream.begin(), stream.end());
-    time_.hidden =
-        std::clamp(time_.compute + time_.communication - time_.total, 0.0, time_.communication);
-    time_.compute_bound = computing >= moving;
-    return time_;
+StepTime simulate(const std::vector<TimedPlan>& plans, size_t own,
+                  const std::vector<Active>& active, int threads) {
+  std::vector<RankSchedule> ranks;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const Plan& plan = *plans[i].rank.plan;
+    ranks.push_back({.rank = plans[i].rank.rank,
+                     .plan = &plan,
+                     .ops = &plans[i].ops,
+                     .schedule = plan.schedule(active[i]),
+                     .threads = std::max(threads, 1)});
   }
-
- private:
-  const Plan& plan_;
-  const std::vector<Timed>& timed_;
-  const int threads_;
-  double link_ = 0;  // when the links are free
-  std::vector<Slowdown> slowdowns_;
-  StepTime time_;
-};
+  StepTime time = sums_of(plans[own], ranks[own].schedule);
+  const std::vector<RankTimeline> times = run_on_paper(std::move(ranks));
+  for (const RankTimeline& one : times) {
+    time.total = std::max(time.total, one.end);
+    if (plans.size() > 1) time.stages.push_back(one.compute);
+  }
+  time.compute = times[own].compute;
+  time.hidden = std::clamp(time.compute + time.communication + times[own].idle - time.total, 0.0,
+                           time.communication);
+  time.waiting = std::max(time.total - time.compute - (time.communication - time.hidden), 0.0);
+  return time;
+}
 
 void add(const StepTime& more, double weight, StepTime* sum) {
   sum->total += weight * more.total;
   sum->compute += weight * more.compute;
   sum->communication += weight * more.communication;
   sum->hidden += weight * more.hidden;
+  sum->waiting += weight * more.waiting;
   sum->within += weight * more.within;
   sum->between += weight * more.between;
   for (const auto& [type, seconds] : more.by_type) sum->by_type[type] += weight * seconds;
   sum->compute_bound = more.compute_bound;
+  sum->stages.resize(more.stages.size());
+  for (size_t i = 0; i < more.stages.size(); ++i) sum->stages[i] += weight * more.stages[i];
 }
 
 }  // namespace
 
-StepTime predict_step(const Plan& plan, const JobTopology& topology, const MachineRates& rates,
-                      const StepTimeOptions& options) {
-  const std::vector<Timed> timed = time_operations(plan, topology, rates);
-  std::map<std::vector<bool>, int> counts;  // steps by active sections
+StepTime predict_step(std::span<const RankPlan> ranks, size_t own, const JobTopology& topology,
+                      const MachineRates& rates, const StepTimeOptions& options) {
+  std::vector<TimedPlan> plans;
+  for (const RankPlan& rank : ranks) {
+    plans.push_back(time_operations(rank, topology, rates, options));
+  }
+  std::map<std::vector<Active>, int> counts;  // steps by active sections of each rank
   const int steps = std::max(options.steps, 1);
   for (int i = 0; i < steps; ++i) {
     const int64_t step = kFirstStep + i;
     const StepInfo info = options.prepare ? options.prepare(step) : StepInfo{.step = step};
-    std::vector<bool> active;
-    for (const Section& section : plan.program.sections()) {
-      active.push_back(section.when.holds(info));
+    std::vector<Active> active;
+    for (const RankPlan& rank : ranks) {
+      active.emplace_back();
+      for (const Section& section : rank.plan->program.sections()) {
+        active.back().push_back(section.when.holds(info));
+      }
     }
     ++counts[active];
   }
   StepTime mean;
   for (const auto& [active, count] : counts) {
-    add(Simulation(plan, timed, options.threads).run(active), double(count) / steps, &mean);
+    add(simulate(plans, own, active, options.threads), double(count) / steps, &mean);
   }
   mean.host = rates.step_seconds;
   mean.total += mean.host;
   return mean;
+}
+
+StepTime predict_step(const Plan& plan, const JobTopology& topology, const MachineRates& rates,
+                      const StepTimeOptions& options) {
+  const RankPlan rank{.rank = 0, .plan = &plan};
+  return predict_step(std::span(&rank, 1), 0, topology, rates, options);
 }
 
 }  // namespace fleet

@@ -1,23 +1,27 @@
-// The time of a step, by running the schedules of a Plan on paper.
+// The time of a step, by running the schedules of Plans on paper.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <span>
 
 #include "cost/collective_cost.h"
+#include "exec/compute_rates.h"
 
 namespace fleet {
 
-// Seconds of the mean step.
+// Seconds of the mean step, of one rank.
 struct StepTime {
   double total = 0;                // the whole step
-  double compute = 0;              // operations that compute, one after another
+  double compute = 0;              // in which operations compute
   double communication = 0;        // collectives, one after another
   double hidden = 0;               // communication during computation
+  double waiting = 0;              // for other stages of a pipeline
   double host = 0;                 // the host's work around the step
   double within = 0, between = 0;  // bytes that the mean rank sends inside its node, to other nodes
-  std::map<std::string, double> by_type;  // seconds of compute by type of operation
-  bool compute_bound = true;  // whether more seconds are bound by arithmetic than by memory
+  std::map<std::string, double> by_type;  // seconds of operations by type
+  bool compute_bound = true;   // whether more seconds are bound by arithmetic than by memory
+  std::vector<double> stages;  // compute of each stage; empty without a pipeline
 };
 
 struct StepTimeOptions {
@@ -25,8 +29,21 @@ struct StepTimeOptions {
   int steps = 1;    // the mean of so many steps, for strategies that do not act in every step
   // The host's decisions for each of these steps; null: by the sections' predicates alone.
   std::function<StepInfo(int64_t step)> prepare = {};
+  ComputeRates device = {};  // of the ranks, for operations in regions
+  // Rates of one stream of a region while the others compute. Null: the rates of the whole rank
+  // times the ratio that `device` gives.
+  const MachineRates* shared = nullptr;
 };
 
+struct RankPlan {
+  int rank = 0;
+  const Plan* plan = nullptr;
+};
+
+// ranks: all stages of one pipeline, in order, or one rank. The result is of ranks[own], apart from
+// the total: until the last of them has ended.
+StepTime predict_step(std::span<const RankPlan> ranks, size_t own, const JobTopology& topology,
+                      const MachineRates& rates, const StepTimeOptions& options);
 StepTime predict_step(const Plan& plan, const JobTopology& topology, const MachineRates& rates,
                       const StepTimeOptions& options);
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "exec/backend.h"
+#include "exec/op_work.h"
+#include "tests/errors.h"
+
 namespace fleet {
 namespace {
 
@@ -104,6 +108,97 @@ TEST(PredictStep, SectionOfEveryFourthStep_CountsAQuarter) {
   const Plan plan = plan_program(program, {a, b});
   const StepTime time = predict_step(plan, {}, slow_operations(), {.steps = 64});
   EXPECT_NEAR(time.compute, 1.25e-3, 1e-6);
+}
+
+// Two chains of ten small operations.
+Plan two_chains(int streams) {
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  std::vector<VarId> ends;
+  for (const char* name : {"x", "y"}) {
+    VarId value = program.feed(name, DType::kFloat32, {64});
+    for (int i = 0; i < 10; ++i) {
+      value = program.emit(section, "scale", {value}, {{"scale", 2.0}})[0];
+    }
+    ends.push_back(value);
+  }
+  return plan_program(program, ends, {.compute_streams = streams});
+}
+
+TEST(PredictStep, TwoStreams_ComputeAtOnceAtTheRatesOfAStream) {
+  const Plan plan = two_chains(2);
+  ASSERT_EQ(plan.compute_streams.size(), 2U);
+  MachineRates of_stream = slow_operations();
+  of_stream.op_seconds = 1.5e-3;
+  const StepTime time =
+      predict_step(plan, {}, slow_operations(), {.threads = 2, .shared = &of_stream});
+  EXPECT_NEAR(time.total, 15e-3, 0.1e-3);
+  EXPECT_NEAR(time.compute, 15e-3, 0.1e-3);
+  EXPECT_NEAR(predict_step(two_chains(1), {}, slow_operations(), {}).total, 20e-3, 0.1e-3);
+}
+
+// Without rates of a stream, an operation takes longer or shorter by what the backend estimates.
+TEST(PredictStep, TwoStreamsWithoutTheirRates_FollowTheEstimateOfTheBackend) {
+  const Plan plan = two_chains(2);
+  const ComputeRates device = backend_def("cpu").rates(2);
+  const OpWork work{.flops = 0, .bytes = 2 * 64 * sizeof(float)};
+  const double ratio = device.seconds(work, 1) / device.seconds(work, 2);
+  const StepTime time = predict_step(plan, {}, slow_operations(), {.threads = 2, .device = device});
+  EXPECT_NEAR(time.total, 10e-3 * ratio, 0.1e-3);
+}
+
+// A stage of a pipeline: `before` operations, then a message, which rank 1 receives before `after`.
+Plan stage(int rank, int before, int after) {
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  const GroupId group = program.add_group({.name = "activations", .ranks = {0, 1}});
+  VarId value = program.feed("x", DType::kFloat32, {1000});
+  const auto compute = [&](int count) {
+    for (int i = 0; i < count; ++i) value = program.emit(section, "relu", {value})[0];
+  };
+  compute(before);
+  const Attributes peer = {{"peer", int64_t{1 - rank}}, {"communicator", int64_t{group}}};
+  const VarId moved = program.temporary("moved");
+  if (rank == 0) {
+    Op& op = program.append(section, "send", {value}, {moved}, peer);
+    op.stream = 1;
+    compute(after);
+    return plan_program(program, {value});
+  }
+  Attributes received = peer;
+  received.set("shape", std::vector<int64_t>{1000});
+  received.set("dtype", std::string("float32"));
+  program.append(section, "recv", {}, {moved}, received).stream = 1;
+  value = moved;
+  compute(after);
+  return plan_program(program, {value});
+}
+
+TEST(PredictStep, StageThatReceives_WaitsForTheOneThatSends) {
+  const Plan first = stage(0, 3, 1), second = stage(1, 0, 2);
+  const RankPlan ranks[] = {{0, &first}, {1, &second}};
+  // 3 operations, a message of 4 ms, 2 operations.
+  const StepTime receives = predict_step(ranks, 1, two_ranks(), slow_operations(), {});
+  EXPECT_NEAR(receives.total, 9e-3, 0.1e-3);
+  EXPECT_NEAR(receives.compute, 2e-3, 1e-6);
+  EXPECT_NEAR(receives.communication, 4e-3, 0.1e-3);
+  EXPECT_NEAR(receives.hidden, 0, 0.1e-3);
+  EXPECT_NEAR(receives.waiting, 3e-3, 0.1e-3);
+  // The other has its fourth operation during the message, and waits for the end.
+  const StepTime sends = predict_step(ranks, 0, two_ranks(), slow_operations(), {});
+  EXPECT_NEAR(sends.total, 9e-3, 0.1e-3);
+  EXPECT_NEAR(sends.hidden, 1e-3, 0.1e-3);
+  EXPECT_NEAR(sends.waiting, 2e-3, 0.1e-3);
+  ASSERT_EQ(sends.stages.size(), 2U);
+  EXPECT_NEAR(sends.stages[0], 4e-3, 1e-6);
+  EXPECT_NEAR(sends.stages[1], 2e-3, 1e-6);
+}
+
+TEST(PredictStep, StagesThatBothReceive_AreAnError) {
+  const Plan first = stage(1, 0, 1), second = two_chains(1);
+  const RankPlan ranks[] = {{0, &second}, {1, &first}};
+  EXPECT_THAT(thrown_by([&] { predict_step(ranks, 0, two_ranks(), slow_operations(), {}); }),
+              IsError(ErrorCode::kInternal));
 }
 
 TEST(CollectiveCost, BetweenNodes_IsCountedApart) {
