@@ -69,6 +69,18 @@ double link_bytes(const std::string& text) {
   return bits / 8;
 }
 
+// Why a job with strategy.auto may choose otherwise when it starts: it measures what is unknown or
+// assumed here. "" if that is nothing.
+std::string unlike_the_job(const ExplainOptions& options) {
+  const bool measures = !options.rates && options.device;
+  if (!measures && options.nodes <= 1) return "";
+  const std::string what = measures && options.nodes > 1 ? "its rates and links"
+                           : measures                    ? "its rates"
+                                                         : "its links between nodes";
+  return "the job measures " + what + " when it starts, and may choose otherwise" +
+         (measures ? "; fleet-worker --explain measures the rates now" : "");
+}
+
 }  // namespace
 
 void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char** argv) {
@@ -124,6 +136,7 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
                                  .low = job.strategy.boolean("amp"),
                                  .again = arguments.measure == "again",
                                  .device = options.backend};
+    options.rates_of_stream = stream_rates(measure, arguments.measure != "never");
     options.rates =
         arguments.measure == "never" ? read_rates(rates_file_of(measure)) : measured_rates(measure);
   }
@@ -131,6 +144,8 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
   if (job.strategy.boolean("auto")) {
     choices = choose_strategy(tree, options);
     tree = with_choices(tree, choices);
+    if (const std::string note = unlike_the_job(options); !note.empty())
+      choices.push_back({"", note});
   }
   Explanation explained = explain(tree, options);
   explained.choices = std::move(choices);

@@ -72,5 +72,30 @@ TEST_F(Auto, Explain_ShowsTheChoice) {
   for (const auto& choice : json["choices"]) EXPECT_NE(choice.value("reason", ""), "");
 }
 
+TEST_F(Auto, DryRun_ShowsTheChoice) {
+  const std::vector<std::string> overrides = {"strategy.auto=true"};
+  const auto run = job_.start("dry", {"--dry_run", "--nproc_per_node=2"}, overrides);
+  EXPECT_EQ(run->wait(), 0);
+  EXPECT_THAT(run->output(),
+              AllOf(HasSubstr("auto: memory suffices"), HasSubstr("fuse_grad_size_in_MB"),
+                    HasSubstr("time of a step: "), Not(HasSubstr("may choose otherwise"))));
+}
+
+TEST_F(Auto, DryRunWithoutRates_SaysThatTheJobMeasuresThem) {
+  ::setenv("FLEET_RATES_FILE", job_.path("none.json").c_str(), 1);
+  const std::vector<std::string> overrides = {"strategy.auto=true"};
+  const auto run = job_.start("dry", {"--dry_run", "--nproc_per_node=2"}, overrides);
+  EXPECT_EQ(run->wait(), 0);
+  EXPECT_THAT(run->output(), AllOf(HasSubstr("auto: memory suffices"),
+                                   HasSubstr("the job measures its rates when it starts")));
+  std::string error;
+  ASSERT_EQ(job_.run_worker({"job.json", "--explain", "--measure=never", "--ranks=2", "--nodes=2",
+                             "--set", "strategy.auto=true"},
+                            &error),
+            0)
+      << error;
+  EXPECT_THAT(job_.folder().read("worker.out"), HasSubstr("its rates and links"));
+}
+
 }  // namespace
 }  // namespace fleet

@@ -60,6 +60,30 @@ TEST_F(Explain, Json_FollowsRanksAndOverrides) {
   EXPECT_GT(explained["memory"].value("process", 0), 1'000'000);
 }
 
+TEST_F(Explain, Pipeline_ShowsWhatItsStagesComputeAndWait) {
+  ASSERT_EQ(explain({"--format=json", "--ranks=2", "--rank=1", "--set", "strategy.pipeline=true",
+                     "--set", "strategy.pipeline_configs.accumulate_steps=4"}),
+            0)
+      << error_;
+  const Json step = json()["step"];
+  ASSERT_EQ(step["stages"].size(), 2U);
+  EXPECT_EQ(step["stages"][1], step["compute"]);
+  EXPECT_GT(step.value("waiting", 0.0), 0);
+  EXPECT_NEAR(step.value("seconds", 0.0),
+              step.value("compute", 0.0) + step.value("communication", 0.0) -
+                  step.value("hidden", 0.0) + step.value("waiting", 0.0) + step.value("host", 0.0),
+              1e-9);
+}
+
+TEST_F(Explain, NumThreads_ShowsTheStreamsOfThePlan) {
+  ::setenv("OMP_NUM_THREADS", "2", 1);
+  const int code = explain({"--format=json", "--set", "strategy.execution_strategy.num_threads=2"});
+  ::unsetenv("OMP_NUM_THREADS");
+  ASSERT_EQ(code, 0) << error_;
+  EXPECT_EQ(json().value("compute_streams", 0), 2);
+  EXPECT_GT(json()["step"].value("seconds", 0.0), 0);
+}
+
 TEST_F(Explain, WrongArguments_AreRefused) {
   EXPECT_EQ(explain({"--ranks=3", "--nodes=2"}), 2);
   EXPECT_THAT(error_, HasSubstr("3 ranks cannot be divided among 2 nodes"));

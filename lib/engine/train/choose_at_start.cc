@@ -159,6 +159,7 @@ ConfigTree choose_strategy_at_start(const ConfigTree& tree, const ChoosingRanks&
     write_rates(kept, rates_file_of(measure));
   }
   options.rates = std::move(rates);
+  options.rates_of_stream = stream_rates(measure, false);
   return with_choices(tree, choose_together(tree, ranks, options, timeout));
 }
 

@@ -1,6 +1,7 @@
 #include "train/explain.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/log.h"
 #include "exec/backend.h"
@@ -46,10 +47,40 @@ Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>
                                 .backend = options.backend,
                                 .steps = steps}),
             {}};
-  all.plan =
-      plan_program(all.built.program, all.built.keep,
-                   {.backend = options.backend, .initial_layouts = {}, .device = options.device});
+  all.plan = plan_program(all.built.program, all.built.keep,
+                          {.backend = options.backend,
+                           .initial_layouts = {},
+                           .device = options.device,
+                           .compute_streams = all.built.strategy->compute_streams()});
   return all;
+}
+
+// The Plans of the other stages of this rank's pipeline; none without a pipeline.
+std::map<int, Plan> other_stages(const Job& job, const ExplainOptions& options, const Built& own) {
+  const int stages = own.built.strategy->context().stages;
+  const int first = options.rank - options.rank % stages;
+  const Quiet quiet;
+  std::map<int, Plan> plans;
+  for (int rank = first; rank < first + stages; ++rank) {
+    if (rank == options.rank) continue;
+    ExplainOptions there = options;
+    there.rank = rank;
+    plans.emplace(rank, build(job, there, nullptr).plan);
+  }
+  return plans;
+}
+
+// The time of a step, over all stages if there is a pipeline.
+StepTime predict(const Job& job, const Built& all, const ExplainOptions& options,
+                 const StepTimeOptions& how) {
+  std::map<int, Plan> others = other_stages(job, options, all);
+  std::vector<RankPlan> ranks;
+  for (const auto& [rank, plan] : others) ranks.push_back({rank, &plan});
+  const auto after = std::find_if(ranks.begin(), ranks.end(),
+                                  [&](const RankPlan& one) { return one.rank > options.rank; });
+  const auto own = static_cast<size_t>(after - ranks.begin());
+  ranks.insert(after, {options.rank, &all.plan});
+  return predict_step(ranks, own, options.topology, *options.rates, how);
 }
 
 // Initial values are drawn into a buffer of the largest variable, when all other memory is there.
@@ -106,9 +137,12 @@ ExplainedMemory memory_of(const Built& all, const ExplainOptions& options) {
   return memory;
 }
 
-std::optional<StepTime> time_of(Built& all, const ExplainOptions& options) {
+std::optional<StepTime> time_of(const Job& job, Built& all, const ExplainOptions& options) {
   if (!options.rates) return std::nullopt;
   StepTimeOptions how{.threads = options.threads, .steps = kAveragedSteps};
+  how.device = backend_def(options.backend).rates(options.threads);
+  const int streams = static_cast<int>(all.plan.compute_streams.size());
+  if (streams > 1 && options.rates_of_stream) how.shared = options.rates_of_stream(streams);
   Strategy& strategy = *all.built.strategy;
   how.prepare = [&](int64_t number) {
     StepInfo info{.step = number};
@@ -117,7 +151,7 @@ std::optional<StepTime> time_of(Built& all, const ExplainOptions& options) {
     strategy.before_step(step);
     return info;
   };
-  StepTime time = predict_step(all.plan, options.topology, *options.rates, how);
+  StepTime time = predict(job, all, options, how);
   const double input = options.input_seconds.value_or(0);
   if (is_accelerator(options.backend)) {
     time.host = std::max(time.host, input - time.total);  // the rest is prepared during the step
@@ -127,13 +161,13 @@ std::optional<StepTime> time_of(Built& all, const ExplainOptions& options) {
     time.host += 2 * static_cast<double>(all.plan.memory().feeds) /
                  std::max(options.rates->bytes_per_second, 1.0);
   }
-  time.total = time.compute + time.communication - time.hidden + time.host;
+  time.total = time.compute + time.communication - time.hidden + time.waiting + time.host;
   return time;
 }
 
 JobCost cost_of_built(const Job& job, Built& all, const ExplainOptions& options) {
   JobCost cost{.memory = memory_of(all, options),
-               .time = time_of(all, options),
+               .time = time_of(job, all, options),
                .images_per_second = 0,
                .batch = job.data.integer("batch_size"),
                .strategies = all.built.strategy->names()};
@@ -195,6 +229,8 @@ Explanation explain(const ConfigTree& tree, const ExplainOptions& given) {
     if (program.var(id).trainable) explained.trainable += program.var(id).shape.elements();
   }
   explained.operations = static_cast<int>(all.plan.ops.size());
+  explained.compute_streams = static_cast<int>(all.plan.compute_streams.size());
+  explained.streams_note = streams_note(all.plan, all.built.strategy->compute_streams());
   for (const PlannedOp& planned : all.plan.ops) {
     const Predicate& when = program.sections()[planned.op.section].when;
     if (when.training && !when.fetch_only) ++explained.training_operations;

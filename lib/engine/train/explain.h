@@ -1,6 +1,7 @@
 // Estimates of a job before it starts: memory, bytes between ranks, and the time of a step.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct ExplainOptions {
   Device* device = nullptr;     // null: it is not here
   // Rates of the device; without them there are no times.
   std::optional<MachineRates> rates = {};
+  // The rates of one of so many streams that share the cores of a rank
+  // (execution_strategy.num_threads). Null, or no rates: they are estimated. May be called often.
+  std::function<const MachineRates*(int streams)> rates_of_stream = {};
   JobTopology topology = {};  // ranks and nodes are set from the above
   Shape image = {};           // of the data; empty: data.image, else the model's
   // Memory of a rank's process besides the job: program, libraries.
@@ -78,6 +82,8 @@ struct Explanation {
   std::vector<PassStep> steps = {};       // of the build, in order
   int operations = 0;                     // of the Plan
   int training_operations = 0;            // that run in a training step
+  int compute_streams = 1;
+  std::string streams_note = {};  // streams_note() of the Plan
   std::vector<ExplainedGroup> groups = {};
   JobCost cost = {};
   std::optional<double> input_seconds = {};

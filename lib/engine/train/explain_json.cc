@@ -32,6 +32,8 @@ Json time_json(const JobCost& cost) {
           {"compute", time.compute},
           {"communication", time.communication},
           {"hidden", time.hidden},
+          {"waiting", time.waiting},
+          {"stages", time.stages},
           {"host", time.host},
           {"by_operation", time.by_type},
           {"images_per_second", cost.images_per_second},
@@ -72,6 +74,7 @@ std::string explanation_json(const Explanation& job) {
   }
   json["operations"] = job.operations;
   json["training_operations"] = job.training_operations;
+  json["compute_streams"] = job.compute_streams;
   json["memory"] = memory_json(job.cost.memory);
   json["available_memory"] = job.available_bytes > 0 ? Json(job.available_bytes) : Json(nullptr);
   json["groups"] = Json::array();

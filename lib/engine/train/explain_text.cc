@@ -75,7 +75,8 @@ std::string operations(const Explanation& job) {
   }
   rows.push_back({"Plan, with reorders", "", std::to_string(job.operations)});
   rows.push_back({"of them in a training step", "", std::to_string(job.training_operations)});
-  return format_table(rows, "  ");
+  const std::string note = job.streams_note.empty() ? "" : wrapped("  " + job.streams_note, 4);
+  return format_table(rows, "  ") + note;
 }
 
 std::string memory(const Explanation& job) {
@@ -149,15 +150,25 @@ std::string time(const Explanation& job) {
          format_printf(", %.1f images/s over all ranks\n", job.cost.images_per_second);
   Rows rows = {{"compute", seconds_text(time.compute)},
                {"communication", seconds_text(time.communication)},
-               {"of it hidden", seconds_text(time.hidden)},
-               {"host and input", seconds_text(time.host)}};
+               {"of it hidden", seconds_text(time.hidden)}};
+  if (!time.stages.empty()) rows.push_back({"waiting for stages", seconds_text(time.waiting)});
+  rows.push_back({"host and input", seconds_text(time.host)});
   out += format_table(rows, "  ");
+  if (!time.stages.empty()) {
+    std::vector<std::string> stages;
+    for (const double compute : time.stages) stages.push_back(seconds_text(compute));
+    out += wrapped("  stages compute " + join(stages, ", "), 4);
+  }
   std::vector<std::pair<double, std::string>> types;
-  for (const auto& [type, seconds] : time.by_type) types.emplace_back(seconds, type);
+  double all = 0;
+  for (const auto& [type, seconds] : time.by_type) {
+    types.emplace_back(seconds, type);
+    all += seconds;
+  }
   std::sort(types.rbegin(), types.rend());
   std::vector<std::string> shares;
   for (size_t i = 0; i < std::min<size_t>(types.size(), 4); ++i) {
-    const double share = 100 * types[i].first / std::max(time.compute, 1e-12);
+    const double share = 100 * types[i].first / std::max(all, 1e-12);
     shares.push_back(types[i].second + format_printf(" %.0f %%", share));
   }
   out += wrapped("  compute is " + join(shares, ", "), 4);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
+#include <map>
 
 #include "base/clock.h"
 #include "base/counted.h"
@@ -18,6 +19,7 @@
 #include "exec/backend.h"
 #include "exec/executor.h"
 #include "models/training.h"
+#include "tensor/core_sharing.h"
 #include "tensor/host.h"
 #include "train/device_settings.h"
 #include "train/job_facts.h"
@@ -261,6 +263,13 @@ void measure_rank(const MeasureOptions& options, Device& device, const Agree& ag
   }
 }
 
+// The device may have more cores than what is measured: those of a whole rank, when a stream is.
+void with_cores(int count, Device& device, const std::function<void()>& body) {
+  auto* sharing = dynamic_cast<CoreSharing*>(&device);
+  if (!sharing || sharing->cores() <= count) return body();
+  sharing->with_share(sharing->cores() / count, body);
+}
+
 // The first thread's rates, while the others do the same work at the same time.
 void measure_operations(const MeasureOptions& options, int count, MachineRates* rates) {
   if (options.agree) {
@@ -272,9 +281,11 @@ void measure_operations(const MeasureOptions& options, int count, MachineRates* 
     const std::unique_ptr<Device> device = device_of(options.device);
     MachineRates other;
     int64_t turn = 0;
-    measure_rank(
-        options, *device, [&](bool more) { return ranks.agree(i, &turn, more); },
-        i == 0 ? rates : &other);
+    with_cores(options.threads, *device, [&] {
+      measure_rank(
+          options, *device, [&](bool more) { return ranks.agree(i, &turn, more); },
+          i == 0 ? rates : &other);
+    });
   });
 }
 
@@ -369,6 +380,26 @@ MachineRates measured_rates(const MeasureOptions& options) {
   MachineRates rates = measure(options);
   if (!options.agree) write_rates(rates, path);
   return rates;
+}
+
+std::function<const MachineRates*(int streams)> stream_rates(const MeasureOptions& whole,
+                                                             bool measures) {
+  using Known = std::map<int, std::optional<MachineRates>>;
+  return [whole, measures, known = std::make_shared<Known>()](int streams) -> const MachineRates* {
+    if (!backend_def(whole.device).uses_host_cores) return nullptr;
+    MeasureOptions part = whole;
+    part.threads = std::max(1, whole.threads / streams);
+    part.ranks_here = whole.ranks_here * streams;
+    // FLEET_RATES_FILE has the rates of whole ranks.
+    if (rates_file_of(part) == rates_file_of(whole)) return nullptr;
+    const auto [found, is_new] = known->try_emplace(streams);
+    if (is_new && measures) {
+      found->second = measured_rates(part);
+    } else if (is_new) {
+      found->second = read_rates(rates_file_of(part));
+    }
+    return found->second ? &*found->second : nullptr;
+  };
 }
 
 }  // namespace fleet

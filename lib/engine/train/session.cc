@@ -170,13 +170,16 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   return built;
 }
 
+std::string streams_note(const Plan& plan, int asked) {
+  if (asked <= 1) return "";
+  if (plan.compute_streams.size() > 1) return plan.parallel_text();
+  return "execution_strategy.num_threads has no effect on this job: running operations at the same "
+         "time would not be faster, or needs more cores or memory";
+}
+
 static void log_streams(const Plan& plan, int asked, int rank) {
-  if (rank != 0 || asked <= 1) return;
-  if (plan.compute_streams.size() > 1) return spdlog::info("{}", plan.parallel_text());
-  spdlog::info(
-      "execution_strategy.num_threads has no effect on this job: running operations at the same "
-      "time "
-      "would not be faster, or needs more cores or memory");
+  const std::string note = streams_note(plan, asked);
+  if (rank == 0 && !note.empty()) spdlog::info("{}", note);
 }
 
 Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,

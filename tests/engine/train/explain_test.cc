@@ -86,6 +86,87 @@ TEST(Explain, TwoNodes_SendBetweenThem) {
               0.03 * job.cost.time->between);
 }
 
+ConfigTree pipeline(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> all = {"strategy.pipeline=true", "data.batch_size=256",
+                                  "strategy.pipeline_configs.accumulate_steps=16",
+                                  "strategy.pipeline_configs.cut=[\"fc4\"]"};
+  all.insert(all.end(), more.begin(), more.end());
+  return tree(all, R"({"name": "mlp", "num_classes": 3072,
+                       "hidden": [3072, 3072, 3072, 3072, 3072, 3072, 3072]})");
+}
+
+// Operations whose bytes cost nothing, and messages that take next to no time.
+ExplainOptions arithmetic(int ranks) {
+  ExplainOptions how = options(ranks);
+  how.rates->bytes_per_second = 1e15;
+  how.rates->op_seconds = 1e-9;
+  how.topology.local_bytes = 1e13;
+  how.topology.local_seconds = 1e-9;
+  return how;
+}
+
+TEST(Explain, PipelineOfEvenStages_WaitsAsItsFormulaSays) {
+  // The first layer has no gradient of its input, so that stage 0 computes 11 twelfths of stage 1.
+  const Explanation job = explain(pipeline(), arithmetic(2));
+  ASSERT_TRUE(job.cost.time);
+  const StepTime& time = *job.cost.time;
+  ASSERT_EQ(time.stages.size(), 2U);
+  EXPECT_NEAR(time.stages[0] / time.stages[1], 11.0 / 12, 0.01);
+  // 16 micro-batches and one more turn of stage 0, at the pace of stage 1.
+  EXPECT_NEAR(time.total / time.stages[1], 1 + (1.0 / 16) * 11 / 12, 0.02);
+  EXPECT_NEAR(time.waiting, time.total - time.host - time.stages[0], 0.02 * time.total);
+  const std::string text = explanation_text(job);
+  EXPECT_THAT(text, AllOf(HasSubstr("waiting for stages"), HasSubstr("stages compute")));
+}
+
+TEST(Explain, PipelineWithFewerMicroBatches_WaitsLonger) {
+  const auto part = [](const char* steps) {
+    const StepTime time =
+        *explain(pipeline({std::string("strategy.pipeline_configs.accumulate_steps=") + steps}),
+                 arithmetic(2))
+             .cost.time;
+    return time.waiting / time.total;
+  };
+  EXPECT_GT(part("2"), 1.8 * part("8"));
+}
+
+TEST(Explain, EachStageOfAPipeline_PredictsTheSameStep) {
+  ExplainOptions last = arithmetic(2);
+  last.rank = 1;
+  const Explanation first = explain(pipeline(), arithmetic(2)), other = explain(pipeline(), last);
+  EXPECT_NEAR(first.cost.time->total, other.cost.time->total, 1e-9);
+  EXPECT_GT(first.cost.time->waiting, other.cost.time->waiting);
+}
+
+TEST(Explain, NumThreads_IsPredictedByTheStreamsOfThePlan) {
+  const std::string net = R"({"name": "googlenet", "num_classes": 10})";
+  const Explanation one = explain(tree({}, net), options());
+  const Explanation two =
+      explain(tree({"strategy.execution_strategy.num_threads=2"}, net), options());
+  EXPECT_EQ(one.compute_streams, 1);
+  EXPECT_EQ(one.streams_note, "");
+  ASSERT_EQ(two.compute_streams, 2);
+  EXPECT_THAT(explanation_text(two), HasSubstr("operations in"));
+  EXPECT_LT(two.cost.time->total, one.cost.time->total);
+  // Two streams cannot halve what one stream computes with all cores.
+  MachineRates of_stream = even_rates();
+  of_stream.peak["float32"] /= 2;
+  of_stream.bytes_per_second /= 2;
+  ExplainOptions how = options();
+  how.rates_of_stream = [&](int streams) {
+    EXPECT_EQ(streams, 2);
+    return &of_stream;
+  };
+  const Explanation measured =
+      explain(tree({"strategy.execution_strategy.num_threads=2"}, net), how);
+  EXPECT_GT(measured.cost.time->total, 0.5 * one.cost.time->total);
+}
+
+TEST(StreamsNote, PlanWithOneStream_SaysThatNumThreadsHasNoEffect) {
+  EXPECT_THAT(streams_note(Plan{}, 2), HasSubstr("num_threads has no effect"));
+  EXPECT_EQ(streams_note(Plan{}, 1), "");
+}
+
 TEST(Explain, LargerBatch_TakesMoreActivationsAndTime) {
   const Explanation small = explain(tree(), options());
   const Explanation large = explain(tree({"data.batch_size=64"}), options());
