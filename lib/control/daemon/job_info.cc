@@ -35,8 +35,10 @@ Json to_json(const JobInfo& job) {
   all["stopped_by"] = job.stopped_by() == 0 ? Json(nullptr) : Json(job.stopped_by());
   all["verdict_path"] = job.verdict_path();
   all["verdict"] = nullptr;
-  if (job.record().has_verdict())
-    all["verdict"] = Json::parse(verdict_json(job.record().verdict(), job.record().job_id()));
+  const JobRecord& record = job.record();
+  if (record.has_verdict()) {
+    all["verdict"] = Json::parse(verdict_json(record.verdict(), record.job_id(), record.started()));
+  }
   return all;
 }
 

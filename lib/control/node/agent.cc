@@ -22,6 +22,7 @@
 #include "base/thread.h"
 #include "node/channel.h"
 #include "node/control_socket.h"
+#include "node/end_command.h"
 #include "node/job_cgroup.h"
 #include "node/process_tree.h"
 #include "node/process_tree_reaper.h"
@@ -102,10 +103,24 @@ class Agent {
     record_.end(std::move(end_));
     if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
     report_leftovers();
+    run_end_command();
     return exit_code_;
   }
 
  private:
+  // Last: the other nodes, and commands that ask for this job, do not wait for it.
+  void run_end_command() {
+    const JobRecord& job = record_.record();
+    if (plan_.end_command.empty() || !job.has_verdict()) return;
+    const Verdict& verdict = job.verdict().verdict();
+    if (!runs_end_command(verdict, plan_.server != nullptr, job.node_rank())) return;
+    fleet::run_end_command({.command = plan_.end_command,
+                            .input = verdict_json(job.verdict(), job.job_id(), job.started()),
+                            .log = job.log_dir() + kEndCommandLog,
+                            .signal_mask = plan_.signal_mask,
+                            .stop_signals = plan_.stop_signals});
+  }
+
   // The guardian has ended: its remaining children are ours now.
   void report_leftovers() {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {

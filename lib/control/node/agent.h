@@ -48,6 +48,7 @@ struct AgentPlan {
   // The control pipe: a remote starter of this launcher holds the other end. Each byte acts like a
   // signal sent to this process, the end of the pipe like a SIGHUP. Empty if there is none.
   UniqueFd control_pipe;
+  std::string end_command;  // runs when the job has ended (node/end_command.h); "": none
   bool print_verdict =
       true;  // print the verdict; false: the starter of this launcher prints it from the kept one
 };

@@ -87,7 +87,8 @@ wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_ti
   return outcome;
 }
 
-std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job_id) {
+std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job_id,
+                         double started) {
   const Verdict& verdict = outcome.verdict();
   const bool ran = outcome.nnodes() > 0;
   Json all;
@@ -97,6 +98,7 @@ std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job
   all["text"] = outcome.text();
   all["job_id"] = job_id;
   all["generation"] = verdict.generation();
+  all["started"] = std::round(started * 1000) / 1000;
   all["time"] = std::round(outcome.unix_time() * 1000) / 1000;
   all["nnodes"] = ran ? Json(outcome.nnodes()) : Json(nullptr);
   all["world_size"] = ran ? Json(outcome.world_size()) : Json(nullptr);
@@ -145,7 +147,7 @@ bool replace_old(const std::string& path, const std::string& json, bool sync) {
 
 std::string write_verdict_file(const JobRecord& record, bool sync) {
   const std::string path = record.log_dir() + "/verdict.json";
-  const std::string json = verdict_json(record.verdict(), record.job_id());
+  const std::string json = verdict_json(record.verdict(), record.job_id(), record.started());
   std::string why;
   try {
     replace_owned_file(path, json, {.sync = sync});

@@ -10,8 +10,9 @@ namespace fleet {
 
 // `world`: of the job; nullptr if it did not run. `unix_time`: when the verdict arrived.
 wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time);
-// One JSON object.
-std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job_id);
+// One JSON object. `started`: when this node's part of the job started, in seconds since 1970.
+std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job_id,
+                         double started);
 
 // Suffix of verdicts kept in runtime_folder() because the log folder was not writable.
 inline constexpr char kVerdictSuffix[] = ".verdict";

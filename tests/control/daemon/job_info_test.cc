@@ -116,6 +116,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "text": "rank 2 hangs",
       "job_id": "nightly",
       "generation": 1,
+      "started": 1000.0,
       "time": 0.0,
       "nnodes": null,
       "world_size": null,

@@ -59,6 +59,7 @@ const std::map<std::string, Sample>& given_samples() {
       {"chdir", {"/data"}},
       {"export", {"A=1"}},
       {"user", {"bob"}},
+      {"on_end", {"cat"}},
       {"elastic_timeout", {"7", {"--max_restart=1"}}},
       {"no_progress_restarts", {"5", {"--max_restart=1"}}},
       {"log_dir", {"logs"}},

@@ -77,6 +77,7 @@ LaunchConfig read_launch_config(const Settings& settings) {
       static_cast<int>(read_seconds(settings, "hang_timeout").count()));
   config.restarts = read_restart_policy(settings);
   config.stop_signals = read_stop_signals(settings);
+  config.end_command = settings.text("on_end");
   config.logs = read_log_config(settings);
   config.security = {settings.boolean("insecure"),
                      sourced(settings, "secret_file", settings.text("secret_file"))};

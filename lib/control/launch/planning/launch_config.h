@@ -58,6 +58,7 @@ struct LaunchConfig {
   wire::GuardianSettings guardian;  // sent to it as they are
   RestartPolicy restarts;
   std::vector<int> stop_signals;
+  std::string end_command;  // --on_end; "": none
 
   LogConfig logs;
   SecurityConfig security;

@@ -29,6 +29,7 @@
 #include "launch/planning/torchrun/numa_binding.h"
 #include "launch/planning/torchrun/stop_signals.h"
 #include "launch/planning/torchrun/template.h"
+#include "node/end_command.h"
 
 namespace fleet {
 namespace {
@@ -40,6 +41,7 @@ std::vector<std::string> files_of_logs(const LaunchConfig& config, const std::st
   for (const char* name : {"/.fleetrun", "/endpoints.log", "/verdict.json"}) {
     paths.push_back(log_dir + name);
   }
+  if (!config.end_command.empty()) paths.push_back(log_dir + kEndCommandLog);
   const RankFileLayout files(config, log_dir);
   // Last, because their folder is absolute: neighbours of one folder are checked together.
   std::vector<std::string> failures;

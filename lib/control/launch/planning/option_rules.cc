@@ -73,8 +73,8 @@ void add_inapplicable_restart_options(const LaunchRequest& request,
 }
 
 void check_doctor(const Settings& settings) {
-  std::vector<std::string> of_starts = {"via",          "preflight", "debug_rank",
-                                        "control_pipe", "part",      "export"};
+  std::vector<std::string> of_starts = {"via",  "preflight", "debug_rank", "control_pipe",
+                                        "part", "export",    "on_end"};
   for (const ViaOption& of : via_options_table()) of_starts.emplace_back(of.key);
   for (const std::string& key : of_starts) {
     if (!given_by_flag(settings, key)) continue;

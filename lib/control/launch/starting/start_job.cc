@@ -227,6 +227,7 @@ int start_job(LaunchPlan* started, std::function<std::string(const Assignment&)>
   agent.grace = config.grace;
   agent.stop_signals = config.stop_signals;
   agent.print_verdict = !config.part;
+  agent.end_command = config.end_command;
   if (config.control_pipe) agent.control_pipe = UniqueFd(::dup(STDIN_FILENO));
   agent.record = record_of(plan, agent);
   add_callbacks(plan, &logs, &agent);

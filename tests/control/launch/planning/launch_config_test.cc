@@ -51,6 +51,11 @@ TEST(LaunchConfig, Durations_AreMilliseconds) {
   EXPECT_EQ(all.rendezvous_timeout, milliseconds(2'000));
 }
 
+TEST(LaunchConfig, OnEnd_IsACommand) {
+  EXPECT_EQ(config({}).end_command, "");
+  EXPECT_EQ(config({"--on_end=mail -s done me"}).end_command, "mail -s done me");
+}
+
 TEST(LaunchConfig, LocalWorldSize_IsANumberWithItsOrigin) {
   EXPECT_EQ(config({"--nproc_per_node=3"}).local_world_size.value, 3);
   EXPECT_TRUE(config({"--nproc_per_node=3"}).local_world_size.by_flag());

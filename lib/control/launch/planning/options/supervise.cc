@@ -24,6 +24,8 @@ OptionGroup supervise_options() {
                 "Paddle's switch: 1 allows restarts, -1 forbids them");
   group.number(paddle({.key = "heartbeat_timeout", .value = "SECONDS"}), 3, 0.5, 3600,
                "seconds within which a lost node is detected");
+  group.text(paddle({.key = "on_end", .value = "COMMAND", .optional = true}), "",
+             "shell command to run when the job has ended, once, with verdict.json as its input");
   return group;
 }
 
