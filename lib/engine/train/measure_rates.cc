@@ -46,7 +46,7 @@ constexpr Sample kSamples[] = {
     {"googlenet", 4, 96, "momentum"},
     {"vgg11", 2, 64, "sgd"},
     {"vit_b_32", 2, 224, "adamw"},
-    {"densenet121", 1, 64, "momentum"},  // batch normalisation of plain layouts
+    {"densenet121", 1, 64, "momentum"},  // many joins and cuts
     {"lenet", 64, 28, "momentum"},
     {"mlp", 32, 28, "adam", ", \"hidden\": [1024, 1024, 256]"},
     {"mlp", 256, 28, "sgd", ", \"hidden\": [512, 128]"},

@@ -134,6 +134,7 @@ TEST(BatchNorm, LargerImages_MatchReference) {
       }
     }
   }
+  check({.x = {3, 5, 40}, .relu = true});
 }
 
 TEST(BatchNorm, IsTest_UsesTheRunningStatistics) {
@@ -146,19 +147,23 @@ TEST(BatchNorm, IsTest_UsesTheRunningStatistics) {
 
 TEST(BatchNorm, IsTestWithoutOptionalOutputs_MatchesReference) {
   for (const bool relu : {false, true}) {
-    OpCheck without = check_of({.x = {2, 20, 3, 3}, .relu = relu, .is_test = true});
-    without.optional_outputs = false;
-    without.check_gradient = false;
-    check_op(without);
+    for (const Shape& x : {Shape{2, 20, 3, 3}, Shape{2, 20, 9, 9}}) {
+      OpCheck without = check_of({.x = x, .relu = relu, .is_test = true});
+      without.optional_outputs = false;
+      without.check_gradient = false;
+      check_op(without);
+    }
   }
 }
 
 TEST(BatchNorm, Training_ReturnsTheStatisticsOfTheBatch) {
-  const Case c{.x = {4, 20, 3, 3}, .relu = true};
-  OpCheck statistics = check_of(c);
-  statistics.check_gradient = false;
-  statistics.reference = [c](const std::vector<Values>& in) { return naive(c, in); };
-  check_op(statistics);
+  for (const Shape& x : {Shape{4, 20, 3, 3}, Shape{4, 20, 7, 7}}) {
+    const Case c{.x = x, .relu = true};
+    OpCheck statistics = check_of(c);
+    statistics.check_gradient = false;
+    statistics.reference = [c](const std::vector<Values>& in) { return naive(c, in); };
+    check_op(statistics);
+  }
 }
 
 TEST(BatchNorm, Training_MovesTheRunningStatisticsInPlace) {

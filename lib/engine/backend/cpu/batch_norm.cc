@@ -3,6 +3,7 @@
 
 #include "backend/cpu/channels.h"
 #include "backend/cpu/dnnl_glue.h"
+#include "backend/cpu/norm_loops.h"
 
 namespace fleet {
 namespace {
@@ -65,29 +66,51 @@ Backward::primitive_desc backward(const BatchNorm& norm, const Layout& layout) {
   return {desc, cpu::user_scratchpad(), cpu::engine(), forward(norm, layout)};
 }
 
-// The layout of x, unless oneDNN would use its reference loops for it: they are a hundred times
-// slower.
+// Whether our own loops are faster than oneDNN's, which do not use vectors for plain layouts: by
+// ten times. Decided by x alone, so that both directions agree.
+bool uses_loops(const Shape& x, const Layout& layout) {
+  constexpr int64_t kLeastPixels = 16;  // of an image: shorter runs of a channel fill no vector
+  return layout == Layout::plain(x) && cpu::ChannelRuns(x, layout).length >= kLeastPixels;
+}
+
+// Loops of oneDNN without vectors: its reference, and those for other channels last than it has
+// vectors for.
+bool is_slow(const dnnl::primitive_desc_base& desc) {
+  return cpu::is_reference(desc) || cpu::implementation_of(desc).starts_with("nspc");
+}
+
+// The layout of x, unless oneDNN would be slow for it.
 Layout fast_layout(const BatchNorm& norm, const std::optional<Layout>& now) {
   const Layout plain = Layout::plain(norm.x);
   if (!now || now->is_opaque() || now->padded().rank() != norm.x.rank()) return plain;
   if (norm.x.rank() == 3 && !now->inner().empty()) return plain;
+  if (uses_loops(norm.x, *now)) return *now;
   const bool trains = norm.kind() == dnnl::prop_kind::forward_training;
-  const bool slow =
-      cpu::is_reference(forward(norm, *now)) || (trains && cpu::is_reference(backward(norm, *now)));
+  const bool slow = is_slow(forward(norm, *now)) || (trains && is_slow(backward(norm, *now)));
   return slow ? plain : *now;
 }
+
+constexpr char kMask[] = "batch_norm_mask";
+
+// Without an activation the mask is empty, but has memory.
+Layout no_mask() { return Layout::opaque(1, kMask); }
 
 void forward_layouts(LayoutQuery& query) {
   const Var& x = query.input_var(0);
   const BatchNorm norm = norm_of(query.attributes(), x.shape, x.dtype, query.has_output(5));
   cpu::translated("batch_norm of " + x.shape.text(), [&] {
     const Layout layout = fast_layout(norm, query.input(0));
-    const Forward::primitive_desc desc = forward(norm, layout);
     query.need(0, layout);
     query.give(0, layout);
-    // Without an activation the mask is empty.
+    if (uses_loops(x.shape, layout)) {
+      if (norm.mask) {
+        query.give(5, norm.relu ? cpu::norm_mask(x.shape, layout) : no_mask());
+      }
+      return query.workspace(cpu::norm_workspace(x.shape, layout));
+    }
+    const Forward::primitive_desc desc = forward(norm, layout);
     const int64_t mask = static_cast<int64_t>(desc.workspace_desc().get_size());
-    if (norm.mask) query.give(5, Layout::opaque(std::max<int64_t>(mask, 1), "batch_norm_mask"));
+    if (norm.mask) query.give(5, mask > 0 ? Layout::opaque(mask, kMask) : no_mask());
     // Unused statistics are still computed, into the memory after the scratchpad.
     query.workspace(cpu::SpareOutputs::bytes(desc, {x.shape[1], x.shape[1]}, sizeof(float)));
   });
@@ -98,11 +121,14 @@ void backward_layouts(LayoutQuery& query) {
   const BatchNorm norm = norm_of(query.attributes(), x.shape, x.dtype, query.has_input(4));
   cpu::translated("batch_norm_grad of " + x.shape.text(), [&] {
     const Layout layout = fast_layout(norm, query.input(0));
-    const Backward::primitive_desc desc = backward(norm, layout);
     query.need(0, layout);
     query.need(5, layout);
     query.give(0, layout);
     if (query.has_input(4)) query.need(4, *query.input(4));
+    if (uses_loops(x.shape, layout)) {
+      return query.workspace(cpu::norm_workspace(x.shape, layout));
+    }
+    const Backward::primitive_desc desc = backward(norm, layout);
     const int64_t unused = query.has_output(0) ? 0 : layout.elements();  // dx is not needed
     query.workspace(
         cpu::SpareOutputs::bytes(desc, {x.shape[1], x.shape[1], unused}, sizeof(float)));
@@ -219,6 +245,44 @@ class BatchNormKernel : public PrimitiveKernel {
   float *mean_out_, *variance_out_, *saved_mean_, *saved_variance_;
 };
 
+std::unique_ptr<Kernel> forward_loops(const BatchNorm& norm, const KernelContext& context) {
+  const std::vector<Argument>&in = context.inputs, &out = context.outputs;
+  return cpu::norm_forward_kernel({.x = in[0],
+                                   .scale = in[1].as<float>(),
+                                   .bias = in[2].as<float>(),
+                                   .mean = in[3].as<float>(),
+                                   .variance = in[4].as<float>(),
+                                   .z = nullptr,
+                                   .y = out[0].data,
+                                   .mean_out = out[1].as<float>(),
+                                   .variance_out = out[2].as<float>(),
+                                   .saved_mean = out[3].as<float>(),
+                                   .saved_variance = out[4].as<float>(),
+                                   .mask = norm.relu ? out[5].as<uint16_t>() : nullptr,
+                                   .is_test = norm.is_test,
+                                   .relu = norm.relu,
+                                   .epsilon = norm.epsilon,
+                                   .momentum = context.attributes().number("momentum"),
+                                   .workspace = context.workspace});
+}
+
+std::unique_ptr<Kernel> backward_loops(const BatchNorm& norm, const KernelContext& context) {
+  const std::vector<Argument>&in = context.inputs, &out = context.outputs;
+  return cpu::norm_backward_kernel({.x = in[0],
+                                    .scale = in[1].as<float>(),
+                                    .mean = in[2].as<float>(),
+                                    .variance = in[3].as<float>(),
+                                    .mask = norm.relu ? in[4].as<uint16_t>() : nullptr,
+                                    .dy = {in[5].data},
+                                    .dx = out[0].data,
+                                    .dz = nullptr,
+                                    .dscale = out[1].as<float>(),
+                                    .dbias = out[2].as<float>(),
+                                    .is_test = norm.is_test,
+                                    .epsilon = norm.epsilon,
+                                    .workspace = context.workspace});
+}
+
 }  // namespace
 
 FLEET_KERNEL(cpu, batch_norm) {
@@ -228,6 +292,7 @@ FLEET_KERNEL(cpu, batch_norm) {
     const Argument& x = context.inputs[0];
     const BatchNorm norm =
         norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(context.outputs[5]));
+    if (uses_loops(x.shape, x.layout)) return forward_loops(norm, context);
     return cpu::translated("batch_norm of " + x.shape.text(), [&] {
       return std::make_unique<BatchNormKernel>(forward(norm, x.layout), context);
     });
@@ -240,26 +305,28 @@ FLEET_KERNEL(cpu, batch_norm_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &mask = context.inputs[4];
     const BatchNorm norm = norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(mask));
-    return cpu::translated("batch_norm_grad of " + x.shape.text(), [&] {
-      const Backward::primitive_desc desc = backward(norm, x.layout);
-      auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
-      cpu::SpareOutputs spare(desc, context.workspace);
-      const auto wanted = [&](const Argument& output, int64_t elements) -> void* {
-        return output ? output.data : spare.take<float>(elements);
-      };
-      kernel->bind(DNNL_ARG_SRC, x.data);
-      kernel->bind(DNNL_ARG_SCALE, context.inputs[1].data);
-      // Required by the primitive but not read: no gradient depends on the bias.
-      kernel->bind(DNNL_ARG_SHIFT, context.inputs[1].data);
-      kernel->bind(DNNL_ARG_MEAN, context.inputs[2].data);
-      kernel->bind(DNNL_ARG_VARIANCE, context.inputs[3].data);
-      kernel->bind(DNNL_ARG_DIFF_DST, context.inputs[5].data);
-      kernel->bind(DNNL_ARG_DIFF_SCALE, wanted(context.outputs[1], x.shape[1]));
-      kernel->bind(DNNL_ARG_DIFF_SHIFT, wanted(context.outputs[2], x.shape[1]));
-      kernel->bind(DNNL_ARG_DIFF_SRC, wanted(context.outputs[0], x.layout.elements()));
-      if (norm.relu) kernel->bind(DNNL_ARG_WORKSPACE, mask.data);
-      return kernel;
-    });
+    if (uses_loops(x.shape, x.layout)) return backward_loops(norm, context);
+    return cpu::translated(
+        "batch_norm_grad of " + x.shape.text(), [&]() -> std::unique_ptr<Kernel> {
+          const Backward::primitive_desc desc = backward(norm, x.layout);
+          auto kernel = std::make_unique<PrimitiveKernel>(desc, context.workspace);
+          cpu::SpareOutputs spare(desc, context.workspace);
+          const auto wanted = [&](const Argument& output, int64_t elements) -> void* {
+            return output ? output.data : spare.take<float>(elements);
+          };
+          kernel->bind(DNNL_ARG_SRC, x.data);
+          kernel->bind(DNNL_ARG_SCALE, context.inputs[1].data);
+          // Required by the primitive but not read: no gradient depends on the bias.
+          kernel->bind(DNNL_ARG_SHIFT, context.inputs[1].data);
+          kernel->bind(DNNL_ARG_MEAN, context.inputs[2].data);
+          kernel->bind(DNNL_ARG_VARIANCE, context.inputs[3].data);
+          kernel->bind(DNNL_ARG_DIFF_DST, context.inputs[5].data);
+          kernel->bind(DNNL_ARG_DIFF_SCALE, wanted(context.outputs[1], x.shape[1]));
+          kernel->bind(DNNL_ARG_DIFF_SHIFT, wanted(context.outputs[2], x.shape[1]));
+          kernel->bind(DNNL_ARG_DIFF_SRC, wanted(context.outputs[0], x.layout.elements()));
+          if (norm.relu) kernel->bind(DNNL_ARG_WORKSPACE, mask.data);
+          return kernel;
+        });
   };
 }
 

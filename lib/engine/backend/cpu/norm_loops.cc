@@ -50,8 +50,8 @@ class Forward {
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
           const int64_t at = runs_.offset(image, group);
-          norm_runs::apply(x_ + at, z_ + at, terms_[group], true, runs_.length, y_ + at,
-                           arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
+          norm_runs::apply(x_ + at, z_ ? z_ + at : nullptr, terms_[group], arg_.relu, runs_.length,
+                           y_ + at, arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
         });
   }
 

@@ -1,5 +1,6 @@
-// Batch normalization with our own loops, followed by an addition and a relu, which oneDNN 2.6
-// lacks. x lies in runs of channels (backend/cpu/channel_runs.h).
+// Batch normalization with our own loops. oneDNN 2.6 cannot add anything before the activation, and
+// takes ten times as long for plain layouts as for blocked ones. x lies in runs of channels
+// (backend/cpu/channel_runs.h).
 #pragma once
 
 #include <vector>
@@ -17,22 +18,23 @@ Layout norm_mask(const Shape& x, const Layout& layout);
 struct NormForwardArguments {
   Argument x;
   const float *scale, *bias, *mean, *variance;
-  const void* z;                   // added before the activation
+  const void* z;                   // added before the activation; may be null
   void* y;                         // may equal z, but not x
   float *mean_out, *variance_out;  // running statistics; may equal mean and variance
   float *saved_mean, *saved_variance;
   uint16_t* mask;  // the elements that the activation passed
   bool is_test;
+  bool relu = true;
   double epsilon, momentum;
   void* workspace;
 };
-// y = max(batch_norm(x) + z, 0)
+// y = max(batch_norm(x) + z, 0); without relu batch_norm(x) + z
 std::unique_ptr<Kernel> norm_forward_kernel(const NormForwardArguments& arguments);
 
 struct NormBackwardArguments {
   Argument x;
   const float *scale, *mean, *variance;
-  const uint16_t* mask;
+  const uint16_t* mask;         // null: no activation
   std::vector<const void*> dy;  // their sum is the gradient of y
   void* dx;                     // may be one of dy
   void* dz;                     // may be dy[0]
