@@ -29,6 +29,10 @@ CASES = {
     "mlp_adam_2_ranks": ({"name": "mlp", "num_classes": 64, "hidden": [1536, 1536, 1536]}, 32, (3, 24), 2, 1, {"name": "adam"}, {}, 20),
     "resnet18_recompute": ({"name": "resnet18", "num_classes": 100}, 16, (3, 112), 1, 1, {"name": "momentum"},
                            {"recompute": True, "recompute_configs": {"checkpoints": ["every block"]}}, 8),
+    "mlp_pipeline_2_ranks": ({"name": "mlp", "num_classes": 10, "hidden": [768] * 16}, 1024, (1, 34), 2, 1, {"name": "sgd"},
+                             {"pipeline": True, "pipeline_configs": {"accumulate_steps": 16}}, 8),
+    "googlenet_2_streams": ({"name": "googlenet", "num_classes": 1000}, 2, (3, 64), 1, 2, {"name": "momentum"},
+                            {"execution_strategy": {"num_threads": 2}}, 40),
     "vgg13_bn": ({"name": "vgg13_bn", "num_classes": 37}, 6, (3, 96), 1, 1, {"name": "momentum"}, {}, 8),
     "densenet121_2_ranks": ({"name": "densenet121", "num_classes": 23}, 5, (3, 128), 2, 1, {"name": "momentum"}, {}, 8),
 }
