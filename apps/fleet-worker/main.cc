@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -56,6 +57,15 @@ ProgramOptions program_options(const WorkerArguments& arguments) {
                 "--rank", "give the number of ranks with --ranks");
   }
   return options;
+}
+
+// fleetrun report shows it.
+void keep_profile(const std::string& path, const std::string& profile) {
+  try {
+    write_file_atomically(path, profile);
+  } catch (const Error& error) {
+    spdlog::warn("{}", error.what());
+  }
 }
 
 // Handles the printing options and --check; returns true if one was given.
@@ -204,7 +214,9 @@ int run(int argc, char** argv) {
   start.reset();
   const TrainResult result = trainer.run();
   if (arguments.profile && world.rank == 0) {
-    std::fputs(trainer.session().executor().profile().c_str(), stdout);
+    const std::string profile = trainer.session().executor().profile();
+    std::fputs(profile.c_str(), stdout);
+    keep_profile(trainer.folder() + "/profile.txt", profile);
   }
   return result.stopped_by == 0 ? 0 : 128 + result.stopped_by;
 }

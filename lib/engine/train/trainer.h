@@ -20,6 +20,7 @@
 #include "train/evaluation_tracker.h"
 #include "train/job_data.h"
 #include "train/output_writer.h"
+#include "train/rank_times.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
 #include "train/training_intervals.h"
@@ -62,6 +63,7 @@ class Trainer {
   // the end if the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
+  const std::string& folder() const { return output_; }  // of the run
 
  private:
   TrainResult train();
@@ -82,6 +84,7 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void add_telemetry(EventLine* line);
   void write_event(const EventLine& line);
+  void write_rank_times(bool all);
   void log_writer();
   void finish_writes();
   void report(const data::Batch& batch, int64_t step, double rate);
@@ -139,6 +142,7 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;
+  RankTimes rank_times_;
   MovingAverage utilization_, clock_;  // of the device, if it reports them
   size_t most_memory_ = 0;
   DataPart part_;

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "base/text.h"
+#include "comm/peer_wait_timer.h"
 #include "train/format_printf.h"
 #include "train/trainer.h"
 
@@ -20,14 +23,22 @@ void Trainer::open_metrics() {
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
   events_ = std::make_shared<EventFile>(path);
   writer_ = std::make_unique<OutputWriter>(output_);
-  write_event(EventLine("start")
-                  .add("model", job_.model_name)
-                  .add("ranks", options_.world)
-                  .add("device", device_.name())
-                  .add("precision", name_of(session().precision()))
-                  .add("global_batch", position_.global_batch)
-                  .add("seed", job_.train.integer("seed"))
-                  .add("step", position_.step));
+  writer_->write([path = output_ + "/config.txt", text = job_.settings.print()] {
+    write_file_atomically(path, text);
+  });
+  EventLine start("start");
+  start.add("model", job_.model_name)
+      .add("ranks", options_.world)
+      .add("device", device_.name())
+      .add("precision", name_of(session().precision()))
+      .add("global_batch", position_.global_batch)
+      .add("seed", job_.train.integer("seed"))
+      .add("step", position_.step);
+  if (const auto logs = get_env("PADDLE_LOG_DIR")) {
+    std::error_code error;
+    start.add("log_dir", std::filesystem::absolute(*logs, error).lexically_normal().string());
+  }
+  write_event(start);
 }
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
@@ -48,6 +59,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
     spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
   }
   loss_scaling_ = scaling;
+  rank_times_.collect(meter_, PeerWaitTimer::total_ns(), runner_->control());
   if (!events_) return;
   EventLine line("train");
   line.add("step", step)
@@ -69,6 +81,12 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   for (const auto& [key, value] : session().strategy_measures()) line.add(key, value);
   add_telemetry(&line);
   write_event(line);
+  write_rank_times(false);
+}
+
+void Trainer::write_rank_times(bool all) {
+  const auto line = rank_times_.take_line(position_.step, monotonic_seconds(), all);
+  if (line) write_event(*line);
 }
 
 void Trainer::add_telemetry(EventLine* line) {
@@ -177,6 +195,7 @@ void Trainer::summarize() {
   const double peak = static_cast<double>(process_memory().peak);
   const auto peaks = runner_->control().by_rank({&peak, 1});
   if (!is_leader()) return;
+  write_rank_times(true);
   report_times(&summary);
   if (result_.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result_.damaged));
