@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Draws docs/images/session.svg, the terminal session in README.md, from real output: a rank is killed while two ranks train,
 # and the job restarts; then a program fails. The picture counts the lines that it leaves out.
-# Needs bash, awk and the package dataset-fashion-mnist; takes half a minute.
+# Then docs/images/curves.svg, which fleetrun report draws of a whole training of Fashion-MNIST.
+# Needs bash, awk and the package dataset-fashion-mnist; takes one to two minutes.
 #
 #   scripts/readme_picture.sh [BUILD_FOLDER]     default build/release
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -102,3 +103,8 @@ awk '
     print "</svg>"
   }' session >"$picture"
 say "wrote docs/images/session.svg"
+
+# --- the curves -------------------------------------------------------------------------------------------------------
+fleetrun -q --nproc_per_node=2 config/fashion_mnist.json --set train.output=curves --set train.fetch_every=10 >curves.out 2>&1 ||
+  die "the training failed: $(cat curves.out)"
+fleetrun report curves --svg "$(dirname "$picture")/curves.svg"

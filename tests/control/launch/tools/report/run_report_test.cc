@@ -1,0 +1,229 @@
+#include "launch/tools/report/run_report.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/commands.h"
+#include "base/file.h"
+#include "launch/tools/report/report_page.h"
+#include "tests/control/launch/tools/run_folder_files.h"
+#include "tests/errors.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::string verdict_json(double started, double time) {
+  return R"({"verdict":"rank failed","exit_code":7,"message":"rank 1 failed","text":"rank 1 of 2 exited",)"
+         R"("started":)" +
+         std::to_string(started) + R"(,"time":)" + std::to_string(time) +
+         R"(,"rank":{"rank":1,"log":"log/workerlog.1","last_lines":["one","<b>two</b>"]},"generations":[]})";
+}
+
+std::string page_of(const RunFiles& run) { return report_page(read_run_report(run.path(), "")); }
+
+// A page that asks for nothing elsewhere: its tags are these, without links and handlers.
+void expect_harmless(const std::string& page) {
+  const std::set<std::string> known = {
+      "!doctype", "html", "head", "meta",  "title", "style",   "body", "h1",    "h2", "p",
+      "b",        "div",  "span", "table", "tr",    "td",      "th",   "ul",    "li", "pre",
+      "details",  "svg",  "g",    "path",  "rect",  "summary", "text", "circle"};
+  for (size_t at = 0; (at = page.find('<', at)) != page.npos; ++at) {
+    const std::string tag = page.substr(at + 1, page.find('>', at) - at - 1);
+    const size_t slash = tag.starts_with("/") ? 1 : 0;
+    EXPECT_TRUE(known.contains(tag.substr(slash, tag.find_first_of(" />", slash) - slash))) << tag;
+    EXPECT_THAT(tag, AllOf(Not(HasSubstr("href")), Not(HasSubstr("src=")), Not(HasSubstr(" on"))));
+  }
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("url(")), Not(HasSubstr("@import"))));
+}
+
+TEST(RunReport, CompleteRun_HasCurvesTimesAndSettings) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5") +
+                                 train_line(110, 1, "1.5") + test_line(119, 2, "0.75") +
+                                 summary_line(120, 2));
+  run.write("config.txt", "train.seed = 1  (default)\noptimizer.name = \"lars\"  (job.json)\n");
+  run.write("profile.txt", "conv2d 7 calls\n");
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_THAT(page, AllOf(HasSubstr("completed"), HasSubstr("Loss"), HasSubstr("Accuracy"),
+                          HasSubstr("Learning rate"), HasSubstr("Speed")));
+  EXPECT_THAT(page, AllOf(HasSubstr("optimizer.name"), HasSubstr("&quot;lars&quot;"),
+                          HasSubstr("conv2d 7 calls"), HasSubstr("saving checkpoints")));
+  EXPECT_THAT(page, Not(HasSubstr("<h2>Verdict")));
+}
+
+TEST(RunReport, Times_AddUpToTheRun) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5") + summary_line(120, 2));
+  double total = 0, reads = 0;
+  for (const TimePart& part : time_parts(read_run_report(run.path(), ""))) {
+    total += part.seconds;
+    if (part.name == "training: waiting for data") reads = part.seconds;
+  }
+  EXPECT_NEAR(total, 20, 1e-9);  // 1 + 16 + 2 + 1
+  EXPECT_NEAR(reads, 4, 1e-9);   // 0.01 of 0.04 in 16 s
+}
+
+TEST(RunReport, CrashedRun_SaysSo) {
+  const RunFiles run;
+  run.write("metrics.jsonl",
+            start_line(100, 0) + train_line(105, 0, "2.5") + R"({"event":"train","ti)");
+  const std::string page = page_of(run);
+  EXPECT_THAT(page, AllOf(HasSubstr("it crashed or was killed"),
+                          HasSubstr("1 of 3 lines of metrics.jsonl could not be read")));
+}
+
+TEST(RunReport, FolderOfARunningJob_IsSaidToRun) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  run.write(".lock", "- process 1 on a\n");
+  EXPECT_FALSE(read_run_report(run.path(), "").running);
+  const UniqueFd lock(::open((run.path() + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_TRUE(read_run_report(run.path(), "").running);
+  EXPECT_THAT(page_of(run), HasSubstr("<b>running</b>"));
+}
+
+TEST(RunReport, FailedJob_HasItsVerdictLinesAndStacks) {
+  const RunFiles run;
+  const std::string logs = run.path() + "/log";
+  run.write("metrics.jsonl",
+            start_line(100, 0, R"(,"log_dir":")" + logs + "\"") + train_line(105, 0, "2.5"));
+  run.write("log/verdict.json", verdict_json(99, 107));
+  run.write("log/workerlog.1.stack", "main <at> loop.cc:3\n");
+  const RunReport report = read_run_report(run.path(), "");
+  ASSERT_TRUE(report.verdict);
+  EXPECT_EQ(report.verdict->number("exit_code"), 7);
+  EXPECT_THAT(report.stacks, IsEmpty());  // the file is newer than this run
+  const std::string page = report_page(read_run_report(run.path(), logs));
+  expect_harmless(page);
+  EXPECT_THAT(page, AllOf(HasSubstr("rank 1 of 2 exited"), HasSubstr("&lt;b&gt;two"),
+                          HasSubstr("exit code 7"), HasSubstr("main &lt;at&gt; loop.cc:3")));
+}
+
+TEST(RunReport, VerdictOfALaterJob_IsNotThisRuns) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + "/log\"") +
+                                 train_line(105, 0, "2.5"));
+  run.write("log/verdict.json", verdict_json(500, 600));
+  const RunReport report = read_run_report(run.path(), "");
+  EXPECT_FALSE(report.verdict);
+  EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("that of another job")));
+  EXPECT_TRUE(covers_time(*JsonObject::parse(verdict_json(99, 107)), 105));
+  EXPECT_FALSE(covers_time(*JsonObject::parse(verdict_json(99, 107)), 50));
+  EXPECT_FALSE(covers_time(*JsonObject::parse("{}"), 50));
+}
+
+TEST(RunReport, FolderWithSomeFiles_IsEnough) {
+  for (const char* file : {"config.txt", "verdict.json", "profile.txt", "metrics.jsonl"}) {
+    const RunFiles run;
+    run.write(file, "");
+    EXPECT_THAT(page_of(run), HasSubstr("</html>")) << file;
+    run.write(file, std::string("\x00\xff{[<", 5) + std::string(10'000, '{'));
+    EXPECT_THAT(page_of(run), HasSubstr("</html>")) << file;
+  }
+}
+
+TEST(RunReport, HostileText_StaysText) {
+  const std::string evil = R"(</pre></style><script>alert(1)</script><img src=x onerror=y>)";
+  const RunFiles run;
+  run.write("metrics.jsonl",
+            start_line(100, 0, R"(,"model":")" + evil + R"(","precision":")" + evil + "\"") +
+                R"({"event":"not_finite","time":101,"step":")" + evil + R"(","what":")" + evil +
+                "\"}\n" + test_line(102, 1, "\"" + evil + "\"") + train_line(103, 0, "1"));
+  run.write("config.txt", evil + " = " + evil + "  (" + evil + ")\n");
+  run.write("profile.txt", evil);
+  run.write("verdict.json", R"({"exit_code":1,"verdict":")" + evil + R"(","text":")" + evil +
+                                R"(","generations":[{"message":")" + evil +
+                                R"("},3],"rank":{"rank":")" + evil + R"(","last_lines":[")" + evil +
+                                R"(",null]}})");
+  run.write("workerlog.0.stack", evil);
+  run.write("workerlog.0.err", "WARNING 1970-01-01 00:01:40,000 x] " + evil + "\n");
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)"));
+}
+
+TEST(RunReport, HugeRun_StaysBelowAMegabyte) {
+  const RunFiles run;
+  std::string metrics = start_line(100, 0);
+  for (int i = 0; i < 20'000; ++i) {
+    metrics += train_line(101 + i, i, std::to_string((i * 7919) % 1000 / 100.0));
+    if (i % 20 == 0) metrics += test_line(101 + i, i, "0.5");
+    if (i % 4 != 0) continue;
+    metrics +=
+        R"({"event":"ranks","time":)" + std::to_string(101 + i) + R"(,"step":1,"batch_time":[)";
+    for (int rank = 0; rank < 128; ++rank) metrics += rank > 0 ? ",0.5" : "0.5";
+    metrics += R"(],"data_time":[],"wait_time":[]})" + std::string("\n");
+  }
+  run.write("metrics.jsonl", metrics);
+  run.write("profile.txt", std::string(10 << 20, 'x'));
+  std::string log;
+  for (int i = 0; i < 50'000; ++i) {
+    log += "WARNING 1970-01-01 00:02:00,000 x] warning " + std::to_string(i) + "\n";
+  }
+  run.write("verdict.json", verdict_json(1, 2));
+  for (int i = 0; i < 10; ++i) {
+    run.write("workerlog." + std::to_string(i), log);
+    run.write("workerlog." + std::to_string(i) + ".stack", std::string(1 << 20, 'x'));
+  }
+  EXPECT_LT(page_of(run).size(), 1'000'000u);
+}
+
+TEST(WarningsIn, LinesOfTheRunsTime_AreFound) {
+  const std::string log =
+      "INFO 2026-11-24 13:00:00,000 fleet-worker] not this\n"
+      "WARNING 2026-11-24 13:00:01,500 fleet-worker] disk is slow\n"
+      "WARNING of a program\n"
+      "ERROR 2026-11-24 13:00:02,000 fleetrun] it ended\n"
+      "WARNING 2026-11-24 19:00:00,000 fleet-worker] later";
+  EXPECT_THAT(warnings_in(log, 0, HUGE_VAL), ElementsAre("disk is slow", "it ended", "later"));
+  std::tm day = {};
+  day.tm_year = 126, day.tm_mon = 10, day.tm_mday = 24, day.tm_hour = 13, day.tm_isdst = -1;
+  const auto one = static_cast<double>(std::mktime(&day));
+  EXPECT_THAT(warnings_in(log, one, one + 1.6), ElementsAre("disk is slow"));
+}
+
+int report(const std::vector<std::string>& arguments) {
+  return run_command(*find_command("report"), arguments);
+}
+
+TEST(ReportCommand, Folder_GetsAPage) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report({run.path() + "/"}), 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), run.path() + "/report.html\n");
+  EXPECT_THAT(read_file(run.path() + "/report.html"), HasSubstr("</html>"));
+}
+
+TEST(ReportCommand, Svg_IsThePictureOnly) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report({run.path(), "--svg", "-"}), 0);
+  const std::string svg = ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(svg.starts_with("<svg")) << svg.substr(0, 40);
+  EXPECT_FALSE(std::filesystem::exists(run.path() + "/report.html"));
+}
+
+TEST(ReportCommand, OtherFolders_AreRefused) {
+  const RunFiles run;
+  EXPECT_THAT(thrown_by([&] { report({run.path()}); }), IsUsageError(run.path()));
+  EXPECT_THAT(thrown_by([&] { report({run.path(), "--svg", "-"}); }), IsUsageError(run.path()));
+  EXPECT_THAT(thrown_by([&] { report({}); }), IsUsageError());
+}
+
+}  // namespace
+}  // namespace fleet
