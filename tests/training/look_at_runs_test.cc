@@ -1,8 +1,9 @@
-// fleetrun report over folders of real runs.
+// fleetrun report and compare over folders of real runs.
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "tests/training/training_job.h"
 
@@ -53,6 +54,28 @@ TEST(Report, OtherFolder_IsOneLine) {
   TrainingJob job;
   const std::string line = printed(job, "report", {"report", "."}, 2);
   EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
+}
+
+TEST(CompareRuns, TwoSeedsAndAnotherRate_AreTwoGroups) {
+  TrainingJob job;
+  const auto train = [&](const std::string& name, const std::string& rate, int seed) {
+    auto run = job.start(name, {"--nproc_per_node=1"},
+                         {"train.output=runs/" + name, "train.max_steps=10",
+                          "learning_rate.base=" + rate, "train.seed=" + std::to_string(seed)});
+    ASSERT_EQ(run->wait(), 0) << run->output();
+  };
+  train("a", "0.01", 1);
+  train("b", "0.01", 2);
+  train("c", "0.02", 1);
+  const auto all =
+      nlohmann::json::parse(printed(job, "json", {"compare", "runs", "--format=json"}));
+  EXPECT_EQ(all["differing"], nlohmann::json({"learning_rate.base"}));
+  ASSERT_EQ(all["groups"].size(), 2u);
+  EXPECT_EQ(all["groups"][0]["runs"].size(), 2u);
+  EXPECT_EQ(all["groups"][0]["runs"][1]["seed"], 2);
+  EXPECT_EQ(all["groups"][1]["settings"]["learning_rate.base"], 0.02);
+  EXPECT_EQ(all["groups"][1]["steps"]["mean"], 10);
+  EXPECT_THAT(printed(job, "text", {"compare", "runs"}), HasSubstr("seeds 1, 2"));
 }
 
 }  // namespace
