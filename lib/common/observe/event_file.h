@@ -43,6 +43,10 @@ class EventLine {
     return put(std::move(name), std::move(value));
   }
 
+  const std::string& kind() const { return kind_; }
+  // By name, in the order of the add() calls.
+  const std::vector<std::pair<std::string, Value>>& values() const { return values_; }
+
   // The line without its newline. A value that is not finite becomes null: JSON has no number for
   // it, and a string would change the type of a column. Bytes that are not UTF-8 become U+FFFD.
   // `time`: seconds since 1970.

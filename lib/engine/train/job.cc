@@ -68,6 +68,12 @@ Schema train_schema() {
           "output", "",
           "folder of the run: metrics.jsonl and checkpoints; default: "
           "output/NAME/run-001, then run-002...; the link output/NAME/latest points to the newest");
+  schema
+      .boolean("tensorboard", true,
+               "write event files for TensorBoard into the folder tensorboard of the run")
+      .boolean("tensorboard_gradients", false,
+               "also write a histogram of the norms of the parameters' gradients, every "
+               "train.fetch_every steps; keeps all gradients in memory");
   add_early_stopping_keys(&schema);
   schema
       .number("ema.decay", 0, 0, 0.9999999,

@@ -14,6 +14,7 @@
 #include "train/device_settings.h"
 #include "train/finite_check.h"
 #include "train/rank_state.h"
+#include "train/tensorboard_log.h"
 
 namespace fleet {
 
@@ -166,6 +167,9 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
     if (metrics.loss_weights != kNoVar) built.keep.push_back(metrics.loss_weights);
   }
   if (job.train.boolean("evaluate_classes")) built.keep.push_back(training.evaluate_logits);
+  if (job.train.boolean("tensorboard_gradients")) {
+    for (const VarId gradient : gradients_of(program)) built.keep.push_back(gradient);
+  }
   built.keep.insert(built.keep.end(), strategy.keep().begin(), strategy.keep().end());
   return built;
 }

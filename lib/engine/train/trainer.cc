@@ -131,6 +131,7 @@ void Trainer::train_step(const data::Batch& batch) {
   const int64_t step = position_.step;
   const float rate = static_cast<float>(schedule_->learning_rate(step));
   const bool fetch = intervals_.due(intervals_.fetch_steps, step + 1);
+  show_batch(batch, step);
   runner_->train(batch, {.step = step, .fetch = fetch}, rate);
   // If the host runs ahead, steps end later than they are issued: the sums are right wherever the
   // host waits.

@@ -23,6 +23,7 @@
 #include "train/rank_times.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
+#include "train/tensorboard_log.h"
 #include "train/training_intervals.h"
 
 namespace fleet {
@@ -85,6 +86,8 @@ class Trainer {
   void add_telemetry(EventLine* line);
   void write_event(const EventLine& line);
   void write_rank_times(bool all);
+  void show_batch(const data::Batch& batch, int64_t step);  // the first one, in TensorBoard
+  void show_gradients(int64_t step);
   void log_writer();
   void finish_writes();
   void report(const data::Batch& batch, int64_t step, double rate);
@@ -138,7 +141,9 @@ class Trainer {
   BestValue kept_before_;                        // the previous best value
   std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
   std::shared_ptr<EventFile> events_;            // on rank 0, used by writer_ only
-  std::unique_ptr<OutputWriter> writer_;         // on rank 0
+  std::unique_ptr<TensorboardLog> tensorboard_;  // on rank 0; null: not wanted
+  bool shown_images_ = false;
+  std::unique_ptr<OutputWriter> writer_;  // on rank 0
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepMeter meter_;

@@ -21,6 +21,12 @@ void Trainer::open_metrics() {
   const std::string path = output_ + "/metrics.jsonl";
   const auto aside = continues_run_ || evaluates_only() ? std::nullopt : set_aside(path);
   if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
+  if (!continues_run_ && !evaluates_only()) set_aside(output_ + "/tensorboard");
+  if (job_.train.boolean("tensorboard")) {
+    // An evaluation of an earlier checkpoint supersedes nothing.
+    const int64_t begin = evaluates_only() ? 0 : position_.step;
+    tensorboard_ = std::make_unique<TensorboardLog>(output_ + "/tensorboard", begin);
+  }
   events_ = std::make_shared<EventFile>(path);
   writer_ = std::make_unique<OutputWriter>(output_);
   writer_->write([path = output_ + "/config.txt", text = job_.settings.print()] {
@@ -81,6 +87,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   for (const auto& [key, value] : session().strategy_measures()) line.add(key, value);
   add_telemetry(&line);
   write_event(line);
+  show_gradients(step);
   write_rank_times(false);
 }
 
@@ -130,7 +137,24 @@ void Trainer::report_evaluation(const Evaluation& evaluation, int64_t epoch, dou
 }
 
 void Trainer::write_event(const EventLine& line) {
-  writer_->write([file = events_, line, time = unix_seconds()] { file->write(line, time); });
+  const double time = unix_seconds();
+  TensorboardLog::Task show = tensorboard_ ? tensorboard_->values(line, time) : nullptr;
+  writer_->write([file = events_, line, time, show = std::move(show)] {
+    file->write(line, time);
+    if (show) show();
+  });
+}
+
+void Trainer::show_batch(const data::Batch& batch, int64_t step) {
+  if (!tensorboard_ || shown_images_) return;
+  shown_images_ = true;
+  writer_->write(tensorboard_->images(batch, job_.data, step));
+}
+
+void Trainer::show_gradients(int64_t step) {
+  if (!tensorboard_ || !job_.train.boolean("tensorboard_gradients")) return;
+  const double scale = loss_scaling_.value_or(1);
+  writer_->write(tensorboard_->gradients(runner_->executor(), scale, step));
 }
 
 // A failed line does not end training: the disk may be full only for a while.

@@ -57,6 +57,8 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes",
               "data.eval.resize"},
              "there are no test data (data.test)");
+  lines->add(!job.train.boolean("tensorboard"), {"train.tensorboard_gradients"},
+             "train.tensorboard is false");
   const int64_t most = job.train.integer("max_steps");
   lines->add_if(facts.steps > 0 && most > facts.steps,
                 "train.max_steps " + std::to_string(most) +

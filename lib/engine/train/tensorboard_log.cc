@@ -1,0 +1,109 @@
+#include "train/tensorboard_log.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "data/encode_png.h"
+#include "tensor/dtype.h"
+#include "train/tensorboard_file.h"
+
+namespace fleet {
+namespace {
+
+constexpr int64_t kImages = 8;
+
+double of_channel(const std::vector<double>& values, int64_t channel) {
+  return values.size() == 1 ? values[0] : values.at(static_cast<size_t>(channel));
+}
+
+double norm(Executor& executor, VarId var, double scale) {
+  double squares = 0;
+  for (const float value : executor.values<float>(var)) {
+    squares += static_cast<double>(value) * value;
+  }
+  return std::sqrt(squares) / scale;
+}
+
+}  // namespace
+
+std::vector<uint8_t> shown_pixels(const data::Batch& batch, int64_t sample, const Settings& data) {
+  const int64_t channels = batch.image.channels, area = batch.image.height * batch.image.width;
+  const int64_t shown = channels == 1 ? 1 : 3;
+  std::vector<uint8_t> pixels(static_cast<size_t>(area * shown));
+  if (!batch.images.empty()) {
+    const std::vector<double> mean = data.numbers("mean"), std = data.numbers("std");
+    const float* from = batch.images.data() + sample * channels * area;
+    for (int64_t c = 0; c < std::min(channels, shown); ++c) {
+      const double scale = of_channel(std, c), shift = of_channel(mean, c);
+      for (int64_t i = 0; i < area; ++i) {
+        const double value = (from[c * area + i] * scale + shift) * 255;
+        pixels[static_cast<size_t>(i * shown + c)] =
+            static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0, 255.0));
+      }
+    }
+    return pixels;
+  }
+  const int64_t bytes = data::bytes_a_pixel(batch.image), width = batch.image.width;
+  const uint8_t* from = batch.pixels.data() + sample * area * bytes;
+  const bool flips = batch.flips[static_cast<size_t>(sample)] != 0;
+  for (int64_t i = 0; i < area; ++i) {
+    const int64_t x = i % width, source = flips ? i - x + (width - 1 - x) : i;
+    for (int64_t c = 0; c < shown; ++c) {
+      pixels[static_cast<size_t>(i * shown + c)] = from[source * bytes + c];
+    }
+  }
+  return pixels;
+}
+
+std::vector<VarId> gradients_of(const Program& program) {
+  std::vector<VarId> gradients;
+  for (const VarId parameter : program.parameters()) {
+    const VarId gradient = program.gradient(parameter);
+    if (gradient == kNoVar || program.var(gradient).remote) continue;
+    if (program.var(gradient).dtype == DType::kFloat32) gradients.push_back(gradient);
+  }
+  return gradients;
+}
+
+TensorboardLog::TensorboardLog(const std::string& folder, int64_t step)
+    : file_(std::make_shared<TensorboardFile>(folder, step)) {}
+
+TensorboardLog::Task TensorboardLog::values(const EventLine& line, double time) const {
+  return [file = file_, line, time] { file->write(tensorboard_scalars(line, time)); };
+}
+
+TensorboardLog::Task TensorboardLog::images(const data::Batch& batch, const Settings& data,
+                                            int64_t step) const {
+  std::vector<TensorboardImage> images;
+  std::vector<std::vector<uint8_t>> pixels;
+  for (int64_t k = 0; k < std::min(batch.real, kImages); ++k) {
+    images.push_back({.tag = "images/" + std::to_string(k),
+                      .height = static_cast<int>(batch.image.height),
+                      .width = static_cast<int>(batch.image.width),
+                      .channels = batch.image.channels == 1 ? 1 : 3});
+    pixels.push_back(shown_pixels(batch, k, data));
+  }
+  return [file = file_, images = std::move(images), pixels = std::move(pixels), step,
+          time = unix_seconds()]() mutable {
+    for (size_t k = 0; k < images.size(); ++k) {
+      images[k].png =
+          data::encode_png(pixels[k], images[k].height, images[k].width, images[k].channels);
+    }
+    std::erase_if(images, [](const TensorboardImage& image) { return image.png.empty(); });
+    file->write(tensorboard_images(images, step, time));
+  };
+}
+
+TensorboardLog::Task TensorboardLog::gradients(Executor& executor, double scale,
+                                               int64_t step) const {
+  std::vector<double> norms;
+  for (const VarId gradient : gradients_of(executor.program())) {
+    norms.push_back(norm(executor, gradient, scale));
+  }
+  return [file = file_, norms = std::move(norms), step, time = unix_seconds()] {
+    file->write(tensorboard_histogram("gradients/norm", norms, step, time));
+  };
+}
+
+}  // namespace fleet
