@@ -122,6 +122,11 @@ void ProgramExecutor::complete(const data::Batch& batch) {
     weights_.assign(batch_size_, 1);
     batch_.weights = weights_;
   }
+  if (runner_->session().training().own_share != kNoVar && batch_.own_shares.empty()) {
+    own_shares_.assign(batch_size_, 1);
+    batch_.own_shares = own_shares_;
+    batch_.other_labels = batch_.labels;
+  }
   if (!batch_.keys.empty()) return;
   keys_.resize(batch_size_);
   const int64_t first = position_.step * position_.global_batch + world_.rank * batch_size_;

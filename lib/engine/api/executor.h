@@ -82,10 +82,10 @@ class ProgramExecutor {
   TrainingPosition position_;
   int64_t batch_size_ = 0;
   std::optional<double> own_rate_;
-  double rate_ = 0;             // of the previous step
-  data::Batch batch_;           // the current batch, completed
-  std::vector<float> weights_;  // used if the batch has none
-  std::vector<uint64_t> keys_;  // used if the batch has none
+  double rate_ = 0;                          // of the previous step
+  data::Batch batch_;                        // the current batch, completed
+  std::vector<float> weights_, own_shares_;  // used if the batch has none
+  std::vector<uint64_t> keys_;               // used if the batch has none
 };
 
 }  // namespace fleet

@@ -55,6 +55,13 @@ Schema augment_schema(bool train) {
   return schema;
 }
 
+bool mixes_labels(const Settings& augment) {
+  const auto types = types_of(true);
+  return std::any_of(types.begin(), types.end(), [&](const auto& type) {
+    return type.second->mixes && type.second->mixes(augment);
+  });
+}
+
 AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape& image,
                            const std::vector<double>& mean, const std::vector<double>& std)
     : image_(image), scaled_(train || augment.boolean("scaled_decode")) {
@@ -68,16 +75,16 @@ AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape
                   train ? "data.augment" : "data.eval", "switch one of them off");
     }
     if (made->sets_crop()) placing = name;
-    stages_.push_back({name, name + ".colour", std::move(made)});
+    stages_.push_back({name, name + ".colour", name + ".mix", std::move(made)});
   }
-  const auto means = one_a_channel(mean, image, "data.mean");
-  const auto deviations = one_a_channel(std, image, "data.std");
+  mean_ = one_a_channel(mean, image, "data.mean");
+  deviation_ = one_a_channel(std, image, "data.std");
   for (int c = 0; c < image.channels; ++c) {
-    if (!(deviations[c] > 0)) {
+    if (!(deviation_[c] > 0)) {
       throw Error(ErrorCode::kUsage, "a standard deviation must be positive", "data.std");
     }
-    scale_.push_back(static_cast<float>(1 / (255 * deviations[c])));
-    bias_.push_back(static_cast<float>(-means[c] / deviations[c]));
+    scale_.push_back(static_cast<float>(1 / (255 * deviation_[c])));
+    bias_.push_back(static_cast<float>(-mean_[c] / deviation_[c]));
   }
 }
 
@@ -117,8 +124,30 @@ void AugmentChain::colour(float* pixels, uint64_t key) const {
   for (const Stage& link : stages_) {
     if (!link.augment->colours()) continue;
     RandomStream random(key, link.colouring);
-    link.augment->colour(pixels, image_, random);
+    link.augment->colour({pixels, image_, mean_, deviation_}, random);
   }
+}
+
+bool AugmentChain::depends_on_place() const {
+  return std::any_of(stages_.begin(), stages_.end(), [](const Stage& link) {
+    return link.augment->depends_on_place() || link.augment->mixes();
+  });
+}
+
+bool AugmentChain::mixes() const {
+  return std::any_of(stages_.begin(), stages_.end(),
+                     [](const Stage& link) { return link.augment->mixes(); });
+}
+
+BatchMix AugmentChain::mix(uint64_t key) const {
+  std::vector<const Stage*> mixing;
+  for (const Stage& link : stages_) {
+    if (link.augment->mixes()) mixing.push_back(&link);
+  }
+  RandomStream choice(key, "mix");
+  const Stage& drawn = *mixing.at(choice.below(static_cast<int64_t>(mixing.size())));
+  RandomStream random(key, drawn.mixing);
+  return drawn.augment->mix(image_, random);
 }
 
 void AugmentChain::normalise(float* pixels) const {

@@ -1,15 +1,17 @@
 // Augmentation as a chain built from the job file. A new augmentation is one new file with one
 // FLEET_AUGMENTATION.
 //
-// Each image passes two steps: place() decides which part of the source image becomes the output,
-// so that only that part is decoded; colour() changes finished pixels. Random draws are keyed by
-// (seed, epoch, sample) and the augmentation's name, so they do not depend on rank, thread, world
-// size or the other augmentations.
+// Each image passes two steps: set_geometry() decides which part of the source image becomes the
+// output, so that only that part is decoded; colour() changes finished pixels. mix() then combines
+// the images of a batch. Random draws are keyed by (seed, epoch, sample), those of mix() by (seed,
+// epoch, batch), and the augmentation's name, so they do not depend on rank, thread, world size or
+// the other augmentations.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,19 +43,42 @@ struct CropGeometry {
   bool scaled = true;     // a JPEG may be decoded at a half, a quarter or an eighth of its size
 };
 
+// The finished pixels of one image: planes of height x width, RGB or grey, each value in [0, 1].
+struct ImagePlanes {
+  float* pixels;
+  ImageShape image;
+  // data.mean and data.std, one per channel: (value - mean) / deviation is what the model gets.
+  std::span<const double> mean, deviation;
+  size_t plane() const { return size_t(image.height) * image.width; }
+  float* channel(int c) const { return pixels + c * plane(); }
+};
+
+// How all images of a global batch are combined with the previous one of that batch (the first one
+// with the last one). The loss counts the image's own label by `own`, the other label by 1 - own.
+struct BatchMix {
+  float own = 1;
+  // Pixels [left, right) x [top, bottom) are taken from the other image; unless `cuts`, all
+  // pixels are own * image + (1 - own) * other.
+  int left = 0, top = 0, right = 0, bottom = 0;
+  bool cuts = false;
+};
+
 class Augment {
  public:
   virtual ~Augment() = default;
   virtual void set_geometry(CropGeometry&, RandomStream&) const {}
-  // Whether place() chooses the box: at most one augmentation of a chain may.
+  // Whether set_geometry() chooses the box: at most one augmentation of a chain may.
   virtual bool sets_crop() const { return false; }
   virtual bool colours() const { return false; }
-  // pixels: planes of the given shape, RGB or grey, each value in [0, 1]; changed in place.
-  virtual void colour(float* /*pixels*/, const ImageShape&, RandomStream&) const {}
+  virtual void colour(const ImagePlanes&, RandomStream&) const {}
+  // Whether the result depends on where a pixel lies: the image must be mirrored before.
+  virtual bool depends_on_place() const { return false; }
+  virtual bool mixes() const { return false; }
+  virtual BatchMix mix(const ImageShape&, RandomStream&) const { return {}; }
 };
 
 struct AugmentType {
-  // Position in the chain, ascending: crops 10, flips 20, colours 30.
+  // Position in the chain, ascending: crops 10, flips 20, colours 30, erasing 50.
   int order = 0;
   // For training (data.augment.*), for evaluation (data.eval.*), or for both.
   bool train = false, evaluation = false;
@@ -61,6 +86,8 @@ struct AugmentType {
   // Null if the settings (data.augment or data.eval) switch it off. kUsage if they are invalid for
   // this image.
   std::unique_ptr<Augment> (*make)(const Settings& settings, const ImageShape& image) = nullptr;
+  // Whether these settings make it mix the images of a batch; null: never.
+  bool (*mixes)(const Settings& settings) = nullptr;
 };
 
 Registry<AugmentType>& augments();
@@ -73,6 +100,9 @@ bool register_augmentation(const std::string& name, void (*define)(AugmentType&)
 
 // All keys of data.augment (train) or data.eval.
 Schema augment_schema(bool train);
+
+// Whether these settings (data.augment) give a training sample two labels.
+bool mixes_labels(const Settings& augment);
 
 // Immutable after construction: thread-safe.
 class AugmentChain {
@@ -88,8 +118,13 @@ class AugmentChain {
   CropGeometry set_geometry(int source_height, int source_width, uint64_t key,
                             const std::function<std::string()>& name) const;
   bool colours() const;
+  // Whether an image must be mirrored before colour() and mixing.
+  bool depends_on_place() const;
   // Applies to planes of values in [0, 1].
   void colour(float* pixels, uint64_t key) const;
+  bool mixes() const;
+  // Of several augmentations that mix, each batch draws one. Only if mixes().
+  BatchMix mix(uint64_t key) const;
   // Applies (value - mean) / std to such planes.
   void normalise(float* pixels) const;
 
@@ -100,12 +135,13 @@ class AugmentChain {
 
  private:
   struct Stage {
-    std::string placing, colouring;  // names of the random streams for the two steps
+    std::string placing, colouring, mixing;  // names of the random streams for the steps
     std::shared_ptr<const Augment> augment;
   };
   ImageShape image_;
   bool scaled_ = true;
   std::vector<Stage> stages_;
+  std::vector<double> mean_, deviation_;  // one per channel
   std::vector<float> scale_, bias_;
 };
 

@@ -15,8 +15,11 @@ namespace fleet::data {
 struct BatchSlot {
   Batch batch;
   std::vector<uint8_t> flips;
+  // If images are mixed, one more item than the batch has: the image before the first one.
   std::vector<int64_t> labels, samples;
   std::vector<float> weights, class_weights;
+  std::vector<int64_t> other_labels;
+  std::vector<float> own_shares;
   std::vector<std::string> why;  // reason for each image that could not be made, if requested
   std::vector<uint64_t> keys;
   std::set<int64_t> damaged;  // its damaged samples, and damaged ones tried as replacements
@@ -24,11 +27,20 @@ struct BatchSlot {
   int64_t made = -1;          // the complete batch in this slot
   std::exception_ptr error;   // from a worker that made one of its samples
 
-  // Allocates memory for `size` images, from image_memory if that is set.
-  void prepare(int64_t size, const ImageShape& image, bool bytes,
-               const std::function<void*(size_t bytes)>& image_memory);
+  struct Layout {
+    int64_t size = 1;  // images
+    ImageShape image;
+    bool bytes = false;
+    bool mixes = false;  // images will be mixed
+  };
+  // Allocates memory for the images, from image_memory if that is set.
+  void prepare(const Layout& layout, const std::function<void*(size_t bytes)>& image_memory);
   size_t image_bytes() const;  // per image
+  void* image_at(int64_t i);   // 0 <= i < size, or size: the image before the first one
   void blacken(int64_t i);     // makes image i black
+  // Mixes all images, once all items are made. The last image of the batch is the one before the
+  // first if `alone`: if no other rank has a part of the global batch.
+  void mix(const BatchMix& mix, bool alone);
   // Black images of weight 0, with a label that the loss ignores.
   void blank(int64_t ignored_label);
 
@@ -37,7 +49,7 @@ struct BatchSlot {
     void operator()(void* memory) const { std::free(memory); }
   };
   void* memory_ = nullptr;
-  std::unique_ptr<void, FreeMemory> owned_;
+  std::unique_ptr<void, FreeMemory> owned_, before_;
 };
 
 }  // namespace fleet::data

@@ -71,7 +71,7 @@ class InputPipeline::Impl {
                 "chain and pipeline make images of different sizes");
     const int makers = options.async ? std::max(options.threads, 1) : 1;
     for (Slot& slot : slots_) {
-      slot.prepare(options.sampler.batch, options.image, options.bytes, options.image_memory);
+      slot.prepare(layout(), options.image_memory);
       if (options.reports_damaged) slot.why.resize(options.sampler.batch);
       slot.batch.why = slot.why;
     }
@@ -163,7 +163,7 @@ class InputPipeline::Impl {
     const MutexLock lock(mutex_);
     if (!stand_in_) {
       stand_in_ = std::make_unique<Slot>();
-      stand_in_->prepare(options_.sampler.batch, options_.image, options_.bytes, {});
+      stand_in_->prepare(layout(), {});
       prepare_class_weights(*stand_in_);
       stand_in_->blank(options_.ignored_label);
     }
@@ -201,6 +201,16 @@ class InputPipeline::Impl {
   const Source& source() const { return *source_; }
 
  private:
+  Slot::Layout layout() const {
+    return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes()};
+  }
+
+  // Whether all samples of a global batch are made here.
+  bool alone() const { return sampler_.global_batch() == options_.sampler.batch; }
+
+  // The items to make of each batch. To mix the first image, that of another rank is needed too.
+  int64_t items() const { return options_.sampler.batch + (chain_.mixes() && !alone() ? 1 : 0); }
+
   static SamplerOptions sampler_options(const Options& options, const Source& source) {
     SamplerOptions sampler = options.sampler;
     sampler.samples = source.size();
@@ -235,11 +245,10 @@ class InputPipeline::Impl {
                   std::string* why) {
     if (damage_.is_stalled(sample, why)) return false;
     if (!options_.bytes) {
-      return maker.make(sample, key, slot.batch.images.data() + i * options_.image.count(), why);
+      return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why);
     }
     bool flip = false;
-    if (!maker.make_bytes(sample, key, slot.batch.pixels.data() + i * slot.image_bytes(), &flip,
-                          why)) {
+    if (!maker.make_bytes(sample, key, static_cast<uint8_t*>(slot.image_at(i)), &flip, why)) {
       return false;
     }
     slot.flips[i] = flip ? 1 : 0;
@@ -249,16 +258,22 @@ class InputPipeline::Impl {
   void begin(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     slot.batch.epoch = sampler_.epoch();
     slot.batch.index = index;
-    slot.missing = slot.batch.size;
+    slot.missing = items();
     slot.made = -1;
     slot.error = nullptr;
     slot.damaged.clear();
     if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
   }
 
+  // Mixes the images of a batch whose items have all been made; needs no lock.
+  void mix(Slot& slot, int64_t index) {
+    if (!chain_.mixes() || abandon_) return;
+    slot.mix(chain_.mix(sample_key(options_.sampler.seed, sampler_.epoch(), index)), alone());
+  }
+
   // Call it when the slot's last sample has been made.
   void complete(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
-    slot.batch.real = std::count(slot.weights.begin(), slot.weights.end(), 1.0f);
+    slot.batch.real = std::count(slot.batch.weights.begin(), slot.batch.weights.end(), 1.0f);
     slot.made = index;
     samples_ += slot.batch.size;
   }
@@ -313,6 +328,10 @@ class InputPipeline::Impl {
     slot.missing -= context->end - context->from;
     context->busy = false;
     if (slot.missing == 0) {
+      if (!slot.error) {
+        const MutexUnlock unlock(mutex_);  // busy_ still counts this thread
+        mix(slot, context->index);
+      }
       complete(slot, context->index);
       ready_.notify_all();
     }
@@ -323,8 +342,8 @@ class InputPipeline::Impl {
     const int64_t index = taken_, from = next_item_;
     Slot& slot = slots_[index % slots_.size()];
     if (from == 0) begin(slot, index);
-    const int64_t end = next_item_ = std::min(from + chunk_, slot.batch.size);
-    if (end == slot.batch.size) {
+    const int64_t end = next_item_ = std::min(from + chunk_, items());
+    if (end == items()) {
       ++taken_;
       next_item_ = 0;
     }
@@ -365,8 +384,9 @@ class InputPipeline::Impl {
       const MutexUnlock unlock(mutex_);
       inline_context_->index = index;
       inline_context_->at = 0;
-      inline_context_->end = slot.batch.size;
+      inline_context_->end = items();
       error = make_range(*inline_context_);
+      if (!error) mix(slot, index);
     }
     slot.error = error;
     complete(slot, index);
@@ -387,7 +407,8 @@ class InputPipeline::Impl {
   void make(WorkContext& context) {
     Slot& slot = slots_[context.index % slots_.size()];
     const int64_t i = context.at;
-    const Pick pick = sampler_.pick(context.index, i);
+    const Pick pick = i < options_.sampler.batch ? sampler_.pick(context.index, i)
+                                                 : sampler_.before_first(context.index);
     const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
     std::vector<Damaged> damaged;
     int64_t sample = pick.sample;

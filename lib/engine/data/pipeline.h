@@ -32,6 +32,10 @@ struct Batch {
   // weights over the labels of the G samples in all ranks' batches): then the mean over all ranks'
   // samples of the losses weighted so equals the weighted mean.
   std::span<const float> class_weights;
+  // If the augmentation mixes images (data::mixes_labels()): size each. The loss of a sample is
+  // own_share * loss(label) + (1 - own_share) * loss(other label).
+  std::span<int64_t> other_labels;
+  std::span<float> own_shares;
   std::span<const std::string> why;  // size: see Options::reports_damaged
   int64_t size = 0;
   ImageShape image;

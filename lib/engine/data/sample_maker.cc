@@ -11,6 +11,7 @@ SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain)
     : source_(source),
       chain_(chain),
       colours_(chain.colours()),
+      mirrors_(chain.depends_on_place()),
       unit_scale_(chain.image().channels, 1.0f / 255),
       byte_scale_(chain.image().channels, 1.0f),
       zero_bias_(chain.image().channels, 0.0f) {}
@@ -80,7 +81,7 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
     *why = error.failure() + "; " + error.next();
     return false;
   }
-  if (target.flip) *target.flip = std::exchange(geometry.flip, false);
+  if (target.flip) *target.flip = mirrors_ ? false : std::exchange(geometry.flip, false);
   Pixels pixels;
   if (!sample.encoded) {
     pixels = pixels_of(sample, index);

@@ -22,8 +22,8 @@ class SampleMaker {
   // has an unsuitable size. kUsage if that holds for all samples of a source (raw pixels of another
   // size or with other channels). Throws ReadAbandoned.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
-  // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. Does not mirror:
-  // *flip tells the normalising device whether to.
+  // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. *flip tells the
+  // normalising device whether to mirror it: never if the augmentation depends on where pixels lie.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
   ReadWatchdog& watchdog() { return watchdog_; }
 
@@ -36,6 +36,7 @@ class SampleMaker {
   const Source& source_;
   const AugmentChain& chain_;
   bool colours_;
+  bool mirrors_;  // must mirror bytes itself
   std::vector<float> unit_scale_, byte_scale_,
       zero_bias_;  // scale to [0, 1] for colour changes; scale that changes nothing
   ReadWatchdog watchdog_;

@@ -15,7 +15,8 @@ Tail parse_tail(const std::string& text) {
 }
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
-  FLEET_CHECK(options.batch > 0 && options.ranks > 0, "batch and ranks must be positive");
+  FLEET_CHECK(options.batch > 0 && options.ranks > 0 && options.repeats > 0,
+              "batch, ranks and repeats must be positive");
   FLEET_CHECK(options.rank >= 0 && options.rank < options.ranks, "rank must be below ranks");
   if (options.samples < 1) {
     throw Error(ErrorCode::kUsage, "there are no samples", "data", "use data with samples");
@@ -62,9 +63,11 @@ void Sampler::draw_classes(uint64_t key) {
 
 Pick Sampler::at(int64_t position) const {
   const int64_t wrapped = position % options_.samples;
-  const int64_t sample = order_.empty() ? wrapped : order_[wrapped];
+  const int64_t drawn = wrapped / options_.repeats, repeat = wrapped % options_.repeats;
+  const int64_t sample = order_.empty() ? drawn : order_[drawn];
   // A sample may be drawn twice; each draw gets its own random key, so the crops differ.
-  const int64_t draw = options_.classes ? options_.samples + wrapped : sample;
+  const int64_t draw =
+      options_.classes ? options_.samples + wrapped : repeat * options_.samples + sample;
   return {sample, position < options_.samples, draw};
 }
 

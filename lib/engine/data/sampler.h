@@ -24,6 +24,9 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool shuffle = true;  // false: in the source's order in every epoch
   Tail tail = Tail::kPad;
+  // Repeated augmentation: each sample comes this number of times in a row, each with its own
+  // random draws. An epoch has as many draws as without, so it covers 1 / repeats of the samples.
+  int64_t repeats = 1;
   // The samples of each class. If set, an epoch has the same number of draws, with replacement:
   // each draw picks a class uniformly and one of its samples. Null: every sample comes once.
   std::shared_ptr<const std::vector<std::vector<int64_t>>> classes = nullptr;
@@ -47,6 +50,11 @@ class Sampler {
   // The i-th sample of this rank's part of global batch b in the current epoch. Thread-safe.
   Pick pick(int64_t batch, int64_t i) const {
     return at((batch * options_.ranks + options_.rank) * options_.batch + i);
+  }
+  // The sample before pick(batch, 0) in the global batch; for its first sample, the last one.
+  Pick before_first(int64_t batch) const {
+    const int64_t global = global_batch();
+    return at(batch * global + (options_.rank * options_.batch + global - 1) % global);
   }
   // The same for any rank, by position in the epoch, from 0: global batch b has [b*G, (b+1)*G).
   Pick at(int64_t position) const;

@@ -189,6 +189,9 @@ Schema data_schema(const std::string& source) {
           "Fraction of each class's training samples used for evaluation instead of training; 0: "
           "none")
       .integer("validation_seed", 1, 0, 9e15, "Seed for the choice of those samples")
+      .integer("repeats", 1, 1, 1000,
+               "Repeated augmentation: copies of each sample in a row, each augmented in another "
+               "way (usual: 3). An epoch has as many samples as before: 1/x of them, each x times")
       .choice("tail", "pad", {"pad", "drop"},
               "An epoch's last, partial batch: filled up with samples of weight 0 in metrics, "
               "or left out")
@@ -248,6 +251,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   if (train) {
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
+    options.sampler.repeats = data.integer("repeats");
     options.sampler.tail = parse_tail(data.text("tail"));
     options.sampler.classes = classes_to_draw(data, *source, context);
     options.speed_test = flag("FLAGS_reader_queue_speed_test_mode");

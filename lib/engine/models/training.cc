@@ -26,9 +26,16 @@ Metrics append_metrics(Program& program, SectionId section, const Training& trai
   return metrics;
 }
 
-Losses append_losses(Program& program, SectionId section, VarId logits, const Training& training,
-                     const TrainingOptions& options, const std::string& prefix) {
-  const VarId label = training.label;
+// The logits that losses are computed from, and the names of their variables.
+struct LossContext {
+  SectionId section;
+  VarId logits;
+  std::string prefix;
+};
+
+Losses append_losses(Program& program, const LossContext& context, VarId label,
+                     const Training& training, const TrainingOptions& options) {
+  const auto& [section, logits, prefix] = context;
   const Attributes attributes = {{"label_smoothing", options.label_smoothing},
                                  {"ignore_index", options.ignore_index}};
   const VarId losses = program.temporary(prefix + "sample_losses");
@@ -40,6 +47,27 @@ Losses append_losses(Program& program, SectionId section, VarId logits, const Tr
   program.append(section, "weighted_cross_entropy", {logits, label, training.class_weights},
                  {losses, weights}, attributes);
   return {losses, weights};
+}
+
+// Losses with two labels for each sample.
+Losses append_mixed_losses(Program& program, const LossContext& context, const Training& training,
+                           const TrainingOptions& options) {
+  const Losses own = append_losses(program, context, training.label, training, options);
+  LossContext of_other = context;
+  of_other.prefix += "other_";
+  const Losses other = append_losses(program, of_other, training.other_label, training, options);
+  // other + share * (own - other)
+  const auto mixed = [&](VarId a, VarId b, const std::string& name) {
+    const auto emit = [&](const char* op, VarId x, VarId y, const std::string& out) {
+      return program.emit(context.section, op, {x, y}, {}, context.prefix + out)[0];
+    };
+    const VarId distance = emit("elementwise_sub", a, b, name + "_distance");
+    const VarId part = emit("elementwise_mul", distance, training.own_share, name + "_part");
+    return emit("elementwise_add", b, part, name);
+  };
+  Losses losses{mixed(own.values, other.values, "mixed_losses")};
+  if (own.weights != kNoVar) losses.weights = mixed(own.weights, other.weights, "mixed_weights");
+  return losses;
 }
 
 // Moves convolutions that have a kernel of our own away from cuDNN.
@@ -72,6 +100,10 @@ void add_feeds(Program& program, const TrainingOptions& options, Training* train
   training->label = program.feed("label", DType::kInt64, samples);
   training->weight = program.feed("weight", DType::kFloat32, samples);
   training->sample_key = program.feed("sample_key", DType::kInt64, samples);
+  if (options.mixed_labels) {
+    training->other_label = program.feed("other_label", DType::kInt64, samples);
+    training->own_share = program.feed("own_share", DType::kFloat32, samples);
+  }
   training->learning_rate = program.feed("learning_rate", DType::kFloat32, {1});
   if (options.class_weights) {
     const int64_t classes = options.model_settings.integer("num_classes");
@@ -107,7 +139,10 @@ Training build_training(Program& program, const TrainingOptions& options) {
   training.devices = network.devices();
   FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
               "the model's logits are " + program.var(training.logits).shape.text());
-  Losses losses = append_losses(program, training.forward, training.logits, training, options, "");
+  const LossContext forward{training.forward, training.logits, ""};
+  Losses losses = options.mixed_labels
+                      ? append_mixed_losses(program, forward, training, options)
+                      : append_losses(program, forward, training.label, training, options);
   training.loss = program.emit(training.forward, "mean", {losses.values}, {}, "loss")[0];
 
   training.fetch = program.add_section("fetch", {.training = true, .fetch_only = true});
@@ -118,8 +153,8 @@ Training build_training(Program& program, const TrainingOptions& options) {
   Network evaluation(program, training.evaluate, false, kNoVar);
   const VarId evaluated = append_image(program, training.evaluate, options, training, "evaluate/");
   training.evaluate_logits = model.build(evaluation, evaluated, options.model_settings);
-  losses = append_losses(program, training.evaluate, training.evaluate_logits, training, options,
-                         "evaluate/");
+  losses = append_losses(program, {training.evaluate, training.evaluate_logits, "evaluate/"},
+                         training.label, training, options);
   training.evaluation_metrics = append_metrics(program, training.evaluate, training,
                                                training.evaluate_logits, losses, "evaluate/");
   if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);

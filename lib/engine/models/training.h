@@ -25,6 +25,7 @@ struct TrainingOptions {
   double label_smoothing = 0;               // of the training loss and the evaluation loss
   int64_t ignore_index = -100;              // samples with this label have loss 0
   bool class_weights = false;               // the loss weighs classes; the weights are fed
+  bool mixed_labels = false;                // a training sample has two labels
   std::optional<Normalization> bytes = {};  // images are fed as bytes; else as normalised floats
 };
 
@@ -45,12 +46,16 @@ struct Training {
   SectionId fetch = -1;     // runs in training steps whose metrics are fetched
   SectionId evaluate = -1;  // the network with running statistics, and metrics
   // Feeds. N is the batch size.
-  VarId image = kNoVar;          // float32 [N, C, H, W]; kNoVar if bytes are fed:
-  VarId pixels = kNoVar;         // uint8 [N, H, W, 1 or 4]
-  VarId flip = kNoVar;           // uint8 [N]
-  VarId label = kNoVar;          // int64 [N]
-  VarId weight = kNoVar;         // float32 [N]: 1, or 0 for a padded sample; metrics only
-  VarId sample_key = kNoVar;     // int64 [N]: key for the dropout of a sample
+  VarId image = kNoVar;       // float32 [N, C, H, W]; kNoVar if bytes are fed:
+  VarId pixels = kNoVar;      // uint8 [N, H, W, 1 or 4]
+  VarId flip = kNoVar;        // uint8 [N]
+  VarId label = kNoVar;       // int64 [N]
+  VarId weight = kNoVar;      // float32 [N]: 1, or 0 for a padded sample; metrics only
+  VarId sample_key = kNoVar;  // int64 [N]: key for the dropout of a sample
+  // If options request them, for training: the loss of a sample is own_share * loss(label) + (1 -
+  // own_share) * loss(other_label). The metrics count hits of `label`.
+  VarId other_label = kNoVar;    // int64 [N]
+  VarId own_share = kNoVar;      // float32 [N]
   VarId learning_rate = kNoVar;  // float32 [1]: for the optimizer
   VarId class_weights = kNoVar;  // float32 [num_classes], if options request them
   // loss: float32 [1], the mean over all N samples. Padded samples count too, so that every rank

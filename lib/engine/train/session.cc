@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/log.h"
+#include "data/augment.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
 #include "optim/ema.h"
@@ -121,8 +122,9 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
 
 static ModelParts parts_of(const Job& job, const Training& training) {
   ModelParts parts{.blocks = training.blocks, .devices = training.devices};
-  for (const VarId id : {training.image, training.pixels, training.flip, training.label,
-                         training.weight, training.sample_key}) {
+  for (const VarId id :
+       {training.image, training.pixels, training.flip, training.label, training.weight,
+        training.sample_key, training.other_label, training.own_share}) {
     if (id != kNoVar) parts.batch.feeds.push_back(id);
   }
   for (const Metrics& metrics : {training.training_metrics, training.evaluation_metrics}) {
@@ -150,6 +152,7 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
                 .label_smoothing = job.train.number("label_smoothing"),
                 .ignore_index = job.train.integer("ignore_index"),
                 .class_weights = weighs_classes(job),
+                .mixed_labels = data::mixes_labels(job.data.section("augment")),
                 .bytes = normalization(job, options)});
   const int frozen = freeze_parameters(program, job.optimizer);
   if (frozen > 0 && options.rank == 0) {

@@ -32,7 +32,7 @@ void StepRunner::make_prefetcher() {
   const Training& net = session_->training();
   std::vector<VarId> vars;
   for (VarId var : {net.image, net.pixels, net.flip, net.label, net.weight, net.sample_key,
-                    net.learning_rate, net.class_weights}) {
+                    net.learning_rate, net.class_weights, net.other_label, net.own_share}) {
     if (var != kNoVar) vars.push_back(var);
   }
   prefetcher_ = std::make_unique<DevicePrefetcher>(executor(), device_, vars);
@@ -48,8 +48,13 @@ void StepRunner::feed(const data::Batch& batch, const float& rate) {
                                              {net.weight, batch.weights},
                                              {net.sample_key, batch.keys},
                                              {net.learning_rate, std::span(&rate, 1)},
-                                             {net.class_weights, batch.class_weights}}) {
+                                             {net.class_weights, batch.class_weights},
+                                             {net.other_label, batch.other_labels},
+                                             {net.own_share, batch.own_shares}}) {
     if (feed.var == kNoVar) continue;
+    // An evaluation does not mix; these feeds come last, so they can be left out.
+    const bool mixes = feed.var == net.other_label || feed.var == net.own_share;
+    if (mixes && feed.data.size() == 0) continue;
     FLEET_CHECK(feed.data.size() > 0, "a batch without " + executor().program().var(feed.var).name);
     feeds_.push_back(feed);
   }

@@ -50,6 +50,13 @@ void add_data(const Job& job, Lines* lines) {
   lines->add(!job.data.boolean("augment.random_resized_crop"),
              {"data.augment.random_resized_crop_scale", "data.augment.random_resized_crop_ratio"},
              "data.augment.random_resized_crop is false");
+  lines->add(job.data.integer("augment.rand_augment.operations") == 0,
+             {"data.augment.rand_augment.magnitude", "data.augment.rand_augment.bins"},
+             "data.augment.rand_augment.operations is 0");
+  lines->add(job.data.number("augment.random_erasing.probability") == 0,
+             {"data.augment.random_erasing.scale", "data.augment.random_erasing.ratio",
+              "data.augment.random_erasing.fill"},
+             "data.augment.random_erasing.probability is 0");
 }
 
 void add_training(const Job& job, const JobFacts& facts, Lines* lines) {

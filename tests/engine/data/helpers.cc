@@ -189,6 +189,8 @@ Copy copy_of(const Batch& batch) {
   copy.labels.assign(batch.labels.begin(), batch.labels.end());
   copy.samples.assign(batch.samples.begin(), batch.samples.end());
   copy.weights.assign(batch.weights.begin(), batch.weights.end());
+  copy.other_labels.assign(batch.other_labels.begin(), batch.other_labels.end());
+  copy.own_shares.assign(batch.own_shares.begin(), batch.own_shares.end());
   copy.keys.assign(batch.keys.begin(), batch.keys.end());
   copy.epoch = batch.epoch;
   copy.index = batch.index;

@@ -54,8 +54,8 @@ std::string message_of(const std::function<void()>& body);
 
 // A copy of a batch.
 struct Copy {
-  std::vector<float> images, weights;
-  std::vector<int64_t> labels, samples;
+  std::vector<float> images, weights, own_shares;
+  std::vector<int64_t> labels, samples, other_labels;
   std::vector<uint64_t> keys;
   int64_t epoch = 0, index = 0, real = 0;
   bool operator==(const Copy&) const = default;

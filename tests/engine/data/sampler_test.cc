@@ -4,6 +4,7 @@
 
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 
@@ -116,6 +117,38 @@ TEST(Sampler, TooFewSamplesToDrop_SaysWhatToDo) {
     EXPECT_EQ(error.where(), "data.tail");
   }
   EXPECT_THROW(Sampler({.samples = 0, .batch = 4}), Error);
+}
+
+TEST(Sampler, Repeats_EachSampleComesInARowWithItsOwnDraws) {
+  const auto draws_of = [](int64_t repeats, int64_t epoch) {
+    Sampler sampler({.samples = 30, .batch = 30, .seed = 3, .repeats = repeats});
+    sampler.start_epoch(epoch);
+    std::vector<Pick> picks;
+    for (int64_t i = 0; i < 30; ++i) picks.push_back(sampler.pick(0, i));
+    return picks;
+  };
+  const auto once = draws_of(1, 4), thrice = draws_of(3, 4);
+  std::set<int64_t> draws, samples;
+  for (size_t i = 0; i < 30; ++i) {
+    EXPECT_EQ(thrice[i].sample, once[i / 3].sample);
+    EXPECT_TRUE(thrice[i].real);
+    draws.insert(thrice[i].draw);
+    samples.insert(thrice[i].sample);
+  }
+  EXPECT_EQ(draws.size(), 30u);
+  EXPECT_EQ(samples.size(), 10u);
+  EXPECT_EQ(thrice[0].draw, once[0].draw);
+}
+
+TEST(Sampler, BeforeFirst_IsThePreviousInTheGlobalBatch) {
+  SamplerOptions options{.samples = 48, .batch = 4, .ranks = 3, .seed = 2};
+  std::vector<int64_t> firsts, lasts;
+  for (options.rank = 0; options.rank < 3; ++options.rank) {
+    Sampler sampler(options);
+    firsts.push_back(sampler.before_first(2).sample);
+    lasts.push_back(sampler.pick(2, 3).sample);
+  }
+  EXPECT_THAT(firsts, ElementsAre(lasts[2], lasts[0], lasts[1]));
 }
 
 }  // namespace

@@ -1,0 +1,143 @@
+#include "data/adjust_colours.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+namespace fleet::data {
+namespace {
+
+constexpr float kRed = 0.2989f, kGreen = 0.587f, kBlue = 0.114f;  // ITU-R BT.601, as torchvision
+
+float unit(float value) { return std::clamp(value, 0.0f, 1.0f); }
+
+float grey(const ImagePlanes& p, size_t count, size_t i) {
+  if (p.image.channels == 1) return p.pixels[i];
+  return kRed * p.pixels[i] + kGreen * p.pixels[count + i] + kBlue * p.pixels[2 * count + i];
+}
+
+}  // namespace
+
+void adjust_brightness(const ImagePlanes& p, float factor) {
+  for (size_t i = 0; i < p.image.count(); ++i) p.pixels[i] = unit(p.pixels[i] * factor);
+}
+
+void adjust_contrast(const ImagePlanes& p, float factor) {
+  const size_t count = p.plane();
+  double sum = 0;
+  for (size_t i = 0; i < count; ++i) sum += grey(p, count, i);
+  const float rest = (1 - factor) * static_cast<float>(sum / static_cast<double>(count));
+  for (size_t i = 0; i < p.image.count(); ++i) p.pixels[i] = unit(p.pixels[i] * factor + rest);
+}
+
+void adjust_saturation(const ImagePlanes& p, float factor) {
+  if (p.image.channels != 3) return;
+  const size_t count = p.plane();
+  for (size_t i = 0; i < count; ++i) {
+    const float rest = (1 - factor) * grey(p, count, i);
+    for (int c = 0; c < 3; ++c) {
+      float& value = p.pixels[c * count + i];
+      value = unit(value * factor + rest);
+    }
+  }
+}
+
+// Rotates the hue by `turn` of the colour circle, keeping HSV's saturation and value.
+void adjust_hue(const ImagePlanes& p, float turn) {
+  const size_t count = p.plane();
+  for (size_t i = 0; i < count; ++i) {
+    float& r = p.pixels[i];
+    float& g = p.pixels[count + i];
+    float& b = p.pixels[2 * count + i];
+    const float high = std::max({r, g, b}), range = high - std::min({r, g, b});
+    if (range <= 0) continue;
+    float sixth = high == r   ? (g - b) / range
+                  : high == g ? 2 + (b - r) / range
+                              : 4 + (r - g) / range;
+    sixth += 6 * turn + 12;
+    const auto channel = [&](float offset) {
+      const float k = std::fmod(offset + sixth, 6.0f);
+      return high - range * std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);
+    };
+    const float red = channel(5), green = channel(3), blue = channel(1);
+    r = red, g = green, b = blue;
+  }
+}
+
+void adjust_sharpness(const ImagePlanes& p, float factor) {
+  const int height = p.image.height, width = p.image.width;
+  if (height <= 2 || width <= 2) return;
+  constexpr float kAround = 1.0f / 13, kHere = 5.0f / 13;
+  // The rows above and here before they were changed.
+  std::vector<float> above(width), here(width);
+  for (int c = 0; c < p.image.channels; ++c) {
+    float* row = p.channel(c);
+    std::copy_n(row, width, above.begin());
+    for (int y = 1; y + 1 < height; ++y) {
+      row += width;
+      const float* below = row + width;
+      std::copy_n(row, width, here.begin());
+      for (int x = 1; x + 1 < width; ++x) {
+        const float around = above[x - 1] + above[x] + above[x + 1] + here[x - 1] + here[x + 1] +
+                             below[x - 1] + below[x] + below[x + 1];
+        const float blurred = around * kAround + here[x] * kHere;
+        row[x] = unit(here[x] + (1 - factor) * (blurred - here[x]));
+      }
+      // The outermost columns are clamped, as torchvision's are.
+      row[0] = unit(row[0]);
+      row[width - 1] = unit(row[width - 1]);
+      above.swap(here);
+    }
+  }
+}
+
+void posterize(const ImagePlanes& p, int bits) {
+  const auto levels = static_cast<float>(1 << bits);
+  for (size_t i = 0; i < p.image.count(); ++i) {
+    p.pixels[i] = std::clamp(std::floor(p.pixels[i] * levels), 0.0f, levels - 1) * (1 / levels);
+  }
+}
+
+void solarize(const ImagePlanes& p, float threshold) {
+  for (size_t i = 0; i < p.image.count(); ++i) {
+    if (p.pixels[i] >= threshold) p.pixels[i] = 1 - p.pixels[i];
+  }
+}
+
+void autocontrast(const ImagePlanes& p) {
+  const size_t count = p.plane();
+  for (int c = 0; c < p.image.channels; ++c) {
+    float* values = p.channel(c);
+    const auto [low, high] = std::minmax_element(values, values + count);
+    const float least = *low, range = *high - least;
+    if (range == 0) continue;
+    for (size_t i = 0; i < count; ++i) values[i] = unit((values[i] - least) / range);
+  }
+}
+
+void equalize(const ImagePlanes& p) {
+  const size_t count = p.plane();
+  std::vector<uint8_t> bytes(count);
+  for (int c = 0; c < p.image.channels; ++c) {
+    float* values = p.channel(c);
+    std::array<int64_t, 256> histogram{};
+    for (size_t i = 0; i < count; ++i) {
+      bytes[i] = static_cast<uint8_t>(unit(values[i]) * 255.999f);
+      ++histogram[bytes[i]];
+    }
+    int last = 255;
+    while (histogram[last] == 0) --last;
+    const int64_t step = (static_cast<int64_t>(count) - histogram[last]) / 255;
+    std::array<float, 256> table{};
+    int64_t below = 0;
+    for (int i = 0; i < 256; ++i) {
+      const int64_t level = step == 0 ? i : std::min<int64_t>((below + step / 2) / step, 255);
+      table[i] = static_cast<float>(level) / 255;
+      below += histogram[i];
+    }
+    for (size_t i = 0; i < count; ++i) values[i] = table[bytes[i]];
+  }
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,26 @@
+// Changes of colours, each as torchvision's function of the same name computes it on float images
+// (torchvision.transforms.v2.functional, checked by tests/golden/augment.json).
+#pragma once
+
+#include "data/augment.h"
+
+namespace fleet::data {
+
+// factor 1 changes nothing; values are clamped to [0, 1].
+void adjust_brightness(const ImagePlanes& planes, float factor);
+void adjust_contrast(const ImagePlanes& planes, float factor);
+void adjust_saturation(const ImagePlanes& planes, float factor);  // grey images stay as they are
+// Rotates the hue by `turn` of the colour circle, keeping HSV's saturation and value. RGB only.
+void adjust_hue(const ImagePlanes& planes, float turn);
+// factor 0 blurs, 2 sharpens. The outermost pixels stay as they are.
+void adjust_sharpness(const ImagePlanes& planes, float factor);
+// Keeps this number of bits, 0 to 8.
+void posterize(const ImagePlanes& planes, int bits);
+// Inverts values of at least the threshold.
+void solarize(const ImagePlanes& planes, float threshold);
+// Stretches each channel to [0, 1].
+void autocontrast(const ImagePlanes& planes);
+// Equalizes the histogram of each channel, of 256 values.
+void equalize(const ImagePlanes& planes);
+
+}  // namespace fleet::data

@@ -1,0 +1,44 @@
+// Blends each image of a batch with another one, and its label (Zhang et al., "mixup: Beyond
+// Empirical Risk Minimization", 2017), like torchvision's MixUp.
+#include "data/augment.h"
+#include "data/beta_draw.h"
+
+namespace fleet::data {
+namespace {
+
+class Mixup : public Augment {
+ public:
+  explicit Mixup(double alpha) : alpha_(alpha) {}
+  bool mixes() const override { return true; }
+  BatchMix mix(const ImageShape&, RandomStream& random) const override {
+    return {.own = static_cast<float>(draw_beta(alpha_, random))};
+  }
+
+ private:
+  double alpha_;
+};
+
+Schema schema() {
+  Schema schema;
+  schema.number("mixup_alpha", 0, 0, 1000,
+                "Blend each image of a batch and its label with another one, by a share drawn from "
+                "Beta(x, x) for each batch (usual: 0.2); 0: off");
+  return schema;
+}
+
+bool mixes(const Settings& settings) { return settings.number("mixup_alpha") > 0; }
+
+std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+  return mixes(settings) ? std::make_unique<Mixup>(settings.number("mixup_alpha")) : nullptr;
+}
+
+}  // namespace
+FLEET_AUGMENTATION(mixup) {
+  def.order = 60;
+  def.train = true;
+  def.schema = schema;
+  def.make = make;
+  def.mixes = mixes;
+}
+
+}  // namespace fleet::data
