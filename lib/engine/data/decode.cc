@@ -50,6 +50,19 @@ Region region_of(const CropGeometry& p) {
   return region;
 }
 
+CropGeometry whole_image(int height, int width) {
+  return {.source_height = height,
+          .source_width = width,
+          .out_height = height,
+          .out_width = width,
+          .width = static_cast<double>(width),
+          .height = static_cast<double>(height),
+          .tap_width = width,
+          .tap_height = height,
+          .crop_set = true,
+          .scaled = false};
+}
+
 Registry<ImageFormatDef>& image_formats() {
   static Registry<ImageFormatDef> registry("image format");
   return registry;

@@ -27,6 +27,8 @@ struct Region {
   int x = 0, y = 0, width = 0, height = 0;
 };
 Region region_of(const CropGeometry& geometry);
+// All pixels of an image, decoded at full size.
+CropGeometry whole_image(int height, int width);
 
 // Reusable; use one per thread. A damaged image is reported by value (false, and why()), not by an
 // exception.

@@ -140,6 +140,11 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
 // sampling.
 std::vector<int64_t> samples_by_class(const Source& source);
 
+// The source of one split as configured by the settings, without data.validation_split. Null if
+// `train` is false and no test split is configured. Errors as of make_pipeline().
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                   const PipelineContext& context);
+
 // Images without labels, in the source's order, prepared as in an evaluation. Batches name the
 // images that could not be decoded (Options::reports_damaged). image: dimensions that are 0 come
 // from data.image, or else from the first image. A batch is never larger than the source.

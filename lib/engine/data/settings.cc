@@ -12,6 +12,29 @@
 #include "data/subset.h"
 
 namespace fleet::data {
+
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                   const PipelineContext& context) {
+  const Settings train_split = data.section("train");
+  const SourceContext where{.root = data.text("root"),
+                            .train = train,
+                            .classes = context.classes,
+                            .ignored_label = context.ignored_label,
+                            .seed = context.seed,
+                            .channels = static_cast<int>(data.integer("image.channels")),
+                            .height = static_cast<int>(data.integer("image.height")),
+                            .width = static_cast<int>(data.integer("image.width")),
+                            .train_split = train ? nullptr : &train_split,
+                            .verbose = verbose,
+                            .replaces_damaged = data.text("on_damaged") == "skip"};
+  const std::string& name = data.text("source");
+  auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
+  if (source || !train) return source;
+  throw Error(
+      ErrorCode::kUsage, "there are no training data", "data.train",
+      "set what the source '" + name + "' needs:\n" + sources().get(name).schema(true).help());
+}
+
 namespace {
 
 constexpr int kMaxThreads = 64;
@@ -40,28 +63,6 @@ ImageShape image_of(const Settings& data, const Source& source) {
   if (image.height == 0) image.height = first.height;
   if (image.width == 0) image.width = first.width;
   return image;
-}
-
-std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
-                                   const PipelineContext& context) {
-  const Settings train_split = data.section("train");
-  const SourceContext where{.root = data.text("root"),
-                            .train = train,
-                            .classes = context.classes,
-                            .ignored_label = context.ignored_label,
-                            .seed = context.seed,
-                            .channels = static_cast<int>(data.integer("image.channels")),
-                            .height = static_cast<int>(data.integer("image.height")),
-                            .width = static_cast<int>(data.integer("image.width")),
-                            .train_split = train ? nullptr : &train_split,
-                            .verbose = verbose,
-                            .replaces_damaged = data.text("on_damaged") == "skip"};
-  const std::string& name = data.text("source");
-  auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
-  if (source || !train) return source;
-  throw Error(
-      ErrorCode::kUsage, "there are no training data", "data.train",
-      "set what the source '" + name + "' needs:\n" + sources().get(name).schema(true).help());
 }
 
 // Implements data.validation_split: the test split is a part of the training data.

@@ -1,0 +1,229 @@
+#include "data/pack_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/regular_file.h"
+
+namespace fleet::data {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view kMagic = "FLTPACK1";
+constexpr char kManifest[] = "pack.json";
+constexpr int kVersion = 1;
+constexpr char kAgain[] = "run fleetrun pack again: it makes damaged and missing files anew";
+
+struct Footer {
+  uint64_t index_at = 0, index_bytes = 0;
+  uint32_t count = 0, checksum = 0;
+  char magic[8] = {};
+};
+static_assert(sizeof(Footer) == 32);
+
+[[noreturn]] void damaged(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::kIo, "the pack is damaged: " + why, path, kAgain);
+}
+
+void read_at(const UniqueFd& file, const std::string& path, void* to, size_t bytes, uint64_t at) {
+  auto* out = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file.get(), out, bytes, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read the pack", path);
+    if (got == 0) damaged(path, "it ends early");
+    out += got;
+    at += static_cast<uint64_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+std::string_view as_text(const void* data, size_t bytes) {
+  return {static_cast<const char*>(data), bytes};
+}
+
+}  // namespace
+
+int64_t PackSplit::samples_of(int64_t file) const {
+  return std::min(file_samples, samples - file * file_samples);
+}
+
+const PackSplit* PackManifest::find(const std::string& split) const {
+  for (const auto& [name, one] : splits) {
+    if (name == split) return &one;
+  }
+  return nullptr;
+}
+
+std::string PackManifest::text() const {
+  nlohmann::ordered_json json = {{"version", kVersion}, {"format", format},
+                                 {"size", size},        {"channels", channels},
+                                 {"quality", quality},  {"class_names", class_names}};
+  for (const auto& [name, split] : splits) {
+    json["splits"][name] = {{"samples", split.samples},
+                            {"file_samples", split.file_samples},
+                            {"fingerprint", split.fingerprint}};
+  }
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+PackManifest PackManifest::read(const std::string& folder) {
+  const std::string path = folder + "/" + kManifest;
+  if (!std::filesystem::exists(path)) {
+    throw Error(ErrorCode::kUsage, "the folder has no " + std::string(kManifest), folder,
+                "set data.root to a folder that fleetrun pack has written");
+  }
+  constexpr int64_t kMost = int64_t{1} << 28;
+  try {
+    const auto json = nlohmann::ordered_json::parse(read_regular_file(path, kMost));
+    if (json.at("version") != kVersion) {
+      throw Error(ErrorCode::kUsage, "version " + json.at("version").dump() + " of packs", path,
+                  "use the release of fleetrun that wrote it, or pack the images again");
+    }
+    PackManifest manifest{.format = json.at("format"),
+                          .size = json.at("size"),
+                          .channels = json.at("channels"),
+                          .quality = json.at("quality"),
+                          .class_names = json.at("class_names"),
+                          .splits = {}};
+    for (const auto& [name, split] : json.at("splits").items()) {
+      const PackSplit one{.samples = split.at("samples"),
+                          .file_samples = split.at("file_samples"),
+                          .fingerprint = split.at("fingerprint")};
+      if (one.samples < 1 || one.file_samples < 1) damaged(path, "it has an impossible number");
+      manifest.splits.emplace_back(name, one);
+    }
+    return manifest;
+  } catch (const nlohmann::json::exception&) {
+    damaged(path, "it is not what fleetrun pack writes");
+  }
+}
+
+std::string pack_path(const std::string& folder, const std::string& split, int64_t file) {
+  char number[24];
+  std::snprintf(number, sizeof number, "-%05lld.pack", static_cast<long long>(file));
+  return folder + "/" + split + number;
+}
+
+PackWriter::PackWriter(const std::string& path)
+    : path_(path),
+      partial_(path + ".partial"),
+      file_(::open(partial_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666)) {
+  if (!file_) throw_errno("cannot create the file", partial_);
+  write(kMagic);
+}
+
+PackWriter::~PackWriter() {
+  if (file_) ::unlink(partial_.c_str());
+}
+
+void PackWriter::write(std::string_view bytes) {
+  at_ += bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(file_.get(), bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) throw_errno("cannot write the pack", partial_);
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+}
+
+void PackWriter::add(const Record& record) {
+  entries_.push_back({.offset = at_,
+                      .label = record.label,
+                      .bytes = static_cast<uint32_t>(record.bytes.size()),
+                      .checksum = crc32c(record.bytes),
+                      .name_at = static_cast<uint32_t>(names_.size()),
+                      .name_bytes = static_cast<uint32_t>(record.name.size()),
+                      .height = static_cast<uint32_t>(record.height),
+                      .width = static_cast<uint32_t>(record.width),
+                      .kind = record.kind,
+                      .channels = static_cast<uint8_t>(record.channels)});
+  names_ += record.name;
+  write(record.bytes);
+}
+
+void PackWriter::finish() {
+  const std::string_view entries = as_text(entries_.data(), entries_.size() * sizeof(PackEntry));
+  Footer footer{.index_at = at_,
+                .index_bytes = entries.size() + names_.size(),
+                .count = static_cast<uint32_t>(entries_.size()),
+                .checksum = crc32c(names_, crc32c(entries))};
+  std::memcpy(footer.magic, kMagic.data(), kMagic.size());
+  write(entries);
+  write(names_);
+  write(as_text(&footer, sizeof footer));
+  if (::fsync(file_.get()) != 0) throw_errno("cannot write the pack", partial_);
+  if (::rename(partial_.c_str(), path_.c_str()) != 0) throw_errno("cannot rename the pack", path_);
+  file_.reset();
+}
+
+PackFile::PackFile(const std::string& path) : path_(path) {
+  RegularFile file;
+  try {
+    file = open_regular_file(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kIo, "the pack is incomplete: this file is missing", path, kAgain);
+  }
+  file_ = std::move(file.fd);
+  Footer footer;
+  const auto size = static_cast<uint64_t>(file.size);
+  if (size < kMagic.size() + sizeof footer) damaged(path, "it is too short");
+  read_at(file_, path, &footer, sizeof footer, size - sizeof footer);
+  const uint64_t entries = uint64_t{footer.count} * sizeof(PackEntry);
+  if (as_text(footer.magic, sizeof footer.magic) != kMagic || footer.index_at > size ||
+      footer.index_bytes != size - sizeof footer - footer.index_at ||
+      entries > footer.index_bytes) {
+    damaged(path, "its end is not that of a pack");
+  }
+  entries_.resize(footer.count);
+  names_.resize(footer.index_bytes - entries);
+  read_at(file_, path, entries_.data(), entries, footer.index_at);
+  read_at(file_, path, names_.data(), names_.size(), footer.index_at + entries);
+  if (crc32c(names_, crc32c(as_text(entries_.data(), entries))) != footer.checksum) {
+    damaged(path, "its index has a wrong checksum");
+  }
+  for (const PackEntry& entry : entries_) {
+    const bool fits = entry.offset + entry.bytes <= footer.index_at &&
+                      uint64_t{entry.name_at} + entry.name_bytes <= names_.size();
+    const bool pixels = entry.kind != PackedKind::kPixels ||
+                        uint64_t{entry.height} * entry.width * entry.channels == entry.bytes;
+    if (!fits || !pixels || entry.kind > PackedKind::kDamaged) {
+      damaged(path, "its index is inconsistent");
+    }
+  }
+}
+
+std::string_view PackFile::name(int64_t index) const {
+  const PackEntry& entry = entries_[index];
+  return std::string_view(names_).substr(entry.name_at, entry.name_bytes);
+}
+
+std::string_view PackFile::read(int64_t index, std::vector<uint8_t>& scratch) const {
+  const PackEntry& entry = entries_[index];
+  constexpr size_t kBehind = 64;  // readable, as Pixels requires
+  if (scratch.size() < entry.bytes + kBehind) scratch.resize(entry.bytes + kBehind);
+  read_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
+  const std::string_view bytes = as_text(scratch.data(), entry.bytes);
+  if (crc32c(bytes) != entry.checksum) {
+    damaged(path_, "sample " + std::to_string(index) + " has a wrong checksum");
+  }
+  return bytes;
+}
+
+void PackFile::check_all() const {
+  std::vector<uint8_t> scratch;
+  for (int64_t i = 0; i < size(); ++i) read(i, scratch);
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,189 @@
+// WebDataset shards: tar files on a local disk, in which the members of a sample follow each other
+// and have its key as their name up to the first dot: 000017.jpg, 000017.cls. The index is read at
+// the start; samples are then read in any order.
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "data/class_files.h"
+#include "data/shard_names.h"
+#include "data/source.h"
+#include "data/tar_members.h"
+
+namespace fleet::data {
+namespace {
+
+// No image that a decoder accepts, and no label, is larger.
+constexpr uint64_t kLargestImage = uint64_t{1} << 30, kLargestLabel = uint64_t{1} << 24;
+
+struct TarSample {
+  uint64_t offset = 0;
+  int64_t label = 0;
+  uint32_t bytes = 0, shard = 0;
+  uint32_t name_bytes = 0;
+  uint64_t name_at = 0;
+};
+
+class TarShards : public Source {
+ public:
+  TarShards(std::vector<std::string> shards, std::vector<TarSample> samples, std::string names)
+      : shards_(std::move(shards)), samples_(std::move(samples)), names_(std::move(names)) {}
+  int64_t size() const override { return static_cast<int64_t>(samples_.size()); }
+  int64_t label(int64_t index) const override { return samples_[index].label; }
+  Sample read(int64_t index, std::vector<uint8_t>& scratch) const override {
+    const TarSample& sample = samples_[index];
+    if (scratch.size() < sample.bytes) scratch.resize(sample.bytes);
+    read_part(shards_[sample.shard], scratch.data(), sample.bytes, sample.offset);
+    return {.bytes = {scratch.data(), sample.bytes}};
+  }
+  std::string name(int64_t index) const override {
+    const TarSample& sample = samples_[index];
+    return shown_path(shards_[sample.shard]) + ":" +
+           shown_path(names_.substr(sample.name_at, sample.name_bytes));
+  }
+
+ private:
+  const std::vector<std::string> shards_;
+  const std::vector<TarSample> samples_;
+  const std::string names_;
+};
+
+// "a/17" and "seg.png" of "a/17.seg.png".
+std::pair<std::string, std::string> key_and_extension(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
+  if (dot == std::string::npos) return {name, ""};
+  std::string extension = name.substr(dot + 1);
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {name.substr(0, dot), extension};
+}
+
+// Reads the index of all shards.
+class ShardIndex {
+ public:
+  explicit ShardIndex(const SourceContext& context) : context_(context) {}
+
+  void add_shard(const std::string& path) {
+    path_ = path;
+    shard_ = static_cast<uint32_t>(shards_.size());
+    shards_.push_back(path);
+    const size_t before = samples_.size();
+    for_each_tar_member(path, [&](const TarMember& member) { add(member); });
+    finish_sample();
+    if (samples_.size() == before) {
+      throw Error(ErrorCode::kUsage, "the tar file contains no image with a label", path,
+                  "write each sample as KEY.jpg and KEY.cls, its class as a number from 0");
+    }
+  }
+
+  std::unique_ptr<Source> take() {
+    if (context_.verbose && without_image_ > 0) {
+      spdlog::warn("data.{}.shards: {} samples without an image are skipped, such as {}",
+                   context_.train ? "train" : "test", without_image_, example_);
+    }
+    return std::make_unique<TarShards>(std::move(shards_), std::move(samples_), std::move(names_));
+  }
+
+ private:
+  void add(const TarMember& member) {
+    const auto [key, extension] = key_and_extension(member.name);
+    if (key != key_) finish_sample();
+    key_ = key;
+    any_ = true;
+    if (extension == "cls" || extension == "json") read_label(member, extension == "json");
+    if (!is_image_name("image." + extension)) return;
+    if (member.size > kLargestImage) {
+      throw Error(ErrorCode::kIo, "the image " + shown_name(member.name) + " is too large", path_);
+    }
+    image_ = member;
+  }
+
+  // KEY.cls is a number; KEY.json may have "label" or "cls". The former decides.
+  void read_label(const TarMember& member, bool json) {
+    if (member.size > kLargestLabel || (json && label_)) return;
+    std::string text(member.size, '\0');
+    read_part(path_, text.data(), text.size(), member.offset);
+    long long label = 0;
+    if (json) {
+      const auto object = nlohmann::json::parse(text, nullptr, false);
+      for (const char* name : {"cls", "label"}) {
+        if (object.is_object() && object.contains(name) && object[name].is_number_integer()) {
+          label_ = object[name].get<int64_t>();
+        }
+      }
+      return;
+    }
+    if (!parse_int(trim(text), &label)) {
+      throw Error(ErrorCode::kUsage, "'" + shown_name(text, 40) + "' is not a class",
+                  path_ + ":" + member.name, "write the class as a number from 0");
+    }
+    label_ = label;
+  }
+
+  void finish_sample() {
+    if (any_ && !image_) {
+      if (without_image_++ == 0) example_ = shown_path(path_) + ":" + shown_path(key_);
+    }
+    if (image_) {
+      const std::string where = path_ + ":" + image_->name;
+      if (!label_) {
+        throw Error(ErrorCode::kUsage, "the sample has no class", where,
+                    "add " + key_ + ".cls with the class as a number from 0");
+      }
+      check_label(*label_, context_, where);
+      samples_.push_back({.offset = image_->offset,
+                          .label = *label_,
+                          .bytes = static_cast<uint32_t>(image_->size),
+                          .shard = shard_,
+                          .name_bytes = static_cast<uint32_t>(image_->name.size()),
+                          .name_at = names_.size()});
+      names_ += image_->name;
+    }
+    any_ = false;
+    image_.reset();
+    label_.reset();
+  }
+
+  const SourceContext& context_;
+  std::string path_, key_, example_, names_;
+  uint32_t shard_ = 0;
+  bool any_ = false;
+  std::optional<TarMember> image_;
+  std::optional<int64_t> label_;
+  int64_t without_image_ = 0;
+  std::vector<std::string> shards_;
+  std::vector<TarSample> samples_;
+};
+
+Schema schema(bool) {
+  Schema schema;
+  schema.texts("shards", {},
+               "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
+               "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")");
+  return schema;
+}
+
+std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+  const std::vector<std::string> patterns = split.texts("shards");
+  if (patterns.empty()) return nullptr;
+  ShardIndex index(context);
+  for (const std::string& pattern : patterns) {
+    for (const std::string& name : shard_names(under_root(context.root, pattern))) {
+      index.add_shard(name);
+    }
+  }
+  return index.take();
+}
+
+}  // namespace
+FLEET_SOURCE(tar) {
+  def.schema = schema;
+  def.open = open;
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,183 @@
+#include "data/tar_members.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/regular_file.h"
+#include "base/text.h"
+
+namespace fleet::data {
+namespace {
+
+constexpr uint64_t kBlock = 512;
+// Names and pax headers are short; a larger one is damage.
+constexpr uint64_t kLongestHeader = 1 << 20;
+
+// Offsets and lengths of POSIX.1-1988's header.
+struct Field {
+  size_t at, length;
+};
+constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kPrefix{345, 155};
+constexpr size_t kType = 156, kMagic = 257;
+
+using Block = std::array<char, kBlock>;
+
+std::string text_of(const Block& block, Field field) {
+  const std::string_view all(block.data() + field.at, field.length);
+  return std::string(all.substr(0, all.find('\0')));
+}
+
+// Octal digits, or GNU's base 256 for large numbers.
+bool parse_number(const Block& block, Field field, uint64_t* number) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(block.data()) + field.at;
+  *number = 0;
+  if (bytes[0] & 0x80) {
+    for (size_t i = field.length - 8; i < field.length; ++i) *number = *number << 8 | bytes[i];
+    return true;
+  }
+  bool any = false;
+  for (size_t i = 0; i < field.length; ++i) {
+    if (bytes[i] == ' ' && !any) continue;
+    if (bytes[i] < '0' || bytes[i] > '7') return any && (bytes[i] == 0 || bytes[i] == ' ');
+    *number = *number * 8 + (bytes[i] - '0');
+    any = true;
+  }
+  return any;
+}
+
+bool has_right_checksum(const Block& block) {
+  uint64_t stored = 0, sum = 0;
+  if (!parse_number(block, kChecksum, &stored)) return false;
+  for (size_t i = 0; i < kBlock; ++i) {
+    const bool own = i >= kChecksum.at && i < kChecksum.at + kChecksum.length;
+    sum += own ? ' ' : static_cast<unsigned char>(block[i]);
+  }
+  return sum == stored;
+}
+
+// "12 path=name\n" lines: takes path and size.
+void read_pax(std::string_view text, std::string* name, std::string* size) {
+  while (!text.empty()) {
+    const size_t blank = text.find(' ');
+    long long length = 0;
+    if (blank == std::string_view::npos || !parse_int(text.substr(0, blank), &length) ||
+        length <= static_cast<long long>(blank) + 1 ||
+        length > static_cast<long long>(text.size())) {
+      return;
+    }
+    const std::string_view entry = text.substr(blank + 1, length - blank - 2);
+    if (entry.starts_with("path=")) *name = entry.substr(5);
+    if (entry.starts_with("size=")) *size = entry.substr(5);
+    text.remove_prefix(length);
+  }
+}
+
+class TarReader {
+ public:
+  explicit TarReader(const std::string& path) : path_(path), file_(open_regular_file(path)) {}
+
+  void run(const std::function<void(const TarMember&)>& body) {
+    std::string long_name, long_size;
+    const auto end = static_cast<uint64_t>(file_.size);
+    for (uint64_t at = 0; at < end;) {
+      Block block;
+      read(at, block.data(), kBlock);
+      if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; }))
+        return;  // its end
+      check(block, at);
+      TarMember member{.name = text_of(block, kName), .offset = at + kBlock};
+      if (!parse_number(block, kSize, &member.size)) damaged(at);
+      const std::string prefix = text_of(block, kPrefix);
+      const bool posix = std::memcmp(block.data() + kMagic, "ustar\0", 6) == 0;
+      if (posix && !prefix.empty()) member.name = prefix + "/" + member.name;
+      const char type = block[kType];
+      if (type == 'L' || type == 'x') {
+        const std::string text = content(member);
+        if (type == 'L') long_name = text.c_str();
+        if (type == 'x') read_pax(text, &long_name, &long_size);
+      } else if (type != 'g' && type != 'K') {
+        if (!long_name.empty()) member.name = long_name;
+        long long size = 0;
+        if (!long_size.empty() && parse_int(long_size, &size) && size >= 0) member.size = size;
+        if (member.size > end - member.offset) ends_early(member.name);
+        if (type == '0' || type == 0 || type == '7') body(member);
+        long_name.clear();
+        long_size.clear();
+      }
+      at = member.offset + (member.size + kBlock - 1) / kBlock * kBlock;
+    }
+    ends_early("its last member");
+  }
+
+ private:
+  void check(const Block& block, uint64_t at) const {
+    if (has_right_checksum(block)) return;
+    if (at > 0) damaged(at);
+    const bool gzip = block[0] == '\x1f' && block[1] == '\x8b';
+    const bool zstd = std::memcmp(block.data(), "\x28\xb5\x2f\xfd", 4) == 0;
+    throw Error(ErrorCode::kUsage, gzip || zstd ? "the tar file is compressed" : "no tar file",
+                path_,
+                gzip || zstd ? "unpack it (gunzip, unzstd): samples are read in any order"
+                             : "list only tar files in shards");
+  }
+
+  std::string content(const TarMember& member) const {
+    if (member.size > kLongestHeader) damaged(member.offset - kBlock);
+    std::string text(member.size, '\0');
+    read(member.offset, text.data(), text.size());
+    return text;
+  }
+
+  void read(uint64_t at, char* to, uint64_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t got = ::pread(file_.fd.get(), to, bytes, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw_errno("cannot read the tar file", path_);
+      if (got == 0) ends_early("a header");
+      to += got;
+      at += static_cast<uint64_t>(got);
+      bytes -= static_cast<uint64_t>(got);
+    }
+  }
+
+  [[noreturn]] void damaged(uint64_t at) const {
+    throw Error(ErrorCode::kIo, "the tar file is damaged at byte " + std::to_string(at), path_,
+                "copy it again");
+  }
+  [[noreturn]] void ends_early(const std::string& within) const {
+    throw Error(ErrorCode::kIo, "the tar file ends early, within " + within, path_,
+                "copy it again");
+  }
+
+  const std::string path_;
+  const RegularFile file_;
+};
+
+}  // namespace
+
+void for_each_tar_member(const std::string& path,
+                         const std::function<void(const TarMember&)>& body) {
+  TarReader(path).run(body);
+}
+
+void read_part(const std::string& path, void* to, uint64_t bytes, uint64_t offset) {
+  const RegularFile file = open_regular_file(path);
+  auto* out = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file.fd.get(), out, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read the file", path);
+    if (got == 0) throw Error(ErrorCode::kIo, "the file ends early", path);
+    out += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+  }
+}
+
+}  // namespace fleet::data

@@ -1,0 +1,151 @@
+// WebDataset shards (data.source tar).
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "data/shard_names.h"
+#include "data/tar_members.h"
+#include "tests/engine/data/helpers.h"
+#include "tests/errors.h"
+
+namespace fleet::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::settings_of;
+
+class Tar : public ::testing::Test {
+ protected:
+  // Writes samples [from, to) into a tar file, by the tar program.
+  void shard(const std::string& name, int from, int to, const std::string& options = "--format=pax",
+             const std::string& folder = "a/b") {
+    const std::string in = root_ / "members";
+    fs::remove_all(in);
+    fs::create_directories(in + "/" + folder);
+    std::string files;
+    for (int i = from; i < to; ++i) {
+      const std::string key = folder + "/" + std::to_string(1000 + i);
+      testing::write(in + "/" + key + ".jpg", testing::jpeg_picture(40 + i % 7, 50 - i % 5, i));
+      testing::write(in + "/" + key + ".cls", std::to_string(i % 4) + "\n");
+      testing::write(in + "/" + key + ".txt", "a caption");
+      files += " " + key + ".cls " + key + ".jpg " + key + ".txt";
+    }
+    const std::string command =
+        "tar -cf '" + (root_ / name) + "' " + options + " -C '" + in + "'" + files;
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  Settings settings(const std::string& shards, const std::string& more = "") const {
+    return settings_of("tar", R"({"root": ")" + root_.path() +
+                                  R"(", "image": {"channels": 3, "height": 24, "width": 20},
+        "augment": {"random_resized_crop": true}, "train": {"shards": )" +
+                                  shards + "}" + more + "}");
+  }
+  std::unique_ptr<Source> open(const std::string& shards,
+                               const PipelineContext& context = {}) const {
+    return open_split(settings(shards), true, false, context);
+  }
+  std::string failure(const std::string& shards, const PipelineContext& context = {}) const {
+    return message_of([&] { open(shards, context); });
+  }
+
+  testing::TempFolder root_;
+};
+
+TEST_F(Tar, Shards_HaveAllSamplesInOrder) {
+  shard("train-000.tar", 0, 5);
+  shard("train-001.tar", 5, 9, "--format=ustar");
+  shard("train-002.tar", 9, 12, "--format=gnu");
+  for (const std::string shards : {R"(["train-{000..002}.tar"])", R"(["train-*.tar"])",
+                                   R"(["train-{000,001}.tar", "train-002.tar"])"}) {
+    const auto source = open(shards);
+    ASSERT_EQ(source->size(), 12) << shards;
+    std::vector<uint8_t> scratch;
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_EQ(source->label(i), i % 4);
+      const Sample sample = source->read(i, scratch);
+      const std::string wanted = testing::jpeg_picture(40 + i % 7, 50 - i % 5, i);
+      EXPECT_EQ(std::string(sample.bytes.begin(), sample.bytes.end()), wanted);
+    }
+    EXPECT_THAT(source->name(9), ::testing::EndsWith("train-002.tar:a/b/1009.jpg"));
+  }
+  auto pipeline = make_pipeline(settings(R"(["train-*.tar"])", R"(, "batch_size": 4)"), true, {});
+  pipeline->start_epoch(0);
+  EXPECT_EQ(testing::rest_of(*pipeline).size(), 3u);
+}
+
+TEST_F(Tar, LongNames_AreRead) {
+  const std::string folder = std::string(90, 'x') + "/" + std::string(120, 'y');
+  for (const std::string format : {"pax", "gnu"}) {
+    shard("long.tar", 0, 2, "--format=" + format, folder);
+    const auto source = open(R"(["long.tar"])");
+    EXPECT_EQ(source->size(), 2);
+    EXPECT_THAT(source->name(1), ::testing::EndsWith(":" + folder + "/1001.jpg"));
+  }
+}
+
+TEST_F(Tar, LabelInJson_Counts) {
+  fs::create_directories(root_ / "m");
+  testing::write(root_ / "m/7.jpg", testing::jpeg_picture(30, 30, 1));
+  testing::write(root_ / "m/7.json", R"({"label": 3, "caption": "a cat"})");
+  ASSERT_EQ(
+      std::system(
+          ("tar -cf '" + (root_ / "j.tar") + "' -C '" + (root_ / "m") + "' 7.jpg 7.json").c_str()),
+      0);
+  EXPECT_EQ(open(R"(["j.tar"])")->label(0), 3);
+}
+
+TEST_F(Tar, WhatCannotBeUsed_IsNamed) {
+  shard("good.tar", 0, 3);
+  EXPECT_THAT(failure(R"(["good.tar"])", {.classes = 2}), HasSubstr("good.tar:a/b/1002.jpg"));
+  EXPECT_THAT(failure(R"(["none-*.tar"])"), HasSubstr("no file matches"));
+  EXPECT_THAT(failure(R"(["good.tar", "gone.tar"])"), HasSubstr("gone.tar"));
+  EXPECT_THAT(failure(R"(["x{3..1}.tar"])"), HasSubstr("not a range"));
+  testing::write(root_ / "text.tar", std::string(2000, 'x'));
+  EXPECT_THAT(failure(R"(["text.tar"])"), AllOf(HasSubstr("text.tar"), HasSubstr("no tar file")));
+  testing::write(root_ / "z.tar", testing::gzip(std::string(5000, 'x')) + std::string(600, 'x'));
+  EXPECT_THAT(failure(R"(["z.tar"])"), HasSubstr("compressed"));
+  const auto size = fs::file_size(root_ / "good.tar");
+  fs::copy_file(root_ / "good.tar", root_ / "cut.tar");
+  fs::resize_file(root_ / "cut.tar", size / 3);
+  EXPECT_THAT(failure(R"(["cut.tar"])"), AllOf(HasSubstr("cut.tar"), HasSubstr("ends early")));
+}
+
+TEST_F(Tar, SampleWithoutClass_IsNamed) {
+  fs::create_directories(root_ / "m");
+  testing::write(root_ / "m/7.jpg", testing::jpeg_picture(30, 30, 1));
+  ASSERT_EQ(
+      std::system(("tar -cf '" + (root_ / "n.tar") + "' -C '" + (root_ / "m") + "' 7.jpg").c_str()),
+      0);
+  EXPECT_THAT(failure(R"(["n.tar"])"), AllOf(HasSubstr("n.tar:7.jpg"), HasSubstr("7.cls")));
+}
+
+TEST_F(Tar, ByteOfAHeaderChanged_IsDamageAtItsPlace) {
+  shard("d.tar", 0, 2, "--format=ustar");
+  std::vector<TarMember> members;
+  for_each_tar_member(root_ / "d.tar", [&](const TarMember& member) { members.push_back(member); });
+  ASSERT_EQ(members.size(), 6u);
+  std::fstream file(root_ / "d.tar", std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(members[3].offset) - 512 + 3);
+  file.put('!');
+  file.close();
+  EXPECT_THAT(failure(R"(["d.tar"])"),
+              HasSubstr("damaged at byte " + std::to_string(members[3].offset - 512)));
+}
+
+TEST(ShardNames, BracesExpand) {
+  EXPECT_THAT(shard_names("t-{08..11}.tar"),
+              ElementsAre("t-08.tar", "t-09.tar", "t-10.tar", "t-11.tar"));
+  EXPECT_THAT(shard_names("{a,b}-{0..1}"), ElementsAre("a-0", "a-1", "b-0", "b-1"));
+  EXPECT_THAT(thrown_by([] { shard_names("a{1"); }), IsUsageError("a{1"));
+}
+
+}  // namespace
+}  // namespace fleet::data
