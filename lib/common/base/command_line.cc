@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <map>
 
+#include "base/config_value.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -52,9 +54,15 @@ void add_environment(const std::vector<Option>& options, ConfigTree* tree) {
 }
 
 void add_given(const std::vector<GivenOption>& given, ConfigTree* tree) {
+  std::map<std::string, config::Json> lists;  // all values of an option that `repeats`
   for (const GivenOption& one : given) {
-    tree->set(one.option->key, one.option->is_flag() ? truth(one.value) : one.value,
-              "--" + one.option->key);
+    std::string value = one.option->is_flag() ? truth(one.value) : one.value;
+    if (one.option->repeats) {
+      config::Json& list = lists[one.option->key];
+      list.push_back(value);
+      value = config::dump(list);
+    }
+    tree->set(one.option->key, value, "--" + one.option->key);
   }
 }
 

@@ -168,6 +168,16 @@ TEST(CommandLine, WordsThatNobodyTakes_AreRefused) {
   EXPECT_THROW(read_command_line(none, {"job", "--", "x"}), Error);
 }
 
+TEST(CommandLine, OptionThatRepeats_IsTheListOfItsValues) {
+  CommandSyntax syntax;
+  syntax.options.texts({.key = "set", .value = "KEY=VALUE", .repeats = true}, "override a key");
+  const auto line = read_command_line(syntax, {"--set", "a=[1, 2]", "--set=b=\"x\"", "--set=c"});
+  EXPECT_THAT(line->settings.texts("set"), ElementsAre("a=[1, 2]", "b=\"x\"", "c"));
+  EXPECT_THAT(read_command_line(syntax, {"--set", "d=1,2"})->settings.texts("set"),
+              ElementsAre("d=1,2"));
+  EXPECT_THAT(read_command_line(syntax, {})->settings.texts("set"), IsEmpty());
+}
+
 TEST(CommandHelp, ListsTheVisibleOptions) {
   EXPECT_EQ(read_command_line(syntax(), {"--rank=none", "-h"}), std::nullopt);
   const std::string help = command_help(syntax());
