@@ -119,6 +119,26 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_option("--export_onnx", arguments->export_onnx,
                  "Write the trained network to this ONNX file, and exit. Reads checkpoint.weights, "
                  "checkpoint.resume, or the newest run");
+  CLI::Option* pack =
+      app.add_option("--pack", arguments->pack,
+                     "Write the job's images into this folder, as few large files for the source "
+                     "packed, and exit; goes on with a folder that an earlier run began");
+  app.add_option(
+         "--size", arguments->pack_size,
+         "Shorter side of packed images: larger ones are resized; default: kept as they are")
+      ->needs(pack)
+      ->check(CLI::Range(1, 65500));
+  app.add_flag("--raw", arguments->pack_raw, "Pack pixels, which need no decoding")->needs(pack);
+  app.add_flag("--jpeg", arguments->pack_jpeg,
+               "Pack image files, as JPEG where they are resized (the default)")
+      ->needs(pack);
+  app.add_option("--quality", arguments->pack_quality, "Quality of these JPEGs; default: 90")
+      ->needs(pack)
+      ->check(CLI::Range(1, 100));
+  app.add_option("--pack_threads", arguments->pack_threads,
+                 "Threads that pack; default: one for each core")
+      ->needs(pack)
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--profile", arguments->profile, "Print the time per kind of operation");
   app.set_version_flag("--version,-V", std::string("fleet-worker ") + FLEET_VERSION);
   std::vector<std::string> words;

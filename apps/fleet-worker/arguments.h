@@ -31,6 +31,9 @@ struct WorkerArguments {
   std::string save_strategy;   // "": do not write
   std::string paddle = "2.6";  // the release that will read it
   std::string export_onnx;     // "": do not write
+  std::string pack;            // the folder to write the images to; "": do not
+  int pack_size = 0, pack_quality = 0, pack_threads = 0;  // 0: not given
+  bool pack_raw = false, pack_jpeg = false;
   bool profile = false;
 };
 

@@ -16,6 +16,7 @@
 #include "exec/backend.h"
 #include "explain_command.h"
 #include "onnx/export.h"
+#include "pack_command.h"
 #include "rendezvous/store_client.h"
 #include "store/connect.h"
 #include "store/env.h"
@@ -171,6 +172,10 @@ int run(int argc, char** argv) {
   if (print(arguments, tree)) return 0;
   if (arguments.explain) {
     explain_job(arguments, tree, argv);
+    return 0;
+  }
+  if (!arguments.pack.empty()) {
+    pack_job(arguments, tree);
     return 0;
   }
   if (!arguments.save_strategy.empty()) {

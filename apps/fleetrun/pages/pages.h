@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/command_line.h"
 #include "base/option_group.h"
 
 namespace fleet {
@@ -13,6 +14,9 @@ std::string man_page_of(const std::string& program, const std::string& help);
 std::string bash_completion();
 std::string fish_completion();
 std::string zsh_completion();
+
+// Whether its arguments are files or folders.
+bool takes_files(const Command& command);
 
 // All options before the program: those of a start, and those that start nothing.
 const OptionGroup& start_and_inspect_options();

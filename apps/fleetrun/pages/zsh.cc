@@ -54,6 +54,7 @@ std::string function(const std::string& name, const OptionGroup& options,
 
 constexpr char kHelp[] = "    '--help[print help]' \\\n";
 constexpr char kJob[] = "    '1:job:_fleetrun_jobs'\n";
+constexpr char kFiles[] = "    '*:file:_files'\n";
 constexpr char kNoWords[] = "    '*: :'\n";
 constexpr char kProgram[] =
     "    '1:program:{_files; _command_names -e}' \\\n    '*::arguments:_normal'\n";
@@ -71,7 +72,10 @@ std::string zsh_completion() {
     OptionGroup options = command.syntax.options;
     const bool of_a_job = command.syntax.words.find("JOB") != std::string::npos;
     if (command.run_unparsed) options.include(launch_option_group());
-    const std::string words = command.run_unparsed ? kProgram : of_a_job ? kJob : kNoWords;
+    const std::string words = command.run_unparsed   ? kProgram
+                              : of_a_job             ? kJob
+                              : takes_files(command) ? kFiles
+                                                     : kNoWords;
     text += function(command.name, options, kHelp + words);
     described += "    '" + command.name + ":" + quoted(command.summary()) + "'\n";
   }

@@ -1,0 +1,70 @@
+// fleetrun pack FILE DIR: fleet-worker writes the images of a job file into few large files.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/commands.h"
+#include "base/error.h"
+#include "launch/planning/program.h"
+#include "launch/planning/refuse.h"
+
+namespace fleet {
+namespace {
+
+int run_pack(const CommandLine& line) {
+  const Settings& given = line.settings;
+  if (!is_job_file(line.words[0])) {
+    refuse("'" + line.words[0] + "' is not a job file", "fleetrun pack",
+           "give the .json file whose images are to be packed");
+  }
+  // Finds the worker, and refuses what does not exist.
+  std::vector<std::string> command = rank_command({line.words[0]}, default_worker_path());
+  command.insert(command.end(), {"--pack", line.words[1]});
+  for (const std::string& override : given.texts("set")) {
+    command.insert(command.end(), {"--set", override});
+  }
+  for (const char* flag : {"raw", "jpeg"}) {
+    if (given.boolean(flag)) command.push_back(std::string("--") + flag);
+  }
+  for (const char* option : {"size", "quality", "pack_threads"}) {
+    const int64_t value = given.integer(option);
+    if (value > 0)
+      command.insert(command.end(), {std::string("--") + option, std::to_string(value)});
+  }
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  throw Error(ErrorCode::kIo, std::string("cannot be started: ") + std::strerror(errno), command[0],
+              "install fleet-worker next to fleetrun");
+}
+
+}  // namespace
+
+FLEET_COMMAND(pack) {
+  def.syntax = {.program = "fleetrun pack",
+                .words = "FILE DIR",
+                .about =
+                    "pack a job's images into few large files, for data.source packed\n"
+                    "FILE is a job file; its training and test images are written to DIR. If "
+                    "it was interrupted, the same\ncommand goes on where it stopped.",
+                .least = 2,
+                .most = 2,
+                .missing_word = "give a job file and a folder: fleetrun pack job.json packed/"};
+  def.syntax.options
+      .integer({.key = "size", .value = "N"}, 0, 0, 65500,
+               "shorter side of packed images: larger ones are resized; 0: kept as they are")
+      .flag({.key = "raw"}, "pack pixels, which need no decoding")
+      .flag({.key = "jpeg"}, "pack image files, as JPEG where they are resized (the default)")
+      .integer({.key = "quality", .value = "N"}, 0, 0, 100, "quality of these JPEGs; 0: 90")
+      .integer({.key = "pack_threads", .aliases = {"threads"}, .value = "N"}, 0, 0, 1024,
+               "threads that pack; 0: one for each core")
+      .texts({.key = "set", .value = "KEY=VALUE", .repeats = true},
+             "override a key of the job file");
+  def.run = run_pack;
+}
+
+}  // namespace fleet
