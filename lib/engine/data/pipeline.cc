@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "data/batch_slot.h"
 #include "data/damage.h"
+#include "data/image_cache.h"
+#include "data/reader_tuner.h"
 #include "data/sample_maker.h"
 
 namespace fleet::data {
@@ -33,10 +36,12 @@ struct Chunk {
 
 // State of a worker thread; once the thread is abandoned, it may use nothing else.
 struct WorkContext : Chunk {
-  WorkContext(std::shared_ptr<const Source> from, const AugmentChain& chain)
-      : source(std::move(from)), maker(*source, chain) {}
+  WorkContext(std::shared_ptr<const Source> from, const AugmentChain& chain,
+              std::shared_ptr<ImageCache> cache, int ordinal)
+      : source(std::move(from)), maker(*source, chain, std::move(cache)), number(ordinal) {}
   std::shared_ptr<const Source> source;
   SampleMaker maker;
+  const int number;  // of the worker, from 0
 };
 
 struct Worker {
@@ -66,10 +71,14 @@ class InputPipeline::Impl {
                            .evaluation = options.evaluation,
                            .read_timeout = options.read_timeout}),
         sampler_(sampler_options(options, *source_)),
-        slots_(options.async ? std::max(options.prefetch, 1) + 1 : 1) {
+        tuner_(tuner_options(options)),
+        cache_(options.cache_bytes > 0
+                   ? std::make_shared<ImageCache>(source_->size(), options.cache_bytes)
+                   : nullptr),
+        slots_(options.async ? std::max({options.prefetch, options.most_prefetch, 1}) + 1 : 1) {
     FLEET_CHECK(options.image == chain_.image(),
                 "chain and pipeline make images of different sizes");
-    const int makers = options.async ? std::max(options.threads, 1) : 1;
+    const int makers = options.async ? std::max({options.threads, options.most_threads, 1}) : 1;
     for (Slot& slot : slots_) {
       slot.prepare(layout(), options.image_memory);
       if (options.reports_damaged) slot.why.resize(options.sampler.batch);
@@ -77,11 +86,9 @@ class InputPipeline::Impl {
     }
     // Small enough that workers share a batch evenly, large enough that locking costs little.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
-    if (!options.async) inline_context_ = std::make_shared<WorkContext>(source_, chain_);
-    for (int i = 0; options.async && i < makers; ++i) {
-      workers_.push_back({std::make_shared<WorkContext>(source_, chain_), {}});
-      start(&workers_.back());
-    }
+    const MutexLock lock(mutex_);
+    if (!options.async) inline_context_ = make_context(0);
+    while (options.async && static_cast<int>(workers_.size()) < tuner_.size().threads) add_worker();
   }
 
   ~Impl() {
@@ -116,6 +123,7 @@ class InputPipeline::Impl {
     next_item_ = 0;
     for (Slot& slot : slots_) slot.made = -1;
     running_ = true;
+    begin_interval();
     work_there_.notify_all();
   }
 
@@ -151,6 +159,7 @@ class InputPipeline::Impl {
     slot.batch.index = given_++;
     slot.batch.data_time = std::chrono::duration<double>(Clock::now() - start).count();
     waiting_time_ += slot.batch.data_time;
+    if (tunes()) tune(slot.batch.data_time);
     return &slot.batch;
   }
 
@@ -192,7 +201,8 @@ class InputPipeline::Impl {
             .damaged = static_cast<int64_t>(damaged_.size()),
             .waiting_time = waiting_time_,
             .queued = std::count_if(slots_.begin(), slots_.end(), waits),
-            .capacity = static_cast<int64_t>(slots_.size()) - 1};
+            .capacity = options_.async ? tuner_.size().prefetch : 0,
+            .threads = options_.async ? tuner_.size().threads : 0};
   }
 
   const Options& options() const { return options_; }
@@ -280,7 +290,7 @@ class InputPipeline::Impl {
 
   bool work_to_take() const FLEET_REQUIRES(mutex_) {
     return running_ && taken_ < sampler_.batches() &&
-           taken_ < released_ + static_cast<int64_t>(slots_.size());
+           taken_ < released_ + tuner_.size().prefetch + 1;
   }
 
   // Waits up to kPollInterval; returns whether no worker is making samples.
@@ -293,6 +303,61 @@ class InputPipeline::Impl {
     if (options_.read_timeout == 0) return Clock::duration::max();
     return std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(options_.read_timeout));
+  }
+
+  std::shared_ptr<WorkContext> make_context(int number) const {
+    return std::make_shared<WorkContext>(source_, chain_, cache_, number);
+  }
+
+  void add_worker() FLEET_REQUIRES(mutex_) {
+    workers_.push_back({make_context(static_cast<int>(workers_.size())), {}});
+    start(&workers_.back());
+  }
+
+  static ReaderTuner::Options tuner_options(const Options& options) {
+    const ReaderSize first{std::max(options.threads, 1), std::max(options.prefetch, 1)};
+    return {first,
+            {std::max(first.threads, options.most_threads),
+             std::max(first.prefetch, options.most_prefetch)}};
+  }
+
+  bool tunes() const {
+    return options_.async && (options_.most_threads > 0 || options_.most_prefetch > 0);
+  }
+
+  // The time since the last batch does not count: the consumer did something else.
+  void begin_interval() FLEET_REQUIRES(mutex_) { interval_start_ = idle_since_ = Clock::now(); }
+
+  // Counts the time that idle threads have spent since the last call; then there are `more` of
+  // them.
+  void add_idle(int more) FLEET_REQUIRES(mutex_) {
+    const Clock::time_point now = Clock::now();
+    window_.idle += idle_threads_ * std::chrono::duration<double>(now - idle_since_).count();
+    idle_since_ = now;
+    idle_threads_ += more;
+  }
+
+  // Call it after each batch that the consumer got.
+  void tune(double waited) FLEET_REQUIRES(mutex_) {
+    window_.waited += waited;
+    ++window_.batches;
+    const Clock::time_point end = Clock::now();
+    window_.seconds += std::chrono::duration<double>(end - interval_start_).count();
+    interval_start_ = end;
+    if (!ReaderTuner::is_long_enough(window_.seconds, window_.batches)) return;
+    add_idle(0);
+    const ReaderSize old = tuner_.size(), now = tuner_.next(window_);
+    const double share = 100 * window_.waited / window_.seconds;
+    window_ = {};
+    if (now == old) return;
+    if (options_.sampler.rank == 0) {
+      spdlog::info(
+          "data.threads {}, data.prefetch {} (training waited for input {:.0f} % of the "
+          "time)",
+          now.threads, now.prefetch, share);
+    }
+    while (static_cast<int>(workers_.size()) < now.threads) add_worker();
+    work_there_.notify_all();
   }
 
   void start(Worker* worker) {
@@ -316,7 +381,14 @@ class InputPipeline::Impl {
 
   // Returns false if the pipeline is stopped.
   bool wait_for_work(WorkContext* context) FLEET_REQUIRES(mutex_) {
-    while (!stopped_ && !work_to_take()) work_there_.wait(mutex_);
+    const auto may_work = [&]() FLEET_REQUIRES(mutex_) {
+      return work_to_take() && context->number < tuner_.size().threads;
+    };
+    if (!stopped_ && !may_work()) {
+      add_idle(1);
+      while (!stopped_ && !may_work()) work_there_.wait(mutex_);
+      add_idle(-1);
+    }
     if (stopped_) return false;
     take_work(context);
     return true;
@@ -371,7 +443,7 @@ class InputPipeline::Impl {
     abandon_thread(std::move(worker->thread));
     const std::shared_ptr<WorkContext> old = std::move(worker->context);
     damage_.stalled(sample);
-    worker->context = std::make_shared<WorkContext>(source_, chain_);
+    worker->context = make_context(old->number);
     static_cast<Chunk&>(*worker->context) = *old;
     start(worker);
   }
@@ -444,6 +516,12 @@ class InputPipeline::Impl {
   std::atomic<bool> abandon_{false};  // samples being made are no longer needed
 
   mutable Mutex mutex_;
+  ReaderTuner tuner_ FLEET_GUARDED_BY(mutex_);
+  const std::shared_ptr<ImageCache> cache_;
+  ReaderTuner::Window window_ FLEET_GUARDED_BY(mutex_);  // the current one
+  Clock::time_point interval_start_ FLEET_GUARDED_BY(mutex_) = Clock::now();
+  Clock::time_point idle_since_ FLEET_GUARDED_BY(mutex_) = Clock::now();
+  int idle_threads_ FLEET_GUARDED_BY(mutex_) = 0;
   CondVar work_there_, ready_, idle_;
   // The vector never changes. The content of a batch belongs to the thread that makes it, then to
   // the consumer; `made`, `missing`, `error` and `damaged` need the lock.

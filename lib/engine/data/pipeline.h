@@ -53,6 +53,7 @@ struct PipelineStats {
   double waiting_time = 0;  // total seconds that next() waited
   int64_t queued = 0;       // finished batches that wait for the consumer
   int64_t capacity = 0;     // limit of queued (data.prefetch); 0 without worker threads
+  int64_t threads = 0;      // worker threads (data.threads); 0 without them
 };
 
 struct PipelineContext {
@@ -66,6 +67,7 @@ struct PipelineContext {
   // for each buffer of the ring (data.prefetch + 1). Empty: the pipeline allocates, aligned to 64
   // bytes.
   std::function<void*(size_t bytes)> image_memory = {};
+  size_t cache_bytes = 0;  // of data.cache=decoded, if data.cache_memory does not say it
 };
 
 // For one consumer thread; stop() may be called from any thread.
@@ -76,6 +78,9 @@ class InputPipeline {
     ImageShape image;        // of the output
     int threads = 1;         // worker threads, if asynchronous
     int prefetch = 2;        // finished batches to keep ahead
+    // If larger: may grow to this while the pipeline runs, when the consumer waits for batches.
+    int most_threads = 0, most_prefetch = 0;
+    size_t cache_bytes = 0;  // memory for decoded images; 0: no cache
     bool async = true;
     bool fail_on_damaged = false;
     double read_timeout = 0;       // seconds after which an unfinished read is abandoned; 0: never
@@ -131,6 +136,10 @@ class InputPipeline {
 // The keys of the job file's "data" section for a source ("idx", "image_list", ...), without the
 // prefix "data.". kUsage naming the nearest source if it is unknown.
 Schema data_schema(const std::string& source);
+
+// Replaces short forms of keys: data.threads=auto, data.prefetch=auto, data.reader=sync or async.
+// kUsage for another kind of reader.
+void expand_reader_keys(ConfigTree* tree);
 
 // Class names by label: the source's, or data.class_names; empty if neither has any. classes: of
 // the model; 0: not checked. kUsage if the names do not fit.

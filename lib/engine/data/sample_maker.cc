@@ -4,12 +4,16 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 
 namespace fleet::data {
 
-SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain)
+SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain,
+                         std::shared_ptr<ImageCache> cache)
     : source_(source),
       chain_(chain),
+      cache_(std::move(cache)),
       colours_(chain.colours()),
       mirrors_(chain.depends_on_place()),
       unit_scale_(chain.image().channels, 1.0f / 255),
@@ -60,12 +64,27 @@ bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
   return true;
 }
 
+bool SampleMaker::decode(int64_t index, const CropGeometry& geometry, Pixels* pixels) {
+  if (!cache_) return decoder_.read(geometry, pixels);
+  if (!decoder_.read(whole_image(geometry.source_height, geometry.source_width), pixels)) {
+    return false;
+  }
+  if (cache_->insert(index, *pixels, chain_.image().channels)) return true;
+  spdlog::info(
+      "data.cache is full with {} of {} images ({}): the others are decoded each time. "
+      "data.cache_memory sets its size",
+      cache_->images(), source_.size(), mebibytes(static_cast<int64_t>(cache_->bytes())));
+  return true;
+}
+
 bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target, std::string* why) {
   Sample sample;
-  if (!read(index, &sample, why)) return false;
+  const Pixels* cached = cache_ ? cache_->find(index) : nullptr;
+  if (!cached && !read(index, &sample, why)) return false;
   const ImageShape& image = chain_.image();
-  int height = sample.height, width = sample.width;
-  if (sample.encoded) {
+  int height = cached ? cached->height : sample.height;
+  int width = cached ? cached->width : sample.width;
+  if (!cached && sample.encoded) {
     if (!decoder_.open(sample.bytes, image.channels)) {
       *why = decoder_.why();
       return false;
@@ -83,9 +102,11 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
   }
   if (target.flip) *target.flip = mirrors_ ? false : std::exchange(geometry.flip, false);
   Pixels pixels;
-  if (!sample.encoded) {
+  if (cached) {
+    pixels = *cached;
+  } else if (!sample.encoded) {
     pixels = pixels_of(sample, index);
-  } else if (!decoder_.read(geometry, &pixels)) {
+  } else if (!decode(index, geometry, &pixels)) {
     *why = decoder_.why();
     return false;
   }

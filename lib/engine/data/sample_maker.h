@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "data/augment.h"
 #include "data/decode.h"
+#include "data/image_cache.h"
 #include "data/read_watchdog.h"
 #include "data/resize.h"
 #include "data/source.h"
@@ -16,7 +18,10 @@ namespace fleet::data {
 // Holds a decoder and scratch memory: use one per thread. Source and chain must outlive it.
 class SampleMaker {
  public:
-  SampleMaker(const Source& source, const AugmentChain& chain);
+  // cache: for decoded images, or null. With it, images are always decoded as a whole and in full
+  // size, so that a sample is the same whether it was in the cache or not.
+  SampleMaker(const Source& source, const AugmentChain& chain,
+              std::shared_ptr<ImageCache> cache = nullptr);
   // Writes sample `index`, augmented by the draws of `key`, as normalised floats to out
   // (chain.image()). Returns false, and the reason in *why, if it cannot be read, is damaged, or
   // has an unsuitable size. kUsage if that holds for all samples of a source (raw pixels of another
@@ -32,9 +37,11 @@ class SampleMaker {
   bool read(int64_t index, Sample* sample, std::string* why);
   bool make_planes(int64_t index, uint64_t key, const Target& target, std::string* why);
   Pixels pixels_of(const Sample& sample, int64_t index);
+  bool decode(int64_t index, const CropGeometry& geometry, Pixels* pixels);
 
   const Source& source_;
   const AugmentChain& chain_;
+  const std::shared_ptr<ImageCache> cache_;
   bool colours_;
   bool mirrors_;  // must mirror bytes itself
   std::vector<float> unit_scale_, byte_scale_,

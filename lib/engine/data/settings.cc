@@ -39,7 +39,23 @@ namespace {
 
 constexpr int kMaxThreads = 64;
 
+// Tuned readers begin small: threads that are not needed would take cores from the network.
+constexpr int kMostPrefetch = 8, kFewestThreads = 16;
+
+int most_threads_of(const Settings& data) {
+  if (!data.boolean("auto.threads")) return 0;
+  // Threads that wait for a disk need no core.
+  return std::clamp(2 * static_cast<int>(available_cores().size()), kFewestThreads, kMaxThreads);
+}
+
+size_t cache_bytes_of(const Settings& data, const PipelineContext& context) {
+  if (data.text("cache") == "none") return 0;
+  const auto wanted = static_cast<size_t>(data.integer("cache_memory")) << 20;
+  return wanted > 0 ? wanted : context.cache_bytes;
+}
+
 int threads_of(const Settings& data) {
+  if (data.boolean("auto.threads")) return 1;
   const auto wanted = static_cast<int>(data.integer("threads"));
   if (wanted > 0) return wanted;
   return std::min(static_cast<int>(available_cores().size()), kMaxThreads);
@@ -128,6 +144,9 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
           .image = image,
           .threads = threads_of(data),
           .prefetch = static_cast<int>(data.integer("prefetch")),
+          .most_threads = most_threads_of(data),
+          .most_prefetch = data.boolean("auto.prefetch") ? kMostPrefetch : 0,
+          .cache_bytes = cache_bytes_of(data, context),
           .async = data.boolean("async"),
           .read_timeout = data.number("read_timeout"),
           .ignored_label = context.ignored_label,
@@ -179,7 +198,23 @@ Schema data_schema(const std::string& source) {
       .integer("threads", 0, 0, kMaxThreads,
                "Worker threads per rank; 0: one for each of its cores")
       .integer("prefetch", 2, 1, 1024, "Number of batches to prepare ahead of training")
-      .boolean("async", true, "Make batches ahead on worker threads; false: on demand")
+      .boolean(
+          "auto.threads", false,
+          "Begin with one thread and add more while training waits for input, if that makes it "
+          "faster; data.threads=auto is the short form")
+      .boolean("auto.prefetch", false,
+               "Prepare more batches ahead, up to 8, while training waits for input, if that makes "
+               "it faster; data.prefetch=auto is the short form")
+      .boolean("async", true,
+               "Make batches ahead on worker threads; false: on demand. data.reader=sync and "
+               "data.reader=async are other forms")
+      .choice(
+          "cache", "none", {"none", "decoded"},
+          "Keep decoded images in memory, as far as they fit. Images are then decoded as a whole "
+          "and in full size: slower the first time, and large JPEGs give slightly other pixels")
+      .integer("cache_memory", 0, 0, 1e9,
+               "MiB of that memory for training and for test images of a rank; 0: a third of the "
+               "free memory, divided by the ranks of the node")
       .boolean("shuffle", true, "Train in a new random order in each epoch")
       .choice(
           "sampling", "all", {"all", "balanced"},

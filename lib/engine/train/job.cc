@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/factory.h"
+#include "data/pipeline.h"
 #include "exec/backend.h"
 #include "strategy/strategy.h"
 #include "tensor/device.h"
@@ -125,6 +126,7 @@ void canonicalize_keys(ConfigTree& tree) {
   expand_evaluation_keys(&tree);
   if (tree.peek("train.ema")) tree.rename("train.ema", "train.ema.decay");
   expand_class_weights(&tree);
+  data::expand_reader_keys(&tree);
   canonicalize_strategy_fields("strategy", &tree);
 }
 

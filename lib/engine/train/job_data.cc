@@ -1,14 +1,23 @@
 #include "train/job_data.h"
 
+#include <algorithm>
 #include <cstdio>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "data/random.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
+#include "train/job_facts.h"
 #include "train/start_comparison.h"
 
 namespace fleet {
+
+// Training and test images have a cache each; a third is left for the rest.
+static size_t cache_bytes_of_rank() {
+  const auto ranks = std::max<int64_t>(env_int_or("PADDLE_LOCAL_SIZE", 1), 1);
+  return available_host_memory() / 3 / static_cast<size_t>(ranks);
+}
 
 JobData::JobData(const Job& job, Device& device, const DataPart& part) {
   data::PipelineContext context{.rank = part.part,
@@ -17,7 +26,8 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
                                 .classes = job.model.integer("num_classes"),
                                 .ignored_label = job.train.integer("ignore_index"),
                                 .bytes = feeds_bytes(job, device.backend()),
-                                .image_memory = {}};
+                                .image_memory = {},
+                                .cache_bytes = cache_bytes_of_rank()};
   if (device.runs_beside_host()) {
     context.image_memory = [this, &device](size_t bytes) {
       image_memory_.push_back(device.allocate_host(bytes));

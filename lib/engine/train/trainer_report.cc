@@ -81,6 +81,7 @@ void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
       .add("peak_host_memory", process_memory().peak);
   const data::PipelineStats reader = data_->train().stats();
   line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
+  line.add("reader_threads", reader.threads);
   if (scaling) line.add("loss_scaling", *scaling);
   if (skips()) line.add("skipped_updates", result_.skipped);
   runner_->traffic().add_to(&line);

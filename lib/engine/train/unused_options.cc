@@ -33,11 +33,16 @@ class Lines {
 
 void add_data(const Job& job, Lines* lines) {
   const std::string& source = job.data.text("source");
-  lines->add(!job.data.boolean("async"), {"data.threads", "data.prefetch"},
+  lines->add(!job.data.boolean("async"),
+             {"data.threads", "data.prefetch", "data.auto.threads", "data.auto.prefetch"},
              "data.async is false: one thread makes batches on demand");
   lines->add(source == "synthetic", {"data.root"}, "the source synthetic reads no files");
   lines->add(source == "synthetic" || source == "idx", {"data.on_damaged"},
              "images of the source " + source + " are not decoded");
+  lines->add(source == "synthetic" || source == "idx", {"data.cache", "data.cache_memory"},
+             "images of the source " + source + " are not decoded");
+  lines->add(job.data.text("cache") == "none", {"data.cache_memory"}, "data.cache is none");
+  lines->add(job.data.boolean("auto.threads"), {"data.threads"}, "data.auto.threads decides");
   lines->add(job.data.number("validation_split") == 0, {"data.validation_seed"},
              "data.validation_split is 0");
   if (source == "idx" && job.data.number("validation_split") > 0) {
