@@ -23,6 +23,11 @@
 namespace fleet {
 namespace {
 
+bool writes_csv(const Settings& settings) {
+  const std::string& format = settings.text("predict.format");
+  return format == "csv" || (format == "auto" && settings.text("predict.output").ends_with(".csv"));
+}
+
 class Predictor {
  public:
   Predictor(const Job& job, Device& device, const PredictOptions& options)
@@ -48,7 +53,9 @@ class Predictor {
     const bool leads = options_.rank == 0;
     std::unique_ptr<PredictionFile> file;
     if (leads) {
-      file = std::make_unique<PredictionFile>(job_.settings.text("predict.output"), names_);
+      file = std::make_unique<PredictionFile>(
+          job_.settings.text("predict.output"), names_,
+          PredictionFile::Format{.csv = writes_csv(job_.settings), .top_k = top_k_});
     }
     pipeline_->start_epoch(0);
     for (;;) {
@@ -244,7 +251,10 @@ Schema predict_schema() {
             "newest "
             "checkpoint of the job")
       .text("output", "predictions.jsonl",
-            "output file, one JSON line per image; \"-\": standard output")
+            "output file, one line per image; \"-\": standard output")
+      .choice("format", "auto", {"auto", "jsonl", "csv"},
+              "format of the output: JSON lines or CSV; auto: CSV if the output's name ends in "
+              ".csv")
       .integer("top_k", 5, 1, 1e6, "number of likeliest classes in a line");
   return schema;
 }

@@ -26,10 +26,20 @@ Json probability(double value) {
   return std::strtod(text, nullptr);
 }
 
+// A field of CSV.
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char letter : text) out += letter == '"' ? "\"\"" : std::string(1, letter);
+  return out + "\"";
+}
+
 }  // namespace
 
-PredictionFile::PredictionFile(const std::string& path, std::vector<std::string> names)
-    : path_(path), names_(std::move(names)) {
+PredictionFile::PredictionFile(const std::string& path, std::vector<std::string> names,
+                               const Format& format)
+    : path_(path), names_(std::move(names)), format_(format) {
+  if (format_.csv) write_csv_head();
   if (path == "-") return;
   check_replaceable(path);
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -44,7 +54,36 @@ PredictionFile::~PredictionFile() {
   if (fd_) ::unlink(aside_.c_str());
 }
 
+// "file,class,class_name,probability,error", then three columns for each further class.
+void PredictionFile::write_csv_head() {
+  pending_ = "file,class,class_name,probability,error";
+  for (int64_t k = 2; k <= format_.top_k; ++k) {
+    const std::string end = "_" + std::to_string(k);
+    pending_ += ",class" + end + ",class_name" + end + ",probability" + end;
+  }
+  pending_ += '\n';
+}
+
+void PredictionFile::add_csv(const std::string& file, std::span<const double> ranked,
+                             const std::string& why) {
+  std::string line = quoted(file);
+  for (int64_t k = 0; k < format_.top_k; ++k) {
+    std::string number, name, share;
+    if (2 * static_cast<size_t>(k) + 1 < ranked.size()) {
+      const auto label = static_cast<size_t>(ranked[2 * k]);
+      const Json value = probability(ranked[2 * k + 1]);
+      number = std::to_string(label);
+      if (label < names_.size()) name = quoted(names_[label]);
+      if (!value.is_null()) share = value.dump();
+    }
+    line += "," + number + "," + name + "," + share;
+    if (k == 0) line += "," + quoted(why);
+  }
+  write(line);
+}
+
 void PredictionFile::add(const std::string& file, std::span<const double> ranked) {
+  if (format_.csv) return add_csv(file, ranked, "");
   Json top = Json::array();
   for (size_t k = 0; k + 1 < ranked.size(); k += 2) {
     const auto label = static_cast<size_t>(ranked[k]);
@@ -60,6 +99,7 @@ void PredictionFile::add(const std::string& file, std::span<const double> ranked
 }
 
 void PredictionFile::add_failure(const std::string& file, const std::string& why) {
+  if (format_.csv) return add_csv(file, {}, why);
   const Json line = {{"file", file}, {"error", why}};
   write(line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

@@ -162,6 +162,27 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
   }
 }
 
+TEST_F(Predict, Csv_HasTheSameValuesAndQuotesWhatItMust) {
+  write_image(output_ + "/photos/a, \"b\".png", 1);
+  write_file_atomically(output_ + "/photos/c.png", "no image");
+  const std::string csv = output_ + "/lines.csv";
+  predict_on(2, lenet({output_ + "/photos"}, {"predict.output=" + csv, "predict.top_k=2",
+                                              "data.class_names=[\"zero\", \"o,ne\", \"2\", "
+                                              "\"3\", \"4\", \"5\", \"6\", \"7\", \"8\", \"9\"]"}));
+  std::vector<std::string> lines;
+  std::ifstream file(csv);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 8u);
+  EXPECT_EQ(lines[0], "file,class,class_name,probability,error,class_2,class_name_2,probability_2");
+  EXPECT_THAT(lines[1], ::testing::StartsWith("\"" + output_ + "/photos/a, \"\"b\"\".png\",1,"));
+  EXPECT_THAT(lines[2], ::testing::StartsWith(output_ + "/photos/c.png,,,,"));
+  EXPECT_THAT(lines[2], ::testing::EndsWith(",,,"));
+  double probability = 0;
+  EXPECT_EQ(
+      std::sscanf(lines[3].c_str() + photo(0).size(), ",1,\"o,ne\",%lf,,0,zero,", &probability), 1);
+  EXPECT_NEAR(probability, kExpected[0].probabilities[0], 1e-6);
+}
+
 TEST_F(Predict, NewestCheckpoint_TellsNamesAndSizeOfImages) {
   run(job({"data.class_names=['cat','dog','eel','fox']"}), 1);
   std::vector<uint8_t> grey(64, 77);
