@@ -60,6 +60,29 @@ int difference(const Pixels& pixels, const std::vector<uint8_t>& expected, int w
   return most;
 }
 
+// A JPEG with an EXIF segment that says "rotated by 90 degrees" (orientation 6).
+std::string rotated_by_exif(const std::string& jpeg) {
+  // A TIFF header, and a directory with the one entry 0x112 (a short, 6).
+  const std::string segment(
+      "\xff\xe1\0\42Exif\0\0II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0", 36);
+  return jpeg.substr(0, 2) + segment + jpeg.substr(2);
+}
+
+// As torchvision's ImageFolder, which converts with Pillow and does not transpose.
+TEST(DecodeJpeg, ExifOrientation_IsIgnored) {
+  const std::string file = jpeg_of(picture(30, 50, 3), 30, 50, 3, 98);
+  const std::string rotated = rotated_by_exif(file);
+  Decoder decoder, other;
+  Pixels wanted, got;
+  ASSERT_TRUE(decoder.open(bytes_of(file), 3) && other.open(bytes_of(rotated), 3));
+  EXPECT_EQ(other.height(), 30);
+  EXPECT_EQ(other.width(), 50);
+  ASSERT_TRUE(decoder.read(whole(30, 50), &wanted) && other.read(whole(30, 50), &got));
+  for (int y = 0; y < 30; ++y) {
+    for (int x = 0; x < 50; ++x) EXPECT_EQ(at(got, y, x, 1), at(wanted, y, x, 1));
+  }
+}
+
 TEST(DecodeJpeg, WholeImage_IsThePicture) {
   const auto pixels = picture(75, 101, 3);
   const std::string file = jpeg_of(pixels, 75, 101, 3, 98);
