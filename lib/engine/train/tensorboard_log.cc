@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "data/encode_png.h"
-#include "tensor/dtype.h"
+#include "tensor/float16.h"
 #include "train/tensorboard_file.h"
 
 namespace fleet {
@@ -17,12 +17,25 @@ double of_channel(const std::vector<double>& values, int64_t channel) {
   return values.size() == 1 ? values[0] : values.at(static_cast<size_t>(channel));
 }
 
-double norm(Executor& executor, VarId var, double scale) {
+template <typename T>
+double norm_of(Executor& executor, VarId var) {
   double squares = 0;
-  for (const float value : executor.values<float>(var)) {
-    squares += static_cast<double>(value) * value;
+  for (const T value : executor.values<T>(var)) {
+    const double wide = static_cast<float>(value);
+    squares += wide * wide;
   }
-  return std::sqrt(squares) / scale;
+  return std::sqrt(squares);
+}
+
+double norm(Executor& executor, VarId var) {
+  switch (executor.program().var(var).dtype) {
+    case DType::kBFloat16:
+      return norm_of<BFloat16>(executor, var);
+    case DType::kFloat16:
+      return norm_of<Float16>(executor, var);
+    default:
+      return norm_of<float>(executor, var);
+  }
 }
 
 }  // namespace
@@ -60,8 +73,10 @@ std::vector<VarId> gradients_of(const Program& program) {
   std::vector<VarId> gradients;
   for (const VarId parameter : program.parameters()) {
     const VarId gradient = program.gradient(parameter);
-    if (gradient == kNoVar || program.var(gradient).remote) continue;
-    if (program.var(gradient).dtype == DType::kFloat32) gradients.push_back(gradient);
+    if (gradient == kNoVar || program.var(gradient).remote || program.var(parameter).remote)
+      continue;
+    const DType type = program.var(gradient).dtype;
+    if (is_floating(type) && type != DType::kFloat64) gradients.push_back(gradient);
   }
   return gradients;
 }
@@ -99,8 +114,10 @@ TensorboardLog::Task TensorboardLog::gradients(Executor& executor, double scale,
                                                int64_t step) const {
   std::vector<double> norms;
   for (const VarId gradient : gradients_of(executor.program())) {
-    norms.push_back(norm(executor, gradient, scale));
+    norms.push_back(norm(executor, gradient) / scale);
   }
+  // gradient_merge has just used the sums and begins anew.
+  if (std::ranges::all_of(norms, [](double norm) { return norm == 0; })) norms.clear();
   return [file = file_, norms = std::move(norms), step, time = unix_seconds()] {
     file->write(tensorboard_histogram("gradients/norm", norms, step, time));
   };

@@ -38,7 +38,7 @@ class TensorboardLog {
 // The pixels of a sample, height x width x channels, as they were before normalisation.
 std::vector<uint8_t> shown_pixels(const data::Batch& batch, int64_t sample, const Settings& data);
 
-// The gradients of the parameters that this rank updates.
+// The gradients of the parameters that this rank holds.
 std::vector<VarId> gradients_of(const Program& program);
 
 }  // namespace fleet

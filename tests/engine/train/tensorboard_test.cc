@@ -202,10 +202,10 @@ TEST(ShownPixels, Normalisation_IsUndone) {
   EXPECT_THAT(shown_pixels(batch, 0, job.data), ElementsAre(4, 5, 6, 1, 2, 3));
 }
 
-TEST_F(TensorboardTest, Gradients_AreWrittenOnRequest) {
-  run(job({"train.tensorboard_gradients=true", "train.max_steps=3"}), 2);
+// The histograms of norms in the folder; checks that each has those of four gradients.
+size_t histograms_in(const std::string& folder) {
   size_t histograms = 0;
-  for (const Event& event : events_in(folder())) {
+  for (const Event& event : events_in(folder)) {
     for (const auto& value : event.summary().value()) {
       if (!value.has_histo()) continue;
       ++histograms;
@@ -215,7 +215,25 @@ TEST_F(TensorboardTest, Gradients_AreWrittenOnRequest) {
       EXPECT_LT(value.histo().max(), 100);
     }
   }
-  EXPECT_EQ(histograms, 1u);
+  return histograms;
+}
+
+TEST_F(TensorboardTest, Gradients_AreWrittenOnRequest) {
+  run(job({"train.tensorboard_gradients=true", "train.max_steps=3"}), 2);
+  EXPECT_EQ(histograms_in(folder()), 1u);
+}
+
+TEST_F(TensorboardTest, GradientsInBfloat16_AreWrittenToo) {
+  run(job({"train.tensorboard_gradients=true", "train.max_steps=3", "strategy.amp=true"}), 1);
+  EXPECT_EQ(histograms_in(folder()), 1u);
+}
+
+// The sums of gradient_merge are 0 after the update in step 2.
+TEST_F(TensorboardTest, MergedGradients_AreTheSumsSoFar) {
+  run(job({"train.tensorboard_gradients=true", "train.max_steps=3", "train.fetch_every=1",
+           "strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}),
+      1);
+  EXPECT_EQ(histograms_in(folder()), 2u);
 }
 
 TEST_F(TensorboardTest, GradientsInMemory_ChangeNothing) {
