@@ -127,9 +127,11 @@ ExplainedMemory memory_of(const Built& all, const ExplainOptions& options) {
     memory.communication += plan.bucket_bytes[group] * static_cast<size_t>(here - 1);
   }
   if (options.rates) {
+    // Libraries prepare the operations of all micro-batches once: they are the same.
+    const auto copies = static_cast<double>(all.built.strategy->context().micro_batches);
+    const double prepared = static_cast<double>(plan.ops.size()) / std::max(copies, 1.0);
     memory.kernels =
-        static_cast<size_t>(options.rates->library_bytes +
-                            options.rates->kernel_bytes * static_cast<double>(plan.ops.size()));
+        static_cast<size_t>(options.rates->library_bytes + options.rates->kernel_bytes * prepared);
   }
   memory.start = largest_saved(plan.program);
   memory.process = options.process_bytes;

@@ -130,6 +130,17 @@ TEST(Explain, PipelineWithFewerMicroBatches_WaitsLonger) {
   EXPECT_GT(part("2"), 1.8 * part("8"));
 }
 
+TEST(Explain, MicroBatchesOfAPipeline_SharePreparedOperations) {
+  const auto kernels = [](const char* steps) {
+    ExplainOptions how = arithmetic(2);
+    how.rates->kernel_bytes = 1000;
+    return explain(pipeline({std::string("strategy.pipeline_configs.accumulate_steps=") + steps}),
+                   how)
+        .cost.memory.kernels;
+  };
+  EXPECT_NEAR(static_cast<double>(kernels("16")) / static_cast<double>(kernels("4")), 1, 0.2);
+}
+
 TEST(Explain, EachStageOfAPipeline_PredictsTheSameStep) {
   ExplainOptions last = arithmetic(2);
   last.rank = 1;
