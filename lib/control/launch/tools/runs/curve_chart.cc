@@ -380,8 +380,9 @@ std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone) 
     svg += "<text class=\"label\" x=\"10\" y=\"24\">no values were recorded</text>\n";
   }
   for (size_t k = 0; k < charts.size(); ++k) {
+    const size_t row = k / 2;
     svg += ChartDrawing(charts[k]).svg(k % 2 == 0 ? 5 : kWidth + 15,
-                                       static_cast<double>(k / 2) * kHeight + 5);
+                                       static_cast<double>(row) * kHeight + 5);
   }
   return svg + "</svg>\n";
 }

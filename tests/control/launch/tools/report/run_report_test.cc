@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-std::string verdict_json(double started, double time) {
+std::string failed_verdict(double started, double time) {
   return R"({"verdict":"rank failed","exit_code":7,"message":"rank 1 failed","text":"rank 1 of 2 exited",)"
          R"("started":)" +
          std::to_string(started) + R"(,"time":)" + std::to_string(time) +
@@ -100,7 +100,7 @@ TEST(RunReport, FailedJob_HasItsVerdictLinesAndStacks) {
   const std::string logs = run.path() + "/log";
   run.write("metrics.jsonl",
             start_line(100, 0, R"(,"log_dir":")" + logs + "\"") + train_line(105, 0, "2.5"));
-  run.write("log/verdict.json", verdict_json(99, 107));
+  run.write("log/verdict.json", failed_verdict(99, 107));
   run.write("log/workerlog.1.stack", "main <at> loop.cc:3\n");
   const RunReport report = read_run_report(run.path(), "");
   ASSERT_TRUE(report.verdict);
@@ -116,12 +116,12 @@ TEST(RunReport, VerdictOfALaterJob_IsNotThisRuns) {
   const RunFiles run;
   run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + "/log\"") +
                                  train_line(105, 0, "2.5"));
-  run.write("log/verdict.json", verdict_json(500, 600));
+  run.write("log/verdict.json", failed_verdict(500, 600));
   const RunReport report = read_run_report(run.path(), "");
   EXPECT_FALSE(report.verdict);
   EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr("that of another job")));
-  EXPECT_TRUE(covers_time(*JsonObject::parse(verdict_json(99, 107)), 105));
-  EXPECT_FALSE(covers_time(*JsonObject::parse(verdict_json(99, 107)), 50));
+  EXPECT_TRUE(covers_time(*JsonObject::parse(failed_verdict(99, 107)), 105));
+  EXPECT_FALSE(covers_time(*JsonObject::parse(failed_verdict(99, 107)), 50));
   EXPECT_FALSE(covers_time(*JsonObject::parse("{}"), 50));
 }
 
@@ -173,7 +173,7 @@ TEST(RunReport, HugeRun_StaysBelowAMegabyte) {
   for (int i = 0; i < 50'000; ++i) {
     log += "WARNING 1970-01-01 00:02:00,000 x] warning " + std::to_string(i) + "\n";
   }
-  run.write("verdict.json", verdict_json(1, 2));
+  run.write("verdict.json", failed_verdict(1, 2));
   for (int i = 0; i < 10; ++i) {
     run.write("workerlog." + std::to_string(i), log);
     run.write("workerlog." + std::to_string(i) + ".stack", std::string(1 << 20, 'x'));
