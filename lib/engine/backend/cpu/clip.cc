@@ -24,7 +24,7 @@ FLEET_SIMD void clip_grad(const T* x, const T* dy, T* dx, int64_t count, Bounds 
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     const float gradient = dy[i];
-    dx[i] = (x[i] >= bounds.min) & (x[i] <= bounds.max) ? gradient : 0;
+    dx[i] = ((x[i] >= bounds.min) & (x[i] <= bounds.max)) ? gradient : 0;
   }
 }
 
