@@ -161,7 +161,11 @@ bool keep_service_socket(int service) {
     *failed = errno;
     ::_exit(127);
   }
+  // The thread sanitizer has a table of handlers in the memory that the parent shares: the parent's
+  // would be lost. execve() resets them too.
+#ifndef __SANITIZE_THREAD__
   for (const int signal : plan.handled) ::signal(signal, SIG_DFL);
+#endif
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // the parent died before the line above
