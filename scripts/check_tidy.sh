@@ -2,7 +2,7 @@
 # Runs clang-tidy with the checks of .clang-tidy over C++ sources of lib and apps.
 #
 #   scripts/check_tidy.sh                   the sources that differ from the last commit, or that it changed
-#   scripts/check_tidy.sh clean             of these in the modules that are clean, the dozen with the most new lines: a test of ctest
+#   scripts/check_tidy.sh few               the dozen of these with the most new lines: a test of ctest
 #   scripts/check_tidy.sh all | FILE...     all sources, or these
 #
 # JOBS (default: one per core): how many at a time. BUILD (default build/release) has the headers that protoc writes. A source that
@@ -18,11 +18,9 @@ existing() { grep -E '^(lib|apps)/.*\.cc$' | while read -r file; do [ ! -e "$fil
 sources() { sort -u | existing; }
 # The most new lines first.
 changed() { { git ls-files -o --exclude-standard; git diff --numstat HEAD~1 2>/dev/null | sort -rn | cut -f3; } | existing; }
-# The modules without a finding. The others are still to be cleaned.
-clean='^(apps|lib/common|lib/engine)/'
 case ${1:-} in
   "") mapfile -t files < <(changed) ;;
-  clean) mapfile -t files < <(changed | { grep -E "$clean" || true; } | sed -n 1,12p) ;;
+  few) mapfile -t files < <(changed | sed -n 1,12p) ;;
   all) mapfile -t files < <(git ls-files -co --exclude-standard | sources) ;;
   *) mapfile -t files < <(printf '%s\n' "$@" | sources) ;;
 esac
@@ -69,6 +67,12 @@ check() {
   fi
 }
 export -f check
+
+group_by_folder() {
+  printf '%s\n' "$@" | sed 's|/[^/]*$||' | sort -u | while read -r folder; do
+    printf '%s\n' "$@" | grep -E "^$folder/[^/]*\$" | xargs awk -v size=8 -f scripts/source_groups.awk
+  done
+}
 
 failed=0
 output=$(group_by_folder "${files[@]}" | tr '\n' '\0' | xargs -0 -P "${JOBS:-$(nproc)}" -I{} bash -c 'check "$@"' check "$passed" {} "${flags[@]}") || failed=1
