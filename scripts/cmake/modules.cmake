@@ -1,16 +1,17 @@
 # Headers are included by module: "base/error.h", whatever wing the module is in.
 set(FLEET_INCLUDE_FOLDERS ${CMAKE_SOURCE_DIR}/lib/common ${CMAKE_SOURCE_DIR}/lib/control ${CMAKE_SOURCE_DIR}/lib/engine)
 
-# fleet_module(NAME [REGISTERS] [SMALL] [OPTIONS options...] [DEPENDS modules...] [LINK libraries...] [EXCLUDE files...]
-#              [FOLDERS subfolders...] [FAST files...])
+# fleet_module(NAME [REGISTERS] [SMALL] [PRECOMPILED set] [OPTIONS options...] [DEPENDS modules...] [LINK libraries...]
+#              [EXCLUDE files...] [FOLDERS subfolders...] [FAST files...])
 # One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
 # REGISTERS: its files register ops, kernels, passes, commands, ... at start-up, so all of its objects must be linked; fleet_link() does
 # that for every executable that names the module.
 # SMALL: release builds optimize for size, for code that runs once at the start of a job.
 # FAST: files of a SMALL module that loop over data.
+# PRECOMPILED: of the sets of fleet_precompile_headers(), for a SMALL module (default: small).
 # OPTIONS: compile options of all of its files.
 function(fleet_module name)
-  cmake_parse_arguments(R "REGISTERS;SMALL" "" "OPTIONS;DEPENDS;LINK;EXCLUDE;FOLDERS;FAST" ${ARGN})
+  cmake_parse_arguments(R "REGISTERS;SMALL" "PRECOMPILED" "OPTIONS;DEPENDS;LINK;EXCLUDE;FOLDERS;FAST" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${R_FOLDERS})
     file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
@@ -35,7 +36,9 @@ function(fleet_module name)
       target_precompile_headers(fleet_${name} PRIVATE ${FLEET_PRECOMPILED_HEADERS})
     elseif(FLEET_PRECOMPILE)
       target_compile_options(fleet_${name} PRIVATE -pthread)  # as gRPC's users have
-      if(R_SMALL)
+      if(R_PRECOMPILED)
+        target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_${R_PRECOMPILED})
+      elseif(R_SMALL)
         target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_small)
       else()
         target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_fast)
@@ -63,19 +66,27 @@ function(fleet_file_options)
   endif()
 endfunction()
 
-# The standard headers that modules share: 0.6 s less for each file. GCC ignores precompiled headers where flags differ, hence
-# three sets: for SMALL modules, for others, and for each module with OPTIONS.
+# The headers that modules share: the standard ones take 0.6 s of each file, those of a .proto as much again. (Asio's and gRPC's
+# would take longer to load where they are not needed than they save elsewhere.) GCC ignores precompiled headers where flags
+# differ, hence sets: fast for modules that are not SMALL, small, control and strategy for SMALL ones, and one for each module with
+# OPTIONS.
 set(FLEET_PRECOMPILED_HEADERS <algorithm> <chrono> <deque> <filesystem> <functional> <map> <memory> <optional> <random> <set>
     <sstream> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector> <spdlog/spdlog.h>)
+set(FLEET_PRECOMPILED_control <proto/control.pb.h>)
+set(FLEET_PRECOMPILED_strategy <proto/strategy.pb.h>)
 function(fleet_precompile_headers)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "")
-  foreach(set small fast)
+  foreach(set small fast control strategy)
     add_library(fleet_precompiled_${set} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
     target_link_libraries(fleet_precompiled_${set} PRIVATE spdlog::spdlog)
     target_compile_options(fleet_precompiled_${set} PRIVATE -pthread)
-    target_precompile_headers(fleet_precompiled_${set} PRIVATE ${FLEET_PRECOMPILED_HEADERS})
+    target_precompile_headers(fleet_precompiled_${set} PRIVATE ${FLEET_PRECOMPILED_HEADERS} ${FLEET_PRECOMPILED_${set}})
+    if(NOT set STREQUAL "fast")
+      target_compile_options(fleet_precompiled_${set} PRIVATE $<$<CONFIG:Release>:-Os>)
+    endif()
   endforeach()
-  target_compile_options(fleet_precompiled_small PRIVATE $<$<CONFIG:Release>:-Os>)
+  target_link_libraries(fleet_precompiled_control PRIVATE fleet_proto_control)
+  target_link_libraries(fleet_precompiled_strategy PRIVATE fleet_proto_strategy)
 endfunction()
 
 # fleet_link(TARGET modules...): links modules and their dependencies into an executable, and modules that register things as
