@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packs the programs into wheels, so that pip installs them: dist/fleetrun-VERSION-py3-none-manylinux_2_35_MACHINE.whl, and
 # with CUDA dist/fleetrun_cuda-... with the modules of the GPU backend. No Python is needed to build them. They run with glibc
-# 2.35 and libstdc++ of GCC 12 or later (Debian 12, Ubuntu 22.04).
+# 2.35 and libstdc++ of GCC 12 or later (Debian 12, Ubuntu 22.04). Beside them SHA256SUMS, and in each wheel the libraries that it
+# contains (scripts/sbom.sh), where PEP 770 has them.
 #
 #   scripts/wheel.sh [--build FOLDER] [--output FOLDER]
 #
@@ -52,6 +53,8 @@ find "$tree/bin" "$tree/lib" -type f | while read -r file; do
     die "${file#"$tree/"} needs $needs, but the wheel promises glibc $glibc"
 done
 
+scripts/sbom.sh "$tree" >"$staging/sbom"
+
 # write_wheel NAME SUMMARY [METADATA line...]: packs $staging/NAME.
 write_wheel() {
   local name=$1 summary=$2 root=$staging/$1 info file
@@ -66,6 +69,8 @@ write_wheel() {
   } >"$info/METADATA"
   printf '%s\n' "Wheel-Version: 1.0" "Generator: fleetrun wheel.sh" "Root-Is-Purelib: false" "Tag: $tag" >"$info/WHEEL"
   cp LICENSE "$info/LICENSE"
+  mkdir "$info/sboms"
+  cp "$staging/sbom" "$info/sboms/fleetrun.spdx.json"
   # RECORD: the path, the hash as base64 for URLs without padding, and the size of each file.
   (cd "$root" && find . -type f ! -name RECORD | LC_ALL=C sort | while read -r file; do
     printf '%s,sha256=%s,%s\n' "${file#./}" \
@@ -98,3 +103,4 @@ mv "$tree" "$main/fleetrun-$version.data/data"
 printf '%s\n' "[console_scripts]" "fleetd = fleetrun.__main__:fleetd" >"$main/fleetrun-$version.dist-info/entry_points.txt"
 write_wheel fleetrun "Starts and runs distributed training on one machine or a cluster" \
   "Provides-Extra: cuda" "Requires-Dist: fleetrun-cuda (== $version) ; extra == 'cuda'"
+(cd "$output" && sha256sum -- *"-$version-$tag.whl" >SHA256SUMS.part && mv SHA256SUMS.part SHA256SUMS)
