@@ -155,7 +155,8 @@ bool keep_service_socket(int service) {
   return ::dup2(service, kServiceDescriptor) >= 0;
 }
 
-[[noreturn]] void run_child(const ChildPlan& plan, volatile int* failed) {
+// Without the address sanitizer, which does not know the stack of fork_sharing() and overwrites it.
+[[noreturn, gnu::no_sanitize_address]] void run_child(const ChildPlan& plan, volatile int* failed) {
   if (plan.bound > 0 &&
       ::close_range(static_cast<unsigned>(plan.bound), ~0u, CLOSE_RANGE_UNSHARE) != 0) {
     *failed = errno;
@@ -185,14 +186,16 @@ struct Child {
   volatile int failed = 0;
 };
 
+[[gnu::no_sanitize_address]] int run_on_own_stack(void* it) {
+  auto* child = static_cast<Child*>(it);
+  run_child(child->plan, &child->failed);
+}
+
 // Like vfork(), but the child also shares the descriptors until close_range(), above.
 pid_t fork_sharing(Child* child) {
   alignas(16) static char stack[64 << 10];  // one child at a time
-  const auto run = [](void* it) -> int {
-    auto* child = static_cast<Child*>(it);
-    run_child(child->plan, &child->failed);
-  };
-  return ::clone(run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, child);
+  return ::clone(run_on_own_stack, stack + sizeof stack,
+                 CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, child);
 }
 
 // Not inlined, because the child would share a variable that changes after vfork().
