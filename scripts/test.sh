@@ -15,7 +15,8 @@ case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.
   asan) options=(-L "^(unit|sanitized)\$") ;;
   tsan)
-    modules=(base observe store rendezvous node comm comm_multiproc data exec)
+    modules=(base observe store rendezvous node node_processes daemon launch comm comm_multiproc data exec)
+    export GTEST_FILTER=${GTEST_FILTER:--ClientSessionTest.*}  # of daemon: runs gRPC
     targets=("${modules[@]/%/_tests}")
     options=(-R "^($(IFS='|' && echo "${modules[*]}"))\$")
     export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$PWD/tests/tsan_suppressions.txt} ;;
