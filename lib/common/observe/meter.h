@@ -16,8 +16,9 @@ class MovingAverage {
   explicit MovingAverage(size_t window = 20);
   void add(double value);
   double last() const { return recent_.empty() ? 0 : recent_.back(); }
-  double mean() const;          // of the window; 0 before the first value
-  double overall_mean() const;  // since the last reset; 0 before the first value
+  double mean() const;                     // of the window; 0 before the first value
+  double overall_mean() const;             // since the last reset; 0 before the first value
+  double total() const { return total_; }  // since the last reset
   uint64_t count() const { return count_; }
   void reset();
 
@@ -60,7 +61,7 @@ class StepMeter {
   const MovingAverage& data_time() const { return data_time_; }
   const MovingAverage& batch_time() const { return batch_time_; }
   double speed() const;  // 0 before the first step
-  double samples() const { return samples_.overall_mean() * static_cast<double>(samples_.count()); }
+  double samples() const { return samples_.total(); }
 
  private:
   Clock clock_;

@@ -4,8 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <type_traits>
 #include <utility>
 
 #include "base/env.h"
@@ -13,14 +16,17 @@
 namespace fleet {
 namespace {
 
-// "fleetP1": a file with other content is left alone.
-constexpr uint64_t kMagic = 0x0031507465656c66;
+// "fleetP2": a file with other content is left alone.
+constexpr uint64_t kMagic = 0x0032507465656c66;
+
+using Words = std::array<int64_t, sizeof(RankProgress) / sizeof(int64_t)>;
+static_assert(sizeof(Words) == sizeof(RankProgress) && std::is_trivially_copyable_v<RankProgress>);
 
 // Shared with another process: only lock-free atomics. `turn` is odd while the writer is storing.
 struct Shared {
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> turn;
-  std::atomic<int64_t> ticks, steps, step, epoch, checkpoint, step_at_ns, waited_ns, stage, stages;
+  std::atomic<int64_t> words[std::tuple_size_v<Words>];
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free && sizeof(Shared) <= 4096);
 
@@ -30,6 +36,21 @@ void* map(int file) {
 }
 
 Shared& shared(void* memory) { return *static_cast<Shared*>(memory); }
+
+void store(const RankProgress& progress, Shared* to) {
+  const auto words = std::bit_cast<Words>(progress);
+  for (size_t i = 0; i < words.size(); ++i) {
+    to->words[i].store(words[i], std::memory_order_relaxed);
+  }
+}
+
+RankProgress load(const Shared& from) {
+  Words words;
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = from.words[i].load(std::memory_order_relaxed);
+  }
+  return std::bit_cast<RankProgress>(words);
+}
 
 }  // namespace
 
@@ -61,15 +82,7 @@ void ProgressWriter::publish() {
   const uint64_t turn = to.turn.load(relaxed);
   to.turn.store(turn + 1, relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  to.ticks.store(now_.ticks, relaxed);
-  to.steps.store(now_.steps, relaxed);
-  to.step.store(now_.step, relaxed);
-  to.epoch.store(now_.epoch, relaxed);
-  to.checkpoint.store(now_.checkpoint, relaxed);
-  to.step_at_ns.store(now_.step_at_ns, relaxed);
-  to.waited_ns.store(now_.waited_ns, relaxed);
-  to.stage.store(now_.stage, relaxed);
-  to.stages.store(now_.stages, relaxed);
+  store(now_, &to);
   to.turn.store(turn + 2, std::memory_order_release);
 }
 
@@ -78,14 +91,24 @@ void ProgressWriter::in_pipeline(int64_t stage, int64_t stages) {
   now_.stages = stages;
 }
 
-void ProgressWriter::step_done(int64_t step, int64_t epoch, int64_t waited_ns) {
+void ProgressWriter::planned(int64_t target, int64_t data_threads) {
+  now_.target = target;
+  now_.data_threads = data_threads;
+}
+
+void ProgressWriter::fetched(double loss) {
+  ++now_.losses;
+  now_.loss = loss;
+}
+
+void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& totals) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   ++now_.ticks;
   ++now_.steps;
   now_.step = step;
   now_.epoch = epoch;
   now_.step_at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  now_.waited_ns = waited_ns;
+  now_.totals = totals;
   publish();
 }
 
@@ -111,7 +134,7 @@ ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CL
   }
   memory_ = map(file_.get());
   if (!memory_) throw_errno("cannot map the file of a rank's progress");
-  shared(memory_).checkpoint = -1;
+  store(RankProgress(), &shared(memory_));
   shared(memory_).magic = kMagic;
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
 }
@@ -123,10 +146,7 @@ std::optional<RankProgress> ProgressReader::read() {
   const Shared& from = shared(memory_);
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = from.turn.load(std::memory_order_acquire);
-    const RankProgress seen = {
-        from.ticks.load(relaxed),     from.steps.load(relaxed),      from.step.load(relaxed),
-        from.epoch.load(relaxed),     from.checkpoint.load(relaxed), from.step_at_ns.load(relaxed),
-        from.waited_ns.load(relaxed), from.stage.load(relaxed),      from.stages.load(relaxed)};
+    const RankProgress seen = load(from);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (turn % 2 != 0 || from.turn.load(relaxed) != turn) continue;
     seen_ = seen;

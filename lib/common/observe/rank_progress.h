@@ -15,6 +15,20 @@ namespace fleet {
 // The variable in which the launcher passes the file to map.
 inline constexpr char kEnvProgressFile[] = "FLEET_PROGRESS_FILE";
 
+// Totals of a process in its training steps, without evaluations and saves. In nanoseconds, except
+// `samples`.
+struct StepTotals {
+  int64_t waited = 0;    // for other ranks, in all threads; also while the step computed
+  int64_t samples = 0;   // trained
+  int64_t time = 0;      // of the steps
+  int64_t input = 0;     // of these: waiting for batches
+  int64_t exposed = -1;  // of these: waiting for collectives; -1: the device hides it
+  int64_t making = 0;    // the data threads at work
+  int64_t reading = 0;   // of these: reading samples
+
+  bool operator==(const StepTotals&) const = default;
+};
+
 struct RankProgress {
   int64_t ticks = 0;        // rises with every kind of progress: steps, evaluation, saving
   int64_t steps = 0;        // done by this process
@@ -22,9 +36,13 @@ struct RankProgress {
   int64_t epoch = 0;        // from 0
   int64_t checkpoint = -1;  // step of the last checkpoint on the disk; -1: none
   int64_t step_at_ns = 0;   // end of the last step, CLOCK_MONOTONIC
-  int64_t waited_ns = 0;    // time spent waiting for other ranks, up to step_at_ns
+  StepTotals totals;        // up to step_at_ns
   int64_t stage = 0;        // of a pipeline; valid if stages > 0
   int64_t stages = 0;
+  int64_t target = 0;        // the step at which training ends; 0: unknown
+  int64_t data_threads = 0;  // that make batches; 0: the training thread does
+  int64_t losses = 0;        // number of losses fetched; 0: `loss` is not known
+  double loss = 0;           // the last one
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -40,8 +58,11 @@ class ProgressWriter {
   ProgressWriter(ProgressWriter&& other) noexcept;
   ProgressWriter& operator=(ProgressWriter&&) = delete;
 
-  void in_pipeline(int64_t stage, int64_t stages);  // published with the next progress
-  void step_done(int64_t step, int64_t epoch, int64_t waited_ns);
+  // Published with the next progress.
+  void in_pipeline(int64_t stage, int64_t stages);
+  void planned(int64_t target, int64_t data_threads);
+  void fetched(double loss);
+  void step_done(int64_t step, int64_t epoch, const StepTotals& totals);
   void saved(int64_t step);
   void tick();  // reports progress other than a step
   // Stops reporting: the rank is ending, or is entering a phase that has no steps.

@@ -8,7 +8,7 @@
 namespace fleet {
 
 // Raise it when the meaning of a message changes: ends of different versions refuse each other.
-inline constexpr int kFleetdProtocol = 6;
+inline constexpr int kFleetdProtocol = 7;
 inline constexpr int kDefaultFleetdPort = 6767;
 inline constexpr HeartbeatTimes kHeartbeatTimes{
     .heartbeat_interval = std::chrono::milliseconds(500),

@@ -29,11 +29,13 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
 
 using wire::GenerationResult;
 using wire::JoinProgress;
+using wire::LiveReport;
 using wire::PeerEvent;
 using wire::RankExit;
 using wire::RankStack;
 using wire::RankStall;
 using wire::RankSteps;
+using wire::RankUsage;
 using wire::RecordedError;
 using wire::RestartCommand;
 using wire::SignalCommand;
@@ -48,7 +50,7 @@ using wire::World;
 using wire::WorldId;
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 7;
+inline constexpr int kRendezvousProtocol = 8;
 
 // Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
 struct RestartPolicy {
@@ -200,9 +202,9 @@ struct TakeOver {
 };
 // In the order in which they happen; the host's messages as they came, except Welcome, Start and
 // Heartbeat: JoinProgress* (Refusal | Assignment (PeerEvent | StopCommand | SignalCommand |
-// StackCommand | StackReport)* (RestartCommand JoinProgress* Assignment ...)* Verdict). A Verdict
-// may also replace an Assignment if the job is stopped while forming, or ends while this node is a
-// spare.
+// StackCommand | StackReport | LiveReport)* (RestartCommand JoinProgress* Assignment ...)*
+// Verdict). A Verdict may also replace an Assignment if the job is stopped while forming, or ends
+// while this node is a spare.
 using RendezvousEvent = std::variant<wire::HostMessage, Refusal, Assignment, HostLost, TakeOver>;
 
 }  // namespace fleet

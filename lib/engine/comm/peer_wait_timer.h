@@ -15,16 +15,23 @@ class PeerWaitTimer {
   ~PeerWaitTimer() {
     const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun_);
     total().fetch_add(waited.count(), std::memory_order_relaxed);
+    of_this_thread() += waited.count();
   }
   PeerWaitTimer(const PeerWaitTimer&) = delete;
 
   // Total of this process, in nanoseconds. Any thread.
   static int64_t total_ns() { return total().load(std::memory_order_relaxed); }
+  // The part of it in which the calling thread waited itself.
+  static int64_t on_this_thread_ns() { return of_this_thread(); }
 
  private:
   using Clock = std::chrono::steady_clock;
   static std::atomic<int64_t>& total() {
     static std::atomic<int64_t> nanoseconds{0};
+    return nanoseconds;
+  }
+  static int64_t& of_this_thread() {
+    static thread_local int64_t nanoseconds = 0;
     return nanoseconds;
   }
   const Clock::time_point begun_;

@@ -205,6 +205,11 @@ class InputPipeline::Impl {
             .threads = options_.async ? tuner_.size().threads : 0};
   }
 
+  ReaderWork reader_work() const {
+    return {.making_ns = making_ns_.load(std::memory_order_relaxed),
+            .reading_ns = reading_ns_.load(std::memory_order_relaxed)};
+  }
+
   const Options& options() const { return options_; }
   const Sampler& sampler() const { return sampler_; }
   int64_t samples() const { return source_->size(); }
@@ -372,7 +377,7 @@ class InputPipeline::Impl {
     }
     for (;;) {
       // Throws in an abandoned thread, which must not touch the lock again.
-      const std::exception_ptr error = make_range(context);
+      const std::exception_ptr error = make_timed(context);
       const MutexLock lock(mutex_);
       finish_work(&context, error);
       if (!wait_for_work(&context)) return;
@@ -457,11 +462,21 @@ class InputPipeline::Impl {
       inline_context_->index = index;
       inline_context_->at = 0;
       inline_context_->end = items();
-      error = make_range(*inline_context_);
+      error = make_timed(*inline_context_);
       if (!error) mix(slot, index);
     }
     slot.error = error;
     complete(slot, index);
+  }
+
+  std::exception_ptr make_timed(WorkContext& context) {
+    const auto begun = Clock::now();
+    const int64_t read = context.maker.reading_ns();
+    const std::exception_ptr error = make_range(context);
+    const std::chrono::nanoseconds took = Clock::now() - begun;
+    making_ns_.fetch_add(took.count(), std::memory_order_relaxed);
+    reading_ns_.fetch_add(context.maker.reading_ns() - read, std::memory_order_relaxed);
+    return error;
   }
 
   std::exception_ptr make_range(WorkContext& context) {
@@ -514,6 +529,7 @@ class InputPipeline::Impl {
   std::shared_ptr<WorkContext> inline_context_;  // used without threads
   int64_t chunk_ = 1;
   std::atomic<bool> abandon_{false};  // samples being made are no longer needed
+  std::atomic<int64_t> making_ns_{0}, reading_ns_{0};
 
   mutable Mutex mutex_;
   ReaderTuner tuner_ FLEET_GUARDED_BY(mutex_);
@@ -570,5 +586,6 @@ int64_t InputPipeline::batch_size() const { return impl_->options().sampler.batc
 const ImageShape& InputPipeline::image() const { return impl_->options().image; }
 const Source& InputPipeline::source() const { return impl_->source(); }
 PipelineStats InputPipeline::stats() const { return impl_->stats(); }
+ReaderWork InputPipeline::work() const { return impl_->reader_work(); }
 
 }  // namespace fleet::data

@@ -56,6 +56,12 @@ struct PipelineStats {
   int64_t threads = 0;      // worker threads (data.threads); 0 without them
 };
 
+// The work of the threads that make batches, in total: says why batches come late.
+struct ReaderWork {
+  int64_t making_ns = 0;   // time in which they were at work
+  int64_t reading_ns = 0;  // of this: reading samples from the source
+};
+
 struct PipelineContext {
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
@@ -124,6 +130,7 @@ class InputPipeline {
   const ImageShape& image() const;
   const Source& source() const;
   PipelineStats stats() const;
+  ReaderWork work() const;  // takes no lock
   // The damaged samples in the batches given so far, including damaged replacements, ascending.
   // Depends only on those batches.
   std::vector<int64_t> damaged() const;

@@ -1,6 +1,7 @@
 #include "data/sample_maker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/error.h"
@@ -52,6 +53,7 @@ struct SampleMaker::Target {
 };
 
 bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
+  const auto begun = std::chrono::steady_clock::now();
   watchdog_.begin(index);
   try {
     *sample = source_.read(index, scratch_);
@@ -61,6 +63,7 @@ bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
     return false;
   }
   watchdog_.end();
+  reading_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();
   return true;
 }
 

@@ -31,6 +31,7 @@ class SampleMaker {
   // normalising device whether to mirror it: never if the augmentation depends on where pixels lie.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
   ReadWatchdog& watchdog() { return watchdog_; }
+  int64_t reading_ns() const { return reading_ns_; }  // total time of reading from the source
 
  private:
   struct Target;  // the output that make() and make_bytes() request
@@ -47,6 +48,7 @@ class SampleMaker {
   std::vector<float> unit_scale_, byte_scale_,
       zero_bias_;  // scale to [0, 1] for colour changes; scale that changes nothing
   ReadWatchdog watchdog_;
+  int64_t reading_ns_ = 0;
   Decoder decoder_;
   Resizer resizer_;
   std::vector<uint8_t> scratch_, spread_;

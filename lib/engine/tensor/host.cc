@@ -3,12 +3,35 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 
 #include "base/cpu.h"
 #include "base/error.h"
 
 namespace fleet {
+namespace {
+
+thread_local int64_t waited_ns = 0;  // host_wait_ns()
+
+// Adds its own lifetime to it.
+class HostWaitTimer {
+ public:
+  HostWaitTimer() : begun_(Clock::now()) {}
+  ~HostWaitTimer() {
+    waited_ns +=
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begun_).count();
+  }
+  HostWaitTimer(const HostWaitTimer&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begun_;
+};
+
+}  // namespace
+
+int64_t host_wait_ns() { return waited_ns; }
 
 uint64_t HostEvent::note_record() {
   const MutexLock lock(mutex_);
@@ -26,7 +49,10 @@ void HostEvent::complete(uint64_t which, std::exception_ptr error) {
 
 void HostEvent::wait_for(uint64_t which) {
   const MutexLock lock(mutex_);
-  while (completed_ < which) changed_.wait(mutex_);
+  if (completed_ < which) {
+    const HostWaitTimer waiting;
+    while (completed_ < which) changed_.wait(mutex_);
+  }
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -156,7 +182,10 @@ void HostStream::wait(Event& event) {
 
 void HostStream::synchronize() {
   const MutexLock lock(mutex_);
-  while (head_ != tail_) drained_.wait(mutex_);
+  if (head_ != tail_) {
+    const HostWaitTimer waiting;
+    while (head_ != tail_) drained_.wait(mutex_);
+  }
   if (error_) std::rethrow_exception(error_);
 }
 

@@ -38,6 +38,10 @@ class HostTask {
   bool after_failure_too_ = false;
 };
 
+// Total time that the calling thread has been blocked until work of other threads was done: events
+// and streams of the host. In nanoseconds.
+int64_t host_wait_ns();
+
 class HostEvent : public Event {
  public:
   void synchronize() override;

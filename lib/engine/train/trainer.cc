@@ -9,11 +9,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "comm/peer_wait_timer.h"
+#include "tensor/host.h"
 #include "train/damaged_samples.h"
 #include "train/format_printf.h"
 #include "train/stage_names.h"
 
 namespace fleet {
+namespace {
+
+// The time in which this thread waited for other ranks, or for its own collectives.
+int64_t collective_wait_ns() { return host_wait_ns() + PeerWaitTimer::on_this_thread_ns(); }
+
+}  // namespace
 
 TrainResult Trainer::evaluate_only() {
   started_ = monotonic_seconds();
@@ -39,6 +46,7 @@ TrainResult Trainer::train() {
            intervals_.ends_after(position_.step);
   };
   started_ = monotonic_seconds();
+  published_.planned(steps_to_train(), data_->train().stats().threads);
   evaluate_if_missed();
   while (position_.epoch < intervals_.epochs && !finished()) {
     const int64_t epoch = position_.epoch;
@@ -89,6 +97,7 @@ void Trainer::train_epoch(int64_t epoch) {
       position_.epoch += 1;
       position_.batch = 0;
     }
+    host_waits_ = collective_wait_ns();
     if (!agree_on_step(batch != nullptr) || !batch) break;
     save_if_asked();
     try {
@@ -142,11 +151,35 @@ void Trainer::train_step(const data::Batch& batch) {
   meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
   position_.step += 1;
   position_.batch = batch.index + 1;
-  published_.step_done(position_.step, position_.epoch, PeerWaitTimer::total_ns());
   if (fetch) report(batch, step, rate);
+  publish_step(batch);
   if (bad) act_on(*bad);
   progress_->update(position_.batch, format_printf("speed %.1f", meter_.speed()));
   after_step();
+}
+
+// The step at which training ends, unless it ends early.
+int64_t Trainer::steps_to_train() {
+  const data::InputPipeline& train = data_->train();
+  const int64_t epochs = std::max<int64_t>(intervals_.epochs - position_.epoch, 0);
+  const int64_t left = std::max<int64_t>(epochs * train.batches() - position_.batch, 0);
+  const int64_t all = position_.step + left;
+  return intervals_.max_steps > 0 ? std::min(all, intervals_.max_steps) : all;
+}
+
+void Trainer::publish_step(const data::Batch& batch) {
+  constexpr double kNs = 1e9;
+  totals_.waited = PeerWaitTimer::total_ns();
+  totals_.samples = std::llround(meter_.samples());
+  totals_.time = std::llround(kNs * meter_.batch_time().total());
+  totals_.input += std::llround(kNs * batch.data_time);
+  const data::ReaderWork work = data_->train().work();
+  totals_.making = work.making_ns;
+  totals_.reading = work.reading_ns;
+  // A device beside the host waits for collectives itself.
+  const int64_t waited = collective_wait_ns() - host_waits_;
+  if (!device_.runs_beside_host()) totals_.exposed = std::max<int64_t>(totals_.exposed, 0) + waited;
+  published_.step_done(position_.step, position_.epoch, totals_);
 }
 
 bool Trainer::should_compare(int64_t steps) const {

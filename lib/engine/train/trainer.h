@@ -101,6 +101,8 @@ class Trainer {
   void log_unsaved();
   bool agree_on_step(bool works);  // false: all ranks stop
   const data::Batch* next_batch(data::InputPipeline& from);
+  int64_t steps_to_train();
+  void publish_step(const data::Batch& batch);
   [[noreturn]] void end_for_failure();
   void save_if_asked();
   bool evaluates_only() const { return job_.train.boolean("evaluate_only"); }
@@ -146,6 +148,8 @@ class Trainer {
   std::unique_ptr<OutputWriter> writer_;  // on rank 0
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
+  StepTotals totals_;                                      // what it publishes
+  int64_t host_waits_ = 0;  // of this thread, before the current step
   StepMeter meter_;
   RankTimes rank_times_;
   MovingAverage utilization_, clock_;  // of the device, if it reports them

@@ -49,6 +49,8 @@ void Trainer::open_metrics() {
 
 void Trainer::report(const data::Batch& batch, int64_t step, double rate) {
   const MetricSums sums = sum_over_ranks(session().read_metrics(false), runner_->control());
+  published_.fetched(sums.mean_loss());
+  published_.planned(steps_to_train(), data_->train().stats().threads);  // it may tune them
   if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_->finite_check().enabled()) {
     warned_of_nan_ = true;
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,

@@ -20,8 +20,8 @@ TEST(RankProgress, NothingDone_SaysNothing) {
 TEST(RankProgress, Steps_AreSeen) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());
-  writer.step_done(101, 2, 5'000);
-  writer.step_done(102, 2, 7'000);
+  writer.step_done(101, 2, {.waited = 5'000});
+  writer.step_done(102, 2, {.waited = 7'000, .samples = 64});
   writer.saved(102);
   writer.tick();
   const auto seen = reader.read();
@@ -31,7 +31,9 @@ TEST(RankProgress, Steps_AreSeen) {
   EXPECT_EQ(seen->step, 102);
   EXPECT_EQ(seen->epoch, 2);
   EXPECT_EQ(seen->checkpoint, 102);
-  EXPECT_EQ(seen->waited_ns, 7'000);
+  EXPECT_EQ(seen->totals.waited, 7'000);
+  EXPECT_EQ(seen->totals.samples, 64);
+  EXPECT_EQ(seen->totals.exposed, -1);
   EXPECT_GT(seen->step_at_ns, 0);
 }
 
@@ -46,6 +48,22 @@ TEST(RankProgress, Stage_ComesWithTheNextProgress) {
   EXPECT_EQ(reader.read()->stages, 4);
 }
 
+TEST(RankProgress, PlanAndLoss_ComeWithTheNextStep) {
+  ProgressReader reader;
+  ProgressWriter writer(reader.path());
+  writer.planned(900, 4);
+  writer.step_done(1, 0, {});
+  ASSERT_TRUE(reader.read());
+  EXPECT_EQ(reader.read()->target, 900);
+  EXPECT_EQ(reader.read()->data_threads, 4);
+  EXPECT_EQ(reader.read()->losses, 0);
+  writer.fetched(0.5);
+  EXPECT_EQ(reader.read()->losses, 0);
+  writer.step_done(2, 0, {});
+  EXPECT_EQ(reader.read()->losses, 1);
+  EXPECT_EQ(reader.read()->loss, 0.5);
+}
+
 TEST(RankProgress, NoCheckpoint_IsMinusOne) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());
@@ -56,18 +74,18 @@ TEST(RankProgress, NoCheckpoint_IsMinusOne) {
 TEST(RankProgress, Finished_SaysNothing) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());
-  writer.step_done(1, 0, 0);
+  writer.step_done(1, 0, {});
   writer.finish();
   EXPECT_FALSE(reader.read());
 }
 
 TEST(RankProgress, FileThatNoLauncherMade_StaysAsItIs) {
   ProgressWriter writer("/nowhere/at/all");
-  writer.step_done(1, 0, 0);
+  writer.step_done(1, 0, {});
   const std::string path = ::testing::TempDir() + "/rank_progress_test";
   const std::string before(1000, 'x');
   write_file_atomically(path, before);
-  ProgressWriter(path).step_done(1, 0, 0);
+  ProgressWriter(path).step_done(1, 0, {});
   EXPECT_EQ(read_file(path), before);
   std::filesystem::remove(path);
 }
@@ -77,7 +95,7 @@ TEST(RankProgress, ReadWhileWritten_IsOfOneMoment) {
   std::atomic<bool> done{false};
   std::thread rank([&] {
     ProgressWriter writer(reader.path());
-    for (int64_t step = 1; step <= 100'000; ++step) writer.step_done(step, step, step);
+    for (int64_t step = 1; step <= 100'000; ++step) writer.step_done(step, step, {.reading = step});
     done = true;
   });
   int64_t last = 0;
@@ -85,7 +103,7 @@ TEST(RankProgress, ReadWhileWritten_IsOfOneMoment) {
     const auto seen = reader.read();
     if (!seen) continue;
     EXPECT_EQ(seen->step, seen->epoch);
-    EXPECT_EQ(seen->step, seen->waited_ns);
+    EXPECT_EQ(seen->step, seen->totals.reading);
     EXPECT_GE(seen->step, last);
     last = seen->step;
   }

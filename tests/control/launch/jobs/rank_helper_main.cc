@@ -99,11 +99,16 @@ int listen_on(const char* variable) {
 
 int count_steps(int own_ms, int step_ms, int last) {
   fleet::ProgressWriter progress = fleet::ProgressWriter::from_env();
+  progress.planned(last == 0 ? 1'000'000 : last, 0);
   int64_t waited = 0;
   for (int step = 1; last == 0 || step <= last; ++step) {
     ::usleep(static_cast<useconds_t>(step_ms) * 1000);
     waited += (step_ms - own_ms) * int64_t{1'000'000};
-    progress.step_done(step, 0, waited);
+    progress.step_done(step, 0,
+                       {.waited = waited,
+                        .samples = int64_t{step} * 8,
+                        .time = step * (step_ms * int64_t{1'000'000}),
+                        .exposed = waited});
     if (step == 1) std::puts("stepping"), std::fflush(stdout);
   }
   for (volatile unsigned i = 0;; i = i + 1) {
