@@ -183,6 +183,8 @@ void JobState::begin_generation(std::optional<Verdict> lost, Time now) {
   auto& running = phase_.emplace<Running>();
   running.began = now;
   running.stragglers.begin(now);
+  running.live.begin(now);
+  running.bottleneck.begin(world_->nodes_size(), now);
   running.root_cause = RootCauseAnalyzer(
       world_->nodes_size() > 1 ? times_.root_cause : single_node_times(times_.root_cause));
   for (const wire::Node& node : world_->nodes()) running.unfinished.insert(node.node_rank());

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/bottleneck.h"
+#include "rendezvous/live_table.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/root_cause.h"
 #include "rendezvous/straggler_detector.h"
@@ -73,6 +75,8 @@ struct JobPhases {
     std::optional<StackCollection> stacks;
     std::optional<Time> scale_up_due;  // when to restart with nodes that have joined
     StragglerDetector stragglers;
+    LiveTable live;
+    BottleneckAnalyzer bottleneck;
   };
   struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
     static constexpr Phase kPhase = Phase::kStopping;

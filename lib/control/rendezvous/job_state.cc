@@ -69,6 +69,8 @@ void JobState::on(const FromNode& from, Time now) {
       return on_node_failed(id, message.failure().how(), now);
     case wire::NodeMessage::kStackRequest:
       return on_stack_request(id, now);
+    case wire::NodeMessage::kLiveRequest:
+      return on_live_request(id, now);
     case wire::NodeMessage::kExit:
       if (running) on_rank_exited(*running, node_rank, message.exit(), now);
       return;
@@ -181,9 +183,27 @@ const Verdict* JobState::verdict() const {
 void JobState::on_steps(Running& running, int node_rank, StepReport report, Time now) {
   if (running.stop) return;
   for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(node_rank);
+  for (RankUsage& rank : *report.mutable_usage()) rank.set_node_rank(node_rank);
+  running.live.update(report, now);
+  if (auto line = running.bottleneck.update(report, now)) {
+    send_to_host(peer_event(PeerEvent::BOTTLENECK, -1, {}, *std::move(line)));
+  }
   for (std::string& line : running.stragglers.update(report, now)) {
     broadcast(peer_event(PeerEvent::STRAGGLER, node_rank, {}, std::move(line)));
   }
+}
+
+// Also answered while no rank runs: the asker may wait for it.
+void JobState::on_live_request(SessionId session, Time now) {
+  const auto* running = in<Running>();
+  LiveReport report = running ? running->live.report(now) : LiveReport();
+  const auto bottleneck = running ? running->bottleneck.recent() : std::nullopt;
+  if (bottleneck) *report.mutable_bottleneck() = *bottleneck;
+  report.set_job_id(config().job_id());
+  report.set_generation(generation());
+  report.set_nnodes(world_ ? world_->nodes_size() : 0);
+  report.set_world_size(world_ ? world_->world_size() : 0);
+  send(session, envelope(&wire::HostMessage::mutable_live, std::move(report)));
 }
 
 // The node cannot continue but still receives the outcome.

@@ -29,6 +29,9 @@ Verdict JobState::node_verdict(Verdict::Kind kind, int node_rank) const {
 
 void JobState::decide(Verdict verdict, Time now) {
   if (in<Ended>()) return;
+  const auto* running = in<Running>();
+  const auto bottleneck = running ? running->bottleneck.overall() : std::nullopt;
+  if (bottleneck) *verdict.mutable_bottleneck() = *bottleneck;
   if (!restarts_.history().empty()) {
     if (in<Running>()) restarts_.record(generation_result(verdict, now));
     verdict.set_restarts(restarts_.used());

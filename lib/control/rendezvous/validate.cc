@@ -55,6 +55,14 @@ void validate(const wire::Verdict& verdict) {
   for (const wire::GenerationResult& end : verdict.history()) require_known(end.kind());
 }
 
+void cut(wire::Bottleneck* bottleneck) {
+  keep_first(kMaxText, bottleneck->mutable_line());
+  for (wire::Cause& cause : *bottleneck->mutable_causes()) {
+    require_known(wire::Cause::Kind_IsValid(cause.kind()), "cause", cause.kind());
+    keep_first(kMaxText, cause.mutable_action());
+  }
+}
+
 void validate(const wire::Join& join) {
   const wire::JobConfig& job = join.job();
   const wire::Node& node = join.node();
@@ -109,6 +117,10 @@ void validate(wire::HostMessage* message) {
   }
   require_known(message->restart().end().kind());
   if (message->verdict().has_exit()) cut(message->mutable_verdict()->mutable_exit());
+  if (message->verdict().has_bottleneck()) {
+    cut(message->mutable_verdict()->mutable_bottleneck());
+  }
+  if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
   if (message->restart().cause().has_exit())
     cut(message->mutable_restart()->mutable_cause()->mutable_exit());
   if (message->has_report()) cut(message->mutable_report()->mutable_stacks());
@@ -149,6 +161,7 @@ void validate(wire::ControlRequest* message) {
 void validate(wire::ControlReply* message) {
   require_kind(*message);
   if (message->has_stacks()) cut(message->mutable_stacks()->mutable_stacks());
+  if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
 }
 
 void validate(const wire::ClientMessage& message) {

@@ -31,7 +31,7 @@ const Message* message_in(const wire::HostMessage& envelope) {
   };
   look_at(envelope.welcome(), envelope.progress(), envelope.peer(), envelope.stop(),
           envelope.verdict(), envelope.stacks(), envelope.restart(), envelope.start(),
-          envelope.signal(), envelope.report(), envelope.refused());
+          envelope.signal(), envelope.report(), envelope.refused(), envelope.live());
   return found;
 }
 
