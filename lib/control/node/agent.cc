@@ -24,8 +24,10 @@
 #include "node/control_socket.h"
 #include "node/end_command.h"
 #include "node/job_cgroup.h"
+#include "node/live_reporter.h"
 #include "node/process_tree.h"
 #include "node/process_tree_reaper.h"
+#include "node/progress_record.h"
 #include "node/stack_report.h"
 #include "node/supervision.h"
 #include "node/verdict_file.h"
@@ -63,6 +65,10 @@ class Agent {
             loop_, std::move(plan_.guardian.socket),
             [this](const wire::GuardianEvent& event) { on_guardian(event); },
             [this] { on_guardian_closed(); }),
+        live_(loop_,
+              [this](StepReport report) {
+                client_->send(envelope(&wire::NodeMessage::mutable_steps, std::move(report)));
+              }),
         control_(loop_,
                  [this](const wire::ControlRequest& request, ControlSocket::Reply reply) {
                    on_request(request, std::move(reply));
@@ -88,6 +94,13 @@ class Agent {
     if (plan_.control_pipe) {
       control_pipe_.emplace(loop_, plan_.control_pipe.release());
       wait_for_control_pipe();
+    }
+    if (plan_.observe) {
+      observer_ = plan_.observe(loop_, [this](std::function<void(const LiveReport&, int)> done) {
+        ask_live([this, done = std::move(done)](const LiveReport& report) {
+          done(report, record_.record().node_rank());
+        });
+      });
     }
     client_->start(plan_.join);
     // Unblock only now: existing threads keep all signals blocked, so signals arrive in this
@@ -227,14 +240,17 @@ class Agent {
       case wire::HostMessage::kProgress:
         return spdlog::warn("{}", message.progress().line());
       case wire::HostMessage::kPeer:
-        if (message.peer().kind() != PeerEvent::STRAGGLER) {
-          return spdlog::info("{}", message.peer().line());
+        if (message.peer().kind() == PeerEvent::STRAGGLER ||
+            message.peer().kind() == PeerEvent::BOTTLENECK) {
+          return spdlog::warn("{}", message.peer().line());
         }
-        return spdlog::warn("{}", message.peer().line());
+        return spdlog::info("{}", message.peer().line());
       case wire::HostMessage::kSignal:
         return signal_ranks(message.signal().signal());
       case wire::HostMessage::kReport:
         return answer_stacks(message.report());
+      case wire::HostMessage::kLive:
+        return answer_live(message.live());
       default:
         return step(std::move(message));
     }
@@ -262,6 +278,17 @@ class Agent {
         *answer.mutable_failure() =
             to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
         return reply(answer);
+      case wire::ControlRequest::kLive:
+        if (world_) {
+          return ask_live([reply = std::move(reply)](const LiveReport& report) {
+            wire::ControlReply live;
+            *live.mutable_live() = report;
+            reply(live);
+          });
+        }
+        *answer.mutable_failure() =
+            to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
+        return reply(answer);
       case wire::ControlRequest::kStop:
         note_stop(request.stop().signal());
         step(request.stop());
@@ -276,6 +303,17 @@ class Agent {
     wire::ControlReply answer;
     *answer.mutable_stacks() = report;
     for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) reply(answer);
+  }
+
+  // The host answers several requests at once.
+  void ask_live(std::function<void(const LiveReport&)> done) {
+    if (!world_) return done({});
+    live_requests_.push_back(std::move(done));
+    client_->send(envelope(&wire::NodeMessage::mutable_live_request));
+  }
+
+  void answer_live(const LiveReport& report) {
+    for (const auto& done : std::exchange(live_requests_, {})) done(report);
   }
 
   void on_assignment(const Assignment& assignment) {
@@ -327,6 +365,8 @@ class Agent {
       return step(Refusal{error});  // the other nodes see this node leave
     }
     record_.on_assignment(assignment, spawn);
+    live_.begin(assignment);
+    progress_.begin();
     step(GenerationBegins{assignment, std::move(spawn)});
   }
 
@@ -339,12 +379,20 @@ class Agent {
       const wire::RankStarted& started = event.started();
       spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
       record_.on_rank_started(started.local_rank(), started.pid());
+      live_.on_rank_started(started.local_rank(), started.pid());
     }
+    if (event.has_progress()) note_progress(event.progress());
     if (event.has_all_gone()) {
       all_gone_ = true;
+      live_.end();
       stuck_known_ = !event.all_gone().stuck().empty();
     }
     step(event);
+  }
+
+  void note_progress(const StepReport& report) {
+    const bool write = progress_.update(report, std::chrono::steady_clock::now(), unix_seconds());
+    record_.on_progress(progress_.progress(), write);
   }
 
   void on_guardian_closed() {
@@ -394,8 +442,12 @@ class Agent {
   std::unique_ptr<RankService> service_;
   std::optional<asio::posix::stream_descriptor> control_pipe_;
   char control_pipe_bytes_[16];
+  LiveReporter live_;
+  ProgressRecord progress_;
   ControlSocket control_;
-  std::vector<ControlSocket::Reply> stack_requests_;  // pending requests for stacks
+  std::vector<ControlSocket::Reply> stack_requests_;  // pending
+  std::vector<std::function<void(const LiveReport&)>> live_requests_;
+  std::shared_ptr<void> observer_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
   bool checking_ = false;

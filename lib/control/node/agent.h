@@ -19,6 +19,10 @@
 
 namespace fleet {
 
+// What the job does now, and this node's rank in it; calls back in the agent's loop, or never if
+// the rendezvous is lost.
+using AskLive = std::function<void(std::function<void(const LiveReport&, int node_rank)>)>;
+
 struct AgentPlan {
   GuardianProcess guardian;
   // Children from before this process was exec'd from a shell: not ours.
@@ -45,6 +49,9 @@ struct AgentPlan {
       boost::asio::io_context&, const Assignment&,
       std::function<void(int local_rank, std::string bytes)> tell)>
       serve;
+  // If set, creates what serves the state of the job to others, for as long as the agent runs. An
+  // Error ends the start.
+  std::function<std::shared_ptr<void>(boost::asio::io_context&, AskLive)> observe;
   // The control pipe: a remote starter of this launcher holds the other end. Each byte acts like a
   // signal sent to this process, the end of the pipe like a SIGHUP. Empty if there is none.
   UniqueFd control_pipe;

@@ -7,9 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -151,6 +155,80 @@ wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& r
   }
   if (reply.has_failure()) throw from_wire(reply.failure());
   return reply;
+}
+
+namespace {
+
+// Its pending operations keep it alive.
+class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
+ public:
+  PendingRequest(boost::asio::io_context& loop, UniqueFd socket, std::string where,
+                 std::function<void(const wire::ControlReply&)> done)
+      : socket_(loop, stream_protocol(), socket.release()),
+        timer_(loop),
+        where_(std::move(where)),
+        done_(std::move(done)) {}
+
+  void begin(int timeout_seconds) {
+    timer_.expires_after(std::chrono::seconds(timeout_seconds));
+    timer_.async_wait([self = shared_from_this(),
+                       timeout_seconds](boost::system::error_code error) {
+      if (error) return;
+      self->fail(ErrorCode::kTimeout,
+                 "its fleetrun did not answer within " + std::to_string(timeout_seconds) + " s");
+    });
+    read();
+  }
+
+ private:
+  void read() {
+    socket_.async_read_some(boost::asio::buffer(chunk_),
+                            [self = shared_from_this()](boost::system::error_code error, size_t n) {
+                              error ? self->fail(ErrorCode::kNotFound, "the job has ended")
+                                    : self->on_bytes(n);
+                            });
+  }
+
+  void on_bytes(size_t n) {
+    incoming_.append(chunk_, n);
+    wire::ControlReply reply;
+    try {
+      take_frame(incoming_, &reply) ? end(reply) : read();
+    } catch (const Error& error) {
+      fail(error.code(), error.failure());
+    }
+  }
+
+  void end(const wire::ControlReply& reply) {
+    if (!done_) return;
+    timer_.cancel();
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+    std::exchange(done_, nullptr)(reply);
+  }
+
+  void fail(ErrorCode code, const std::string& what) {
+    wire::ControlReply reply;
+    *reply.mutable_failure() = to_wire(Error(code, what, where_));
+    end(reply);
+  }
+
+  stream_protocol::socket socket_;
+  boost::asio::steady_timer timer_;
+  const std::string where_;
+  std::function<void(const wire::ControlReply&)> done_;
+  std::string incoming_;
+  char chunk_[16384];
+};
+
+}  // namespace
+
+void send_control_request(boost::asio::io_context& loop, pid_t pid,
+                          const wire::ControlRequest& request, int timeout_seconds,
+                          std::function<void(const wire::ControlReply&)> done) {
+  std::make_shared<PendingRequest>(loop, send_to(pid, request), "pid " + std::to_string(pid),
+                                   std::move(done))
+      ->begin(timeout_seconds);
 }
 
 wire::StopJob stop_job(int signal, bool kill, Grace grace) {

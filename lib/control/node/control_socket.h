@@ -55,6 +55,12 @@ class ControlSocket {
 wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& request,
                                         int timeout_seconds);
 
+// The same without waiting, for callers with a loop: `done` runs once, in the loop, with the reply
+// or the error. Throws kNotFound if the fleetrun cannot be reached.
+void send_control_request(boost::asio::io_context& loop, pid_t pid,
+                          const wire::ControlRequest& request, int timeout_seconds,
+                          std::function<void(const wire::ControlReply&)> done);
+
 wire::StopJob stop_job(int signal, bool kill = false, Grace grace = {});
 
 // Tells the fleetrun of this pid to stop its job; does not wait. A fleetrun that has no control

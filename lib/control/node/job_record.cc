@@ -53,6 +53,19 @@ Json rank_json(const JobRecord::Rank& rank) {
   return all;
 }
 
+// A number that JSON can express, else null: a loss may be infinite.
+Json finite(bool known, double value) {
+  return known && std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json progress_json(const wire::JobProgress& progress) {
+  return {{"step", progress.step()},
+          {"target", progress.target() > 0 ? Json(progress.target()) : Json(nullptr)},
+          {"loss", finite(progress.has_loss(), progress.loss())},
+          {"seconds_left", finite(progress.has_seconds_left(), progress.seconds_left())},
+          {"time", progress.unix_time()}};
+}
+
 Json to_json(const JobRecord& record) {
   Json all;
   all["job_id"] = record.job_id();
@@ -72,6 +85,7 @@ Json to_json(const JobRecord& record) {
   all["command"] = texts(record.command());
   all["ranks"] = Json::array();
   for (const JobRecord::Rank& rank : record.ranks()) all["ranks"].push_back(rank_json(rank));
+  all["progress"] = record.has_progress() ? progress_json(record.progress()) : Json(nullptr);
   return all;
 }
 
@@ -220,8 +234,17 @@ void JobRecordFile::on_hosting(const std::string& rendezvous) {
   record_.set_rendezvous(rendezvous);
 }
 
+void JobRecordFile::on_progress(const wire::JobProgress& progress, bool write_now) {
+  *record_.mutable_progress() = progress;
+  if (write_now) try_to_write();
+}
+
 void JobRecordFile::on_verdict(wire::JobVerdict verdict) {
   *record_.mutable_verdict() = std::move(verdict);
+  try_to_write();
+}
+
+void JobRecordFile::try_to_write() {
   try {
     if (!path_.empty()) write();
   } catch (const Error& error) {

@@ -48,6 +48,8 @@ class JobRecordFile {
   void on_rank_started(int local_rank, pid_t pid);
   // The file is written at once: this process may be killed before its end.
   void on_verdict(wire::JobVerdict verdict);
+  // How far its training is; `write`: also in the file.
+  void on_progress(const wire::JobProgress& progress, bool write);
   // This node hosts the rendezvous from now on, at this address for other nodes.
   void on_hosting(const std::string& rendezvous);
   // The job has ended: its final record replaces this one, except for a part. `how`: its exit code,
@@ -57,6 +59,7 @@ class JobRecordFile {
 
  private:
   void write();  // kUsage or kIo
+  void try_to_write();
   void write_and_clean();
 
   JobRecord record_;

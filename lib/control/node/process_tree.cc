@@ -144,13 +144,21 @@ std::vector<pid_t> processes_with_environment(const std::string& mark) {
   return {found.begin(), found.end()};
 }
 
-std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {
+std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots) {
   const Children children = all_processes();
+  std::vector<std::vector<pid_t>> all;
+  for (const pid_t root : roots) {
+    all.push_back({root});
+    const std::vector<pid_t> found = below(root, {}, children);
+    all.back().insert(all.back().end(), found.begin(), found.end());
+  }
+  return all;
+}
+
+std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::vector<double> all;
-  for (const pid_t root : roots) {
-    std::vector<pid_t> tree = below(root, {}, children);
-    tree.push_back(root);
+  for (const std::vector<pid_t>& tree : process_trees(roots)) {
     long long ticks = 0;
     for (const pid_t pid : tree) {
       const auto fields = stat_fields(pid);

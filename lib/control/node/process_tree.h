@@ -26,6 +26,9 @@ std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 // all their descendants. Excludes this process and zombies without threads.
 std::vector<pid_t> processes_with_environment(const std::string& mark);
 
+// Each of these processes with all its descendants, itself first, in their order.
+std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots);
+
 // CPU time used so far by each of these processes and its descendants, in their order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 

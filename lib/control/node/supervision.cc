@@ -247,6 +247,10 @@ void Supervision::on_verdict(const Verdict& verdict) {
   if (verdict_ || refused_) return;
   verdict_ = verdict;
   if (assignment_) actions_.push_back(RecordVerdict{verdict});
+  // Once in the job.
+  if (assignment_ && assignment_->node_rank == 0 && !verdict.bottleneck().causes().empty()) {
+    show(ShowLine::kWarning, verdict.bottleneck().line());
+  }
   // The user who stopped the job by a signal knows; other nodes report the stop command.
   if (!succeeded(verdict) && verdict.kind() != Verdict::STOPPED) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;

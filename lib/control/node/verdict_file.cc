@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/terminal_text.h"
+#include "node/bottleneck_json.h"
 #include "node/runtime_folder.h"
 #include "node/supervision.h"
 
@@ -109,6 +110,9 @@ std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job
   }
   if (verdict.has_exit()) all["rank"] = rank_json(verdict.exit());
   if (verdict.kind() == Verdict::STOPPED) all["signal"] = signal_name(verdict.signal());
+  all["bottleneck"] = nullptr;
+  if (verdict.has_bottleneck())
+    all["bottleneck"] = Json::parse(bottleneck_json(verdict.bottleneck()));
   all["restarts"] = verdict.restarts();
   all["generations"] = Json::array();
   for (const GenerationResult& end : verdict.history())

@@ -105,6 +105,41 @@ TEST_F(ControlSocketTest, Requests_AreAnsweredInAnyOrder) {
   EXPECT_EQ(size, 1u << 20);
 }
 
+// A loop of its own asks, as fleetd's does.
+TEST_F(ControlSocketTest, RequestWithoutWaiting_GetsItsReplyInTheLoop) {
+  serve([](const wire::ControlRequest& request, const ControlSocket::Reply& reply) {
+    wire::ControlReply answer;
+    answer.mutable_live()->set_world_size(request.has_live() ? 3 : 0);
+    reply(answer);
+  });
+  boost::asio::io_context loop{1};
+  wire::ControlRequest request;
+  request.mutable_live();
+  int size = 0, replies = 0;
+  send_control_request(loop, ::getpid(), request, 60, [&](const wire::ControlReply& reply) {
+    size = reply.live().world_size();
+    ++replies;
+  });
+  loop.run();
+  EXPECT_EQ(size, 3);
+  EXPECT_EQ(replies, 1);
+}
+
+TEST_F(ControlSocketTest, RequestWithoutWaiting_UnansweredOrCutOff_Fails) {
+  std::vector<ControlSocket::Reply> never;
+  serve([&](const wire::ControlRequest&, ControlSocket::Reply reply) {
+    never.push_back(std::move(reply));
+  });
+  boost::asio::io_context loop{1};
+  std::vector<wire::Failure::Code> codes;
+  send_control_request(loop, ::getpid(), stacks_request(), 1, [&](const wire::ControlReply& reply) {
+    codes.push_back(reply.failure().code());
+  });
+  loop.run();
+  stop();  // it uses `never`
+  EXPECT_EQ(codes, std::vector{wire::Failure::TIMEOUT});
+}
+
 TEST_F(ControlSocketTest, SocketOfAnEndedFleetrun_IsRemoved) {
   {
     const ControlSocket socket(loop_, [](const wire::ControlRequest&, ControlSocket::Reply) {});

@@ -1,0 +1,23 @@
+#include "node/bottleneck_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "rendezvous/bottleneck.h"
+
+namespace fleet {
+
+std::string bottleneck_json(const wire::Bottleneck& bottleneck) {
+  using Json = nlohmann::ordered_json;
+  Json causes = Json::array();
+  for (const wire::Cause& cause : bottleneck.causes()) {
+    causes.push_back({{"kind", name_of(cause.kind())},
+                      {"share", cause.share()},
+                      {"rank", cause.has_rank() ? Json(cause.rank()) : Json(nullptr)},
+                      {"action", cause.action()}});
+  }
+  const Json all = {
+      {"line", bottleneck.line()}, {"compute", bottleneck.compute()}, {"causes", causes}};
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace fleet

@@ -1,0 +1,14 @@
+// A bottleneck for programs, as verdict.json and `fleetrun top --format=json` have it.
+#pragma once
+
+#include <string>
+
+#include "rendezvous/control_messages.h"
+
+namespace fleet {
+
+// {"line": "bottleneck: ...", "compute": 0.6, "causes": [{"kind": "input", "share": 0.31, "rank":
+// null, "action": "..."}]}
+std::string bottleneck_json(const wire::Bottleneck& bottleneck);
+
+}  // namespace fleet

@@ -1,0 +1,179 @@
+#include "node/rank_usage.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/file.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "node/process_tree.h"
+#include "rendezvous/clock_offset.h"
+
+namespace fleet {
+namespace {
+
+constexpr std::chrono::seconds kSearchInterval{5};
+constexpr int kSearchShare = 200;  // a search may take 1/200 of the time
+
+long long number(const std::string& text) {
+  long long value = 0;
+  return parse_int(text, &value) && value > 0 ? value : 0;
+}
+
+// The value behind a name in a file of lines "name value"; 0 if there is none.
+long long value_of(const std::string& file, const std::string& name) {
+  for (const std::string& line : split(file, '\n')) {
+    if (line.starts_with(name + " ")) return number(std::string(trim(line.substr(name.size()))));
+  }
+  return 0;
+}
+
+CpuQuota quota_in(const std::string& folder) {
+  std::vector<std::string> limit = split(small_file(folder + "/cpu.max"), ' ');  // version 2
+  const bool second = limit.size() == 2;
+  if (!second) {
+    limit = {small_file(folder + "/cpu.cfs_quota_us"), small_file(folder + "/cpu.cfs_period_us")};
+  }
+  const long long quota = number(limit[0]), period = number(limit[1]);
+  if (quota == 0 || period == 0) return {};
+  const std::string stat = small_file(folder + "/cpu.stat");
+  return {static_cast<double>(quota) / static_cast<double>(period),
+          second ? 1000 * value_of(stat, "throttled_usec") : value_of(stat, "throttled_time")};
+}
+
+// Reads a file of /proc without allocating; false if the process is gone.
+bool read_small(const char* path, std::array<char, 1024>* to) {
+  const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  const ssize_t n = ::read(file.get(), to->data(), to->size() - 1);
+  if (n <= 0) return false;
+  (*to)[static_cast<size_t>(n)] = '\0';
+  return true;
+}
+
+struct Stat {
+  int64_t ticks = 0;   // CPU time, with that of ended children
+  int64_t memory = 0;  // bytes
+  int nice = 0;
+};
+
+// Fields are numbered as in proc(5); the second, the name, may contain any character.
+bool read_stat(const std::string& path, Stat* stat) {
+  std::array<char, 1024> text;
+  if (!read_small(path.c_str(), &text)) return false;
+  const char* at = std::strrchr(text.data(), ')');
+  if (!at || at[1] == '\0') return false;
+  at += 2;
+  *stat = {};
+  for (int field = 3; *at != '\0' && field <= 24; ++field) {
+    if (field >= 14 && field <= 17) stat->ticks += std::strtoll(at, nullptr, 10);
+    if (field == 19) stat->nice = static_cast<int>(std::strtol(at, nullptr, 10));
+    if (field == 24) stat->memory = std::strtoll(at, nullptr, 10) * ::sysconf(_SC_PAGESIZE);
+    at = std::strchr(at, ' ');
+    if (!at) break;
+    ++at;
+  }
+  return true;
+}
+
+// Nanoseconds in which its first thread was ready to run but another one had its core.
+int64_t run_delay(pid_t pid) {
+  std::array<char, 1024> text;
+  if (!read_small(("/proc/" + std::to_string(pid) + "/schedstat").c_str(), &text)) return 0;
+  const char* second = std::strchr(text.data(), ' ');
+  return second ? std::strtoll(second, nullptr, 10) : 0;
+}
+
+int cores_of(pid_t pid) {
+  cpu_set_t set;
+  return ::sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+}  // namespace
+
+CpuQuota cpu_quota(pid_t pid, const std::string& root) {
+  CpuQuota tightest;
+  const std::string list = root + "/proc/" + std::to_string(pid) + "/cgroup";
+  for (const std::string& line : split(small_file(list), '\n')) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::vector<std::string> names = split(line.substr(first + 1, second - first - 1), ',');
+    if (!names.empty() && std::ranges::find(names, "cpu") == names.end()) continue;
+    const std::string base = root + "/sys/fs/cgroup" + (names.empty() ? "" : "/cpu");
+    // In a container the path may be the host's, while only the container's part is mounted.
+    for (std::string path = line.substr(second + 1);; path = path.substr(0, path.rfind('/'))) {
+      const CpuQuota quota = quota_in(base + (path == "/" ? "" : path));
+      if (quota.cores > 0 && (tightest.cores == 0 || quota.cores < tightest.cores)) {
+        tightest = quota;
+      }
+      if (path.empty() || path == "/") break;
+    }
+  }
+  return tightest;
+}
+
+void RankUsageSampler::watch(std::vector<Target> targets) {
+  ranks_.clear();
+  for (const Target& target : targets)
+    ranks_.push_back({.target = target, .tree = {}, .quota = {}});
+  next_search_ = {};
+}
+
+void RankUsageSampler::find_processes(Time now) {
+  const Time begun = std::chrono::steady_clock::now();
+  std::vector<pid_t> roots;
+  for (const Rank& rank : ranks_) roots.push_back(rank.target.pid);
+  const std::vector<std::vector<pid_t>> trees = process_trees(roots);
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    ranks_[i].tree.clear();
+    for (const pid_t pid : trees[i]) {
+      ranks_[i].tree.push_back({pid, "/proc/" + std::to_string(pid) + "/stat"});
+    }
+    ranks_[i].cores = cores_of(ranks_[i].target.pid);
+    ranks_[i].quota = cpu_quota(ranks_[i].target.pid);
+  }
+  const Time::duration took = std::chrono::steady_clock::now() - begun;
+  next_search_ = now + std::max<Time::duration>(kSearchInterval, kSearchShare * took);
+}
+
+bool RankUsageSampler::add(const Rank& rank, RankUsage* usage) {
+  static const int64_t ms_per_tick = 1000 / ::sysconf(_SC_CLK_TCK);
+  bool lives = false;
+  for (const Process& process : rank.tree) {
+    Stat stat;
+    if (!read_stat(process.stat, &stat)) continue;
+    if (process.pid == rank.target.pid) {
+      lives = true;
+      usage->set_nice(stat.nice);
+    }
+    usage->set_cpu_ms(usage->cpu_ms() + stat.ticks * ms_per_tick);
+    usage->set_memory(usage->memory() + stat.memory);
+  }
+  return lives;
+}
+
+std::vector<RankUsage> RankUsageSampler::sample(Time now) {
+  if (now >= next_search_) find_processes(now);
+  std::vector<RankUsage> all;
+  for (const Rank& rank : ranks_) {
+    RankUsage usage;
+    if (!add(rank, &usage)) continue;
+    usage.set_local_rank(rank.target.local_rank);
+    usage.set_at_ns(steady_ns(now));
+    usage.set_delayed_ns(run_delay(rank.target.pid));
+    usage.set_throttled_ns(rank.quota.throttled_ns);
+    usage.set_quota(rank.quota.cores);
+    usage.set_cores(rank.cores);
+    all.push_back(std::move(usage));
+  }
+  return all;
+}
+
+}  // namespace fleet

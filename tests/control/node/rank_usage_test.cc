@@ -1,0 +1,163 @@
+#include "node/rank_usage.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "node/live_reporter.h"
+#include "node/process_tree.h"
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A process that does this, and dies with the object.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body) : pid_(::fork()) {
+    if (pid_ == 0) {
+      body();
+      for (;;) ::pause();
+    }
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+};
+
+constexpr size_t kBytes = 64 << 20;
+
+void use_memory() {
+  void* memory =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::memset(memory, 1, kBytes);
+}
+
+// Samples until it holds. The bound is against hanging.
+RankUsage sample_until(RankUsageSampler* sampler,
+                       const std::function<bool(const RankUsage&)>& holds) {
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < end) {
+    const auto all = sampler->sample(std::chrono::steady_clock::now());
+    if (all.size() == 1 && holds(all[0])) return all[0];
+    std::this_thread::sleep_for(10ms);
+  }
+  ADD_FAILURE() << "it never held";
+  return {};
+}
+
+TEST(RankUsageSampler, BusyRank_UsesCpuTimeAndMemory) {
+  const Child rank([] {
+    use_memory();
+    for (volatile unsigned i = 0;; i = i + 1) {
+    }
+  });
+  RankUsageSampler sampler;
+  sampler.watch({{3, rank.pid()}});
+  const RankUsage usage = sample_until(&sampler, [](const RankUsage& now) {
+    return now.cpu_ms() >= 200 && now.memory() >= static_cast<int64_t>(kBytes);
+  });
+  EXPECT_EQ(usage.local_rank(), 3);
+  EXPECT_GT(usage.at_ns(), 0);
+  EXPECT_GT(usage.cores(), 0);
+}
+
+TEST(RankUsageSampler, ProcessesBelowTheRank_Count) {
+  const Child rank([] {
+    if (::fork() == 0) use_memory();
+  });
+  RankUsageSampler sampler;
+  sampler.watch({{0, rank.pid()}});
+  sample_until(&sampler,
+               [](const RankUsage& now) { return now.memory() >= static_cast<int64_t>(kBytes); });
+  // The grandchild is not ours to wait for: it goes with its memory.
+  const std::vector<std::vector<pid_t>> trees = process_trees({rank.pid()});
+  for (const pid_t pid : trees[0]) {
+    if (pid != rank.pid()) ::kill(pid, SIGKILL);
+  }
+}
+
+TEST(RankUsageSampler, NiceRank_IsSeenAsSuch) {
+  const Child rank([] { (void)!::nice(7); });
+  RankUsageSampler sampler;
+  sampler.watch({{0, rank.pid()}});
+  sample_until(&sampler, [](const RankUsage& now) { return now.nice() == 7; });
+}
+
+TEST(RankUsageSampler, EndedRank_IsLeftOut) {
+  RankUsageSampler sampler;
+  pid_t pid = 0;
+  {
+    const Child rank([] {});
+    pid = rank.pid();
+    sampler.watch({{0, pid}});
+    EXPECT_EQ(sampler.sample(std::chrono::steady_clock::now()).size(), 1u);
+  }
+  EXPECT_TRUE(sampler.sample(std::chrono::steady_clock::now()).empty());
+}
+
+struct CpuQuotaTest : ::testing::Test {
+  CpuQuotaTest() {
+    std::string pattern = ::testing::TempDir() + "cpu_quota_XXXXXX";
+    root = ::mkdtemp(pattern.data());
+  }
+  ~CpuQuotaTest() override { std::filesystem::remove_all(root); }
+  void write(const std::string& file, const std::string& text) {
+    const std::filesystem::path path = root + file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  std::string root;
+};
+
+TEST_F(CpuQuotaTest, NoCgroup_HasNone) { EXPECT_EQ(cpu_quota(1, root).cores, 0); }
+
+TEST_F(CpuQuotaTest, VersionTwo_TightestOfTheParentsCounts) {
+  write("/proc/7/cgroup", "0::/pod/container\n");
+  write("/sys/fs/cgroup/pod/container/cpu.max", "max 100000\n");
+  write("/sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
+  write("/sys/fs/cgroup/pod/cpu.stat", "usage_usec 9\nnr_throttled 3\nthrottled_usec 2500\n");
+  EXPECT_DOUBLE_EQ(cpu_quota(7, root).cores, 1.5);
+  EXPECT_EQ(cpu_quota(7, root).throttled_ns, 2'500'000);
+}
+
+TEST_F(CpuQuotaTest, VersionOne_IsRead) {
+  write("/proc/7/cgroup", "5:memory:/x\n3:cpu,cpuacct:/job\n");
+  write("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n");
+  write("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+  write("/sys/fs/cgroup/cpu/job/cpu.stat", "nr_periods 1\nthrottled_time 77\n");
+  EXPECT_DOUBLE_EQ(cpu_quota(7, root).cores, 0.5);
+  EXPECT_EQ(cpu_quota(7, root).throttled_ns, 77);
+}
+
+TEST_F(CpuQuotaTest, VersionOneWithoutLimit_HasNone) {
+  write("/proc/7/cgroup", "3:cpu:/\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(7, root).cores, 0);
+}
+
+TEST(UsageInterval, GrowsWithTheJob) {
+  EXPECT_EQ(usage_interval(1), 1s);
+  EXPECT_EQ(usage_interval(64), 1s);
+  EXPECT_EQ(usage_interval(65), 2s);
+  EXPECT_EQ(usage_interval(6400), 100s);
+}
+
+}  // namespace
+}  // namespace fleet
