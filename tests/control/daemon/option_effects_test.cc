@@ -70,6 +70,8 @@ const std::map<std::string, Sample>& given_samples() {
       {"log_max_size", {"1M"}},
       {"log_total_size", {"1G"}},
       {"secret_file", {secret}},
+      {"metrics", {"127.0.0.1:9400"}},
+      {"metrics_token_file", {secret, {"--metrics=127.0.0.1:9400"}}},
       {"run_mode", {"ps"}},
       {"servers", {"a:1,b:1", {"--workers=a,b"}}},
       {"workers", {"a,b", {"--servers=a:1,b:1"}}},

@@ -79,6 +79,7 @@ LaunchConfig read_launch_config(const Settings& settings) {
   config.stop_signals = read_stop_signals(settings);
   config.end_command = settings.text("on_end");
   config.logs = read_log_config(settings);
+  config.metrics = read_metrics_config(settings);
   config.security = {settings.boolean("insecure"),
                      sourced(settings, "secret_file", settings.text("secret_file"))};
   config.via = read_via_config(settings);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launch/planning/log_config.h"
+#include "launch/planning/metrics_config.h"
 #include "launch/planning/nodes_config.h"
 #include "launch/planning/program.h"
 #include "launch/planning/roles.h"
@@ -61,6 +62,7 @@ struct LaunchConfig {
   std::string end_command;  // --on_end; "": none
 
   LogConfig logs;
+  MetricsConfig metrics;
   SecurityConfig security;
   ViaConfig via;
 

@@ -115,6 +115,10 @@ std::vector<InapplicableOption> inapplicable_options(const LaunchRequest& reques
   std::vector<InapplicableOption> inapplicable;
   add_inapplicable_via_options(request.config.via.name, &inapplicable);
   add_inapplicable_restart_options(request, &inapplicable);
+  if (!request.config.metrics.wanted()) {
+    inapplicable.push_back(
+        {"metrics_token_file", "it has no effect without --metrics", "add --metrics"});
+  }
   if (!request.config.roles.wanted) {  // read_roles() rejects the other flags
     for (const char* key : {"with_gloo", "gloo_port"}) inapplicable.push_back({key, {}, {}});
   }

@@ -25,6 +25,7 @@
 #include "launch/planning/log_config.h"
 #include "launch/planning/rank_files.h"
 #include "launch/planning/refuse.h"
+#include "launch/starting/metrics_server.h"
 #include "launch/starting/rendezvous_setup.h"
 #include "launch/starting/startup_messages.h"
 #include "node/agent.h"
@@ -159,6 +160,11 @@ void add_callbacks(const LaunchPlan& plan, std::optional<FolderLock>* logs, Agen
                          std::function<void(int, std::string)> send) {
     return serve_ranks(plan, loop, assignment, std::move(send));
   };
+  if (plan.config().metrics.wanted()) {
+    agent->observe = [&plan](boost::asio::io_context& loop, AskLive ask) {
+      return serve_metrics(plan.config().metrics, loop, std::move(ask));
+    };
+  }
   agent->prepare = [&plan, logs](const Assignment& assignment) {
     return prepare_ranks(plan, assignment, logs);
   };

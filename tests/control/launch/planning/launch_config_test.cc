@@ -56,6 +56,31 @@ TEST(LaunchConfig, OnEnd_IsACommand) {
   EXPECT_EQ(config({"--on_end=mail -s done me"}).end_command, "mail -s done me");
 }
 
+TEST(LaunchConfig, Metrics_AreOffOrHaveAnAddress) {
+  EXPECT_FALSE(config({}).metrics.wanted());
+  const MetricsConfig all = config({"--metrics=127.0.0.1:9400"}).metrics;
+  EXPECT_EQ(all.address, "127.0.0.1");
+  EXPECT_EQ(all.port, 9400);
+  EXPECT_EQ(config({"--metrics=9401"}).metrics.address, "127.0.0.1");
+  EXPECT_EQ(config({"--metrics=[::1]:9402"}).metrics.address, "::1");
+  EXPECT_EQ(config({"--metrics=0.0.0.0:9400", "--metrics_token_file=t"}).metrics.token_file, "t");
+}
+
+TEST(LaunchConfig, MetricsForOtherMachines_NeedAToken) {
+  EXPECT_THAT(refusal({"--metrics=0.0.0.0:9400"}), IsError(ErrorCode::kUsage, "--metrics"));
+  EXPECT_THAT(refusal({"--metrics=10.0.0.1:9400"}), IsError(ErrorCode::kUsage, "--metrics"));
+}
+
+TEST(LaunchConfig, MetricsWithoutAPort_AreRefused) {
+  for (const char* text : {"127.0.0.1", "127.0.0.1:0", "127.0.0.1:99999", "127.0.0.1:x", "x"}) {
+    EXPECT_THAT(refusal({std::string("--metrics=") + text}),
+                IsError(ErrorCode::kUsage, "--metrics"))
+        << text;
+  }
+  EXPECT_THAT(refusal({"--metrics_token_file=t"}),
+              IsError(ErrorCode::kUsage, "--metrics_token_file"));
+}
+
 TEST(LaunchConfig, LocalWorldSize_IsANumberWithItsOrigin) {
   EXPECT_EQ(config({"--nproc_per_node=3"}).local_world_size.value, 3);
   EXPECT_TRUE(config({"--nproc_per_node=3"}).local_world_size.by_flag());

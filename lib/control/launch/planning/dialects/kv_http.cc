@@ -38,12 +38,13 @@ HttpReader::State HttpReader::add(std::string_view bytes) {
   if (!parser_->is_done()) return State::kMore;
   http::request<http::string_body> request = parser_->release();
   request_ = {std::string(request.method_string()), std::string(request.target()),
-              std::move(request.body())};
+              std::move(request.body()), std::string(request[http::field::authorization])};
   return State::kWhole;
 }
 
-std::string http_response(int status, std::string_view body) {
+std::string http_response(int status, std::string_view body, const std::string& type) {
   http::response<http::string_body> response(static_cast<http::status>(status), 11, body);
+  if (!type.empty()) response.set(http::field::content_type, type);
   response.prepare_payload();
   response.keep_alive(false);
   std::ostringstream text;

@@ -9,6 +9,7 @@ namespace fleet {
 
 struct HttpRequest {
   std::string method, path, body;
+  std::string authorization = {};  // of the head: "Bearer TOKEN"
   bool operator==(const HttpRequest&) const = default;
 };
 
@@ -31,7 +32,8 @@ class HttpReader {
   HttpRequest request_;
 };
 
-// "HTTP/1.1 200 OK" with the body and its length. Close the connection after it.
-std::string http_response(int status, std::string_view body);
+// "HTTP/1.1 200 OK" with the body and its length. Close the connection after it. `type`: of the
+// content; "": not told.
+std::string http_response(int status, std::string_view body, const std::string& type = {});
 
 }  // namespace fleet

@@ -26,6 +26,10 @@ OptionGroup supervise_options() {
                "seconds within which a lost node is detected");
   group.text(paddle({.key = "on_end", .value = "COMMAND", .optional = true}), "",
              "shell command to run when the job has ended, once, with verdict.json as its input");
+  group.text({.key = "metrics", .value = "ADDR:PORT", .optional = true}, "",
+             "serve the state of this node's ranks to Prometheus here (default: off)");
+  group.text({.key = "metrics_token_file", .value = "FILE", .optional = true}, "",
+             "file with the token that a reader of --metrics must send (Authorization: Bearer)");
   return group;
 }
 

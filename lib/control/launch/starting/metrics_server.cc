@@ -1,0 +1,50 @@
+#include "launch/starting/metrics_server.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "launch/planning/addresses.h"
+#include "launch/starting/http_server.h"
+#include "launch/starting/metrics_text.h"
+#include "rendezvous/security.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+// Takes the same time for every text of this length.
+bool equal(std::string_view one, std::string_view other) {
+  if (one.size() != other.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    difference |= static_cast<unsigned char>(one[i] ^ other[i]);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+std::shared_ptr<void> serve_metrics(const MetricsConfig& config, boost::asio::io_context& loop,
+                                    AskLive ask) {
+  const std::string expected =
+      config.token_file.empty() ? "" : "Bearer " + read_secret(config.token_file);
+  auto server = std::make_shared<HttpServer>(
+      loop, config.address, config.port,
+      [ask = std::move(ask), expected](const HttpRequest& request, HttpServer::Respond respond) {
+        if (!expected.empty() && !equal(request.authorization, expected)) {
+          return respond({.status = 401, .body = "the token is missing or wrong\n"});
+        }
+        const std::string path = request.path.substr(0, request.path.find('?'));
+        if (path != "/metrics") return respond({.status = 404, .body = "look at /metrics\n"});
+        if (request.method != "GET") return respond({.status = 405, .body = "use GET\n"});
+        ask([respond = std::move(respond)](const LiveReport& report, int node_rank) {
+          respond({.type = kType, .body = metrics_text(report, node_rank)});
+        });
+      });
+  spdlog::info("metrics are at http://{}/metrics", endpoint(config.address, config.port));
+  return server;
+}
+
+}  // namespace fleet

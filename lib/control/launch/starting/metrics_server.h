@@ -1,0 +1,16 @@
+// --metrics: GET /metrics in Prometheus' text format, from the agent's loop.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+
+#include "launch/planning/metrics_config.h"
+#include "node/agent.h"
+
+namespace fleet {
+
+// For AgentPlan::observe. Throws kUsage if it cannot listen, or the file holds no token.
+std::shared_ptr<void> serve_metrics(const MetricsConfig& config, boost::asio::io_context& loop,
+                                    AskLive ask);
+
+}  // namespace fleet

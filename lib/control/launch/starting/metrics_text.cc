@@ -1,0 +1,208 @@
+#include "launch/starting/metrics_text.h"
+
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rendezvous/bottleneck.h"
+
+namespace fleet {
+namespace {
+
+using wire::GpuUsage;
+using wire::LiveRank;
+
+constexpr int kFullGpus = 2, kBriefGpus = 9;  // of a rank: at most 10 + 2 * 9 series
+
+// A value of a label, as the format wants it. Names of others may contain anything.
+std::string escaped(const std::string& text) {
+  std::string all;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') all += '\\';
+    if (c == '\n') {
+      all += "\\n";
+    } else {
+      all += static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~' ? '?' : c;
+    }
+  }
+  return all;
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+class Writer {
+ public:
+  explicit Writer(const std::string& job_id) : job_("job_id=\"" + escaped(job_id) + "\"") {}
+
+  // The series that follow have this name.
+  void family(const char* name, const char* help) {
+    name_ = name;
+    header_ = std::string("# HELP fleetrun_") + name + " " + help + "\n# TYPE fleetrun_" + name +
+              " gauge\n";
+  }
+  // labels: ",rank=\"3\""
+  void add(double value, const std::string& labels = {}) {
+    text_ += std::exchange(header_, {});
+    text_ += "fleetrun_" + name_ + "{" + job_ + labels + "} " + number(value) + "\n";
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::string job_;
+  std::string name_, header_, text_;
+};
+
+struct RankSeries {
+  const char *name, *help;
+  std::optional<double> (*value)(const LiveRank&);
+};
+
+template <auto kHas, auto kGet>
+std::optional<double> value_of(const LiveRank& rank) {
+  if (!(rank.*kHas)()) return std::nullopt;
+  return static_cast<double>((rank.*kGet)());
+}
+
+constexpr RankSeries kRankSeries[] = {
+    {"rank_step", "Last finished step.", value_of<&LiveRank::has_step, &LiveRank::step>},
+    {"rank_step_seconds", "Time of a step, without evaluations and saves.",
+     [](const LiveRank& rank) {
+       return rank.has_step_ms() ? std::optional(rank.step_ms() / 1000) : std::nullopt;
+     }},
+    {"rank_samples_per_second", "Samples trained in a second.",
+     value_of<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>},
+    {"rank_input_ratio", "Share of the step in which the rank waits for input.",
+     value_of<&LiveRank::has_input_share, &LiveRank::input_share>},
+    {"rank_peers_ratio", "Share of the step in which the rank waits for collectives.",
+     value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>},
+    {"rank_loss", "Last loss.", value_of<&LiveRank::has_loss, &LiveRank::loss>},
+    {"rank_slowest", "1 for the rank that the others wait for.",
+     [](const LiveRank& rank) {
+       return rank.has_exposed_share() ? std::optional(rank.slowest() ? 1.0 : 0.0) : std::nullopt;
+     }},
+    {"rank_cpu_cores", "Cores in use by the processes of the rank.",
+     value_of<&LiveRank::has_cpu, &LiveRank::cpu>},
+    {"rank_memory_bytes", "Resident memory of the processes of the rank.",
+     value_of<&LiveRank::has_memory, &LiveRank::memory>},
+    {"rank_without_core_ratio", "Share of the time in which its first thread had no core.",
+     value_of<&LiveRank::has_delayed, &LiveRank::delayed>},
+};
+
+struct GpuSeries {
+  const char *name, *help;
+  std::optional<double> (*value)(const GpuUsage&);
+  bool brief;  // also of ranks with many GPUs
+};
+
+constexpr double kPercent = 0.01, kMega = 1e6;
+
+constexpr GpuSeries kGpuSeries[] = {
+    {"gpu_utilization_ratio", "Share of the time in which the GPU computes.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_utilization() ? std::optional(kPercent * gpu.utilization()) : std::nullopt;
+     },
+     true},
+    {"gpu_memory_used_bytes", "GPU memory in use.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_memory_used() ? std::optional(static_cast<double>(gpu.memory_used()))
+                                    : std::nullopt;
+     },
+     true},
+    {"gpu_memory_bytes", "GPU memory.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_memory_total() ? std::optional(static_cast<double>(gpu.memory_total()))
+                                     : std::nullopt;
+     },
+     false},
+    {"gpu_clock_hertz", "Clock of the multiprocessors.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_clock_mhz() ? std::optional(kMega * gpu.clock_mhz()) : std::nullopt;
+     },
+     false},
+    {"gpu_power_watts", "Power.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_power_watts() ? std::optional<double>(gpu.power_watts()) : std::nullopt;
+     },
+     false},
+    {"gpu_temperature_celsius", "Temperature.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_celsius() ? std::optional<double>(gpu.celsius()) : std::nullopt;
+     },
+     false},
+    {"gpu_throttled", "1 if heat, power or the hardware lowers its clock.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_throttled() ? std::optional(gpu.throttled() != 0 ? 1.0 : 0.0) : std::nullopt;
+     },
+     false},
+};
+
+std::string labels_of(const LiveRank& rank) {
+  return ",role=\"" + std::string(rank.server() ? "server" : "trainer") + "\",rank=\"" +
+         std::to_string(rank.rank()) + "\",node_rank=\"" + std::to_string(rank.node_rank()) + "\"";
+}
+
+void add_job(const LiveReport& report, Writer* writer) {
+  writer->family("job_ranks", "Trainers of the job.");
+  writer->add(report.world_size());
+  writer->family("job_generation", "Starts of all ranks so far.");
+  writer->add(report.generation());
+  writer->family("job_running_seconds", "Time since the last start of all ranks.");
+  writer->add(static_cast<double>(report.running_ms()) / 1000);
+  writer->family("job_step", "Last finished step.");
+  if (report.has_step()) writer->add(static_cast<double>(report.step()));
+  writer->family("job_target_step", "Step at which training ends.");
+  if (report.has_target()) writer->add(static_cast<double>(report.target()));
+  writer->family("job_loss", "Last loss.");
+  if (report.has_loss()) writer->add(report.loss());
+  writer->family("job_left_seconds", "Estimated time until training ends.");
+  if (report.has_seconds_left()) writer->add(report.seconds_left());
+  if (!report.has_bottleneck()) return;
+  writer->family("job_compute_ratio", "Share of the step that is computing.");
+  writer->add(report.bottleneck().compute());
+  writer->family("job_lost_ratio", "Share of the step that a named cause takes.");
+  for (const wire::Cause& cause : report.bottleneck().causes()) {
+    writer->add(cause.share(), std::string(",cause=\"") + name_of(cause.kind()) + "\"");
+  }
+}
+
+}  // namespace
+
+std::string metrics_text(const LiveReport& report, int node_rank) {
+  Writer writer(report.job_id());
+  if (node_rank == 0) add_job(report, &writer);
+  std::vector<const LiveRank*> ranks;
+  for (const LiveRank& rank : report.ranks()) {
+    if (rank.node_rank() == node_rank) ranks.push_back(&rank);
+  }
+  for (const RankSeries& series : kRankSeries) {
+    writer.family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      if (const auto value = series.value(*rank)) writer.add(*value, labels_of(*rank));
+    }
+  }
+  for (const GpuSeries& series : kGpuSeries) {
+    writer.family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      const bool many = rank->gpus_size() > kFullGpus;
+      if (many && !series.brief) continue;
+      for (int i = 0; i < std::min(rank->gpus_size(), kBriefGpus); ++i) {
+        const GpuUsage& gpu = rank->gpus(i);
+        const auto value = series.value(gpu);
+        if (!value) continue;
+        writer.add(*value, labels_of(*rank) + ",gpu=\"" + std::to_string(gpu.id()) + "\"");
+      }
+    }
+  }
+  return writer.text();
+}
+
+}  // namespace fleet

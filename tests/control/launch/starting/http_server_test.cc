@@ -1,0 +1,125 @@
+#include "launch/starting/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "tests/errors.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void serve(HttpServer::Handler handler) {
+    server_ = std::make_unique<HttpServer>(loop_, "127.0.0.1", 0, std::move(handler));
+    port_ = server_->port();
+    thread_ = std::make_unique<Thread>("loop", [this] { loop_.run(); });
+  }
+  void TearDown() override {
+    loop_.stop();
+    thread_.reset();
+  }
+  UniqueFd connect() const {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in where = {};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(static_cast<uint16_t>(port_));
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+    return socket;
+  }
+  // Everything until the server closes the connection.
+  static std::string rest_of(const UniqueFd& socket) {
+    std::string all;
+    char chunk[4096];
+    for (ssize_t n = 0; (n = ::recv(socket.get(), chunk, sizeof chunk, 0)) > 0;) {
+      all.append(chunk, static_cast<size_t>(n));
+    }
+    return all;
+  }
+  std::string get(const std::string& request) const {
+    const UniqueFd socket = connect();
+    EXPECT_EQ(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    return rest_of(socket);
+  }
+
+  boost::asio::io_context loop_{1};
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<Thread> thread_;
+  int port_ = 0;
+};
+
+TEST_F(HttpServerTest, Request_GetsTheHandlersResponse) {
+  serve([](const HttpRequest& request, const HttpServer::Respond& respond) {
+    respond({.type = "text/x", .body = request.method + " " + request.path + "\n"});
+  });
+  const std::string response = get("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(response, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(response, HasSubstr("Content-Type: text/x\r\n"));
+  EXPECT_THAT(response, HasSubstr("\r\n\r\nGET /metrics\n"));
+}
+
+TEST_F(HttpServerTest, Authorization_IsPassedOn) {
+  serve([](const HttpRequest& request, const HttpServer::Respond& respond) {
+    respond({.body = request.authorization});
+  });
+  EXPECT_THAT(get("GET / HTTP/1.1\r\nAuthorization: Bearer abc\r\n\r\n"), HasSubstr("Bearer abc"));
+}
+
+TEST_F(HttpServerTest, BytesThatAreNoRequest_AreRefused) {
+  serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({}); });
+  EXPECT_THAT(get("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+}
+
+TEST_F(HttpServerTest, LateAnswer_IsSentOnce) {
+  std::vector<HttpServer::Respond> later;
+  serve([&](const HttpRequest& request, const HttpServer::Respond& respond) {
+    if (request.path == "/later") return later.push_back(respond);
+    for (const HttpServer::Respond& one : later) one({.body = "first"}), one({.body = "second"});
+    respond({.body = "now"});
+  });
+  const UniqueFd waiting = connect();
+  const std::string request = "GET /later HTTP/1.1\r\n\r\n";
+  ASSERT_GT(::send(waiting.get(), request.data(), request.size(), 0), 0);
+  while (true) {
+    get("GET /now HTTP/1.1\r\n\r\n");
+    char byte = 0;
+    if (::recv(waiting.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1) break;
+  }
+  const std::string response = rest_of(waiting);
+  EXPECT_THAT(response, HasSubstr("first"));
+  EXPECT_THAT(response, ::testing::Not(HasSubstr("second")));
+  loop_.stop();
+  thread_.reset();  // it uses `later`
+}
+
+TEST_F(HttpServerTest, ConnectionsBeyondTheLimit_AreClosed) {
+  serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({.body = "ok"}); });
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < HttpServer::kMostConnections; ++i) idle.push_back(connect());
+  const UniqueFd one_more = connect();
+  EXPECT_EQ(rest_of(one_more), "");
+  idle.clear();
+  while (get("GET / HTTP/1.1\r\n\r\n").find("ok") == std::string::npos) {
+  }
+}
+
+TEST_F(HttpServerTest, TakenPort_IsRefused) {
+  serve([](const HttpRequest&, const HttpServer::Respond&) {});
+  boost::asio::io_context loop{1};
+  EXPECT_THAT(thrown_by([&] { HttpServer(loop, "127.0.0.1", port_, {}); }),
+              IsError(ErrorCode::kUsage, "127.0.0.1:" + std::to_string(port_)));
+}
+
+}  // namespace
+}  // namespace fleet
