@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "daemon/job_info.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
 #include "rendezvous/failure_message.h"
@@ -19,6 +20,7 @@ namespace {
 // is paused.
 constexpr size_t kMaxQueuedBytes = 1 << 20, kChunkBytes = 64 << 10, kMaxLagBytes = 128 << 10;
 constexpr size_t kReplayBytes = 4 << 10;  // past output that an attaching client gets
+constexpr int kLiveSeconds = 4;           // less than a client waits for a fleetd
 constexpr int kMaxRequests = 200;         // most messages of a client between two heartbeats
 
 int port_of(const std::string& endpoint) {
@@ -29,7 +31,8 @@ int port_of(const std::string& endpoint) {
 
 ClientSession::ClientSession(boost::asio::io_context& loop, NodeJobs& jobs,
                              std::shared_ptr<ServerStream> stream, std::function<void()> on_end)
-    : jobs_(jobs),
+    : loop_(loop),
+      jobs_(jobs),
       stream_(std::move(stream)),
       on_end_(std::move(on_end)),
       heartbeat_timer_(loop),
@@ -92,6 +95,9 @@ void ClientSession::handle(const wire::ClientMessage& message) {
       break;
     case wire::ClientMessage::kReadLog:
       if (first) return read_log(message.read_log());
+      break;
+    case wire::ClientMessage::kLive:
+      if (first) return query_live(message.live().job_id());
       break;
     case wire::ClientMessage::kLaunch:
       if (!owner || launched_) break;
@@ -210,8 +216,35 @@ void ClientSession::read_log(const wire::ReadLog& request) {
   send_updates();
 }
 
+// Its launcher knows.
+void ClientSession::query_live(const std::string& job_id) {
+  const JobInfo& job = job_named(job_id);
+  if (job.phase() != JobInfo::RUNNING && job.phase() != JobInfo::STOPPING) {
+    throw Error(ErrorCode::kNotFound, std::string("it does not run: ") + state_of(job),
+                "job " + shown_name(job_id));
+  }
+  role_ = Role::kObserver;
+  wire::ControlRequest request;
+  request.mutable_live();
+  send_control_request(loop_, job.record().pid(), request, kLiveSeconds,
+                       [this, alive = std::weak_ptr(alive_)](const wire::ControlReply& reply) {
+                         if (!alive.expired()) send_live(reply);
+                       });
+}
+
+void ClientSession::send_live(const wire::ControlReply& reply) {
+  wire::FleetdMessage event;
+  if (reply.has_failure()) {
+    *event.mutable_refused() = reply.failure();
+  } else {
+    *event.mutable_live() = reply.live();
+  }
+  stream_->send(std::move(event));
+  stream_->close();
+}
+
 void ClientSession::send_updates() {
-  if (role_ == Role::kNone || sent_end_) return;
+  if (role_ == Role::kNone || role_ == Role::kObserver || sent_end_) return;
   const JobInfo* job = jobs_.find(number_);
   if (!job) {
     if (ended_) return send_end(*ended_);  // the rest of its output has been dropped

@@ -26,7 +26,7 @@ class ClientSession {
 
  private:
   // The client's relation to the job.
-  enum class Role { kNone, kOwner, kAttached, kStopper, kReader };
+  enum class Role { kNone, kOwner, kAttached, kStopper, kReader, kObserver };
 
   void on_message(const wire::ClientMessage& message);
   void handle(const wire::ClientMessage& message);  // throws Error, which becomes a refusal
@@ -39,6 +39,8 @@ class ClientSession {
   void stop(const wire::StopJob& how);
   void stop_named(const wire::StopNamedJob& request);
   void read_log(const wire::ReadLog& request);
+  void query_live(const std::string& job_id);
+  void send_live(const wire::ControlReply& reply);
   void signal(int number);
   void detach();
   void refuse(const Error& error);
@@ -56,6 +58,7 @@ class ClientSession {
   void send_end(const JobInfo& job);
   void start_heartbeat_timer();
 
+  boost::asio::io_context& loop_;
   NodeJobs& jobs_;
   std::shared_ptr<ServerStream> stream_;
   std::function<void()> on_end_;

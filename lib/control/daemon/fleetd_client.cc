@@ -101,6 +101,21 @@ void FleetdCalls::pause_reading(bool paused) {
   for (const Call& each : calls_) each.stream->pause_reading(paused);
 }
 
+void add_fleetd_options(OptionGroup* options) {
+  options
+      ->texts({.key = "fleetd",
+               .environment = {"FLEETD_NODES"},
+               .value = "HOST:PORT,...",
+               .optional = true},
+              "fleetds to query (default: FLEETD_NODES, else this host)")
+      .texts({.key = "ips", .value = "LIST", .optional = true, .spread = true},
+             "nodes whose fleetds to query, on --fleetd_port")
+      .integer({.key = "fleetd_port", .environment = {"FLEETD_PORT"}, .value = "PORT"},
+               kDefaultFleetdPort, 1, 65535, "port of the fleetds")
+      .text({.key = "fleetd_secret_file", .value = "FILE", .optional = true}, "",
+            "file with their secret (default: FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret)");
+}
+
 FleetdClient::FleetdClient(const Settings& settings)
     : secret_file_(settings.text("fleetd_secret_file")), given_(true) {
   const auto port = static_cast<int>(settings.integer("fleetd_port"));

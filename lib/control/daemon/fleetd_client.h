@@ -12,6 +12,7 @@
 
 #include "base/config.h"
 #include "base/error.h"
+#include "base/option_group.h"
 #include "daemon/job_info.h"
 #include "daemon/message_stream.h"
 #include "rendezvous/security.h"
@@ -44,6 +45,9 @@ class FleetdCalls {
   int open_ = 0;
   bool reading_paused_ = false;
 };
+
+// The options of a command that FleetdClient reads.
+void add_fleetd_options(OptionGroup* options);
 
 // One node's part of a job. `address` is its fleetd; "" for a job of this host without a fleetd.
 struct JobPart {

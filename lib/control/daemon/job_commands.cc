@@ -40,21 +40,6 @@ CommandSyntax syntax_of(const std::string& name, const std::string& about, bool 
   return syntax;
 }
 
-void add_fleetd_options(OptionGroup* options) {
-  options
-      ->texts({.key = "fleetd",
-               .environment = {"FLEETD_NODES"},
-               .value = "HOST:PORT,...",
-               .optional = true},
-              "fleetds to query (default: FLEETD_NODES, else this host)")
-      .texts({.key = "ips", .value = "LIST", .optional = true, .spread = true},
-             "nodes whose fleetds to query, on --fleetd_port")
-      .integer({.key = "fleetd_port", .environment = {"FLEETD_PORT"}, .value = "PORT"},
-               kDefaultFleetdPort, 1, 65535, "port of the fleetds")
-      .text({.key = "fleetd_secret_file", .value = "FILE", .optional = true}, "",
-            "file with their secret (default: FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret)");
-}
-
 void add_format(OptionGroup* options) {
   options->choice({.key = "format", .value = "table|json", .optional = true}, "table",
                   {"table", "json"}, "output format (default: table)");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -46,6 +47,28 @@ std::string time_of(const JobInfo& job, double now) {
   if (job.record().started() <= 0 || job.killed()) return "-";
   const double until = job.phase() == JobInfo::ENDED ? job.ended() : now;
   return format_duration(std::max(0.0, std::floor(until - job.record().started())));
+}
+
+// STEP, LOSS and ETA of a job; "-" where it is not known.
+struct ProgressCells {
+  std::string step = "-", loss = "-", eta = "-";
+};
+ProgressCells progress_of(const JobInfo& job, double now) {
+  ProgressCells cells;
+  if (!job.record().has_progress()) return cells;
+  const wire::JobProgress& progress = job.record().progress();
+  cells.step = std::to_string(progress.step());
+  if (progress.target() > 0) cells.step += "/" + std::to_string(progress.target());
+  if (progress.has_loss()) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.4g", progress.loss());
+    cells.loss = text;
+  }
+  if (progress.has_seconds_left() && job.phase() != JobInfo::ENDED) {
+    const double left = progress.seconds_left() - (now - progress.unix_time());
+    cells.eta = format_duration(std::max(0.0, std::floor(left)));
+  }
+  return cells;
 }
 
 // Orders phases by progress: a spare node waits while others run.
@@ -139,6 +162,10 @@ bool node_lost(const wire::JobVerdict& outcome) {
 std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "STATE", "NODES", "RANKS", "TIME", "PID", "LOGS", "COMMAND"}};
+  const auto counts = [](const JobInfo& job) { return job.record().has_progress(); };
+  const bool any_progress = std::ranges::any_of(jobs, counts);
+  constexpr ptrdiff_t kAfterTime = 5;
+  if (any_progress) rows[0].insert(rows[0].begin() + kAfterTime, {"STEP", "LOSS", "ETA"});
   bool failed = false;
   for (const auto& run : runs_of(jobs)) {
     const JobInfo& job = most_informed(run);
@@ -151,6 +178,8 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
                     record.world_size() > 0 ? std::to_string(record.world_size()) : "-",
                     time_of(job, now), record.pid() > 0 ? std::to_string(record.pid()) : "-",
                     one_line(record.log_dir(), kLongestLine), command_of(job), cause});
+    const auto [step, loss, eta] = progress_of(job, now);
+    if (any_progress) rows.back().insert(rows.back().begin() + kAfterTime, {step, loss, eta});
   }
   if (failed) rows[0].push_back("VERDICT");
   return format_table(rows);
@@ -187,6 +216,12 @@ std::string job_status(const std::vector<JobInfo>& parts, double now) {
       {"folder", line(record.folder())},
       {"nodes", std::to_string(record.nnodes())},
       {"ranks", record.world_size() > 0 ? std::to_string(record.world_size()) : "-"}};
+  if (record.has_progress()) {
+    const auto [step, loss, eta] = progress_of(job, now);
+    facts.push_back({"step", step});
+    facts.push_back({"loss", loss});
+    if (job.phase() != JobInfo::ENDED) facts.push_back({"eta", eta});
+  }
   if (record.generation() > 1) facts.push_back({"generation", std::to_string(record.generation())});
   if (!job.verdict_path().empty()) facts.push_back({"verdict", line(job.verdict_path())});
   std::string text = format_table(facts);

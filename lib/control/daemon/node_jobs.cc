@@ -26,6 +26,12 @@ std::string printable(std::string text) {
   return text;
 }
 
+bool differ_in_progress_only(JobRecord one, JobRecord other) {
+  one.clear_progress();
+  other.clear_progress();
+  return one.SerializeAsString() == other.SerializeAsString();
+}
+
 }  // namespace
 
 NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table, JobStore store)
@@ -206,7 +212,10 @@ void NodeJobs::on_record(const std::string& file) {
     }
   }
   for (const auto& [number, record] : found) {
+    const JobInfo* known = table_.find(number);
+    const bool only_progress = known && differ_in_progress_only(known->record(), record);
     table_.on_record(number, record);
+    if (only_progress) continue;  // every few seconds: not worth a write to the disk
     save_job(number);
     notify_watchers(number);
   }

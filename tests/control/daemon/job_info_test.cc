@@ -93,6 +93,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
         ]
       }
     ],
+    "progress": null,
     "phase": "ended",
     "state": "failed (5)",
     "nodes": [
@@ -120,6 +121,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "time": 0.0,
       "nnodes": null,
       "world_size": null,
+      "bottleneck": null,
       "restarts": 0,
       "generations": []
     }
@@ -137,6 +139,28 @@ TEST(JobInfo, Table_HasALineForAllNodesOfAJob) {
   EXPECT_EQ(table,
             "JOB      STATE    NODES  RANKS  TIME  PID  LOGS   COMMAND\n"
             "nightly  running  2      4      1:01  7    /logs  train.py --lr 1\n");
+}
+
+TEST(JobInfo, ProgressOfAJob_IsInTheTableAndTheStatus) {
+  JobInfo job = sample(0);
+  wire::JobProgress* progress = job.mutable_record()->mutable_progress();
+  progress->set_step(120);
+  progress->set_target(900);
+  progress->set_loss(0.25);
+  progress->set_seconds_left(65);
+  progress->set_unix_time(1058);
+  JobInfo other = sample(0);
+  other.mutable_record()->set_job_id("other");
+  EXPECT_EQ(
+      jobs_table({job, other}, 1061),
+      "JOB      STATE    NODES  RANKS  TIME  STEP     LOSS  ETA   PID  LOGS   COMMAND\n"
+      "nightly  running  2      4      1:01  120/900  0.25  1:02  7    /logs  train.py --lr 1\n"
+      "other    running  2      4      1:01  -        -     -     7    /logs  train.py --lr 1\n");
+  EXPECT_THAT(job_status({job}, 1061),
+              AllOf(HasSubstr("step     120/900"), HasSubstr("eta      1:02")));
+  EXPECT_THAT(jobs_json({job}), HasSubstr("\"seconds_left\": 65.0"));
+  job.set_phase(JobInfo::ENDED);
+  EXPECT_THAT(job_status({job}, 1061), Not(HasSubstr("eta")));
 }
 
 TEST(JobInfo, State_IsThatOfTheNodeThatIsNotDone) {

@@ -1,0 +1,276 @@
+// fleetrun top on running jobs: of this host, and through fleetds on two nodes.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "tests/control/daemon/jobs/fleetd_test_base.h"
+#include "tests/test_paths.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+const std::string kHelper = program_folder() + "/launch_rank_helper";
+
+// Ranks that count steps of 50 ms; of these, rank 1 needs 45 itself, the others 20.
+std::vector<std::string> counting_ranks(const std::string& last = "") {
+  return {"sh", "-c",
+          "test $RANK = 1 && own=45 || own=20; exec " + kHelper + " steps $own 50 " + last};
+}
+
+// Whether every rank has its rates, which takes some seconds.
+bool complete(const Json& frame, size_t ranks) {
+  if (!frame.is_object() || frame["ranks"].size() != ranks) return false;
+  return std::ranges::all_of(frame["ranks"], [](const Json& rank) {
+    return rank["step_ms"].is_number() && rank["cpu"].is_number();
+  });
+}
+
+struct TopOfThisHost : ::testing::Test {
+  ~TopOfThisHost() override {
+    if (fleetrun) {
+      fleetrun->signal(SIGTERM);
+      fleetrun->wait();
+    }
+    EXPECT_THAT(job.survivors(30), IsEmpty());
+  }
+  void start(std::vector<std::string> program) {
+    std::vector<std::string> arguments = {"--nproc_per_node=2", "--job_id=seen"};
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    fleetrun = std::make_unique<Fleetrun>(job, "run", arguments);
+  }
+  std::pair<int, std::string> command(std::vector<std::string> words) {
+    words.push_back("--fleetd_port=" + port);
+    Fleetrun one(job, "command" + std::to_string(++commands), words);
+    const int code = one.wait();
+    return {code, one.output()};
+  }
+  // `top --once` until every rank has its rates. The bound is against hanging.
+  Json top() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    Json frame;
+    while (!complete(frame, 2) && std::chrono::steady_clock::now() < end) {
+      const auto [code, text] = command({"top", "seen", "--once", "--format=json"});
+      frame = code == 0 ? Json::parse(text, nullptr, false) : Json();
+      ::poll(nullptr, 0, 100);
+    }
+    EXPECT_TRUE(complete(frame, 2)) << frame.dump();
+    return frame;
+  }
+
+  JobFolder job;
+  const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
+  std::unique_ptr<Fleetrun> fleetrun;
+  int commands = 0;
+};
+
+TEST_F(TopOfThisHost, RanksThatCountSteps_AreSeenWithTheirRates) {
+  start(counting_ranks());
+  const Json frame = top();
+  EXPECT_EQ(frame["job_id"], "seen");
+  EXPECT_EQ(frame["world_size"], 2);
+  EXPECT_EQ(frame["target"], 1'000'000);
+  EXPECT_GT(frame["step"], 0);
+  EXPECT_TRUE(frame["seconds_left"].is_number());
+  const Json &first = frame["ranks"][0], &second = frame["ranks"][1];
+  EXPECT_NEAR(first["step_ms"], 50, 1e-3);
+  EXPECT_NEAR(first["samples_per_second"], 160, 1e-3);
+  EXPECT_NEAR(first["peers_share"], 0.6, 1e-3);
+  EXPECT_NEAR(second["peers_share"], 0.1, 1e-3);
+  EXPECT_FALSE(first["slowest"]);
+  EXPECT_TRUE(second["slowest"]);
+  EXPECT_GT(first["memory"], 100'000);
+
+  const auto [code, text] = command({"top", "--once", "--sort=ms"});  // the only job
+  EXPECT_EQ(code, 0);
+  const auto lines = split(text, '\n');
+  EXPECT_THAT(lines[0], HasSubstr("job seen"));
+  EXPECT_THAT(text, AllOf(HasSubstr("STEP ms"), HasSubstr("PEERS%"), HasSubstr("1*")));
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST_F(TopOfThisHost, ProgressOfARunningJob_IsListed) {
+  start(counting_ranks());
+  top();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  Json status;
+  while (std::chrono::steady_clock::now() < end) {  // its record is written every 5 s
+    status = Json::parse(command({"status", "seen", "--format=json"}).second);
+    if (status[0]["progress"].is_object() && status[0]["progress"]["seconds_left"].is_number()) {
+      break;
+    }
+    ::poll(nullptr, 0, 100);
+  }
+  EXPECT_EQ(status[0]["progress"]["target"], 1'000'000);
+  EXPECT_THAT(command({"ls"}).second, AllOf(HasSubstr("STEP"), HasSubstr("/1000000")));
+}
+
+TEST_F(TopOfThisHost, AnyOtherProgram_HasCpuAndMemory) {
+  start({"sh", "-c", "while :; do :; done"});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  Json rank;
+  while (std::chrono::steady_clock::now() < end) {
+    const auto [code, text] = command({"top", "seen", "--once", "--format=json"});
+    if (code == 0) rank = Json::parse(text)["ranks"];
+    if (rank.size() == 2 && rank[0]["cpu"].is_number() && rank[0]["cpu"] > 0.05) break;
+    ::poll(nullptr, 0, 100);
+  }
+  ASSERT_EQ(rank.size(), 2u);
+  EXPECT_GT(rank[0]["cpu"], 0.05);
+  EXPECT_GT(rank[0]["memory"], 100'000);
+  EXPECT_TRUE(rank[0]["step"].is_null());
+}
+
+TEST_F(TopOfThisHost, JobThatEnds_EndsIt) {
+  start({"sh", "-c", "while [ ! -e end ]; do sleep 0.01; done"});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (command({"top", "seen", "--once"}).first != 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+  }
+  Fleetrun lines(job, "lines", {"top", "seen", "--interval=0.1", "--fleetd_port=" + port});
+  while (lines.output().find("CPU%") == std::string::npos) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << lines.output();
+    ::poll(nullptr, 0, 20);
+  }
+  std::ofstream(job.path() + "/end").flush();
+  EXPECT_EQ(fleetrun->wait(), 0);
+  EXPECT_EQ(lines.wait(), 0) << lines.output();
+  EXPECT_THAT(lines.output(), HasSubstr("job seen has ended"));
+  fleetrun.reset();
+}
+
+TEST_F(TopOfThisHost, BadInput_IsOneLineAndTwo) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"top", "--sort=height"},
+                                                {"top", "--format=xml"},
+                                                {"top", "--interval=0"},
+                                                {"top", "a", "b"},
+                                                {"top", "--once=maybe"}}) {
+    const auto [code, text] = command(words);
+    EXPECT_EQ(code, 2) << text;
+  }
+  const auto [code, text] = command({"top", "nowhere", "--once"});
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(text, HasSubstr("no such job"));
+}
+
+// The response to GET PATH at this port; "" if nobody answers.
+std::string get(int port, const std::string& path, const std::string& head = "") {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in where = {};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<uint16_t>(port));
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&where), sizeof where) != 0) return "";
+  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: a\r\n" + head + "\r\n";
+  ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  std::string all;
+  char chunk[4096];
+  for (ssize_t n = 0; (n = ::recv(socket.get(), chunk, sizeof chunk, 0)) > 0;) {
+    all.append(chunk, static_cast<size_t>(n));
+  }
+  return all;
+}
+
+TEST_F(TopOfThisHost, Metrics_AreThoseOfTheRanks) {
+  const int metrics = ReservedPort::any("127.0.0.1").port();
+  std::vector<std::string> program = counting_ranks();
+  program.insert(program.begin(), "--metrics=127.0.0.1:" + std::to_string(metrics));
+  start(program);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  std::string text;
+  while (std::chrono::steady_clock::now() < end) {
+    text = get(metrics, "/metrics");
+    if (text.find("fleetrun_rank_step_seconds") != std::string::npos &&
+        text.find("fleetrun_rank_cpu_cores") != std::string::npos) {
+      break;
+    }
+    ::poll(nullptr, 0, 100);
+  }
+  EXPECT_THAT(text, HasSubstr("text/plain; version=0.0.4"));
+  EXPECT_THAT(text, HasSubstr("fleetrun_rank_step_seconds{job_id=\"seen\",role=\"trainer\","
+                              "rank=\"1\",node_rank=\"0\"} 0.05\n"));
+  EXPECT_THAT(text, HasSubstr("fleetrun_job_ranks{job_id=\"seen\"} 2\n"));
+  EXPECT_THAT(get(metrics, "/"), HasSubstr("404"));
+  if (::access("/usr/bin/promtool", X_OK) != 0) GTEST_SKIP() << "promtool is not installed";
+  std::ofstream(job.path() + "/metrics.txt") << text.substr(text.find("\r\n\r\n") + 4);
+  EXPECT_EQ(std::system(("promtool check metrics <" + job.path() + "/metrics.txt").c_str()), 0);
+}
+
+TEST_F(TopOfThisHost, MetricsWithAToken_AskForIt) {
+  const int metrics = ReservedPort::any("127.0.0.1").port();
+  const std::string file = job.path() + "/token", token = "0123456789abcdef0123456789";
+  std::ofstream(file) << token;
+  ::chmod(file.c_str(), 0600);
+  start({"--metrics=127.0.0.1:" + std::to_string(metrics), "--metrics_token_file=" + file, "sh",
+         "-c", ": >ready.$RANK; while :; do sleep 0.01; done"});
+  job.wait_for("ready.0");
+  EXPECT_THAT(get(metrics, "/metrics"), HasSubstr("401"));
+  EXPECT_THAT(get(metrics, "/metrics", "Authorization: Bearer " + token + "x\r\n"),
+              HasSubstr("401"));
+  EXPECT_THAT(get(metrics, "/metrics", "Authorization: Bearer " + token + "\r\n"),
+              HasSubstr("200 OK"));
+}
+
+TEST_F(TopOfThisHost, MetricsPortThatIsTaken_EndsTheStart) {
+  const ReservedPort taken = ReservedPort::any("127.0.0.1");
+  std::vector<std::string> words = {"--metrics=127.0.0.1:" + std::to_string(taken.port()), "true"};
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in where = {};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(static_cast<uint16_t>(taken.port()));
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int on = 1;
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  Fleetrun again(job, "again", words);
+  EXPECT_EQ(again.wait(), 2) << again.output();
+  EXPECT_THAT(again.output(), HasSubstr("cannot listen"));
+}
+
+struct TopByFleetd : FleetdTest {
+  TopByFleetd() : FleetdTest(2) {}
+};
+
+TEST_F(TopByFleetd, RanksOfAllNodes_AreInOneFrame) {
+  const auto client = start("both", {}, counting_ranks());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  Json frame;
+  while (!complete(frame, 4) && std::chrono::steady_clock::now() < end) {
+    Fleetrun command(job, "top" + std::to_string(++commands),
+                     {"top", "both", "--once", "--format=json", "--ips=" + all_addresses(),
+                      "--fleetd_port=" + port});
+    frame = command.wait() == 0 ? Json::parse(command.output(), nullptr, false) : Json();
+    ::poll(nullptr, 0, 100);
+  }
+  ASSERT_TRUE(complete(frame, 4)) << frame.dump();
+  EXPECT_EQ(frame["nnodes"], 2);
+  EXPECT_EQ(frame["ranks"][0]["node_rank"], 0);
+  EXPECT_EQ(frame["ranks"][3]["node_rank"], 1);
+  EXPECT_TRUE(frame["ranks"][1]["slowest"]);
+  run_command({"stop", "both"});
+  client->wait();
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fleet
