@@ -77,8 +77,6 @@ TEST(LaunchConfig, MetricsWithoutAPort_AreRefused) {
                 IsError(ErrorCode::kUsage, "--metrics"))
         << text;
   }
-  EXPECT_THAT(refusal({"--metrics_token_file=t"}),
-              IsError(ErrorCode::kUsage, "--metrics_token_file"));
 }
 
 TEST(LaunchConfig, LocalWorldSize_IsANumberWithItsOrigin) {

@@ -64,6 +64,7 @@ TEST(OptionRules, OptionsOfVias_WantTheirs) {
       {{"--secret_file=-", "--via=slurm"}, "cannot read your standard input"},
       {{"--secret_file=f", "--insecure"}, "contradicts --insecure"},
       {{"--secret_file=f", "--insecure", "--via=ssh"}, "contradicts --insecure"},
+      {{"--metrics_token_file=f"}, "--metrics_token_file: it has no effect without --metrics"},
   };
   for (const Case& one : cases) {
     EXPECT_THAT(refusal(one.arguments), HasSubstr(one.says)) << one.arguments[0];
