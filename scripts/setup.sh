@@ -12,7 +12,7 @@ packages=(
   libgloo-dev                                                                          # transport between hosts
   libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev zlib1g-dev                     # images, idx.gz
   libminizip-dev                                                                       # PyTorch's files of weights
-  libgtest-dev libgmock-dev libbenchmark-dev iproute2 nftables python3                 # tests, benchmarks
+  libgtest-dev libgmock-dev libbenchmark-dev iproute2 nftables python3 curl            # tests, benchmarks
   clang-format shellcheck                                                              # lint
 )
 packages+=("$@")
