@@ -158,4 +158,13 @@ void AugmentChain::normalise(float* pixels) const {
   }
 }
 
+std::vector<double> range_of(const Settings& settings, const std::string& key, double most) {
+  const auto values = settings.numbers(key);
+  if (values.size() != 2 || !(values[0] > 0) || values[0] > values[1] || values[1] > most) {
+    throw Error(ErrorCode::kUsage, "not a range", "data.augment." + key,
+                "give [minimum, maximum], above 0, in ascending order");
+  }
+  return values;
+}
+
 }  // namespace fleet::data

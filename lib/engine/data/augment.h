@@ -145,4 +145,7 @@ class AugmentChain {
   std::vector<float> scale_, bias_;
 };
 
+// data.augment.KEY as [minimum, maximum], above 0 and at most `most`. Throws kUsage for others.
+std::vector<double> range_of(const Settings& settings, const std::string& key, double most);
+
 }  // namespace fleet::data

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/error.h"
 #include "data/augment.h"
 
 namespace fleet::data {
@@ -85,20 +84,11 @@ Schema schema() {
   return schema;
 }
 
-std::vector<double> range(const Settings& settings, const std::string& key, double most) {
-  const auto values = settings.numbers(key);
-  if (values.size() != 2 || !(values[0] > 0) || values[0] > values[1] || values[1] > most) {
-    throw Error(ErrorCode::kUsage, "not a range", "data.augment." + key,
-                "give [minimum, maximum], above 0, in ascending order");
-  }
-  return values;
-}
-
 std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
   const double probability = settings.number("random_erasing.probability");
   if (probability == 0) return nullptr;
-  return std::make_unique<RandomErasing>(probability, range(settings, "random_erasing.scale", 1),
-                                         range(settings, "random_erasing.ratio", 1000),
+  return std::make_unique<RandomErasing>(probability, range_of(settings, "random_erasing.scale", 1),
+                                         range_of(settings, "random_erasing.ratio", 1000),
                                          settings.text("random_erasing.fill") == "noise");
 }
 

@@ -2,7 +2,6 @@
 // Convolutions", 2014; drawn like torchvision's RandomResizedCrop).
 #include <cmath>
 
-#include "base/error.h"
 #include "data/augment.h"
 
 namespace fleet::data {
@@ -61,19 +60,10 @@ Schema schema() {
   return schema;
 }
 
-std::vector<double> range(const Settings& settings, const std::string& key, double most) {
-  const auto values = settings.numbers(key);
-  if (values.size() != 2 || !(values[0] > 0) || values[0] > values[1] || values[1] > most) {
-    throw Error(ErrorCode::kUsage, "not a range", "data.augment." + key,
-                "give [minimum, maximum], above 0, in ascending order");
-  }
-  return values;
-}
-
 std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
   if (!settings.boolean("random_resized_crop")) return nullptr;
-  return std::make_unique<RandomResizedCrop>(range(settings, "random_resized_crop_scale", 1),
-                                             range(settings, "random_resized_crop_ratio", 1000));
+  return std::make_unique<RandomResizedCrop>(range_of(settings, "random_resized_crop_scale", 1),
+                                             range_of(settings, "random_resized_crop_ratio", 1000));
 }
 
 }  // namespace
