@@ -23,6 +23,7 @@
 #include "data/pipeline.h"
 #include "data/random.h"
 #include "data/sample_maker.h"
+#include "tests/bench/photographs.h"
 #include "tests/bench/times.h"
 #include "tests/test_paths.h"
 
@@ -30,21 +31,6 @@ namespace fleet::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string unpacked() {
-  const std::string beside = source_folder() + "/../shared/data";
-  const fs::path tar = fs::path(env_or("FLEET_SHARED_DATA", beside)) / "imagenet_200.tar";
-  const fs::path folder = fs::path(program_folder()) / "../imagenet_200";
-  if (!fs::exists(tar)) return {};
-  if (!fs::exists(folder)) {
-    make_directories(folder);
-    const std::string command = "tar -xf '" + tar.string() + "' -C '" + folder.string() + "'";
-    if (std::system(command.c_str()) != 0) {
-      throw Error(ErrorCode::kIo, "could not unpack", tar.string());
-    }
-  }
-  return folder;
-}
 
 Settings settings(const std::string& source, const std::string& json) {
   ConfigTree tree = ConfigTree::from_json(json, "bench");
@@ -82,7 +68,7 @@ class Reader {
 };
 
 int run(int argc, char** argv) {
-  const std::string folder = argc > 1 ? argv[1] : unpacked();
+  const std::string folder = argc > 1 ? argv[1] : unpacked_photographs();
   if (folder.empty()) {
     std::puts("pack: skipped: ../shared/data/imagenet_200.tar is not here; give a folder of JPEGs");
     return 0;
