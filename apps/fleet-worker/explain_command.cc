@@ -69,8 +69,8 @@ double link_bytes(const std::string& text) {
   return bits / 8;
 }
 
-// Why a job with strategy.auto may choose otherwise when it starts: it measures what is unknown or
-// assumed here. "" if that is nothing.
+// Why a job with strategy.auto may choose otherwise when it starts: it measures rates and links
+// that are unknown or assumed here. "" if there are none.
 std::string unlike_the_job(const ExplainOptions& options) {
   const bool measures = !options.rates && options.device;
   if (!measures && options.nodes <= 1) return "";

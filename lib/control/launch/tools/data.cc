@@ -1,4 +1,4 @@
-// fleetrun data get NAME FOLDER: downloads a known data set by curl, goes on with what is there,
+// fleetrun data get NAME FOLDER: downloads a known data set by curl, resumes partial files,
 // and checks it.
 #include <unistd.h>
 

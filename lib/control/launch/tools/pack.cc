@@ -18,7 +18,7 @@ int run_pack(const CommandLine& line) {
   const Settings& given = line.settings;
   if (!is_job_file(line.words[0])) {
     refuse("'" + line.words[0] + "' is not a job file", "fleetrun pack",
-           "give the .json file whose images are to be packed");
+           "give a job file (.json): its images are packed");
   }
   // Finds the worker, and refuses what does not exist.
   std::vector<std::string> command = rank_command({line.words[0]}, default_worker_path());
