@@ -142,7 +142,7 @@ END
 ## Options of other launchers
 
 fleetrun translates these options, reports them as without effect, or refuses them and prints the line to use instead
-([how-to/other_launchers.md](../how-to/other_launchers.md), [differences.md](../explanation/differences.md#other-launchers)).
+([how-to/other_launchers.md](../how-to/other_launchers.md), [differences](../explanation/differences/other_launchers.md)).
 
 END
   sed -n '/^options of other launchers/,/^[A-Z]/p' "$scratch/help" | awk '

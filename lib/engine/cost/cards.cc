@@ -21,7 +21,7 @@ struct Card {
   double link;  // GB/s of NCCL's all_reduce within a node
 };
 
-// Data sheets of NVIDIA. Links: 370 GB/s measured on 8 x H100 (docs/performance.md); others in
+// Data sheets of NVIDIA. Links: 370 GB/s as reported for NCCL's ring on 8 x H100; others in
 // proportion to their NVLink, or PCIe's.
 constexpr Card kCards[] = {
     {"b200", "NVIDIA B200", 2250, 75, 8.0, 192, 740},

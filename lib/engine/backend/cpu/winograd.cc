@@ -17,9 +17,9 @@ bool has_its_shape(const Convolution& conv) {
 
 }  // namespace
 
-// Measured with `scripts/bench.sh winograd` (docs/performance.md). With few channels, transforms
-// cost more than they save. With few tiles, so does transforming the weights. If most of a tile
-// lies outside the image, so do the multiplications.
+// Measured with `scripts/bench.sh winograd` (docs/performance/winograd.md). With few channels,
+// transforms cost more than they save. With few tiles, so does transforming the weights. If most of
+// a tile lies outside the image, so do the multiplications.
 bool prefers_winograd(const Convolution& conv) {
   if (conv.winograd_memory == 0 || !has_its_shape(conv)) return false;
   constexpr int64_t kFewestChannels = 32, kFewestTiles = 32;

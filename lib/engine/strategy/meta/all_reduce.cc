@@ -198,7 +198,7 @@ FLEET_META_OPTIMIZER(all_reduce) {
   def.figure =
       "ResNet50's 161 gradients are sent in 6 groups with 16 MiB and 50, in 5 with 32 MiB "
       "(`fleet-worker --print_program`); hierarchical sums of 25 MB over 2 hosts x 4 ranks take "
-      "0.63 of a flat ring's time (docs/performance.md)";
+      "0.63 of a flat ring's time (docs/performance/communication.md)";
 }
 
 }  // namespace fleet

@@ -217,7 +217,8 @@ FLEET_META_OPTIMIZER(amp) {
       "on GPUs from Volta on, on CPUs with avx512_bf16: convolutions and products dominate there";
   def.cost = "activations of 8 or 11 bits; a copy of the weights in the low type";
   def.figure =
-      "ResNet50 on two cores, images/s: 26.4 in bfloat16, 15.9 in float32 (docs/performance.md)";
+      "ResNet50 on two cores, images/s: 26.4 in bfloat16, 15.9 in float32 "
+      "(docs/performance/mixed_precision.md)";
 }
 
 }  // namespace fleet

@@ -16,7 +16,7 @@ FLEET_META_OPTIMIZER(fuse_relu_depthwise_conv) {
       "reports it";
   def.figure =
       "the units of a separable network: activations 2.75 MiB instead of 3.75 "
-      "(docs/performance.md)";
+      "(docs/performance/fusions.md)";
 }
 
 }  // namespace fleet

@@ -67,7 +67,7 @@ FLEET_META_OPTIMIZER(gradient_merge) {
   def.cost = "float32 accumulators as large as the parameters; k times fewer updates per epoch";
   def.figure =
       "ResNet18, k = 4: a quarter of the bytes on the wire, 11.24 MB instead of 44.97 per step "
-      "(docs/performance.md)";
+      "(docs/performance/communication.md)";
 }
 
 }  // namespace fleet

@@ -4,7 +4,7 @@
     lines.py test FLEETRUN           under fleetrun, called by both of its names, against golden.json; 77: skipped
     lines.py golden PYTHON [N...]    makes golden.json (or those entries anew) with the torchrun of PYTHON's torch
 
-A rank's variables must be those that torchrun sets, but for addresses, ports, paths, ids and those that docs/explanation/differences.md names.
+A rank's variables must be those that torchrun sets, but for addresses, ports, paths, ids and those that docs/explanation/differences/torchrun.md names.
 """
 
 import concurrent.futures

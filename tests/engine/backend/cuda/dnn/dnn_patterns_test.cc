@@ -1,4 +1,4 @@
-// Graphs of several operations for which cuDNN has engines. docs/performance.md has the result.
+// Graphs of several operations for which cuDNN has engines. docs/performance/gpu.md has the result.
 #include "backend/cuda/dnn_patterns.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(DnnPatterns, Float16OnHopper_AreSupportedForAllOfResnet50) {
   });
 }
 
-// If this test fails, cuDNN has gained engines: update docs/performance.md and fuse_resunit.
+// If this test fails, cuDNN has gained engines: update docs/performance/gpu.md and fuse_resunit.
 TEST(DnnPatterns, BFloat16OnHopper_HasNone) {
   each_inner(DType::kBFloat16, Convolution::kForward, [](const Convolution& conv) {
     EXPECT_FALSE(plans({.convolution = conv, .sums_y = true})) << conv.text();
