@@ -4,7 +4,8 @@
     tests/bench/pipeline.py [--counts | --times]
 
 The net is an mlp of two equal halves, in 16 micro-batches. The time that a stage computes is the kernel's (schedstat of its busiest
-thread); the rest of a step it waits. Memory is VmHWM (peak_host_memory), against F-then-B, which keeps all micro-batches.
+thread); the rest of a step it waits. Both in 1F1B and in Eager1F1B. Memory is VmHWM (peak_host_memory), against F-then-B, which
+keeps all micro-batches.
 FLEET_TORCH_PYTHON names an interpreter with torch.distributed.pipelining, the peer over Gloo. --counts: memory only; --times: without it.
 """
 # Builds: fleetrun fleet-worker
@@ -159,6 +160,21 @@ def torch_seconds(stages):
     return float(outputs[0][0].strip().split("\n")[-1])
 
 
+def two_stages(folder, mode, alone, missed):
+    """The time of a step in this schedule_mode."""
+    train, _, busy = run(folder, mode, STAGES, mode, steps=14, busy=True)
+    ours = step_seconds(train)
+    print(f"pipeline_step_{mode}: ratio {alone / ours:.2f} (two stages {ours:.4f} s, one rank on one core {alone:.4f} s)")
+    if alone / ours < 1.6:
+        missed.append(f"step in {mode}")
+    waited = 1 - statistics.mean(busy)
+    print(f"pipeline_bubble_{mode}: ratio {waited / FORMULA:.2f} (measured {waited:.4f}, formula {FORMULA:.4f}; "
+          f"stages compute {', '.join(f'{part:.4f}' for part in busy)} of the time)")
+    if not 0.9 <= waited / FORMULA <= 1.1:
+        missed.append(f"bubble in {mode}")
+    return ours
+
+
 def main():
     missed = []
     with tempfile.TemporaryDirectory() as folder:
@@ -168,16 +184,7 @@ def main():
             if len(os.sched_getaffinity(0)) < STAGES:
                 sys.exit("SKIP pipeline: it needs two cores")
             alone = step_seconds(run(folder, "alone", 1)[0])
-            train, _, busy = run(folder, "two", STAGES, steps=14, busy=True)
-            ours = step_seconds(train)
-            print(f"pipeline_step: ratio {alone / ours:.2f} (two stages {ours:.4f} s, one rank on one core {alone:.4f} s)")
-            if alone / ours < 1.6:
-                missed.append("step")
-            waited = 1 - statistics.mean(busy)
-            print(f"pipeline_bubble: ratio {waited / FORMULA:.2f} (measured {waited:.4f}, formula {FORMULA:.4f}; "
-                  f"stages compute {', '.join(f'{part:.4f}' for part in busy)} of the time)")
-            if not 0.9 <= waited / FORMULA <= 1.1:
-                missed.append("bubble")
+            ours = min(two_stages(folder, mode, alone, missed) for mode in ("1F1B", "Eager1F1B"))
             theirs = torch_seconds(STAGES)
             if theirs is None:
                 print("SKIP pipeline_torch: FLEET_TORCH_PYTHON names no torch.distributed.pipelining")

@@ -32,6 +32,13 @@ TEST(PipelineSchedule, OneForwardOneBackward_StartsWithTheStagesThatFollow) {
   EXPECT_EQ(of(kSchedule, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
 }
 
+TEST(PipelineSchedule, EagerOneForwardOneBackward_StartsWithTwiceTheStagesThatFollow) {
+  constexpr auto kSchedule = PipelineSchedule::kEagerOneForwardOneBackward;
+  EXPECT_EQ(of(kSchedule, 1), "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
+  EXPECT_EQ(of(kSchedule, 2), "F0 F1 F2 B0 F3 B1 F4 B2 B3 B4");
+  EXPECT_EQ(of(kSchedule, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
+}
+
 TEST(PipelineSchedule, ForwardThenBackward_IsTheSameOnAllStages) {
   for (const int stage : {0, 3}) {
     EXPECT_EQ(of(PipelineSchedule::kForwardThenBackward, stage), "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
@@ -50,7 +57,8 @@ TEST(PipelineSchedule, Evaluation_IsInOrder) { EXPECT_EQ(text(evaluation_actions
 TEST(PipelineSchedule, FourStages_WaitAsLongAsTheFormulaSays) {
   constexpr int kStages = 4, kMicroBatches = 12;
   for (const auto schedule :
-       {PipelineSchedule::kOneForwardOneBackward, PipelineSchedule::kForwardThenBackward}) {
+       {PipelineSchedule::kOneForwardOneBackward, PipelineSchedule::kEagerOneForwardOneBackward,
+        PipelineSchedule::kForwardThenBackward}) {
     std::vector<std::vector<PipelineAction>> all;
     for (int stage = 0; stage < kStages; ++stage) {
       all.push_back(training_actions(schedule, kStages, stage, kMicroBatches));

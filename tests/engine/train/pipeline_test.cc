@@ -46,7 +46,8 @@ class PipelineTest : public TrainerTest {
 
 TEST_F(PipelineTest, Mlp_TrainsBitIdenticallyToMergedGradients) {
   const Weights whole = train(merged(4), 1);
-  for (const char* mode : {"schedule_mode=F-then-B", "schedule_mode=1F1B"}) {
+  for (const char* mode :
+       {"schedule_mode=F-then-B", "schedule_mode=1F1B", "schedule_mode=Eager1F1B"}) {
     for (const int stages : {1, 2, 3, 4}) {
       const Weights ours = train(pipeline(4, {mode}), stages);
       EXPECT_EQ(whole.size(), ours.size());
@@ -244,7 +245,8 @@ class PipelinePlan : public ::testing::Test {
 
 TEST_F(PipelinePlan, RanksAgreeOnWhatTheySend) {
   for (const auto& options :
-       {pipeline(8), pipeline(8, {"stages=2"}), pipeline(8, {"schedule_mode=F-then-B"})}) {
+       {pipeline(8), pipeline(8, {"stages=2"}), pipeline(8, {"schedule_mode=Eager1F1B"}),
+        pipeline(8, {"schedule_mode=F-then-B"})}) {
     std::vector<CollectiveSequences> all;
     for (int rank = 0; rank < 4; ++rank) {
       all.push_back(plan(options, rank, 4).collective_sequences(rank));
@@ -277,8 +279,11 @@ TEST_F(PipelinePlan, OneForwardOneBackward_KeepsAsManyMicroBatchesAsStages) {
               1.1 * static_cast<double>(activations("1F1B", 8, rank)))
         << rank;
     EXPECT_LT(activations("1F1B", 16, rank), activations("F-then-B", 16, rank)) << rank;
+    EXPECT_LT(activations("Eager1F1B", 16, rank), activations("F-then-B", 16, rank)) << rank;
   }
   EXPECT_LT(activations("1F1B", 16, 3), activations("1F1B", 16, 0));
+  EXPECT_LT(activations("1F1B", 16, 0), activations("Eager1F1B", 16, 0));
+  EXPECT_EQ(activations("1F1B", 16, 3), activations("Eager1F1B", 16, 3));
 }
 
 TEST_F(PipelinePlan, Rank_HoldsItsStageOnly) {

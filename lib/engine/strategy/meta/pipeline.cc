@@ -84,8 +84,9 @@ int64_t micro_batch_count(const Config& config, int64_t batch) {
 PipelineSchedule schedule_of(const Config& config) {
   if (config.schedule_mode() == "F-then-B") return PipelineSchedule::kForwardThenBackward;
   if (config.schedule_mode() == "1F1B") return PipelineSchedule::kOneForwardOneBackward;
+  if (config.schedule_mode() == "Eager1F1B") return PipelineSchedule::kEagerOneForwardOneBackward;
   refuse("pipeline_configs.schedule_mode is '" + config.schedule_mode() + "'",
-         "set it to 1F1B or F-then-B");
+         "set it to 1F1B, Eager1F1B or F-then-B");
 }
 
 Division division(const StrategyProto& proto, const PassContext& context) {
@@ -345,7 +346,7 @@ FLEET_META_OPTIMIZER(pipeline) {
       {"pipeline_configs.micro_batch", "the name of accumulate_steps in Paddle 2.0"},
       {"pipeline_configs.schedule_mode",
        "1F1B: a stage keeps the activations of at most as many micro-batches as there are stages; "
-       "F-then-B: of all"},
+       "Eager1F1B: of up to twice as many, and waits less; F-then-B: of all"},
       {"pipeline_configs.stages",
        "number of stages; the ranks form ranks / stages pipelines. If not set: one more than cut "
        "has places, else the number of ranks; fleetrun's own"},
