@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 case $output in
   *.tar.xz) compress=(xz -T0 -6) ;;
-  *.tar.gz) compress=(gzip) ;;
+  *.tar.gz) compress=(gzip -n) ;;
   *) die "--output $output: end it in .tar.xz or .tar.gz" ;;
 esac
 
@@ -49,7 +49,7 @@ for component in runtime checks; do
   }
 done
 mkdir -p "$(dirname "$output")"
-# Sort the files and drop the owner, so that the same build gives the same tarball.
-tar -C "$staging" --sort=name --owner=0 --group=0 --numeric-owner -cf - "fleetrun-$version" | "${compress[@]}" >"$output.part"
+# Sort the files, drop the owner and set one time, so that the same build gives the same tarball.
+tar -C "$staging" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-315532800}" --owner=0 --group=0 --numeric-owner -cf - "fleetrun-$version" | "${compress[@]}" >"$output.part"
 mv "$output.part" "$output"
 say "$output: $(du -h "$output" | cut -f1), $(du -sh "$top" | cut -f1) unpacked"

@@ -6,6 +6,7 @@ set(FLEET_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures, such as 75;8
 set(FLEET_STATIC_CONTROL AUTO CACHE STRING "Link the programs of the control plane statically, except glibc: AUTO, ON, OFF")
 option(FLEET_PRECOMPILE "Precompile the standard headers" ON)
 set(FLEET_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
+option(FLEET_REPRODUCIBLE "Leave the folders of the sources and of the build out of the programs" OFF)
 option(FLEET_COVERAGE "Count executed lines, for gcov" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -20,6 +21,11 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
 if(FLEET_ASSERTIONS)
   add_compile_options(-UNDEBUG)
+endif()
+if(FLEET_REPRODUCIBLE)  # __FILE__; not always on, because ccache then shares nothing between folders of other names
+  set(maps -ffile-prefix-map=${CMAKE_BINARY_DIR}/= -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+  list(JOIN maps "," host_maps)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:${maps}>" "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_maps}>")
 endif()
 # Designated initializers omit members with defaults on purpose.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
