@@ -8,7 +8,7 @@
     nice     a rank has a lower priority than a process on its core   straggler, and its number
     quota    a CPU quota stops both ranks                         host, and the quota
     link     the ranks' TCP connections are slow                  communication
-    two      a slow disk and a slow link at once                  both
+    two      a slow disk and a slow link at once                  both: each costs at least a fifth of the lost time
     healthy  no fault                                             no cause
 
 Each trial draws its magnitudes anew; --seed repeats a run. Needs root; a kind that this machine cannot inject is skipped visibly. The
@@ -171,7 +171,7 @@ class Trial:
         self.note = f"{rate} Mbit/s"
 
     def two(self):
-        self.disk(6000)
+        self.disk(3500)
         note = self.note
         self.link(100, 200)
         self.note = note + ", " + self.note

@@ -16,8 +16,8 @@
 namespace fleet {
 namespace {
 
-// "fleetP2": a file with other content is left alone.
-constexpr uint64_t kMagic = 0x0032507465656c66;
+// "fleetP3": a file with other content is left alone.
+constexpr uint64_t kMagic = 0x0033507465656c66;
 
 using Words = std::array<int64_t, sizeof(RankProgress) / sizeof(int64_t)>;
 static_assert(sizeof(Words) == sizeof(RankProgress) && std::is_trivially_copyable_v<RankProgress>);

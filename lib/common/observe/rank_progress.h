@@ -23,8 +23,11 @@ struct StepTotals {
   int64_t time = 0;      // of the steps
   int64_t input = 0;     // of these: waiting for batches
   int64_t exposed = -1;  // of these: waiting for collectives; -1: the device hides it
-  int64_t making = 0;    // the data threads at work
-  int64_t reading = 0;   // of these: reading samples
+  // Of these, what every step waits: the least wait of the last eight steps, summed over the steps.
+  // The rest comes from ranks that arrive at different times.
+  int64_t exchange = 0;
+  int64_t making = 0;   // the data threads at work
+  int64_t reading = 0;  // of these: reading samples
 
   bool operator==(const StepTotals&) const = default;
 };

@@ -244,6 +244,7 @@ class Guardian {
       steps.set_step_ns(seen->totals.time);
       steps.set_input_ns(seen->totals.input);
       if (seen->totals.exposed >= 0) steps.set_exposed_ns(seen->totals.exposed);
+      steps.set_exchange_ns(seen->totals.exchange);
       steps.set_making_ns(seen->totals.making);
       steps.set_reading_ns(seen->totals.reading);
       steps.set_target(seen->target);

@@ -166,6 +166,7 @@ class Division {
     const RankTimes& slowest =
         **std::ranges::max_element(all_, {}, [](const RankTimes* rank) { return rank->own(); });
     exchange_ = *slowest.exposed;
+    skew_ = std::max(0.0, exchange_ - slowest.exchange);
     const double usual = median(all_, [](const RankTimes& rank) { return rank.own(); });
     const double excess = slowest.own() - usual;
     if (excess < rules_.min_excess * usual || excess < rules_.min_share * step_) return;
@@ -192,6 +193,9 @@ class Division {
       delayed *= scale;
       input *= scale;
       exchange_ = 0;
+    } else if (input >= kMuchDelay * step_) {
+      input += skew_;  // batches that are late come at different times to the ranks
+      exchange_ -= skew_;
     }
     add(Cause::COMMUNICATION, exchange_, communication_action(nnodes_));
     add(Cause::HOST, delayed, host_action(*typical_));
@@ -212,6 +216,7 @@ class Division {
   std::vector<const RankTimes*> all_;
   double step_ = 0;
   double exchange_ = 0;  // what even the slowest rank waits in collectives
+  double skew_ = 0;      // of this: because ranks arrive at different times
   const RankTimes* typical_ = nullptr;
   std::vector<Cause> causes_;
 };
@@ -278,6 +283,7 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
                   .input = a_step(then.input_ns(), now.input_ns())};
   if (times.step <= 0) return std::nullopt;
   if (now.has_exposed_ns()) times.exposed = a_step(then.exposed_ns(), now.exposed_ns());
+  times.exchange = a_step(then.exchange_ns(), now.exchange_ns());
   times.making = a_step(then.making_ns(), now.making_ns());
   times.reading = a_step(then.reading_ns(), now.reading_ns());
   times.data_threads = now.data_threads();

@@ -30,6 +30,7 @@ struct RankTimes {
   int rank = 0, local_rank = 0, node_rank = 0;
   double step = 0, input = 0;
   std::optional<double> exposed;  // waiting for collectives; unset: the device hides it
+  double exchange = 0;            // of exposed: what every step waits
   double delayed = 0;             // without a core
   bool throttled = false;         // by the quota of its cgroup
   double making = 0;              // work of its data threads

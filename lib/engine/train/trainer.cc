@@ -178,7 +178,11 @@ void Trainer::publish_step(const data::Batch& batch) {
   totals_.reading = work.reading_ns;
   // A device beside the host waits for collectives itself.
   const int64_t waited = collective_wait_ns() - host_waits_;
-  if (!device_.runs_beside_host()) totals_.exposed = std::max<int64_t>(totals_.exposed, 0) + waited;
+  if (!device_.runs_beside_host()) {
+    totals_.exposed = std::max<int64_t>(totals_.exposed, 0) + waited;
+    recent_waits_[static_cast<size_t>(position_.step) % recent_waits_.size()] = waited;
+    totals_.exchange += *std::ranges::min_element(recent_waits_);
+  }
   published_.step_done(position_.step, position_.epoch, totals_);
 }
 

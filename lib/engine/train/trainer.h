@@ -1,6 +1,7 @@
 // The training loop of one rank.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -149,7 +150,8 @@ class Trainer {
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   StepTotals totals_;                                      // what it publishes
-  int64_t host_waits_ = 0;  // of this thread, before the current step
+  int64_t host_waits_ = 0;                 // of this thread, before the current step
+  std::array<int64_t, 8> recent_waits_{};  // of this thread, in the last steps
   StepMeter meter_;
   RankTimes rank_times_;
   MovingAverage utilization_, clock_;  // of the device, if it reports them

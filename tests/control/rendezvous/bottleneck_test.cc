@@ -26,6 +26,7 @@ std::vector<RankTimes> healthy(int ranks) {
                    .step = 100 * kMs,
                    .input = 1 * kMs,
                    .exposed = 3 * kMs,
+                   .exchange = 3 * kMs,
                    .delayed = 1 * kMs,
                    .making = 60 * kMs,
                    .reading = 5 * kMs,
@@ -183,11 +184,25 @@ TEST(FindBottleneck, WaitingForPeersWithoutCores_IsNotTheLink) {
   EXPECT_EQ(found(ranks).causes(0).kind(), Cause::INPUT);
 }
 
+// Batches that are late reach the ranks at different times.
+TEST(FindBottleneck, WaitingForPeersWithLateBatches_IsNotTheLink) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.input = 60 * kMs;
+    rank.exposed = 22 * kMs;
+    rank.exchange = 2 * kMs;
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(one.causes(0).share(), 0.80, 1e-9);
+}
+
 TEST(FindBottleneck, TwoCauses_AreBothNamedTheLargerFirst) {
   auto ranks = healthy(2);
   for (RankTimes& rank : ranks) {
     rank.input = 25 * kMs;
-    rank.exposed = 35 * kMs;
+    rank.exposed = rank.exchange = 35 * kMs;
   }
   const Bottleneck both = found(ranks);
   ASSERT_EQ(both.causes_size(), 2);
@@ -255,6 +270,7 @@ struct BottleneckAnalyzerTest : ::testing::Test {
         steps.set_step_ns(steps.step_ns() + static_cast<int64_t>(1000 * kMs));
         steps.set_input_ns(steps.input_ns() + static_cast<int64_t>(10 * input * kMs));
         steps.set_exposed_ns(steps.exposed_ns() + static_cast<int64_t>(10 * exposed * kMs));
+        steps.set_exchange_ns(steps.exposed_ns());
         steps.set_data_threads(1);
         *reports.add_ranks() = steps;
         RankUsage* usage = reports.add_usage();

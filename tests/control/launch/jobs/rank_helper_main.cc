@@ -108,7 +108,8 @@ int count_steps(int own_ms, int step_ms, int last) {
                        {.waited = waited,
                         .samples = int64_t{step} * 8,
                         .time = step * (step_ms * int64_t{1'000'000}),
-                        .exposed = waited});
+                        .exposed = waited,
+                        .exchange = waited});
     if (step == 1) std::puts("stepping"), std::fflush(stdout);
   }
   for (volatile unsigned i = 0;; i = i + 1) {
