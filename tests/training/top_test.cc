@@ -55,5 +55,21 @@ TEST(Top, TrainingJobOfTwoRanks_ShowsItsStepsAndWhatTheyConsistOf) {
   EXPECT_TRUE(verdict.contains("bottleneck")) << verdict.dump();
 }
 
+// The last report of a rank comes with its end.
+TEST(Top, TrainingJobThatHasEnded_HasDoneAllOfItsSteps) {
+  TrainingJob job;
+  const auto fleetrun = job.start("done", {"--nproc_per_node=2", "--job_id=done"},
+                                  {"train.max_steps=23", "train.output=out"});
+  ASSERT_EQ(fleetrun->wait(), 0) << fleetrun->output();
+  const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
+  Fleetrun status(job.folder(), "status",
+                  {"status", "done", "--format=json", "--fleetd_port=" + port});
+  ASSERT_EQ(status.wait(), 0) << status.output();
+  const Json all = Json::parse(status.output(), nullptr, false);
+  ASSERT_EQ(all.size(), 1U) << status.output();
+  EXPECT_EQ(all[0]["progress"]["step"], 23) << status.output();
+  EXPECT_EQ(all[0]["progress"]["target"], 23);
+}
+
 }  // namespace
 }  // namespace fleet

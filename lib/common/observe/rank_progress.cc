@@ -152,7 +152,7 @@ std::optional<RankProgress> ProgressReader::read() {
     seen_ = seen;
     break;
   }
-  if (seen_.ticks == 0) return std::nullopt;
+  if (seen_.ticks == 0 && seen_.steps == 0) return std::nullopt;
   return seen_;
 }
 

@@ -86,8 +86,8 @@ class ProgressReader {
 
   // The path for processes of this user, valid as long as this object lives.
   const std::string& path() const { return path_; }
-  // nullopt before the first tick and after finish(). If the writer was stopped in the middle of
-  // its stores (preempted, or dead), returns the previous values.
+  // nullopt before the first tick. After finish() ticks is 0. If the writer was stopped in the
+  // middle of its stores (preempted, or dead), returns the previous values.
   std::optional<RankProgress> read();
 
  private:

@@ -277,7 +277,7 @@ class Guardian {
       wire::GuardianEvent event;
       event.mutable_stalled()->set_local_rank(rank.command.local_rank());
       event.mutable_stalled()->set_quiet_for_ms(quiet.count());
-      if (seen && seen->step >= 0) event.mutable_stalled()->set_step(seen->step);
+      if (seen && seen->ticks > 0) event.mutable_stalled()->set_step(seen->step);
       channel_.send(event);
     }
   }

@@ -71,12 +71,16 @@ TEST(RankProgress, NoCheckpoint_IsMinusOne) {
   EXPECT_EQ(reader.read()->checkpoint, -1);
 }
 
-TEST(RankProgress, Finished_SaysNothing) {
+TEST(RankProgress, Finished_KeepsItsStepsWithoutTicks) {
   ProgressReader reader;
   ProgressWriter writer(reader.path());
-  writer.step_done(1, 0, {});
   writer.finish();
   EXPECT_FALSE(reader.read());
+  writer.step_done(7, 0, {});
+  writer.finish();
+  ASSERT_TRUE(reader.read());
+  EXPECT_EQ(reader.read()->ticks, 0);
+  EXPECT_EQ(reader.read()->step, 7);
 }
 
 TEST(RankProgress, FileThatNoLauncherMade_StaysAsItIs) {
