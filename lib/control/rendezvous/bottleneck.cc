@@ -186,15 +186,12 @@ class Division {
     if (delayed >= kMuchDelay * step_ && !reads) {
       delayed += std::exchange(input, 0.0);
     }
-    // Ranks that compete for cores reach their collectives at different times: what they then wait
-    // for each other has the same causes.
-    if (delayed >= kSomeDelay * step_) {
-      const double scale = 1 + exchange_ / (delayed + input);
+    // Ranks without a core, or with late batches, reach their collectives at different times: what
+    // they then wait for each other has the same causes.
+    if (delayed >= kSomeDelay * step_ || input >= kMuchDelay * step_) {
+      const double scale = 1 + skew_ / (delayed + input);
       delayed *= scale;
       input *= scale;
-      exchange_ = 0;
-    } else if (input >= kMuchDelay * step_) {
-      input += skew_;  // batches that are late come at different times to the ranks
       exchange_ -= skew_;
     }
     add(Cause::COMMUNICATION, exchange_, communication_action(nnodes_));
