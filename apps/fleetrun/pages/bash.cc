@@ -23,7 +23,7 @@ void add_entries(const std::string& name, const OptionGroup& group, std::string*
     if (option.internal) continue;
     const std::string known = values_of(option, group.schema().keys()[i]);
     for (const std::string& flag : option.flags()) {
-      all += flag + (option.is_flag() ? " " : "= ");
+      all += flag + (option.is_flag() || !option.implied.empty() ? " " : "= ");
       if (!known.empty()) *values += "  ['" + name + " " + flag + "']='" + known + "'\n";
     }
   }

@@ -23,7 +23,7 @@ std::string flag_of(const std::string& flag) {
 }
 
 std::string value_of(const Option& option, const ConfigKey& key) {
-  if (option.is_flag()) return "";
+  if (option.is_flag() || !option.implied.empty()) return "";
   if (!key.choices.empty()) return " -xa " + quoted(join(key.choices, " "));
   if (option.value == "DIR") return " -xa '(__fish_complete_directories)'";
   return option.value == "FILE" || option.value == "PATH" ? " -rF" : " -x";
@@ -47,7 +47,7 @@ std::string lines_of(const OptionGroup& group, const std::string& condition) {
 std::string flags_with_value(const OptionGroup& group) {
   std::string text;
   for (const Option& option : group.options()) {
-    if (option.internal || option.is_flag()) continue;
+    if (option.internal || option.is_flag() || !option.implied.empty()) continue;
     for (const std::string& flag : option.flags()) text += " " + flag;
   }
   return text;

@@ -44,7 +44,10 @@ std::string option_entry(const Option& option, const ConfigKey& key) {
   for (size_t n = 0; n < flags.size(); ++n) {
     text += std::string(n ? ", " : "") + "\\fB" + roff(flags[n]) + "\\fR";
   }
-  if (!option.is_flag()) text += " \\fI" + roff(option.value) + "\\fR";
+  if (!option.is_flag()) {
+    const std::string value = option.implied.empty() ? option.value : "[=" + option.value + "]";
+    text += " \\fI" + roff(value) + "\\fR";
+  }
   text += "\n" + roff(key.help) + ".";
   if (!key.choices.empty()) text += " One of " + roff(join(key.choices, ", ")) + ".";
   if (!option.optional && !option.is_flag()) text += " Default: " + roff(key.initial->text()) + ".";

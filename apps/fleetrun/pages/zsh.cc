@@ -36,9 +36,10 @@ std::string specifications(const OptionGroup& group) {
     const ConfigKey& key = group.schema().keys()[i];
     if (option.internal) continue;
     for (const std::string& name : option.flags()) {
-      const std::string equals = option.is_flag() ? "" : name.starts_with("--") ? "=" : "+";
-      const std::string value =
+      std::string equals = option.is_flag() ? "" : name.starts_with("--") ? "=" : "+";
+      std::string value =
           option.is_flag() ? "" : ":" + quoted(option.value) + ":" + action_of(option, key);
+      if (!option.implied.empty()) equals += "-", value = ":" + value;
       text += "    '" + name + equals + "[" + quoted(key.help) + "]" + value + "' \\\n";
     }
   }

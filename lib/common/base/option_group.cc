@@ -32,7 +32,10 @@ std::string option_help(const Option& option, const ConfigKey& key) {
   for (const std::string& alias : option.aliases) {
     if (alias.size() == 1) left += "-" + alias + ", ";
   }
-  left += "--" + option.key + (option.is_flag() ? "" : " " + option.value);
+  left += "--" + option.key;
+  if (!option.is_flag()) {
+    left += option.implied.empty() ? " " + option.value : "[=" + option.value + "]";
+  }
   left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
   std::string initial = key.initial->text();
   if (initial.ends_with(".0")) initial.resize(initial.size() - 2);

@@ -15,17 +15,18 @@ struct Option {
   std::string key;                   // in the configuration; the flag is "--" + key
   std::vector<std::string> aliases;  // other flags: "redirect", "t" for -t, "-np" for -np alone
   std::vector<std::string>
-      environment;          // environment variables of the option; the first that is set counts
-  std::string value;        // kind of value, for the help: "LIST"; empty: a flag
-  bool optional = false;    // if not given, it has no value: the default is a placeholder
-  bool common = false;      // shown by --help; others only by --help all
-  bool spread = false;      // a list that may have lost its quotes: "a, b" is two words
-  bool internal = false;    // used between our own programs: not in any help
-  std::string group;        // its title in the help; filled in by OptionGroup
-  bool key_is_flag = true;  // false: only its aliases are flags
-  int values = 1;           // number of words of its value: two for "--mca KEY VALUE"
-  bool repeats = false;     // every occurrence counts; otherwise only the last
-  bool foreign = false;     // an option of another launcher, translated to ours after reading
+      environment;           // environment variables of the option; the first that is set counts
+  std::string value;         // kind of value, for the help: "LIST"; empty: a flag
+  bool optional = false;     // if not given, it has no value: the default is a placeholder
+  bool common = false;       // shown by --help; others only by --help all
+  bool spread = false;       // a list that may have lost its quotes: "a, b" is two words
+  bool internal = false;     // used between our own programs: not in any help
+  std::string group;         // its title in the help; filled in by OptionGroup
+  bool key_is_flag = true;   // false: only its aliases are flags
+  int values = 1;            // number of words of its value: two for "--mca KEY VALUE"
+  bool repeats = false;      // every occurrence counts; otherwise only the last
+  bool foreign = false;      // an option of another launcher, translated to ours after reading
+  std::string implied = {};  // value of --web alone; then a value needs "=": --web=ADDR:PORT
 
   bool is_flag() const { return value.empty(); }
   // The flags as users write them: "--tee", and aliases: "-t" for an alias of one letter.

@@ -117,6 +117,7 @@ class Reader {
   // option as a missing value, and would end a list at a blank.
   std::optional<std::string> value_of(const Word& word, std::vector<BadOption>* bad) {
     const Option& option = *word.option;
+    if (!option.implied.empty() && !word.has_value) return option.implied;
     std::string value = word.value;
     for (int i = word.has_value ? 1 : 0; i < option.values && !option.is_flag(); ++i) {
       if (at_ + 1 == words_.size() || ends_value(option, words_[at_ + 1])) {

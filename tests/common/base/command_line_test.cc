@@ -44,6 +44,20 @@ Error refusal(const std::vector<std::string>& arguments) {
   return thrown_by([&] { read_command_line(syntax(), arguments); });
 }
 
+TEST(CommandLine, ImpliedValue_IsThatOfTheOptionAlone) {
+  CommandSyntax with = syntax();
+  with.options.text({.key = "web", .value = "PORT", .optional = true, .implied = "9"}, "", "page");
+  const auto read_web = [&](const std::vector<std::string>& words) {
+    return read_command_line(with, words).value_or(CommandLine{});
+  };
+  EXPECT_FALSE(read_web({"job"}).settings.given("web"));
+  EXPECT_EQ(read_web({"--web=7", "job"}).settings.text("web"), "7");
+  const CommandLine alone = read_web({"--web", "job"});
+  EXPECT_EQ(alone.settings.text("web"), "9");
+  EXPECT_THAT(alone.words, ElementsAre("job"));  // no value of it
+  EXPECT_THAT(command_help(with), HasSubstr("--web[=PORT]"));
+}
+
 TEST(CommandLine, EveryForm_IsRead) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"job", "--rank", "3", "-f", "-t", "1"},
