@@ -1,10 +1,14 @@
 #include "launch/starting/http_server.h"
 
+#include <fcntl.h>
+
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <deque>
 #include <utility>
 
 #include "base/error.h"
@@ -16,6 +20,35 @@ namespace fleet {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+namespace {
+
+// Asio does not, and programs that this process starts must not hold the port.
+template <typename Socket>
+void close_on_exec(Socket& socket) {
+  ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+}
+
+}  // namespace
+
+std::string server_sent_event(std::string_view event, std::string_view data) {
+  std::string text = "event: " + std::string(event) + "\n";
+  for (;;) {
+    const size_t end = std::min(data.find_first_of("\r\n"), data.size());
+    text.append("data: ").append(data.substr(0, end)).append("\n");
+    if (end == data.size()) return text + "\n";
+    data.remove_prefix(end + (data.substr(end).starts_with("\r\n") ? 2 : 1));
+  }
+}
+
+bool equal_secrets(std::string_view one, std::string_view other) {
+  if (one.size() != other.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    difference |= static_cast<unsigned char>(one[i] ^ other[i]);
+  }
+  return difference == 0;
+}
+
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, const std::string& address, int port, Handler handler)
@@ -23,6 +56,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     try {
       const tcp::endpoint where(asio::ip::make_address(address), static_cast<unsigned short>(port));
       acceptor_.open(where.protocol());
+      close_on_exec(acceptor_);
       acceptor_.set_option(tcp::acceptor::reuse_address(true));
       acceptor_.bind(where);
       acceptor_.listen();
@@ -38,6 +72,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
           const auto self = weak.lock();
           if (!self || error == asio::error::operation_aborted) return;
           if (!error && self->open_ < kMostConnections) {
+            close_on_exec(socket);
             std::make_shared<Connection>(std::move(socket), self)->begin();
           }
           self->accept();
@@ -51,30 +86,54 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   // Its pending operations keep it alive; the timer ends them.
-  class Connection : public std::enable_shared_from_this<Connection> {
+  class Connection : public HttpStream, public std::enable_shared_from_this<Connection> {
    public:
     Connection(tcp::socket socket, const std::shared_ptr<Impl>& server)
         : socket_(std::move(socket)), timer_(socket_.get_executor()), server_(server) {
       ++server->open_;
     }
-    ~Connection() {
-      if (const auto server = server_.lock()) --server->open_;
-    }
+    ~Connection() override { leave(); }
 
     void begin() {
-      timer_.expires_after(std::chrono::seconds(kSeconds));
-      timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-        const auto self = weak.lock();
-        if (!error && self) self->close();
-      });
+      end_after(kSeconds);
       read();
     }
 
+    bool open() const override { return streams_ && !ending_ && socket_.is_open(); }
+    size_t queued() const override { return queued_; }
+    bool send(std::shared_ptr<const std::string> bytes) override {
+      if (!open() || bytes->empty()) return open();
+      if (queued_ > 0 && queued_ + bytes->size() > kMostQueued) return false;
+      queued_ += bytes->size();
+      queue_.push_back(std::move(bytes));
+      if (queue_.size() == 1) write();
+      return true;
+    }
+    void close() override {
+      ending_ = true;
+      if (queue_.empty()) shut();
+    }
+
    private:
+    // The place of a connection is free once it is shut, whoever still holds its stream.
+    void leave() {
+      const auto server = server_.lock();
+      if (server && !std::exchange(left_, true)) --server->open_;
+    }
+
+    void end_after(int seconds) {
+      timer_.expires_after(std::chrono::seconds(seconds));
+      timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+        const auto self = weak.lock();
+        if (!error && self) self->shut();
+      });
+    }
+
     void read() {
       socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](
                                                         boost::system::error_code error, size_t n) {
-        if (!error) self->on_bytes(std::string_view(self->chunk_, n));
+        if (error) return self->shut();
+        self->streams_ ? self->read() : self->on_bytes(std::string_view(self->chunk_, n));
       });
     }
 
@@ -96,14 +155,44 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
     void respond(const Response& response) {
       if (std::exchange(responded_, true)) return;
-      bytes_ = http_response(response.status, response.body, response.type);
-      asio::async_write(
-          socket_, asio::buffer(bytes_),
-          [self = shared_from_this()](boost::system::error_code, size_t) { self->close(); });
+      if (response.on_stream) return stream(response);
+      queue_.push_back(std::make_shared<const std::string>(
+          http_response(response.status, response.body, response.type, response.headers)));
+      queued_ = queue_.back()->size();
+      ending_ = true;
+      write();
     }
 
-    void close() {
-      responded_ = true;
+    void stream(const Response& response) {
+      streams_ = true;
+      timer_.cancel();
+      send(std::make_shared<const std::string>(http_stream_head(response.type, response.headers)));
+      read();  // the end of the connection
+      response.on_stream(shared_from_this());
+    }
+
+    void write() {
+      if (streams_) end_after(kSilentSeconds);
+      asio::async_write(
+          socket_, asio::buffer(*queue_.front()),
+          [self = shared_from_this(), bytes = queue_.front()](
+              boost::system::error_code error, size_t) { error ? self->shut() : self->written(); });
+    }
+
+    void written() {
+      if (queue_.empty()) return;  // shut meanwhile
+      queued_ -= queue_.front()->size();
+      queue_.pop_front();
+      if (!queue_.empty()) return write();
+      if (ending_) return shut();
+      timer_.cancel();
+    }
+
+    void shut() {
+      responded_ = ending_ = true;
+      leave();
+      queue_.clear();
+      queued_ = 0;
       timer_.cancel();
       boost::system::error_code ignored;
       socket_.shutdown(tcp::socket::shutdown_both, ignored);
@@ -114,8 +203,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     asio::steady_timer timer_;
     std::weak_ptr<Impl> server_;
     HttpReader reader_;
-    std::string bytes_;
-    bool responded_ = false;
+    std::deque<std::shared_ptr<const std::string>> queue_;  // the first is being written
+    size_t queued_ = 0;
+    bool responded_ = false, streams_ = false, ending_ = false, left_ = false;
     char chunk_[4096];
   };
 

@@ -1,15 +1,40 @@
-// A small HTTP server in the launcher's loop: one request per connection. For metrics and pages
-// that a user asks for; it is never open unless an option names its address.
+// A small HTTP server in an Asio loop: one request per connection. For metrics and pages that a
+// user asks for; it is never open unless an option names its address.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "launch/planning/dialects/kv_http.h"
 
 namespace fleet {
+
+// A response that goes on until one of the two ends it. Not thread-safe.
+class HttpStream {
+ public:
+  // More than this is never held for a client that does not read, except for one larger message.
+  static constexpr size_t kMostQueued = 1 << 20;
+  // A client that takes nothing for this long is gone.
+  static constexpr int kSilentSeconds = 30;
+
+  virtual ~HttpStream() = default;
+  virtual bool open() const = 0;
+  virtual size_t queued() const = 0;  // bytes
+  // False if it is left out: the client is gone, or too far behind.
+  virtual bool send(std::shared_ptr<const std::string> bytes) = 0;
+  virtual void close() = 0;
+};
+
+// A message of a stream of the type text/event-stream (Server-Sent Events): each line of `data`
+// becomes a field.
+std::string server_sent_event(std::string_view event, std::string_view data);
+
+// Takes the same time for every text of this length: for tokens.
+bool equal_secrets(std::string_view one, std::string_view other);
 
 // Not thread-safe: everything happens in the loop's thread.
 class HttpServer {
@@ -18,12 +43,16 @@ class HttpServer {
     int status = 200;
     std::string type = "text/plain; charset=utf-8";
     std::string body;
+    HttpHeaders headers = {};
+    // If set, the body is what this sends.
+    std::function<void(std::shared_ptr<HttpStream>)> on_stream = {};
   };
   // Calls back once, now or later; later ones, and those after the connection is gone, are ignored.
   using Respond = std::function<void(Response)>;
   using Handler = std::function<void(const HttpRequest& request, Respond respond)>;
 
-  // At most this many connections at once, each for at most so long: strangers may reach the port.
+  // At most this many connections at once, each for at most so long until it is a stream: strangers
+  // may reach the port.
   static constexpr int kMostConnections = 32;
   static constexpr int kSeconds = 10;
 

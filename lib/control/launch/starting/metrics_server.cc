@@ -1,6 +1,5 @@
 #include "launch/starting/metrics_server.h"
 
-#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -14,16 +13,6 @@ namespace {
 
 constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// Takes the same time for every text of this length.
-bool equal(std::string_view one, std::string_view other) {
-  if (one.size() != other.size()) return false;
-  unsigned difference = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    difference |= static_cast<unsigned char>(one[i] ^ other[i]);
-  }
-  return difference == 0;
-}
-
 }  // namespace
 
 std::shared_ptr<void> serve_metrics(const MetricsConfig& config, boost::asio::io_context& loop,
@@ -33,7 +22,7 @@ std::shared_ptr<void> serve_metrics(const MetricsConfig& config, boost::asio::io
   auto server = std::make_shared<HttpServer>(
       loop, config.address, config.port,
       [ask = std::move(ask), expected](const HttpRequest& request, HttpServer::Respond respond) {
-        if (!expected.empty() && !equal(request.authorization, expected)) {
+        if (!expected.empty() && !equal_secrets(request.authorization, expected)) {
           return respond({.status = 401, .body = "the token is missing or wrong\n"});
         }
         const std::string path = request.path.substr(0, request.path.find('?'));

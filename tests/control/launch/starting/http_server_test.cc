@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
+#include <future>
 #include <memory>
 
 #include "base/file.h"
@@ -112,6 +114,117 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheLimit_AreClosed) {
   idle.clear();
   while (get("GET / HTTP/1.1\r\n\r\n").find("ok") == std::string::npos) {
   }
+}
+
+TEST(ServerSentEvent, EachLineOfTheData_IsAField) {
+  EXPECT_EQ(server_sent_event("frame", "{}"), "event: frame\ndata: {}\n\n");
+  EXPECT_EQ(server_sent_event("a", "x\ny\r\nevent: b\rz"),
+            "event: a\ndata: x\ndata: y\ndata: event: b\ndata: z\n\n");
+  EXPECT_EQ(server_sent_event("a", ""), "event: a\ndata: \n\n");
+}
+
+TEST(EqualSecrets, OnlyTheSameText_IsEqual) {
+  EXPECT_TRUE(equal_secrets("abc", "abc"));
+  EXPECT_FALSE(equal_secrets("abc", "abd"));
+  EXPECT_FALSE(equal_secrets("abc", "ab"));
+  EXPECT_FALSE(equal_secrets("", "a"));
+}
+
+// Runs in the loop's thread, and waits for it.
+template <typename Work>
+auto in_loop(boost::asio::io_context& loop, Work work) {
+  std::promise<decltype(work())> done;
+  boost::asio::post(loop, [&] { done.set_value(work()); });
+  return done.get_future().get();
+}
+
+class HttpStreamTest : public HttpServerTest {
+ protected:
+  void SetUp() override {
+    serve([this](const HttpRequest&, const HttpServer::Respond& respond) {
+      respond({.type = "text/event-stream",
+               .headers = {{"X-A", "b"}},
+               .on_stream = [this](std::shared_ptr<HttpStream> stream) {
+                 streams_.push_back(std::move(stream));
+               }});
+    });
+  }
+  std::shared_ptr<HttpStream> stream_of(const UniqueFd& socket) {
+    const std::string request = "GET / HTTP/1.1\r\n\r\n";
+    EXPECT_GT(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    std::shared_ptr<HttpStream> stream;
+    while (!stream) {
+      stream = in_loop(loop_, [this] { return streams_.empty() ? nullptr : streams_.back(); });
+    }
+    return stream;
+  }
+  bool send(const std::shared_ptr<HttpStream>& stream, std::string text) {
+    return in_loop(
+        loop_, [&] { return stream->send(std::make_shared<const std::string>(std::move(text))); });
+  }
+  void TearDown() override {
+    HttpServerTest::TearDown();
+    streams_.clear();
+  }
+  std::vector<std::shared_ptr<HttpStream>> streams_;
+};
+
+TEST_F(HttpStreamTest, WhatIsSent_ArrivesUntilItIsClosed) {
+  const UniqueFd socket = connect();
+  const auto stream = stream_of(socket);
+  EXPECT_TRUE(send(stream, "one "));
+  EXPECT_TRUE(send(stream, "two"));
+  in_loop(loop_, [&] { return stream->close(), 0; });
+  const std::string all = rest_of(socket);
+  EXPECT_THAT(all, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(all, HasSubstr("Content-Type: text/event-stream\r\n"));
+  EXPECT_THAT(all, HasSubstr("X-A: b\r\n"));
+  EXPECT_THAT(all, ::testing::EndsWith("\r\n\r\none two"));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("Content-Length")));
+  EXPECT_FALSE(send(stream, "three"));
+}
+
+TEST_F(HttpStreamTest, ClientThatDoesNotRead_GetsNoMoreThanTheQueueHolds) {
+  const UniqueFd socket = connect();
+  const auto stream = stream_of(socket);
+  const std::string piece(HttpStream::kMostQueued / 8, 'x');
+  size_t taken = 0;
+  while (send(stream, piece)) ASSERT_LT(++taken, 1000u);  // the kernel's buffers take some
+  EXPECT_LE(in_loop(loop_, [&] { return stream->queued(); }), HttpStream::kMostQueued);
+  EXPECT_TRUE(in_loop(loop_, [&] { return stream->open(); }));  // it may read later
+}
+
+TEST_F(HttpStreamTest, ClientThatLeaves_ClosesIt) {
+  UniqueFd socket = connect();
+  const auto stream = stream_of(socket);
+  EXPECT_TRUE(send(stream, "one"));
+  socket.reset();
+  while (in_loop(loop_, [&] { return stream->open(); })) {
+  }
+  EXPECT_FALSE(send(stream, "two"));
+  EXPECT_EQ(in_loop(loop_, [&] { return stream->queued(); }), 0u);
+}
+
+// Those who hold the streams notice later.
+TEST_F(HttpStreamTest, ManyClientsThatLeave_MakeRoomForOthers) {
+  for (int i = 0; i < 3 * HttpServer::kMostConnections; ++i) {
+    UniqueFd socket = connect();
+    const std::string request = "GET / HTTP/1.1\r\n\r\n";
+    ASSERT_GT(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    char byte = 0;
+    ASSERT_EQ(::recv(socket.get(), &byte, 1, 0), 1) << i;
+    const auto stream = in_loop(loop_, [this] { return streams_.back(); });
+    socket.reset();
+    while (in_loop(loop_, [&] { return stream->open(); })) {
+    }
+  }
+}
+
+TEST_F(HttpServerTest, HostAndCookie_ArePassedOn) {
+  serve([](const HttpRequest& request, const HttpServer::Respond& respond) {
+    respond({.body = request.host + "|" + request.cookie});
+  });
+  EXPECT_THAT(get("GET / HTTP/1.1\r\nHost: a:1\r\nCookie: b=c\r\n\r\n"), HasSubstr("a:1|b=c"));
 }
 
 TEST_F(HttpServerTest, TakenPort_IsRefused) {

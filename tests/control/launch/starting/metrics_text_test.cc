@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -129,6 +131,27 @@ TEST(MetricsText, Families_AreWholeAndUnique) {
     }
   }
   EXPECT_GT(series.size(), 30u);
+}
+
+// Every series there is, with names and values of all kinds.
+TEST(MetricsText, Promtool_AcceptsEverySeries) {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is not installed: apt-get install prometheus";
+  }
+  LiveReport report = sample();
+  report.set_target(9000);
+  report.set_loss(0.5);
+  report.set_seconds_left(60);
+  report.mutable_ranks(0)->set_loss(std::numeric_limits<double>::quiet_NaN());
+  report.mutable_ranks(1)->set_node_rank(0);
+  report.mutable_ranks(1)->set_slowest(true);
+  for (wire::LiveRank& rank : *report.mutable_ranks()) add_gpus(&rank, 2);
+  report.add_ranks()->set_server(true);
+  std::FILE* promtool = ::popen("promtool check metrics 2>&1", "w");
+  ASSERT_NE(promtool, nullptr);
+  const std::string text = metrics_text(report, 0);
+  EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), promtool), text.size());
+  EXPECT_EQ(::pclose(promtool), 0) << text;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "launch/planning/dialects/kv_http.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
@@ -37,18 +38,34 @@ HttpReader::State HttpReader::add(std::string_view bytes) {
   }
   if (!parser_->is_done()) return State::kMore;
   http::request<http::string_body> request = parser_->release();
-  request_ = {std::string(request.method_string()), std::string(request.target()),
-              std::move(request.body()), std::string(request[http::field::authorization])};
+  request_ = {std::string(request.method_string()),
+              std::string(request.target()),
+              std::move(request.body()),
+              std::string(request[http::field::authorization]),
+              std::string(request[http::field::host]),
+              std::string(request[http::field::cookie])};
   return State::kWhole;
 }
 
-std::string http_response(int status, std::string_view body, const std::string& type) {
+std::string http_response(int status, std::string_view body, const std::string& type,
+                          const HttpHeaders& headers) {
   http::response<http::string_body> response(static_cast<http::status>(status), 11, body);
   if (!type.empty()) response.set(http::field::content_type, type);
+  for (const auto& [name, value] : headers) response.set(name, value);
   response.prepare_payload();
   response.keep_alive(false);
   std::ostringstream text;
   text << response;
+  return text.str();
+}
+
+std::string http_stream_head(const std::string& type, const HttpHeaders& headers) {
+  http::response<http::empty_body> response(http::status::ok, 11);
+  response.set(http::field::content_type, type);
+  for (const auto& [name, value] : headers) response.set(name, value);
+  response.keep_alive(false);
+  std::ostringstream text;
+  text << response.base();
   return text.str();
 }
 

@@ -4,12 +4,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace fleet {
 
 struct HttpRequest {
   std::string method, path, body;
-  std::string authorization = {};  // of the head: "Bearer TOKEN"
+  // Of the head:
+  std::string authorization = {};  // "Bearer TOKEN"
+  std::string host = {};           // as the client names this server: "127.0.0.1:9400"
+  std::string cookie = {};         // "NAME=VALUE; NAME=VALUE"
   bool operator==(const HttpRequest&) const = default;
 };
 
@@ -34,6 +39,10 @@ class HttpReader {
 
 // "HTTP/1.1 200 OK" with the body and its length. Close the connection after it. `type`: of the
 // content; "": not told.
-std::string http_response(int status, std::string_view body, const std::string& type = {});
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+std::string http_response(int status, std::string_view body, const std::string& type = {},
+                          const HttpHeaders& headers = {});
+// The same without a length: the body follows until the connection ends.
+std::string http_stream_head(const std::string& type, const HttpHeaders& headers);
 
 }  // namespace fleet

@@ -33,7 +33,8 @@ TEST(HttpReader, RequestInPieces_IsPutTogether) {
     HttpReader reader;
     EXPECT_EQ(reader.add(text.substr(0, cut)), HttpReader::State::kMore) << cut;
     EXPECT_EQ(reader.add(text.substr(cut)), HttpReader::State::kWhole) << cut;
-    EXPECT_EQ(reader.request(), (HttpRequest{"PUT", "/global_/3", "ab\ncd"}));
+    EXPECT_EQ(reader.request(),
+              (HttpRequest{.method = "PUT", .path = "/global_/3", .body = "ab\ncd", .host = "x"}));
   }
 }
 
