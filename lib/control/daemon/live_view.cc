@@ -227,6 +227,24 @@ std::string headline(const LiveReport& report) {
   return line;
 }
 
+// At words, into at most `most_lines`; the last one is cut.
+void add_wrapped(const std::string& text, size_t columns, size_t most_lines,
+                 std::vector<std::string>* lines) {
+  std::string line, rest = text;
+  for (size_t count = 1; count < most_lines && columns_of_text(rest) > columns; ++count) {
+    size_t end = 0;  // of the words that fit
+    for (size_t next = rest.find(' '); next != std::string::npos; next = rest.find(' ', next + 1)) {
+      if (columns_of_text(std::string_view(rest).substr(0, next)) > columns) break;
+      end = next;
+    }
+    if (end == 0) break;  // a long word
+    lines->push_back(rest.substr(0, end));
+    lines->back().erase(lines->back().find_last_not_of(' ') + 1);
+    rest.erase(0, rest.find_first_not_of(' ', end));
+  }
+  lines->push_back(cut_to_columns(rest, columns));
+}
+
 template <typename Value>
 Json known(bool has, Value value) {
   if constexpr (std::is_floating_point_v<Value>) has = has && std::isfinite(value);
@@ -280,13 +298,17 @@ const std::vector<std::string>& live_sort_keys() {
 
 std::string live_frame(const LiveReport& report, const LiveViewOptions& options) {
   const auto most = static_cast<size_t>(std::max(options.columns, 20));
-  std::vector<std::string> lines = {headline(report)};
-  if (report.has_bottleneck()) lines.push_back(one_line(report.bottleneck().line(), 1000));
-  for (std::string& line : lines) line = cut_to_columns(line, most);
+  const bool low = options.rows > 0 && options.rows < 16;
+  std::vector<std::string> lines;
+  add_wrapped(headline(report), most, low ? 1 : 3, &lines);
+  if (report.has_bottleneck()) {
+    add_wrapped(one_line(report.bottleneck().line(), 1000), most, low ? 2 : 8, &lines);
+  }
   const std::vector<const LiveRank*> ranks = sorted(report, options.sort);
   size_t shown = ranks.size();
   if (options.rows > 0) {
-    const auto room = static_cast<size_t>(std::max<int>(options.rows, 6)) - lines.size() - 1;
+    const auto rows = std::max(static_cast<size_t>(options.rows), lines.size() + 3);
+    const size_t room = rows - lines.size() - 1;
     if (shown > room) shown = room - 1;
   }
   const Table table =
@@ -308,6 +330,16 @@ std::string live_frame(const LiveReport& report, const LiveViewOptions& options)
   std::string frame;
   for (const std::string& line : lines) frame += line + "\n";
   return frame;
+}
+
+std::string live_key_line(const std::string& sort, int columns) {
+  std::string line = "q: end   sort by", letters;
+  for (const std::string& key : live_sort_keys()) {
+    const bool has_letter = letters.find(key[0]) == std::string::npos;
+    if (has_letter) letters += key[0];
+    if (has_letter || key == sort) line += key == sort ? " [" + key + "]" : " " + key;
+  }
+  return cut_to_columns(line, static_cast<size_t>(std::max(columns, 20)));
 }
 
 std::string live_json(const LiveReport& report, const std::string& sort, double now) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -103,6 +104,30 @@ TEST(LiveFrame, NarrowTerminal_KeepsTheImportantColumns) {
                     HasSubstr("GPU%"), HasSubstr("CPU%"), Not(HasSubstr("MHz"))));
   EXPECT_THAT(live_frame(report, {.columns = 200}),
               AllOf(HasSubstr("MHz"), HasSubstr("SLOWED BY"), HasSubstr("power")));
+}
+
+TEST(LiveFrame, LongLines_AreWrappedAtWords) {
+  LiveReport report = sample(2);
+  const std::string action = "rank 1 (local rank 1) on node 0 has no core for 37 % of its step";
+  report.mutable_bottleneck()->set_line("bottleneck: straggler (rank 1), 38 % of the step: " +
+                                        action);
+  const std::string frame = live_frame(report, {.columns = 50});
+  std::string joined = frame;
+  std::ranges::replace(joined, '\n', ' ');
+  EXPECT_THAT(joined, HasSubstr("38 % of the step: " + action));
+  for (const std::string& line : lines_of(frame)) EXPECT_LE(line.size(), 50u) << line;
+  // A low screen has few lines for it; a word without an end is cut.
+  EXPECT_EQ(lines_of(live_frame(report, {.columns = 50, .rows = 8})).size(), 6u);
+  report.mutable_bottleneck()->set_line(std::string(300, 'x'));
+  for (const std::string& line : lines_of(live_frame(report, {.columns = 50}))) {
+    EXPECT_LE(line.size(), 50u) << line;
+  }
+}
+
+TEST(LiveKeyLine, EachLetter_NamesOneSortKey) {
+  EXPECT_EQ(live_key_line("ms", 200), "q: end   sort by rank step [ms] input peers loss cpu gpu");
+  EXPECT_THAT(live_key_line("memory", 200), HasSubstr("[memory]"));
+  EXPECT_EQ(live_key_line("rank", 30).size(), 30u);
 }
 
 TEST(LiveFrame, SortKey_PutsTheLargestFirstAndTheUnknownLast) {
