@@ -19,6 +19,8 @@
 #include "daemon/node_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
+#include "daemon/web/fleetd_site.h"
+#include "daemon/web/web_config.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/options.h"
@@ -41,6 +43,7 @@ struct FleetdOptions {
   std::string user;
   std::vector<std::string> gpus;
   JobStore job_store;
+  WebConfig web;
 };
 
 // "0.0.0.0:6767", "[::]:6767", "10.0.0.1", ":7000"
@@ -64,6 +67,11 @@ class Daemon {
                 [this](std::shared_ptr<ServerStream> stream) { accept(std::move(stream)); }) {
     signals_.add(SIGHUP);
     wait_for_signal();
+    if (options.web.wanted()) {
+      site_ = std::make_unique<FleetdSite>(loop_, jobs_, options.web);
+      spdlog::info("the page of its jobs is at {}; {} has its address with the token",
+                   site_->address(), site_->address_file());
+    }
     spdlog::info("fleetd listens on {}, for user {}, with {} GPUs",
                  endpoint(options.host, server_.port()), options.user, options.gpus.size());
   }
@@ -103,6 +111,7 @@ class Daemon {
 
   asio::io_context loop_{1};
   NodeJobs jobs_;
+  std::unique_ptr<FleetdSite> site_;
   asio::signal_set signals_;
   asio::steady_timer drain_timer_;
   std::map<int, std::unique_ptr<ClientSession>> sessions_;
@@ -134,6 +143,8 @@ CommandSyntax syntax() {
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
               "least severity to log")
       .flag({.key = "version", .aliases = {"V"}}, "print the version");
+  add_web_option("127.0.0.1:6780", "serve a page with its jobs (alone: at 127.0.0.1:6780)",
+                 &syntax.options);
   return syntax;
 }
 
@@ -169,6 +180,7 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   }
   const passwd* entry = ::getpwuid(::geteuid());
   options.user = entry ? entry->pw_name : std::to_string(::geteuid());
+  options.web = read_web_config(settings);
   options.security = fleetd_security(settings.text("secret_file"), true);
   options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);

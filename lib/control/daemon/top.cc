@@ -21,6 +21,8 @@
 #include "base/text.h"
 #include "daemon/fleetd_client.h"
 #include "daemon/live_view.h"
+#include "daemon/web/top_site.h"
+#include "daemon/web/web_config.h"
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 
@@ -117,16 +119,18 @@ class Screen {
   }
   Screen(const Screen&) = delete;
 
-  void draw(const std::string& frame) {
+  // `last`: the text of the last row.
+  void draw(const std::string& frame, const LiveViewOptions& view, const std::string& last) {
     std::string text = "\x1b[H";
     for (const char c : frame) text += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
-    write(text + "\x1b[J");
+    text += "\x1b[J\x1b[" + std::to_string(view.rows + 1) + ";1H";
+    write(text + (view.colors ? "\x1b[2m" + last + "\x1b[0m" : last));
   }
   static void size(LiveViewOptions* view) {
     winsize now = {};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &now) != 0 || now.ws_col == 0) return;
     view->columns = now.ws_col;
-    view->rows = now.ws_row - 1;  // the cursor's line
+    view->rows = now.ws_row - 1;  // and the line of the keys
   }
 
  private:
@@ -147,8 +151,9 @@ std::optional<std::string> sort_of(char key) {
 
 class Top {
  public:
-  Top(const CommandLine& line, LiveSource source)
+  Top(const CommandLine& line, LiveSource source, UniqueFd signals)
       : source_(std::move(source)),
+        signals_(std::move(signals)),
         json_(line.settings.text("format") == "json"),
         once_(line.settings.boolean("once")),
         interval_ms_(static_cast<int>(std::lround(1000 * line.settings.number("interval")))) {
@@ -162,7 +167,6 @@ class Top {
     if (::isatty(STDOUT_FILENO)) Screen::size(&view_);
     if (!draws) view_.rows = 0;
     if (once_) return show(report), 0;
-    watch_signals();
     const std::string ended = draws ? on_screen(&report) : by_lines(&report);
     if (!ended.empty()) std::fprintf(stderr, "%s\n", ended.c_str());
     return signal_ == 0 ? 0 : 128 + signal_;
@@ -174,14 +178,6 @@ class Top {
         json_ ? live_json(report, view_.sort, unix_seconds()) : live_frame(report, view_);
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
-  }
-
-  void watch_signals() {
-    sigset_t set;
-    ::sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal);
-    ::sigprocmask(SIG_BLOCK, &set, nullptr);
-    signals_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
   }
 
   // Returns why there are no more frames; "" if the user has ended them.
@@ -198,10 +194,12 @@ class Top {
     Screen screen;
     for (;;) {
       Screen::size(&view_);
-      screen.draw(live_frame(*report, view_) + silence_);
+      screen.draw(live_frame(*report, view_) + silence_, view_,
+                  live_key_line(view_.sort, view_.columns));
       const std::string sort = view_.sort;
       if (!wait(true)) return "";
-      if (view_.sort != sort) continue;  // at once, with the values that are there
+      // At once, with the values that are there.
+      if (view_.sort != sort || std::exchange(resized_, false)) continue;
       if (const auto ended = refresh(report)) return *ended;
     }
   }
@@ -232,6 +230,10 @@ class Top {
       if (ready <= 0) continue;
       signalfd_siginfo info = {};
       if (both[0].revents && ::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGWINCH) {
+          if (keys) return resized_ = true;
+          continue;
+        }
         signal_ = static_cast<int>(info.ssi_signo);
         return false;
       }
@@ -243,19 +245,38 @@ class Top {
   }
 
   LiveSource source_;
+  const UniqueFd signals_;
   const bool json_, once_;
   const int interval_ms_;
   LiveViewOptions view_;
   std::string silence_;  // a line if the last look failed
-  UniqueFd signals_;
+  bool resized_ = false;
   int signal_ = 0;
 };
 
+// Before gRPC starts its threads: in one of them, a signal would end the process and leave the
+// terminal as it is.
+UniqueFd watch_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) ::sigaddset(&set, signal);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
 int top(const CommandLine& line) {
   set_up_logging("INFO", "fleetrun");
+  const WebConfig web = read_web_config(line.settings);
+  for (const char* key : {"once", "format", "sort"}) {
+    if (web.wanted() && line.settings.given(key)) {
+      refuse("a page takes no --" + std::string(key), "--web", "leave one of them out");
+    }
+  }
+  UniqueFd signals = web.wanted() || line.settings.boolean("once") ? UniqueFd() : watch_signals();
   FleetdClient fleetds(line.settings);
   std::vector<JobPart> parts = running_job(line.words.empty() ? "" : line.words[0], &fleetds);
-  return Top(line, LiveSource(std::move(parts), &fleetds)).run();
+  if (web.wanted()) return serve_top(web, std::move(parts), &fleetds);
+  return Top(line, LiveSource(std::move(parts), &fleetds), std::move(signals)).run();
 }
 
 }  // namespace
@@ -276,6 +297,9 @@ FLEET_COMMAND(top) {
       .choice({.key = "sort", .value = "KEY", .optional = true}, "rank", live_sort_keys(),
               "column to sort by, the largest first (default: rank)")
       .number({.key = "interval", .value = "SECONDS"}, 1, 0.1, 3600, "time between frames");
+  add_web_option("127.0.0.1:0",
+                 "serve a page for a browser of this host instead; alone: at any port",
+                 &def.syntax.options);
   add_fleetd_options(&def.syntax.options);
   def.run = top;
 }

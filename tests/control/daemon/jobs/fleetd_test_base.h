@@ -55,11 +55,13 @@ struct FleetdTest : ::testing::Test {
   bool listens(int number) {
     const auto node = static_cast<size_t>(number);
     const std::string name = "fleetd" + std::to_string(node) + "." + std::to_string(++starts);
+    std::vector<std::string> options = {
+        "--listen=" + address(node) + ":" + port, "--allow_root",
+        "--state_dir=" + job.path() + "/state" + std::to_string(node)};
+    options.insert(options.end(), more_options.begin(), more_options.end());
     fleetds[node] = std::make_unique<Fleetrun>(
-        job, name,
-        std::vector<std::string>{"--listen=" + address(node) + ":" + port, "--allow_root",
-                                 "--state_dir=" + job.path() + "/state" + std::to_string(node)},
-        Fleetrun::Environment{{"FLEET_RUNTIME_DIR", job.path() + "/" + name}}, "", "fleetd");
+        job, name, options, Fleetrun::Environment{{"FLEET_RUNTIME_DIR", job.path() + "/" + name}},
+        "", "fleetd");
     const auto says = [&](const char* text) {
       return fleetds[node]->output().find(text) != std::string::npos;
     };
@@ -125,6 +127,7 @@ struct FleetdTest : ::testing::Test {
 
   JobFolder job;
   std::string port;
+  std::vector<std::string> more_options;  // of fleetds started from now on
   std::vector<std::unique_ptr<Fleetrun>> fleetds;
   int commands = 0, starts = 0;
 };

@@ -1,10 +1,12 @@
 // fleetrun top on running jobs: of this host, and through fleetds on two nodes.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tests/control/daemon/jobs/fleetd_test_base.h"
+#include "tests/control/daemon/jobs/http_get.h"
 #include "tests/test_paths.h"
 
 namespace fleet {
@@ -172,24 +175,6 @@ TEST_F(TopOfThisHost, BadInput_IsOneLineAndTwo) {
   EXPECT_THAT(text, HasSubstr("no such job"));
 }
 
-// The response to GET PATH at this port; "" if nobody answers.
-std::string get(int port, const std::string& path, const std::string& head = "") {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in where = {};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<uint16_t>(port));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&where), sizeof where) != 0) return "";
-  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: a\r\n" + head + "\r\n";
-  ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
-  std::string all;
-  char chunk[4096];
-  for (ssize_t n = 0; (n = ::recv(socket.get(), chunk, sizeof chunk, 0)) > 0;) {
-    all.append(chunk, static_cast<size_t>(n));
-  }
-  return all;
-}
-
 TEST_F(TopOfThisHost, Metrics_AreThoseOfTheRanks) {
   const int metrics = ReservedPort::any("127.0.0.1").port();
   std::vector<std::string> program = counting_ranks();
@@ -198,7 +183,7 @@ TEST_F(TopOfThisHost, Metrics_AreThoseOfTheRanks) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   std::string text;
   while (std::chrono::steady_clock::now() < end) {
-    text = get(metrics, "/metrics");
+    text = http_get(metrics, "/metrics");
     if (text.find("fleetrun_rank_step_seconds") != std::string::npos &&
         text.find("fleetrun_rank_cpu_cores") != std::string::npos) {
       break;
@@ -209,8 +194,10 @@ TEST_F(TopOfThisHost, Metrics_AreThoseOfTheRanks) {
   EXPECT_THAT(text, HasSubstr("fleetrun_rank_step_seconds{job_id=\"seen\",role=\"trainer\","
                               "rank=\"1\",node_rank=\"0\"} 0.05\n"));
   EXPECT_THAT(text, HasSubstr("fleetrun_job_ranks{job_id=\"seen\"} 2\n"));
-  EXPECT_THAT(get(metrics, "/"), HasSubstr("404"));
-  if (::access("/usr/bin/promtool", X_OK) != 0) GTEST_SKIP() << "promtool is not installed";
+  EXPECT_THAT(http_get(metrics, "/"), HasSubstr("404"));
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is not installed: apt-get install prometheus";
+  }
   std::ofstream(job.path() + "/metrics.txt") << text.substr(text.find("\r\n\r\n") + 4);
   EXPECT_EQ(std::system(("promtool check metrics <" + job.path() + "/metrics.txt").c_str()), 0);
 }
@@ -223,10 +210,10 @@ TEST_F(TopOfThisHost, MetricsWithAToken_AskForIt) {
   start({"--metrics=127.0.0.1:" + std::to_string(metrics), "--metrics_token_file=" + file, "sh",
          "-c", ": >ready.$RANK; while :; do sleep 0.01; done"});
   job.wait_for("ready.0");
-  EXPECT_THAT(get(metrics, "/metrics"), HasSubstr("401"));
-  EXPECT_THAT(get(metrics, "/metrics", "Authorization: Bearer " + token + "x\r\n"),
+  EXPECT_THAT(http_get(metrics, "/metrics"), HasSubstr("401"));
+  EXPECT_THAT(http_get(metrics, "/metrics", "Authorization: Bearer " + token + "x\r\n"),
               HasSubstr("401"));
-  EXPECT_THAT(get(metrics, "/metrics", "Authorization: Bearer " + token + "\r\n"),
+  EXPECT_THAT(http_get(metrics, "/metrics", "Authorization: Bearer " + token + "\r\n"),
               HasSubstr("200 OK"));
 }
 
@@ -250,6 +237,77 @@ TEST_F(TopOfThisHost, MetricsPortThatIsTaken_EndsTheStart) {
 struct TopByFleetd : FleetdTest {
   TopByFleetd() : FleetdTest(2) {}
 };
+
+// What a program writes to a terminal of this size.
+class TestTerminal {
+ public:
+  TestTerminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    ::grantpt(master_.get());
+    ::unlockpt(master_.get());
+    resize(80, 24);
+  }
+  std::string path() const { return ::ptsname(master_.get()); }
+  void resize(unsigned short columns, unsigned short rows) const {
+    const winsize size = {rows, columns, 0, 0};
+    ::ioctl(master_.get(), TIOCSWINSZ, &size);
+  }
+  void type(const std::string& keys) const { ::write(master_.get(), keys.data(), keys.size()); }
+  // Reads until this has come, after what was waited for before. The bound is against hanging.
+  bool wait_for(const std::string& text) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (std::chrono::steady_clock::now() < end) {
+      const size_t at = seen_.find(text, done_);
+      if (at != std::string::npos) return done_ = at + text.size(), true;
+      pollfd ready = {master_.get(), POLLIN, 0};
+      char chunk[4096];
+      if (::poll(&ready, 1, 100) <= 0) continue;
+      const ssize_t n = ::read(master_.get(), chunk, sizeof chunk);
+      if (n > 0) seen_.append(chunk, static_cast<size_t>(n));
+    }
+    return false;
+  }
+
+ private:
+  UniqueFd master_;
+  std::string seen_;
+  size_t done_ = 0;
+};
+
+// Gives this process, and those that it starts, this standard input.
+class StandardInput {
+ public:
+  explicit StandardInput(const std::string& path) : before_(::fcntl(0, F_DUPFD_CLOEXEC, 3)) {
+    const UniqueFd file(::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    ::dup2(file.get(), 0);
+  }
+  ~StandardInput() { ::dup2(before_.get(), 0); }
+  StandardInput(const StandardInput&) = delete;
+
+ private:
+  const UniqueFd before_;
+};
+
+// gRPC's threads do not take the signal, which would leave the terminal as it is.
+TEST_F(TopByFleetd, Terminal_IsRestoredWhateverEndsIt) {
+  const auto client = start("both", {}, endless());
+  wait_for_ranks("both");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, 0}) {
+    TestTerminal terminal;
+    const auto input = std::make_unique<StandardInput>(terminal.path());
+    Fleetrun top(job, "top" + std::to_string(++commands),
+                 {"top", "both", "--ips=" + all_addresses(), "--fleetd_port=" + port}, {},
+                 terminal.path());
+    ASSERT_TRUE(terminal.wait_for("\x1b[?1049h\x1b[?25l"));
+    ASSERT_TRUE(terminal.wait_for("q: end   sort by [rank]"));
+    terminal.type("m");
+    ASSERT_TRUE(terminal.wait_for("[ms]"));
+    signal > 0 ? top.signal(signal) : terminal.type("q");
+    EXPECT_TRUE(terminal.wait_for("\x1b[?25h\x1b[?1049l")) << signal;
+    EXPECT_EQ(top.wait(), signal > 0 ? 128 + signal : 0);
+  }
+  run_command({"stop", "both"});
+  client->wait();
+}
 
 TEST_F(TopByFleetd, RanksOfAllNodes_AreInOneFrame) {
   const auto client = start("both", {}, counting_ranks());

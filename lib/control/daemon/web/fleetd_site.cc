@@ -1,0 +1,149 @@
+#include "daemon/web/fleetd_site.h"
+
+#include <charconv>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/owned_file.h"
+#include "daemon/web/log_stream.h"
+#include "launch/planning/addresses.h"
+#include "node/runtime_folder.h"
+#include "rendezvous/security.h"
+
+namespace fleet {
+namespace {
+
+// A job of this fleetd.
+class TableJob : public WatchedJob {
+ public:
+  TableJob(boost::asio::io_context& loop, NodeJobs& jobs, int number)
+      : loop_(loop), jobs_(jobs), number_(number) {}
+
+  void live(std::function<void(Answer)> done) override {
+    const JobInfo* job = jobs_.find(number_);
+    if (!job || job->phase() == JobInfo::ENDED || job->phase() == JobInfo::PREPARED) {
+      return done({.failure = Error(ErrorCode::kNotFound, "it does not run")});
+    }
+    ask_launcher(loop_, job->record().pid(), std::move(done));
+  }
+  void outcome(std::function<void(std::optional<JobOutcome>)> done) override {
+    const JobInfo* job = jobs_.find(number_);
+    if (!job) return done(JobOutcome{"ended", "This fleetd does not know it any more."});
+    done(job->phase() == JobInfo::ENDED ? std::optional(outcome_of(*job)) : std::nullopt);
+  }
+  void log(const RankLog& which, std::shared_ptr<HttpStream> stream) override {
+    if (const JobInfo* job = jobs_.find(number_)) {
+      for (const JobRecord::Rank& rank : job->record().ranks()) {
+        if (rank.rank() != which.rank || rank.server() != which.server) continue;
+        return stream_local_log(loop_, rank, std::move(stream));
+      }
+    }
+    throw Error(ErrorCode::kNotFound, "its log is on another node",
+                "rank " + std::to_string(which.rank), "see the page of fleetd there");
+  }
+
+ private:
+  boost::asio::io_context& loop_;
+  NodeJobs& jobs_;
+  const int number_;
+};
+
+std::string jobs_event(const std::vector<JobInfo>& jobs) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const JobInfo& job : jobs) {
+    const JobRecord& record = job.record();
+    nlohmann::ordered_json one = {
+        {"number", job.number()},     {"job_id", record.job_id()},
+        {"state", state_of(job)},     {"ended", job.phase() == JobInfo::ENDED},
+        {"nnodes", record.nnodes()},  {"world_size", record.world_size()},
+        {"started", record.started()}};
+    if (record.has_progress()) {
+      one["step"] = record.progress().step();
+      one["target"] = record.progress().target();
+      if (record.progress().has_loss()) one["loss"] = record.progress().loss();
+    }
+    list.push_back(std::move(one));
+  }
+  return nlohmann::ordered_json({{"host", host_name()}, {"jobs", std::move(list)}})
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+FleetdSite::FleetdSite(boost::asio::io_context& loop, NodeJobs& jobs, const WebConfig& config)
+    : loop_(loop),
+      jobs_(jobs),
+      config_(config),
+      token_(new_secret().substr(0, 32)),
+      timer_(loop),
+      server_(loop, config.address, config.port,
+              [this](const HttpRequest& request, const HttpServer::Respond& respond) {
+                auto refused = gate_->check(request);
+                respond(WebGate::guarded(refused ? *std::move(refused) : this->respond(request)));
+              }) {
+  gate_.emplace(token_, server_.port());
+  address_file_ = make_runtime_folder() + "/fleetd." + std::to_string(server_.port()) + ".web";
+  replace_owned_file(address_file_, address() + "?token=" + token_ + "\n",
+                     {.mode = 0600, .sync = false});
+  show_jobs();
+}
+
+std::string FleetdSite::address() const {
+  return "http://" + endpoint(config_.address, server_.port()) + "/";
+}
+
+void FleetdSite::show_jobs() {
+  drop_idle_sites();
+  if (streams_.any()) streams_.send("jobs", jobs_event(jobs_.all()));
+  timer_.expires_after(std::chrono::seconds(1));
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) show_jobs();
+  });
+}
+
+void FleetdSite::drop_idle_sites() {
+  std::erase_if(sites_, [this](const auto& entry) {
+    return entry.second->idle() || !jobs_.find(entry.first);
+  });
+}
+
+HttpServer::Response FleetdSite::respond(const HttpRequest& request) {
+  const std::string path = path_of_request(request);
+  constexpr std::string_view kJobs = "/jobs/";
+  if (path.starts_with(kJobs)) {
+    return respond_for_job(std::string_view(path).substr(kJobs.size()), request);
+  }
+  if (path == "/events") {
+    return {.type = "text/event-stream",
+            .on_stream = [this](const std::shared_ptr<HttpStream>& stream) {
+              stream->send(std::make_shared<const std::string>(
+                  server_sent_event("jobs", jobs_event(jobs_.all()))));
+              streams_.add(stream);
+            }};
+  }
+  auto file = path.starts_with('/') ? page_file(path.substr(1)) : std::nullopt;
+  return file ? *std::move(file) : not_found();
+}
+
+// "12/events"
+HttpServer::Response FleetdSite::respond_for_job(std::string_view path,
+                                                 const HttpRequest& request) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (error != std::errc() || end == path.data() + path.size() || *end != '/' ||
+      !jobs_.find(number)) {
+    return not_found();
+  }
+  auto& site = sites_[number];
+  if (!site) {
+    site =
+        std::make_shared<JobSite>(loop_, std::make_unique<TableJob>(loop_, jobs_, number), false);
+  }
+  return site->respond(std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))),
+                       request);
+}
+
+}  // namespace fleet

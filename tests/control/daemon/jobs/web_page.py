@@ -1,0 +1,124 @@
+"""Looks at a page with headless Chromium: web_page.py URL PICTURE TEXT
+
+Waits until TEXT is on the page, and then, for a wide screen, a dark one and one of 380 pixels, saves PICTURE.NAME.png. Prints what
+is there as JSON: messages of the console and failed requests, addresses of other hosts that were asked for, and each screen's facts.
+Speaks the DevTools protocol over pipes, so that it needs Python's own modules only.
+"""
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+SCREENS = [("wide", 1200, 1000, "light"), ("dark", 1200, 1000, "dark"), ("phone", 380, 800, "light")]
+FACTS = """JSON.stringify({
+  width: document.documentElement.clientWidth, content_width: document.documentElement.scrollWidth,
+  name: document.getElementById('name').textContent, title: document.title,
+  state: document.getElementById('state').textContent,
+  curves: [...document.querySelectorAll('figure')].filter((f) => !f.hidden && f.querySelector('path')).length,
+  rows: document.querySelectorAll('#ranks td:first-child').length,
+  heat: (() => { const c = document.getElementById('heat'); if (!c.clientHeight || !c.width) return false;
+    const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', { willReadFrequently: true });
+    copy.drawImage(c, 0, 0);
+    return copy.getImageData(0, 0, c.width, c.height).data.some((v) => v > 0); })(),
+  log: document.getElementById('log').textContent.slice(0, 2000)})"""
+
+
+class Browser:
+    def __init__(self, profile):
+        to_read, self.to_write = os.pipe()
+        self.from_read, from_write = os.pipe()
+
+        def pipes():  # DevTools reads descriptor 3 and writes 4
+            os.dup2(to_read, 100)
+            os.dup2(from_write, 101)
+            os.dup2(100, 3)
+            os.dup2(101, 4)
+
+        command = ["chromium", "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--no-sandbox",
+                   "--disable-background-networking", "--disable-component-update", "--user-data-dir=" + profile, "about:blank"]
+        self.process = subprocess.Popen(command, close_fds=False, preexec_fn=pipes, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(from_write)
+        self.number, self.buffer, self.events, self.session = 0, b"", [], None
+
+    def receive(self):
+        while b"\0" not in self.buffer:
+            more = os.read(self.from_read, 1 << 16)
+            if not more:
+                raise RuntimeError("the browser has ended")
+            self.buffer += more
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to_write, json.dumps(message).encode() + b"\0")
+        while True:
+            reply = self.receive()
+            if reply.get("id") == self.number:
+                if "error" in reply:
+                    raise RuntimeError(f"{method}: {reply['error']}")
+                return reply["result"]
+            self.events.append(reply)
+
+    def value(self, expression):
+        return self.call("Runtime.evaluate", expression=expression)["result"].get("value")
+
+
+def messages(events):
+    for event in events:
+        parameters = event.get("params", {})
+        if event.get("method") == "Runtime.consoleAPICalled":
+            yield " ".join(str(one.get("value", one.get("description"))) for one in parameters["args"])
+        elif event.get("method") == "Runtime.exceptionThrown":
+            yield str(parameters["exceptionDetails"].get("exception", {}).get("description"))
+        elif event.get("method") == "Log.entryAdded":
+            yield parameters["entry"]["text"] + " " + parameters["entry"].get("url", "")
+
+
+def main(url, picture, text):
+    with tempfile.TemporaryDirectory() as profile:
+        browser = Browser(profile)
+        try:
+            target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+            browser.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                browser.call(domain + ".enable")
+            browser.call("Page.navigate", url=url)
+            end = time.monotonic() + 90
+            while time.monotonic() < end:
+                shown = browser.value("document.body.innerText")
+                if shown and text in shown and browser.value("!document.getElementById('jobs').hidden || points.length > 8"):
+                    break
+                time.sleep(0.2)
+            else:
+                raise RuntimeError("the text has not come: " + str(browser.value("document.body.innerText")))
+            screens = []
+            for name, width, height, scheme in SCREENS:
+                browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                             mobile=width < 500)
+                time.sleep(1.5)  # another frame
+                screens.append(json.loads(browser.value(FACTS)))
+                image = browser.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+                with open(f"{picture}.{name}.png", "wb") as file:
+                    file.write(base64.b64decode(image))
+            asked = [event["params"]["request"]["url"] for event in browser.events
+                     if event.get("method") == "Network.requestWillBeSent"]
+            own = url.split("/?")[0]
+            print(json.dumps({"messages": list(messages(browser.events)), "screens": screens,
+                              "elsewhere": [one for one in asked if not one.startswith((own, "data:", "about:"))]}))
+        finally:
+            browser.process.kill()
+            browser.process.wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

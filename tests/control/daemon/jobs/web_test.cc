@@ -1,0 +1,270 @@
+// The pages of fleetrun top --web and fleetd --web, with running jobs: as raw HTTP, and in a
+// browser (web_page.py), where there is one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tests/control/daemon/jobs/fleetd_test_base.h"
+#include "tests/control/daemon/jobs/http_get.h"
+#include "tests/test_paths.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+// Where a page is, from a line of output with its address.
+struct PageAddress {
+  int port = 0;
+  std::string token;
+  std::string cookie() const {
+    return "Cookie: fleetrun_" + std::to_string(port) + "=" + token + "\r\n";
+  }
+  std::string url() const {
+    return "http://127.0.0.1:" + std::to_string(port) + "/?token=" + token;
+  }
+};
+
+template <typename Text>
+PageAddress page_in(const Text& text_now) {
+  const std::string begin = "http://127.0.0.1:", middle = "/?token=";
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (std::chrono::steady_clock::now() < end) {
+    const std::string text = text_now();
+    const size_t at = text.find(begin), token = text.find(middle);
+    if (token != std::string::npos && text.find('\n', token) != std::string::npos) {
+      return {std::atoi(text.c_str() + at + begin.size()), text.substr(token + middle.size(), 32)};
+    }
+    ::poll(nullptr, 0, 10);
+  }
+  ADD_FAILURE() << "no address: " << text_now();
+  return {};
+}
+
+// The data of the last event of this kind in a stream; null if there is none.
+Json event_in(const std::string& stream, const std::string& kind) {
+  const std::string begin = "event: " + kind + "\ndata: ";
+  const size_t at = stream.rfind(begin);
+  if (at == std::string::npos) return {};
+  const size_t data = at + begin.size();
+  return Json::parse(stream.substr(data, stream.find('\n', data) - data), nullptr, false);
+}
+
+// A picture of the page at `url`, and what a person would see, as web_page.py says it. Skips
+// without a browser.
+Json look_at(const std::string& url, const std::string& picture, const std::string& wait_for) {
+  const std::string out = ::testing::TempDir() + picture;
+  const std::string script = source_folder() + "/tests/control/daemon/jobs/web_page.py";
+  const int status = std::system(("python3 " + script + " '" + url + "' " + out + " '" + wait_for +
+                                  "' >" + out + ".json 2>" + out + ".err")
+                                     .c_str());
+  std::ifstream file(out + ".json"), errors(out + ".err");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string why((std::istreambuf_iterator<char>(errors)), {});
+  EXPECT_EQ(status, 0) << why;
+  std::printf("pictures: %s.*.png\n", out.c_str());
+  return Json::parse(text, nullptr, false);
+}
+
+const char* browser_missing() {
+  const bool python = std::system("command -v python3 >/dev/null") == 0;
+  const bool chromium = std::system("command -v chromium >/dev/null") == 0;
+  return !python     ? "python3 is not installed"
+         : !chromium ? "Chromium is not installed: apt-get install chromium"
+                     : nullptr;
+}
+
+// Ranks that count steps of 50 ms, and write lines that would be markup.
+std::vector<std::string> ranks_with_markup() {
+  return {"sh", "-c",
+          "echo '<script>document.title=\"caught\"</script><b>bold</b> of rank '$RANK; test $RANK "
+          "= 1 && own=45 || own=20; exec " +
+              program_folder() + "/launch_rank_helper steps $own 50"};
+}
+
+struct WebOfTop : ::testing::Test {
+  ~WebOfTop() override {
+    for (Fleetrun* one : {top.get(), fleetrun.get()}) {
+      if (!one) continue;
+      one->signal(SIGTERM);
+      one->wait();
+    }
+    EXPECT_THAT(job.survivors(30), IsEmpty());
+  }
+  void start(std::vector<std::string> program, const std::string& name = "seen") {
+    std::vector<std::string> arguments = {"--nproc_per_node=2", "--job_id=" + name};
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    fleetrun = std::make_unique<Fleetrun>(job, "run", arguments);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (std::chrono::steady_clock::now() < end) {
+      Fleetrun once(job, "once", {"top", "--once", "--fleetd_port=" + port});
+      if (once.wait() == 0) break;
+      ::poll(nullptr, 0, 50);
+    }
+    top = std::make_unique<Fleetrun>(
+        job, "top", std::vector<std::string>{"top", "--web", "--fleetd_port=" + port});
+    page = page_in([this] { return top->output(); });
+  }
+  std::string get(const std::string& path, const std::string& until = "") const {
+    return http_get(page.port, path, page.cookie(), until);
+  }
+
+  JobFolder job;
+  const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
+  std::unique_ptr<Fleetrun> fleetrun, top;
+  PageAddress page;
+};
+
+TEST_F(WebOfTop, Page_IsServedToThoseWithTheToken) {
+  start(ranks_with_markup());
+  EXPECT_THAT(http_get(page.port, "/"), HasSubstr("401"));
+  EXPECT_THAT(http_get(page.port, "/events"), HasSubstr("401"));
+  EXPECT_THAT(http_get(page.port, "/log?rank=0"), HasSubstr("401"));
+  EXPECT_THAT(http_get(page.port, "/?token=" + page.token),
+              AllOf(HasSubstr("303"), HasSubstr("Set-Cookie: fleetrun_")));
+  EXPECT_THAT(get("/"), AllOf(HasSubstr("200 OK"), HasSubstr("Content-Security-Policy"),
+                              HasSubstr("<script src=\"page.js\" defer>")));
+  EXPECT_THAT(get("/page.js"), AllOf(HasSubstr("200 OK"), HasSubstr("text/javascript")));
+  EXPECT_THAT(get("/page.css"), AllOf(HasSubstr("200 OK"), HasSubstr("text/css")));
+  for (const char* path : {"/nothing", "/../etc/passwd", "//", "/log", "/log?rank=x"}) {
+    EXPECT_THAT(get(path), Not(HasSubstr("200 OK"))) << path;
+  }
+}
+
+TEST_F(WebOfTop, Events_AreTheFramesOfTop) {
+  start(ranks_with_markup());
+  const std::string stream = get("/events", "\"slowest\":true");
+  EXPECT_THAT(stream, HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_TRUE(event_in(stream, "history")["points"].is_array());
+  const Json frame = event_in(stream, "frame");
+  EXPECT_EQ(frame["job_id"], "seen");
+  EXPECT_EQ(frame["ranks"].size(), 2u);
+  EXPECT_TRUE(frame["ranks"][1]["slowest"]);
+  const Json history = event_in(get("/events", "event: history"), "history");
+  ASSERT_FALSE(history["points"].empty());  // also for those who come later
+  EXPECT_EQ(history["points"].back()["ranks"].size(), 2u);
+}
+
+TEST_F(WebOfTop, Log_IsSentAndFollowed) {
+  start({"sh", "-c",
+         "echo first $RANK; while [ ! -e more ]; do sleep 0.01; done; echo later; "
+         "while :; do sleep 0.01; done"});
+  EXPECT_THAT(get("/log?rank=1", "first 1"), Not(HasSubstr("later")));
+  std::ofstream(job.path() + "/more");
+  EXPECT_THAT(get("/log?rank=1", "later"), HasSubstr("first 1"));
+  EXPECT_THAT(get("/log?rank=7", "event: refused"), HasSubstr("rank 7"));
+}
+
+TEST_F(WebOfTop, JobThatFails_LeavesItsVerdictOnThePage) {
+  start({"sh", "-c", "while [ ! -e end ]; do sleep 0.01; done; test $RANK = 0 || exit 5"});
+  std::ofstream(job.path() + "/end");
+  for (int browser = 0; browser < 2; ++browser) {  // also to one that comes later
+    const Json outcome = event_in(get("/events", "event: ended"), "ended");
+    EXPECT_EQ(outcome["state"], "failed (5)");
+    EXPECT_THAT(outcome["text"], HasSubstr("rank 1"));
+  }
+  EXPECT_THAT(top->output(), HasSubstr("failed (5)"));
+  fleetrun->wait();
+  fleetrun.reset();
+  top->signal(SIGINT);
+  EXPECT_EQ(top->wait(), 0);
+  top.reset();
+}
+
+// A browser that stops reading, and many that vanish.
+TEST_F(WebOfTop, BrowsersThatVanish_LeaveThePageToOthers) {
+  start(ranks_with_markup());
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_THAT(get("/events", "event: history"), HasSubstr("event: history"));
+  }
+  EXPECT_THAT(get("/events", "event: frame"), HasSubstr("event: frame"));
+}
+
+TEST_F(WebOfTop, AddressesThatOthersReach_AreRefused) {
+  for (const char* word : {"--web=0.0.0.0:0", "--web=there"}) {
+    Fleetrun one(job, std::string("refused") + word, {"top", word, "--fleetd_port=" + port});
+    EXPECT_EQ(one.wait(), 2) << one.output();
+    EXPECT_EQ(count_of(one.output(), "\n"), 1u) << one.output();
+  }
+  Fleetrun one(job, "refused", {"top", "--web", "--once", "--fleetd_port=" + port});
+  EXPECT_EQ(one.wait(), 2);
+}
+
+TEST_F(WebOfTop, Browser_ShowsTheJobOnAnyScreen) {
+  if (const char* missing = browser_missing()) GTEST_SKIP() << missing;
+  start(ranks_with_markup(), "seen<b>&amp;");
+  const Json seen = look_at(page.url(), "fleet_web_top", "bold");
+  ASSERT_TRUE(seen.is_object());
+  EXPECT_EQ(seen["messages"], Json::array());  // of the console, and of requests that failed
+  EXPECT_EQ(seen["elsewhere"], Json::array());
+  ASSERT_EQ(seen["screens"].size(), 3u);
+  for (const Json& screen : seen["screens"]) {
+    EXPECT_LE(screen["content_width"], screen["width"]) << screen.dump();
+    EXPECT_EQ(screen["name"], "seen<b>&amp;");  // as text
+    EXPECT_EQ(screen["curves"], 2)              // they report no loss
+        << screen.dump();
+    EXPECT_EQ(screen["rows"], 2) << screen.dump();
+    EXPECT_TRUE(screen["heat"]) << screen.dump();
+    EXPECT_THAT(screen["log"], HasSubstr("<script>document.title=\"caught\"</script><b>bold</b>"));
+    EXPECT_THAT(screen["title"], Not(HasSubstr("caught")));
+  }
+}
+
+struct WebOfFleetd : FleetdTest {
+  WebOfFleetd() : FleetdTest(1) {}
+};
+
+TEST_F(WebOfFleetd, Jobs_AreListedAndEachHasItsPage) {
+  fleetds[0].reset();
+  more_options = {"--web=127.0.0.1:0"};
+  start_fleetd(0);
+  const PageAddress page = page_in([this] {
+    const std::string text = fleetds[0]->output(), end = ".web has its address";
+    const size_t at = text.find(end), begin = text.rfind(' ', at) + 1;
+    std::string line;
+    std::getline(std::ifstream(text.substr(begin, at - begin) + ".web"), line);
+    return line + "\n";
+  });
+  EXPECT_THAT(fleetds[0]->output(), Not(HasSubstr(page.token)));  // others may read a log
+  EXPECT_THAT(http_get(page.port, "/events"), HasSubstr("401"));
+  const auto get = [&](const std::string& path, const std::string& until = "") {
+    return http_get(page.port, path, page.cookie(), until);
+  };
+  EXPECT_EQ(event_in(get("/events", "event: jobs"), "jobs")["jobs"], Json::array());
+  const auto client = start("both", {}, ranks_with_markup());
+  const std::string list = get("/events", "\"job_id\":\"both\",\"state\":\"running\"");
+  EXPECT_THAT(list, HasSubstr("\"number\":1"));
+  EXPECT_THAT(get("/jobs/1/"), HasSubstr("page.js"));
+  EXPECT_THAT(get("/jobs/1/page.css"), HasSubstr("text/css"));
+  EXPECT_THAT(get("/jobs/1/events", "\"slowest\":true"), HasSubstr("\"job_id\":\"both\""));
+  EXPECT_THAT(get("/jobs/1/log?rank=1", "of rank 1"), HasSubstr("event: lines"));
+  for (const char* path : {"/jobs/9/", "/jobs/1", "/jobs/x/", "/jobs/", "/jobs/1/../2/"}) {
+    EXPECT_THAT(get(path), HasSubstr("404")) << path;
+  }
+  if (!browser_missing()) {
+    const Json seen = look_at(page.url(), "fleet_web_fleetd", "both");
+    EXPECT_EQ(seen["messages"], Json::array());
+    for (const Json& screen : seen["screens"]) {
+      EXPECT_LE(screen["content_width"], screen["width"]) << screen.dump();
+    }
+  }
+  run_command({"stop", "both"});
+  client->wait();
+  EXPECT_THAT(get("/jobs/1/events", "event: ended"), HasSubstr("event: ended"));
+  EXPECT_THAT(left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace fleet
