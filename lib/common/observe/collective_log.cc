@@ -1,0 +1,267 @@
+#include "observe/collective_log.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <new>
+
+#include "base/env.h"
+#include "base/file.h"
+#include "observe/collective_log_layout.h"
+
+namespace fleet {
+
+using namespace collective_log;
+
+namespace {
+
+Memory& memory_of(void* memory) { return *static_cast<Memory*>(memory); }
+
+int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+void* map(int file) {
+  const int flags = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* memory = ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, flags, file, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void* map_log(const std::string& path) {
+  const UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file || ::lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(Memory)))
+    return nullptr;
+  void* memory = map(file.get());
+  if (!memory || memory_of(memory).magic == kMagic) return memory;
+  ::munmap(memory, sizeof(Memory));
+  return nullptr;
+}
+
+// Groups are regular: {0, 4, 8} is one run.
+int runs_of(const std::vector<int>& ranks, Run* runs) {
+  int count = 0;
+  for (size_t i = 0; i < ranks.size();) {
+    if (count == static_cast<int>(kRuns)) break;
+    const int step = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 1;
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] - ranks[end - 1] == step) ++end;
+    runs[count++] = {ranks[i], step, static_cast<int32_t>(end - i), 0};
+    i = end;
+  }
+  return count;
+}
+
+void store(const GroupData& data, GroupSlot* to) {
+  const uint64_t turn = to->turn.load(std::memory_order_relaxed);
+  to->turn.store(turn + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  to->data.store(data);
+  to->turn.store(turn + 2, std::memory_order_release);
+}
+
+}  // namespace
+
+namespace collective_log {
+
+uint64_t pid_namespace() {
+  struct stat found = {};
+  return ::stat("/proc/self/ns/pid", &found) == 0 ? static_cast<uint64_t>(found.st_ino) : 0;
+}
+
+std::optional<CollectiveRecord> load(const CallSlot& slot, uint64_t* number) {
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t before = slot.status.load(std::memory_order_acquire);
+    if (before % 4 == 0) return std::nullopt;
+    const CallData data = slot.data.load();
+    CollectiveRecord call{.group = data.group,
+                          .sequence = data.sequence,
+                          .bytes = data.bytes,
+                          .kind = static_cast<CollectiveKind>(data.kind),
+                          .peer = data.peer,
+                          .purpose = data.purpose,
+                          .issued_ns = slot.issued_ns.load(std::memory_order_relaxed),
+                          .started_ns = slot.started_ns.load(std::memory_order_relaxed),
+                          .done_ns = slot.done_ns.load(std::memory_order_relaxed),
+                          .state = static_cast<CollectiveState>(before % 4 - 1)};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (slot.status.load(std::memory_order_relaxed) != before) continue;
+    if (call.state < CollectiveState::kStarted) call.started_ns = 0;
+    if (call.state < CollectiveState::kDone) call.done_ns = 0;
+    *number = before / 4;
+    return call;
+  }
+  return std::nullopt;
+}
+
+std::optional<CollectiveGroup> load(const GroupSlot& slot) {
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t turn = slot.turn.load(std::memory_order_acquire);
+    const GroupData data = slot.data.load();
+    // In this order: a rank that goes on meanwhile does not look as if it had skipped a call.
+    const int64_t done = slot.done, started = slot.started, issued = slot.issued;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (turn % 2 != 0 || slot.turn.load(std::memory_order_relaxed) != turn) continue;
+    if (data.id == 0) return std::nullopt;
+    CollectiveGroup group{.id = data.id,
+                          .name = std::string(data.name.view()),
+                          .ranks = {},
+                          .ordinal = data.ordinal,
+                          .device = data.device != 0,
+                          .closed = data.closed != 0,
+                          .issued = issued,
+                          .started = started,
+                          .done = done};
+    for (int run = 0; run < data.runs && run < static_cast<int>(kRuns); ++run) {
+      for (int k = 0; k < data.run[run].count; ++k) {
+        group.ranks.push_back(data.run[run].first + k * data.run[run].step);
+      }
+    }
+    return group;
+  }
+  return std::nullopt;
+}
+
+}  // namespace collective_log
+
+std::string_view name_of(CollectiveKind kind) {
+  constexpr std::string_view kNames[] = {"all_reduce",     "reduce", "broadcast", "all_gather",
+                                         "reduce_scatter", "send",   "recv",      "barrier"};
+  const auto i = static_cast<size_t>(kind);
+  return i < std::size(kNames) ? kNames[i] : "collective";
+}
+
+CollectiveLog& CollectiveLog::of_process() {
+  // Never destroyed: threads may still communicate while the process ends.
+  static CollectiveLog* log = new CollectiveLog(env_or(kEnvCollectivesFile, ""));
+  return *log;
+}
+
+CollectiveLog::CollectiveLog(const std::string& path) : memory_(map_log(path)) {
+  if (!memory_) memory_ = map(-1);
+  if (!memory_) throw std::bad_alloc();
+  Memory& memory = memory_of(memory_);
+  memory.pid_namespace = pid_namespace();
+  memory.pid = static_cast<uint64_t>(::getpid());
+}
+
+CollectiveLog::~CollectiveLog() { ::munmap(memory_, sizeof(Memory)); }
+
+int CollectiveLog::add_group(const std::string& name, const std::vector<int>& ranks, bool device) {
+  const MutexLock lock(mutex_);
+  // A free slot, else the one that was closed first.
+  int found = -1;
+  uint64_t oldest = 0;
+  for (size_t i = 0; i < kGroups; ++i) {
+    const GroupData data = memory_of(memory_).groups[i].data.load();
+    if (data.id != 0 && !data.closed) continue;
+    if (found >= 0 && data.id >= oldest) continue;
+    found = static_cast<int>(i);
+    oldest = data.id;
+  }
+  if (found < 0) return -1;
+  GroupData data = {};
+  data.id = next_id_++;
+  data.name = FixedText<48>(name);
+  data.ordinal = ordinals_[{std::string(data.name.view()), ranks}]++;
+  data.device = device ? 1 : 0;
+  data.runs = runs_of(ranks, data.run);
+  GroupSlot& slot = memory_of(memory_).groups[found];
+  slot.issued = slot.started = slot.done = 0;
+  store(data, &slot);
+  return found;
+}
+
+void CollectiveLog::rename_group(int group, const std::string& name) {
+  if (group < 0) return;
+  const MutexLock lock(mutex_);
+  GroupSlot& slot = memory_of(memory_).groups[group];
+  GroupData data = slot.data.load();
+  const FixedText<48> text(name);
+  if (data.name == text) return;
+  data.name = text;
+  data.ordinal = ordinals_[{std::string(text.view()), load(slot)->ranks}]++;
+  store(data, &slot);
+}
+
+void CollectiveLog::close_group(int group) {
+  if (group < 0) return;
+  const MutexLock lock(mutex_);
+  GroupSlot& slot = memory_of(memory_).groups[group];
+  GroupData data = slot.data.load();
+  data.closed = 1;
+  store(data, &slot);
+}
+
+CollectiveGroup CollectiveLog::group(int group) const {
+  if (group < 0) return {};
+  return load(memory_of(memory_).groups[group]).value_or(CollectiveGroup());
+}
+
+CollectiveGroup CollectiveLog::group_with_id(uint64_t id) const {
+  for (const GroupSlot& slot : memory_of(memory_).groups) {
+    if (const auto group = load(slot); group && group->id == id) return *group;
+  }
+  return {};
+}
+
+CollectiveTicket CollectiveLog::issue(int group, const CollectiveRecord& call) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  Memory& memory = memory_of(memory_);
+  const uint64_t number = memory.next.fetch_add(1, relaxed) + 1;
+  CallSlot& slot = memory.calls[number % kCalls];
+  slot.status.store(number * 4, relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  GroupSlot* in = group >= 0 ? &memory.groups[group] : nullptr;
+  slot.data.store({.group = in ? in->data.words[0].load(relaxed) : 0,
+                   .sequence = call.sequence,
+                   .bytes = call.bytes,
+                   .kind = static_cast<int32_t>(call.kind),
+                   .peer = call.peer,
+                   .purpose = call.purpose});
+  slot.issued_ns.store(now_ns(), relaxed);
+  slot.status.store(number * 4 + 1, std::memory_order_release);
+  const bool message = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
+  if (in && !message) in->issued.store(call.sequence, relaxed);
+  if (CollectiveListener* listener = listener_.load(std::memory_order_acquire)) {
+    uint64_t same = 0;
+    if (const auto seen = load(slot, &same); seen && same == number) listener->issued(*seen);
+  }
+  return {number, message ? 0 : call.sequence, group};
+}
+
+// If a later call has taken the slot, only the group's counter advances.
+void CollectiveLog::advance(const CollectiveTicket& ticket, CollectiveState state) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  Memory& memory = memory_of(memory_);
+  const bool starts = state == CollectiveState::kStarted;
+  if (ticket.group >= 0 && ticket.sequence > 0) {
+    GroupSlot& group = memory.groups[ticket.group];
+    (starts ? group.started : group.done).store(ticket.sequence, relaxed);
+  }
+  CallSlot& slot = memory.calls[ticket.number % kCalls];
+  const uint64_t after = ticket.number * 4 + static_cast<uint64_t>(state) + 1;
+  uint64_t before = after - 1;
+  if (slot.status.load(relaxed) != before) return;
+  (starts ? slot.started_ns : slot.done_ns).store(now_ns(), relaxed);
+  if (!slot.status.compare_exchange_strong(before, after, std::memory_order_release)) return;
+  CollectiveListener* listener = listener_.load(std::memory_order_acquire);
+  if (!listener) return;
+  uint64_t same = 0;
+  const auto seen = load(slot, &same);
+  if (!seen || same != ticket.number) return;
+  starts ? listener->started(*seen) : listener->done(*seen);
+}
+
+void CollectiveLog::start(const CollectiveTicket& ticket) {
+  advance(ticket, CollectiveState::kStarted);
+}
+
+void CollectiveLog::finish(const CollectiveTicket& ticket) {
+  advance(ticket, CollectiveState::kDone);
+}
+
+}  // namespace fleet

@@ -1,0 +1,39 @@
+// The launcher's end of a rank's collective log.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "observe/collective_log.h"
+
+namespace fleet {
+
+struct CollectiveSnapshot {
+  pid_t pid = 0;                // of the process that writes; 0: none has opened the log
+  bool same_pid_names = false;  // it counts processes as this process does (its pid namespace)
+  std::vector<CollectiveGroup> groups;
+  std::vector<CollectiveRecord> calls;  // the last ones, in the order in which they were issued
+};
+
+// Creates the file, which exists in memory only, and reads it, whatever has become of the writer.
+class CollectiveLogReader {
+ public:
+  CollectiveLogReader();  // kIo
+  ~CollectiveLogReader();
+  CollectiveLogReader(const CollectiveLogReader&) = delete;
+
+  // The path for processes of this user, valid as long as this object lives.
+  const std::string& path() const { return path_; }
+  // Leaves out a call or group that the writer was storing when it was stopped.
+  CollectiveSnapshot read() const;
+
+ private:
+  UniqueFd file_;
+  void* memory_ = nullptr;
+  std::string path_;
+};
+
+}  // namespace fleet
