@@ -44,8 +44,10 @@ function duration(seconds) {
   return h > 0 ? h + ":" + two(m) + ":" + two(s % 60) : m + ":" + two(s % 60);
 }
 
+let ended = false;
+
 function ago(seconds) {
-  return seconds < 1 ? "now" : "-" + duration(seconds);
+  return seconds >= 1 ? "-" + duration(seconds) : ended ? "end" : "now";
 }
 
 function clock(time) {
@@ -93,7 +95,7 @@ const kCurves = [
 let pointer = null;  // share of a chart's width
 
 function ticks(low, high) {
-  const raw = (high - low) / 3, power = Math.pow(10, Math.floor(Math.log10(raw)));
+  const raw = (high - low) / 4, power = Math.pow(10, Math.floor(Math.log10(raw)));
   const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= raw) || raw;
   const all = [];
   for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-9; v += step) all.push(Math.abs(v) < step * 1e-6 ? 0 : v);
@@ -263,7 +265,7 @@ function showFacts(frame) {
   if (known(frame.step)) facts.push(["step", frame.step + (frame.target > 0 ? " of " + frame.target : "")]);
   if (known(frame.loss)) facts.push(["loss", rounded(frame.loss)]);
   if (rate > 0) facts.push(["samples/s", rounded(rate)]);
-  if (known(frame.seconds_left)) facts.push(["time left", duration(frame.seconds_left)]);
+  if (known(frame.seconds_left) && !ended) facts.push(["time left", duration(frame.seconds_left)]);
   at("facts").replaceChildren(...facts.map(([name, value]) => {
     const one = element("div");
     one.append(element("span", name), element("b", value));
@@ -427,14 +429,22 @@ function addLines(text, kind) {
   const log = at("log");
   for (const line of text.split("\n").slice(0, -1)) log.append(element("div", line === "" ? "\u00a0" : line, kind));
   while (log.childElementCount > kMostLogLines) log.firstChild.remove();
-  if (at("log-follow").checked) log.scrollTop = log.scrollHeight;
+  followLog();
 }
 
 at("log-rank").addEventListener("change", () => openLog(at("log-rank").value, false));
+// Only a person scrolls up.
+let lastTop = 0;
 at("log").addEventListener("scroll", () => {
-  const log = at("log");
-  at("log-follow").checked = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+  const log = at("log"), bottom = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+  if (bottom) at("log-follow").checked = true;
+  if (!bottom && log.scrollTop < lastTop) at("log-follow").checked = false;
+  lastTop = log.scrollTop;
 });
+
+function followLog() {
+  if (at("log-follow").checked) at("log").scrollTop = at("log").scrollHeight;
+}
 
 // --- fleetd's jobs ---
 
@@ -473,6 +483,9 @@ function connect() {
   on("silence", (silence) => { at("job").hidden = false; setState(silence.text, "bad"); });
   on("ended", (outcome) => {
     at("job").hidden = false;
+    ended = true;
+    if (lastFrame) showFacts(lastFrame);
+    drawCurves();
     const good = outcome.state === "succeeded";
     setState(outcome.state, good ? "good" : "bad");
     at("outcome").hidden = good && outcome.text === "";
@@ -486,5 +499,6 @@ function connect() {
 at("back").hidden = !/\/jobs\/[0-9]+\/$/.test(location.pathname);
 makeCurves();
 makeHeat();
-addEventListener("resize", () => { drawCurves(); if (points.length > 1) drawHeat(); });
+addEventListener("resize", () => { drawCurves(); if (points.length > 1) drawHeat(); followLog(); });
+at("log-follow").addEventListener("change", followLog);
 connect();
