@@ -36,20 +36,14 @@ void add_usage(const RankUsage& from, const RankUsage& to, wire::LiveRank* live)
   live->set_delayed(ratio(to.delayed_ns() - from.delayed_ns(), time));
 }
 
-// In ms a step: what the rank itself needs.
-double own_time(const wire::LiveRank& rank) {
-  return rank.has_exposed_share() ? rank.step_ms() * (1 - rank.exposed_share()) : 0;
-}
-
-void mark_slowest(LiveReport* report) {
-  wire::LiveRank* slowest = nullptr;
-  int measured = 0;
-  for (wire::LiveRank& rank : *report->mutable_ranks()) {
-    if (own_time(rank) <= 0) continue;
-    ++measured;
-    if (!slowest || own_time(rank) > own_time(*slowest)) slowest = &rank;
-  }
-  if (measured > 1) slowest->set_slowest(true);
+// In ns a step: what the rank itself needs; 0: unknown. A device that hides its waiting measures
+// how long its collectives take.
+double own_time(const RankSteps& from, const RankSteps& to) {
+  const int64_t steps = to.steps() - from.steps(), time = to.step_ns() - from.step_ns();
+  const int64_t waited =
+      to.has_exposed_ns() ? to.exposed_ns() - from.exposed_ns() : to.waited_ns() - from.waited_ns();
+  if (steps <= 0 || time <= 0 || (waited <= 0 && !to.has_exposed_ns())) return 0;
+  return static_cast<double>(std::max<int64_t>(time - waited, 0)) / static_cast<double>(steps);
 }
 
 }  // namespace
@@ -106,10 +100,26 @@ LiveReport LiveTable::report(Time now) const {
     if (added.has_step()) report.set_step(step_);
   }
   report.set_left_out(static_cast<int>(ranks_.size()) - report.ranks_size());
+  mark_slowest(&report);
   if (target_ > 0) report.set_target(target_);
   if (const auto seconds = time_left_.seconds(target_)) report.set_seconds_left(*seconds);
-  mark_slowest(&report);
   return report;
+}
+
+// The report has the first of `ranks_`, in their order.
+void LiveTable::mark_slowest(LiveReport* report) const {
+  wire::LiveRank* slowest = nullptr;
+  double most = 0;
+  int measured = 0;
+  auto rank = ranks_.begin();
+  for (wire::LiveRank& live : *report->mutable_ranks()) {
+    const ReportWindow<RankSteps>& steps = (rank++)->second.steps;
+    const double own = steps.any() ? own_time(steps.first(), steps.last()) : 0;
+    if (own <= 0) continue;
+    ++measured;
+    if (own > most) slowest = &live, most = own;
+  }
+  if (measured > 1) slowest->set_slowest(true);
 }
 
 }  // namespace fleet

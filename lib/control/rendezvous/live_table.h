@@ -61,6 +61,7 @@ class LiveTable {
   using Key = std::pair<bool, int>;  // trainers before servers, by rank
 
   static wire::LiveRank live_rank(const Key& key, const Rank& rank);
+  void mark_slowest(LiveReport* report) const;
 
   std::map<Key, Rank> ranks_;
   Time began_{};

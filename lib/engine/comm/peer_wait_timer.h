@@ -19,6 +19,11 @@ class PeerWaitTimer {
   }
   PeerWaitTimer(const PeerWaitTimer&) = delete;
 
+  // Of waiting that was measured otherwise: on a device. Any thread.
+  static void add(int64_t nanoseconds) {
+    total().fetch_add(nanoseconds, std::memory_order_relaxed);
+  }
+
   // Total of this process, in nanoseconds. Any thread.
   static int64_t total_ns() { return total().load(std::memory_order_relaxed); }
   // The part of it in which the calling thread waited itself.

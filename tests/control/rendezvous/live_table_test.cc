@@ -129,6 +129,21 @@ TEST_F(LiveTableTest, SlowestRank_IsTheOneThatTheOthersWaitFor) {
   EXPECT_FALSE(rank(2).slowest());
 }
 
+// On GPUs: what it waits of a step is not known, but how long its collectives take.
+TEST_F(LiveTableTest, WaitingOfADevice_FindsTheSlowestRank) {
+  for (int count = 1; count <= 20; ++count) {
+    for (int number : {0, 1, 2}) {
+      RankSteps report = steps(number, count, 100, 0, 0);
+      report.clear_exposed_ns();
+      report.set_waited_ns(count * (number == 2 ? 5 : 60) * kMs);
+      update(report);
+    }
+  }
+  EXPECT_FALSE(rank(0).slowest());
+  EXPECT_TRUE(rank(2).slowest());
+  EXPECT_FALSE(rank(2).has_exposed_share());
+}
+
 TEST_F(LiveTableTest, HiddenWaiting_MarksNobody) {
   for (int count = 1; count <= 20; ++count) {
     for (int number : {0, 1}) {

@@ -180,6 +180,7 @@ void Handle::launched(Stream& stream) {
   const uint64_t count = link_->peer_monitor().begin_operation(id_);
   const MutexLock lock(link_->mutex_);
   link_->throw_error();
+  times_.launched();
   track(stream_of(stream), count);
 }
 
@@ -235,6 +236,7 @@ Error Handle::stuck(const char* what) const {
 
 void Handle::check_progress() {
   drop_completed_work();
+  times_.collect();
   if (pending_count_ == 0) return;
   const auto waited = Clock::now() - moved_;
   std::optional<Error> error;

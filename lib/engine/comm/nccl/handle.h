@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "comm/nccl/collective_times.h"
 #include "comm/nccl/link.h"
 
 namespace fleet::nccl {
@@ -79,6 +80,7 @@ class Handle {
   Clock::time_point moved_ FLEET_GUARDED_BY(link_->mutex_);
   bool overdue_ FLEET_GUARDED_BY(link_->mutex_) = false;  // late, although no rank is behind
   bool busy_ FLEET_GUARDED_BY(link_->mutex_) = false;  // the watcher works on it without the lock
+  CollectiveTimes times_ FLEET_GUARDED_BY(link_->mutex_);
 };
 
 template <typename Call>
@@ -89,7 +91,9 @@ void Handle::issue(const char* what, Stream& stream, const Call& call) {
   const uint64_t count = recorded ? 0 : link_->peer_monitor().begin_operation(id_);
   const MutexLock lock(link_->mutex_);
   link_->throw_error();
+  const int measured = times_.begin(on, recorded);
   settle(call(comm_, on), what, count);
+  times_.end(measured, on, recorded);
   if (!recorded) track(on, count);
 }
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -42,6 +43,8 @@ struct CUevent_st {
   std::shared_ptr<Capture> capture;  // where it was recorded in one
   Clock seen;
   std::shared_ptr<std::atomic<bool>> passed;  // where it was recorded on a stream with a thread
+  // When it was passed, in nanoseconds of the steady clock; 0: never.
+  std::shared_ptr<std::atomic<int64_t>> time = std::make_shared<std::atomic<int64_t>>(0);
 };
 
 struct CUgraph_st {
@@ -77,6 +80,10 @@ CUstream_st& default_stream() {
   return stream;
 }
 CUstream_st& stream_at(cudaStream_t stream) { return stream ? *stream : default_stream(); }
+
+int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
 
 void merge(Clock& into, const Clock& from) {
   for (const auto& [stream, count] : from) into[stream] = std::max(into[stream], count);
@@ -293,12 +300,25 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->capture = stream_at(stream).capture;
   event->seen = stream_at(stream).seen;
   event->passed = nullptr;
-  if (event->capture || !stream_at(stream).thread) return cudaSuccess;
+  if (event->capture) return cudaSuccess;
+  if (!stream_at(stream).thread) {
+    *event->time = now_ns();
+    return cudaSuccess;
+  }
+  *event->time = 0;
   event->passed = std::make_shared<std::atomic<bool>>(false);
-  issue(stream, [passed = event->passed] {
+  issue(stream, [passed = event->passed, time = event->time] {
+    *time = now_ns();
     *passed = true;
     passed->notify_all();
   });
+  return cudaSuccess;
+}
+// In a capture, each launch of the graph records it.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags != cudaEventRecordExternal) return cudaEventRecord(event, stream);
+  if (!stream_at(stream).capture) return result(cudaErrorIllegalState);
+  issue(stream, [time = event->time] { *time = now_ns(); });
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -313,8 +333,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->passed && !*event->passed) return cudaErrorNotReady;
   return cudaEventSynchronize(event);
 }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
-  *milliseconds = 0;
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const int64_t from = *begin->time, to = *end->time;
+  if (from == 0 || to == 0) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>(static_cast<double>(to - from) * 1e-6);
   return cudaSuccess;
 }
 
