@@ -488,7 +488,7 @@ function connect() {
     drawCurves();
     const good = outcome.state === "succeeded";
     setState(outcome.state, good ? "good" : "bad");
-    at("outcome").hidden = good && outcome.text === "";
+    at("outcome").hidden = outcome.text === "";
     at("outcome-state").textContent = "Verdict: " + outcome.state;
     at("outcome-text").textContent = outcome.text;
   });
