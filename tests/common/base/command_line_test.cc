@@ -97,7 +97,8 @@ TEST(CommandLine, DashesInNames_AreUnderscores) {
 }
 
 TEST(CommandLine, LettersBehindALetter_AreNotItsValue) {
-  EXPECT_THAT(refusal({"job", "-tall"}).what(), HasSubstr("unknown option '-tall'"));
+  EXPECT_STREQ(refusal({"job", "-tall"}).what(),
+               "look: unknown option '-tall'; see prog look --help\ncorrected: prog look job");
   EXPECT_EQ(read({"job", "-t0:3"}).settings.text("tee"), "0:3");
 }
 
@@ -138,8 +139,7 @@ TEST(CommandLine, FlagOverEnvironmentOverDefault) {
 TEST(CommandLine, Mistakes_AreNamed) {
   EXPECT_THAT(refusal({"job", "--ranks=3"}), IsUsageError(""));
   EXPECT_THAT(refusal({"job", "--xyzzyplugh"}), IsUsageError(""));
-  EXPECT_THAT(refusal({"job", "--rank"}).what(),
-              HasSubstr("--rank: it needs a value; write --rank=R"));
+  EXPECT_STREQ(refusal({"job", "--rank"}).what(), "--rank: it needs a value; write --rank=R");
   EXPECT_THAT(refusal({"job", "--tee", "--rank=3"}), IsUsageError(""));
   EXPECT_NO_THROW(read({"job", "--tee", "--overlap"}));  // of another program
   EXPECT_THAT(refusal({"job", "--rank=101"}), IsUsageError("--rank"));
@@ -160,8 +160,9 @@ TEST(CommandLine, AllMistakes_AreReportedTogether_WithTheCorrectedLine) {
                "look: unknown option '--rnak'; did you mean '--rank'?\n"
                "corrected: prog look --rank=3 'a job'");
   // A missing value cannot be guessed.
-  EXPECT_THAT(refusal({"job", "--folow", "--rank"}).what(),
-              AllOf(HasSubstr("it needs a value"), Not(HasSubstr("corrected"))));
+  EXPECT_STREQ(refusal({"job", "--folow", "--rank"}).what(),
+               "2 options cannot be used:\n  look: unknown option '--folow'; did you mean "
+               "'--follow'?\n  --rank: it needs a value; write --rank=R");
 }
 
 TEST(CommandLine, FlagsOfOneLetter_AreNotGuessed) {
@@ -173,7 +174,9 @@ TEST(CommandLine, FlagsOfOneLetter_AreNotGuessed) {
 }
 
 TEST(CommandLine, StartOfAName_IsCompletedInTheCorrectedLine) {
-  EXPECT_THAT(refusal({"job", "--foll"}).what(), HasSubstr("corrected: prog look job --follow"));
+  EXPECT_STREQ(
+      refusal({"job", "--foll"}).what(),
+      "look: unknown option '--foll'; did you mean '--follow'?\ncorrected: prog look job --follow");
 }
 
 TEST(CommandLine, WordsThatNobodyTakes_AreRefused) {

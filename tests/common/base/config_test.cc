@@ -10,7 +10,6 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 Schema sample() {
   Schema data;
@@ -52,7 +51,7 @@ TEST(ConfigTree, FileThenSet_LaterWinsWithOrigin) {
 TEST(ConfigTree, EmptyChoice_IsShown) {
   Schema schema;
   schema.choice("rule", "", {"", "balanced"}, "how");
-  EXPECT_THAT(schema.help(), HasSubstr("one of \"\", balanced"));
+  EXPECT_EQ(schema.help(), "rule: a string one of \"\", balanced (default \"\"). how\n");
 }
 
 TEST(ConfigTree, UnknownKey_NamesNearest) {
@@ -106,11 +105,12 @@ TEST(ConfigTree, BadValues_SayWhatIsAllowed) {
   const auto with = [](const std::string& extra) {
     return message_of(ConfigTree::from_json("{\"data\": {\"root\": \"x\"}, " + extra + "}", "j"));
   };
-  EXPECT_THAT(with("\"lr\": -1"), HasSubstr("it must be a number, from 0 to 10"));
-  EXPECT_THAT(with("\"mode\": \"quick\""), HasSubstr("one of fast, slow"));
+  EXPECT_EQ(with("\"lr\": -1"), "j: 'lr' cannot be -1; it must be a number, from 0 to 10");
+  EXPECT_EQ(with("\"mode\": \"quick\""),
+            "j: 'mode' cannot be \"quick\"; it must be a string, one of fast, slow");
   EXPECT_NE(with("\"shuffle\": 1"), "");
   EXPECT_NE(with("\"steps\": [1, 2.5]"), "");
-  EXPECT_THAT(with("\"lr\": {}"), HasSubstr("j: 'lr' cannot be {}; it takes a value"));
+  EXPECT_EQ(with("\"lr\": {}"), "j: 'lr' cannot be {}; it takes a value");
 }
 
 TEST(ConfigTree, IntegerBeyondTheLargest_IsNotANegativeOne) {
@@ -127,11 +127,14 @@ TEST(ConfigTree, SectionsThatAreNone_AreNamed) {
   EXPECT_EQ(complaint("\"dta\": {\"root\": \"y\", \"batch_size\": 3}"),
             "j: unknown section 'dta'; did you mean 'data'?");
   EXPECT_EQ(complaint("\"logging\": {}"), "j: unknown section 'logging'; known: data");
-  EXPECT_THAT(complaint("\"data.mode\": {}"), HasSubstr("unknown key 'data.mode'"));
+  EXPECT_EQ(complaint("\"data.mode\": {}"),
+            "j: unknown key 'data.mode'; did you mean 'data.root'?");
   ConfigTree tree;
   tree.set("data", "5", "--set");
   tree.set("data.root", "x", "--set");
-  EXPECT_THAT(message_of(tree), HasSubstr("--set: 'data' is a section, not a value"));
+  EXPECT_EQ(message_of(tree),
+            "--set: 'data' is a section, not a value; write an object with its keys, such as "
+            "'data.batch_size'");
   EXPECT_EQ(message_of(ConfigTree::from_json(R"({"data": {}})", "j")),
             "the required key 'data.root' is missing; folder");
 }
@@ -145,8 +148,8 @@ TEST(ConfigTree, KeyGivenTwice_IsNamed) {
     }
     return "no error";
   };
-  EXPECT_THAT(complaint(R"({"lr": 1, "data": {"root": "x"}, "lr": 2})"),
-              HasSubstr("j: the key 'lr' is given twice"));
+  EXPECT_EQ(complaint(R"({"lr": 1, "data": {"root": "x"}, "lr": 2})"),
+            "j: the key 'lr' is given twice; remove one of them");
   EXPECT_NE(complaint(R"({"data": {"root": "x", "root": "x"}})"), "no error");
   EXPECT_NE(complaint(R"({"data": {"root": "x"}, "lr": 1, "data": {"batch_size": 1}})"),
             "no error");
@@ -155,7 +158,8 @@ TEST(ConfigTree, KeyGivenTwice_IsNamed) {
 }
 
 TEST(ConfigTree, RequiredKeyMissing_Error) {
-  EXPECT_THAT(message_of(ConfigTree::from_json("{}", "j")), HasSubstr("'data.root' is missing"));
+  EXPECT_EQ(message_of(ConfigTree::from_json("{}", "j")),
+            "the required key 'data.root' is missing; folder");
 }
 
 TEST(ConfigTree, SyntaxError_GivesLine) {
@@ -163,7 +167,7 @@ TEST(ConfigTree, SyntaxError_GivesLine) {
     ConfigTree::from_json("{\n\"a\": }", "job.json");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("line 2"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("line 2"));
   }
 }
 

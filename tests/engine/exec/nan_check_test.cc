@@ -9,10 +9,6 @@
 namespace fleet {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // x -> scale by 1 -> scale by 1e30 -> scale by 1e30, or a cast to `type`.
@@ -43,10 +39,9 @@ std::string failure_of(const Net& net, const std::vector<float>& x) {
 }
 
 TEST(NanCheck, Overflow_NamesTheOperationItsOutputStepAndSection) {
-  EXPECT_THAT(
-      failure_of(Net(), {1, 2, -3, 0}),
-      AllOf(HasSubstr("step 7, section forward: scale made 'last.out' [4] float32 not finite"),
-            HasSubstr("3 elements, the first is inf"), Not(HasSubstr("before"))));
+  EXPECT_EQ(failure_of(Net(), {1, 2, -3, 0}),
+            "step 7, section forward: scale made 'last.out' [4] float32 not finite (3 elements, "
+            "the first is inf); lower learning_rate.base, or look at the data");
 }
 
 TEST(NanCheck, Sync_IsNamedAsSuch) {
@@ -63,19 +58,21 @@ TEST(NanCheck, Sync_IsNamedAsSuch) {
     executor.run({.step = 7, .sync = true});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.where(), HasSubstr("sync after step 7, section average"));
+    EXPECT_EQ(error.where(), "sync after step 7, section average");
   }
 }
 
 TEST(NanCheck, FeedThatIsNotFinite_IsNamedToo) {
-  EXPECT_THAT(failure_of(Net(), {0, kNan, 0, 0}),
-              AllOf(HasSubstr("scale made 'y.out'"), HasSubstr("the first is nan"),
-                    HasSubstr("its input 'x' was not finite before")));
+  EXPECT_EQ(failure_of(Net(), {0, kNan, 0, 0}),
+            "step 7, section forward: scale made 'y.out' [4] float32 not finite (1 elements, the "
+            "first is nan); its input 'x' was not finite before; lower learning_rate.base, or look "
+            "at the data");
 }
 
 TEST(NanCheck, LowTypes_AreLookedAtAsSuch) {
-  EXPECT_THAT(failure_of(Net("float16"), {1, 0, 0, 0}),
-              HasSubstr("cast made 'last.out' [4] float16"));
+  EXPECT_EQ(failure_of(Net("float16"), {1, 0, 0, 0}),
+            "step 7, section forward: cast made 'last.out' [4] float16 not finite (1 elements, the "
+            "first is inf); lower learning_rate.base, or look at the data");
   EXPECT_EQ(failure_of(Net("bfloat16"), {1, 0, 0, 0}), "");
 }
 
