@@ -10,28 +10,29 @@
 
 namespace fleet {
 
-using namespace collective_log;
+using collective_log::CallSlot;
+using collective_log::GroupSlot;
 
 CollectiveLogReader::CollectiveLogReader() : file_(::memfd_create("fleet-calls", MFD_CLOEXEC)) {
-  if (!file_ || ::ftruncate(file_.get(), sizeof(Memory)) != 0) {
+  if (!file_ || ::ftruncate(file_.get(), sizeof(collective_log::Memory)) != 0) {
     throw_errno("cannot create the in-memory file of a rank's collectives");
   }
-  void* memory =
-      ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  void* memory = ::mmap(nullptr, sizeof(collective_log::Memory), PROT_READ | PROT_WRITE, MAP_SHARED,
+                        file_.get(), 0);
   if (memory == MAP_FAILED) throw_errno("cannot map the file of a rank's collectives");
   memory_ = memory;
-  static_cast<Memory*>(memory_)->magic = kMagic;
+  static_cast<collective_log::Memory*>(memory_)->magic = collective_log::kMagic;
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
 }
 
-CollectiveLogReader::~CollectiveLogReader() { ::munmap(memory_, sizeof(Memory)); }
+CollectiveLogReader::~CollectiveLogReader() { ::munmap(memory_, sizeof(collective_log::Memory)); }
 
 CollectiveSnapshot CollectiveLogReader::read() const {
-  const Memory& memory = *static_cast<const Memory*>(memory_);
+  const auto& memory = *static_cast<const collective_log::Memory*>(memory_);
   CollectiveSnapshot snapshot;
   snapshot.pid = static_cast<pid_t>(memory.pid.load());
   if (snapshot.pid == 0) return snapshot;
-  const uint64_t own = pid_namespace();
+  const uint64_t own = collective_log::pid_namespace();
   snapshot.same_pid_names = own != 0 && memory.pid_namespace == own;
   // Groups first: a call that is done in its group's counters is then done in its own slot too.
   for (const GroupSlot& slot : memory.groups) {
