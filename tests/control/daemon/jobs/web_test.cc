@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -62,10 +63,11 @@ Json event_in(const std::string& stream, const std::string& kind) {
   return Json::parse(stream.substr(data, stream.find('\n', data) - data), nullptr, false);
 }
 
-// A picture of the page at `url`, and what a person would see, as web_page.py says it. Skips
-// without a browser.
+// A picture of the page at `url`, and what a person would see, as web_page.py says it.
 Json look_at(const std::string& url, const std::string& picture, const std::string& wait_for) {
-  const std::string out = ::testing::TempDir() + picture;
+  const std::string folder = program_folder() + "/web_pages";  // of this build alone
+  std::filesystem::create_directories(folder);
+  const std::string out = folder + "/" + picture;
   const std::string script = source_folder() + "/tests/control/daemon/jobs/web_page.py";
   const int status = std::system(("python3 " + script + " '" + url + "' " + out + " '" + wait_for +
                                   "' >" + out + ".json 2>" + out + ".err")
