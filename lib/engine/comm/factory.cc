@@ -5,6 +5,7 @@
 
 #include "base/mutex.h"
 #include "base/plugin.h"
+#include "comm/recorded_communicator.h"
 
 namespace fleet {
 
@@ -102,7 +103,9 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& given) {
   if (options.backend == "auto") options.backend = choose_backend(options);
   check_device(options);
   if (options.backend == "nccl") load_nccl();
-  return comm_backends().get(options.backend).make(options);
+  return std::make_unique<RecordedCommunicator>(comm_backends().get(options.backend).make(options),
+                                                options.group, options.names,
+                                                !device_transport(options).empty());
 }
 
 }  // namespace fleet

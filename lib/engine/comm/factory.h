@@ -40,8 +40,9 @@ Schema comm_schema();
 // Reads backend and timeout from settings of that schema.
 void apply(const Settings& settings, CommOptions* options);
 
-// Collective: every rank of the group makes the same call with its own rank. Throws kTimeout,
-// naming the ranks that did not arrive, and kUsage for invalid options.
+// Collective: every rank of the group makes the same call with its own rank. Its calls, and those
+// of communicators split from it, are recorded (recorded_communicator.h). Throws kTimeout, naming
+// the ranks that did not arrive, and kUsage for invalid options.
 std::unique_ptr<Communicator> make_communicator(const CommOptions& options);
 
 // A transport. "auto" is none.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "comm/hierarchical.h"
+#include "comm/recorded_communicator.h"
 
 namespace fleet {
 
@@ -29,6 +30,12 @@ TwoLevelCommunicator::TwoLevelCommunicator(Communicator& flat, std::unique_ptr<C
 
 std::string TwoLevelCommunicator::name() const {
   return flat_.name() + " in groups of " + std::to_string(inner_->size());
+}
+
+void TwoLevelCommunicator::set_group_name(const std::string& name) {
+  name_group(flat_, name);
+  name_group(*inner_, name + ", inner");
+  if (outer_) name_group(*outer_, name + ", outer");
 }
 
 void TwoLevelCommunicator::all_reduce(View in, View out, ReduceOp op, Stream& stream) {
@@ -64,7 +71,9 @@ std::optional<Traffic> TwoLevelCommunicator::traffic() const {
 }
 
 bool reduces_within_hosts_first(const Communicator& communicator) {
-  return dynamic_cast<const HierarchicalCommunicator*>(&communicator) != nullptr;
+  const auto* recorded = dynamic_cast<const RecordedCommunicator*>(&communicator);
+  const Communicator& inner = recorded ? recorded->inner() : communicator;
+  return dynamic_cast<const HierarchicalCommunicator*>(&inner) != nullptr;
 }
 
 }  // namespace fleet

@@ -19,6 +19,8 @@ class TwoLevelCommunicator : public Communicator {
   int rank() const override { return flat_.rank(); }
   int size() const override { return flat_.size(); }
   std::string name() const override;  // "nccl in groups of 8"
+  // In records of calls: see name_group() in recorded_communicator.h.
+  void set_group_name(const std::string& name);
   Buffer allocate(size_t bytes) override { return flat_.allocate(bytes); }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     return flat_.split(ranks);

@@ -6,6 +6,8 @@
 #include <set>
 #include <span>
 
+#include "comm/recorded_communicator.h"
+#include "exec/collective_purposes.h"
 #include "exec/initialize.h"
 #include "exec/nan_check.h"
 #include "ops/collective.h"
@@ -38,6 +40,7 @@ struct Executor::Schedule {
   std::set<Communicator*> communicators;
   bool ran = false;
   std::unique_ptr<Recording> recording;  // of the whole schedule, once it has run
+  RecordedCalls recorded_calls;          // in the recording
 };
 
 Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communicators)
@@ -60,7 +63,8 @@ Executor::Executor(Plan plan, Device& device, std::vector<Communicator*> communi
     if (plan_.computes(i)) compute_streams_.push_back(streams_.back().get());
     ends_.push_back(device_.make_event());
   }
-  for (const PlannedOp& planned : plan_.ops) prepare_op(planned);
+  CollectivePurposes purposes(program());
+  for (const PlannedOp& planned : plan_.ops) prepare_op(planned, &purposes);
   active_.resize(program().sections().size());
 }
 
@@ -73,7 +77,7 @@ std::string Executor::stream_name(int i) const {
 // Streams end before the memory that their work uses is released.
 Executor::~Executor() { streams_.clear(); }
 
-void Executor::prepare_op(const PlannedOp& planned) {
+void Executor::prepare_op(const PlannedOp& planned, CollectivePurposes* purposes) {
   std::vector<Argument> inputs, outputs;
   for (size_t i = 0; i < planned.op.inputs.size(); ++i) {
     inputs.push_back(argument(planned.op.inputs[i]));
@@ -92,6 +96,9 @@ void Executor::prepare_op(const PlannedOp& planned) {
                         .device = device_,
                         .communicator = communicator_of(planned.op)};
   in_share(planned, [&] { step->kernel = planned.kernel->create(context); });
+  if (context.communicator) {
+    step->kernel = with_purpose(std::move(step->kernel), purposes->next(planned.op));
+  }
   prepared_ops_.push_back(std::move(step));
 }
 
@@ -196,6 +203,7 @@ void Executor::run(const StepInfo& info) {
   if (whole && schedule.ran && !schedule.recording) record(schedule, info);
   if (whole && schedule.recording) {
     schedule.recording->launch(*streams_[0]);
+    schedule.recorded_calls.launched();
     for (Communicator* communicator : schedule.communicators) communicator->launched(*streams_[0]);
   } else {
     issue(schedule, info);
@@ -207,6 +215,7 @@ void Executor::run(const StepInfo& info) {
 void Executor::record(Schedule& schedule, const StepInfo& info) {
   const auto all = [&] { issue(schedule, info); };
   try {
+    const RecordedCalls::Scope scope(&schedule.recorded_calls);
     schedule.recording = device_.record(*streams_[0], std::cref(all));
   } catch (const Error& error) {
     throw Error(error.code(), "the step cannot be recorded: " + error.failure(), error.where(),

@@ -14,6 +14,8 @@
 
 namespace fleet {
 
+class CollectivePurposes;
+
 // Not thread-safe: use it from one thread.
 class Executor {
  public:
@@ -93,7 +95,7 @@ class Executor {
   void record(Schedule& schedule, const StepInfo& info);
   void run_profiled(PreparedOp& step, Stream& stream);
   void check_outputs(const PreparedOp& step, const StepInfo& info);
-  void prepare_op(const PlannedOp& planned);
+  void prepare_op(const PlannedOp& planned, CollectivePurposes* purposes);
   Communicator* communicator_of(const Op& op) const;
   Communicator* communicator_of(GroupId group) const;
   void* address(const PlannedVar& planned) const;

@@ -4,8 +4,13 @@
 #include <exception>
 #include <numeric>
 
+#include "comm/recorded_communicator.h"
+
 namespace fleet {
 namespace {
+
+const CollectivePurpose kRequests("requests to stop or save"), kSums("metrics and results"),
+    kMeeting("all ranks are here");
 
 // Any other number stands for SIGTERM.
 constexpr std::array kStopSignals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -23,6 +28,7 @@ RankCoordinator::RankCoordinator(Communicator* communicator)
   std::vector<int> all(communicator->size());
   std::iota(all.begin(), all.end(), 0);
   communicator_ = communicator->split(all);
+  name_group(*communicator_, "control");
 }
 
 RankCoordinator::~RankCoordinator() = default;
@@ -45,6 +51,7 @@ RankCoordinator::Request RankCoordinator::agree_on_step(const StepStatus& status
   sent_.working = status.works ? 1 : 0;
   sent_.working_ranks = status.works ? communicator_->rank() : 0;
   constexpr size_t kCount = sizeof(Message) / sizeof(double);
+  const CollectivePurposeScope scope(kRequests);
   communicator_->all_reduce({&sent_, kCount, DType::kFloat64}, {&sums_, kCount, DType::kFloat64},
                             ReduceOp::kSum, stream_);
   stream_.record(exchanged_);
@@ -101,6 +108,7 @@ void RankCoordinator::explain_lost_peer() {
 void RankCoordinator::sum(std::span<double> values) {
   if (!communicator_) return;
   const View view{values.data(), values.size(), DType::kFloat64};
+  const CollectivePurposeScope scope(kSums);
   communicator_->all_reduce(view, view, ReduceOp::kSum, stream_);
   stream_.synchronize();
 }
@@ -121,6 +129,7 @@ std::vector<std::vector<double>> RankCoordinator::by_rank(std::span<const double
 
 void RankCoordinator::barrier() {
   if (!communicator_) return;
+  const CollectivePurposeScope scope(kMeeting);
   communicator_->barrier(stream_);
   stream_.synchronize();
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/log.h"
+#include "comm/recorded_communicator.h"
 #include "data/augment.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
@@ -292,6 +293,8 @@ void Session::broadcast(const std::vector<VarId>& vars) {
   for (VarId id : vars) {
     const Argument argument = executor_->argument(id);
     const size_t count = argument.bytes() / size_of(argument.dtype);
+    const CollectivePurpose purpose(executor_->program().var(id).name);
+    const CollectivePurposeScope scope(purpose);
     communicator_->broadcast({argument.data, count, argument.dtype}, 0, *stream_);
   }
   stream_->synchronize();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/cuda/device.h"
+#include "comm/recorded_communicator.h"
 #include "tests/engine/backend/cuda/emulator/stream.h"
 #include "tests/engine/exec/recorder.h"
 
@@ -83,6 +84,29 @@ TEST(ExecutorOnCuda, Recorded_GivesTheSameBitsAsStepByStep) {
   EXPECT_EQ(recorded.communicator.launches, 4);
   EXPECT_EQ(issued.order.size(), 6u);
   EXPECT_EQ(issued.communicator.launches, 0);
+}
+
+struct Numbers : CollectiveListener {
+  Numbers() { CollectiveLog::of_process().set_listener(this); }
+  ~Numbers() override { CollectiveLog::of_process().set_listener(nullptr); }
+  void issued(const CollectiveRecord& call) override { all.push_back(call.sequence); }
+  std::vector<int64_t> all;
+};
+
+// Making a recording issues no collective; each launch issues those in it.
+TEST(ExecutorOnCuda, RecordedSteps_CountTheirCollectivesOnceEach) {
+  Numbers numbers;
+  cuda::CudaDevice device(0, {});
+  std::vector<int> order;
+  RecordedCommunicator communicator(std::make_unique<Doubling>(device, &order), "all", {0, 1},
+                                    true);
+  Net net;
+  Executor executor(plan_program(net.program, {net.z, net.rare}, {.backend = "cuda"}), device,
+                    &communicator);
+  for (int step = 0; step < 6; ++step) executor.run({.step = step});
+  executor.synchronize();
+  EXPECT_EQ(order.size(), 4u);  // two of them while recording
+  EXPECT_EQ(numbers.all, (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(ExecutorOnCuda, ProfilingAndChecking_IssueEachOperation) {
