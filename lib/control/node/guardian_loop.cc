@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "node/channel.h"
+#include "node/collective_calls.h"
 #include "node/failure_cause.h"
 #include "node/guardian.h"
 #include "node/hang_detector.h"
@@ -29,6 +30,7 @@
 #include "node/process_tree_reaper.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
+#include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/stacks.h"
@@ -60,7 +62,8 @@ struct GuardedRank {
   std::unique_ptr<ByteStream> service;
   std::optional<HangDetector> hang_detector;
   std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
-  std::string sent_steps;                    // the last RankSteps sent, serialized
+  std::unique_ptr<CollectiveLogReader> collectives;
+  std::string sent_steps;  // the last RankSteps sent, serialized
 };
 
 class Guardian {
@@ -157,6 +160,8 @@ class Guardian {
     try {
       rank.progress = std::make_unique<ProgressReader>();
       add_value(kEnvProgressFile, rank.progress->path(), rank.command.mutable_environment());
+      rank.collectives = std::make_unique<CollectiveLogReader>();
+      add_value(kEnvCollectivesFile, rank.collectives->path(), rank.command.mutable_environment());
       return spawn_rank(rank.command, original_, &descriptors_, &rank_descriptors_);
     } catch (const Error& error) {  // descriptors may have run out
       SpawnResult failed;
@@ -295,8 +300,23 @@ class Guardian {
                        [this](const Stacks& stacks) {
                          wire::GuardianEvent event;
                          *event.mutable_stacks() = cluster_stacks(stacks);
+                         add_collectives(event.mutable_stacks());
                          channel_.send(event);
                        });
+  }
+
+  // Also of ranks that have ended.
+  void add_collectives(Stacks* stacks) {
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.collectives) continue;
+      const CollectiveSnapshot snapshot = rank.collectives->read();
+      if (snapshot.pid == 0) continue;
+      const char state = rank.ended ? 'X' : process_state(rank.pid);
+      RankCollectives& calls = *stacks->add_collectives();
+      calls = calls_of(snapshot, rank.command.rank(), steady_ns(std::chrono::steady_clock::now()));
+      calls.set_local_rank(rank.command.local_rank());
+      calls.set_state(rank.ended ? state : writer_state(snapshot, state));
+    }
   }
 
   void stop_ranks(const wire::StopRanks& stop) {

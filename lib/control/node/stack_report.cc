@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "node/control_socket.h"
 #include "node/job_record.h"
+#include "node/waits_json.h"
 #include "rendezvous/stacks.h"
 
 namespace fleet {
@@ -64,6 +65,7 @@ std::string stack_report_json(const StackReport& report) {
   }
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
   all["silent_nodes"] = Json(report.silent());
+  all["waits"] = Json::parse(waits_json(report.waits()));
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -77,6 +79,7 @@ std::string stack_report_text(const StackReport& report) {
             std::to_string(outlier->node_rank()) + ": " +
             (is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'");
   }
+  for (const CollectiveWait& wait : report.waits()) text += "\n  " + wait.line();
   text += stacks_text(clusters, clusters.clusters_size());
   for (const int silent : report.silent()) {
     text += "\n  node " + std::to_string(silent) + " sent no stacks";

@@ -212,6 +212,9 @@ void Supervision::on_stacks(Stacks stacks) {
       stack.set_server(is_server(node, stack.local_rank()));
     }
   }
+  for (RankCollectives& calls : *stacks.mutable_collectives()) {
+    calls.set_rank(rank_of(node, calls.local_rank()));
+  }
   send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
 }
 

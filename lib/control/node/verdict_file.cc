@@ -17,6 +17,7 @@
 #include "node/bottleneck_json.h"
 #include "node/runtime_folder.h"
 #include "node/supervision.h"
+#include "node/waits_json.h"
 
 namespace fleet {
 namespace {
@@ -109,6 +110,7 @@ std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job
                    {"hostname", verdict.hostname()}};
   }
   if (verdict.has_exit()) all["rank"] = rank_json(verdict.exit());
+  if (verdict.kind() == Verdict::HANG) all["waits"] = Json::parse(waits_json(verdict.waits()));
   if (verdict.kind() == Verdict::STOPPED) all["signal"] = signal_name(verdict.signal());
   all["bottleneck"] = nullptr;
   if (verdict.has_bottleneck())

@@ -178,7 +178,8 @@ class JobState : private JobPhases {
   Time root_cause_due(const Running& running) const;
   void decide_root_cause(Running& running, Time now);
   void decide_failed(RankExit exit, Time now);
-  void decide_hang(const StackCollection& collection, Time now);
+  void decide_hang(const StackCollection& collection, const std::vector<CollectiveWait>& waits,
+                   Time now);
   void start_stack_collection(Running& running, int node_rank, bool hang, Time now);
   void end_stack_collection(Running& running, Time now);
   void decide(Verdict verdict, Time now);

@@ -1,8 +1,10 @@
 // JobState: which failure, loss or request ends a job or its generation.
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "rendezvous/collective_waits.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/stacks.h"
@@ -12,6 +14,44 @@ namespace {
 
 // Equal signals to launchers of several nodes within this time count as one.
 constexpr std::chrono::seconds kOneSignal{1};
+
+// Makes `exit` name another rank. The log's name is known only on its own node.
+template <typename Message>
+void name_rank(const Message& named, bool server, RankExit* exit) {
+  if (exit->rank() != named.rank() || exit->server() != server) exit->clear_log_path();
+  exit->set_rank(named.rank());
+  exit->set_server(server);
+  exit->set_local_rank(named.local_rank());
+  exit->set_node_rank(named.node_rank());
+}
+
+// The rank to look at: a stopped one, else the one that the others wait for in a collective, else
+// the one with another stack, else the first that was noticed.
+RankExit suspect_of(const JobPhases::StackCollection& collection, const Stacks& clusters,
+                    const std::vector<CollectiveWait>& waits, std::string* why) {
+  const RankStall& hang = *collection.hang;
+  RankExit exit;
+  exit.set_rank(hang.rank());
+  exit.set_server(hang.server());
+  exit.set_local_rank(hang.local_rank());
+  exit.set_node_rank(collection.node_rank);
+  exit.set_log_path(hang.log_path());
+  *why = "the first one noticed";
+  const RankStack* outlier = find_outlier(clusters);
+  const std::optional<int> awaited = rank_waited_for(waits);
+  const auto& ranks = collection.stacks.collectives();
+  const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const RankCollectives& calls) {
+    return awaited && calls.rank() == *awaited;
+  });
+  if (found != ranks.end() && (!outlier || !is_stopped(*outlier))) {
+    name_rank(*found, false, &exit);
+    *why = "the others wait for it";
+  } else if (outlier) {
+    name_rank(*outlier, outlier->server(), &exit);
+    *why = is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'";
+  }
+  return exit;
+}
 
 }  // namespace
 
@@ -196,6 +236,7 @@ void JobState::on_stacks(Running& running, int node_rank, Stacks stacks, Time no
   for (StackCluster& cluster : *stacks.mutable_clusters()) {
     for (RankStack& stack : *cluster.mutable_ranks()) stack.set_node_rank(node_rank);
   }
+  for (RankCollectives& calls : *stacks.mutable_collectives()) calls.set_node_rank(node_rank);
   running.stacks->stacks.MergeFrom(stacks);
   if (running.stacks->awaited.empty()) end_stack_collection(running, now);
 }
@@ -206,33 +247,22 @@ void JobState::end_stack_collection(Running& running, Time now) {
   StackReport& report = *message.mutable_report();
   *report.mutable_stacks() = cluster_stacks(collection.stacks);
   for (const int node : collection.awaited) report.add_silent(node);
+  const std::vector<CollectiveWait> waits = find_collective_waits(collection.stacks);
+  report.mutable_waits()->Assign(waits.begin(), waits.end());
   for (const SessionId asked : collection.requesters) {
     if (sessions_.contains(asked)) send(asked, message);
   }
   if (!collection.hang || running.stop) return;
   if (running.root_cause.any()) return decide_root_cause(running, now);  // it explains the hang
-  decide_hang(collection, now);
+  decide_hang(collection, waits, now);
 }
 
-void JobState::decide_hang(const StackCollection& collection, Time now) {
+void JobState::decide_hang(const StackCollection& collection,
+                           const std::vector<CollectiveWait>& waits, Time now) {
   const Stacks clusters = cluster_stacks(collection.stacks);
   const RankStall& hang = *collection.hang;
-  RankExit exit;
-  exit.set_rank(hang.rank());
-  exit.set_server(hang.server());
-  exit.set_local_rank(hang.local_rank());
-  exit.set_node_rank(collection.node_rank);
-  exit.set_log_path(hang.log_path());
-  std::string why = "the first one noticed";
-  if (const RankStack* outlier = find_outlier(clusters)) {
-    const bool same = outlier->rank() == exit.rank() && outlier->server() == exit.server();
-    exit.set_rank(outlier->rank());
-    exit.set_server(outlier->server());
-    exit.set_local_rank(outlier->local_rank());
-    exit.set_node_rank(outlier->node_rank());
-    if (!same) exit.clear_log_path();  // the log's name is known only on its own node
-    why = is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'";
-  }
+  std::string why;
+  RankExit exit = suspect_of(collection, clusters, waits, &why);
   Verdict verdict = node_verdict(Verdict::HANG, exit.node_rank());
   std::string& message = *verdict.mutable_message();
   message = "the job hangs: rank " + std::to_string(hang.rank()) + " on node " +
@@ -240,14 +270,15 @@ void JobState::decide_hang(const StackCollection& collection, Time now) {
             (hang.has_step() ? " has finished no step after step " + std::to_string(hang.step())
                              : " has written nothing and used no CPU time") +
             " for " + seconds_text(std::chrono::milliseconds(hang.quiet_for_ms())) +
-            "\n  look at " + (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) +
-            " (local rank " + std::to_string(exit.local_rank()) + ") on node " +
-            std::to_string(exit.node_rank()) + " (" +
+            waits_text(waits) + "\n  look at " + (exit.server() ? "server " : "rank ") +
+            std::to_string(exit.rank()) + " (local rank " + std::to_string(exit.local_rank()) +
+            ") on node " + std::to_string(exit.node_rank()) + " (" +
             node_label(verdict.node(), verdict.hostname()) + "): " + why + stacks_text(clusters);
   for (const int silent : collection.awaited) {
     message += "\n  node " + std::to_string(silent) + " sent no stacks";
   }
   *verdict.mutable_exit() = std::move(exit);
+  verdict.mutable_waits()->Assign(waits.begin(), waits.end());
   end_generation(std::move(verdict), now);
 }
 

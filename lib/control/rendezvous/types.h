@@ -27,10 +27,14 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
 }
 }  // namespace control::v1
 
+using wire::CollectiveWait;
 using wire::GenerationResult;
+using wire::GroupCall;
+using wire::GroupCalls;
 using wire::JoinProgress;
 using wire::LiveReport;
 using wire::PeerEvent;
+using wire::RankCollectives;
 using wire::RankExit;
 using wire::RankStack;
 using wire::RankStall;

@@ -17,6 +17,9 @@ constexpr int kMaxRanksPerNode = 4096, kMaxConfigEntries = 256;
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
 constexpr int kMaxFrames = 64;
 constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
+constexpr int kMaxCollectives = 4096, kMaxGroups = 256, kMaxCalls = 256, kMaxRuns = 64;
+constexpr int kMaxWaits = 16;
+constexpr int64_t kMaxRanks = 1 << 20;
 constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
 
 void keep_first(size_t most, std::string* text) { text->resize(std::min(text->size(), most)); }
@@ -63,6 +66,35 @@ void cut(wire::Bottleneck* bottleneck) {
   }
 }
 
+template <typename Items>
+void keep_first_items(int most, Items* items) {
+  if (items->size() > most) items->DeleteSubrange(most, items->size() - most);
+}
+
+void cut(wire::GroupCall* call) {
+  keep_first(kMaxFrame, call->mutable_kind());
+  keep_first(kMaxFrame, call->mutable_purpose());
+}
+
+void cut(wire::GroupCalls* calls) {
+  keep_first(kMaxFrame, calls->mutable_name());
+  keep_first_items(kMaxCalls, calls->mutable_calls());
+  for (wire::GroupCall& call : *calls->mutable_calls()) cut(&call);
+  // The ranks are enumerated.
+  int64_t ranks = 0;
+  for (int i = 2; i < calls->ranks_size(); i += 3) ranks += std::max(calls->ranks(i), 0);
+  if (calls->ranks_size() > 3 * kMaxRuns || ranks > kMaxRanks) refuse("a group is too large");
+}
+
+void cut_waits(google::protobuf::RepeatedPtrField<wire::CollectiveWait>* waits) {
+  keep_first_items(kMaxWaits, waits);
+  for (wire::CollectiveWait& wait : *waits) {
+    keep_first(kMaxText, wait.mutable_line());
+    keep_first(kMaxFrame, wait.mutable_group());
+    cut(wait.mutable_call());
+  }
+}
+
 void validate(const wire::Join& join) {
   const wire::JobConfig& job = join.job();
   const wire::Node& node = join.node();
@@ -94,6 +126,11 @@ void cut(wire::RankExit* exit) {
 }
 
 void cut(wire::Stacks* stacks) {
+  keep_first_items(kMaxCollectives, stacks->mutable_collectives());
+  for (wire::RankCollectives& rank : *stacks->mutable_collectives()) {
+    keep_first_items(kMaxGroups, rank.mutable_groups());
+    for (wire::GroupCalls& calls : *rank.mutable_groups()) cut(&calls);
+  }
   for (wire::StackCluster& cluster : *stacks->mutable_clusters()) {
     if (cluster.frames_size() > kMaxFrames) {
       cluster.mutable_frames()->DeleteSubrange(kMaxFrames, cluster.frames_size() - kMaxFrames);
@@ -121,9 +158,15 @@ void validate(wire::HostMessage* message) {
     cut(message->mutable_verdict()->mutable_bottleneck());
   }
   if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
+  if (message->has_restart())
+    cut_waits(message->mutable_restart()->mutable_cause()->mutable_waits());
   if (message->restart().cause().has_exit())
     cut(message->mutable_restart()->mutable_cause()->mutable_exit());
-  if (message->has_report()) cut(message->mutable_report()->mutable_stacks());
+  if (message->has_report()) {
+    cut(message->mutable_report()->mutable_stacks());
+    cut_waits(message->mutable_report()->mutable_waits());
+  }
+  if (message->has_verdict()) cut_waits(message->mutable_verdict()->mutable_waits());
   const auto kind = message->peer().kind();
   require_known(wire::PeerEvent::Kind_IsValid(kind), "news of a node", kind);
 }
@@ -149,6 +192,7 @@ void validate(wire::GuardianEvent* message) {
   }
   require_local_ranks(message->progress().ranks());
   for (const auto& cluster : message->stacks().clusters()) require_local_ranks(cluster.ranks());
+  require_local_ranks(message->stacks().collectives());
   if (message->has_ended()) cut(message->mutable_ended());
   if (message->has_stacks()) cut(message->mutable_stacks());
 }
@@ -160,7 +204,10 @@ void validate(wire::ControlRequest* message) {
 
 void validate(wire::ControlReply* message) {
   require_kind(*message);
-  if (message->has_stacks()) cut(message->mutable_stacks()->mutable_stacks());
+  if (message->has_stacks()) {
+    cut(message->mutable_stacks()->mutable_stacks());
+    cut_waits(message->mutable_stacks()->mutable_waits());
+  }
   if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
 }
 

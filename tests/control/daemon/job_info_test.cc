@@ -121,6 +121,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "time": 0.0,
       "nnodes": null,
       "world_size": null,
+      "waits": [],
       "bottleneck": null,
       "restarts": 0,
       "generations": []

@@ -26,12 +26,24 @@ StackReport sample_report() {
     cluster.add_frames("main");
   }
   report.add_silent(7);
+  CollectiveWait& wait = *report.add_waits();
+  wait.set_kind(CollectiveWait::MISMATCH);
+  wait.set_group("dp");
+  wait.mutable_call()->set_kind("all_reduce");
+  wait.mutable_call()->set_sequence(5);
+  wait.mutable_call()->set_size(4096);
+  wait.mutable_call()->set_purpose("bucket 4");
+  wait.add_missing(2);
+  wait.add_waiting(0);
+  wait.add_waiting(1);
+  wait.set_line("rank 2 is elsewhere");
   return report;
 }
 
 TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
   const std::string text = stack_report_text(sample_report());
   EXPECT_THAT(text, HasSubstr("4 ranks; look at rank 2 (local rank 0) on node 1: it is stopped"));
+  EXPECT_THAT(text, HasSubstr("it is stopped\n  rank 2 is elsewhere\n  ranks"));
   EXPECT_THAT(text, HasSubstr("node 7 sent no stacks"));
 }
 
@@ -39,6 +51,9 @@ TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
   const auto json = nlohmann::json::parse(stack_report_json(sample_report()));
   EXPECT_EQ(json["odd_rank"], 2);
   EXPECT_EQ(json["silent_nodes"], nlohmann::json({7}));
+  EXPECT_EQ(json["waits"], nlohmann::json::parse(R"([{"kind": "mismatch", "group": "dp",
+      "operation": "all_reduce", "sequence": 5, "for": "bucket 4", "bytes": 4096,
+      "missing": [2], "waiting": [0, 1], "text": "rank 2 is elsewhere"}])"));
 }
 
 TEST(StacksCommand, WrongArguments_AreRefused) {

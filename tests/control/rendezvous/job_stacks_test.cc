@@ -89,6 +89,60 @@ TEST_F(HangingJob, EveryNodeIsAsked_TheOddOneIsNamed) {
   }
 }
 
+// Rank 1 has not entered what ranks 2 and 3 wait in; rank 0 runs another program.
+TEST_F(HangingJob, RankThatOthersWaitFor_IsNamedWithTheCollective) {
+  const auto calls = [](int rank, int local_rank, int entered) {
+    RankCollectives all;
+    all.set_rank(rank);
+    all.set_local_rank(local_rank);
+    GroupCalls& group = *all.add_groups();
+    group.set_name("dp");
+    for (const int number : {1, 1, 3}) group.add_ranks(number);
+    group.set_entered(entered);
+    group.set_done(11);
+    group.set_waiting_ms(entered > 11 ? 30'000 : 0);
+    return all;
+  };
+  Stacks first, second;
+  *first.add_collectives() = calls(1, 1, 11);
+  *second.add_collectives() = calls(2, 0, 12);
+  *second.add_collectives() = calls(3, 1, 12);
+  job.send(1, &wire::NodeMessage::mutable_stacks, first);
+  job.send(2, &wire::NodeMessage::mutable_stacks, second);
+  const Verdict verdict = job.verdict(2);
+  EXPECT_THAT(
+      verdict.message(),
+      AllOf(
+          HasSubstr("\n  rank 1 has not entered call #12 of group dp; 2 wait in it\n"),
+          HasSubstr("look at rank 1 (local rank 1) on node 0 (a, host host-a): the others wait")));
+  EXPECT_EQ(verdict.exit().rank(), 1);
+  EXPECT_EQ(verdict.exit().log_path(), "");
+  ASSERT_EQ(verdict.waits_size(), 1);
+  EXPECT_THAT(verdict.waits(0).waiting(), testing::ElementsAre(2, 3));
+}
+
+TEST(JobState, StacksOnRequest_SayWhoIsWaitedForAndLeaveOutTheCalls) {
+  Job job(job_of({"a"}));
+  job.join_all();
+  job.send(1, &wire::NodeMessage::mutable_stack_request);
+  Stacks stacks;
+  for (int rank = 0; rank < 2; ++rank) {
+    RankCollectives& all = *stacks.add_collectives();
+    all.set_rank(rank);
+    GroupCalls& group = *all.add_groups();
+    for (const int number : {0, 1, 2}) group.add_ranks(number);
+    group.set_entered(rank);
+    group.set_done(0);
+    group.set_waiting_ms(9'000);
+  }
+  job.send(1, &wire::NodeMessage::mutable_stacks, stacks);
+  ASSERT_EQ(job.events_for<StackReport>(1).size(), 1u);
+  const StackReport report = job.events_for<StackReport>(1)[0];
+  ASSERT_EQ(report.waits_size(), 1);
+  EXPECT_THAT(report.waits(0).missing(), testing::ElementsAre(0));
+  EXPECT_EQ(report.stacks().collectives_size(), 0);
+}
+
 TEST_F(HangingJob, StoppedMeanwhile_LaterLooksAreNew) {
   job.stop(1, SIGTERM);
   send(1, "wait", "wait");

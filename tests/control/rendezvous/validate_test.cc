@@ -180,5 +180,20 @@ TEST(Validate, StacksBeyondTheLimits_AreCut) {
   EXPECT_EQ(cluster.missing().size(), 1u << 10);
 }
 
+TEST(Validate, Collectives_AreCutAndGroupsOfAnySizeRefused) {
+  wire::NodeMessage message;
+  wire::Stacks& stacks = *message.mutable_stacks();
+  GroupCalls& group = *stacks.add_collectives()->add_groups();
+  group.set_name(std::string(10'000, 'x'));
+  for (int i = 0; i < 1000; ++i) group.add_calls()->set_purpose(std::string(10'000, 'x'));
+  for (const int number : {0, 1, 4096}) group.add_ranks(number);
+  validate(&message);
+  EXPECT_LE(group.name().size(), 256u);
+  EXPECT_EQ(group.calls_size(), 256);
+  EXPECT_LE(group.calls(0).purpose().size(), 256u);
+  group.set_ranks(2, INT32_MAX);  // would be enumerated
+  EXPECT_FALSE(valid(message));
+}
+
 }  // namespace
 }  // namespace fleet

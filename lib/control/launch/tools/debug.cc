@@ -81,8 +81,10 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
     if (const auto value = get_env(name)) all.push_back(prefix + *value);
   }
   if (!is_the_rank) {
-    std::erase_if(
-        all, [](const std::string& entry) { return entry.starts_with("FLEET_PROGRESS_FILE="); });
+    std::erase_if(all, [](const std::string& entry) {
+      return entry.starts_with("FLEET_PROGRESS_FILE=") ||
+             entry.starts_with("FLEET_COLLECTIVES_FILE=");
+    });
   }
   return all;
 }

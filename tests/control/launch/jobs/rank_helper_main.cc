@@ -12,6 +12,9 @@
 //                          lengths, in pieces of random sizes (PIECE: of that size); STREAMS: 1
 //                          standard output, 2 standard error, 3 each line to one of them
 //   fill BYTES             writes so many bytes of lines as fast as it can
+//   calls CALL...          makes a step and these calls of collectives of all ranks, as our engine
+//                          records them: "all_reduce 4096 bucket_0 done", then sleeps; the last of
+//                          the four words is done, started or issued. Word "end": it ends with 0
 //   steps OWN STEP [LAST]  counts a step every STEP ms, of which OWN are its own and the rest is
 //                          waiting for others; after step LAST it only writes and computes
 #include <arpa/inet.h>
@@ -26,11 +29,14 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "observe/collective_log.h"
 #include "observe/rank_progress.h"
 #include "rendezvous/store_client.h"
 
@@ -117,6 +123,36 @@ int count_steps(int own_ms, int step_ms, int last) {
   }
 }
 
+fleet::CollectiveKind kind_called(const std::string& name) {
+  auto kind = fleet::CollectiveKind::kAllReduce;
+  while (name_of(kind) != name)
+    kind = static_cast<fleet::CollectiveKind>(static_cast<int>(kind) + 1);
+  return kind;
+}
+
+int make_calls(char** words) {
+  fleet::ProgressWriter progress = fleet::ProgressWriter::from_env();
+  progress.step_done(1, 0, {});
+  std::vector<int> ranks(static_cast<size_t>(std::atoi(std::getenv("WORLD_SIZE"))));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  fleet::CollectiveLog& log = fleet::CollectiveLog::of_process();
+  const int group = log.add_group("data parallel", ranks, false);
+  for (int64_t number = 1; *words; words += 4, ++number) {
+    if (std::string_view(*words) == "end") return 0;
+    const std::string_view state = words[3];
+    fleet::CollectiveRecord call;
+    call.sequence = number;
+    call.kind = kind_called(words[0]);
+    call.bytes = std::atoll(words[1]);
+    call.purpose = fleet::CollectivePurpose(words[2]);
+    const fleet::CollectiveTicket ticket = log.issue(group, call);
+    if (state != "issued") log.start(ticket);
+    if (state == "done") log.finish(ticket);
+  }
+  std::puts("called"), std::fflush(stdout);
+  for (;;) ::pause();
+}
+
 int meet_in_store() {
   using namespace std::chrono_literals;
   const auto store = fleet::connect_store_from_env();
@@ -189,6 +225,7 @@ int main(int argc, char** argv) {
       return write_lines(std::stoul(argv[2]), std::stoi(argv[3]),
                          argc > 4 ? std::stoul(argv[4]) : 0);
     }
+    if (what == "calls") return make_calls(argv + 2);
     if (what == "steps" && argc > 3) {
       return count_steps(std::atoi(argv[2]), std::atoi(argv[3]), argc > 4 ? std::atoi(argv[4]) : 0);
     }
