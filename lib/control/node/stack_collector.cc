@@ -12,7 +12,6 @@
 #include <cstring>
 #include <thread>
 
-#include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -27,21 +26,15 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::string find_program(const std::string& name) {
-  for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
-    const std::string path = folder + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return {};
-}
+constexpr size_t kMaxPrinted = 16 << 20;  // of one debugger
 
 // Empty if no debugger is installed.
 std::vector<std::string> debugger_command(pid_t pid) {
   const std::string number = std::to_string(pid);
-  if (const std::string path = find_program("eu-stack"); !path.empty()) {
+  if (const std::string path = find_on_path("eu-stack"); !path.empty()) {
     return {path, "-n", "32", "-p", number};
   }
-  if (const std::string path = find_program("gdb"); !path.empty()) {
+  if (const std::string path = find_on_path("gdb"); !path.empty()) {
     return {path,
             "-nx",
             "-batch",
@@ -104,79 +97,114 @@ StackCollector::StackCollector(asio::io_context& loop, size_t at_once)
       at_once_(at_once > 0 ? at_once : std::max(1u, std::thread::hardware_concurrency())),
       limit_(loop) {}
 
+void StackCollector::prepare(const Target& target) {
+  Job& job = *jobs_.emplace_back(std::make_unique<Job>());
+  job.target = target;
+  job.state = process_state(target.pid);
+  job.channel = wait_channel(target.pid);
+  job.native.command = debugger_command(target.pid);
+  job.native.name = "the debugger";
+  if (job.native.command.empty()) {
+    job.native.missing = "neither eu-stack (elfutils) nor gdb is installed";
+  }
+  if (!runs_python(target.pid)) return;
+  PythonDebugger python = find_python_debugger(target.pid);
+  job.python_kind = python.kind;
+  job.python.command = std::move(python.command);
+  job.python.name = python.kind == PythonDebugger::kPySpy ? "py-spy" : "gdb";
+  job.python.missing = std::move(python.missing);
+}
+
 void StackCollector::collect(const std::vector<Target>& targets, std::chrono::milliseconds limit,
                              std::function<void(Stacks)> on_done) {
   if (on_done_) return;  // the pending answer serves this request too
   on_done_ = std::move(on_done);
   jobs_.clear();
+  runs_.clear();
   started_ = 0;
-  for (const Target& target : targets) {
-    jobs_.push_back(std::make_unique<Job>());
-    jobs_.back()->target = target;
-    jobs_.back()->state = process_state(target.pid);
-    jobs_.back()->channel = wait_channel(target.pid);
-  }
+  for (const Target& target : targets) prepare(target);
   std::stable_partition(jobs_.begin(), jobs_.end(),
                         [](const auto& job) { return job->state == 'T' || job->state == 't'; });
+  for (const auto& job : jobs_) runs_.push_back(&job->native);
+  for (const auto& job : jobs_) runs_.push_back(&job->python);
+  std::erase_if(runs_, [](const Run* run) { return run->command.empty(); });
   limit_.expires_after(limit);
   limit_.async_wait([this](boost::system::error_code error) {
     if (error) return;
-    for (const auto& job : jobs_) {
-      if (job->done) continue;
-      job->missing = job->debugger > 0 ? "the debugger did not end in time" : "no time was left";
-      if (job->debugger > 0) ::kill(job->debugger, SIGKILL);
+    for (Run* run : runs_) {
+      if (run->done) continue;
+      run->missing = run->pid > 0 ? run->name + " did not end in time" : "no time was left";
+      if (run->pid > 0) ::kill(run->pid, SIGKILL);
     }
     finish();
   });
   // Deferred: the callback must not run within this call.
   asio::post(loop_, [this] {
     for (size_t i = 0; i < at_once_; ++i) start_next();
-    if (jobs_.empty()) finish();
+    if (runs_.empty()) finish();
   });
 }
 
 void StackCollector::start_next() {
-  if (on_done_ && started_ < jobs_.size()) start(jobs_[started_++].get());
+  if (on_done_ && started_ < runs_.size()) start(runs_[started_++]);
 }
 
-void StackCollector::start(Job* job) {
-  const std::vector<std::string> command = debugger_command(job->target.pid);
+void StackCollector::start(Run* run) {
   int ends[2];
-  if (command.empty()) {
-    job->missing = "neither eu-stack (elfutils) nor gdb is installed";
-    return end(job);
-  }
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    job->missing = std::string("no pipe: ") + std::strerror(errno);
-    return end(job);
+    run->missing = std::string("no pipe: ") + std::strerror(errno);
+    return end(run);
   }
   const UniqueFd writing(ends[1]);
-  job->output = std::make_unique<asio::posix::stream_descriptor>(loop_, ends[0]);
-  job->debugger = start_debugger(command, writing.get());
-  if (job->debugger < 0) {
-    job->missing = command[0] + ": " + std::strerror(errno);
-    return end(job);
+  run->output = std::make_unique<asio::posix::stream_descriptor>(loop_, ends[0]);
+  run->pid = start_debugger(run->command, writing.get());
+  if (run->pid < 0) {
+    run->missing = run->command[0] + ": " + std::strerror(errno);
+    return end(run);
   }
-  read(job);
+  read(run);
 }
 
-void StackCollector::read(Job* job) {
-  job->output->async_read_some(asio::buffer(job->chunk),
-                               [this, job](boost::system::error_code error, size_t n) {
+void StackCollector::read(Run* run) {
+  run->output->async_read_some(asio::buffer(run->chunk),
+                               [this, run](boost::system::error_code error, size_t n) {
                                  if (error == asio::error::operation_aborted) return;
-                                 if (error) return end(job);
-                                 job->printed.append(job->chunk, n);
-                                 read(job);
+                                 if (error) return end(run);
+                                 const size_t room = kMaxPrinted - run->printed.size();
+                                 run->printed.append(run->chunk, std::min(n, room));
+                                 read(run);
                                });
 }
 
-void StackCollector::end(Job* job) {
-  job->done = true;
+void StackCollector::end(Run* run) {
+  run->done = true;
   if (!on_done_) return;
-  for (const auto& other : jobs_) {
+  for (const Run* other : runs_) {
     if (!other->done) return start_next();
   }
   finish();
+}
+
+StackCluster StackCollector::cluster_of(const Job& job) {
+  StackCluster cluster;
+  RankStack& stack = *cluster.add_ranks();
+  stack.set_local_rank(job.target.local_rank);
+  stack.set_state(job.state);
+  stack.set_channel(job.channel);
+  const auto frames = frames_of(job.native.printed, job.target.pid);
+  cluster.mutable_frames()->Assign(frames.begin(), frames.end());
+  cluster.set_missing(job.native.missing);
+  if (frames.empty() && job.native.missing.empty()) {
+    cluster.set_missing(why_nothing(job.native.printed));
+  }
+  cluster.set_python_missing(job.python.missing);
+  if (job.python_kind != PythonDebugger::kNone && job.python.missing.empty()) {
+    const PythonFrames python =
+        python_frames_of(job.python_kind, job.python.printed, job.target.pid);
+    cluster.mutable_python_frames()->Assign(python.frames.begin(), python.frames.end());
+    cluster.set_python_missing(python.missing);
+  }
+  return cluster;
 }
 
 void StackCollector::finish() {
@@ -184,17 +212,13 @@ void StackCollector::finish() {
   limit_.cancel();
   Stacks stacks;
   for (const auto& job : jobs_) {
-    StackCluster& cluster = *stacks.add_clusters();
-    RankStack& stack = *cluster.add_ranks();
-    stack.set_local_rank(job->target.local_rank);
-    const auto frames = frames_of(job->printed, job->target.pid);
-    cluster.mutable_frames()->Assign(frames.begin(), frames.end());
-    cluster.set_missing(job->missing);
-    if (frames.empty() && job->missing.empty()) cluster.set_missing(why_nothing(job->printed));
-    stack.set_state(job->state);
-    stack.set_channel(job->channel);
-    if (!job->printed.empty()) keep(job->target.file, job->printed);
-    if (job->output) job->output->close();
+    *stacks.add_clusters() = cluster_of(*job);
+    const std::string& python = job->python.printed;
+    const std::string printed = job->native.printed + (python.empty() ? "" : "Python:\n" + python);
+    if (!printed.empty()) keep(job->target.file, printed);
+    for (Run* run : {&job->native, &job->python}) {
+      if (run->output) run->output->close();
+    }
   }
   std::exchange(on_done_, nullptr)(std::move(stacks));
 }

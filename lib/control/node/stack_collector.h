@@ -1,4 +1,5 @@
-// Collects the native stacks of this node's ranks, by eu-stack or gdb.
+// Collects the stacks of this node's ranks: the native ones by eu-stack or gdb, those of Python by
+// py-spy or gdb.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "node/python_stack.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -25,7 +27,8 @@ class StackCollector {
     std::string file;  // receives the debugger's output, all threads
   };
 
-  // At most `at_once` debuggers run; 0: one per core. More would all finish late.
+  // At most `at_once` debuggers run; 0: one per core. More would all finish late. Those for Python
+  // follow when all native stacks are there.
   explicit StackCollector(boost::asio::io_context& loop, size_t at_once = 0);
   // Calls back once, with one cluster per target (by local_rank), stopped ones first. After
   // `limit`, it kills unfinished debuggers and calls back at the latest. Does nothing while an
@@ -34,27 +37,37 @@ class StackCollector {
                std::function<void(Stacks)> on_done);
 
  private:
-  struct Job {
-    Target target;
-    pid_t debugger = -1;
+  // A debugger that runs, or will.
+  struct Run {
+    std::string name;  // for messages
+    std::vector<std::string> command;
+    pid_t pid = -1;
     std::unique_ptr<boost::asio::posix::stream_descriptor> output;
-    char state = '?';  // before the debugger stops it
-    std::string channel;
     std::string printed, missing;
     char chunk[4096];
     bool done = false;
   };
+  struct Job {
+    Target target;
+    char state = '?';  // before the debugger stops it
+    std::string channel;
+    Run native, python;
+    PythonDebugger::Kind python_kind = PythonDebugger::kNone;
+  };
+  void prepare(const Target& target);
   void start_next();
-  void start(Job* job);
-  void read(Job* job);
-  void end(Job* job);
+  void start(Run* run);
+  void read(Run* run);
+  void end(Run* run);
   void finish();
+  static StackCluster cluster_of(const Job& job);
 
   boost::asio::io_context& loop_;
   const size_t at_once_;
   boost::asio::steady_timer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  size_t started_ = 0;  // jobs_ started so far
+  std::vector<Run*> runs_;  // in the order in which they start
+  size_t started_ = 0;      // of them
   std::function<void(Stacks)> on_done_;
 };
 

@@ -60,8 +60,11 @@ std::string stack_report_json(const StackReport& report) {
                          {"state", std::string(1, static_cast<char>(member.state()))},
                          {"waits_in", member.channel()}});
     }
-    all["clusters"].push_back(
-        {{"ranks", members}, {"frames", texts(cluster.frames())}, {"missing", cluster.missing()}});
+    all["clusters"].push_back({{"ranks", members},
+                               {"frames", texts(cluster.frames())},
+                               {"missing", cluster.missing()},
+                               {"python_frames", texts(cluster.python_frames())},
+                               {"python_missing", cluster.python_missing()}});
   }
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
   all["silent_nodes"] = Json(report.silent());

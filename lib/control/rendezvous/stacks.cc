@@ -64,17 +64,22 @@ std::vector<std::string> frames_of(const std::string& printed, int pid) {
 }
 
 Stacks cluster_stacks(const Stacks& all) {
-  std::map<std::tuple<bool, std::vector<std::string>, std::string>, StackCluster> known;
+  using Frames = std::vector<std::string>;
+  std::map<std::tuple<bool, Frames, Frames, std::string>, StackCluster> known;
   for (const StackCluster& cluster : all.clusters()) {
     for (const RankStack& stack : cluster.ranks()) {
       // Sleeping or running says little, because a polling rank alternates. Without frames, the
       // wait channel is all there is to compare.
-      const auto key = std::make_tuple(is_stopped(stack), texts(cluster.frames()),
-                                       cluster.frames().empty() ? stack.channel() : std::string());
+      const bool no_frames = cluster.frames().empty() && cluster.python_frames().empty();
+      const auto key =
+          std::make_tuple(is_stopped(stack), texts(cluster.python_frames()),
+                          texts(cluster.frames()), no_frames ? stack.channel() : std::string());
       StackCluster& same = known[key];
       if (same.ranks().empty()) {
         *same.mutable_frames() = cluster.frames();
         same.set_missing(cluster.missing());
+        *same.mutable_python_frames() = cluster.python_frames();
+        same.set_python_missing(cluster.python_missing());
       }
       *same.add_ranks() = stack;
     }
@@ -125,6 +130,8 @@ std::string stacks_text(const Stacks& clusters, int most) {
     }
     text += "\n  " + who + ": " + state_text(cluster.ranks(0));
     if (!cluster.missing().empty()) text += "; no stack: " + cluster.missing();
+    for (const std::string& frame : cluster.python_frames()) text += "\n    Python: " + frame;
+    if (!cluster.python_missing().empty()) text += "\n    Python: " + cluster.python_missing();
     for (int i = 0; i < cluster.frames_size(); ++i) {
       text += "\n    #" + std::to_string(i) + " " + cluster.frames(i);
     }

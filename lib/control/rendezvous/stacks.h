@@ -12,8 +12,8 @@ namespace fleet {
 // `pid`; at most 24.
 std::vector<std::string> frames_of(const std::string& printed, int pid);
 
-// Merges clusters of ranks with the same state and the same frames; ranks in order, the largest
-// cluster first. Each cluster of the result has ranks.
+// Merges clusters of ranks with the same state and the same frames, Python's included; ranks in
+// order, the largest cluster first. Each cluster of the result has ranks.
 Stacks cluster_stacks(const Stacks& all);
 int rank_count(const Stacks& stacks);
 

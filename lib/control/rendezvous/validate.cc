@@ -16,6 +16,7 @@ constexpr size_t kMaxText = 1024;
 constexpr int kMaxRanksPerNode = 4096, kMaxConfigEntries = 256;
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
 constexpr int kMaxFrames = 64;
+constexpr size_t kMaxPythonFrame = 1 << 10;
 constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
 constexpr int kMaxCollectives = 4096, kMaxGroups = 256, kMaxCalls = 256, kMaxRuns = 64;
 constexpr int kMaxWaits = 16;
@@ -137,6 +138,9 @@ void cut(wire::Stacks* stacks) {
     }
     for (std::string& frame : *cluster.mutable_frames()) keep_first(kMaxFrame, &frame);
     keep_first(kMaxMissing, cluster.mutable_missing());
+    keep_first_items(kMaxFrames, cluster.mutable_python_frames());
+    for (std::string& frame : *cluster.mutable_python_frames()) keep_first(kMaxPythonFrame, &frame);
+    keep_first(kMaxMissing, cluster.mutable_python_missing());
   }
 }
 

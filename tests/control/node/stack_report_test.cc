@@ -24,6 +24,7 @@ StackReport sample_report() {
     stack.set_state(rank == 2 ? 'T' : 'S');
     cluster.add_frames("wait");
     cluster.add_frames("main");
+    cluster.add_python_frames("step (/x/train.py:12)");
   }
   report.add_silent(7);
   CollectiveWait& wait = *report.add_waits();
@@ -50,6 +51,8 @@ TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
 TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
   const auto json = nlohmann::json::parse(stack_report_json(sample_report()));
   EXPECT_EQ(json["odd_rank"], 2);
+  EXPECT_EQ(json["clusters"][0]["python_frames"], nlohmann::json({"step (/x/train.py:12)"}));
+  EXPECT_EQ(json["clusters"][0]["python_missing"], "");
   EXPECT_EQ(json["silent_nodes"], nlohmann::json({7}));
   EXPECT_EQ(json["waits"], nlohmann::json::parse(R"([{"kind": "mismatch", "group": "dp",
       "operation": "all_reduce", "sequence": 5, "for": "bucket 4", "bytes": 4096,

@@ -86,6 +86,25 @@ TEST(StacksText, MissingStack_SaysWhy) {
               HasSubstr("rank 0: sleeping in futex_wait_queue; no stack: neither eu-stack"));
 }
 
+TEST(StacksText, PythonFrames_AreAboveTheNativeOnesAndTellRanksApart) {
+  StackCluster one = stack(0, {"wait"}), other = stack(1, {"wait"}), same = stack(2, {"wait"});
+  for (StackCluster* each : {&one, &same}) each->add_python_frames("step (/x/train.py:12)");
+  other.add_python_frames("load (/x/data.py:3)");
+  const Stacks clusters = clusters_of({one, other, same});
+  ASSERT_EQ(clusters.clusters_size(), 2);
+  EXPECT_EQ(stacks_text(clusters),
+            "\n  ranks 0,2: sleeping\n    Python: step (/x/train.py:12)\n    #0 wait"
+            "\n  rank 1: sleeping\n    Python: load (/x/data.py:3)\n    #0 wait");
+  EXPECT_EQ(find_outlier(clusters)->rank(), 1);
+}
+
+TEST(StacksText, NoPythonFrames_SaysWhatWouldShowThem) {
+  StackCluster one = stack(0, {"wait"});
+  one.set_python_missing("py-spy would show them");
+  EXPECT_EQ(stacks_text(clusters_of({one})),
+            "\n  rank 0: sleeping\n    Python: py-spy would show them\n    #0 wait");
+}
+
 TEST(StacksText, ManyKinds_AreBounded) {
   std::vector<StackCluster> stacks;
   for (int rank = 0; rank < 20; ++rank) {
