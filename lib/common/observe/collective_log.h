@@ -2,8 +2,8 @@
 // group and number, and how far the rank is in each group. The launcher can read it when the rank
 // hangs, is stopped or has gone (collective_log_reader.h).
 //
-// Neither end is in use yet: no communicator records its calls here, and no launcher creates the
-// file. To follow the calls within a process, as a tracer does:
+// Every communicator of comm/factory.h records its calls here (comm/recorded_communicator.h), and
+// so does whatever is split from it. To follow the calls within the process, as a tracer does:
 //
 //   struct Tracer : CollectiveListener { void started(const CollectiveRecord& call) override ... };
 //   CollectiveLog::of_process().set_listener(&tracer);
