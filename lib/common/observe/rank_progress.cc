@@ -16,8 +16,8 @@
 namespace fleet {
 namespace {
 
-// "fleetP3": a file with other content is left alone.
-constexpr uint64_t kMagic = 0x0033507465656c66;
+// "fleetP4": a file with other content is left alone.
+constexpr uint64_t kMagic = 0x0034507465656c66;
 
 using Words = std::array<int64_t, sizeof(RankProgress) / sizeof(int64_t)>;
 static_assert(sizeof(Words) == sizeof(RankProgress) && std::is_trivially_copyable_v<RankProgress>);
@@ -27,6 +27,7 @@ struct Shared {
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> turn;
   std::atomic<int64_t> words[std::tuple_size_v<Words>];
+  std::atomic<uint64_t> trace;  // the number of the request, and a file of the launcher
 };
 static_assert(std::atomic<int64_t>::is_always_lock_free && sizeof(Shared) <= 4096);
 
@@ -59,7 +60,8 @@ ProgressWriter ProgressWriter::from_env() {
   return path ? ProgressWriter(*path) : ProgressWriter();
 }
 
-ProgressWriter::ProgressWriter(const std::string& path) {
+ProgressWriter::ProgressWriter(const std::string& path)
+    : folder_(path.substr(0, path.rfind('/') + 1)) {
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file || ::lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(Shared))) return;
   memory_ = map(file.get());
@@ -73,7 +75,9 @@ ProgressWriter::~ProgressWriter() {
 }
 
 ProgressWriter::ProgressWriter(ProgressWriter&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)), now_(other.now_) {}
+    : memory_(std::exchange(other.memory_, nullptr)),
+      folder_(std::move(other.folder_)),
+      now_(other.now_) {}
 
 void ProgressWriter::publish() {
   if (!memory_) return;
@@ -108,6 +112,7 @@ void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& to
   now_.step = step;
   now_.epoch = epoch;
   now_.step_at_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  if (now_.steps == 1) now_.first_step_at_ns = now_.step_at_ns;
   now_.totals = totals;
   publish();
 }
@@ -128,6 +133,14 @@ void ProgressWriter::finish() {
   publish();
 }
 
+uint64_t ProgressWriter::trace_request() const {
+  return memory_ ? shared(memory_).trace.load(std::memory_order_relaxed) : 0;
+}
+
+std::string ProgressWriter::trace_path(uint64_t request) const {
+  return folder_ + std::to_string(request & 0xffffffff);
+}
+
 ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CLOEXEC)) {
   if (!file_ || ::ftruncate(file_.get(), sizeof(Shared)) != 0) {
     throw_errno("cannot create the in-memory file of a rank's progress");
@@ -140,6 +153,11 @@ ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CL
 }
 
 ProgressReader::~ProgressReader() { ::munmap(memory_, sizeof(Shared)); }
+
+void ProgressReader::request_trace(int file) {
+  std::atomic<uint64_t>& word = shared(memory_).trace;
+  word = ((word >> 32) + 1) << 32 | static_cast<uint32_t>(file);
+}
 
 std::optional<RankProgress> ProgressReader::read() {
   constexpr auto relaxed = std::memory_order_relaxed;

@@ -1,5 +1,6 @@
 // The progress of a rank, in memory shared with its launcher: a rank with our engine updates it at
-// every step, for the price of a few stores; the launcher reads it at any time.
+// every step, for the price of a few stores; the launcher reads it at any time, and asks for a
+// trace here.
 #pragma once
 
 #include <sys/types.h>
@@ -33,14 +34,15 @@ struct StepTotals {
 };
 
 struct RankProgress {
-  int64_t ticks = 0;        // rises with every kind of progress: steps, evaluation, saving
-  int64_t steps = 0;        // done by this process
-  int64_t step = 0;         // of the whole training, including steps before a resume
-  int64_t epoch = 0;        // from 0
-  int64_t checkpoint = -1;  // step of the last checkpoint on the disk; -1: none
-  int64_t step_at_ns = 0;   // end of the last step, CLOCK_MONOTONIC
-  StepTotals totals;        // up to step_at_ns
-  int64_t stage = 0;        // of a pipeline; valid if stages > 0
+  int64_t ticks = 0;             // rises with every kind of progress: steps, evaluation, saving
+  int64_t steps = 0;             // done by this process
+  int64_t step = 0;              // of the whole training, including steps before a resume
+  int64_t epoch = 0;             // from 0
+  int64_t checkpoint = -1;       // step of the last checkpoint on the disk; -1: none
+  int64_t step_at_ns = 0;        // end of the last step, CLOCK_MONOTONIC
+  int64_t first_step_at_ns = 0;  // end of the first step of this process
+  StepTotals totals;             // up to step_at_ns
+  int64_t stage = 0;             // of a pipeline; valid if stages > 0
   int64_t stages = 0;
   int64_t target = 0;        // the step at which training ends; 0: unknown
   int64_t data_threads = 0;  // that make batches; 0: the training thread does
@@ -70,10 +72,15 @@ class ProgressWriter {
   void tick();  // reports progress other than a step
   // Stops reporting: the rank is ending, or is entering a phase that has no steps.
   void finish();
+  // Changes when the launcher asks for a trace; 0: never so far. One load.
+  uint64_t trace_request() const;
+  // The file of the trace that it asked for (trace_recorder.h).
+  std::string trace_path(uint64_t request) const;
 
  private:
   void publish();
   void* memory_ = nullptr;
+  std::string folder_;  // of the launcher's files
   RankProgress now_;
 };
 
@@ -89,6 +96,8 @@ class ProgressReader {
   // nullopt before the first tick. After finish() ticks is 0. If the writer was stopped in the
   // middle of its stores (preempted, or dead), returns the previous values.
   std::optional<RankProgress> read();
+  // Asks the rank to write a trace to this file of the calling process (TraceReader::file()).
+  void request_trace(int file);
 
  private:
   UniqueFd file_;
