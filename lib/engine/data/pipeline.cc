@@ -16,6 +16,7 @@
 #include "data/image_cache.h"
 #include "data/reader_tuner.h"
 #include "data/sample_maker.h"
+#include "observe/trace_recorder.h"
 
 namespace fleet::data {
 namespace {
@@ -141,6 +142,7 @@ class InputPipeline::Impl {
       work_there_.notify_all();
     }
     if (options_.async) {
+      const TraceSpan span(TraceName::kInputWait, wanted);
       while (!ready_.wait_for(mutex_, kPollInterval, [&]() FLEET_REQUIRES(mutex_) {
         return stopped_ || slot.made == wanted;
       })) {

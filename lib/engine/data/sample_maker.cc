@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "observe/trace_recorder.h"
 
 namespace fleet::data {
 
@@ -53,6 +54,7 @@ struct SampleMaker::Target {
 };
 
 bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
+  const TraceSpan span(TraceName::kRead, index);
   const auto begun = std::chrono::steady_clock::now();
   watchdog_.begin(index);
   try {
@@ -68,6 +70,7 @@ bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
 }
 
 bool SampleMaker::decode(int64_t index, const CropGeometry& geometry, Pixels* pixels) {
+  const TraceSpan span(TraceName::kDecode, index);
   if (!cache_) return decoder_.read(geometry, pixels);
   if (!decoder_.read(whole_image(geometry.source_height, geometry.source_width), pixels)) {
     return false;
@@ -113,6 +116,7 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
     *why = decoder_.why();
     return false;
   }
+  const TraceSpan span(TraceName::kAugment, index);
   const float *scale = target.scale.data(), *bias = target.bias.data();
   if (is_copy(geometry)) {
     copy_pixels(pixels, geometry, image.channels, scale, bias, target.planes);

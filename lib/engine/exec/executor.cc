@@ -10,6 +10,7 @@
 #include "exec/collective_purposes.h"
 #include "exec/initialize.h"
 #include "exec/nan_check.h"
+#include "observe/trace_recorder.h"
 #include "ops/collective.h"
 #include "tensor/host.h"
 #include "tensor/relayout.h"
@@ -22,6 +23,13 @@ struct Executor::PreparedOp {
   std::unique_ptr<Event> done;  // set only if another stream waits for it
   double seconds = 0;
   int64_t calls = 0;
+  uint32_t trace_name = 0;
+};
+
+struct Executor::TimedOp {
+  const PreparedOp* op;
+  int begin, end;  // marks of timer_
+  int64_t step;
 };
 
 struct Executor::Schedule {
@@ -198,7 +206,7 @@ void Executor::run(const StepInfo& info) {
     run({.step = info.step, .refresh = true});
   }
   Schedule& schedule = schedule_for(info);
-  const bool whole = recording_ && !profiling_ && !checking_;
+  const bool whole = recording_ && !profiling_ && !checking_ && !trace_;
   // The first run is step by step: libraries may still initialize themselves.
   if (whole && schedule.ran && !schedule.recording) record(schedule, info);
   if (whole && schedule.recording) {
@@ -252,6 +260,8 @@ void Executor::issue_part(Schedule& schedule, size_t begin, size_t end, const St
     for (Event* event : item.waits) stream.wait(*event);
     if (profiling_) {
       run_profiled(step, stream);
+    } else if (trace_) {
+      run_traced(step, stream, info);
     } else {
       start(step, stream);
     }
@@ -404,6 +414,62 @@ void Executor::run_profiled(PreparedOp& step, Stream& stream) {
   if (plan_.computes(step.planned->op.stream)) stream.synchronize();
   step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ++step.calls;
+}
+
+void Executor::set_trace(TraceRecorder* trace, int64_t steps) {
+  if (timer_) add_device_times();
+  trace_ = trace;
+  if (!trace) return;
+  for (const auto& step : prepared_ops_) {
+    const Op& op = step->planned->op;
+    const VarId out = op.outputs.empty() ? kNoVar : op.outputs[0];
+    step->trace_name =
+        trace->add_name("operation", op.type(), out == kNoVar ? "" : program().var(out).name);
+  }
+  trace_tracks_.clear();
+  for (int i = 0; i < plan_.streams(); ++i) {
+    const std::string kind = plan_.computes(i) ? "computing" : "communication";
+    trace_tracks_.push_back(trace->add_track("stream " + std::to_string(i) + ": " + kind));
+  }
+  trace_begins_.assign(streams_.size(), 0);
+  if (!device_.runs_beside_host()) return;
+  constexpr size_t kMostOps = 100'000;
+  const size_t ops = std::min(kMostOps, prepared_ops_.size() * static_cast<size_t>(steps));
+  timer_ = make_stream_timer(device_, 2 * ops);
+  timed_ops_.clear();
+  timed_ops_.reserve(ops);
+}
+
+// Stamps are work of the operation's own stream: they take the time there, and wait for nothing.
+void Executor::run_traced(PreparedOp& step, Stream& stream, const StepInfo& info) {
+  const int number = step.planned->op.stream;
+  if (timer_) {
+    TimedOp timed{.op = &step, .begin = timer_->mark(stream), .end = -1, .step = info.step};
+    start(step, stream);
+    timed.end = timer_->mark(stream);
+    if (timed.end >= 0) timed_ops_.push_back(timed);
+    return;
+  }
+  if (device_.runs_beside_host()) return start(step, stream);
+  HostStream& host = HostStream::of(stream);
+  int64_t* begin = &trace_begins_[static_cast<size_t>(number)];
+  host.enqueue([begin] { *begin = trace_now_ns(); });
+  start(step, stream);
+  host.enqueue([begin, trace = trace_, track = trace_tracks_[static_cast<size_t>(number)],
+                name = step.trace_name,
+                at = info.step] { trace->add(track, name, *begin, trace_now_ns(), at); });
+}
+
+void Executor::add_device_times() {
+  const std::vector<int64_t> times = timer_->times();
+  for (const TimedOp& timed : timed_ops_) {
+    const auto stream = static_cast<size_t>(timed.op->planned->op.stream);
+    trace_->add(trace_tracks_[stream], timed.op->trace_name,
+                times[static_cast<size_t>(timed.begin)], times[static_cast<size_t>(timed.end)],
+                timed.step);
+  }
+  timed_ops_.clear();
+  timer_.reset();
 }
 
 std::vector<double> Executor::profiled_seconds() const {

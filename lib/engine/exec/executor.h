@@ -11,10 +11,12 @@
 #include "exec/plan.h"
 #include "tensor/core_sharing.h"
 #include "tensor/host_bytes.h"
+#include "tensor/stream_timer.h"
 
 namespace fleet {
 
 class CollectivePurposes;
+class TraceRecorder;
 
 // Not thread-safe: use it from one thread.
 class Executor {
@@ -77,6 +79,10 @@ class Executor {
   // For each operation of the plan, the seconds per run while profiling. Refreshes and syncs do not
   // count as runs: their time is added to steps and evaluations.
   std::vector<double> profiled_seconds() const;
+  // Records when each operation runs, without waiting for it, until called with null. On a device
+  // beside the host, steps are then issued operation by operation, times are in the recorder after
+  // the call with null, which waits for the device, and those of the first `steps` steps fit.
+  void set_trace(TraceRecorder* trace, int64_t steps = 0);
   // One line per operation type, most time first: calls, milliseconds per run, share.
   std::string profile() const;
 
@@ -94,6 +100,8 @@ class Executor {
   void in_share(const PlannedOp& planned, const std::function<void()>& body);
   void record(Schedule& schedule, const StepInfo& info);
   void run_profiled(PreparedOp& step, Stream& stream);
+  void run_traced(PreparedOp& step, Stream& stream, const StepInfo& info);
+  void add_device_times();
   void check_outputs(const PreparedOp& step, const StepInfo& info);
   void prepare_op(const PlannedOp& planned, CollectivePurposes* purposes);
   Communicator* communicator_of(const Op& op) const;
@@ -119,6 +127,13 @@ class Executor {
   bool stale_ = true;         // the host wrote parameters since the last run
   bool recording_ = true, checking_ = false, profiling_ = false;
   int profiled_runs_ = 0;
+  TraceRecorder* trace_ = nullptr;
+  std::vector<uint32_t> trace_tracks_;  // by stream
+  std::vector<int64_t> trace_begins_;   // by stream: of the operation that it runs now
+  // Of a device beside the host: marks of its streams, and the operations between them.
+  std::unique_ptr<StreamTimer> timer_;
+  struct TimedOp;
+  std::vector<TimedOp> timed_ops_;
 };
 
 }  // namespace fleet

@@ -47,6 +47,7 @@ TrainResult Trainer::train() {
   };
   started_ = monotonic_seconds();
   published_.planned(steps_to_train(), data_->train().stats().threads);
+  trace_ = std::make_unique<StepTrace>(published_, runner_->executor(), options_.rank);
   evaluate_if_missed();
   while (position_.epoch < intervals_.epochs && !finished()) {
     const int64_t epoch = position_.epoch;
@@ -70,6 +71,7 @@ TrainResult Trainer::train() {
 }
 
 TrainResult Trainer::finish() {
+  if (trace_) trace_->finish();
   published_.finish();
   result_.evaluated = evaluated_step_ == position_.step;
   result_.damaged = count_damaged(data_->train(), runner_->control());
@@ -91,6 +93,7 @@ void Trainer::train_epoch(int64_t epoch) {
                    data_->train().batches(), position_.batch);
   meter_.start();
   for (;;) {
+    trace_->step_begins(position_.step);
     const bool more = !intervals_.ends_after(position_.step);
     const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
     if (more && !batch) {

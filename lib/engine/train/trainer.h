@@ -24,6 +24,7 @@
 #include "train/rank_times.h"
 #include "train/run_folder.h"
 #include "train/step_runner.h"
+#include "train/step_trace.h"
 #include "train/tensorboard_log.h"
 #include "train/training_intervals.h"
 
@@ -149,7 +150,8 @@ class Trainer {
   std::unique_ptr<OutputWriter> writer_;  // on rank 0
   std::unique_ptr<Progress> progress_;
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
-  StepTotals totals_;                                      // what it publishes
+  std::unique_ptr<StepTrace> trace_;
+  StepTotals totals_;                      // what it publishes
   int64_t host_waits_ = 0;                 // of this thread, before the current step
   std::array<int64_t, 8> recent_waits_{};  // of this thread, in the last steps
   StepMeter meter_;
