@@ -398,6 +398,11 @@ void RendezvousClient::use_host_clock(Message* message) const {
   message->set_at_error_ns(at->error_ns);
 }
 
+std::optional<ClockOffset::Estimate> RendezvousClient::host_clock(int64_t own_ns) {
+  const MutexLock lock(mutex_);
+  return host_clock_.at(own_ns);
+}
+
 void RendezvousClient::send(wire::NodeMessage message) {
   const MutexLock lock(mutex_);
   if (!stream_ || left_) return;

@@ -64,6 +64,8 @@ class RendezvousClient : public NodeStreamOwner,
   // gone. Report failures of ranks as they happen: their order and times (RankExit.at_ns, on this
   // node's clock) decide the verdict. The time of a StopRequest is filled in.
   void send(wire::NodeMessage message);
+  // The host's clock when this node's shows `own_ns`; nullopt: not compared yet.
+  std::optional<ClockOffset::Estimate> host_clock(int64_t own_ns) FLEET_EXCLUDES(mutex_);
   // Connects to the rendezvous that this node has opened after a TakeOver.
   void follow(const std::string& address, std::shared_ptr<JobHost> host);
   // Sends a goodbye and closes the stream; waits briefly until the goodbye is sent. A node that

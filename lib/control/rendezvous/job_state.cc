@@ -71,6 +71,10 @@ void JobState::on(const FromNode& from, Time now) {
       return on_stack_request(id, now);
     case wire::NodeMessage::kLiveRequest:
       return on_live_request(id, now);
+    case wire::NodeMessage::kTraceRequest:
+      return on_trace_request(id, message.trace_request());
+    case wire::NodeMessage::kTraceAnswer:
+      return on_trace_answer(node_rank, message.trace_answer());
     case wire::NodeMessage::kExit:
       if (running) on_rank_exited(*running, node_rank, message.exit(), now);
       return;
@@ -204,6 +208,24 @@ void JobState::on_live_request(SessionId session, Time now) {
   report.set_nnodes(world_ ? world_->nodes_size() : 0);
   report.set_world_size(world_ ? world_->world_size() : 0);
   send(session, envelope(&wire::HostMessage::mutable_live, std::move(report)));
+}
+
+// The launcher that asks waits for answers, asks for one piece after the other, and gives up by
+// itself: nothing is kept here.
+void JobState::on_trace_request(SessionId session, TraceRequest request) {
+  request.set_requester(session);
+  const wire::HostMessage message = envelope(&wire::HostMessage::mutable_trace_request, request);
+  if (!request.has_node_rank()) return broadcast(message, To::kRanks);
+  for (const auto& [id, other] : sessions_) {
+    if (other.member && other.node_rank == request.node_rank()) return send(id, message);
+  }
+}
+
+void JobState::on_trace_answer(int node_rank, TraceAnswer answer) {
+  const SessionId to = answer.requester();
+  answer.set_node_rank(node_rank);
+  if (!sessions_.contains(to) || !sessions_.at(to).member) return;
+  send(to, envelope(&wire::HostMessage::mutable_trace_answer, std::move(answer)));
 }
 
 // The node cannot continue but still receives the outcome.

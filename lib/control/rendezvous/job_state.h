@@ -132,6 +132,8 @@ class JobState : private JobPhases {
   void on_stacks(Running& running, int node_rank, Stacks stacks, Time now);
   void on_steps(Running& running, int node_rank, StepReport report, Time now);
   void on_live_request(SessionId session, Time now);
+  void on_trace_request(SessionId session, TraceRequest request);
+  void on_trace_answer(int node_rank, TraceAnswer answer);
   void on_finished(Running& running, int node_rank, Time now);
   void on_signal_request(int node_rank, int signal, Time now);
 

@@ -32,6 +32,7 @@ using wire::GenerationResult;
 using wire::GroupCall;
 using wire::GroupCalls;
 using wire::JoinProgress;
+using wire::LauncherEvent;
 using wire::LiveReport;
 using wire::PeerEvent;
 using wire::RankCollectives;
@@ -49,12 +50,16 @@ using wire::StackReport;
 using wire::Stacks;
 using wire::StepReport;
 using wire::StopCommand;
+using wire::TraceAnswer;
+using wire::TracedRank;
+using wire::TraceReport;
+using wire::TraceRequest;
 using wire::Verdict;
 using wire::World;
 using wire::WorldId;
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 8;
+inline constexpr int kRendezvousProtocol = 9;
 
 // Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
 struct RestartPolicy {

@@ -114,6 +114,13 @@ void validate(const wire::StopJob& stop) {
   require_natural(stop.grace_ms(), "a grace time");
 }
 
+void validate(const wire::TraceRequest& request) {
+  require_known(wire::TraceRequest::Kind_IsValid(request.kind()), "request for a trace",
+                request.kind());
+  require_natural(request.steps(), "a number of steps");
+  require_natural(request.index(), "a rank's place");
+}
+
 }  // namespace
 
 void cut(wire::RankExit* exit) {
@@ -149,10 +156,12 @@ void validate(wire::NodeMessage* message) {
   if (message->has_join()) validate(message->join());
   if (message->has_exit()) cut(message->mutable_exit());
   if (message->has_stacks()) cut(message->mutable_stacks());
+  if (message->has_trace_request()) validate(message->trace_request());
 }
 
 void validate(wire::HostMessage* message) {
   require_kind(*message);
+  if (message->has_trace_request()) validate(message->trace_request());
   for (const wire::Verdict* verdict : {&message->verdict(), &message->restart().cause()}) {
     validate(*verdict);
   }
@@ -185,6 +194,7 @@ void validate(wire::GuardianCommand* message) {
   require_natural(message->stop().grace_ms(), "a grace time");
   require_natural(message->collect_stacks().limit_ms(), "a limit");
   require_natural(message->service_bytes().local_rank(), "a local rank");
+  if (message->has_trace()) validate(message->trace());
 }
 
 void validate(wire::GuardianEvent* message) {
@@ -204,6 +214,7 @@ void validate(wire::GuardianEvent* message) {
 void validate(wire::ControlRequest* message) {
   require_kind(*message);
   if (message->has_stop()) validate(message->stop());
+  if (message->has_trace()) validate(message->trace());
 }
 
 void validate(wire::ControlReply* message) {
