@@ -30,6 +30,7 @@
 #include "node/progress_record.h"
 #include "node/stack_report.h"
 #include "node/supervision.h"
+#include "node/trace_questions.h"
 #include "node/verdict_file.h"
 #include "rendezvous/failure_message.h"
 
@@ -73,6 +74,11 @@ class Agent {
                  [this](const wire::ControlRequest& request, ControlSocket::Reply reply) {
                    on_request(request, std::move(reply));
                  }),
+        traces_(loop_,
+                [this](TraceRequest request) {
+                  client_->send(
+                      envelope(&wire::NodeMessage::mutable_trace_request, std::move(request)));
+                }),
         client_(RendezvousClient::make(plan_.client, [this](RendezvousEvent event) {
           // On one of gRPC's threads.
           asio::post(loop_, [this, event = std::move(event)]() mutable { on_rendezvous(event); });
@@ -251,6 +257,11 @@ class Agent {
         return answer_stacks(message.report());
       case wire::HostMessage::kLive:
         return answer_live(message.live());
+      case wire::HostMessage::kTraceRequest:
+        return channel_.send(
+            envelope(&wire::GuardianCommand::mutable_trace, message.trace_request()));
+      case wire::HostMessage::kTraceAnswer:
+        return traces_.on_answer(std::move(*message.mutable_trace_answer()));
       default:
         return step(std::move(message));
     }
@@ -289,6 +300,11 @@ class Agent {
         *answer.mutable_failure() =
             to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
         return reply(answer);
+      case wire::ControlRequest::kTrace:
+        if (world_) return traces_.ask(request.trace(), world_->nodes_size(), std::move(reply));
+        *answer.mutable_failure() =
+            to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
+        return reply(answer);
       case wire::ControlRequest::kStop:
         note_stop(request.stop().signal());
         step(request.stop());
@@ -318,6 +334,7 @@ class Agent {
 
   void on_assignment(const Assignment& assignment) {
     world_ = assignment.world;
+    node_ = assignment.node();
     if (!plan_.check) return start_ranks(assignment);
     checking_ = true;
     if (check_.joinable()) check_.join();  // of the preceding generation: it has ended
@@ -375,6 +392,7 @@ class Agent {
       const wire::ServiceBytes& from = event.service_bytes();
       return service_ ? service_->on_rank_bytes(from.local_rank(), from.bytes()) : void();
     }
+    if (event.has_trace()) return send_trace(event.trace());
     if (event.has_started() && event.started().error().empty()) {
       const wire::RankStarted& started = event.started();
       spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
@@ -388,6 +406,24 @@ class Agent {
       stuck_known_ = !event.all_gone().stuck().empty();
     }
     step(event);
+  }
+
+  // The guardian knows its ranks by their local ranks, and this node's clock.
+  void send_trace(TraceAnswer answer) {
+    if (answer.has_node()) {
+      wire::NodeTrace& trace = *answer.mutable_node();
+      for (TracedRank& rank : *trace.mutable_ranks()) {
+        if (node_) rank.set_server(is_server(*node_, rank.local_rank()));
+      }
+      if (node_) trace.set_hostname(node_->hostname());
+      const int64_t now = steady_ns(std::chrono::steady_clock::now());
+      trace.set_own_ns(now);
+      if (const auto host = client_->host_clock(now)) {
+        trace.set_host_ns(host->host_ns);
+        trace.set_error_ns(host->error_ns);
+      }
+    }
+    client_->send(envelope(&wire::NodeMessage::mutable_trace_answer, std::move(answer)));
   }
 
   void note_progress(const StepReport& report) {
@@ -433,6 +469,7 @@ class Agent {
   JobRecordFile record_;
   JobInfo end_;
   std::shared_ptr<const World> world_;
+  std::optional<wire::Node> node_;  // this one, in world_
   asio::io_context loop_{1};
   Supervision supervision_;
   asio::signal_set signals_;
@@ -447,6 +484,7 @@ class Agent {
   ControlSocket control_;
   std::vector<ControlSocket::Reply> stack_requests_;  // pending
   std::vector<std::function<void(const LiveReport&)>> live_requests_;
+  TraceQuestions traces_;
   std::shared_ptr<void> observer_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;

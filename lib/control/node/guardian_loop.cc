@@ -28,6 +28,7 @@
 #include "node/orphan_watchdog.h"
 #include "node/process_tree.h"
 #include "node/process_tree_reaper.h"
+#include "node/rank_tracer.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "observe/collective_log_reader.h"
@@ -63,7 +64,8 @@ struct GuardedRank {
   std::optional<HangDetector> hang_detector;
   std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
   std::unique_ptr<CollectiveLogReader> collectives;
-  std::string sent_steps;  // the last RankSteps sent, serialized
+  std::string sent_steps;                         // the last RankSteps sent, serialized
+  bool output_noted = false, step_noted = false;  // as events of traces
 };
 
 class Guardian {
@@ -104,6 +106,8 @@ class Guardian {
         return collect_stacks(command.collect_stacks());
       case wire::GuardianCommand::kServiceBytes:
         return send_to_rank(command.service_bytes());
+      case wire::GuardianCommand::kTrace:
+        return answer_trace(command.trace());
       case wire::GuardianCommand::KIND_NOT_SET:
         return;  // never: take_frame() refuses it
     }
@@ -120,6 +124,7 @@ class Guardian {
     still_there_.clear();
     inspect_interval_ = kInspectInterval;
     const std::chrono::milliseconds hang_timeout(spawn->settings().hang_timeout_ms());
+    tracer_.begin_generation(spawn->generation(), now_ns());
     logs_.begin(*spawn);
     ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
     std::vector<UniqueFd>
@@ -141,6 +146,7 @@ class Guardian {
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
+      note(LauncherEvent::STARTED, &rank, rank.pid, now_ns());
       order_.watch(rank.pid);
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
@@ -183,6 +189,7 @@ class Guardian {
 
   // Not to their process groups: a helper without a handler for the signal would die of it.
   void signal_ranks(int signal) {
+    note(LauncherEvent::SIGNAL, nullptr, signal, now_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(rank.pid, signal);
     }
@@ -217,6 +224,7 @@ class Guardian {
     if (now >= next_progress_) {
       if (next_progress_ != std::chrono::steady_clock::time_point()) enter_cgroup();
       next_progress_ = now + kInspectInterval;
+      tracer_.sample_clocks();
       send_progress();
     }
     check_for_hangs(now);
@@ -235,6 +243,7 @@ class Guardian {
   }
 
   void send_progress() {
+    note_first_signs();
     wire::GuardianEvent event;
     for (GuardedRank& rank : ranks_) {
       const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
@@ -319,10 +328,64 @@ class Guardian {
     }
   }
 
+  // --- traces ---
+  static int64_t now_ns() { return steady_ns(std::chrono::steady_clock::now()); }
+
+  void note(LauncherEvent::Kind kind, const GuardedRank* rank, int number, int64_t at_ns) {
+    tracer_.note(kind, rank ? rank->command.local_rank() : -1, rank ? rank->command.rank() : -1,
+                 number, at_ns);
+  }
+
+  void note_first_signs() {
+    for (GuardedRank& rank : ranks_) {
+      if (!rank.output_noted && rank.log && rank.log->first_output_ns() != 0) {
+        rank.output_noted = true;
+        note(LauncherEvent::FIRST_OUTPUT, &rank, 0, rank.log->first_output_ns());
+      }
+      if (rank.step_noted || !rank.progress) continue;
+      const auto seen = rank.progress->read();
+      if (!seen || seen->first_step_at_ns == 0) continue;
+      rank.step_noted = true;
+      note(LauncherEvent::FIRST_STEP, &rank, 0, seen->first_step_at_ns);
+    }
+  }
+
+  // Ranks that a signal of anyone has stopped, or continued.
+  void note_stopped() {
+    for (const GuardedRank& rank : ranks_) {
+      siginfo_t info = {};
+      if (rank.ended) continue;
+      const int what = WSTOPPED | WCONTINUED | WNOHANG;
+      if (::waitid(P_PID, static_cast<id_t>(rank.pid), &info, what) != 0 || info.si_pid == 0) {
+        continue;
+      }
+      const bool stopped = info.si_code == CLD_STOPPED;
+      note(stopped ? LauncherEvent::STOPPED : LauncherEvent::CONTINUED, &rank, info.si_status,
+           now_ns());
+    }
+  }
+
+  void answer_trace(const TraceRequest& request) {
+    note_first_signs();
+    std::vector<RankTracer::Target> targets;
+    for (const GuardedRank& rank : ranks_) {
+      if (rank.ended) continue;
+      const std::string& program = rank.command.argv(0);
+      const bool worker = program.substr(program.rfind('/') + 1) == "fleet-worker";
+      targets.push_back({.local_rank = rank.command.local_rank(),
+                         .rank = rank.command.rank(),
+                         .pid = rank.pid,
+                         .of_engine = worker || rank.progress->read().has_value(),
+                         .progress = rank.progress.get()});
+    }
+    channel_.send(envelope(&wire::GuardianEvent::mutable_trace, tracer_.answer(request, targets)));
+  }
+
   void stop_ranks(const wire::StopRanks& stop) {
     if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
     reap();                                 // ranks that have ended by now ended by themselves
     stop_sent_ = true;
+    note(LauncherEvent::SIGNAL, nullptr, stop.signal(), now_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal());
     }
@@ -350,11 +413,18 @@ class Guardian {
 
   void reap() {
     int status = 0;
+    bool any = false;
     for (const pid_t pid : order_.take()) {
-      if (::waitpid(pid, &status, WNOHANG) == pid) on_child_ended(pid, status);
+      if (::waitpid(pid, &status, WNOHANG) != pid) continue;
+      any = true;
+      on_child_ended(pid, status);
     }
     pid_t pid = 0;
-    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) on_child_ended(pid, status);
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      any = true;
+      on_child_ended(pid, status);
+    }
+    if (!any) note_stopped();
     reaper_.on_children_changed();
     end_if_done();
   }
@@ -407,6 +477,9 @@ class Guardian {
     ended.set_oom(oom);
     cut(&ended);
     channel_.send(event);
+    note(WIFSIGNALED(status) ? LauncherEvent::KILLED : LauncherEvent::EXITED, &rank,
+         WIFSIGNALED(status) ? ended.signal() : ended.code(), now);
+    tracer_.on_rank_ended(rank.pid);
   }
 
   void end_if_done() {
@@ -463,6 +536,7 @@ class Guardian {
   JobCgroup cgroup_;
   Channel<wire::GuardianEvent, wire::GuardianCommand> channel_;
   std::vector<GuardedRank> ranks_;
+  RankTracer tracer_;
   std::chrono::milliseconds inspect_interval_{kInspectInterval};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;

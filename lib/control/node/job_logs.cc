@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "rendezvous/clock_offset.h"
 
 namespace fleet {
 namespace asio = boost::asio;
@@ -69,6 +70,7 @@ bool RankLog::read_once(Stream* stream) {
   const std::span<char> buffer = context_.buffer;
   const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
   if (n > 0) {
+    if (bytes_ == 0) first_output_ns_ = steady_ns(std::chrono::steady_clock::now());
     bytes_ += n;
     if (context_.settings.stamp_files()) read_at_ = std::chrono::system_clock::now();
     take(stream, {buffer.data(), static_cast<size_t>(n)});

@@ -54,6 +54,8 @@ class RankLog {
   // Call it when the console has room again.
   void resume();
   int64_t bytes() const { return bytes_; }  // read so far
+  // CLOCK_MONOTONIC; 0: it has written nothing.
+  int64_t first_output_ns() const { return first_output_ns_; }
   // Its last lines as a terminal would show them, with their colours.
   std::string shown() const;
 
@@ -97,7 +99,7 @@ class RankLog {
   BarFilter filter_;
   Stamp stamp_;
   Stamp::WallTime read_at_{};
-  int64_t bytes_ = 0;
+  int64_t bytes_ = 0, first_output_ns_ = 0;
 };
 
 // Not thread-safe: everything happens in the loop's thread.

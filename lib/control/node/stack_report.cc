@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "node/control_socket.h"
-#include "node/job_record.h"
+#include "node/named_job.h"
 #include "node/waits_json.h"
 #include "rendezvous/stacks.h"
 
@@ -19,29 +19,6 @@ using Json = nlohmann::ordered_json;
 
 // Debuggers get 4 s; the rendezvous waits a little longer.
 constexpr int kAnswerSeconds = 15;
-
-JobRecord job_called(const std::string& name) {
-  std::vector<JobRecord> found;
-  std::vector<std::string> names;
-  for (JobRecord& job : find_jobs()) {
-    names.push_back(job.job_id());
-    const bool wanted = name.empty() || job.job_id() == name || std::to_string(job.pid()) == name;
-    if (wanted) found.push_back(std::move(job));
-  }
-  if (found.empty()) {
-    throw Error(ErrorCode::kNotFound,
-                name.empty() ? "no job of this user runs on this node"
-                             : "no job called '" + name + "' of this user runs on this node",
-                "stacks",
-                names.empty() ? "run it on a node of the job, as the job's user"
-                              : "there are: " + join(names, ", "));
-  }
-  if (found.size() > 1 && (name.empty() || found.front().job_id() != found.back().job_id())) {
-    throw Error(ErrorCode::kUsage, "several jobs run on this node", "stacks",
-                "name one: " + join(names, ", "));
-  }
-  return found.front();  // several nodes on one host: any of them can answer
-}
 
 }  // namespace
 
@@ -97,7 +74,7 @@ int run_stacks(const CommandLine& line) {
   wire::ControlRequest request;
   request.mutable_stacks();
   const wire::ControlReply reply =
-      send_control_request(job_called(job).pid(), request, kAnswerSeconds);
+      send_control_request(running_job_called(job, "stacks").pid(), request, kAnswerSeconds);
   const StackReport& report = reply.stacks();
   const bool json = line.settings.text("format") == "json";
   std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);

@@ -115,6 +115,7 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
     case wire::GuardianEvent::kAllGone:
       return on_all_gone(event.all_gone().stuck());
     case wire::GuardianEvent::kServiceBytes:
+    case wire::GuardianEvent::kTrace:
     case wire::GuardianEvent::KIND_NOT_SET:
       return;  // nothing to decide
   }
@@ -139,6 +140,7 @@ void Supervision::on(GenerationBegins& begins, Time now) {
   trainers_ = trainers(assignment_->node());
   // A node with servers only has finished when the other nodes have.
   if (trainers_ == 0) finish_node();
+  begins.ranks.set_generation(assignment_->generation());
   actions_.push_back(envelope(&wire::GuardianCommand::mutable_spawn, std::move(begins.ranks)));
 }
 
