@@ -1,4 +1,4 @@
-// JobState: the sessions of nodes, their heartbeats and the messages to them.
+// JobState: the sessions of nodes and their heartbeats.
 #include <algorithm>
 #include <utility>
 
@@ -12,30 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds kMaxAdvanceInterval{500};
 
 }  // namespace
-
-void JobState::send(SessionId to, wire::HostMessage message, bool last) {
-  outgoing_.push_back({to, std::make_shared<const wire::HostMessage>(std::move(message)), last});
-}
-
-void JobState::send_assignment(SessionId to, int node_rank) {
-  wire::HostMessage message;
-  message.mutable_assignment()->set_node_rank(node_rank);
-  send(to, std::move(message));
-  outgoing_.back().world = world_;
-}
-
-void JobState::broadcast(wire::HostMessage message, To to) {
-  const auto shared = std::make_shared<const wire::HostMessage>(std::move(message));
-  for (const auto& [id, session] : sessions_) {
-    const bool wanted = to == To::kAll || session.node_rank >= 0;
-    if (session.member && wanted) outgoing_.push_back({id, shared});
-  }
-}
-
-void JobState::send_to_host(wire::HostMessage message) {
-  const auto host = membership_.host();
-  if (host && sessions_.contains(*host)) send(*host, std::move(message));
-}
 
 void JobState::refuse(SessionId session, const Error& error) {
   sessions_.erase(session);

@@ -1,3 +1,4 @@
+// JobState: messages of nodes, and those to them; nodes that join and leave.
 #include "rendezvous/job_state.h"
 
 #include <algorithm>
@@ -10,6 +11,8 @@ namespace {
 
 // Up to this many nodes, all are informed of each one that leaves.
 constexpr int kFew = 64;
+// Equal signals to launchers of several nodes within this time count as one.
+constexpr std::chrono::seconds kOneSignal{1};
 
 }  // namespace
 
@@ -33,6 +36,30 @@ JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_addr
 std::vector<Outgoing> JobState::step(const JobEvent& event, Time now) {
   std::visit([&](const auto& one) { on(one, now); }, event);
   return std::exchange(outgoing_, {});
+}
+
+void JobState::send(SessionId to, wire::HostMessage message, bool last) {
+  outgoing_.push_back({to, std::make_shared<const wire::HostMessage>(std::move(message)), last});
+}
+
+void JobState::send_assignment(SessionId to, int node_rank) {
+  wire::HostMessage message;
+  message.mutable_assignment()->set_node_rank(node_rank);
+  send(to, std::move(message));
+  outgoing_.back().world = world_;
+}
+
+void JobState::broadcast(wire::HostMessage message, To to) {
+  const auto shared = std::make_shared<const wire::HostMessage>(std::move(message));
+  for (const auto& [id, session] : sessions_) {
+    const bool wanted = to == To::kAll || session.node_rank >= 0;
+    if (session.member && wanted) outgoing_.push_back({id, shared});
+  }
+}
+
+void JobState::send_to_host(wire::HostMessage message) {
+  const auto host = membership_.host();
+  if (host && sessions_.contains(*host)) send(*host, std::move(message));
 }
 
 void JobState::on(const SessionOpened& opened, Time now) {
@@ -182,6 +209,55 @@ void JobState::warn_of_skew(SessionId session, const wire::Join& info) {
 const Verdict* JobState::verdict() const {
   const auto* ended = in<Ended>();
   return ended && ended->verdict ? &*ended->verdict : nullptr;
+}
+
+void JobState::on_stop_request(SessionId session, const wire::StopRequest& request, Time now) {
+  if (in<Ended>()) return;
+  const int signal = request.signal();
+  if (in<Forming>()) {
+    const wire::Join& info = membership_.members().at(session);
+    Verdict verdict =
+        stopped_verdict(-1, signal, " " + info.node().address() + " before all nodes had joined");
+    if (info.has_node_rank()) verdict.set_node_rank(info.node_rank());
+    verdict.set_node(info.node().address());
+    verdict.set_hostname(info.node().hostname());
+    return decide(std::move(verdict), now);
+  }
+  const int rank = sessions_.at(session).node_rank;
+  if (rank < 0) {  // a spare: it ends alone
+    const std::string address = membership_.members().at(session).node().address();
+    membership_.remove(session);
+    sessions_.erase(session);
+    const Verdict verdict = stopped_verdict(-1, signal, " " + address + ", a spare");
+    return send(session, envelope(&wire::HostMessage::mutable_verdict, verdict), true);
+  }
+  auto* running = in<Running>();
+  if (!running) {  // its ranks are stopped or being stopped
+    return decide(stopped_verdict(rank, signal, " during a restart"), now);
+  }
+  StopCommand command;
+  command.set_signal(signal);
+  command.set_node_rank(rank);
+  command.set_node(world_->nodes(rank).address());
+  command.set_kill(request.kill());
+  if (request.has_grace_ms()) command.set_grace_ms(request.grace_ms());
+  if (!running->stop)
+    running->stop = command;  // the first one decides the verdict; later ones may be harsher
+  if (request.has_at_error_ns())
+    running->root_cause.on_stop(request.at_ns(), request.at_error_ns());
+  broadcast(envelope(&wire::HostMessage::mutable_stop, std::move(command)), To::kRanks);
+}
+
+// A signal to the launchers of all nodes (as a batch system sends it) is one signal.
+void JobState::on_signal_request(int node_rank, int signal, Time now) {
+  UserSignal& last = user_signals_[signal];
+  const bool recent = !last.from.empty() && now - last.at < kOneSignal;
+  if (recent && last.from.insert(node_rank).second) return;
+  last = {now, {node_rank}};
+  wire::HostMessage message;
+  message.mutable_signal()->set_signal(signal);
+  message.mutable_signal()->set_node_rank(node_rank);
+  broadcast(std::move(message), To::kRanks);
 }
 
 void JobState::on_steps(Running& running, int node_rank, StepReport report, Time now) {

@@ -1,4 +1,4 @@
-// JobState: which failure, loss or request ends a job or its generation.
+// JobState: which failure, loss or hang ends a job or its generation.
 #include <signal.h>
 
 #include <algorithm>
@@ -11,9 +11,6 @@
 
 namespace fleet {
 namespace {
-
-// Equal signals to launchers of several nodes within this time count as one.
-constexpr std::chrono::seconds kOneSignal{1};
 
 // Makes `exit` name another rank. The log's name is known only on its own node.
 template <typename Message>
@@ -153,55 +150,6 @@ Verdict JobState::stopped_verdict(int rank, int signal, const std::string& more)
   if (rank >= 0) message += " " + std::to_string(rank) + " (" + verdict.node() + ")";
   message += more;
   return verdict;
-}
-
-void JobState::on_stop_request(SessionId session, const wire::StopRequest& request, Time now) {
-  if (in<Ended>()) return;
-  const int signal = request.signal();
-  if (in<Forming>()) {
-    const wire::Join& info = membership_.members().at(session);
-    Verdict verdict =
-        stopped_verdict(-1, signal, " " + info.node().address() + " before all nodes had joined");
-    if (info.has_node_rank()) verdict.set_node_rank(info.node_rank());
-    verdict.set_node(info.node().address());
-    verdict.set_hostname(info.node().hostname());
-    return decide(std::move(verdict), now);
-  }
-  const int rank = sessions_.at(session).node_rank;
-  if (rank < 0) {  // a spare: it ends alone
-    const std::string address = membership_.members().at(session).node().address();
-    membership_.remove(session);
-    sessions_.erase(session);
-    const Verdict verdict = stopped_verdict(-1, signal, " " + address + ", a spare");
-    return send(session, envelope(&wire::HostMessage::mutable_verdict, verdict), true);
-  }
-  auto* running = in<Running>();
-  if (!running) {  // its ranks are stopped or being stopped
-    return decide(stopped_verdict(rank, signal, " during a restart"), now);
-  }
-  StopCommand command;
-  command.set_signal(signal);
-  command.set_node_rank(rank);
-  command.set_node(world_->nodes(rank).address());
-  command.set_kill(request.kill());
-  if (request.has_grace_ms()) command.set_grace_ms(request.grace_ms());
-  if (!running->stop)
-    running->stop = command;  // the first one decides the verdict; later ones may be harsher
-  if (request.has_at_error_ns())
-    running->root_cause.on_stop(request.at_ns(), request.at_error_ns());
-  broadcast(envelope(&wire::HostMessage::mutable_stop, std::move(command)), To::kRanks);
-}
-
-// A signal to the launchers of all nodes (as a batch system sends it) is one signal.
-void JobState::on_signal_request(int node_rank, int signal, Time now) {
-  UserSignal& last = user_signals_[signal];
-  const bool recent = !last.from.empty() && now - last.at < kOneSignal;
-  if (recent && last.from.insert(node_rank).second) return;
-  last = {now, {node_rank}};
-  wire::HostMessage message;
-  message.mutable_signal()->set_signal(signal);
-  message.mutable_signal()->set_node_rank(node_rank);
-  broadcast(std::move(message), To::kRanks);
 }
 
 void JobState::on_rank_stalled(Running& running, int node_rank, RankStall stall, Time now) {
