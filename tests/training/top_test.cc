@@ -59,7 +59,7 @@ TEST(Top, TrainingJobOfTwoRanks_ShowsItsStepsAndWhatTheyConsistOf) {
 TEST(Top, TrainingJobThatHasEnded_HasDoneAllOfItsSteps) {
   TrainingJob job;
   const auto fleetrun = job.start("done", {"--nproc_per_node=2", "--job_id=done"},
-                                  {"train.max_steps=23", "train.output=out"});
+                                  {"train.max_steps=13", "train.output=out"});
   ASSERT_EQ(fleetrun->wait(), 0) << fleetrun->output();
   const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
   Fleetrun status(job.folder(), "status",
@@ -67,8 +67,8 @@ TEST(Top, TrainingJobThatHasEnded_HasDoneAllOfItsSteps) {
   ASSERT_EQ(status.wait(), 0) << status.output();
   const Json all = Json::parse(status.output(), nullptr, false);
   ASSERT_EQ(all.size(), 1U) << status.output();
-  EXPECT_EQ(all[0]["progress"]["step"], 23) << status.output();
-  EXPECT_EQ(all[0]["progress"]["target"], 23);
+  EXPECT_EQ(all[0]["progress"]["step"], 13) << status.output();
+  EXPECT_EQ(all[0]["progress"]["target"], 13);
 }
 
 }  // namespace
