@@ -13,7 +13,6 @@ packages=(
   libjpeg62-turbo-dev libpng-dev libwebp-dev libgif-dev zlib1g-dev                     # images, idx.gz
   libminizip-dev                                                                       # PyTorch's files of weights
   libgtest-dev libgmock-dev libbenchmark-dev iproute2 nftables python3 curl            # tests, benchmarks
-  gdb python3-dbg                                                                      # tests of the stacks of ranks
   clang-format shellcheck                                                              # lint
 )
 packages+=("$@")

@@ -10,6 +10,7 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
   shift
 fi
 scripts/setup.sh
+scripts/setup.sh gdb python3-dbg || true  # a test of the stacks of Python ranks is skipped without them
 options=() targets=()
 case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.
