@@ -84,7 +84,7 @@ def messages(events):
 
 
 def main(url, picture, text):
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:  # Chromium may still write
         browser = Browser(profile)
         try:
             target = browser.call("Target.createTarget", url="about:blank")["targetId"]
