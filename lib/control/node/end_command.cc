@@ -46,7 +46,8 @@ UniqueFd open_log(const std::string& path) {
 // The processes of one group. This process is the parent of their orphans.
 class ProcessGroup {
  public:
-  ProcessGroup(pid_t leader, const std::vector<int>& stop_signals) : leader_(leader) {
+  // Before its leader starts: a signal that comes at once is not lost.
+  explicit ProcessGroup(const std::vector<int>& stop_signals) {
     ::sigemptyset(&awaited_);
     ::sigaddset(&awaited_, SIGCHLD);
     for (const int signal : stop_signals) {
@@ -62,6 +63,7 @@ class ProcessGroup {
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
+  void set_leader(pid_t leader) { leader_ = leader; }
   // Returns whether all have ended. A signal that ends the wait early is in stopped_by().
   bool wait(std::chrono::milliseconds limit) {
     const auto until = Clock::now() + limit;
@@ -92,7 +94,7 @@ class ProcessGroup {
     return false;
   }
 
-  pid_t leader_;
+  pid_t leader_ = -1;
   sigset_t awaited_, before_;
   int stopped_by_ = 0;
   std::optional<int> exit_code_;
@@ -108,9 +110,10 @@ void run(const EndCommand& end) {
   program.own_group = true;
   program.blocked_signals = end.signal_mask;
   program.default_signals = true;
+  ProcessGroup group(end.stop_signals);
   const pid_t pid = start_child(program);
   if (pid < 0) throw_errno("cannot be started", "--on_end");
-  ProcessGroup group(pid, end.stop_signals);
+  group.set_leader(pid);
   if (!group.wait(end.limit)) {
     group.kill();
     group.wait(kKillTime);
