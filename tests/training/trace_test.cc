@@ -194,7 +194,7 @@ TEST_F(TraceCommand, JobEndsMeanwhile_WhatWasGatheredIsKept) {
 
 TEST_F(TraceCommand, NoSuchJob_OneLine) {
   EXPECT_NE(trace({}), 0);
-  EXPECT_THAT(said, HasSubstr("fleetrun trace"));
+  EXPECT_THAT(said, HasSubstr("fleetrun: trace: no job"));
   EXPECT_FALSE(std::filesystem::exists(job.path("it")));
 }
 

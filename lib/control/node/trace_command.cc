@@ -115,8 +115,7 @@ std::string default_path(const std::string& job) {
 }
 
 int run_trace(const CommandLine& line) {
-  const JobRecord job =
-      running_job_called(line.words.empty() ? "" : line.words[0], "fleetrun trace");
+  const JobRecord job = running_job_called(line.words.empty() ? "" : line.words[0], "trace");
   const auto ask = [pid = job.pid()](const TraceRequest& request) {
     wire::ControlRequest control;
     *control.mutable_trace() = request;
@@ -178,7 +177,7 @@ FLEET_COMMAND(trace) {
       .text({.key = "output", .aliases = {"o"}, .value = "FILE", .optional = true}, "",
             "where to write (default: JOB.perfetto-trace in the current folder)")
       .number({.key = "timeout", .value = "SECONDS", .optional = true}, 120, 1, 86'400,
-              "time to wait for the steps; what was recorded by then is written (default: 120)")
+              "time to wait for the steps; then writes what the ranks have recorded (default: 120)")
       .texts({.key = "merge", .value = "[RANK=]FILE", .optional = true, .repeats = true},
              "add a trace that another profiler (torch.profiler) has exported as JSON");
   def.run = run_trace;
