@@ -1,6 +1,7 @@
 // Time as a value that tests can supply.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -13,6 +14,8 @@ struct TimePassed {};
 using Clock = std::function<double()>;
 
 double monotonic_seconds();
+// CLOCK_MONOTONIC, in nanoseconds.
+int64_t monotonic_ns();
 // Seconds since 1970, UTC.
 double unix_seconds();
 

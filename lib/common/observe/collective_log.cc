@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <new>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/file.h"
 #include "observe/collective_log_layout.h"
@@ -19,11 +20,6 @@ using namespace collective_log;
 namespace {
 
 Memory& memory_of(void* memory) { return *static_cast<Memory*>(memory); }
-
-int64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 void* map(int file) {
   const int flags = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
@@ -39,20 +35,6 @@ void* map_log(const std::string& path) {
   if (!memory || memory_of(memory).magic == kMagic) return memory;
   ::munmap(memory, sizeof(Memory));
   return nullptr;
-}
-
-// Groups are regular: {0, 4, 8} is one run.
-int runs_of(const std::vector<int>& ranks, Run* runs) {
-  int count = 0;
-  for (size_t i = 0; i < ranks.size();) {
-    if (count == static_cast<int>(kRuns)) break;
-    const int step = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 1;
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] - ranks[end - 1] == step) ++end;
-    runs[count++] = {ranks[i], step, static_cast<int32_t>(end - i), 0};
-    i = end;
-  }
-  return count;
 }
 
 void store(const GroupData& data, GroupSlot* to) {
@@ -127,6 +109,18 @@ std::optional<CollectiveGroup> load(const GroupSlot& slot) {
 
 }  // namespace collective_log
 
+std::vector<RankRun> runs_of(const std::vector<int>& ranks) {
+  std::vector<RankRun> runs;
+  for (size_t i = 0; i < ranks.size();) {
+    const int step = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 1;
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] - ranks[end - 1] == step) ++end;
+    runs.push_back({ranks[i], step, static_cast<int32_t>(end - i)});
+    i = end;
+  }
+  return runs;
+}
+
 std::string_view name_of(CollectiveKind kind) {
   constexpr std::string_view kNames[] = {"all_reduce",     "reduce", "broadcast", "all_gather",
                                          "reduce_scatter", "send",   "recv",      "barrier"};
@@ -168,7 +162,9 @@ int CollectiveLog::add_group(const std::string& name, const std::vector<int>& ra
   data.name = FixedText<48>(name);
   data.ordinal = ordinals_[{std::string(data.name.view()), ranks}]++;
   data.device = device ? 1 : 0;
-  data.runs = runs_of(ranks, data.run);
+  const std::vector<RankRun> runs = runs_of(ranks);
+  data.runs = static_cast<int32_t>(std::min(runs.size(), kRuns));
+  std::copy_n(runs.begin(), data.runs, data.run);
   GroupSlot& slot = memory_of(memory_).groups[found];
   slot.issued = slot.started = slot.done = 0;
   store(data, &slot);
@@ -222,7 +218,7 @@ CollectiveTicket CollectiveLog::issue(int group, const CollectiveRecord& call) {
                    .kind = static_cast<int32_t>(call.kind),
                    .peer = call.peer,
                    .purpose = call.purpose});
-  slot.issued_ns.store(now_ns(), relaxed);
+  slot.issued_ns.store(monotonic_ns(), relaxed);
   slot.status.store(number * 4 + 1, std::memory_order_release);
   const bool message = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
   if (in && !message) in->issued.store(call.sequence, relaxed);
@@ -246,7 +242,7 @@ void CollectiveLog::advance(const CollectiveTicket& ticket, CollectiveState stat
   const uint64_t after = ticket.number * 4 + static_cast<uint64_t>(state) + 1;
   uint64_t before = after - 1;
   if (slot.status.load(relaxed) != before) return;
-  (starts ? slot.started_ns : slot.done_ns).store(now_ns(), relaxed);
+  (starts ? slot.started_ns : slot.done_ns).store(monotonic_ns(), relaxed);
   if (!slot.status.compare_exchange_strong(before, after, std::memory_order_release)) return;
   CollectiveListener* listener = listener_.load(std::memory_order_acquire);
   if (!listener) return;

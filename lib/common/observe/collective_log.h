@@ -76,6 +76,13 @@ struct CollectiveRecord {
   CollectiveState state = CollectiveState::kIssued;
 };
 
+// Ranks first, first + step, ...; `count` of them.
+struct RankRun {
+  int32_t first = 0, step = 1, count = 0;
+};
+// Groups are regular: ranks 0, 4, 8 are one run.
+std::vector<RankRun> runs_of(const std::vector<int>& ranks);
+
 // One communicator.
 struct CollectiveGroup {
   uint64_t id = 0;         // within the process; never used again

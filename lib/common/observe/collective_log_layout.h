@@ -1,13 +1,11 @@
 // The memory of a collective log, as its two ends see it. Not for others.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <optional>
-#include <type_traits>
 
+#include "observe/atomic_words.h"
 #include "observe/collective_log.h"
 
 namespace fleet::collective_log {
@@ -16,25 +14,7 @@ namespace fleet::collective_log {
 constexpr uint64_t kMagic = 0x0031437465656c66;
 constexpr size_t kCalls = 512, kGroups = 64, kRuns = 16;
 
-// Words that one process stores and another loads: only lock-free atomics.
-template <typename T>
-struct Words {
-  static_assert(sizeof(T) % sizeof(uint64_t) == 0 && std::is_trivially_copyable_v<T>);
-  using Array = std::array<uint64_t, sizeof(T) / sizeof(uint64_t)>;
-  std::atomic<uint64_t> words[sizeof(T) / sizeof(uint64_t)];
-
-  void store(const T& value) {
-    const auto all = std::bit_cast<Array>(value);
-    for (size_t i = 0; i < all.size(); ++i) words[i].store(all[i], std::memory_order_relaxed);
-  }
-  T load() const {
-    Array all;
-    for (size_t i = 0; i < all.size(); ++i) all[i] = words[i].load(std::memory_order_relaxed);
-    return std::bit_cast<T>(all);
-  }
-};
-
-// What does not change after the call was issued.
+// The constant part of a call.
 struct CallData {
   uint64_t group;
   int64_t sequence, bytes;
@@ -47,25 +27,21 @@ struct CallData {
 struct alignas(64) CallSlot {
   std::atomic<uint64_t> status;
   std::atomic<int64_t> issued_ns, started_ns, done_ns;
-  Words<CallData> data;
+  AtomicWords<CallData> data;
 };
 static_assert(sizeof(CallSlot) == 128);
 
-// Ranks first, first + step, ...; `count` of them.
-struct Run {
-  int32_t first, step, count, unused;
-};
 struct GroupData {
   uint64_t id;  // 0: the slot is free
   FixedText<48> name;
   int32_t ordinal, device, closed, runs;
-  Run run[kRuns];  // the ranks of a group that needs more are cut
+  RankRun run[kRuns];  // the ranks of a group that needs more are cut
 };
 // `turn` is odd while `data` is being stored.
 struct alignas(64) GroupSlot {
   std::atomic<uint64_t> turn;
   std::atomic<int64_t> issued, started, done;
-  Words<GroupData> data;
+  AtomicWords<GroupData> data;
 };
 
 struct Memory {

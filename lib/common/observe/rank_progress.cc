@@ -4,14 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <bit>
 #include <chrono>
-#include <type_traits>
 #include <utility>
 
 #include "base/env.h"
+#include "observe/atomic_words.h"
 
 namespace fleet {
 namespace {
@@ -19,17 +17,14 @@ namespace {
 // "fleetP4": a file with other content is left alone.
 constexpr uint64_t kMagic = 0x0034507465656c66;
 
-using Words = std::array<int64_t, sizeof(RankProgress) / sizeof(int64_t)>;
-static_assert(sizeof(Words) == sizeof(RankProgress) && std::is_trivially_copyable_v<RankProgress>);
-
 // Shared with another process: only lock-free atomics. `turn` is odd while the writer is storing.
 struct Shared {
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> turn;
-  std::atomic<int64_t> words[std::tuple_size_v<Words>];
+  AtomicWords<RankProgress> progress;
   std::atomic<uint64_t> trace;  // the number of the request, and a file of the launcher
 };
-static_assert(std::atomic<int64_t>::is_always_lock_free && sizeof(Shared) <= 4096);
+static_assert(sizeof(Shared) <= 4096);
 
 void* map(int file) {
   void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -37,21 +32,6 @@ void* map(int file) {
 }
 
 Shared& shared(void* memory) { return *static_cast<Shared*>(memory); }
-
-void store(const RankProgress& progress, Shared* to) {
-  const auto words = std::bit_cast<Words>(progress);
-  for (size_t i = 0; i < words.size(); ++i) {
-    to->words[i].store(words[i], std::memory_order_relaxed);
-  }
-}
-
-RankProgress load(const Shared& from) {
-  Words words;
-  for (size_t i = 0; i < words.size(); ++i) {
-    words[i] = from.words[i].load(std::memory_order_relaxed);
-  }
-  return std::bit_cast<RankProgress>(words);
-}
 
 }  // namespace
 
@@ -86,7 +66,7 @@ void ProgressWriter::publish() {
   const uint64_t turn = to.turn.load(relaxed);
   to.turn.store(turn + 1, relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  store(now_, &to);
+  to.progress.store(now_);
   to.turn.store(turn + 2, std::memory_order_release);
 }
 
@@ -147,7 +127,7 @@ ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CL
   }
   memory_ = map(file_.get());
   if (!memory_) throw_errno("cannot map the file of a rank's progress");
-  store(RankProgress(), &shared(memory_));
+  shared(memory_).progress.store(RankProgress());
   shared(memory_).magic = kMagic;
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
 }
@@ -164,7 +144,7 @@ std::optional<RankProgress> ProgressReader::read() {
   const Shared& from = shared(memory_);
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = from.turn.load(std::memory_order_acquire);
-    const RankProgress seen = load(from);
+    const RankProgress seen = from.progress.load();
     std::atomic_thread_fence(std::memory_order_acquire);
     if (turn % 2 != 0 || from.turn.load(relaxed) != turn) continue;
     seen_ = seen;

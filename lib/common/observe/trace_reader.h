@@ -43,8 +43,8 @@ class TraceReader {
   int file() const { return file_.get(); }
   std::string path() const;
   TraceStatus status() const;
-  // At most so many bytes of what is complete. The writer may be anyone: numbers in records are as
-  // they were written, except that no name is 0.
+  // Complete records and text, at most `most_bytes` together. Do not trust the numbers in records:
+  // any program can write them; only names are never 0.
   TracePart read(const TracePosition& from, size_t most_bytes) const;
 
  private:

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 
 #include "base/file.h"
@@ -38,11 +37,6 @@ std::string thread_name() {
 int64_t own_time_namespace() {
   struct stat status;
   return ::stat("/proc/self/ns/time", &status) == 0 ? static_cast<int64_t>(status.st_ino) : 0;
-}
-
-int64_t trace_now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 std::unique_ptr<TraceRecorder> TraceRecorder::open(const std::string& path) {

@@ -7,15 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "observe/trace_memory.h"
 
 namespace fleet {
 
 inline constexpr uint32_t number_of(TraceName name) { return static_cast<uint32_t>(name); }
-
-// CLOCK_MONOTONIC.
-int64_t trace_now_ns();
 
 // Thread-safe. add() takes no lock and allocates nothing.
 class TraceRecorder {
@@ -69,13 +67,13 @@ class TraceSpan {
  public:
   explicit TraceSpan(TraceName name, int64_t value = 0)
       : recorder_(TraceRecorder::enter()), name_(name), value_(value) {
-    if (recorder_) begin_ns_ = trace_now_ns();
+    if (recorder_) begin_ns_ = monotonic_ns();
   }
   ~TraceSpan() { end(); }
   TraceSpan(const TraceSpan&) = delete;
   void end() {
     if (!recorder_) return;
-    recorder_->add(recorder_->track_of_this_thread(), number_of(name_), begin_ns_, trace_now_ns(),
+    recorder_->add(recorder_->track_of_this_thread(), number_of(name_), begin_ns_, monotonic_ns(),
                    value_);
     recorder_ = nullptr;
     TraceRecorder::leave();

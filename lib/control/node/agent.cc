@@ -416,7 +416,7 @@ class Agent {
         if (node_) rank.set_server(is_server(*node_, rank.local_rank()));
       }
       if (node_) trace.set_hostname(node_->hostname());
-      const int64_t now = steady_ns(std::chrono::steady_clock::now());
+      const int64_t now = monotonic_ns();
       trace.set_own_ns(now);
       if (const auto host = client_->host_clock(now)) {
         trace.set_host_ns(host->host_ns);

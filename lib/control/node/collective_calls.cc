@@ -18,18 +18,6 @@ bool is_message(const CollectiveRecord& call) {
   return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
 }
 
-void set_ranks(const std::vector<int>& ranks, GroupCalls* to) {
-  for (size_t i = 0; i < ranks.size();) {
-    const int step = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 1;
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] - ranks[end - 1] == step) ++end;
-    to->add_ranks(ranks[i]);
-    to->add_ranks(step);
-    to->add_ranks(static_cast<int>(end - i));
-    i = end;
-  }
-}
-
 GroupCall message_of(const CollectiveRecord& call) {
   GroupCall message;
   message.set_sequence(call.sequence);
@@ -46,7 +34,9 @@ GroupCall message_of(const CollectiveRecord& call) {
 GroupCalls header_of(const CollectiveGroup& group, const std::vector<int>& ranks) {
   GroupCalls calls;
   calls.set_name(group.name);
-  set_ranks(ranks, &calls);
+  for (const RankRun& run : runs_of(ranks)) {
+    for (const int number : {run.first, run.step, run.count}) calls.add_ranks(number);
+  }
   calls.set_ordinal(group.ordinal);
   return calls;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
@@ -33,7 +34,6 @@
 #include "node/stack_collector.h"
 #include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
-#include "rendezvous/clock_offset.h"
 #include "rendezvous/stacks.h"
 #include "rendezvous/validate.h"
 
@@ -124,7 +124,7 @@ class Guardian {
     still_there_.clear();
     inspect_interval_ = kInspectInterval;
     const std::chrono::milliseconds hang_timeout(spawn->settings().hang_timeout_ms());
-    tracer_.begin_generation(spawn->generation(), now_ns());
+    tracer_.begin_generation(spawn->generation(), monotonic_ns());
     logs_.begin(*spawn);
     ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
     std::vector<UniqueFd>
@@ -146,7 +146,7 @@ class Guardian {
       rank.pid = spawned.pid;
       rank.ended = spawned.pid < 0;
       if (rank.ended) continue;
-      note(LauncherEvent::STARTED, &rank, rank.pid, now_ns());
+      note(LauncherEvent::STARTED, &rank, rank.pid, monotonic_ns());
       order_.watch(rank.pid);
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
@@ -189,7 +189,7 @@ class Guardian {
 
   // Not to their process groups: a helper without a handler for the signal would die of it.
   void signal_ranks(int signal) {
-    note(LauncherEvent::SIGNAL, nullptr, signal, now_ns());
+    note(LauncherEvent::SIGNAL, nullptr, signal, monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(rank.pid, signal);
     }
@@ -322,14 +322,13 @@ class Guardian {
       if (snapshot.pid == 0) continue;
       const char state = rank.ended ? 'X' : process_state(rank.pid);
       RankCollectives& calls = *stacks->add_collectives();
-      calls = calls_of(snapshot, rank.command.rank(), steady_ns(std::chrono::steady_clock::now()));
+      calls = calls_of(snapshot, rank.command.rank(), monotonic_ns());
       calls.set_local_rank(rank.command.local_rank());
       calls.set_state(rank.ended ? state : writer_state(snapshot, state));
     }
   }
 
   // --- traces ---
-  static int64_t now_ns() { return steady_ns(std::chrono::steady_clock::now()); }
 
   void note(LauncherEvent::Kind kind, const GuardedRank* rank, int number, int64_t at_ns) {
     tracer_.note(kind, rank ? rank->command.local_rank() : -1, rank ? rank->command.rank() : -1,
@@ -361,7 +360,7 @@ class Guardian {
       }
       const bool stopped = info.si_code == CLD_STOPPED;
       note(stopped ? LauncherEvent::STOPPED : LauncherEvent::CONTINUED, &rank, info.si_status,
-           now_ns());
+           monotonic_ns());
     }
   }
 
@@ -385,7 +384,7 @@ class Guardian {
     if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
     reap();                                 // ranks that have ended by now ended by themselves
     stop_sent_ = true;
-    note(LauncherEvent::SIGNAL, nullptr, stop.signal(), now_ns());
+    note(LauncherEvent::SIGNAL, nullptr, stop.signal(), monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal());
     }
@@ -444,7 +443,7 @@ class Guardian {
   }
 
   void on_rank_ended(GuardedRank& rank, int status) {
-    const int64_t now = steady_ns(std::chrono::steady_clock::now());
+    const int64_t now = monotonic_ns();
     rank.ended = true;
     send_progress();
     rank.log->drain();

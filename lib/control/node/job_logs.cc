@@ -7,9 +7,9 @@
 #include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "rendezvous/clock_offset.h"
 
 namespace fleet {
 namespace asio = boost::asio;
@@ -70,7 +70,7 @@ bool RankLog::read_once(Stream* stream) {
   const std::span<char> buffer = context_.buffer;
   const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
   if (n > 0) {
-    if (bytes_ == 0) first_output_ns_ = steady_ns(std::chrono::steady_clock::now());
+    if (bytes_ == 0) first_output_ns_ = monotonic_ns();
     bytes_ += n;
     if (context_.settings.stamp_files()) read_at_ = std::chrono::system_clock::now();
     take(stream, {buffer.data(), static_cast<size_t>(n)});

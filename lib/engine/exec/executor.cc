@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "base/clock.h"
 #include "comm/recorded_communicator.h"
 #include "exec/collective_purposes.h"
 #include "exec/initialize.h"
@@ -453,11 +454,11 @@ void Executor::run_traced(PreparedOp& step, Stream& stream, const StepInfo& info
   if (device_.runs_beside_host()) return start(step, stream);
   HostStream& host = HostStream::of(stream);
   int64_t* begin = &trace_begins_[static_cast<size_t>(number)];
-  host.enqueue([begin] { *begin = trace_now_ns(); });
+  host.enqueue([begin] { *begin = monotonic_ns(); });
   start(step, stream);
   host.enqueue([begin, trace = trace_, track = trace_tracks_[static_cast<size_t>(number)],
                 name = step.trace_name,
-                at = info.step] { trace->add(track, name, *begin, trace_now_ns(), at); });
+                at = info.step] { trace->add(track, name, *begin, monotonic_ns(), at); });
 }
 
 void Executor::add_device_times() {

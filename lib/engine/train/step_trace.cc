@@ -1,5 +1,6 @@
 #include "train/step_trace.h"
 
+#include "base/clock.h"
 #include "train/collective_trace.h"
 
 namespace fleet {
@@ -18,7 +19,7 @@ StepTrace::~StepTrace() {
 void StepTrace::follow(int64_t step) {
   if (recording_ && step != step_) {                // else an epoch ended before it
     if (steps_left_ == 1) executor_.synchronize();  // the last step ends with its work
-    const int64_t now = trace_now_ns();
+    const int64_t now = monotonic_ns();
     recorder_->add(recorder_->track_of_this_thread(), number_of(TraceName::kStep), begun_ns_, now,
                    step_);
     recorder_->step_done();
@@ -33,7 +34,7 @@ void StepTrace::follow(int64_t step) {
   }
   if (!recording_) return;
   step_ = step;
-  begun_ns_ = trace_now_ns();
+  begun_ns_ = monotonic_ns();
 }
 
 // Names and memory are made here, before the first recorded step.

@@ -3,17 +3,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <chrono>
-
 #include "backend/cuda/device.h"
+#include "base/clock.h"
 
 namespace fleet::cuda {
 namespace {
-
-int64_t host_now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 class CudaStreamTimer : public StreamTimer {
  public:
@@ -28,7 +22,7 @@ class CudaStreamTimer : public StreamTimer {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", where_);
     const cudaError_t recorded = cudaEventRecord(events_[0], stream);
     const cudaError_t reached = cudaEventSynchronize(events_[0]);
-    start_ns_ = host_now_ns();
+    start_ns_ = monotonic_ns();
     cudaStreamDestroy(stream);
     check(recorded, "cudaEventRecord", where_);
     check(reached, "cudaEventSynchronize", where_);
