@@ -4,8 +4,9 @@
     tests/bench/seen.py step [PAIRS]    a step of two ranks with everything on (--metrics scraped and top attached once a second,
                                         TensorBoard files) against a step with all of it off, in turns; and the CPU time of the
                                         whole job with its launcher and top, which other work on the machine disturbs less
+    tests/bench/seen.py trace [PAIRS]   a step while `fleetrun trace` records 200 steps against a step of a job without, in turns
     tests/bench/seen.py top [SECONDS]   the CPU time of top at 1 Hz on a terminal, of the launcher and of its guardian, for 8 ranks
-    tests/bench/seen.py                 both
+    tests/bench/seen.py                 all of them
 
 The ranks' cores must be free otherwise.
 """
@@ -27,6 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
 PORT = 19400
 STEPS, WARM = 240, 40
+TRACED = 200  # steps of a trace that begins before WARM steps are done
 
 
 def job_file(folder, tensorboard):
@@ -101,28 +103,34 @@ def scrape(stop, scraped):
 
 
 def step_seconds(folder):
-    """The mean of a step after the first ones, by the ranks' own clock."""
+    """The mean of a step after the first ones, while a trace would record, by the ranks' own clock."""
     times = []
     with open(os.path.join(folder, "out", "metrics.jsonl")) as file:
         for line in file:
             record = json.loads(line)
-            if record.get("event") == "train" and record.get("step", 0) > WARM:
+            if record.get("event") == "train" and WARM < record.get("step", 0) <= TRACED:
                 times.append(record["batch_time"])
     if len(times) < 10:
         raise RuntimeError("too few records")
     return statistics.mean(times)
 
 
-def one_run(everything):
+def one_run(extra):
+    """A step's and the job's seconds. extra: None, "everything" or "trace"."""
     folder = tempfile.mkdtemp(prefix="fleet_seen_")
     try:
+        everything = extra == "everything"
         more = [f"--metrics=127.0.0.1:{PORT}"] if everything else []
         job = start(folder, "seen", ["--nproc_per_node=2", *more, job_file(folder, everything)])
-        stop, scraped, top = threading.Event(), [], None
+        stop, scraped, top, trace = threading.Event(), [], None, None
+        if extra:
+            wait_for_job("seen")
         if everything:
             threading.Thread(target=scrape, args=(stop, scraped), daemon=True).start()
-            wait_for_job("seen")
             top = Terminal([os.path.join(BIN, "fleetrun"), "top", "seen"])
+        if extra == "trace":
+            trace = subprocess.Popen([os.path.join(BIN, "fleetrun"), "trace", "seen", "--steps", str(TRACED), "-o",
+                                      os.path.join(folder, "seen.perfetto-trace")], stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(job.pid, 0)  # with its guardian and its ranks
         cpu = usage.ru_utime + usage.ru_stime
         stop.set()
@@ -132,25 +140,28 @@ def one_run(everything):
             raise RuntimeError(f"the job ended with {status}")
         if everything and not scraped:
             raise RuntimeError("nothing was scraped")
+        if trace and trace.wait() != 0:
+            raise RuntimeError("the trace lacks something: see above")
         return step_seconds(folder), cpu
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def step(pairs):
+def compare(extra, pairs, allowed):
     on, off = [], []
     for pair in range(pairs):
-        for everything in (True, False) if pair % 2 else (False, True):
-            (on if everything else off).append(one_run(everything))
+        for one in (extra, None) if pair % 2 else (None, extra):
+            (on if one else off).append(one_run(one))
+
     def text(values):
         return " ".join(f"{1e3 * one:.2f}" for one in values)
 
     for name, at in (("a step, ms", 0), ("CPU time of the job, ms", 1)):
         a, b = [one[at] for one in on], [one[at] for one in off]
-        print(f"{name}: off {text(b)}; on {text(a)}")
+        print(f"{name}: off {text(b)}; {extra} {text(a)}")
         each = sorted(x / y for x, y in zip(a, b))
-        print(f"ratio {statistics.median(a) / statistics.median(b):.4f} of the medians; {min(a) / min(b):.4f} of the least; "
-              f"pairs {each[0]:.4f} to {each[-1]:.4f}; 1.01 allowed")
+        print(f"{extra}: ratio {statistics.median(a) / statistics.median(b):.4f} of the medians; {min(a) / min(b):.4f} of the least; "
+              f"pairs {each[0]:.4f} to {each[-1]:.4f}; {allowed} allowed", flush=True)
 
 
 def ticks(pid):
@@ -200,13 +211,15 @@ def top(seconds):
 
 
 def main():
-    what = sys.argv[1] if len(sys.argv) > 1 else "both"
+    what = sys.argv[1] if len(sys.argv) > 1 else "all"
     number = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    if what not in ("step", "top", "both"):
+    if what not in ("step", "trace", "top", "all"):
         sys.exit(__doc__)
-    if what != "top":
-        step(number or 6)
-    if what != "step":
+    if what in ("step", "all"):
+        compare("everything", number or 6, 1.01)
+    if what in ("trace", "all"):
+        compare("trace", number or 6, 1.03)
+    if what in ("top", "all"):
         top(number or 60)
 
 
