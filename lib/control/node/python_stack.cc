@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/env.h"
+#include "base/program_file.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -88,14 +88,6 @@ PythonFrames frames_of_gdb(const std::string& printed) {
 }
 
 }  // namespace
-
-std::string find_on_path(const std::string& name) {
-  for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
-    const std::string path = folder + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return {};
-}
 
 bool runs_python(pid_t pid) {
   const std::string path = executable_of(pid);

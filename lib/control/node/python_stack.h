@@ -29,7 +29,4 @@ struct PythonFrames {
 };
 PythonFrames python_frames_of(PythonDebugger::Kind kind, const std::string& printed, pid_t pid);
 
-// The path of a program on the PATH; "" if there is none.
-std::string find_on_path(const std::string& name);
-
 }  // namespace fleet

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/owned_file.h"
+#include "base/program_file.h"
 #include "base/text.h"
 #include "node/process_tree.h"
 #include "rendezvous/stacks.h"

@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/program_file.h"
 #include "base/text.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
@@ -20,10 +21,6 @@ bool is_file(const std::string& path) {
 
 namespace {
 
-bool is_executable(const std::string& path) {
-  return is_file(path) && ::access(path.c_str(), X_OK) == 0;
-}
-
 void refuse_folder(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
@@ -36,16 +33,7 @@ void need_file(const std::string& path, const std::string& what) {
   refuse("cannot read the " + what, path, "give its path, with the options of fleetrun before it");
 }
 
-// "" if PATH has no such program.
-std::string in_path(const std::string& name) {
-  for (const std::string& folder : split(env_or("PATH", "/usr/local/bin:/usr/bin:/bin"), ':')) {
-    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
-    if (is_executable(path)) return path;
-  }
-  return {};
-}
-
-std::string find_in_path(const std::string& name) {
+std::string require_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     if (is_executable(name)) return name;
     refuse_folder(name);
@@ -55,7 +43,7 @@ std::string find_in_path(const std::string& name) {
     refuse("this file is not executable", name,
            "run chmod +x on it, or put its interpreter before it");
   }
-  if (const std::string path = in_path(name); !path.empty()) return path;
+  if (const std::string path = find_on_path(name); !path.empty()) return path;
   refuse("program not found in PATH", name,
          is_file(name) ? "to run the file in this folder write ./" + name
                        : "give a job file, a .py or a program");
@@ -77,7 +65,7 @@ std::string need_worker(const std::string& worker) {
 
 std::string python() {
   const std::string name = env_or("PYTHON_EXEC", "python3");
-  return find_in_path(name.empty() ? "python3" : name);
+  return require_program(name.empty() ? "python3" : name);
 }
 
 constexpr char kRunPathProgram[] =
@@ -91,7 +79,7 @@ std::vector<std::string> with_rest(std::vector<std::string> command,
 
 }  // namespace
 
-bool is_program(const std::string& name) { return is_file(name) || !in_path(name).empty(); }
+bool is_program(const std::string& name) { return is_file(name) || !find_on_path(name).empty(); }
 
 bool is_job_file(const std::string& program) { return program.ends_with(".json"); }
 
@@ -111,7 +99,7 @@ std::vector<std::string> rank_command(const std::vector<std::string>& program,
       return with_rest({need_worker(worker)}, program);
     }
     const std::vector<std::string> rest(program.begin() + 1, program.end());
-    if (!first.ends_with(".py")) return with_rest({find_in_path(first)}, rest);
+    if (!first.ends_with(".py")) return with_rest({require_program(first)}, rest);
     kind = ProgramKind::kScript;
   }
   if (program.size() > 1 && program[1] == "--") {
@@ -133,7 +121,7 @@ std::vector<std::string> rank_command(const std::vector<std::string>& program,
       }
       return with_rest({python(), "-u"}, program);
     default: {
-      const std::string path = find_in_path(first);
+      const std::string path = require_program(first);
       return with_rest({path}, {program.begin() + 1, program.end()});
     }
   }

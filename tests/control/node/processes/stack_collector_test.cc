@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/program_file.h"
 #include "node/process_tree.h"
-#include "node/python_stack.h"
 #include "rendezvous/stacks.h"
 
 namespace fleet {
