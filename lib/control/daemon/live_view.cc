@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/terminal_text.h"
 #include "node/bottleneck_json.h"
@@ -85,6 +86,7 @@ std::optional<double> value_of(const LiveRank& rank) {
 std::string whole(double value) { return text_of("%.0f", value); }
 
 constexpr int kAlways = 100;
+constexpr int kLossDigits = 4;
 
 std::span<const Column> columns() {
   static const Column all[] = {
@@ -106,7 +108,7 @@ std::span<const Column> columns() {
       {"PEERS%", "peers", 87, value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>,
        percent},
       {"LOSS", "loss", 60, value_of<&LiveRank::has_loss, &LiveRank::loss>,
-       [](double loss) { return text_of("%.4g", loss); }},
+       [](double loss) { return number_text(loss, kLossDigits); }},
       {"CPU%", "cpu", 80, value_of<&LiveRank::has_cpu, &LiveRank::cpu>, percent},
       {"RSS", "memory", 79, value_of<&LiveRank::has_memory, &LiveRank::memory>, bytes_text},
       {"GPU%", "gpu", 86, gpu_utilization, whole},
@@ -220,7 +222,7 @@ std::string headline(const LiveReport& report) {
     line += "  step " + std::to_string(report.step());
     if (report.target() > 0) line += "/" + std::to_string(report.target());
   }
-  if (report.has_loss()) line += text_of("  loss %.4g", report.loss());
+  if (report.has_loss()) line += "  loss " + number_text(report.loss(), kLossDigits);
   if (report.has_seconds_left()) {
     line += "  ETA " + format_duration(std::floor(report.seconds_left()));
   }

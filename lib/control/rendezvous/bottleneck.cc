@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <utility>
 
+#include "base/number_text.h"
 #include "rendezvous/throttle.h"
 
 namespace fleet {
@@ -98,10 +98,8 @@ std::string straggler_action(const RankTimes& rank, double usual_input, double e
 std::string host_action(const RankTimes& rank) {
   const std::string share = percent(rank.delayed / rank.step);
   if (rank.throttled) {
-    char cores[32];
-    std::snprintf(cores, sizeof cores, "%.3g", rank.quota);
-    return std::string("the CPU quota of ") + cores + " cores stops the ranks for " + share +
-           " of the step: raise it, or start fewer ranks";
+    return "the CPU quota of " + number_text(rank.quota, 3) + " cores stops the ranks for " +
+           share + " of the step: raise it, or start fewer ranks";
   }
   return "the ranks have no core for " + share +
          " of the step: stop other processes on this host, or start fewer ranks or threads "

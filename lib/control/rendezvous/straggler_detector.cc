@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "base/number_text.h"
 
 namespace fleet {
 namespace {
@@ -28,13 +29,10 @@ std::string rank_label(const RankSteps& rank) {
 }
 
 std::string slow_line(const RankSteps& rank, double own, double usual, double sigma) {
-  char text[200];
-  std::snprintf(text, sizeof text,
-                " is a straggler: %.3g ms per step of its own time, the median is %.3g ms "
-                "(%.0f sigma)",
-                1e3 * own, 1e3 * usual, (own - usual) / sigma);
-  return rank_label(rank) + text +
-         "; check other processes on its cores, its clock rate and memory, and its data "
+  return rank_label(rank) + " is a straggler: " + number_text(1e3 * own, 3) +
+         " ms per step of its own time, the median is " + number_text(1e3 * usual, 3) + " ms (" +
+         number_text(std::round((own - usual) / sigma)) +
+         " sigma); check other processes on its cores, its clock rate and memory, and its data "
          "source";
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include "base/number_text.h"
+
 namespace fleet {
 
 // Every node's Join has the whole list of --ips. Longer lists travel as a digest, or the joins of a
@@ -152,9 +154,7 @@ wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string no
 
 std::string seconds_text(std::chrono::milliseconds time) {
   if (time.count() % 1000 == 0) return std::to_string(time.count() / 1000) + " s";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g s", static_cast<double>(time.count()) / 1000);
-  return text;
+  return number_text(static_cast<double>(time.count()) / 1000, 3) + " s";
 }
 
 std::string signal_name(int signal) {

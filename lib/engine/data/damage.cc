@@ -1,10 +1,10 @@
 #include "data/damage.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number_text.h"
 
 namespace fleet::data {
 namespace {
@@ -31,9 +31,7 @@ bool DamagedSampleLog::is_stalled(int64_t sample, std::string* why) const {
         source_.name(*stalled_.begin()), "check whether their file system responds");
   }
   if (!stalled_.contains(sample)) return false;
-  char text[80];
-  std::snprintf(text, sizeof text, "reading it did not end within %g s", options_.read_timeout);
-  *why = text;
+  *why = "reading it did not end within " + number_text(options_.read_timeout) + " s";
   return true;
 }
 

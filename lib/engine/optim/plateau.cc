@@ -5,8 +5,8 @@
 // not count. A NaN is never an improvement.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/number_text.h"
 #include "optim/schedule.h"
 
 namespace fleet {
@@ -37,8 +37,8 @@ class Plateau : public RateAdjuster {
       bad_ = 0;
     }
     if (bad_ <= patience_) return "";
-    const std::string line = "the learning rate falls by " + text_of(factor_) + ": test " +
-                             metric_ + " has not improved on " + text_of(best_) + " for " +
+    const std::string line = "the learning rate falls by " + number_text(factor_) + ": test " +
+                             metric_ + " has not improved on " + number_text(best_) + " for " +
                              std::to_string(bad_) + " evaluations";
     share_ *= factor_;
     resting_ = cooldown_;
@@ -66,12 +66,6 @@ class Plateau : public RateAdjuster {
   }
 
  private:
-  static std::string text_of(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.5g", value);
-    return text;
-  }
-
   bool improves(double value) const {
     if (!has_best_) return std::isfinite(value);
     if (metric_ == "loss") {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -71,11 +71,8 @@ bool EvaluationTracker::observe(int64_t step, const EvaluatedMetrics& metrics, b
 
 std::string EvaluationTracker::why_it_stops() const {
   const BestValue& best = record_.stopping;
-  char text[200];
-  std::snprintf(text, sizeof text, "%s has not been better than %g (step %lld) in %lld evaluations",
-                best.metric.c_str(), best.value, static_cast<long long>(best.step),
-                static_cast<long long>(record_.without));
-  return text;
+  return best.metric + " has not been better than " + number_text(best.value) + " (step " +
+         std::to_string(best.step) + ") in " + std::to_string(record_.without) + " evaluations";
 }
 
 void EvaluationTracker::restore(const EvaluationRecord& record) {

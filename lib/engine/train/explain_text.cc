@@ -32,7 +32,7 @@ std::string seconds_text(double seconds) {
                          : format_printf("%.0f us", seconds * 1e6);
 }
 
-std::string number_text(double number) {
+std::string count_text(double number) {
   if (number >= 1e6) return format_printf("%.1f million", number / 1e6);
   return format_printf("%.0f", number);
 }
@@ -61,9 +61,9 @@ std::string head(const Explanation& job) {
   if (backend_def(job.backend).uses_host_cores)
     text += " (" + counted(job.threads, "core") + " a rank)";
   std::string out = wrapped(text, 2);
-  out += "parameters: " + number_text(static_cast<double>(job.parameters));
+  out += "parameters: " + count_text(static_cast<double>(job.parameters));
   if (job.trainable != job.parameters) {
-    out += ", of which " + number_text(static_cast<double>(job.trainable)) + " are trained";
+    out += ", of which " + count_text(static_cast<double>(job.trainable)) + " are trained";
   }
   return out + "\n";
 }

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait_timer.h"
@@ -181,8 +182,8 @@ void Trainer::report_best(EventLine* summary) {
   const BestValue& best = tracker_->record().kept;
   if (best.step < 0) return;
   const std::string folder = folder_of_step(checkpoints(), best.step);
-  std::printf("best %s: %g at step %lld, %s\n", best.metric.c_str(), best.value,
-              static_cast<long long>(best.step), folder.c_str());
+  std::printf("best %s: %s at step %lld, %s\n", best.metric.c_str(),
+              number_text(best.value).c_str(), static_cast<long long>(best.step), folder.c_str());
   summary->add("best_metric", best.metric)
       .add("best", best.value)
       .add("best_step", best.step)

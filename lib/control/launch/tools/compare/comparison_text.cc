@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/terminal_text.h"
 #include "launch/tools/compare/comparison.h"
@@ -27,24 +28,18 @@ struct Column {
   }
 };
 
-std::string rounded(double value, int digits) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.*g", digits, value);
-  return text;
-}
-
 // "0.883 ± 0.0031": the mean with as many decimals as the deviation.
 std::string spread_text(const Spread& spread) {
   if (spread.count == 0) return "-";
-  if (spread.count == 1) return rounded(spread.mean, 4);
+  if (spread.count == 1) return number_text(spread.mean, 4);
   if (!(spread.deviation > std::abs(spread.mean) * 1e-9)) {
-    return rounded(spread.mean, 4) + " \xc2\xb1 0";
+    return number_text(spread.mean, 4) + " \xc2\xb1 0";
   }
   char text[64];
   const double size = spread.deviation;
   const int decimals = std::max(1 - static_cast<int>(std::floor(std::log10(size))), 0);
   if (std::abs(spread.mean) >= 1e9 || size >= 1e9 || decimals > 8) {
-    return rounded(spread.mean, 4) + " \xc2\xb1 " + rounded(spread.deviation, 2);
+    return number_text(spread.mean, 4) + " \xc2\xb1 " + number_text(spread.deviation, 2);
   }
   std::snprintf(text, sizeof text, "%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals,
                 spread.deviation);

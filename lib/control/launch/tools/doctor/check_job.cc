@@ -1,10 +1,10 @@
 // Checks between nodes: connections, MTU, clocks, skew.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
+#include "base/number_text.h"
 #include "base/ranges.h"
 #include "base/text.h"
 #include "launch/tools/doctor/checks.h"
@@ -76,12 +76,6 @@ const NodeReport* by_rank(const std::vector<NodeReport>& nodes, int rank) {
   return nullptr;
 }
 
-std::string number_text(const char* format, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 }  // namespace
 
 Findings check_reachability(const std::vector<NodeReport>& nodes) {
@@ -141,16 +135,16 @@ Findings check_clocks(const std::vector<NodeReport>& nodes) {
       const double off = std::max(0.0, std::abs(reach.clock_offset) - reach.round_trip / 2);
       furthest = std::max(furthest, off);
       if (off < 1) continue;
-      const std::string text = node_text(from) + " is " + number_text("%.1f", off) + " s " +
-                               (reach.clock_offset > 0 ? "behind" : "ahead of") + " node 0";
+      const std::string text = node_text(from) + " is " + number_text(std::round(off * 10) / 10) +
+                               " s " + (reach.clock_offset > 0 ? "behind" : "ahead of") + " node 0";
       constexpr char kNext[] = "run chrony or ntpd on every node";
       // Certificates of the control plane are valid for minutes only.
       found.push_back(off < 60 ? warn("clocks", text, kNext) : fail("clocks", text, kNext));
     }
   }
   if (found.empty()) {
-    found.push_back(ok("clocks", "at most " + number_text("%.0f", std::ceil(furthest * 1000)) +
-                                     " ms from node 0's"));
+    found.push_back(
+        ok("clocks", "at most " + number_text(std::ceil(furthest * 1000)) + " ms from node 0's"));
   }
   return found;
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/counted.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "launch/tools/doctor/checks.h"
 
@@ -18,11 +19,7 @@ std::string size_text(long long bytes) {
   return text;
 }
 
-std::string cores_text(double cores) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", std::round(cores * 100) / 100);
-  return text;
-}
+std::string cores_text(double cores) { return number_text(std::round(cores * 100) / 100); }
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/number_text.h"
 #include "launch/tools/runs/curve_chart.h"
 
 namespace fleet {
@@ -148,7 +149,7 @@ class Timeline {
       char mark[120];
       std::snprintf(mark, sizeof mark, "<text class=\"label %s\" x=\"%.1f\" y=\"%g\">%s s</text>\n",
                     k == 4 ? "end" : "middle", x(begin_ + seconds), height - 6,
-                    short_number(std::round(seconds * 10) / 10).c_str());
+                    number_text(std::round(seconds * 10) / 10).c_str());
       text += mark;
     }
     double left = kLeft;

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/number_text.h"
 #include "launch/tools/report/rank_timeline.h"
 #include "launch/tools/runs/curve_chart.h"
 
@@ -37,8 +38,8 @@ constexpr size_t kMostRows = 300, kMostText = 64 << 10;
 
 std::string e(std::string_view text) { return escape_markup(text); }
 
-std::string number_text(double value) {
-  return std::isfinite(value) ? short_number(value) : "not finite";
+std::string loss_text(double loss) {
+  return std::isfinite(loss) ? number_text(loss) : "not finite";
 }
 
 std::string time_text(double unix_time) {
@@ -168,15 +169,15 @@ class Page {
     fact("started", time_text(run_.begin));
     if (run_.end > run_.begin) fact("duration", duration_text(run_.end - run_.begin));
     fact("starts", run_.starts.size() > 1 ? std::to_string(run_.starts.size()) : "");
-    if (!run_.train.empty()) fact("last loss", number_text(last_value(run_, "loss")));
+    if (!run_.train.empty()) fact("last loss", loss_text(last_value(run_, "loss")));
     if (!run_.tests.empty()) {
       fact("final accuracy", run_.tests.back().shown("acc1"));
-      fact("best accuracy", short_number(best_accuracy(run_)));
+      fact("best accuracy", number_text(best_accuracy(run_)));
     }
     const double steps = run_.summary ? run_.summary->number("steps") : NAN;
-    if (std::isfinite(steps)) fact("steps", short_number(steps));
+    if (std::isfinite(steps)) fact("steps", number_text(steps));
     const double speed = run_.summary ? run_.summary->number("speed") : mean_of(run_, "speed");
-    if (std::isfinite(speed)) fact("samples/s and rank", short_number(std::round(speed * 10) / 10));
+    if (std::isfinite(speed)) fact("samples/s and rank", number_text(std::round(speed * 10) / 10));
     html_ += "</div>\n";
   }
 
@@ -226,7 +227,7 @@ class Page {
     html_ += curve_charts_svg(charts, false);
     if (!run_.resumes.empty()) {
       html_ += "<p class=\"dim\">Dashed lines: the run resumed there; " +
-               short_number(run_.repeated_steps) + " steps were made again.</p>\n";
+               number_text(run_.repeated_steps) + " steps were made again.</p>\n";
     }
   }
 

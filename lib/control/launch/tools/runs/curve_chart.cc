@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/number_text.h"
 #include "base/terminal_parser.h"
 
 namespace fleet {
@@ -132,7 +133,7 @@ class ChartDrawing {
     for (const double step : chart_.resumes) {
       if (step < steps_.low || step > steps_.high) continue;
       text += "<path class=\"resume\" d=\"M" + point(step, values_.low) + "V" +
-              format("%.1f", kTop, 0) + "\"><title>resumed at step " + short_number(step) +
+              format("%.1f", kTop, 0) + "\"><title>resumed at step " + number_text(step) +
               "</title></path>";
     }
     for (size_t k = 0; k < chart_.curves.size(); ++k) text += curve(chart_.curves[k], k);
@@ -169,12 +170,12 @@ class ChartDrawing {
     for (const double mark : marks_of(values_, 4)) {
       lines += "M" + format("%.1f %.1f", kLeft, y(mark)) + format("H%.1f", kWidth - kRight, 0);
       text += format("<text class=\"label end\" x=\"%.0f\" y=\"%.1f\">", kLeft - 6, y(mark) + 4) +
-              short_number(mark) + "</text>";
+              number_text(mark) + "</text>";
     }
     for (const double mark : marks_of(steps_, 5)) {
       text += format("<text class=\"label middle\" x=\"%.1f\" y=\"%.0f\">", x(mark),
                      kHeight - kBottom + 16) +
-              short_number(mark) + "</text>";
+              number_text(mark) + "</text>";
     }
     return "<path class=\"grid\" d=\"" + lines + "\"/>" + text;
   }
@@ -204,8 +205,8 @@ class ChartDrawing {
         if (!std::isfinite(p.value)) continue;
         text += format("<circle class=\"fill%g\" r=\"%g\"", static_cast<double>(index % 4), 2.6) +
                 format(" cx=\"%.1f\" cy=\"%.1f\">", x(p.step), y(p.value)) + "<title>" +
-                escape_markup(curve.name) + " " + short_number(p.value) + " at step " +
-                short_number(p.step) + "</title></circle>";
+                escape_markup(curve.name) + " " + number_text(p.value) + " at step " +
+                number_text(p.step) + "</title></circle>";
       }
     } else if (curve.style == Curve::Style::kLine || curve.points.size() < 100) {
       text += "<path class=\"line" + colour + "\" d=\"" + path(curve.points) + "\">" + title;

@@ -1,9 +1,10 @@
 #include "launch/tools/runs/json_object.h"
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "base/number_text.h"
 
 namespace fleet {
 namespace {
@@ -91,7 +92,7 @@ bool JsonObject::is_true(const std::string& key) const {
 std::string JsonObject::shown(const std::string& key) const {
   const Json* found = content_->find(key);
   if (!found || found->is_null()) return "-";
-  if (found->is_number_float()) return short_number(found->get<double>());
+  if (found->is_number_float()) return number_text(found->get<double>());
   return found->is_string() ? found->get<std::string>() : dumped(*found);
 }
 
@@ -138,12 +139,6 @@ void JsonObject::for_each_number(
   for (const auto& [name, value] : content_->value.items()) {
     if (value.is_number() || value.is_null()) call(name, number_of(value));
   }
-}
-
-std::string short_number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
 }
 
 }  // namespace fleet

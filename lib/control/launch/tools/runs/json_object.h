@@ -23,7 +23,7 @@ class JsonObject {
   double number(const std::string& key) const;
   std::string text(const std::string& key) const;  // "" if it is not a text
   bool is_true(const std::string& key) const;
-  // Any value, for people: at most six digits; "-" if it is null or absent.
+  // Any value, for people (number_text()); "-" if it is null or absent.
   std::string shown(const std::string& key) const;
   std::string json(const std::string& key) const;  // "" if it is absent
   std::optional<JsonObject> object(const std::string& key) const;
@@ -40,8 +40,5 @@ class JsonObject {
   explicit JsonObject(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
   std::shared_ptr<const Content> content_;
 };
-
-// At most six significant digits.
-std::string short_number(double value);
 
 }  // namespace fleet

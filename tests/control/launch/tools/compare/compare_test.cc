@@ -10,10 +10,12 @@
 #include "launch/tools/compare/comparison.h"
 #include "tests/control/launch/tools/run_folder_files.h"
 #include "tests/errors.h"
+#include "tests/table_rows.h"
 
 namespace fleet {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -156,16 +158,33 @@ TEST_F(Compare, Table_HasNoLineOver80Columns) {
 
 TEST_F(Compare, Table_ShowsMeanAndSpread) {
   const std::string text = printed({"a-1", "a-2", "a-3", "b"});
-  EXPECT_THAT(text, HasSubstr("0.820 \u00b1 0.020"));
-  EXPECT_THAT(text, HasSubstr("base"));
-  EXPECT_THAT(text, HasSubstr("seeds 1, 2, 3"));
+  auto rows = table_rows(text.substr(0, text.find("\n\n") + 1));
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_EQ(rows[0]["base"], "0.1");
+  EXPECT_EQ(rows[0]["RUNS"], "3");
+  EXPECT_EQ(rows[0]["ACC1"], "0.820 \u00b1 0.020");
+  EXPECT_EQ(rows[1]["ACC1"], "0.9");
+  EXPECT_THAT(split(text, '\n'), Contains("1: a-1, a-2, a-3; seeds 1, 2, 3"));
+}
+
+// It was "1.172e+04".
+TEST_F(Compare, LargeNumbers_HaveAllTheirDigits) {
+  files.write("fast/metrics.jsonl",
+              start_line(100, 0) + test_line(110, 10, "0.0123456") +
+                  R"({"event":"summary","time":111,"speed":11720.4,"steps":123456})" + "\n");
+  auto rows = table_rows(printed({"fast"}));
+  ASSERT_GE(rows.size(), 1u);
+  EXPECT_EQ(rows[0]["SPEED"], "11720");
+  EXPECT_EQ(rows[0]["STEPS"], "123456");
+  EXPECT_EQ(rows[0]["ACC1"], "0.01235");
 }
 
 TEST_F(Compare, Texts_AreShownWithoutQuotes) {
   files.write("b/config.txt", "optimizer.name = \"lars\"  (--set)\ntrain.seed = 1  (default)\n");
-  const std::string text = printed({"a-1", "b"});
-  EXPECT_THAT(text, HasSubstr(" lars "));
-  EXPECT_THAT(text, Not(HasSubstr("\"lars")));
+  auto rows = table_rows(printed({"a-1", "b"}));
+  ASSERT_GE(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["name"], "-");
+  EXPECT_EQ(rows[1]["name"], "lars");
 }
 
 TEST_F(Compare, WrongArguments_AreRefused) {
