@@ -24,7 +24,7 @@ constexpr int kLossDigits = 4;
 
 Json to_json(const JobInfo& job) {
   const bool ended = job.phase() == JobInfo::ENDED;
-  Json all = Json::parse(job_record_json(job.record()));
+  Json all = job_record_json(job.record());
   all["phase"] = name_of(job.phase());
   all["state"] = state_of(job);
   all["nodes"] = texts(job.nodes());
@@ -39,7 +39,7 @@ Json to_json(const JobInfo& job) {
   all["verdict"] = nullptr;
   const JobRecord& record = job.record();
   if (record.has_verdict()) {
-    all["verdict"] = Json::parse(verdict_json(record.verdict(), record.job_id(), record.started()));
+    all["verdict"] = verdict_json(record.verdict(), record.job_id(), record.started());
   }
   return all;
 }

@@ -357,8 +357,7 @@ std::string live_json(const LiveReport& report, const std::string& sort, double 
   all["loss"] = known(report.has_loss(), report.loss());
   all["seconds_left"] = known(report.has_seconds_left(), report.seconds_left());
   all["bottleneck"] = nullptr;
-  if (report.has_bottleneck())
-    all["bottleneck"] = Json::parse(bottleneck_json(report.bottleneck()));
+  if (report.has_bottleneck()) all["bottleneck"] = bottleneck_json(report.bottleneck());
   all["ranks"] = Json::array();
   for (const LiveRank* rank : sorted(report, sort)) all["ranks"].push_back(rank_json(*rank));
   return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -134,7 +134,7 @@ class Agent {
     const Verdict& verdict = job.verdict().verdict();
     if (!runs_end_command(verdict, plan_.server != nullptr, job.node_rank())) return;
     fleet::run_end_command({.command = plan_.end_command,
-                            .input = verdict_json(job.verdict(), job.job_id(), job.started()),
+                            .input = verdict_file_text(job),
                             .log = job.log_dir() + kEndCommandLog,
                             .signal_mask = plan_.signal_mask,
                             .stop_signals = plan_.stop_signals});

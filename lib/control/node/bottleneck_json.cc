@@ -6,7 +6,7 @@
 
 namespace fleet {
 
-std::string bottleneck_json(const wire::Bottleneck& bottleneck) {
+nlohmann::ordered_json bottleneck_json(const wire::Bottleneck& bottleneck) {
   using Json = nlohmann::ordered_json;
   Json causes = Json::array();
   for (const wire::Cause& cause : bottleneck.causes()) {
@@ -15,9 +15,7 @@ std::string bottleneck_json(const wire::Bottleneck& bottleneck) {
                       {"rank", cause.has_rank() ? Json(cause.rank()) : Json(nullptr)},
                       {"action", cause.action()}});
   }
-  const Json all = {
-      {"line", bottleneck.line()}, {"compute", bottleneck.compute()}, {"causes", causes}};
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return {{"line", bottleneck.line()}, {"compute", bottleneck.compute()}, {"causes", causes}};
 }
 
 }  // namespace fleet

@@ -1,7 +1,7 @@
 // A bottleneck for programs, as verdict.json and `fleetrun top --format=json` have it.
 #pragma once
 
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 
 #include "rendezvous/control_messages.h"
 
@@ -9,6 +9,6 @@ namespace fleet {
 
 // {"line": "bottleneck: ...", "compute": 0.6, "causes": [{"kind": "input", "share": 0.31, "rank":
 // null, "action": "..."}]}
-std::string bottleneck_json(const wire::Bottleneck& bottleneck);
+nlohmann::ordered_json bottleneck_json(const wire::Bottleneck& bottleneck);
 
 }  // namespace fleet

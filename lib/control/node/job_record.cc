@@ -66,29 +66,6 @@ Json progress_json(const wire::JobProgress& progress) {
           {"time", progress.unix_time()}};
 }
 
-Json to_json(const JobRecord& record) {
-  Json all;
-  all["job_id"] = record.job_id();
-  all["pid"] = record.pid();
-  all["birth"] = record.start_ticks();
-  all["run"] = record.run();
-  all["part"] = record.part();
-  all["node_rank"] = record.node_rank();
-  all["nnodes"] = record.nnodes();
-  all["world_size"] = record.world_size();
-  all["generation"] = record.generation();
-  all["address"] = record.address();
-  all["rendezvous"] = record.rendezvous();
-  all["log_dir"] = record.log_dir();
-  all["folder"] = record.folder();
-  all["started"] = record.started();
-  all["command"] = texts(record.command());
-  all["ranks"] = Json::array();
-  for (const JobRecord::Rank& rank : record.ranks()) all["ranks"].push_back(rank_json(rank));
-  all["progress"] = record.has_progress() ? progress_json(record.progress()) : Json(nullptr);
-  return all;
-}
-
 // `folder`: absolute, or empty if it was removed.
 std::string absolute(const std::string& path, const std::string& folder) {
   return (std::filesystem::path(folder) / path).lexically_normal().string();
@@ -147,8 +124,27 @@ std::string run_name(const JobRecord& record) {
          std::to_string(std::llround(record.started() * 1000));
 }
 
-std::string job_record_json(const JobRecord& record) {
-  return to_json(record).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+Json job_record_json(const JobRecord& record) {
+  Json all;
+  all["job_id"] = record.job_id();
+  all["pid"] = record.pid();
+  all["birth"] = record.start_ticks();
+  all["run"] = record.run();
+  all["part"] = record.part();
+  all["node_rank"] = record.node_rank();
+  all["nnodes"] = record.nnodes();
+  all["world_size"] = record.world_size();
+  all["generation"] = record.generation();
+  all["address"] = record.address();
+  all["rendezvous"] = record.rendezvous();
+  all["log_dir"] = record.log_dir();
+  all["folder"] = record.folder();
+  all["started"] = record.started();
+  all["command"] = texts(record.command());
+  all["ranks"] = Json::array();
+  for (const JobRecord::Rank& rank : record.ranks()) all["ranks"].push_back(rank_json(rank));
+  all["progress"] = record.has_progress() ? progress_json(record.progress()) : Json(nullptr);
+  return all;
 }
 
 JobRecord read_job_record(const std::string& path) {

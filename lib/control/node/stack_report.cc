@@ -45,7 +45,7 @@ std::string stack_report_json(const StackReport& report) {
   }
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
   all["silent_nodes"] = Json(report.silent());
-  all["waits"] = Json::parse(waits_json(report.waits()));
+  all["waits"] = waits_json(report.waits());
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

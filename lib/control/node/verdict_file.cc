@@ -89,8 +89,7 @@ wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_ti
   return outcome;
 }
 
-std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job_id,
-                         double started) {
+Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started) {
   const Verdict& verdict = outcome.verdict();
   const bool ran = outcome.nnodes() > 0;
   Json all;
@@ -110,15 +109,19 @@ std::string verdict_json(const wire::JobVerdict& outcome, const std::string& job
                    {"hostname", verdict.hostname()}};
   }
   if (verdict.has_exit()) all["rank"] = rank_json(verdict.exit());
-  if (verdict.kind() == Verdict::HANG) all["waits"] = Json::parse(waits_json(verdict.waits()));
+  if (verdict.kind() == Verdict::HANG) all["waits"] = waits_json(verdict.waits());
   if (verdict.kind() == Verdict::STOPPED) all["signal"] = signal_name(verdict.signal());
   all["bottleneck"] = nullptr;
-  if (verdict.has_bottleneck())
-    all["bottleneck"] = Json::parse(bottleneck_json(verdict.bottleneck()));
+  if (verdict.has_bottleneck()) all["bottleneck"] = bottleneck_json(verdict.bottleneck());
   all["restarts"] = verdict.restarts();
   all["generations"] = Json::array();
   for (const GenerationResult& end : verdict.history())
     all["generations"].push_back(generation_json(end));
+  return all;
+}
+
+std::string verdict_file_text(const JobRecord& record) {
+  const Json all = verdict_json(record.verdict(), record.job_id(), record.started());
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -153,7 +156,7 @@ bool replace_old(const std::string& path, const std::string& json, bool sync) {
 
 std::string write_verdict_file(const JobRecord& record, bool sync) {
   const std::string path = record.log_dir() + "/verdict.json";
-  const std::string json = verdict_json(record.verdict(), record.job_id(), record.started());
+  const std::string json = verdict_file_text(record);
   std::string why;
   try {
     replace_owned_file(path, json, {.sync = sync});

@@ -20,7 +20,7 @@ const char* name_of(CollectiveWait::Kind kind) {
 
 }  // namespace
 
-std::string waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits) {
+nlohmann::ordered_json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits) {
   using Json = nlohmann::ordered_json;
   Json all = Json::array();
   for (const CollectiveWait& wait : waits) {
@@ -35,7 +35,7 @@ std::string waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>&
                    {"waiting", Json(wait.waiting())},
                    {"text", wait.line()}});
   }
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return all;
 }
 
 }  // namespace fleet

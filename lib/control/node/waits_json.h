@@ -3,7 +3,7 @@
 
 #include <google/protobuf/repeated_field.h>
 
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 
 #include "rendezvous/types.h"
 
@@ -11,6 +11,6 @@ namespace fleet {
 
 // [{"kind": "missing", "group": "data parallel", "operation": "all_reduce", "sequence": 812, "for":
 // "bucket 4", "bytes": 26214400, "missing": [3], "waiting": [0, 1, 2], "text": "rank 3 has ..."}]
-std::string waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits);
+nlohmann::ordered_json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits);
 
 }  // namespace fleet

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -28,7 +29,6 @@
 namespace fleet {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -353,9 +353,11 @@ TEST(JobRecord, AsJson_HasItsRanks) {
   rank->mutable_log_begin()->set_file(1);
   rank->mutable_log_begin()->set_at(2);
   record.add_ranks()->set_server(true);
-  const std::string json = job_record_json(record);
-  EXPECT_THAT(json, HasSubstr("\"log_begin\": [\n        1,\n        2\n      ]"));
-  EXPECT_THAT(json, HasSubstr("\"error_log\": \"/log/workerlog.0.err\""));
+  const auto ranks = job_record_json(record)["ranks"];
+  EXPECT_EQ(ranks[0]["rank"], 4);
+  EXPECT_EQ(ranks[0]["log_begin"], (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(ranks[0]["error_log"], "/log/workerlog.0.err");
+  EXPECT_EQ(ranks[1]["server"], true);
 }
 
 }  // namespace

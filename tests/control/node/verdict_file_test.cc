@@ -9,7 +9,7 @@ namespace fleet {
 namespace {
 
 using namespace std::chrono_literals;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 Verdict sample() {
   Verdict verdict;
@@ -31,11 +31,19 @@ Verdict sample() {
   return verdict;
 }
 
+Json json_of(const Verdict& verdict) {
+  return verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5);
+}
+
 TEST(VerdictJson, FailedRank_HasEverything) {
   World world;
   for (int i = 0; i < 2; ++i) world.add_nodes();
   world.set_world_size(4);
-  const Json json = Json::parse(verdict_json(job_verdict(sample(), &world, 1.5), "night", 0.5));
+  JobRecord record;
+  record.set_job_id("night");
+  record.set_started(0.5);
+  *record.mutable_verdict() = job_verdict(sample(), &world, 1.5);
+  const Json json = Json::parse(verdict_file_text(record));
   EXPECT_EQ(json["verdict"], "rank failed");
   EXPECT_EQ(json["exit_code"], 137);
   EXPECT_EQ(json["job_id"], "night");
@@ -56,15 +64,12 @@ TEST(VerdictJson, FailedRank_HasEverything) {
 
 TEST(VerdictJson, RecordedError_IsTheRanksError) {
   Verdict verdict = sample();
-  EXPECT_TRUE(
-      Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5))["rank"]["error"]
-          .is_null());
+  EXPECT_TRUE(json_of(verdict)["rank"]["error"].is_null());
   RecordedError& recorded = *verdict.mutable_exit()->mutable_error();
   recorded.set_message("KeyError: 'a'");
   recorded.set_callstack("Traceback:\n");
   recorded.set_unix_time(1763800000);
-  const Json error =
-      Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5))["rank"]["error"];
+  const Json error = json_of(verdict)["rank"]["error"];
   EXPECT_EQ(error["message"], "KeyError: 'a'");
   EXPECT_EQ(error["extraInfo"]["py_callstack"], "Traceback:\n");
   EXPECT_EQ(error["timestamp"], 1763800000);
@@ -73,7 +78,7 @@ TEST(VerdictJson, RecordedError_IsTheRanksError) {
 TEST(VerdictJson, Success_HasNoRank) {
   Verdict verdict;
   verdict.set_message("all 4 ranks have succeeded");
-  const Json json = Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5));
+  const Json json = json_of(verdict);
   EXPECT_EQ(json["verdict"], "success");
   EXPECT_EQ(json["exit_code"], 0);
   EXPECT_FALSE(json.contains("rank"));
@@ -84,7 +89,7 @@ TEST(VerdictJson, Stopped_NamesTheSignal) {
   Verdict verdict = sample();
   verdict.set_kind(Verdict::STOPPED);
   verdict.set_signal(SIGINT);
-  const Json json = Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5));
+  const Json json = json_of(verdict);
   EXPECT_EQ(json["signal"], "SIGINT");
   EXPECT_EQ(json["exit_code"], 130);
 }

@@ -141,10 +141,10 @@ std::string report_table(const JobReport& report, bool failures_only) {
   return text;
 }
 
-std::string findings_json(const Findings& findings) {
+Json findings_json(const Findings& findings) {
   Json all = Json::array();
   for (const Finding& finding : findings) all.push_back(shown_json(finding));
-  return dump(all);
+  return all;
 }
 
 std::string report_json(const JobReport& report) { return dump(shown_json(report), 2) + "\n"; }

@@ -193,7 +193,7 @@ void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
   head["servers"] = job.world().servers();
   head["program"] = job.program;
   head["notes"] = job.notes;
-  head["findings"] = Json::parse(findings_json(job.findings));
+  head["findings"] = findings_json(job.findings);
   head["inherited"] = variables_json(job.inherited);
   head["removed"] = job.removed;
   if (job.explanation) {
