@@ -236,7 +236,7 @@ int logs(const CommandLine& line) {
   const Settings& settings = line.settings;
   const bool server = settings.given("server"), chosen = server || settings.given("rank");
   if (server && settings.given("rank")) {
-    refuse("--rank and --server select different logs", "fleetrun logs", "give only one of them");
+    refuse("--rank and --server select different logs", "logs", "give only one of them");
   }
   const bool follow = settings.boolean("follow");
   const auto rank = static_cast<int>(settings.integer(server ? "server" : "rank"));

@@ -40,16 +40,14 @@ std::vector<JobPart> running_job(const std::string& name, FleetdClient* fleetds)
   });
   if (parts.empty()) {
     throw Error(ErrorCode::kNotFound, name.empty() ? "no job runs" : "it does not run",
-                name.empty() ? "fleetrun top" : "job " + shown_name(name),
-                "fleetrun ls lists the jobs");
+                name.empty() ? "top" : "job " + shown_name(name), "fleetrun ls lists the jobs");
   }
   std::vector<std::string> names;
   for (const JobPart& part : parts) {
     const std::string& one = part.job.record().job_id();
     if (std::ranges::find(names, one) == names.end()) names.push_back(one);
   }
-  if (names.size() > 1)
-    refuse("several jobs run", "fleetrun top", "name one: " + join(names, ", "));
+  if (names.size() > 1) refuse("several jobs run", "top", "name one: " + join(names, ", "));
   return parts;
 }
 

@@ -180,7 +180,7 @@ int run_data(const CommandLine& line) {
     return 0;
   }
   if (line.words[0] != "get" || line.words.size() != 3) {
-    refuse("unknown words", "fleetrun data",
+    refuse("unknown words", "data",
            "write `fleetrun data list` or `fleetrun data get NAME FOLDER`");
   }
   const std::string& name = line.words[1];

@@ -184,7 +184,7 @@ int run_as_rank(const Started& started, std::vector<std::string> command, pid_t 
 DebugRequest parse_debug_request(const CommandLine& line) {
   DebugRequest request;
   request.rank = static_cast<int>(line.settings.integer("rank"));
-  if (request.rank < 0) refuse("no rank is given", "fleetrun debug", "add --rank R");
+  if (request.rank < 0) refuse("no rank is given", "debug", "add --rank R");
   if (!line.words.empty()) request.job = line.words[0];
   request.attach = line.settings.boolean("attach");
   request.wrapper = line.rest;

@@ -17,7 +17,7 @@ namespace {
 int run_pack(const CommandLine& line) {
   const Settings& given = line.settings;
   if (!is_job_file(line.words[0])) {
-    refuse("'" + line.words[0] + "' is not a job file", "fleetrun pack",
+    refuse("'" + line.words[0] + "' is not a job file", "pack",
            "give a job file (.json): its images are packed");
   }
   // Finds the worker, and refuses what does not exist.

@@ -12,7 +12,7 @@ namespace {
 int run_secret(const CommandLine& line) {
   const bool fresh = line.settings.boolean("new"), show = line.settings.boolean("show");
   if (fresh && show) {
-    refuse("--new and --show contradict each other", "fleetrun secret", "give only one of them");
+    refuse("--new and --show contradict each other", "secret", "give only one of them");
   }
   if (fresh) {
     std::puts(new_secret().c_str());

@@ -43,7 +43,7 @@ TEST(DebugArguments, Defaults_AreGdb) {
   EXPECT_THAT(parse_debug({"--attach", "--rank=0"}).wrapper, ElementsAre("gdb", "-p"));
 }
 TEST(DebugArguments, Bad_AreNamed) {
-  EXPECT_THAT(thrown_by([] { parse_debug({}); }), IsUsageError("fleetrun debug"));
+  EXPECT_THAT(thrown_by([] { parse_debug({}); }), IsUsageError("debug"));
   EXPECT_THAT(thrown_by([] { parse_debug({"--rank"}); }), IsUsageError());
   EXPECT_THAT(thrown_by([] { parse_debug({"--rank=x"}); }), IsUsageError("--rank"));
   EXPECT_THAT(thrown_by([] { parse_debug({"--rank=1", "--gdb"}); }), IsUsageError());

@@ -52,7 +52,7 @@ void allow_files(int connections) {
   if (files.rlim_max < wanted) {
     refuse(std::to_string(connections) + " nodes need " + std::to_string(wanted) +
                " open files, but the limit of a process is " + std::to_string(files.rlim_max),
-           "fleetrun simulate", "raise the hard limit (ulimit -Hn), or simulate fewer ranks");
+           "simulate", "raise the hard limit (ulimit -Hn), or simulate fewer ranks");
   }
   files.rlim_cur = std::max(files.rlim_cur, wanted);
   setrlimit(RLIMIT_NOFILE, &files);
