@@ -16,6 +16,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/regular_file.h"
 #include "node/control_socket.h"
 #include "node/kineto_trace.h"
 #include "node/named_job.h"
@@ -88,9 +89,25 @@ void gather(TraceCollection* collection, int steps, double timeout) {
   collection->finish();
 }
 
+std::string file_beside(const std::string& path) {
+  return path + "." + std::to_string(::getpid()) + ".part";
+}
+
+// Before the ranks record steps that nobody could keep.
+void check_output(const std::string& path) {
+  check_replaceable(path);
+  const std::string beside = file_beside(path);
+  const UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (!file) {
+    throw Error(ErrorCode::kUsage, std::string("cannot write the trace: ") + std::strerror(errno),
+                path, "name a file in a writable folder with --output");
+  }
+  ::unlink(beside.c_str());
+}
+
 // Beside its path, then renamed: a file of that name is always whole.
 void write_trace(const JobTrace& trace, const std::string& path) {
-  const std::string beside = path + "." + std::to_string(::getpid()) + ".part";
+  const std::string beside = file_beside(path);
   const auto failed = [&](const char* what) {
     const int why = errno;
     ::unlink(beside.c_str());
@@ -124,6 +141,7 @@ int run_trace(const CommandLine& line) {
   const int steps = static_cast<int>(line.settings.integer("steps"));
   const std::string path = line.settings.text("output").empty() ? default_path(job.job_id())
                                                                 : line.settings.text("output");
+  check_output(path);
   std::vector<MergedFile> merged;
   std::vector<std::string> contents;  // read first: a mistyped path is noticed at once
   for (const std::string& given : line.settings.texts("merge")) {
