@@ -7,7 +7,6 @@ namespace fleet {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // How far a rank is in a group of ranks 0 to size - 1.
@@ -79,17 +78,19 @@ TEST(CollectiveWaits, StoppedAndGoneRanks_AreSaid) {
   Ranks ranks;
   ranks.all_in({{5, 4}, {4, 4}, {5, 4}});
   ranks.rank(1).set_state('T');
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("2 wait in it; rank 1 is stopped (SIGSTOP)")));
+  const std::string begin =
+      "rank 1 has not entered all_reduce #5 (bucket 4, 25 MiB) of group dp; 2 wait in it; ";
+  EXPECT_THAT(ranks.lines(), ElementsAre(begin + "rank 1 is stopped (SIGSTOP)"));
   ranks.rank(1).set_state('X');
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("; the process of rank 1 is gone")));
+  EXPECT_THAT(ranks.lines(), ElementsAre(begin + "the process of rank 1 is gone"));
 }
 
 TEST(CollectiveWaits, RankIsStillInTheOneBefore_IsSaid) {
   Ranks ranks;
   ranks.all_in({{6, 5}, {5, 4}, {6, 5}});
   EXPECT_THAT(ranks.lines(),
-              ElementsAre(HasSubstr("rank 1 has not entered all_reduce #6 (bucket 4, 25 MiB) of "
-                                    "group dp; 2 wait in it; rank 1 is still in all_reduce #5")));
+              ElementsAre("rank 1 has not entered all_reduce #6 (bucket 4, 25 MiB) of group dp; 2 "
+                          "wait in it; rank 1 is still in all_reduce #5 (bucket 4, 25 MiB)"));
 }
 
 TEST(CollectiveWaits, HealthyRanks_SayNothing) {
@@ -107,7 +108,11 @@ TEST(CollectiveWaits, RankWithoutTheGroup_HasNotEnteredItsFirstCall) {
   for (const int rank : {0, 1}) ranks.in(rank, {1, 0}, "dp", {0, 1, 3});
   EXPECT_THAT(ranks.lines(), IsEmpty()) << "nothing is known of rank 2";
   ranks.rank(2);
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("rank 2 has not entered all_reduce #1")));
+  const std::vector<CollectiveWait> waits = find_collective_waits(ranks.all);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].kind(), CollectiveWait::MISSING);
+  EXPECT_THAT(waits[0].missing(), ElementsAre(2));
+  EXPECT_EQ(waits[0].call().sequence(), 1);
 }
 
 // Rank 5 waits in its pipeline for rank 1, so ranks 4, 6 and 7 wait for it.
@@ -127,9 +132,15 @@ TEST(CollectiveWaits, Circle_NamesBothCollectives) {
   ranks.in(1, {2, 2}, "a", {0, 1, 2});
   ranks.in(0, {6, 6}, "b", {0, 1, 2});
   ranks.in(1, {7, 6}, "b", {0, 1, 2});
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("rank 1 has not entered all_reduce #3"),
-                                         HasSubstr("rank 0 has not entered all_reduce #7")));
-  EXPECT_EQ(find_collective_waits(ranks.all)[0].kind(), CollectiveWait::CIRCLE);
+  EXPECT_THAT(
+      ranks.lines(),
+      ElementsAre("rank 1 has not entered all_reduce #3 (bucket 4, 25 MiB) of group a; rank "
+                  "0 waits in it; it waits elsewhere",
+                  "rank 0 has not entered all_reduce #7 (bucket 4, 25 MiB) of group b; rank "
+                  "1 waits in it; it waits elsewhere"));
+  for (const CollectiveWait& wait : find_collective_waits(ranks.all)) {
+    EXPECT_EQ(wait.kind(), CollectiveWait::CIRCLE);
+  }
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), std::nullopt);
 }
 
@@ -158,14 +169,16 @@ TEST(CollectiveWaits, AllAreInIt_IsSaidIfNothingElseIs) {
                                          "group dp, and none goes on"));
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), std::nullopt);
   ranks.rank(2).set_state('T');
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("of group dp; rank 2 is stopped (SIGSTOP)")));
+  EXPECT_THAT(ranks.lines(), ElementsAre("all 3 ranks are in all_reduce #5 (bucket 4, 25 MiB) of "
+                                         "group dp; rank 2 is stopped (SIGSTOP)"));
 }
 
 TEST(CollectiveWaits, RankDiedInIt_IsNamedAndTheDeadDoNotWait) {
   Ranks ranks;
   ranks.all_in({{5, 4}, {5, 4}, {5, 4}});
   ranks.rank(1).set_state('X');
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("of group dp; the process of rank 1 is gone")));
+  EXPECT_THAT(ranks.lines(), ElementsAre("all 3 ranks are in all_reduce #5 (bucket 4, 25 MiB) of "
+                                         "group dp; the process of rank 1 is gone"));
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), 1);
   for (const int rank : {0, 2}) ranks.rank(rank).set_state('X');
   EXPECT_THAT(ranks.lines(), IsEmpty());
@@ -204,7 +217,10 @@ TEST(CollectiveWaits, EqualGroups_AreToldApart) {
     ranks.in(0, {5, 5}, "dp", {0, 1, 2}).set_ordinal(ordinal);
     ranks.in(1, {ordinal == 0 ? 5 : 6, 5}, "dp", {0, 1, 2}).set_ordinal(ordinal);
   }
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("rank 0 has not entered all_reduce #6")));
+  const std::vector<CollectiveWait> waits = find_collective_waits(ranks.all);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_THAT(waits[0].missing(), ElementsAre(0));
+  EXPECT_EQ(waits[0].call().sequence(), 6);
 }
 
 TEST(CollectiveWaits, ThousandsOfRanks_AreQuickAndShort) {
@@ -219,9 +235,11 @@ TEST(CollectiveWaits, ThousandsOfRanks_AreQuickAndShort) {
     calls.set_done(6);
     calls.set_waiting_ms(9000);
   }
-  ASSERT_EQ(ranks.lines().size(), 1u);
-  EXPECT_THAT(ranks.lines()[0], HasSubstr("2048 wait in it"));
-  EXPECT_LT(ranks.lines()[0].size(), 500u);
+  const std::vector<CollectiveWait> waits = find_collective_waits(ranks.all);
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].waiting_size(), 2048);
+  EXPECT_EQ(waits[0].missing_size(), 2048);
+  EXPECT_LT(waits[0].line().size(), 500u);
 }
 
 }  // namespace
