@@ -15,8 +15,14 @@
 namespace fleet {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+// "" if the message has none.
+std::string corrected_line(const Error& error) {
+  const std::string text = error.what(), begin = "\ncorrected: ";
+  const size_t at = text.rfind(begin);
+  return at == std::string::npos ? "" : text.substr(at + begin.size());
+}
 
 Error usage_error(const std::vector<std::string>& arguments) {
   return thrown_by([&] { parse_arguments(arguments); });
@@ -68,7 +74,8 @@ TEST(CompatOptions, OurOptionsWithAFlagOfAnotherLauncher_MayBeForeign) {
 TEST(CompatLine, OptionsWithoutMeaning_AreAcceptedAndNamed) {
   const LaunchRequest request = parse_arguments({"--oversubscribe", "--nproc_per_node=2", "p"});
   EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
-  EXPECT_THAT(request.ignored, HasSubstr("--oversubscribe ("));
+  EXPECT_EQ(request.ignored,
+            "--oversubscribe (fleetrun divides the cores of a node among its ranks)");
   EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--oversubscribe"}).ignored, IsEmpty());
 }
 
@@ -95,9 +102,9 @@ TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
   EXPECT_EQ(ranks({"-n8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"--num_processes=8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"-np", "8", "--ips=a,b"}), 4);
-  EXPECT_THAT(
-      usage_error({"-np", "7", "--ips=a,b", "p"}).what(),
-      HasSubstr("-np 7: it is the total number of ranks, and 7 cannot be divided by 2 nodes"));
+  EXPECT_STREQ(usage_error({"-np", "7", "--ips=a,b", "p"}).what(),
+               "-np 7: it is the total number of ranks, and 7 cannot be divided by 2 nodes; give "
+               "counts by node: --nproc_per_node=N, or --ips=a:2,b:1");
   EXPECT_THAT(usage_error({"-np", "7", "--nnodes=1:2", "p"}), IsUsageError());
   EXPECT_THAT(usage_error({"-np", "9", "-H", "a:4,b:4", "p"}), IsUsageError());
   EXPECT_THAT(usage_error({"-np", "4", "--nproc_per_node=2", "p"}), IsUsageError());
@@ -105,15 +112,15 @@ TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
 }
 
 TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
-  EXPECT_THAT(usage_error({"-N", "2", "p"}).what(),
-              HasSubstr("corrected: fleetrun --nproc_per_node=2 p"));
+  EXPECT_EQ(corrected_line(usage_error({"-N", "2", "p"})), "fleetrun --nproc_per_node=2 p");
   EXPECT_EQ(
       parse_arguments({"-N", "2", "--bind-to", "none", "p"}).settings.integer("nproc_per_node"), 2);
-  EXPECT_THAT(usage_error({"-N", "2", "--mpi=pmix", "p"}).what(),
-              HasSubstr("corrected: srun --ntasks-per-node=1 --nodes=2 fleetrun p"));
+  EXPECT_EQ(corrected_line(usage_error({"-N", "2", "--mpi=pmix", "p"})),
+            "srun --ntasks-per-node=1 --nodes=2 fleetrun p");
   EXPECT_EQ(parse_arguments({"--host=10.0.0.1", "p"}).settings.text("host"), "10.0.0.1");
   EXPECT_EQ(parse_arguments({"-t", "3", "p"}).settings.text("tee"), "3");
-  EXPECT_THAT(usage_error({"-t", "01:00:00", "p"}).what(), HasSubstr("--time=01:00:00 fleetrun p"));
+  EXPECT_EQ(corrected_line(usage_error({"-t", "01:00:00", "p"})),
+            "srun --ntasks-per-node=1 --time=01:00:00 fleetrun p");
 }
 
 TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
@@ -130,14 +137,14 @@ TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
 }
 
 TEST(CompatLine, EtcdIsNotNeeded) {
-  EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
-              HasSubstr("built in"));
-  EXPECT_THAT(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"}).what(),
-              HasSubstr("corrected: fleetrun --master=10.0.0.1 --nnodes=2 p"));
+  EXPECT_EQ(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
+            "--master (the rendezvous is built in and needs no etcd)");
+  EXPECT_EQ(corrected_line(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"})),
+            "fleetrun --master=10.0.0.1 --nnodes=2 p");
   const LaunchRequest request = parse_arguments(
       {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
   EXPECT_EQ(request.settings.text("nnodes"), "2:4");
-  EXPECT_THAT(request.ignored, HasSubstr("--elastic_server"));
+  EXPECT_EQ(request.ignored, "--elastic_server (the rendezvous is built in and needs no etcd)");
 }
 
 TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {
