@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "rendezvous/private_file.h"
 
 namespace fleet {
 namespace {
@@ -46,35 +47,6 @@ constexpr char kWays[] =
     "give it on every node: FLEET_JOB_SECRET in the environment, or --secret_file; or --insecure "
     "on a network you trust";
 
-// Anyone who can read or replace the secret could start processes in our name. A file that root
-// shares with our group is fine: Kubernetes mounts a Secret so in a pod with an fsGroup.
-void refuse_shared(int fd, const std::string& path) {
-  struct stat status;
-  if (::fstat(fd, &status) != 0) throw_errno("cannot be examined", path);
-  if (!S_ISREG(status.st_mode)) return;
-  const bool from_root = status.st_uid == 0 && ::geteuid() != 0;
-  const mode_t others = status.st_mode & (from_root ? 037 : 077);
-  if (others != 0) {
-    throw Error(ErrorCode::kUsage, "other users may read or change this secret", path,
-                "chmod 600 " + path + "; defaultMode: 0400 for a Secret of Kubernetes");
-  }
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    throw Error(ErrorCode::kUsage, "this secret belongs to another user", path);
-  }
-}
-
-std::string read_all(int fd, const std::string& path) {
-  std::string text;
-  char block[4096];
-  ssize_t count = 0;
-  while (text.size() < (1 << 16) && (count = ::read(fd, block, sizeof block)) != 0) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_errno("cannot be read", path);
-    text.append(block, static_cast<size_t>(count));
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string checked_secret(std::string_view text, const std::string& origin) {
@@ -96,13 +68,9 @@ std::string default_secret_path() {
 }
 
 std::string read_secret(const std::string& path) {
-  if (path == "-")
-    return checked_secret(read_all(STDIN_FILENO, "standard input"), "standard input");
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file && errno == ENOENT) throw Error(ErrorCode::kNotFound, "there is no such file", path);
-  if (!file) throw_errno("cannot be opened", path);
-  refuse_shared(file.get(), path);
-  return checked_secret(read_all(file.get(), path), path);
+  const std::string input = "standard input";
+  if (path == "-") return checked_secret(read_small(STDIN_FILENO, input), input);
+  return checked_secret(read_private_file(path), path);
 }
 
 bool make_secret(const std::string& path) {
