@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +23,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 namespace {
+
+// For a client to answer the end of TLS.
+constexpr int kFarewellSeconds = 2;
 
 // Asio does not, and programs that this process starts must not hold the port.
 template <typename Socket>
@@ -51,8 +56,9 @@ bool equal_secrets(std::string_view one, std::string_view other) {
 
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, const std::string& address, int port, Handler handler)
-      : acceptor_(loop), handler_(std::move(handler)) {
+  Impl(asio::io_context& loop, const std::string& address, int port, Handler handler,
+       HttpsContext https)
+      : acceptor_(loop), handler_(std::move(handler)), https_(std::move(https)) {
     try {
       const tcp::endpoint where(asio::ip::make_address(address), static_cast<unsigned short>(port));
       acceptor_.open(where.protocol());
@@ -90,13 +96,18 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
    public:
     Connection(tcp::socket socket, const std::shared_ptr<Impl>& server)
         : socket_(std::move(socket)), timer_(socket_.get_executor()), server_(server) {
+      if (server->https_) tls_.emplace(socket_, *server->https_);
       ++server->open_;
     }
     ~Connection() override { leave(); }
 
     void begin() {
       end_after(kSeconds);
-      read();
+      if (!tls_) return read();
+      tls_->async_handshake(asio::ssl::stream_base::server,
+                            [self = shared_from_this()](boost::system::error_code error) {
+                              error ? self->shut() : self->read();
+                            });
     }
 
     bool open() const override { return streams_ && !ending_ && socket_.is_open(); }
@@ -111,7 +122,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
     void close() override {
       ending_ = true;
-      if (queue_.empty()) shut();
+      if (queue_.empty()) end();
     }
 
    private:
@@ -130,11 +141,13 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     void read() {
-      socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](
-                                                        boost::system::error_code error, size_t n) {
+      auto done = [self = shared_from_this()](boost::system::error_code error, size_t n) {
         if (error) return self->shut();
         self->streams_ ? self->read() : self->on_bytes(std::string_view(self->chunk_, n));
-      });
+      };
+      const auto into = asio::buffer(chunk_);
+      tls_ ? tls_->async_read_some(into, std::move(done))
+           : socket_.async_read_some(into, std::move(done));
     }
 
     void on_bytes(std::string_view bytes) {
@@ -173,10 +186,13 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
     void write() {
       if (streams_) end_after(kSilentSeconds);
-      asio::async_write(
-          socket_, asio::buffer(*queue_.front()),
-          [self = shared_from_this(), bytes = queue_.front()](
-              boost::system::error_code error, size_t) { error ? self->shut() : self->written(); });
+      auto done = [self = shared_from_this(), bytes = queue_.front()](
+                      boost::system::error_code error, size_t) {
+        error ? self->shut() : self->written();
+      };
+      const auto from = asio::buffer(*queue_.front());
+      tls_ ? asio::async_write(*tls_, from, std::move(done))
+           : asio::async_write(socket_, from, std::move(done));
     }
 
     void written() {
@@ -184,8 +200,17 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       queued_ -= queue_.front()->size();
       queue_.pop_front();
       if (!queue_.empty()) return write();
-      if (ending_) return shut();
+      if (ending_) return end();
       timer_.cancel();
+    }
+
+    // TLS tells the client that nothing was cut off.
+    void end() {
+      if (!tls_) return shut();
+      if (std::exchange(said_farewell_, true)) return;
+      end_after(kFarewellSeconds);
+      tls_->async_shutdown(
+          [self = shared_from_this()](boost::system::error_code) { self->shut(); });
     }
 
     void shut() {
@@ -200,23 +225,26 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     tcp::socket socket_;
+    std::optional<asio::ssl::stream<tcp::socket&>> tls_;
     asio::steady_timer timer_;
     std::weak_ptr<Impl> server_;
     HttpReader reader_;
     std::deque<std::shared_ptr<const std::string>> queue_;  // the first is being written
     size_t queued_ = 0;
-    bool responded_ = false, streams_ = false, ending_ = false, left_ = false;
+    bool responded_ = false, streams_ = false, ending_ = false, left_ = false,
+         said_farewell_ = false;
     char chunk_[4096];
   };
 
   tcp::acceptor acceptor_;
   const Handler handler_;
+  const HttpsContext https_;
   int open_ = 0;
 };
 
 HttpServer::HttpServer(asio::io_context& loop, const std::string& address, int port,
-                       Handler handler)
-    : impl_(std::make_shared<Impl>(loop, address, port, std::move(handler))) {
+                       Handler handler, HttpsContext https)
+    : impl_(std::make_shared<Impl>(loop, address, port, std::move(handler), std::move(https))) {
   impl_->accept();
 }
 

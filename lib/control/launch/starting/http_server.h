@@ -1,5 +1,5 @@
-// A small HTTP server in an Asio loop: one request per connection. For metrics and pages that a
-// user asks for; it is never open unless an option names its address.
+// A small HTTP or HTTPS server in an Asio loop: one request per connection. For metrics and pages
+// that a user asks for; it is never open unless an option names its address.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "launch/planning/dialects/kv_http.h"
+#include "launch/starting/https.h"
 
 namespace fleet {
 
@@ -51,13 +52,15 @@ class HttpServer {
   using Respond = std::function<void(Response)>;
   using Handler = std::function<void(const HttpRequest& request, Respond respond)>;
 
-  // At most this many connections at once, each for at most so long until it is a stream: strangers
-  // may reach the port.
+  // At most this many connections at once, each for at most so long until it is a stream, TLS's
+  // handshake included: strangers may reach the port.
   static constexpr int kMostConnections = 32;
   static constexpr int kSeconds = 10;
 
-  // Throws kUsage if it cannot listen at `address`, a numeric one. Port 0: any.
-  HttpServer(boost::asio::io_context& loop, const std::string& address, int port, Handler handler);
+  // Throws kUsage if it cannot listen at `address`, a numeric one. Port 0: any. Without `https` it
+  // speaks plain HTTP, otherwise only TLS.
+  HttpServer(boost::asio::io_context& loop, const std::string& address, int port, Handler handler,
+             HttpsContext https = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   int port() const;

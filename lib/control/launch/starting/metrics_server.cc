@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "launch/planning/addresses.h"
 #include "launch/starting/http_server.h"
+#include "launch/starting/http_token.h"
 #include "launch/starting/metrics_text.h"
 #include "rendezvous/security.h"
 
@@ -17,12 +18,11 @@ constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 std::shared_ptr<void> serve_metrics(const MetricsConfig& config, boost::asio::io_context& loop,
                                     AskLive ask) {
-  const std::string expected =
-      config.token_file.empty() ? "" : "Bearer " + read_secret(config.token_file);
+  const std::string token = config.token_file.empty() ? "" : read_secret(config.token_file);
   auto server = std::make_shared<HttpServer>(
       loop, config.address, config.port,
-      [ask = std::move(ask), expected](const HttpRequest& request, HttpServer::Respond respond) {
-        if (!expected.empty() && !equal_secrets(request.authorization, expected)) {
+      [ask = std::move(ask), token](const HttpRequest& request, HttpServer::Respond respond) {
+        if (!token.empty() && !has_token(request, token)) {
           return respond({.status = 401, .body = "the token is missing or wrong\n"});
         }
         const std::string path = request.path.substr(0, request.path.find('?'));
