@@ -143,8 +143,8 @@ CommandSyntax syntax() {
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
               "least severity to log")
       .flag({.key = "version", .aliases = {"V"}}, "print the version");
-  add_web_option("127.0.0.1:6780", "serve a page with its jobs (alone: at 127.0.0.1:6780)",
-                 &syntax.options);
+  add_web_options("127.0.0.1:6780", "serve a page with its jobs (alone: at 127.0.0.1:6780)",
+                  &syntax.options);
   return syntax;
 }
 

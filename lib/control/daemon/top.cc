@@ -295,9 +295,9 @@ FLEET_COMMAND(top) {
       .choice({.key = "sort", .value = "KEY", .optional = true}, "rank", live_sort_keys(),
               "column to sort by, the largest first (default: rank)")
       .number({.key = "interval", .value = "SECONDS"}, 1, 0.1, 3600, "time between frames");
-  add_web_option("127.0.0.1:0",
-                 "serve a page for a browser of this host instead; alone: at any port",
-                 &def.syntax.options);
+  add_web_options("127.0.0.1:0",
+                  "serve a page for a browser of this host instead; alone: at any port",
+                  &def.syntax.options);
   add_fleetd_options(&def.syntax.options);
   def.run = top;
 }

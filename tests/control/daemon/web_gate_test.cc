@@ -18,12 +18,12 @@ HttpRequest request(const std::string& path, const std::string& cookie = {},
 
 // 0: it is let in.
 int status_of(const HttpRequest& request) {
-  const auto refused = WebGate(kToken, 9401).check(request);
+  const auto refused = WebGate(kToken, 9401, false).check(request);
   return refused ? refused->status : 0;
 }
 
 TEST(WebGate, TokenInTheAddress_BecomesACookie) {
-  const auto response = WebGate(kToken, 9401).check(request("/jobs/3/?token=" + kToken));
+  const auto response = WebGate(kToken, 9401, false).check(request("/jobs/3/?token=" + kToken));
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status, 303);
   EXPECT_THAT(response->headers, Contains(Pair("Location", "/jobs/3/")));
@@ -74,6 +74,56 @@ TEST(WebGate, EachResponse_KeepsThePageToItself) {
   EXPECT_THAT(policy, ::testing::StartsWith("default-src 'none';"));
   EXPECT_EQ(policy.find("unsafe"), std::string::npos);
   EXPECT_EQ(policy.find("http"), std::string::npos);
+}
+
+struct WebGateWithTls : ::testing::Test {
+  static HttpServer::Response answer(const HttpRequest& request) {
+    return WebGate(kToken, 9401, true).respond(request, [] {
+      return HttpServer::Response{.body = "page"};
+    });
+  }
+  static HttpRequest login(const std::string& authorization) {
+    HttpRequest one = request("/events", "", "node1:9401");
+    one.authorization = authorization;
+    return one;
+  }
+  const std::string cookie =
+      "fleetrun_9401=" + kToken + "; Path=/; HttpOnly; SameSite=Strict; Secure";
+};
+
+// A stranger's site of that name would lack the certificate.
+TEST_F(WebGateWithTls, AnyName_IsAnswered) {
+  EXPECT_EQ(answer(request("/", "fleetrun_9401=" + kToken, "node1:9401")).body, "page");
+}
+
+TEST_F(WebGateWithTls, Cookie_TravelsByTlsOnly) {
+  const auto response = answer(request("/?token=" + kToken, "", "node1"));
+  EXPECT_EQ(response.status, 303);
+  EXPECT_THAT(response.headers, Contains(Pair("Set-Cookie", cookie)));
+}
+
+TEST_F(WebGateWithTls, RequestWithoutTheToken_AsksForAPassword) {
+  for (const char* authorization :
+       {"", "Basic", "Basic ", "Basic Og==", "Basic eDp5", "Bearer", "Bearer ", "Bearer x",
+        "0123456789abcdef", "Basic 0123456789abcdef", "Basic MDEyMzQ1Njc4OWFiY2RlZg=="}) {
+    const auto response = answer(login(authorization));
+    EXPECT_EQ(response.status, 401) << authorization;
+    EXPECT_THAT(response.headers, Contains(Pair("WWW-Authenticate", "Basic realm=\"fleetrun\"")));
+    EXPECT_THAT(response.body, ::testing::Not(::testing::HasSubstr("page")));
+  }
+}
+
+TEST_F(WebGateWithTls, PasswordThatIsTheToken_BecomesACookie) {
+  // base64 of "me:" and the token
+  for (const char* authorization :
+       {"Basic bWU6MDEyMzQ1Njc4OWFiY2RlZg==", "Bearer 0123456789abcdef"}) {
+    const auto response = answer(login(authorization));
+    EXPECT_EQ(response.body, "page") << authorization;
+    EXPECT_THAT(response.headers, Contains(Pair("Set-Cookie", cookie)));
+  }
+  for (const auto& [name, value] : answer(request("/", "fleetrun_9401=" + kToken)).headers) {
+    EXPECT_NE(name, "Set-Cookie");
+  }
 }
 
 TEST(QueryValue, EachName_HasItsOwn) {

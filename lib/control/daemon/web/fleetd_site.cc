@@ -11,7 +11,6 @@
 #include "daemon/web/log_stream.h"
 #include "launch/planning/addresses.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/security.h"
 
 namespace fleet {
 namespace {
@@ -77,23 +76,21 @@ FleetdSite::FleetdSite(boost::asio::io_context& loop, NodeJobs& jobs, const WebC
     : loop_(loop),
       jobs_(jobs),
       config_(config),
-      token_(new_secret().substr(0, 32)),
       timer_(loop),
-      server_(loop, config.address, config.port,
-              [this](const HttpRequest& request, const HttpServer::Respond& respond) {
-                auto refused = gate_->check(request);
-                respond(WebGate::guarded(refused ? *std::move(refused) : this->respond(request)));
-              }) {
-  gate_.emplace(token_, server_.port());
+      server_(
+          loop, config.address, config.port,
+          [this](const HttpRequest& request, const HttpServer::Respond& respond) {
+            respond(gate_->respond(request, [&] { return this->respond(request); }));
+          },
+          config.https) {
+  gate_.emplace(config.token, server_.port(), config.https != nullptr);
   address_file_ = make_runtime_folder() + "/fleetd." + std::to_string(server_.port()) + ".web";
-  replace_owned_file(address_file_, address() + "?token=" + token_ + "\n",
+  replace_owned_file(address_file_, address() + "?token=" + config.token + "\n",
                      {.mode = 0600, .sync = false});
   show_jobs();
 }
 
-std::string FleetdSite::address() const {
-  return "http://" + endpoint(config_.address, server_.port()) + "/";
-}
+std::string FleetdSite::address() const { return config_.url(server_.port()); }
 
 void FleetdSite::show_jobs() {
   drop_idle_sites();

@@ -34,7 +34,6 @@ class FleetdSite {
   boost::asio::io_context& loop_;
   NodeJobs& jobs_;
   const WebConfig config_;
-  const std::string token_;
   std::string address_file_;
   std::map<int, std::shared_ptr<JobSite>> sites_;  // by the job's number
   EventStreams streams_;

@@ -19,7 +19,6 @@
 #include "daemon/web/job_site.h"
 #include "daemon/web/log_stream.h"
 #include "daemon/web/web_gate.h"
-#include "launch/planning/addresses.h"
 #include "rendezvous/failure_message.h"
 #include "rendezvous/security.h"
 #include "rendezvous/validate.h"
@@ -237,19 +236,22 @@ int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient*
                 outcome.state.c_str());
     std::fflush(stdout);
   };
-  const std::string token = new_secret().substr(0, 32);
   std::optional<WebGate> gate;
   const HttpServer server(
       loop, config.address, config.port,
       [&](const HttpRequest& request, const HttpServer::Respond& respond) {
-        if (auto refused = gate->check(request)) return respond(WebGate::guarded(*refused));
         const std::string path = path_of_request(request);
-        respond(WebGate::guarded(path.starts_with('/') ? site->respond(path.substr(1), request)
-                                                       : not_found()));
-      });
-  gate.emplace(token, server.port());
-  std::printf("job %s: http://%s/?token=%s\n", name.c_str(),
-              endpoint(config.address, server.port()).c_str(), token.c_str());
+        respond(gate->respond(request, [&] {
+          return path.starts_with('/') ? site->respond(path.substr(1), request) : not_found();
+        }));
+      },
+      config.https);
+  gate.emplace(config.token, server.port(), config.https != nullptr);
+  // The user who has the file knows its token; others may see this line.
+  const std::string token = config.token_file.empty()
+                                ? "?token=" + config.token
+                                : "?token=TOKEN, with that of " + config.token_file;
+  std::printf("job %s: %s%s\n", name.c_str(), config.url(server.port()).c_str(), token.c_str());
   std::fflush(stdout);
   asio::signal_set signals(loop, SIGINT, SIGTERM);
   int ended_by = 0;

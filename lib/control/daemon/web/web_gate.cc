@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launch/planning/addresses.h"
+#include "launch/starting/http_token.h"
 
 namespace fleet {
 namespace {
@@ -49,21 +50,34 @@ bool WebGate::has_cookie(std::string_view cookies) const {
 }
 
 std::optional<HttpServer::Response> WebGate::check(const HttpRequest& request) const {
-  if (!is_own_name(request.host)) {
+  if (!tls_ && !is_own_name(request.host)) {
     return HttpServer::Response{.status = 403, .body = "use the address 127.0.0.1\n"};
   }
   if (request.method != "GET") return HttpServer::Response{.status = 405, .body = "use GET\n"};
-  if (has_cookie(request.cookie)) return std::nullopt;
-  if (!equal_secrets(query_value(request, "token"), token_)) {
-    return HttpServer::Response{
-        .status = 401,
-        .body = "Open the address with the token, as the terminal or the log shows it.\n"};
+  if (has_cookie(request.cookie) || has_token(request, token_)) return std::nullopt;
+  if (equal_secrets(query_value(request, "token"), token_)) {
+    return HttpServer::Response{.status = 303,
+                                .headers = {{"Location", path_of_request(request)}, set_cookie()}};
   }
-  return HttpServer::Response{
-      .status = 303,
-      .headers = {
-          {"Location", path_of_request(request)},
-          {"Set-Cookie", cookie_name() + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict"}}};
+  HttpServer::Response refused{
+      .status = 401,
+      .body = "Open the address with the token, as the terminal or the log shows it.\n"};
+  // A browser then asks for a password. Without TLS it would travel in plain text.
+  if (tls_) refused.headers = {{"WWW-Authenticate", "Basic realm=\"fleetrun\""}};
+  return refused;
+}
+
+std::pair<std::string, std::string> WebGate::set_cookie() const {
+  return {"Set-Cookie", cookie_name() + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict" +
+                            (tls_ ? "; Secure" : "")};
+}
+
+HttpServer::Response WebGate::respond(const HttpRequest& request,
+                                      const std::function<HttpServer::Response()>& page) const {
+  if (auto refused = check(request)) return guarded(*std::move(refused));
+  HttpServer::Response response = page();
+  if (!has_cookie(request.cookie)) response.headers.push_back(set_cookie());  // it has a password
+  return guarded(std::move(response));
 }
 
 HttpServer::Response WebGate::guarded(HttpServer::Response response) {
