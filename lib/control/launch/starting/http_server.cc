@@ -159,10 +159,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
         case HttpReader::State::kBad:
           return respond({.status = 400, .body = "bad request\n"});
         case HttpReader::State::kWhole:
-          return server->handler_(reader_.request(),
-                                  [self = shared_from_this()](Response response) {
-                                    self->respond(std::move(response));
-                                  });
+          return server->handler_(
+              reader_.request(),
+              [self = shared_from_this()](const Response& response) { self->respond(response); });
       }
     }
 
