@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/terminal_text.h"
-#include "train/pickle.h"
+#include "train/weights_pickle.h"
 #include "train/zip_file.h"
 
 namespace fleet {
@@ -32,16 +32,16 @@ std::string start_of(const std::string& path) {
 
 std::string_view text_of(const TensorBytes& bytes) { return {bytes.data(), bytes.size()}; }
 
-bool has_tensors(const Pickle& pickle, Pickle::Value dict) {
-  if (dict.kind != Pickle::Kind::kDict) return false;
+bool has_tensors(const WeightsPickle& pickle, WeightsPickle::Value dict) {
+  if (dict.kind != WeightsPickle::Kind::kDict) return false;
   const auto& items = pickle.dict(dict);
   for (size_t i = 1; i < items.size(); i += 2) {
-    if (items[i].kind == Pickle::Kind::kTensor) return true;
+    if (items[i].kind == WeightsPickle::kTensor) return true;
   }
   return false;
 }
 
-Pickle::Value state_dict_of(const Pickle& pickle, const std::string& path) {
+WeightsPickle::Value state_dict_of(const WeightsPickle& pickle, const std::string& path) {
   for (const char* key : {"state_dict", "model_state_dict", "model"}) {
     const auto below = pickle.find(pickle.root(), key);
     if (below && has_tensors(pickle, *below)) return *below;
@@ -55,7 +55,7 @@ Pickle::Value state_dict_of(const Pickle& pickle, const std::string& path) {
 using StorageBytes = std::function<TensorBytes(size_t index)>;
 
 // Whether all elements lie in the storage, and are not more than it has.
-bool fits(const Pickle::Tensor& tensor, int64_t elements) {
+bool fits(const WeightsPickle::Tensor& tensor, int64_t elements) {
   unsigned __int128 count = 1, last = static_cast<uint64_t>(tensor.offset);
   for (size_t i = 0; i < tensor.shape.size(); ++i) {
     count *= static_cast<uint64_t>(tensor.shape[i]);
@@ -67,7 +67,7 @@ bool fits(const Pickle::Tensor& tensor, int64_t elements) {
   return last < static_cast<uint64_t>(elements);
 }
 
-bool is_row_major(const Pickle::Tensor& tensor) {
+bool is_row_major(const WeightsPickle::Tensor& tensor) {
   for (const int64_t size : tensor.shape) {
     if (size == 0) return true;  // the other sizes may be anything
   }
@@ -79,7 +79,7 @@ bool is_row_major(const Pickle::Tensor& tensor) {
   return true;
 }
 
-TensorBytes gathered(const Pickle::Tensor& tensor, const Shape& shape, const char* from,
+TensorBytes gathered(const WeightsPickle::Tensor& tensor, const Shape& shape, const char* from,
                      size_t width) {
   const auto count = static_cast<size_t>(shape.elements());
   TensorBytes bytes(count * width);
@@ -100,15 +100,16 @@ TensorBytes gathered(const Pickle::Tensor& tensor, const Shape& shape, const cha
   return bytes;
 }
 
-TensorFile tensors_of(const Pickle& pickle, const std::string& path, const StorageBytes& bytes_of) {
+TensorFile tensors_of(const WeightsPickle& pickle, const std::string& path,
+                      const StorageBytes& bytes_of) {
   TensorFile file;
   const auto& items = pickle.dict(state_dict_of(pickle, path));
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    if (items[i].kind != Pickle::Kind::kText || items[i + 1].kind != Pickle::Kind::kTensor)
+    if (items[i].kind != WeightsPickle::Kind::kText || items[i + 1].kind != WeightsPickle::kTensor)
       continue;
     const std::string& name = pickle.text(items[i]);
-    const Pickle::Tensor& tensor = pickle.tensor(items[i + 1]);
-    const Pickle::Storage& storage = pickle.storage(tensor.storage);
+    const WeightsPickle::Tensor& tensor = pickle.tensor(items[i + 1]);
+    const WeightsPickle::Storage& storage = pickle.storage(tensor.storage);
     if (!storage.dtype) {
       throw Error(ErrorCode::kUsage,
                   "tensor '" + shown_name(name) + "' is of a " + storage.type +
@@ -126,7 +127,8 @@ TensorFile tensors_of(const Pickle& pickle, const std::string& path, const Stora
   return file;
 }
 
-uint64_t bytes_of_storage(const Pickle::Storage& storage, const std::string& path, uint64_t most) {
+uint64_t bytes_of_storage(const WeightsPickle::Storage& storage, const std::string& path,
+                          uint64_t most) {
   const auto elements = static_cast<uint64_t>(storage.elements);
   if (!storage.dtype || elements > most / size_of(*storage.dtype)) {
     bad(path, "truncated: the storage '" + shown_name(storage.key) + "' is cut off");
@@ -149,10 +151,10 @@ TensorFile read_zip(const std::string& path) {
                 "save it on a little-endian one");
   }
   const TensorBytes pickled = zip.read(*name, kMaxPickle);
-  const Pickle pickle(text_of(pickled), path);
+  const WeightsPickle pickle(text_of(pickled), path);
   std::map<std::string, TensorBytes> read;  // tensors may share a storage
   return tensors_of(pickle, path, [&](size_t index) {
-    const Pickle::Storage& storage = pickle.storage(index);
+    const WeightsPickle::Storage& storage = pickle.storage(index);
     const uint64_t size = bytes_of_storage(storage, path, UINT64_MAX);
     const auto [entry, fresh] = read.try_emplace(storage.key);
     if (fresh) entry->second = zip.read(root + "data/" + storage.key, UINT64_MAX);
@@ -178,17 +180,18 @@ TensorBytes read_all(const std::string& path) {
 
 // The start of each storage: the pickles are followed by the list of the storages' keys, then by
 // the number of elements and the elements of each.
-std::map<std::string, std::string_view> old_storages(const Pickle& pickle, const std::string& path,
+std::map<std::string, std::string_view> old_storages(const WeightsPickle& pickle,
+                                                     const std::string& path,
                                                      std::string_view bytes) {
-  std::map<std::string, const Pickle::Storage*> known;
-  for (const Pickle::Storage& storage : pickle.storages()) known[storage.key] = &storage;
-  const Pickle keys(bytes, path);
+  std::map<std::string, const WeightsPickle::Storage*> known;
+  for (const WeightsPickle::Storage& storage : pickle.storages()) known[storage.key] = &storage;
+  const WeightsPickle keys(bytes, path);
   bytes.remove_prefix(keys.size());
-  if (keys.root().kind != Pickle::Kind::kList) bad(path, "it has no list of storages");
+  if (keys.root().kind != WeightsPickle::Kind::kList) bad(path, "it has no list of storages");
   std::map<std::string, std::string_view> all;
-  for (const Pickle::Value& value : keys.list(keys.root())) {
+  for (const WeightsPickle::Value& value : keys.list(keys.root())) {
     const auto found =
-        value.kind == Pickle::Kind::kText ? known.find(keys.text(value)) : known.end();
+        value.kind == WeightsPickle::Kind::kText ? known.find(keys.text(value)) : known.end();
     if (found == known.end()) bad(path, "it has a storage without a tensor");
     const uint64_t size = bytes_of_storage(*found->second, path, bytes.size());
     int64_t elements = 0;
@@ -207,15 +210,15 @@ TensorFile read_old(const std::string& path) {
   const TensorBytes file = read_all(path);
   std::string_view bytes = text_of(file);
   for (int i = 0; i < 3; ++i) {  // magic number, version, and properties of the machine
-    const Pickle skipped(bytes, path);
+    const WeightsPickle skipped(bytes, path);
     const auto little = skipped.find(skipped.root(), "little_endian");
-    if (little && little->kind == Pickle::Kind::kBool && little->number == 0) {
+    if (little && little->kind == WeightsPickle::Kind::kBool && little->number == 0) {
       throw Error(ErrorCode::kUsage, "was saved on a big-endian machine", path,
                   "save it on a little-endian one");
     }
     bytes.remove_prefix(skipped.size());
   }
-  const Pickle pickle(bytes, path);
+  const WeightsPickle pickle(bytes, path);
   bytes.remove_prefix(pickle.size());
   const auto storages = old_storages(pickle, path, bytes);
   return tensors_of(pickle, path, [&](size_t index) {

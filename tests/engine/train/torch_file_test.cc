@@ -12,7 +12,7 @@
 #include "tensor/float16.h"
 #include "tests/errors.h"
 #include "tests/test_paths.h"
-#include "train/pickle.h"
+#include "train/weights_pickle.h"
 
 namespace fleet {
 namespace {
@@ -56,7 +56,7 @@ class TorchFile : public ::testing::Test {
   }
   static std::string pickle_failure(const std::string& bytes) {
     try {
-      Pickle(bytes, "pickle");
+      WeightsPickle(bytes, "pickle");
     } catch (const Error& error) {
       return error.what();
     }

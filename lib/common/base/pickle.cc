@@ -1,61 +1,53 @@
-#include "train/pickle.h"
+#include "base/pickle.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "tensor/shape.h"
-#include "train/safetensors.h"
 
 namespace fleet {
 namespace {
-
-// A state dict with ten thousand tensors has about 1 MiB.
-constexpr size_t kMaxBytes = size_t{64} << 20;
-
-std::optional<DType> dtype_of(std::string_view storage) {
-  if (storage == "FloatStorage") return DType::kFloat32;
-  if (storage == "DoubleStorage") return DType::kFloat64;
-  if (storage == "HalfStorage") return DType::kFloat16;
-  if (storage == "BFloat16Storage") return DType::kBFloat16;
-  if (storage == "LongStorage") return DType::kInt64;
-  if (storage == "IntStorage") return DType::kInt32;
-  if (storage == "ByteStorage") return DType::kUInt8;
-  return std::nullopt;
-}
-
-bool is_storage(const std::string& name) {
-  static const std::set<std::string> kOthers = {"torch.ShortStorage", "torch.CharStorage",
-                                                "torch.BoolStorage", "torch.ComplexFloatStorage",
-                                                "torch.ComplexDoubleStorage"};
-  return name.starts_with("torch.") && (dtype_of(name.substr(6)) || kOthers.contains(name));
-}
-
-constexpr char kDict[] = "collections.OrderedDict", kTensor[] = "torch._utils._rebuild_tensor_v2",
-               kParameter[] = "torch._utils._rebuild_parameter", kSize[] = "torch.Size",
-               kDevice[] = "torch.device";
-
-bool is_known(const std::string& name) {
-  static const std::set<std::string> kKnown = {kDict, kTensor, kParameter, kSize, kDevice};
-  return kKnown.contains(name) || is_storage(name);
-}
 
 std::string hex_of(uint8_t opcode) { return "0x" + hex({reinterpret_cast<char*>(&opcode), 1}); }
 
 }  // namespace
 
-Pickle::Pickle(std::string_view bytes, const std::string& path) : path_(path) {
-  if (bytes.size() > kMaxBytes) bytes = bytes.substr(0, kMaxBytes);
-  run(bytes);
+void Pickle::throw_damaged(const std::string& what) const {
+  throw Error(ErrorCode::kUsage, what, path_);
 }
 
 void Pickle::bad(const std::string& what) const {
-  throw DamagedFile(what, path_, "it is damaged, or not what torch.save() writes; use another one");
+  throw_damaged(what);
+  internal_error(__FILE__, __LINE__, "throw_damaged() has returned");
 }
 
-void Pickle::run(std::string_view bytes) {
+void Pickle::check_global(const std::string& name) const {
+  bad("its pickle asks for '" + shown_name(name) + "', which is not executed");
+}
+
+Pickle::Value Pickle::load_persistent(Value) { bad("its pickle refers to something outside it"); }
+
+Pickle::Value Pickle::call(const std::string& function, const std::vector<Value>&) {
+  bad("its pickle calls '" + shown_name(function) + "', which is not executed");
+}
+
+void Pickle::count_value() {
+  if (++values_ > limits_.values) bad("its pickle has too many values");
+}
+
+void Pickle::push(Value value) {
+  count_value();
+  stack_.push_back(value);
+}
+
+Pickle::Value Pickle::new_dict() {
+  lists_.emplace_back();
+  return {Kind::kDict, static_cast<int64_t>(lists_.size()) - 1};
+}
+
+void Pickle::read(std::string_view bytes) {
+  bytes = bytes.substr(0, limits_.bytes);
   bytes_ = bytes;
   while (step(static_cast<uint8_t>(take(1)[0]))) {
   }
@@ -147,90 +139,35 @@ void Pickle::set_items(const std::vector<Value>& values) {
 void Pickle::remember(uint64_t place) {
   const Value top = pop();
   stack_.push_back(top);
+  count_value();
   memo_[place] = top;
 }
 
 void Pickle::recall(uint64_t place) {
   const auto found = memo_.find(place);
   if (found == memo_.end()) bad("its pickle reads a missing value");
-  stack_.push_back(found->second);
+  push(found->second);
 }
 
 void Pickle::push_global(const std::string& name) {
-  if (!is_known(name)) {
-    throw Error(
-        ErrorCode::kUsage,
-        "asks for '" + shown_name(name) + "', which weights do not need and is not executed", path_,
-        "save the weights alone: torch.save(model.state_dict(), FILE), or as safetensors");
-  }
+  check_global(name);
   push_text(name);
   stack_.back().kind = Kind::kGlobal;
 }
 
-// ("storage", type, key, place, elements[, None])
-void Pickle::load_persistent() {
-  const Value id = pop();
-  if (id.kind != Kind::kList) bad("its pickle refers to something that is not a storage");
-  const std::vector<Value>& parts = lists_[id.number];
-  const bool fits = (parts.size() == 5 || (parts.size() == 6 && parts[5].kind == Kind::kNone)) &&
-                    parts[0].kind == Kind::kText && text(parts[0]) == "storage" &&
-                    parts[1].kind == Kind::kGlobal && is_storage(text(parts[1])) &&
-                    parts[2].kind == Kind::kText && parts[4].kind == Kind::kInteger &&
-                    parts[4].number >= 0;
-  if (!fits) bad("its pickle refers to something that is not a storage");
-  const std::string type = text(parts[1]).substr(6);
-  push(Kind::kStorage, static_cast<int64_t>(storages_.size()));
-  storages_.push_back({type, dtype_of(type), text(parts[2]), parts[4].number});
-}
-
-std::vector<int64_t> Pickle::integers(Value value) const {
-  if (value.kind != Kind::kList) bad("a tensor has no size");
-  if (lists_[value.number].size() > Shape::kMaxRank) bad("a tensor has too many dimensions");
-  std::vector<int64_t> all;
-  for (const Value& one : lists_[value.number]) {
-    if (one.kind != Kind::kInteger || one.number < 0) bad("a tensor has an invalid size");
-    all.push_back(one.number);
-  }
-  return all;
-}
-
-Pickle::Value Pickle::rebuilt_tensor(const std::vector<Value>& arguments) {
-  if (arguments.size() < 4 || arguments[0].kind != Kind::kStorage ||
-      arguments[1].kind != Kind::kInteger || arguments[1].number < 0) {
-    bad("a tensor is not described as torch does");
-  }
-  Tensor tensor{static_cast<size_t>(arguments[0].number), arguments[1].number,
-                integers(arguments[2]), integers(arguments[3])};
-  if (tensor.shape.size() != tensor.strides.size()) bad("a tensor has an invalid size");
-  tensors_.push_back(std::move(tensor));
-  return {Kind::kTensor, static_cast<int64_t>(tensors_.size()) - 1};
-}
-
-// Calls that torch makes when it loads: recreated here without calling anything.
 void Pickle::reduce() {
-  const Value given = pop(), function = pop();
-  if (function.kind != Kind::kGlobal || given.kind != Kind::kList) {
+  const Value arguments = pop(), function = pop();
+  if (function.kind != Kind::kGlobal || arguments.kind != Kind::kList) {
     bad("its pickle calls something that is not a function");
   }
-  const std::string name = text(function);
-  const std::vector<Value>& arguments = lists_[given.number];  // perhaps millions
-  if (name == kTensor) return stack_.push_back(rebuilt_tensor(arguments));
-  if (name == kParameter && !arguments.empty() && arguments[0].kind == Kind::kTensor) {
-    return stack_.push_back(arguments[0]);
-  }
-  if (name == kDict && arguments.empty()) return push_list(Kind::kDict, {});
-  if (name == kSize && arguments.size() == 1 && arguments[0].kind == Kind::kList) {
-    return stack_.push_back(arguments[0]);
-  }
-  if (name == kDevice) return push(Kind::kOther);
-  bad("its pickle calls " + name + " with invalid arguments");
+  push(call(text(function), lists_[arguments.number]));  // perhaps millions of arguments
 }
 
 // The attributes of a dict (a module's versions) are not needed.
 void Pickle::build() {
   pop();
   const Value object = pop();
-  if (object.kind != Kind::kDict && object.kind != Kind::kTensor) {
+  if (object.kind != Kind::kDict && object.kind != Kind::kCalled) {
     bad("its pickle sets attributes on something that has none");
   }
   stack_.push_back(object);
@@ -348,6 +285,7 @@ bool Pickle::step(uint8_t opcode) {
       take(8);
       return true;
     case '(':
+      count_value();
       marks_.push_back(stack_.size());
       return true;
     case '0':
@@ -384,7 +322,7 @@ bool Pickle::step(uint8_t opcode) {
       return true;
     }
     case 'Q':
-      load_persistent();
+      push(load_persistent(pop()));
       return true;
     case 'R':
       reduce();
@@ -393,7 +331,7 @@ bool Pickle::step(uint8_t opcode) {
       build();
       return true;
     default:
-      bad("its pickle has the instruction " + hex_of(opcode) + ", which weights do not need");
+      bad("its pickle has the instruction " + hex_of(opcode) + ", which is not known");
   }
 }
 

@@ -1,7 +1,6 @@
-// The part of Python's pickle format that PyTorch's state dicts need, read without executing
-// anything: numbers, strings, lists, tuples, dicts, and tensors as torch.save() describes them.
-// Opcodes: Python's Lib/pickletools.py. Their use by torch: torch/_utils.py and
-// torch/serialization.py.
+// Python's pickle format, read without executing anything: numbers, strings, lists, tuples, dicts.
+// A pickle may also name classes and functions and ask to call them; a subclass says which it
+// knows, and recreates what they would make. Opcodes: Python's Lib/pickletools.py.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "tensor/dtype.h"
 
 namespace fleet {
 
@@ -25,33 +22,28 @@ class Pickle {
     kText,   // also bytes
     kList,   // also a tuple
     kDict,
-    kGlobal,
-    kStorage,
-    kTensor,
-    kOther,  // known, but not needed
+    kGlobal,      // the name of a class or function
+    kPersistent,  // of load_persistent()
+    kCalled,      // of call()
+    kOther,       // known, but not needed
   };
   // Refers to memory of this Pickle: values are never nested in memory, however deep they are in
-  // the file.
+  // the file. A list may contain itself.
   struct Value {
     Kind kind = Kind::kNone;
     int64_t number = 0;  // the value of a bool or integer; else an index
   };
-  struct Storage {
-    std::string type;            // "FloatStorage"
-    std::optional<DType> dtype;  // nullopt: a type that no parameter here has
-    std::string key;
-    int64_t elements = 0;
-  };
-  // A view of a storage's elements; its numbers are not checked yet.
-  struct Tensor {
-    size_t storage = 0;
-    int64_t offset = 0;
-    std::vector<int64_t> shape, strides;
+  struct Limits {
+    size_t bytes = size_t{64} << 20;   // a longer pickle counts as cut off
+    size_t values = size_t{64} << 20;  // all, also those that are dropped again; each takes memory
   };
 
-  // Reads the pickle at the start of `bytes`. DamagedFile naming the path if there is none; kUsage
-  // if the pickle asks for anything other than tensors; the message names it.
-  Pickle(std::string_view bytes, const std::string& path);
+  // path: for messages.
+  Pickle(std::string path, Limits limits) : path_(std::move(path)), limits_(limits) {}
+  virtual ~Pickle() = default;
+  // Reads the pickle at the start of `bytes`; once. kUsage naming the path if there is none, or if
+  // it asks for something that is not known; the message names it.
+  void read(std::string_view bytes);
 
   Value root() const { return root_; }
   size_t size() const { return size_; }  // size of the pickle in bytes
@@ -60,15 +52,24 @@ class Pickle {
   const std::vector<Value>& dict(Value value) const {
     return lists_[value.number];
   }  // key, value...
-  const Tensor& tensor(Value value) const { return tensors_[value.number]; }
-  const Storage& storage(size_t index) const { return storages_[index]; }
-  const std::vector<Storage>& storages() const { return storages_; }
   // The value of a string key of a dict; nullopt if there is none.
   std::optional<Value> find(Value dict, std::string_view key) const;
 
- private:
+ protected:
+  // Throws that the pickle is damaged: kUsage without a subclass.
+  virtual void throw_damaged(const std::string& what) const;
   [[noreturn]] void bad(const std::string& what) const;
-  void run(std::string_view bytes);
+  // Returns if this class or function is known; else throws, as without a subclass.
+  virtual void check_global(const std::string& name) const;
+  // What the pickle refers to by `id`, with kind kPersistent. Throws without a subclass.
+  virtual Value load_persistent(Value id);
+  // What the function returns: with kind kCalled, or another value. Throws without a subclass.
+  virtual Value call(const std::string& function, const std::vector<Value>& arguments);
+
+  const std::string& path() const { return path_; }
+  Value new_dict();
+
+ private:
   bool step(uint8_t opcode);  // false: the end
   bool read_number(uint8_t opcode);
   bool read_text(uint8_t opcode);
@@ -76,7 +77,9 @@ class Pickle {
   std::string_view take(uint64_t count);
   uint64_t integer(size_t bytes);
   std::string_view line();
-  void push(Kind kind, int64_t number = 0) { stack_.push_back({kind, number}); }
+  void count_value();
+  void push(Value value);
+  void push(Kind kind, int64_t number = 0) { push(Value{kind, number}); }
   void push_text(std::string_view text);
   void push_list(Kind kind, std::vector<Value> values);
   void push_long(uint64_t bytes);
@@ -87,13 +90,12 @@ class Pickle {
   void remember(uint64_t place);
   void recall(uint64_t place);
   void push_global(const std::string& name);
-  void load_persistent();
   void reduce();
   void build();
-  Value rebuilt_tensor(const std::vector<Value>& arguments);
-  std::vector<int64_t> integers(Value list) const;
 
   const std::string path_;
+  const Limits limits_;
+  size_t values_ = 0;       // so far
   std::string_view bytes_;  // the remaining bytes
   size_t size_ = 0;
   Value root_;
@@ -102,8 +104,6 @@ class Pickle {
   std::unordered_map<uint64_t, Value> memo_;
   std::vector<std::string> texts_;
   std::vector<std::vector<Value>> lists_;
-  std::vector<Tensor> tensors_;
-  std::vector<Storage> storages_;
 };
 
 }  // namespace fleet
