@@ -13,6 +13,8 @@ const char* name_of(CollectiveWait::Kind kind) {
       return "together";
     case CollectiveWait::CIRCLE:
       return "circle";
+    case CollectiveWait::UNKNOWN:
+      return "unknown";
     default:
       return "missing";
   }

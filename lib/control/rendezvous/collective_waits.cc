@@ -21,7 +21,13 @@ struct Member {
   const RankCollectives* of = nullptr;
   const GroupCalls* calls = nullptr;  // null: the rank does not have the group yet
   int64_t entered() const { return calls ? calls->entered() : 0; }
-  bool on_device() const { return calls && !calls->has_done(); }
+  // Calls are issued before the earlier ones are done.
+  bool ahead() const { return calls && (calls->ahead() || !calls->has_done()); }
+  // The call that it is in, if it waits; `least`: the last one that all members have entered.
+  int64_t at(int64_t least) const {
+    if (!ahead()) return entered();
+    return (calls->has_done() ? calls->done() : least) + 1;
+  }
   bool gone() const { return of->state() == 'X'; }
   bool stopped() const { return of->state() == 'T' || of->state() == 't'; }
   // In a call, and for long enough.
@@ -35,6 +41,7 @@ using GroupKey = std::tuple<std::string, std::vector<int32_t>, int32_t, bool>;
 
 struct GroupState {
   std::vector<Member> members;  // whose calls are known, by rank
+  std::vector<Member> unknown;  // PyTorch ranks whose calls are not
   std::set<int> ranks;
   std::string name;
   bool message = false;
@@ -79,7 +86,10 @@ std::vector<GroupState> groups_of(const Stacks& all) {
       const auto of = known.find(rank);
       if (of == known.end()) continue;
       const auto calls = members.find(rank);
-      group.members.push_back({rank, of->second, calls == members.end() ? nullptr : calls->second});
+      const Member member{rank, of->second, calls == members.end() ? nullptr : calls->second};
+      const bool unknown = of->second->recorder_off() || !of->second->missing().empty() ||
+                           (member.calls && member.calls->unknown());
+      (unknown ? group.unknown : group.members).push_back(member);
     }
   }
   return result;
@@ -98,13 +108,9 @@ void find_missing(GroupState* group) {
   if (group->members.empty()) return;
   int64_t least = group->members[0].entered();
   for (const Member& member : group->members) least = std::min(least, member.entered());
-  // A GPU's calls are issued far ahead: the first that is not everywhere is what it waits in.
-  const auto position = [&](const Member& member) {
-    return member.on_device() ? least + 1 : member.entered();
-  };
   for (const Member& member : group->members) {
-    if (!member.waits() || member.entered() <= least) continue;
-    const int64_t at = position(member);
+    const int64_t at = member.at(least);
+    if (!member.waits() || member.entered() <= least || at <= least) continue;
     group->sequence = group->sequence == 0 ? at : std::min(group->sequence, at);
     group->waiting.push_back(member.rank);
   }
@@ -208,12 +214,41 @@ CollectiveWait missing_wait(GroupState group, const std::set<int>& blocked, bool
   return wait;
 }
 
+// Ranks wait in a group with PyTorch ranks of which nothing is known.
+std::optional<CollectiveWait> unknown_wait(const GroupState& group) {
+  if (group.unknown.empty() || !group.missing.empty() || group.message) return std::nullopt;
+  CollectiveWait wait;
+  wait.set_kind(Kind::UNKNOWN);
+  wait.set_group(group.name);
+  int64_t first = 0;
+  for (const Member& member : group.members) {
+    if (!member.waits() || !member.calls->has_done()) continue;
+    const int64_t at = member.at(0);
+    first = first == 0 ? at : std::min(first, at);
+    wait.add_waiting(member.rank);
+  }
+  if (first == 0) return std::nullopt;
+  *wait.mutable_call() = describe(group, first);
+  std::string states;
+  for (const Member& member : group.unknown) {
+    wait.add_missing(member.rank);
+    if (states.size() < 300) states += state_of(member);
+  }
+  const std::vector<int> missing(wait.missing().begin(), wait.missing().end());
+  const std::vector<int> waiting(wait.waiting().begin(), wait.waiting().end());
+  wait.set_line(ranks_text(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " in " +
+                call_text(wait.call()) + " of group " + group.name +
+                "; nothing is known of the calls of " + ranks_text(missing) + states);
+  return wait;
+}
+
 // All ranks are in the same call.
 std::optional<CollectiveWait> together(const GroupState& group) {
   if (group.members.size() != group.ranks.size() || group.members.empty()) return std::nullopt;
-  const int64_t at = group.members[0].entered();
+  const int64_t at = group.members[0].at(0);
   for (const Member& member : group.members) {
-    if (!member.unfinished() || member.on_device() || member.entered() != at) return std::nullopt;
+    const bool in_it = member.unfinished() && member.calls->has_done() && member.at(0) == at;
+    if (!in_it) return std::nullopt;
   }
   const bool any = std::any_of(group.members.begin(), group.members.end(),
                                [](const Member& member) { return member.waits(); });
@@ -290,9 +325,10 @@ std::string call_text(const GroupCall& call) {
   std::string text = call.kind().empty() ? "call" : call.kind();
   text += " #" + std::to_string(call.sequence());
   if (call.kind().empty()) return text;
-  text += " (";
-  if (!call.purpose().empty()) text += call.purpose() + ", ";
-  return text + size_text(call.size()) + ")";
+  const std::string size = call.size() > 0 ? size_text(call.size()) : "";
+  if (size.empty() && call.purpose().empty()) return text;
+  const bool both = !size.empty() && !call.purpose().empty();
+  return text + " (" + call.purpose() + (both ? ", " : "") + size + ")";
 }
 
 std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
@@ -301,8 +337,11 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
   for (GroupState& group : groups) {
     find_missing(&group);
     if (!group.missing.empty()) blocked.insert(group.waiting.begin(), group.waiting.end());
+    if (const auto found = unknown_wait(group)) {
+      blocked.insert(found->waiting().begin(), found->waiting().end());
+    }
   }
-  std::vector<CollectiveWait> mismatches, roots, circles, stuck;
+  std::vector<CollectiveWait> mismatches, roots, unknown, circles, stuck;
   for (const GroupState& group : groups) {
     if (auto found = mismatch(group)) {
       mismatches.push_back(*std::move(found));
@@ -310,6 +349,8 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
       const bool root = std::any_of(group.missing.begin(), group.missing.end(),
                                     [&](int rank) { return !blocked.contains(rank); });
       (root ? roots : circles).push_back(missing_wait(group, blocked, !root));
+    } else if (auto perhaps = unknown_wait(group)) {
+      unknown.push_back(*std::move(perhaps));
     } else if (auto in_it = together(group)) {
       stuck.push_back(*std::move(in_it));
     }
@@ -322,6 +363,7 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
     waits.insert(waits.end(), more.begin(), more.end());
   };
   add(roots);
+  add(unknown);
   if (waits.empty()) add(circles);
   if (waits.empty()) add(stuck);
   if (waits.size() > kMostWaits) waits.resize(kMostWaits);
@@ -330,7 +372,8 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
 
 std::optional<int> rank_waited_for(const std::vector<CollectiveWait>& waits) {
   if (waits.empty() || waits[0].missing_size() != 1) return std::nullopt;
-  if (waits[0].kind() == Kind::CIRCLE) return std::nullopt;
+  const bool sure = waits[0].kind() != Kind::CIRCLE && waits[0].kind() != Kind::UNKNOWN;
+  if (!sure) return std::nullopt;
   return waits[0].missing(0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "rendezvous/collective_waits.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/flight_notes.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/stacks.h"
 
@@ -197,6 +198,8 @@ void JobState::end_stack_collection(Running& running, Time now) {
   for (const int node : collection.awaited) report.add_silent(node);
   const std::vector<CollectiveWait> waits = find_collective_waits(collection.stacks);
   report.mutable_waits()->Assign(waits.begin(), waits.end());
+  const std::vector<std::string> notes = flight_notes(collection.stacks);
+  report.mutable_notes()->Assign(notes.begin(), notes.end());
   for (const SessionId asked : collection.requesters) {
     if (sessions_.contains(asked)) send(asked, message);
   }
@@ -224,6 +227,10 @@ void JobState::decide_hang(const StackCollection& collection,
             node_label(verdict.node(), verdict.hostname()) + "): " + why + stacks_text(clusters);
   for (const int silent : collection.awaited) {
     message += "\n  node " + std::to_string(silent) + " sent no stacks";
+  }
+  for (std::string& note : flight_notes(collection.stacks)) {
+    message += "\n  " + note;
+    verdict.add_notes(std::move(note));
   }
   *verdict.mutable_exit() = std::move(exit);
   verdict.mutable_waits()->Assign(waits.begin(), waits.end());

@@ -96,6 +96,14 @@ void cut_waits(google::protobuf::RepeatedPtrField<wire::CollectiveWait>* waits) 
   }
 }
 
+// Of a StackReport or Verdict.
+template <typename Message>
+void cut_hang(Message* message) {
+  cut_waits(message->mutable_waits());
+  keep_first_items(kMaxWaits, message->mutable_notes());
+  for (std::string& note : *message->mutable_notes()) keep_first(kMaxText, &note);
+}
+
 void validate(const wire::Join& join) {
   const wire::JobConfig& job = join.job();
   const wire::Node& node = join.node();
@@ -136,6 +144,8 @@ void cut(wire::RankExit* exit) {
 void cut(wire::Stacks* stacks) {
   keep_first_items(kMaxCollectives, stacks->mutable_collectives());
   for (wire::RankCollectives& rank : *stacks->mutable_collectives()) {
+    keep_first(kMaxText, rank.mutable_missing());
+    keep_first(kMaxText, rank.mutable_dump());
     keep_first_items(kMaxGroups, rank.mutable_groups());
     for (wire::GroupCalls& calls : *rank.mutable_groups()) cut(&calls);
   }
@@ -171,15 +181,14 @@ void validate(wire::HostMessage* message) {
     cut(message->mutable_verdict()->mutable_bottleneck());
   }
   if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
-  if (message->has_restart())
-    cut_waits(message->mutable_restart()->mutable_cause()->mutable_waits());
+  if (message->has_restart()) cut_hang(message->mutable_restart()->mutable_cause());
   if (message->restart().cause().has_exit())
     cut(message->mutable_restart()->mutable_cause()->mutable_exit());
   if (message->has_report()) {
     cut(message->mutable_report()->mutable_stacks());
-    cut_waits(message->mutable_report()->mutable_waits());
+    cut_hang(message->mutable_report());
   }
-  if (message->has_verdict()) cut_waits(message->mutable_verdict()->mutable_waits());
+  if (message->has_verdict()) cut_hang(message->mutable_verdict());
   const auto kind = message->peer().kind();
   require_known(wire::PeerEvent::Kind_IsValid(kind), "news of a node", kind);
 }
@@ -221,7 +230,7 @@ void validate(wire::ControlReply* message) {
   require_kind(*message);
   if (message->has_stacks()) {
     cut(message->mutable_stacks()->mutable_stacks());
-    cut_waits(message->mutable_stacks()->mutable_waits());
+    cut_hang(message->mutable_stacks());
   }
   if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
 }

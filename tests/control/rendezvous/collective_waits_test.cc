@@ -203,6 +203,47 @@ TEST(CollectiveWaits, Gpus_WaitInTheFirstCallThatIsNotEverywhere) {
   EXPECT_THAT(ranks.lines(), IsEmpty()) << "all of it is issued: nothing more is known";
 }
 
+// PyTorch says what is done, and its hosts issue ahead.
+TEST(CollectiveWaits, CallsAhead_WaitInTheFirstThatIsNotDone) {
+  Ranks ranks;
+  ranks.all_in({{900, 811}, {850, 811}, {902, 811}});
+  for (int rank = 0; rank < 3; ++rank) ranks.rank(rank).mutable_groups(0)->set_ahead(true);
+  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("all 3 ranks are in call #812 of group dp")))
+      << "all have issued it, though they are not equally far ahead";
+  ranks.rank(1).mutable_groups(0)->set_entered(811);
+  ranks.rank(1).mutable_groups(0)->set_waiting_ms(0);
+  EXPECT_THAT(ranks.lines(),
+              ElementsAre("rank 1 has not entered call #812 of group dp; 2 wait in it"));
+}
+
+TEST(CollectiveWaits, OthersWaitAndNothingIsKnownOfARank_ItIsNamedAsThat) {
+  Ranks ranks;
+  for (const int rank : {0, 2}) ranks.in(rank, {5, 4}, "dp", {0, 1, 3}).set_ahead(true);
+  ranks.rank(1).set_missing("no pipe");
+  EXPECT_THAT(ranks.lines(), ElementsAre("ranks 0,2 wait in all_reduce #5 (bucket 4, 25 MiB) of "
+                                         "group dp; nothing is known of the calls of rank 1"));
+  const std::vector<CollectiveWait> waits = find_collective_waits(ranks.all);
+  EXPECT_EQ(waits[0].kind(), CollectiveWait::UNKNOWN);
+  EXPECT_THAT(waits[0].missing(), ElementsAre(1));
+  EXPECT_THAT(waits[0].waiting(), ElementsAre(0, 2));
+  EXPECT_EQ(rank_waited_for(waits), std::nullopt) << "it may wait in the call too";
+  ranks.rank(1).set_state('T');
+  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("; rank 1 is stopped (SIGSTOP)")));
+  ranks.rank(2).mutable_groups(0)->set_entered(4);
+  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("rank 2 has not entered all_reduce #5")))
+      << "a rank that is known to be missing is named instead";
+}
+
+TEST(CollectiveWaits, RecorderIsOffOrTheGroupIsUnknown_RankIsNotCalledMissing) {
+  for (const bool off : {true, false}) {
+    Ranks ranks;
+    ranks.in(0, {5, 4}, "dp", {0, 1, 2}).set_ahead(true);
+    off ? ranks.rank(1).set_recorder_off(true)
+        : ranks.in(1, {0, 0}, "dp", {0, 1, 2}).set_unknown(true);
+    EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("nothing is known of the calls of rank 1")));
+  }
+}
+
 TEST(CollectiveWaits, Message_NamesSenderAndReceiver) {
   Ranks ranks;
   ranks.in(3, {12, 11, "recv", 4 << 20}, "pipeline", {2, 1, 2}, "x").set_message(true);

@@ -1,0 +1,15 @@
+// What is said about PyTorch's flight recorder besides the waits that it shows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace fleet {
+
+// From Stacks::collectives: where the dumps are, which ranks wrote none and why, and how to switch
+// the recorder on. A line each, at most eight; none without PyTorch ranks.
+std::vector<std::string> flight_notes(const Stacks& all);
+
+}  // namespace fleet
