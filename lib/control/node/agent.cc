@@ -444,8 +444,11 @@ class Agent {
     }
   }
   void carry_out(wire::NodeMessage& message) { client_->send(std::move(message)); }
-  void carry_out(const wire::GuardianCommand& command) {
+  void carry_out(wire::GuardianCommand& command) {
     if (command.has_spawn()) all_gone_ = false;
+    if (command.has_collect_stacks()) {
+      command.mutable_collect_stacks()->set_folder(record_.record().log_dir());
+    }
     channel_.send(command);
   }
   void carry_out(const ShowLine& line) {

@@ -20,6 +20,7 @@
 #include "node/channel.h"
 #include "node/collective_calls.h"
 #include "node/failure_cause.h"
+#include "node/flight_collector.h"
 #include "node/guardian.h"
 #include "node/hang_detector.h"
 #include "node/job_cgroup.h"
@@ -47,6 +48,8 @@ constexpr size_t kTailLines = 20;
 constexpr std::chrono::seconds kInspectInterval{1};
 // Its share of the 5 s within which a hang is reported; the debuggers have 4 s.
 constexpr std::chrono::milliseconds kHangCheckInterval{500};
+// Of the time for stacks: to read dumps of PyTorch's flight recorder at its end.
+constexpr std::chrono::milliseconds kDumpReadTime{300};
 constexpr int kKeptFree = 8;  // descriptors
 constexpr std::chrono::milliseconds kWatchdogDelay{10};
 
@@ -81,6 +84,7 @@ class Guardian {
         watchdog_timer_(loop_),
         watchdog_(std::move(alive), own_environment_prefix()),
         collector_(loop_),
+        flight_collector_(loop_),
         logs_(loop_),
         channel_(
             loop_, std::move(socket),
@@ -296,22 +300,42 @@ class Guardian {
     }
   }
 
+  // A pending answer serves this request too.
   void collect_stacks(const wire::CollectStacks& request) {
+    if (collected_) return;
     std::vector<StackCollector::Target> targets;
+    std::vector<FlightCollector::Target> others;  // without a log of our engine
     for (const GuardedRank& rank : ranks_) {
       if (rank.ended) continue;
       const wire::RankCommand& command = rank.command;
       const std::string& beside =
           command.log_path().empty() ? command.error_file() : command.log_path();
       targets.push_back({command.local_rank(), rank.pid, beside + ".stack"});
+      if (rank.collectives && rank.collectives->read().pid != 0) continue;
+      others.push_back({command.local_rank(), command.rank(), rank.pid});
     }
-    collector_.collect(targets, std::chrono::milliseconds(request.limit_ms()),
-                       [this](const Stacks& stacks) {
-                         wire::GuardianEvent event;
-                         *event.mutable_stacks() = cluster_stacks(stacks);
-                         add_collectives(event.mutable_stacks());
-                         channel_.send(event);
-                       });
+    collected_.emplace();
+    collecting_ = 2;
+    const std::chrono::milliseconds limit(request.limit_ms());
+    // First: debuggers stop the ranks for a moment.
+    flight_collector_.collect(others, request.folder(), limit - kDumpReadTime,
+                              [this](std::vector<RankCollectives> calls) {
+                                collected_->mutable_collectives()->Assign(calls.begin(),
+                                                                          calls.end());
+                                send_collected();
+                              });
+    collector_.collect(targets, limit, [this](const Stacks& stacks) {
+      *collected_->mutable_clusters() = cluster_stacks(stacks).clusters();
+      send_collected();
+    });
+  }
+
+  void send_collected() {
+    if (--collecting_ > 0) return;
+    wire::GuardianEvent event;
+    *event.mutable_stacks() = *std::exchange(collected_, std::nullopt);
+    add_collectives(event.mutable_stacks());
+    channel_.send(event);
   }
 
   // Also of ranks that have ended.
@@ -529,6 +553,9 @@ class Guardian {
   asio::steady_timer grace_, inspect_timer_, watchdog_timer_;
   OrphanWatchdog watchdog_;
   StackCollector collector_;
+  FlightCollector flight_collector_;
+  std::optional<Stacks> collected_;  // so far; nullopt: not requested
+  int collecting_ = 0;               // parts that are missing in it
   JobLogs logs_;
   OomDetector oom_;
   ExitOrder order_;

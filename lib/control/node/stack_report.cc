@@ -46,6 +46,7 @@ std::string stack_report_json(const StackReport& report) {
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
   all["silent_nodes"] = Json(report.silent());
   all["waits"] = waits_json(report.waits());
+  all["notes"] = texts(report.notes());
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -64,6 +65,7 @@ std::string stack_report_text(const StackReport& report) {
   for (const int silent : report.silent()) {
     text += "\n  node " + std::to_string(silent) + " sent no stacks";
   }
+  for (const std::string& note : report.notes()) text += "\n  " + note;
   return text + "\n";
 }
 

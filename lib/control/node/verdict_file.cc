@@ -109,7 +109,10 @@ Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, do
                    {"hostname", verdict.hostname()}};
   }
   if (verdict.has_exit()) all["rank"] = rank_json(verdict.exit());
-  if (verdict.kind() == Verdict::HANG) all["waits"] = waits_json(verdict.waits());
+  if (verdict.kind() == Verdict::HANG) {
+    all["waits"] = waits_json(verdict.waits());
+    all["notes"] = texts(verdict.notes());
+  }
   if (verdict.kind() == Verdict::STOPPED) all["signal"] = signal_name(verdict.signal());
   all["bottleneck"] = nullptr;
   if (verdict.has_bottleneck()) all["bottleneck"] = bottleneck_json(verdict.bottleneck());

@@ -38,6 +38,7 @@ StackReport sample_report() {
   wait.add_waiting(0);
   wait.add_waiting(1);
   wait.set_line("rank 2 is elsewhere");
+  report.add_notes("no dump from rank 3");
   return report;
 }
 
@@ -45,7 +46,7 @@ TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
   const std::string text = stack_report_text(sample_report());
   EXPECT_THAT(text, HasSubstr("4 ranks; look at rank 2 (local rank 0) on node 1: it is stopped"));
   EXPECT_THAT(text, HasSubstr("it is stopped\n  rank 2 is elsewhere\n  ranks"));
-  EXPECT_THAT(text, HasSubstr("node 7 sent no stacks"));
+  EXPECT_THAT(text, HasSubstr("node 7 sent no stacks\n  no dump from rank 3\n"));
 }
 
 TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
@@ -54,6 +55,7 @@ TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {
   EXPECT_EQ(json["clusters"][0]["python_frames"], nlohmann::json({"step (/x/train.py:12)"}));
   EXPECT_EQ(json["clusters"][0]["python_missing"], "");
   EXPECT_EQ(json["silent_nodes"], nlohmann::json({7}));
+  EXPECT_EQ(json["notes"], nlohmann::json({"no dump from rank 3"}));
   EXPECT_EQ(json["waits"], nlohmann::json::parse(R"([{"kind": "mismatch", "group": "dp",
       "operation": "all_reduce", "sequence": 5, "for": "bucket 4", "bytes": 4096,
       "missing": [2], "waiting": [0, 1], "text": "rank 2 is elsewhere"}])"));

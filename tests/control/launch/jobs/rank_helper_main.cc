@@ -15,11 +15,13 @@
 //   calls CALL...          makes a step and these calls of collectives of all ranks, as our engine
 //                          records them: "all_reduce 4096 bucket_0 done", then sleeps; the last of
 //                          the four words is done, started or issued. Word "end": it ends with 0
+//   map FILE               maps a file, as a library that it has loaded, then sleeps
 //   steps OWN STEP [LAST]  counts a step every STEP ms, of which OWN are its own and the rest is
 //                          waiting for others; after step LAST it only writes and computes
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -212,6 +214,13 @@ int fill(size_t bytes) {
   return 0;
 }
 
+int map_file(const char* path) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (::mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file, 0) == MAP_FAILED) return 1;
+  ::pause();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -225,6 +234,7 @@ int main(int argc, char** argv) {
       return write_lines(std::stoul(argv[2]), std::stoi(argv[3]),
                          argc > 4 ? std::stoul(argv[4]) : 0);
     }
+    if (what == "map" && argc > 2) return map_file(argv[2]);
     if (what == "calls") return make_calls(argv + 2);
     if (what == "steps" && argc > 3) {
       return count_steps(std::atoi(argv[2]), std::atoi(argv[3]), argc > 4 ? std::atoi(argv[4]) : 0);
