@@ -37,20 +37,20 @@ TEST(FlightSettings, WithoutPipe_ThereAreNone) {
 
 TEST(FlightSettings, NamesOfOldAndNewPyTorch_AreKnown) {
   const FlightSettings of_old = settings(
-      "HOME=/home/a TORCH_NCCL_TRACE_BUFFER_SIZE=20 TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/t/p "
+      "HOME=/h TORCH_NCCL_TRACE_BUFFER_SIZE=20 TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/t/p "
       "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/t/d WORLD_SIZE=8");
   EXPECT_TRUE(of_old.has_pipe);
   EXPECT_EQ(of_old.pipe, "/t/p");
   EXPECT_EQ(of_old.world_size, 8);
   EXPECT_THAT(of_old.dumps, Contains("/t/d"));
   const FlightSettings of_new = settings(
-      "HOME=/home/a XDG_CACHE_HOME=/cache TORCH_FR_DEBUG_INFO_PIPE_FILE=p "
+      "HOME=/h XDG_CACHE_HOME=/cache TORCH_FR_DEBUG_INFO_PIPE_FILE=p "
       "TORCH_FR_DUMP_TEMP_FILE=d");
   EXPECT_EQ(of_new.pipe, "/run/p") << "relative to the folder of the process";
   EXPECT_THAT(of_new.dumps, ElementsAre("/run/d", "/cache/torch/comm_lib_trace_rank_",
                                         "/cache/torch/nccl_trace_rank_", "/tmp/nccl_trace_rank_"));
-  EXPECT_THAT(settings("HOME=/home/a TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/t/p").dumps,
-              Contains("/home/a/.cache/torch/comm_lib_trace_rank_"));
+  EXPECT_THAT(settings("HOME=/h TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/t/p").dumps,
+              Contains("/h/.cache/torch/comm_lib_trace_rank_"));
 }
 
 TEST(FlightSettings, ProcessesThatAreGone_HaveNone) {
