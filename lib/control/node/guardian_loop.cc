@@ -316,12 +316,14 @@ class Guardian {
     }
     collected_.emplace();
     collecting_ = 2;
+    // Before the debuggers: they stop the ranks for a moment.
+    add_collectives(&*collected_);
     const std::chrono::milliseconds limit(request.limit_ms());
-    // First: debuggers stop the ranks for a moment.
     flight_collector_.collect(others, request.folder(), limit - kDumpReadTime,
                               [this](std::vector<RankCollectives> calls) {
-                                collected_->mutable_collectives()->Assign(calls.begin(),
-                                                                          calls.end());
+                                for (RankCollectives& one : calls) {
+                                  *collected_->add_collectives() = std::move(one);
+                                }
                                 send_collected();
                               });
     collector_.collect(targets, limit, [this](const Stacks& stacks) {
@@ -334,7 +336,6 @@ class Guardian {
     if (--collecting_ > 0) return;
     wire::GuardianEvent event;
     *event.mutable_stacks() = *std::exchange(collected_, std::nullopt);
-    add_collectives(event.mutable_stacks());
     channel_.send(event);
   }
 
