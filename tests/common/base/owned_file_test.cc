@@ -35,6 +35,7 @@ class OwnedFile : public ::testing::Test {
   }
   ~OwnedFile() override {
     EXPECT_EQ(read_file(victim_), "precious");
+    fs::current_path(before_);  // a test enters folder_
     fs::remove_all(folder_);
   }
   // A folder in the sticky one that everyone may write.
@@ -65,6 +66,7 @@ class OwnedFile : public ::testing::Test {
     EXPECT_THAT(refusal([&] { check_owned_files({path}); }), HasSubstr(why));
     EXPECT_THAT(refusal([&] { write_owned_file(path, "overwritten"); }), StartsWith(path + ": "));
   }
+  const fs::path before_ = fs::current_path();
   std::string folder_, path_, victim_;
 };
 
