@@ -147,6 +147,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "nnodes": null,
       "world_size": null,
       "waits": [],
+      "notes": [],
       "bottleneck": null,
       "restarts": 0,
       "generations": []
@@ -278,9 +279,9 @@ TEST(JobInfo, StrangeTexts_AreCutAndCannotMoveTheCursor) {
   }
   TableRow row = row_of({job}), facts = facts_of(job);
   EXPECT_EQ(row["JOB"], "a?[2J" + std::string(32, 'x') + "...");
-  EXPECT_EQ(row["COMMAND"], "train.py --lr one?two???");
+  EXPECT_EQ(row["COMMAND"], "train.py --lr one?two????");
   EXPECT_EQ(facts["job"], "a?[2J" + std::string(300, 'x'));
-  EXPECT_EQ(facts["command"], "train.py --lr one?two???");
+  EXPECT_EQ(facts["command"], "train.py --lr one?two????");
 }
 
 TEST(JobInfo, SpareNode_DoesNotMakeAJobWait) {
