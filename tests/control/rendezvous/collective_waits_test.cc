@@ -7,6 +7,7 @@ namespace fleet {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // How far a rank is in a group of ranks 0 to size - 1.
