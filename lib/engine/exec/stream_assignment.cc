@@ -339,7 +339,7 @@ Plan assign_streams(const Plan& plan, const std::vector<VarId>& keep, const Plan
     if (!StreamAssigner(parallel, options, lanes).assign(longest)) break;
     assign_memory(parallel, keep);
     parallel.one_stream_bytes = bytes;
-    if (parallel.memory().total() <= bytes + more) return parallel;
+    if (options.shuffle || parallel.memory().total() <= bytes + more) return parallel;
   }
   return single;
 }

@@ -19,7 +19,8 @@
 namespace fleet {
 
 // Regions grow shorter, or vanish, until the Plan takes no more memory beyond that of one stream:
-// this share of it, or this many bytes if that is more.
+// this share of it, or this many bytes if that is more. Shuffled orders, which only tests have,
+// keep their regions.
 inline constexpr double kParallelMemoryShare = 0.1;
 inline constexpr size_t kParallelMemoryBytes = size_t{1} << 20;
 
