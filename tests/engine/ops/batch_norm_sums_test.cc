@@ -289,6 +289,7 @@ void expect_close(const std::vector<std::vector<double>>& results,
 
 TEST(SyncBatchNorm, NormalisationInParts_ComputesTheSame) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    if (std::ranges::find(op_variants(), dtype, &OpVariant::dtype) == op_variants().end()) continue;
     for (const auto& [relu, adds] : {std::pair{false, false}, {true, false}, {true, true}}) {
       SCOPED_TRACE(std::string(name_of(dtype)) + (relu ? " relu" : "") + (adds ? " z" : ""));
       Net whole(relu, adds, dtype), parts(relu, adds, dtype);
