@@ -148,7 +148,8 @@ TEST_F(PipelineTest, Checkpoint_GoesOnWithOtherStagesOrWithout) {
   for (size_t i = 0; i + 1 < ways.size(); ++i) {
     fs::remove_all(output_);
     part(ways[i].first, ways[i].second, "2");
-    EXPECT_LE(distance(whole, part(ways[i + 1].first, ways[i + 1].second, "4")), 1e-5) << i;
+    // Sums are in another order, and adam divides small gradients by small roots.
+    EXPECT_LE(distance(whole, part(ways[i + 1].first, ways[i + 1].second, "4")), 3e-5) << i;
   }
 }
 
