@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "exec/backend.h"
 #include "strategy/names.h"
 #include "strategy/reference.h"
 #include "train/device_settings.h"
@@ -233,7 +234,11 @@ TEST(EachField, Nothing_ChangesNothing) {
 }
 
 TEST(EachField, AnotherValueThanItsDefault_IsSeen) {
+  std::string why;
+  const bool has_low_types = !low_precision_types("cpu", &why).empty();
+  if (!has_low_types) std::printf("[   NOTE   ] without amp_configs: %s\n", why.c_str());
   for (const std::string& path : field_paths()) {
+    if (!has_low_types && path.starts_with("amp_configs.")) continue;  // amp has no effect here
     const std::string value = is_on_where_unset(path) ? "false" : other_value(path);
     EXPECT_TRUE(is_shown(path, value, needed_by(path)))
         << path << "=" << value << " changes nothing, in silence";
