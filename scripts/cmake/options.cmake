@@ -54,8 +54,8 @@ if(DEFINED ENV{FLEET_COMPILE_LOG})  # scripts/build_time.sh, .ci/run
   list(APPEND launcher ${CMAKE_SOURCE_DIR}/scripts/log_compile.sh $ENV{FLEET_COMPILE_LOG})
 endif()
 if(CCACHE)
-  if(FLEET_PRECOMPILE)  # ccache needs both to cache files that use precompiled headers
-    list(APPEND launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros)
+  if(FLEET_PRECOMPILE)
+    list(APPEND launcher ${CMAKE_SOURCE_DIR}/scripts/cmake/ccache.sh)
     add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
   endif()
   list(APPEND launcher ${CCACHE})
