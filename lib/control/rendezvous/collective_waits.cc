@@ -47,9 +47,11 @@ struct GroupState {
   bool message = false;
   int from = 0, to = 0;  // of messages
 
-  // Filled in by wait_in().
+  // Filled in by find_missing().
   int64_t sequence = 0;               // the first call that some wait in; 0: none waits
   std::vector<int> missing, waiting;  // ranks
+  // Of unknown_wait().
+  std::optional<CollectiveWait> unknown_wait = {};
 };
 
 std::vector<int> ranks_of(const GroupCalls& calls) {
@@ -337,8 +339,9 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
   for (GroupState& group : groups) {
     find_missing(&group);
     if (!group.missing.empty()) blocked.insert(group.waiting.begin(), group.waiting.end());
-    if (const auto found = unknown_wait(group)) {
-      blocked.insert(found->waiting().begin(), found->waiting().end());
+    group.unknown_wait = unknown_wait(group);
+    if (group.unknown_wait) {
+      blocked.insert(group.unknown_wait->waiting().begin(), group.unknown_wait->waiting().end());
     }
   }
   std::vector<CollectiveWait> mismatches, roots, unknown, circles, stuck;
@@ -349,8 +352,8 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
       const bool root = std::any_of(group.missing.begin(), group.missing.end(),
                                     [&](int rank) { return !blocked.contains(rank); });
       (root ? roots : circles).push_back(missing_wait(group, blocked, !root));
-    } else if (auto perhaps = unknown_wait(group)) {
-      unknown.push_back(*std::move(perhaps));
+    } else if (group.unknown_wait) {
+      unknown.push_back(*group.unknown_wait);
     } else if (auto in_it = together(group)) {
       stuck.push_back(*std::move(in_it));
     }
