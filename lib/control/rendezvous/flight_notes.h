@@ -1,4 +1,4 @@
-// What is said about PyTorch's flight recorder besides the waits that it shows.
+// Notes for the user about PyTorch's flight recorder, in addition to the waits that it shows.
 #pragma once
 
 #include <string>

@@ -247,7 +247,7 @@ int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient*
       },
       config.https);
   gate.emplace(config.token, server.port(), config.https != nullptr);
-  // The user who has the file knows its token; others may see this line.
+  // A token from a file is not printed: other people may see this line.
   const std::string token = config.token_file.empty()
                                 ? "?token=" + config.token
                                 : "?token=TOKEN, with that of " + config.token_file;
