@@ -91,9 +91,21 @@ int64_t run_delay(pid_t pid) {
   return second ? std::strtoll(second, nullptr, 10) : 0;
 }
 
-int cores_of(pid_t pid) {
-  cpu_set_t set;
-  return ::sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+// For each process, the cores it may run on; one that n of them share counts 1 / n.
+std::vector<double> shares_of_cores(const std::vector<pid_t>& pids) {
+  std::vector<cpu_set_t> sets(pids.size());
+  std::array<int, CPU_SETSIZE> users{};
+  for (size_t i = 0; i < pids.size(); ++i) {
+    if (::sched_getaffinity(pids[i], sizeof sets[i], &sets[i]) != 0) CPU_ZERO(&sets[i]);
+    for (size_t core = 0; core < users.size(); ++core) users[core] += CPU_ISSET(core, &sets[i]);
+  }
+  std::vector<double> shares(pids.size());
+  for (size_t i = 0; i < pids.size(); ++i) {
+    for (size_t core = 0; core < users.size(); ++core) {
+      if (CPU_ISSET(core, &sets[i])) shares[i] += 1.0 / users[core];
+    }
+  }
+  return shares;
 }
 
 }  // namespace
@@ -131,12 +143,13 @@ void RankUsageSampler::find_processes(Time now) {
   std::vector<pid_t> roots;
   for (const Rank& rank : ranks_) roots.push_back(rank.target.pid);
   const std::vector<std::vector<pid_t>> trees = process_trees(roots);
+  const std::vector<double> cores = shares_of_cores(roots);
   for (size_t i = 0; i < ranks_.size(); ++i) {
     ranks_[i].tree.clear();
     for (const pid_t pid : trees[i]) {
       ranks_[i].tree.push_back({pid, "/proc/" + std::to_string(pid) + "/stat"});
     }
-    ranks_[i].cores = cores_of(ranks_[i].target.pid);
+    ranks_[i].cores = cores[i];
     ranks_[i].quota = cpu_quota(ranks_[i].target.pid);
   }
   const Time::duration took = std::chrono::steady_clock::now() - begun;

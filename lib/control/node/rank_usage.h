@@ -45,7 +45,7 @@ class RankUsageSampler {
     Target target;
     std::vector<Process> tree;  // itself first
     CpuQuota quota;
-    int cores = 0;
+    double cores = 0;
   };
   void find_processes(Time now);
   static bool add(const Rank& rank, RankUsage* usage);

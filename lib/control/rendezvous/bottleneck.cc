@@ -32,6 +32,8 @@ std::string label(const RankTimes& rank) {
 }
 
 constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
+// A rank that gets less of its cores shares them with other processes.
+constexpr double kOwnCores = 0.75;
 // Data threads that are always busy make batches a little late all the same.
 constexpr double kSpare = 1.1;
 
@@ -44,7 +46,7 @@ std::string input_action(const RankTimes& rank) {
            percent(std::min(share, left / rank.step)) + " of the step";
   }
   const bool reads = rank.making > 0 && rank.reading / rank.making >= kMostlyReading;
-  const int most = reads ? 64 : std::max(rank.cores, 1);
+  const int most = reads ? 64 : std::max(static_cast<int>(rank.cores), 1);
   const int wanted = static_cast<int>(std::ceil(kSpare * rank.making / std::max(left, 1.0)));
   const int threads = std::min(wanted, most);
   std::string more;
@@ -60,7 +62,8 @@ std::string input_action(const RankTimes& rank) {
            (more.empty() ? "" : ", or " + more);
   }
   if (!more.empty()) return more;
-  return "the data threads use all cores: store smaller images, or give each rank more cores";
+  return "the data threads use all cores: store smaller images (fleetrun pack), or give each rank "
+         "more cores";
 }
 
 std::string communication_action(int nnodes) {
@@ -180,8 +183,13 @@ class Division {
     delayed = std::min(delayed, std::max(0.0, typical_->own() - input));
     const bool reads =
         typical_->making > 0 && typical_->reading / typical_->making >= kMostlyReading;
-    // A quota, or other processes, slow the data threads down as well.
-    if (delayed >= kMuchDelay * step_ && !reads) {
+    const bool alone =
+        !typical_->throttled && typical_->cpu >= kOwnCores * typical_->cores * typical_->step;
+    if (alone && input > delayed) {
+      // It waits for cores that its own data threads use.
+      input += std::exchange(delayed, 0.0);
+    } else if (delayed >= kMuchDelay * step_ && !reads) {
+      // A quota, or other processes, slow the data threads down as well.
       delayed += std::exchange(input, 0.0);
     }
     // Ranks without a core, or with late batches, reach their collectives at different times: what
@@ -285,6 +293,7 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
   const RankUsage &usage = *rank.usage, &earlier = from.usage;
   const auto time = static_cast<double>(usage.at_ns() - earlier.at_ns());
   if (time > 0) {
+    times.cpu = 1e6 * static_cast<double>(usage.cpu_ms() - earlier.cpu_ms()) / time * times.step;
     const auto delayed = static_cast<double>(usage.delayed_ns() - earlier.delayed_ns());
     times.delayed = std::clamp(delayed / time, 0.0, 1.0) * times.step;
   }

@@ -35,7 +35,9 @@ struct RankTimes {
   bool throttled = false;         // by the quota of its cgroup
   double making = 0;              // work of its data threads
   double reading = 0;             // of this: reading
-  int data_threads = 0, cores = 0, nice = 0;
+  int data_threads = 0, nice = 0;
+  double cpu = 0;        // CPU time of all its threads
+  double cores = 0;      // its share of those it may run on
   double quota = 0;      // cores; 0: none
   std::string slow_gpu;  // why the clock of its GPU is lowered; "": it is not
 

@@ -77,6 +77,17 @@ TEST(RankUsageSampler, BusyRank_UsesCpuTimeAndMemory) {
   EXPECT_GT(usage.cores(), 0);
 }
 
+TEST(RankUsageSampler, CoresThatRanksShare_CountInParts) {
+  const Child one([] {}), other([] {});
+  RankUsageSampler sampler;
+  sampler.watch({{0, one.pid()}});
+  const double all = sampler.sample(std::chrono::steady_clock::now()).at(0).cores();
+  sampler.watch({{0, one.pid()}, {1, other.pid()}});
+  const auto both = sampler.sample(std::chrono::steady_clock::now());
+  EXPECT_DOUBLE_EQ(both.at(0).cores(), all / 2);
+  EXPECT_DOUBLE_EQ(both.at(1).cores(), all / 2);
+}
+
 TEST(RankUsageSampler, ProcessesBelowTheRank_Count) {
   const Child rank([] {
     if (::fork() == 0) use_memory();

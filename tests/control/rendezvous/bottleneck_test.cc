@@ -18,7 +18,8 @@ constexpr double kMs = 1e6;
 
 // Actions that several tests expect.
 const std::string kNoMoreCores =
-    "the data threads use all cores: store smaller images, or give each rank more cores";
+    "the data threads use all cores: store smaller images (fleetrun pack), or give each rank "
+    "more cores";
 const std::string kExchangeLess =
     "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
 
@@ -191,6 +192,26 @@ TEST(FindBottleneck, LateBatchesUnderAQuota_AreTheHost) {
   EXPECT_NEAR(one.causes(0).share(), 0.50, 1e-9);
 }
 
+// The first thread waits for the cores on which the rank's own data threads decode.
+TEST(FindBottleneck, LateBatchesOfRanksThatHaveTheirCores_AreInput) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 17 * kMs;
+    rank.input = 63 * kMs;
+    rank.making = 99 * kMs;
+    rank.data_threads = 1;
+    rank.cores = 1;
+    rank.cpu = 97 * kMs;
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(one.causes(0).share(), 0.80, 1e-9);
+  EXPECT_EQ(one.causes(0).action(), kNoMoreCores);
+  for (RankTimes& rank : ranks) rank.cpu = 50 * kMs;  // other processes have the rest
+  EXPECT_EQ(found(ranks).causes(0).kind(), Cause::HOST);
+}
+
 // Ranks that compete for cores come to their collectives at different times.
 TEST(FindBottleneck, WaitingForPeersWithoutCores_IsNotTheLink) {
   auto ranks = healthy(2);
@@ -303,13 +324,16 @@ struct BottleneckAnalyzerTest : ::testing::Test {
         RankUsage* usage = reports.add_usage();
         usage->set_rank(number);
         usage->set_at_ns(steps.step_at_ns());
-        usage->set_cores(4);
+        usage->set_cores(1);
+        usage->set_delayed_ns(static_cast<int64_t>(delayed * static_cast<double>(usage->at_ns())));
+        usage->set_cpu_ms(static_cast<int64_t>(cpu * static_cast<double>(usage->at_ns()) / kMs));
       }
       if (auto line = analyzer.update(reports, now)) lines.push_back(*line);
     }
     return lines;
   }
 
+  double delayed = 0, cpu = 0;  // shares of the time
   BottleneckAnalyzer analyzer;
   BottleneckAnalyzer::Time now = BottleneckAnalyzer::Time() + 1000s;
   RankSteps ranks[2];
@@ -320,6 +344,17 @@ TEST_F(BottleneckAnalyzerTest, FewSteps_SayNothing) {
   pass(4, 50, 0);
   EXPECT_FALSE(analyzer.recent());
   EXPECT_FALSE(analyzer.overall());
+}
+
+TEST_F(BottleneckAnalyzerTest, LateBatches_AreTheHostIfOthersUseItsCores) {
+  delayed = 0.2;
+  cpu = 0.9;
+  pass(30, 50, 0);
+  EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::INPUT);
+  analyzer.begin(1, now);
+  cpu = 0.5;
+  pass(30, 50, 0);
+  EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::HOST);
 }
 
 TEST_F(BottleneckAnalyzerTest, EachMinute_HasALine) {
