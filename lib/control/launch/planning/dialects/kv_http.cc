@@ -36,7 +36,8 @@ HttpReader::State HttpReader::add(std::string_view bytes) {
     if (error == http::error::need_more) break;
     if (error) return State::kBad;
   }
-  if (!parser_->is_done()) return State::kMore;
+  // The parser limits a head, and not the line before a chunk or the fields after the last one.
+  if (!parser_->is_done()) return unread_.size() > kMaxHead ? State::kBad : State::kMore;
   http::request<http::string_body> request = parser_->release();
   request_ = {std::string(request.method_string()),
               std::string(request.target()),

@@ -25,7 +25,7 @@ class HttpReader {
   HttpReader();
   ~HttpReader();
   // Adds received bytes. After kWhole the request is complete. After kBad close the connection: the
-  // bytes are not HTTP, or exceed the size of a value.
+  // bytes are not HTTP, or exceed the size of a head or value.
   State add(std::string_view bytes);
   const HttpRequest& request() const { return request_; }
 

@@ -60,6 +60,19 @@ TEST(HttpReader, LargeValue_IsBad) {
   EXPECT_EQ(state, HttpReader::State::kBad);
 }
 
+TEST(HttpReader, EndlessLineOfAChunk_IsBad) {
+  for (const std::string begin : {"0", "0\r\n"}) {  // its size; the fields after the last chunk
+    HttpReader reader;
+    ASSERT_EQ(reader.add("PUT /a/b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + begin),
+              HttpReader::State::kMore);
+    auto state = HttpReader::State::kMore;
+    for (int sent = 0; sent < 20 && state == HttpReader::State::kMore; ++sent) {
+      state = reader.add(std::string(4096, '0'));
+    }
+    EXPECT_EQ(state, HttpReader::State::kBad) << begin;
+  }
+}
+
 TEST(HttpReader, WhatIsNoRequest_IsBad) {
   for (const std::string text : {"hello\r\n\r\n", "GET /a/b SPDY/3\r\n\r\n",
                                  "PUT /a/b HTTP/1.1\r\nContent-Length: x\r\n\r\n",
