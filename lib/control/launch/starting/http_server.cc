@@ -227,7 +227,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     std::optional<asio::ssl::stream<tcp::socket&>> tls_;
     asio::steady_timer timer_;
     std::weak_ptr<Impl> server_;
-    HttpReader reader_;
+    HttpReader reader_{kMaxBody};
     std::deque<std::shared_ptr<const std::string>> queue_;  // the first is being written
     size_t queued_ = 0;
     bool responded_ = false, streams_ = false, ending_ = false, left_ = false,

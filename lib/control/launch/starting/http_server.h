@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -56,6 +57,8 @@ class HttpServer {
   // handshake included: strangers may reach the port.
   static constexpr int kMostConnections = 32;
   static constexpr int kSeconds = 10;
+  // Bytes of a request's body: it is read before the handler can refuse the request.
+  static constexpr uint64_t kMaxBody = 64 << 10;
 
   // Throws kUsage if it cannot listen at `address`, a numeric one. Port 0: any. Without `https` it
   // speaks plain HTTP, otherwise only TLS.

@@ -82,6 +82,15 @@ TEST_F(HttpServerTest, BytesThatAreNoRequest_AreRefused) {
   EXPECT_EQ(parse_http(get("nonsense\r\n\r\n")).status, 400);
 }
 
+TEST_F(HttpServerTest, LargeBody_IsRefusedBeforeItIsRead) {
+  serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({.body = "ok"}); });
+  const auto post = [&](uint64_t bytes) {
+    return "POST / HTTP/1.1\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\n";
+  };
+  EXPECT_EQ(parse_http(get(post(HttpServer::kMaxBody + 1))).status, 400);
+  EXPECT_EQ(parse_http(get(post(3) + "abc")).body, "ok");
+}
+
 TEST_F(HttpServerTest, LateAnswer_IsSentOnce) {
   std::vector<HttpServer::Respond> later;
   serve([&](const HttpRequest& request, const HttpServer::Respond& respond) {

@@ -12,18 +12,16 @@ namespace {
 
 namespace http = boost::beast::http;
 
-// Limits of a request head and of a value; the Store accepts no larger value.
-constexpr uint32_t kMaxHead = 64 << 10;
-constexpr uint64_t kMaxBody = 8u << 20;
+constexpr uint32_t kMaxHead = 64 << 10;  // bytes of a request's head
 
 }  // namespace
 
 struct HttpReader::Parser : http::request_parser<http::string_body> {};
 
-HttpReader::HttpReader() : parser_(std::make_unique<Parser>()) {
+HttpReader::HttpReader(uint64_t max_body) : parser_(std::make_unique<Parser>()) {
   parser_->eager(true);
   parser_->header_limit(kMaxHead);
-  parser_->body_limit(kMaxBody);
+  parser_->body_limit(max_body);
 }
 
 HttpReader::~HttpReader() = default;

@@ -1,6 +1,7 @@
 // The part of HTTP that a key-value server needs, without sockets: one request per connection.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,10 +23,13 @@ struct HttpRequest {
 class HttpReader {
  public:
   enum class State { kMore, kWhole, kBad };
-  HttpReader();
+  static constexpr uint64_t kMaxBody = 8u << 20;  // the Store accepts no larger value
+
+  // Refuses a request with a body of more than `max_body` bytes, before it has read it.
+  explicit HttpReader(uint64_t max_body = kMaxBody);
   ~HttpReader();
   // Adds received bytes. After kWhole the request is complete. After kBad close the connection: the
-  // bytes are not HTTP, or exceed the size of a head or value.
+  // bytes are not HTTP, or exceed the size of a head or body.
   State add(std::string_view bytes);
   const HttpRequest& request() const { return request_; }
 
