@@ -37,7 +37,7 @@ std::vector<std::string> flight_notes(const Stacks& all) {
   if (!off.empty()) {
     notes.push_back("to see in which collectives " + text_of(off) +
                     (off.size() == 1 ? " waits" : " wait") +
-                    ", start the job with TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_, "
+                    ", start the job with TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_${USER}_, "
                     "TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_FR_BUFFER_SIZE=2000 (older PyTorch: "
                     "TORCH_NCCL_TRACE_BUFFER_SIZE=2000)");
   }

@@ -36,8 +36,10 @@ TEST(FlightNotes, RanksWithTheSameReason_ShareALine) {
 TEST(FlightNotes, RecorderIsOff_TheNoteSaysHowToSwitchItOn) {
   Stacks all;
   add(&all, 1).set_recorder_off(true);
-  EXPECT_THAT(flight_notes(all), ElementsAre(HasSubstr("rank 1 waits, start the job with "
-                                                       "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=")));
+  EXPECT_THAT(flight_notes(all),
+              ElementsAre(HasSubstr("rank 1 waits, start the job with "
+                                    "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_${USER}_, ")))
+      << "two users of a host must not share a pipe";
 }
 
 TEST(FlightNotes, ManyReasons_AreCut) {
