@@ -27,21 +27,24 @@ std::vector<std::string> flight_notes(const Stacks& all) {
     if (!rank.missing().empty()) missing[rank.missing()].push_back(rank.rank());
     if (rank.recorder_off()) off.push_back(rank.rank());
   }
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, others;
   for (const auto& [why, ranks] : missing) {
     notes.push_back("no dump of PyTorch's flight recorder from " + text_of(ranks) + ": " + why);
   }
   for (const auto& [path, ranks] : dumps) {
-    notes.push_back("dumps of PyTorch's flight recorder: " + path + "N, " + text_of(ranks));
+    others.push_back("dumps of PyTorch's flight recorder: " + path + "N, " + text_of(ranks));
   }
   if (!off.empty()) {
-    notes.push_back("to see in which collectives " + text_of(off) +
-                    (off.size() == 1 ? " waits" : " wait") +
-                    ", start the job with TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_${USER}_, "
-                    "TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_FR_BUFFER_SIZE=2000 (older PyTorch: "
-                    "TORCH_NCCL_TRACE_BUFFER_SIZE=2000)");
+    others.push_back("to see in which collectives " + text_of(off) +
+                     (off.size() == 1 ? " waits" : " wait") +
+                     ", start the job with TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_${USER}_, "
+                     "TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_FR_BUFFER_SIZE=2000 (older PyTorch: "
+                     "TORCH_NCCL_TRACE_BUFFER_SIZE=2000)");
   }
-  if (notes.size() > kMostNotes) notes.resize(kMostNotes);
+  // Reasons may differ from rank to rank, by the paths in them: they leave a place for the others.
+  others.resize(std::min(others.size(), kMostNotes));
+  notes.resize(std::min(notes.size(), kMostNotes - others.size()));
+  notes.insert(notes.end(), others.begin(), others.end());
   return notes;
 }
 

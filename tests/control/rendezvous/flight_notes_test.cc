@@ -46,6 +46,9 @@ TEST(FlightNotes, ManyReasons_AreCut) {
   Stacks all;
   for (int rank = 0; rank < 100; ++rank) add(&all, rank).set_missing("m" + std::to_string(rank));
   EXPECT_EQ(flight_notes(all).size(), 8u);
+  add(&all, 100).set_dump("/log/flight_recorder_");
+  EXPECT_EQ(flight_notes(all).size(), 8u);
+  EXPECT_THAT(flight_notes(all).back(), HasSubstr("/log/flight_recorder_N, rank 100"));
 }
 
 }  // namespace
