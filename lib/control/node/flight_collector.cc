@@ -53,6 +53,21 @@ std::string trigger(const std::string& path) {
   return ::write(pipe.get(), "1", 1) == 1 ? "" : "it does not read its pipe";
 }
 
+// Those of each rank, itself first; only itself if they cannot be listed: no reason to end the job.
+std::vector<std::vector<pid_t>> processes_of(const std::vector<FlightCollector::Target>& targets) {
+  std::vector<pid_t> ranks;
+  for (const FlightCollector::Target& target : targets) ranks.push_back(target.pid);
+  if (ranks.empty()) return {};
+  try {
+    return process_trees(ranks);  // at once: it reads all of /proc
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
+  }
+  std::vector<std::vector<pid_t>> alone;
+  for (const pid_t rank : ranks) alone.push_back({rank});
+  return alone;
+}
+
 std::string read_dump(const std::string& path) {
   const UniqueFd file = open_owned_file(path, O_RDONLY);
   struct stat status;
@@ -82,8 +97,7 @@ FlightCollector::FileState FlightCollector::state_of(const std::string& path) {
           status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-void FlightCollector::ask(const Target& target) {
-  const std::vector<pid_t> processes = process_trees({target.pid})[0];
+void FlightCollector::ask(const Target& target, const std::vector<pid_t>& processes) {
   const FlightSettings settings = flight_settings_of(processes);
   if (!settings.has_pipe && !uses_torch(processes)) return;
   RankCollectives& result = results_.emplace_back();
@@ -115,7 +129,8 @@ void FlightCollector::collect(const std::vector<Target>& targets, const std::str
   deadline_ = std::chrono::steady_clock::now() + limit;
   asked_.clear();
   results_.clear();
-  for (const Target& target : targets) ask(target);
+  const std::vector<std::vector<pid_t>> processes = processes_of(targets);
+  for (size_t i = 0; i < targets.size(); ++i) ask(targets[i], processes[i]);
   // Deferred: the callback must not run within this call.
   asio::post(loop_, [this] { poll(); });
 }

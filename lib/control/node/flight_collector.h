@@ -54,7 +54,7 @@ class FlightCollector {
     bool done = false;
   };
 
-  void ask(const Target& target);
+  void ask(const Target& target, const std::vector<pid_t>& processes);
   void poll();
   bool inspect(Asked* asked, bool last_time);
   bool read(Asked* asked, const std::string& path);
