@@ -13,6 +13,18 @@ namespace fleet {
 namespace {
 
 constexpr char kGuardianKilled[] = "its guardian was killed";
+// Bytes of stacks and calls for the host: a message beyond gRPC's limit (grpc_setup.h) would end
+// the stream of this node, and so a healthy job.
+constexpr size_t kMaxStackBytes = 8 << 20;
+
+// Drops the descriptions of calls if there are too many; the numbers of each group stay.
+void limit_size(Stacks* stacks) {
+  if (stacks->ByteSizeLong() <= kMaxStackBytes) return;
+  for (RankCollectives& rank : *stacks->mutable_collectives()) {
+    for (GroupCalls& group : *rank.mutable_groups()) group.clear_calls();
+  }
+  if (stacks->ByteSizeLong() > kMaxStackBytes) stacks->clear_collectives();
+}
 
 wire::NodeMessage ready(int generation) {
   wire::NodeMessage message;
@@ -217,6 +229,7 @@ void Supervision::on_stacks(Stacks stacks) {
   for (RankCollectives& calls : *stacks.mutable_collectives()) {
     calls.set_rank(rank_of(node, calls.local_rank()));
   }
+  limit_size(&stacks);
   send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
 }
 

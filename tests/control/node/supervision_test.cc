@@ -109,6 +109,25 @@ TEST_F(SupervisionTest, RankStalls_IsReportedAndInspected) {
   supervision.on_stacks(stacks);
 }
 
+// PyTorch ranks may have issued many calls in many groups.
+TEST_F(SupervisionTest, MoreCallsThanAMessageHolds_AreSentWithoutTheirDescriptions) {
+  run();
+  Stacks stacks, sent;
+  for (int local_rank = 0; local_rank < 2; ++local_rank) {
+    RankCollectives& rank = *stacks.add_collectives();
+    rank.set_local_rank(local_rank);
+    rank.add_groups()->set_entered(812);
+    rank.mutable_groups(0)->add_calls()->set_purpose(std::string(5 << 20, 'x'));
+  }
+  EXPECT_CALL(effects, send_stacks(_)).WillOnce(::testing::SaveArg<0>(&sent));
+  supervision.on_stacks(stacks);
+  ASSERT_EQ(sent.collectives_size(), 2);
+  EXPECT_EQ(sent.collectives(1).rank(), 3);
+  ASSERT_EQ(sent.collectives(1).groups_size(), 1);
+  EXPECT_EQ(sent.collectives(1).groups(0).entered(), 812);
+  EXPECT_EQ(sent.collectives(1).groups(0).calls_size(), 0);
+}
+
 TEST_F(SupervisionTest, Progress_IsReportedByGlobalRank) {
   EXPECT_CALL(effects, report_steps(_)).Times(0);
   StepReport report;
