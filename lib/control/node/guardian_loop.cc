@@ -48,8 +48,6 @@ constexpr size_t kTailLines = 20;
 constexpr std::chrono::seconds kInspectInterval{1};
 // Its share of the 5 s within which a hang is reported; the debuggers have 4 s.
 constexpr std::chrono::milliseconds kHangCheckInterval{500};
-// Of the time for stacks: to read dumps of PyTorch's flight recorder at its end.
-constexpr std::chrono::milliseconds kDumpReadTime{300};
 constexpr int kKeptFree = 8;  // descriptors
 constexpr std::chrono::milliseconds kWatchdogDelay{10};
 
@@ -319,7 +317,7 @@ class Guardian {
     // Before the debuggers: they stop the ranks for a moment.
     add_collectives(&*collected_);
     const std::chrono::milliseconds limit(request.limit_ms());
-    flight_collector_.collect(others, request.folder(), limit - kDumpReadTime,
+    flight_collector_.collect(others, request.folder(), limit,
                               [this](std::vector<RankCollectives> calls) {
                                 for (RankCollectives& one : calls) {
                                   *collected_->add_collectives() = std::move(one);
