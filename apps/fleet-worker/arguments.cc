@@ -46,7 +46,7 @@ std::string declared(const std::string& word) {
 
 bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   CLI::App app{
-      "Runs one rank of a job file. fleetrun starts it; without fleetrun it is a job of one "
+      "Runs one rank of a job file. fleetrun starts it; started directly, it runs a job of one "
       "rank."};
   app.name("fleet-worker");
   app.add_option("job", arguments->job_file, "Job file (JSON)");
@@ -57,33 +57,34 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                  "Device: auto, cpu or cuda. Short for --set train.device=, which it overrides");
   app.add_option(
       "--predict", arguments->predict,
-      "Predict the classes of these images, folders or lists (.txt) instead of training; "
-      "give it after the job file. Short for --set predict.input=");
+      "Predict the classes of these images, folders of images, or lists of them (.txt), instead of "
+      "training; put this option after the job file. Short for --set predict.input=");
   app.add_option("--log_level", arguments->log_level,
-                 "Least severity to log: DEBUG, INFO, WARNING or ERROR");
+                 "Minimum severity to log: DEBUG, INFO, WARNING or ERROR");
   app.add_flag("--check", arguments->check,
-               "Check the job file and these arguments without training, and exit: 0, or 2 if "
-               "one is wrong");
+               "Check the job file and these arguments without training, and exit: with 0, or with "
+               "2 if something is wrong");
   CLI::Option* explain =
       app.add_flag("--explain", arguments->explain,
-                   "Print what the job will take (memory, communication, time of a step) and what "
-                   "one more option would change, and exit; measures this machine once");
+                   "Print the predicted cost of the job (memory, communication, time of a step) "
+                   "and how one more option would change it, and exit; measures this machine once");
   app.add_option("--nodes", arguments->nodes,
                  "Number of nodes that --explain divides the ranks among; default: 1")
       ->needs(explain)
       ->check(CLI::PositiveNumber);
   app.add_option("--for", arguments->card,
-                 "Explain for a GPU that is not here, by its name (h200, h100, a100, ...): an "
-                 "estimate from nominal rates")
+                 "Explain for a GPU that this machine lacks, by its name (h200, h100, a100, ...): "
+                 "an estimate from nominal rates")
       ->needs(explain);
   app.add_option("--measure", arguments->measure,
                  "Rates of this machine for --explain: measured if the cache lacks them (auto), "
-                 "only from the cache (never), or measured again")
+                 "read only from the cache (never), or measured again (again)")
       ->needs(explain)
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "never", "again"}));
-  app.add_option("--link_rate", arguments->link_rate,
-                 "Rate of the links between nodes for --explain, in bits a second: 10G, 200M")
+  app.add_option(
+         "--link_rate", arguments->link_rate,
+         "Rate of the links between nodes for --explain, in bits per second, such as 10G or 200M")
       ->needs(explain);
   app.add_option("--format", arguments->format,
                  "Format of --check and --explain: text, or json for one object on the last line "
@@ -104,16 +105,18 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_flag("--print_plan", arguments->print_plan,
                "Print the Plan (order, layouts, memory), and exit");
   app.add_option("--rank", arguments->rank,
-                 "Print or explain this rank; default: that of the environment, or 0")
+                 "Print or explain this rank; default: the rank in the environment, or 0")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--ranks", arguments->ranks,
-                 "Print or explain a job of so many ranks; default: that of the environment, or 1")
+  app.add_option(
+         "--ranks", arguments->ranks,
+         "Print or explain a job of this many ranks; default: the number in the environment, or 1")
       ->check(CLI::PositiveNumber);
   app.add_option(
       "--save_strategy", arguments->save_strategy,
       "Write the job's strategy to this file, for Paddle's load_from_prototxt, and exit");
-  app.add_option("--paddle", arguments->paddle,
-                 "Release of Paddle that will read the strategy; names unknown to it are left out")
+  app.add_option(
+         "--paddle", arguments->paddle,
+         "Release of Paddle that will read the strategy; names that it does not know are omitted")
       ->capture_default_str()
       ->check(CLI::IsMember(paddle_releases()));
   app.add_option("--export_onnx", arguments->export_onnx,
@@ -121,22 +124,22 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                  "checkpoint.resume, or the newest run");
   CLI::Option* pack =
       app.add_option("--pack", arguments->pack,
-                     "Write the job's images into this folder, as few large files for the source "
-                     "packed, and exit; goes on with a folder that an earlier run began");
+                     "Write the job's images into this folder as a few large files, for "
+                     "data.source packed, and exit; continues a folder that an earlier run began");
   app.add_option(
          "--size", arguments->pack_size,
-         "Shorter side of packed images: larger ones are resized; default: kept as they are")
+         "Shorter side of packed images; larger images are resized to it; default: no resizing")
       ->needs(pack)
       ->check(CLI::Range(1, 65500));
   app.add_flag("--raw", arguments->pack_raw, "Pack pixels, which need no decoding")->needs(pack);
   app.add_flag("--jpeg", arguments->pack_jpeg,
-               "Pack image files, as JPEG where they are resized (the default)")
+               "Pack image files; resized ones become JPEG files (the default)")
       ->needs(pack);
-  app.add_option("--quality", arguments->pack_quality, "Quality of these JPEGs; default: 90")
+  app.add_option("--quality", arguments->pack_quality, "Quality of these JPEG files; default: 90")
       ->needs(pack)
       ->check(CLI::Range(1, 100));
   app.add_option("--pack_threads", arguments->pack_threads,
-                 "Threads that pack; default: one for each core")
+                 "Number of packing threads; default: one per core")
       ->needs(pack)
       ->check(CLI::Range(1, 1024));
   app.add_flag("--profile", arguments->profile, "Print the time per kind of operation");

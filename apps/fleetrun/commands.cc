@@ -9,7 +9,7 @@ namespace fleet {
 FLEET_COMMAND(help) {
   def.syntax = {.program = "fleetrun help",
                 .words = "[COMMAND|all]",
-                .about = "options of fleetrun or of a command; all: every option"};
+                .about = "show the options of fleetrun, of a command, or all options"};
   def.instead = "--help";
 }
 

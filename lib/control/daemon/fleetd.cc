@@ -130,20 +130,21 @@ CommandSyntax syntax() {
           "docs/how-to/fleetd.md.\n"};
   syntax.options
       .text({.key = "listen", .value = "ADDR:PORT"}, "127.0.0.1:6767",
-            "address and port to listen on; 0.0.0.0: all networks")
+            "address and port to listen on; 0.0.0.0: all interfaces")
       .text({.key = "secret_file", .value = "FILE", .optional = true}, "",
             "file with the secret of its clients (default: FLEETD_SECRET,\n" +
                 std::string(26, ' ') +
                 "else ~/.config/fleetrun/fleetd.secret, created if missing, or\n" +
                 std::string(26, ' ') + "/etc/fleetrun/fleetd.secret)")
       .text({.key = "state_dir", .value = "DIR", .optional = true}, "",
-            "folder for its record of jobs (default: STATE_DIRECTORY, else\n" +
+            "folder for its records of jobs (default: STATE_DIRECTORY, else\n" +
                 std::string(26, ' ') + "~/.local/state/fleetrun/fleetd.HOST.ADDR.PORT)")
-      .flag({.key = "allow_root"}, "run commands as root")
+      .flag({.key = "allow_root"}, "allow fleetd, and thus its jobs, to run as root")
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
-              "least severity to log")
+              "minimum severity to log")
       .flag({.key = "version", .aliases = {"V"}}, "print the version");
-  add_web_options("127.0.0.1:6780", "serve a page with its jobs (alone: at 127.0.0.1:6780)",
+  add_web_options("127.0.0.1:6780",
+                  "serve a page with its jobs (without a value: at 127.0.0.1:6780)",
                   &syntax.options);
   return syntax;
 }

@@ -291,8 +291,8 @@ int attach(const CommandLine& line) {
 
 FLEET_COMMAND(attach) {
   def.syntax = syntax_of("attach",
-                         "show a job until it ends, and forward signals to it\n"
-                         "Exits with the code of the job.",
+                         "show a job's output until it ends, and forward signals\n"
+                         "Exits with the exit code of the job.",
                          true);
   run_with(&def, attach);
 }

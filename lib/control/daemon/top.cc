@@ -280,24 +280,24 @@ int top(const CommandLine& line) {
 }  // namespace
 
 FLEET_COMMAND(top) {
-  def.syntax = {
-      .program = "fleetrun top",
-      .words = "[JOB]",
-      .about =
-          "show what every rank of a running job does\n"
-          "Steps, speed, waiting, loss, CPU, memory and GPU of each rank, on all nodes, once a "
-          "second.\nThe slowest rank has a \"*\". Keys: q ends it, the first letter of a sort key "
-          "sorts.",
-      .most = 1};
-  def.syntax.options.flag({.key = "once"}, "print one frame and end")
+  def.syntax = {.program = "fleetrun top",
+                .words = "[JOB]",
+                .about =
+                    "show the progress of all ranks of a running job\n"
+                    "Shows steps, speed, waiting time, loss, CPU, memory and GPU of each rank, on "
+                    "all\nnodes, once a second. A \"*\" marks the slowest rank. Keys: q quits, the "
+                    "first\nletter of a sort key sorts by it.",
+                .most = 1};
+  def.syntax.options.flag({.key = "once"}, "print one frame and exit")
       .choice({.key = "format", .value = "text|json", .optional = true}, "text", {"text", "json"},
-              "output format; json: one line a frame (default: text)")
+              "output format; json: one line per frame (default: text)")
       .choice({.key = "sort", .value = "KEY", .optional = true}, "rank", live_sort_keys(),
               "column to sort by, the largest first (default: rank)")
       .number({.key = "interval", .value = "SECONDS"}, 1, 0.1, 3600, "time between frames");
-  add_web_options("127.0.0.1:0",
-                  "serve a page for a browser of this host instead; alone: at any port",
-                  &def.syntax.options);
+  add_web_options(
+      "127.0.0.1:0",
+      "serve a page for browsers on this host instead; without a value: at any free port",
+      &def.syntax.options);
   add_fleetd_options(&def.syntax.options);
   def.run = top;
 }

@@ -90,13 +90,12 @@ FLEET_COMMAND(stacks) {
       .program = "fleetrun stacks",
       .words = "[JOB]",
       .about =
-          "show what every rank of a running job is doing\n"
-          "Shows the stacks of all ranks, on all nodes, of a job that runs on this node, and "
-          "groups\nequal ones. JOB: its --job_id or the pid of its fleetrun here; optional if only "
-          "one runs.",
+          "show the call stacks of all ranks of a running job\n"
+          "Run it on a node of the job. It shows the ranks of all nodes, and groups equal\nstacks. "
+          "JOB: its --job_id or the pid of its fleetrun here; optional if only one\njob runs here.",
       .most = 1};
   def.syntax.options.choice({.key = "format", .value = "text|json", .optional = true}, "text",
-                            {"text", "json"}, "for people or for programs");
+                            {"text", "json"}, "output format: text for people, json for programs");
   def.run = run_stacks;
 }
 

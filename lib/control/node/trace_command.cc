@@ -178,26 +178,26 @@ int run_trace(const CommandLine& line) {
 }  // namespace
 
 FLEET_COMMAND(trace) {
-  def.syntax = {
-      .program = "fleetrun trace",
-      .words = "[JOB]",
-      .about =
-          "record what every rank does during some steps, for Perfetto\n"
-          "Asks all ranks, on all nodes, of a job that runs on this node to record the next steps: "
-          "operations,\ninput, collectives. Writes one file on one time axis, with what the "
-          "launchers saw, for ui.perfetto.dev.\nJOB: its --job_id or the pid of its fleetrun here; "
-          "optional if only one runs.\nExit code 1: the file is there, and a line says what it "
-          "lacks.",
-      .most = 1};
+  def.syntax = {.program = "fleetrun trace",
+                .words = "[JOB]",
+                .about =
+                    "record some steps of every rank of a job, for Perfetto\n"
+                    "Run it on a node of the job. The ranks of all nodes record their next "
+                    "steps:\noperations, input, collectives. One file for ui.perfetto.dev shows "
+                    "them and the\nevents of the launchers on one time axis.\nJOB: its --job_id or "
+                    "the pid of its fleetrun here; optional if only one job runs\nhere. Exit code "
+                    "1: the file was written, and a line says what is missing in it.",
+                .most = 1};
   def.syntax.options
       .integer({.key = "steps", .value = "N", .optional = true}, 20, 1, 100'000,
                "steps that each rank records (default: 20)")
       .text({.key = "output", .aliases = {"o"}, .value = "FILE", .optional = true}, "",
-            "where to write (default: JOB.perfetto-trace in the current folder)")
+            "file to write (default: JOB.perfetto-trace in the current folder)")
       .number({.key = "timeout", .value = "SECONDS", .optional = true}, 120, 1, 86'400,
-              "time to wait for the steps; then writes what the ranks have recorded (default: 120)")
+              "seconds to wait for the steps; then the steps recorded so far are written (default: "
+              "120)")
       .texts({.key = "merge", .value = "[RANK=]FILE", .optional = true, .repeats = true},
-             "add a trace that another profiler (torch.profiler) has exported as JSON");
+             "add a trace that another profiler, such as torch.profiler, has exported as JSON");
   def.run = run_trace;
 }
 

@@ -57,11 +57,11 @@ void add_web_options(const std::string& implied, const std::string& help, Option
       ->text({.key = "web", .value = "127.0.0.1:PORT", .optional = true, .implied = implied}, "",
              help)
       .text({.key = kCertificate, .value = "FILE", .optional = true}, "",
-            "certificate of the page, in PEM, for https; needed for other machines")
+            "PEM certificate of the page, for https; required to serve other machines")
       .text({.key = kKey, .value = "FILE", .optional = true}, "",
-            "its private key, which only you may read")
+            "private key of the certificate, readable only by you")
       .text({.key = kToken, .value = "FILE", .optional = true}, "",
-            "file with the token of the page; needed for other machines (default: a new one)");
+            "file with the page's token; required to serve other machines (default: a new token)");
 }
 
 WebConfig read_web_config(const Settings& settings) {

@@ -209,16 +209,16 @@ FLEET_COMMAND(data) {
                 .words = "get NAME FOLDER | list",
                 .about =
                     "download a known data set, and check it\n"
-                    "If it was interrupted, the same command goes on where it stopped. Uses "
-                    "curl, which reads https_proxy.",
+                    "If a download was interrupted, the same command resumes it. Downloads use "
+                    "curl,\nwhich reads https_proxy.",
                 .least = 1,
                 .most = 3,
                 .missing_word = "write `fleetrun data list`, or `fleetrun data get NAME FOLDER`"};
   def.syntax.options
       .text({.key = "mirror", .value = "URL|DIR", .optional = true}, "",
-            "take the files from URL/NAME/FILE, or from a folder DIR/NAME/FILE")
+            "get the files from URL/NAME/FILE, or from DIR/NAME/FILE of a local folder")
       .text({.key = "list", .value = "FILE", .optional = true}, "",
-            "take the data sets from a file of JSON instead of the known ones");
+            "read the list of data sets from this JSON file instead of the built-in list");
   def.run = run_data;
 }
 

@@ -48,20 +48,20 @@ FLEET_COMMAND(pack) {
   def.syntax = {.program = "fleetrun pack",
                 .words = "FILE DIR",
                 .about =
-                    "pack a job's images into few large files, for data.source packed\n"
+                    "pack a job's images into a few large files, for data.source packed\n"
                     "FILE is a job file; its training and test images are written to DIR. If "
-                    "it was interrupted, the same\ncommand goes on where it stopped.",
+                    "the\ncommand was interrupted, run it again to continue.",
                 .least = 2,
                 .most = 2,
                 .missing_word = "give a job file and a folder: fleetrun pack job.json packed/"};
   def.syntax.options
       .integer({.key = "size", .value = "N"}, 0, 0, 65500,
-               "shorter side of packed images: larger ones are resized; 0: kept as they are")
+               "shorter side of packed images; larger images are resized to it; 0: no resizing")
       .flag({.key = "raw"}, "pack pixels, which need no decoding")
-      .flag({.key = "jpeg"}, "pack image files, as JPEG where they are resized (the default)")
-      .integer({.key = "quality", .value = "N"}, 0, 0, 100, "quality of these JPEGs; 0: 90")
+      .flag({.key = "jpeg"}, "pack image files; resized ones become JPEG files (the default)")
+      .integer({.key = "quality", .value = "N"}, 0, 0, 100, "quality of these JPEG files; 0: 90")
       .integer({.key = "pack_threads", .aliases = {"threads"}, .value = "N"}, 0, 0, 1024,
-               "threads that pack; 0: one for each core")
+               "number of packing threads; 0: one per core")
       .texts({.key = "set", .value = "KEY=VALUE", .repeats = true},
              "override a key of the job file");
   def.run = run_pack;

@@ -15,13 +15,13 @@ OptionGroup check_options() {
 
 OptionGroup security_options() {
   OptionGroup group("security");
-  group.text(
-      {.key = "secret_file",
-       .environment = {"FLEET_SECRET_FILE"},
-       .value = "FILE",
-       .optional = true},
-      "",
-      "file with the secret of a multi-node job (default: FLEET_JOB_SECRET, then your own file)");
+  group.text({.key = "secret_file",
+              .environment = {"FLEET_SECRET_FILE"},
+              .value = "FILE",
+              .optional = true},
+             "",
+             "file with the secret of a multi-node job (default: FLEET_JOB_SECRET, then "
+             "~/.config/fleetrun/secret)");
   group.flag({.key = "insecure", .environment = {"FLEET_INSECURE"}},
              "use neither a secret nor TLS; only on a network that you trust");
   return group;
@@ -32,7 +32,7 @@ OptionGroup inspect_option_group() {
   group.flag({.key = "print_config"}, "print every value and its origin, then exit");
   group.flag({.key = "dry_run"}, "check everything, show what would start, then exit");
   group.choice({.key = "format", .value = "FORMAT", .optional = true}, "table",
-               {"table", "json", "shell"}, "format of --dry_run (shell: one rank's, for eval)");
+               {"table", "json", "shell"}, "format of --dry_run (shell: one rank, for eval)");
   group.integer({.key = "rank_env", .value = "R", .optional = true}, -1, 0, 1 << 30,
                 "limit --dry_run to this rank");
   group.choice({.key = "print_completion", .value = "SHELL", .optional = true}, "bash",

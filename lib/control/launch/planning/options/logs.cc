@@ -23,19 +23,19 @@ OptionGroup log_options() {
                "print the time before each line (default: none)");
   group.choice({.key = "slow_console", .value = "HOW", .optional = true}, "auto",
                {"auto", "wait", "drop"},
-               "if the console is slow, make ranks wait, or drop and count lines (auto: drop on a "
-               "terminal) (default: auto)");
+               "if the console is slow, make the ranks wait, or drop and count lines (auto: drop "
+               "on a terminal, else wait) (default: auto)");
   group.flag(paddle({.key = "log_overwrite"}),
              "remove the logs of earlier runs instead of appending to them");
   group.flag({.key = "log_split"}, "write standard error to workerlog.N.err");
   group.text(
       {.key = "log_max_size", .value = "SIZE", .optional = true}, "",
-      "rotate a log at this size, as in 100M or 2G (workerlog.N.1 ...) (default: unlimited)");
+      "rotate a log at this size, such as 100M or 2G (workerlog.N.1, ...) (default: unlimited)");
   group.text({.key = "log_total_size", .value = "SIZE", .optional = true}, "",
-             "total size of this node's logs: remove the oldest rotated ones beyond it (default: "
-             "unlimited)");
+             "limit for the total size of this node's logs; beyond it, the oldest rotated logs are "
+             "removed (default: unlimited)");
   group.choice(paddle({.key = "log_level", .value = "LEVEL", .common = true}), "INFO",
-               {"DEBUG", "INFO", "WARNING", "ERROR"}, "least severity to log");
+               {"DEBUG", "INFO", "WARNING", "ERROR"}, "minimum severity to log");
   return group;
 }
 

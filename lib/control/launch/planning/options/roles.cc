@@ -18,16 +18,16 @@ OptionGroup role_options() {
                .value = "LIST",
                .optional = true,
                .common = true},
-              "all trainers of the servers, as host or host:port");
+              "all trainers, as host or host:port");
   group.integer(paddle({.key = "server_num", .value = "N", .optional = true, .common = true}), 0, 0,
-                4096, "parameter servers per node, if not listed");
+                4096, "parameter servers per node, if --servers is not given");
   group.integer({.key = "worker_num",
                  .aliases = {"trainer_num"},
                  .environment = {"PADDLE_TRAINER_NUM"},
                  .value = "N",
                  .optional = true,
                  .common = true},
-                0, 0, 4096, "trainers per node, if not listed");
+                0, 0, 4096, "trainers per node, if --workers is not given");
   group.choice(paddle({.key = "with_gloo", .value = "0|1|2"}), "1", {"0", "1", "2"},
                "Gloo mode that servers and trainers get as PADDLE_WITH_GLOO");
   group.integer(

@@ -9,7 +9,7 @@ OptionGroup start_options() {
       paddle({.key = "ips", .value = "LIST", .optional = true, .common = true, .spread = true}),
       "nodes in rank order: a,b[01-16],c:4 (4 GPUs), @file");
   group.flag(paddle({.key = "sort_ip"}),
-             "order nodes by address instead of by their place in --ips");
+             "sort the nodes by address instead of keeping the order of --ips");
   group.text({.key = "gpus",
               .aliases = {"selected_gpus", "devices"},
               .environment = {"PADDLE_DEVICES", "PADDLE_GPUS"},
@@ -25,7 +25,7 @@ OptionGroup start_options() {
                      .optional = true,
                      .common = true},
                     {"POD_IP"}),
-             "", "this node's address, as in --ips");
+             "", "this node's address; with --ips, as listed there");
   group.text(paddle({.key = "master", .value = "ADDR:PORT", .optional = true, .common = true}), "",
              "rendezvous address (default: the first of --ips)");
   group.text(paddle({.key = "nnodes",
@@ -33,13 +33,13 @@ OptionGroup start_options() {
                      .value = "N|MIN:MAX",
                      .optional = true,
                      .common = true}),
-             "", "number of nodes without --ips; MIN:MAX is elastic");
+             "", "number of nodes, instead of --ips; MIN:MAX is elastic");
   group.integer(paddle({.key = "rank",
                         .aliases = {"node_rank"},
                         .value = "N",
                         .optional = true,
                         .common = true}),
-                -1, -1, 65535, "this node's rank, without --ips");
+                -1, -1, 65535, "this node's rank, if --ips is not given");
   group.integer(paddle({.key = "start_port", .value = "PORT", .optional = true, .common = true},
                        {"FLAGS_START_PORT"}),
                 0, 0, 65535, "first endpoint port; 0: any (default: 6070; 1 node: 0)");
@@ -52,9 +52,9 @@ OptionGroup start_options() {
   group.texts(paddle({.key = "dialect", .value = "LIST", .optional = true}),
               "launchers whose environment variables the ranks get: " + dialect_names() +
                   " (default: paddle,torch)");
-  group.text(
-      {.key = "via", .value = "HOW", .optional = true}, "",
-      "start all nodes from here: fleetd, ssh or slurm (default: you start fleetrun on each node)");
+  group.text({.key = "via", .value = "HOW", .optional = true}, "",
+             "start fleetrun on all nodes from here, with fleetd, ssh or slurm (default: you start "
+             "fleetrun on each node)");
   group.text({.key = "via_options", .value = "TEXT", .optional = true}, "",
              "more options for the ssh or srun that --via runs");
   group.text(
@@ -79,7 +79,7 @@ OptionGroup via_options() {
   group.flag({.key = "detach"}, "exit once the job runs; see fleetrun ls, status, logs, stop");
   group.flag({.key = "share_gpus"}, "also use GPUs that other jobs occupy");
   group.text({.key = "chdir", .value = "DIR", .optional = true}, "",
-             "working directory on the nodes (default: this one)");
+             "working directory on the nodes (default: the current one)");
   group.texts(
       {.key = "export", .value = "LIST", .optional = true},
       "variables for the ranks: NAME=VALUE; NAME or PREFIX* passes local values to other nodes");

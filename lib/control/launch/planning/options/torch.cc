@@ -9,7 +9,7 @@ void add_rendezvous_options(OptionGroup* group) {
   group->text({.key = "master_addr", .value = "ADDR", .optional = true}, "",
               "address of node 0; with --master_port the same as --master");
   group->integer({.key = "master_port", .value = "PORT", .optional = true}, 0, 0, 65535,
-                 "rendezvous port; on a single node MASTER_PORT (default: 29500)");
+                 "rendezvous port; on a single node, the ranks' MASTER_PORT (default: 29500)");
   group->text({.key = "rdzv_endpoint", .value = "ADDR[:PORT]", .optional = true}, "",
               "rendezvous address (default port: 29400)");
   group->text({.key = "rdzv_backend", .value = "NAME", .optional = true}, "",
@@ -21,7 +21,7 @@ void add_rendezvous_options(OptionGroup* group) {
 
 void add_program(OptionGroup* group) {
   group->flag({.key = "module", .aliases = {"m"}}, "run PROGRAM as a Python module: python3 -u -m");
-  group->flag({.key = "no_python"}, "execute PROGRAM as it is, whatever its name");
+  group->flag({.key = "no_python"}, "execute PROGRAM directly, whatever its name");
   group->flag({.key = "run_path"}, "run PROGRAM with Python's runpy.run_path");
 }
 
@@ -30,8 +30,9 @@ void add_output(OptionGroup* group) {
       {.key = "log_line_prefix_template", .value = "TEXT", .optional = true}, "",
       "prefix of each line if several ranks are shown: ${role_name}, ${local_rank}, ${rank}, "
       "${hostname}");
-  group->text({.key = "duplicate_stdout_filters", .value = "LIST", .optional = true}, "",
-              "also write lines with one of these texts to filtered_stdout.log (',,': a comma)");
+  group->text(
+      {.key = "duplicate_stdout_filters", .value = "LIST", .optional = true}, "",
+      "also write lines that contain one of these texts to filtered_stdout.log (',,' is a comma)");
   group->text({.key = "duplicate_stderr_filters", .value = "LIST", .optional = true}, "",
               "the same for standard error, in filtered_stderr.log");
 }
@@ -42,8 +43,8 @@ OptionGroup torch_options() {
   OptionGroup group("torchrun compatibility");
   group.choice({.key = "compat", .value = "LAUNCHER", .optional = true}, "fleetrun",
                {"fleetrun", "torchrun"},
-               "launcher whose defaults, logs and console to use (default: fleetrun; torchrun if "
-               "called torchrun)");
+               "launcher whose defaults, logs and console output to use (default: fleetrun; "
+               "torchrun if called as torchrun)");
   add_rendezvous_options(&group);
   group.text(
       {.key = "role", .value = "NAME", .optional = true}, "default",

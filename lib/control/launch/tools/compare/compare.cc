@@ -84,17 +84,17 @@ FLEET_COMMAND(compare) {
       .program = "fleetrun compare",
       .words = "FOLDER...",
       .about =
-          "compare runs of fleet-worker: settings that differ, results, time to an accuracy\n"
-          "FOLDER: the folder of a run, or one with several runs, such as output/NAME. Runs "
-          "that differ\nonly in their seed are one group, with mean \xc2\xb1 deviation.",
+          "compare runs of fleet-worker: settings that differ, results, time to reach an accuracy\n"
+          "FOLDER: the folder of a run, or one with several runs, such as output/NAME. Runs that "
+          "differ\nonly in their seed form one group, shown as mean \xc2\xb1 standard deviation.",
       .least = 1,
       .most = 1'000'000,
       .missing_word = "name the folders of runs, such as output/lenet/run-001"};
   def.syntax.options
       .text({.key = "target", .value = "ACCURACY", .optional = true}, "",
-            "also show the time to the first evaluation with this accuracy (0.9)")
+            "also show the time until an evaluation first reaches this accuracy, such as 0.9")
       .choice({.key = "format", .value = "text|json", .optional = true}, "text", {"text", "json"},
-              "for people or for programs");
+              "output format: text for people, json for programs");
   def.run = run_compare;
 }
 

@@ -73,10 +73,9 @@ CommandSyntax doctor_syntax() {
           "check this node, or all nodes and their network\n"
           "Checks this node. With --ips, or with --master and --nnodes, run it on every node to "
           "check all nodes\nand the network between them: GPUs, driver, NCCL, interfaces, "
-          "connections "
-          "between all pairs, MTU,\nclocks, RDMA, limits, cgroup, disk, NCCL_* settings and "
-          "differences between the nodes. With PROGRAM it\nalso compares the program's file. It "
-          "validates the options like a start.",
+          "connections between all pairs, MTU,\nclocks, RDMA, limits, cgroup, disk, NCCL_* "
+          "settings and differences between the nodes. With PROGRAM it\nalso compares the "
+          "program's file. It validates the options as a start does.",
       .more = "Exit code: 0, or 117 if a check failed. Options: fleetrun --help all\n"};
   syntax.options.choice({.key = "format", .value = "table|json", .optional = true}, "table",
                         {"table", "json"}, "output format (default: table)");

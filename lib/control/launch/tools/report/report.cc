@@ -41,21 +41,22 @@ int run_report(const CommandLine& line) {
 }  // namespace
 
 FLEET_COMMAND(report) {
-  def.syntax = {.program = "fleetrun report",
-                .words = "FOLDER",
-                .about =
-                    "write how a run of fleet-worker went as one HTML file\n"
-                    "FOLDER: the folder of the run, such as output/NAME/latest. The page has the "
-                    "settings, curves,\nranks, times, warnings and the verdict; it needs no other "
-                    "file and no network.",
-                .least = 1,
-                .most = 1,
-                .missing_word = "name the folder of a run, such as output/NAME/latest"};
+  def.syntax = {
+      .program = "fleetrun report",
+      .words = "FOLDER",
+      .about =
+          "write a report on a fleet-worker run as one HTML file\n"
+          "FOLDER: the folder of the run, such as output/NAME/latest. The page has the settings, "
+          "curves,\nranks, times, warnings and the verdict; it needs no other file and no network.",
+      .least = 1,
+      .most = 1,
+      .missing_word = "name the folder of a run, such as output/NAME/latest"};
   def.syntax.options
       .text({.key = "output", .aliases = {"o"}, .value = "FILE", .optional = true}, "",
             "write the page here; -: standard output (default: FOLDER/report.html)")
-      .text({.key = "svg", .value = "FILE", .optional = true}, "",
-            "write a picture of the curves; the page too only with --output")
+      .text(
+          {.key = "svg", .value = "FILE", .optional = true}, "",
+          "write a picture of the curves to this file; the page is then written only with --output")
       .text({.key = "log_dir", .value = "DIR", .optional = true}, "",
             "log folder of the run's job (default: the one that the run recorded)");
   def.run = run_report;

@@ -272,7 +272,7 @@ FLEET_COMMAND(simulate) {
       .flag({.key = "tls"}, "repeat the measurement with mutual TLS")
       .flag({.key = "store"}, "also let every rank get the job's NCCL ids from the store")
       .number({.key = "idle", .value = "SECONDS"}, 3, 0, 3600,
-              "seconds to measure the CPU cost of heartbeats in the idle job; 0: skip");
+              "seconds for which to measure the CPU cost of heartbeats in the idle job; 0: skip");
   def.run = run_simulate;
 }
 
