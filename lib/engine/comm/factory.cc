@@ -22,9 +22,10 @@ Schema comm_schema() {
   Schema schema;
   schema
       .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},
-              "transport of the collectives; auto: nccl on GPUs, else chosen by the ranks' hosts")
+              "transport of the collectives; auto: nccl on GPUs, else depends on the hosts of the "
+              "ranks")
       .number("timeout", 600, 0.001, 1e6,
-              "seconds an operation waits for a rank that neither arrives nor dies");
+              "seconds that a collective waits for a rank that neither arrives nor exits");
   return schema;
 }
 

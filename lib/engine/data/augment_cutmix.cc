@@ -37,10 +37,11 @@ class Cutmix : public Augment {
 
 Schema schema() {
   Schema schema;
-  schema.number("cutmix_alpha", 0, 0, 1000,
-                "Replace a rectangle of each image of a batch by that of another one, and mix the "
-                "labels by area; 1 - the area's share is drawn from Beta(x, x) for each batch "
-                "(usual: 1); 0: off. With mixup_alpha, each batch draws one of the two");
+  schema.number(
+      "cutmix_alpha", 0, 0, 1000,
+      "Replace a rectangle of each image of a batch with that of another image, and mix the labels "
+      "by area; the share of the area that is kept is drawn from Beta(x, x) for each batch (usual: "
+      "1); 0: off. If mixup_alpha is set too, each batch draws one of the two methods");
   return schema;
 }
 

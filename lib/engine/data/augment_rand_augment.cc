@@ -106,7 +106,7 @@ Schema schema() {
   Schema schema;
   schema
       .integer("rand_augment.operations", 0, 0, 100,
-               "RandAugment: operations on each image, drawn from 14 (usual: 2); 0: off")
+               "RandAugment: number of operations on each image, drawn from 14 (usual: 2); 0: off")
       .integer("rand_augment.magnitude", 9, 0, 1000,
                "RandAugment: strength of all operations, from 0 to bins - 1")
       .integer("rand_augment.bins", 31, 2, 1001, "RandAugment: number of strengths");

@@ -28,10 +28,9 @@ class RandomCrop : public Augment {
 
 Schema schema() {
   Schema schema;
-  schema.integer(
-      "random_crop_padding", 0, 0, 4096,
-      "Pad images by this number of black pixels on each side, then crop data.image's size at a "
-      "random place (CIFAR's recipe: 4); 0: off");
+  schema.integer("random_crop_padding", 0, 0, 4096,
+                 "Pad images with this number of black pixels on each side, then crop data.image's "
+                 "size at a random place (CIFAR's recipe: 4); 0: off");
   return schema;
 }
 

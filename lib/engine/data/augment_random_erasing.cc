@@ -74,7 +74,7 @@ Schema schema() {
   Schema schema;
   schema
       .number("random_erasing.probability", 0, 0, 1,
-              "Fill a random rectangle of this share of the images; 0: off")
+              "Fill a random rectangle in this fraction of the images; 0: off")
       .numbers("random_erasing.scale", {0.02, 0.33},
                "The rectangle's share of the image's area: minimum and maximum")
       .numbers("random_erasing.ratio", {0.3, 3.3},

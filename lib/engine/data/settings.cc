@@ -185,36 +185,38 @@ std::vector<std::string> class_names(const Settings& data, const Source& source,
 Schema data_schema(const std::string& source) {
   const SourceType& type = sources().get(source);
   Schema image;
-  image.integer("channels", 0, 0, 4, "1 grey, 3 RGB; 0: those of the first image")
-      .integer("height", 0, 0, 65536, "Pixels; 0: that of the first image")
-      .integer("width", 0, 0, 65536, "Pixels; 0: that of the first image");
+  image
+      .integer("channels", 0, 0, 4,
+               "Number of channels: 1 for grey, 3 for RGB; 0: that of the first image")
+      .integer("height", 0, 0, 65536, "Height in pixels; 0: that of the first image")
+      .integer("width", 0, 0, 65536, "Width in pixels; 0: that of the first image");
   Schema schema;
   schema.choice("source", source, sources().names(), "Source of the samples")
       .text("root", "", "Base folder of relative paths")
       .integer("batch_size", 32, 1, 1e6, "Samples per rank and step")
-      .integer("global_batch_size", 0, 0, 1e9,
-               "Samples of all ranks per step, instead of data.batch_size; each rank takes its "
-               "share, so that results do not depend on the number of ranks; 0: not given")
+      .integer(
+          "global_batch_size", 0, 0, 1e9,
+          "Samples of all ranks per step, instead of data.batch_size; each rank takes its share, "
+          "so that results do not depend on the number of ranks; 0: use data.batch_size")
       .integer("threads", 0, 0, kMaxThreads,
                "Worker threads per rank; 0: one for each of its cores")
       .integer("prefetch", 2, 1, 1024, "Number of batches to prepare ahead of training")
-      .boolean(
-          "auto.threads", false,
-          "Begin with one thread and add more while training waits for input, if that makes it "
-          "faster; data.threads=auto is the short form")
+      .boolean("auto.threads", false,
+               "Start with one thread and add more while training waits for input, if that makes "
+               "it faster; data.threads=auto is the short form")
       .boolean("auto.prefetch", false,
                "Prepare more batches ahead, up to 8, while training waits for input, if that makes "
                "it faster; data.prefetch=auto is the short form")
       .boolean("async", true,
-               "Make batches ahead on worker threads; false: on demand. data.reader=sync and "
-               "data.reader=async are other forms")
-      .choice(
-          "cache", "none", {"none", "decoded"},
-          "Keep decoded images in memory, as far as they fit. Images are then decoded as a whole "
-          "and in full size: slower the first time, and large JPEGs give slightly other pixels")
+               "Prepare batches ahead of time on worker threads; false: on demand. "
+               "data.reader=async and data.reader=sync mean the same")
+      .choice("cache", "none", {"none", "decoded"},
+              "Keep decoded images in memory, as far as they fit. Each image is then decoded as a "
+              "whole and at full size: the first epoch is slower, and pixels of large JPEGs differ "
+              "slightly")
       .integer("cache_memory", 0, 0, 1e9,
-               "MiB of that memory for training and for test images of a rank; 0: a third of the "
-               "free memory, divided by the ranks of the node")
+               "MiB of this cache per rank, for training images and again for test images; 0: a "
+               "third of the free memory, divided by the ranks of the node")
       .boolean("shuffle", true, "Train in a new random order in each epoch")
       .choice(
           "sampling", "all", {"all", "balanced"},
@@ -224,27 +226,31 @@ Schema data_schema(const std::string& source) {
           "validation_split", 0, 0, 0.9,
           "Fraction of each class's training samples used for evaluation instead of training; 0: "
           "none")
-      .integer("validation_seed", 1, 0, 9e15, "Seed for the choice of those samples")
+      .integer("validation_seed", 1, 0, 9e15,
+               "Seed for choosing the samples of data.validation_split")
       .integer("repeats", 1, 1, 1000,
-               "Repeated augmentation: copies of each sample in a row, each augmented in another "
-               "way (usual: 3). An epoch has as many samples as before: 1/x of them, each x times")
+               "Repeated augmentation: number of consecutive copies of each sample, each augmented "
+               "differently (usual: 3). An epoch keeps its length: with x copies, it has 1/x of "
+               "the samples, each x times")
       .choice("tail", "pad", {"pad", "drop"},
-              "An epoch's last, partial batch: filled up with samples of weight 0 in metrics, "
-              "or left out")
+              "Treatment of an epoch's last, partial batch: pad it with samples of weight 0 in "
+              "metrics, or drop it")
       .choice("on_damaged", "skip", {"skip", "fail"},
-              "An image that is damaged or cannot be read: replaced by the next one, with a "
-              "warning, or the job fails")
+              "Action for an image that is damaged or cannot be read: replace it with the next one "
+              "and log a warning, or end the job")
       .number("read_timeout", 60, 0, 1e6,
               "Seconds after which a file that is still being read counts as damaged; 0: never")
       .section("image", image)
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
-              "Format of batches for the device: normalised floats, or bytes that it normalises; "
-              "auto: floats on the CPU, bytes on a GPU")
-      .texts(
-          "class_names", {},
-          "Names of the classes, by label; class folders define their own. Stored in checkpoints")
-      .numbers("mean", {0}, "Subtracted from values in [0, 1]; one value, or one per channel")
-      .numbers("std", {1}, "Divisor after that; one value, or one per channel")
+              "Format of batches for the device: normalised floats, or bytes that the device "
+              "normalises; auto: floats on the CPU, bytes on a GPU")
+      .texts("class_names", {},
+             "Names of the classes, in the order of their labels; class folders define their own. "
+             "Checkpoints store them")
+      .numbers("mean", {0},
+               "Mean to subtract from pixel values in [0, 1]; one value, or one per channel")
+      .numbers("std", {1},
+               "Standard deviation to divide by after that; one value, or one per channel")
       .section("augment", augment_schema(true))
       .section("eval", augment_schema(false))
       .section("train", type.schema(true))

@@ -98,8 +98,8 @@ void check_files(const SkippedFiles& no_files, const std::string& folder,
 Schema schema(bool train) {
   Schema schema;
   schema.text("folder", train ? "train" : "test",
-              "Folder with one subfolder of images per class (also in deeper subfolders); "
-              "relative to data.root");
+              "Folder with one subfolder per class; images may lie in deeper subfolders; relative "
+              "to data.root");
   return schema;
 }
 

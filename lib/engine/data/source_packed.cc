@@ -51,7 +51,7 @@ class Packed : public Source {
 Schema schema(bool train) {
   Schema schema;
   schema.text("split", train ? "train" : "test",
-              "Part of the folder data.root, which fleetrun pack has written");
+              "Name of a split in data.root, the folder that fleetrun pack has written");
   return schema;
 }
 

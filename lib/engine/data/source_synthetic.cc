@@ -77,7 +77,7 @@ Schema schema(bool train) {
   schema
       .integer("samples", train ? 1024 : 256, 1, 1e12,
                "Number of generated images, of data.image's size")
-      .integer("classes", 0, 0, 1e9, "Number of their classes; 0: the model's number, else 10");
+      .integer("classes", 0, 0, 1e9, "Number of classes; 0: that of the model, else 10");
   return schema;
 }
 

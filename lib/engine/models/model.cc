@@ -17,8 +17,8 @@ Schema model_schema(int64_t num_classes) {
       .boolean("use_cudnn", true,
                "use cuDNN on a GPU; false: use fleetrun's own kernels where they exist")
       .boolean("winograd", true,
-               "use Winograd's method for 3 x 3 convolutions on a CPU with AVX-512: "
-               "twice as fast in float32, with larger rounding errors");
+               "use Winograd's method for 3 x 3 convolutions on a CPU with AVX-512: about twice as "
+               "fast in float32, with larger rounding errors");
 }
 
 }  // namespace fleet

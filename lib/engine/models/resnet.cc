@@ -67,7 +67,7 @@ void define(ModelDef& def, const Depth& depth) {
   def.help = "residual network, v1.5, torchvision's names";
   def.schema = model_schema()
                    .boolean("zero_init_residual", false,
-                            "initialise the last batch norm of each block with zero")
+                            "initialise the scale of each block's last batch norm with zero")
                    .integer("width", 64, 1, 4096, "channels of the first stage");
   def.build = [depth](Network& network, VarId image, const Settings& settings) {
     return Builder(network, settings, depth).build(image);

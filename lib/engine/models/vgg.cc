@@ -35,8 +35,9 @@ void define(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm
   def.help = "VGG, torchvision's names";
   def.schema =
       model_schema()
-          .boolean("batch_norm", batch_norm_default, "batch norm after each convolution (_bn)")
-          .number("dropout", 0.5, 0, 0.99, "dropout rate of the classifier's outputs")
+          .boolean("batch_norm", batch_norm_default,
+                   "use batch norm after each convolution, as the _bn models do")
+          .number("dropout", 0.5, 0, 0.99, "dropout rate of the classifier's hidden layers")
           .integer("classifier_width", 4096, 1, 65536, "outputs of the classifier's hidden layers");
   def.build = [convolutions](Network& network, VarId image, const Settings& settings) {
     const bool batch_norm = settings.boolean("batch_norm");

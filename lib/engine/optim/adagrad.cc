@@ -14,9 +14,10 @@ FLEET_OP(adagrad) {
 }
 
 FLEET_OPTIMIZER(adagrad) {
-  def.help = "steps divided by the root of the sum of all squares of the gradient (Adagrad)";
+  def.help = "steps divided by the root of the sum of all squared gradients so far (Adagrad)";
   def.schema.number("epsilon", 1e-10, 0, 1, "added to the root of the sum")
-      .number("lr_decay", 0, 0, 1e6, "how fast the rate falls with the number of updates")
+      .number("lr_decay", 0, 0, 1e6,
+              "the rate is divided by 1 + lr_decay x number of earlier updates")
       .number("initial_accumulator_value", 0, 0, 1e30, "initial value of the sum");
   def.append = [](UpdateContext& context, const Update& update) {
     const Settings& settings = context.settings();

@@ -21,7 +21,7 @@ FLEET_OP(adan) {
 }
 
 FLEET_OPTIMIZER(adan) {
-  def.help = "Adam with Nesterov's momentum, from differences of gradients (Adan)";
+  def.help = "Adam with Nesterov momentum, from differences of gradients (Adan)";
   def.schema.number("beta1", 0.98, 0, 1, "decay of the mean of gradients")
       .number("beta2", 0.92, 0, 1, "decay of the mean of differences between gradients")
       .number("beta3", 0.99, 0, 1, "decay of the mean square")

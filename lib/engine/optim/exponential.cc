@@ -8,11 +8,11 @@
 namespace fleet {
 
 FLEET_SCHEDULE(exponential) {
-  def.help = "the learning rate falls by a factor each unit, smoothly";
+  def.help = "the learning rate falls smoothly, by a factor per unit";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
       .number("gamma", 0.95, 0, 1e6, "factor per unit")
       .choice("unit", "epoch", {"epoch", "step"},
-              "the unit after which the rate has fallen by gamma");
+              "time in which the rate falls by the factor gamma");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const bool by_epoch = settings.text("unit") == "epoch";
     const double unit = by_epoch ? static_cast<double>(span.steps_per_epoch) : 1;

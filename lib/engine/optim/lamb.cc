@@ -28,7 +28,8 @@ FLEET_OPTIMIZER(lamb) {
       .number("beta2", 0.999, 0, 1, "decay of the second moment")
       .number("epsilon", 1e-6, 1e-30, 1, "added to the root of the second moment")
       .number("coupled_weight_decay", 0, 0, 1e6, "decay that is part of the gradient")
-      .texts("exclude_suffixes", {}, "parameters whose name ends with one of these do not decay");
+      .texts("exclude_suffixes", {},
+             "parameters whose names end with one of these texts do not decay");
   def.weight_decay = 0.01;
   def.append = [](UpdateContext& context, const Update& update) {
     const Settings& settings = context.settings();

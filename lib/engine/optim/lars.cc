@@ -23,7 +23,7 @@ FLEET_OP(lars) {
 FLEET_OPTIMIZER(lars) {
   def.help = "momentum with a separate rate for each parameter (LARS)";
   def.schema.number("momentum", 0.9, 0, 1, "fraction of the velocity that is kept")
-      .number("lars_coeff", 0.001, 0, 1e6, "the trust coefficient")
+      .number("lars_coeff", 0.001, 0, 1e6, "trust coefficient")
       .number("epsilon", 0, 0, 1, "added to the norms")
       .number("coupled_weight_decay", 0, 0, 1e6, "decay that is part of the gradient");
   def.weight_decay = 0.0005;

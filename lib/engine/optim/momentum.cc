@@ -15,7 +15,7 @@ FLEET_OP(momentum) {
 FLEET_OPTIMIZER(momentum) {
   def.help = "gradient descent with momentum";
   def.schema.number("momentum", 0.9, 0, 1, "fraction of the velocity that is kept")
-      .boolean("use_nesterov", false, "Nesterov's variant");
+      .boolean("use_nesterov", false, "use Nesterov momentum");
   def.append = [](UpdateContext& context, const Update& update) {
     const VarId velocity = context.state(update.parameter, "momentum");
     append_update_op(context, update, "momentum", {}, {velocity},

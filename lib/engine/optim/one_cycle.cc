@@ -49,7 +49,7 @@ double rate_at(const std::vector<Phase>& phases, double step, bool linear) {
 }  // namespace
 
 FLEET_SCHEDULE(one_cycle) {
-  def.help = "rises once to base, then falls far below the start";
+  def.help = "the learning rate rises once to base, then falls far below its first value";
   def.schema.number("base", 0.1, 0, 1e6, "the largest learning rate")
       .number("pct_start", 0.3, 0, 1, "fraction of the steps in which the rate rises")
       .choice("anneal", "cos", {"cos", "linear"}, "shape of the rise and fall")

@@ -94,15 +94,15 @@ Schema optimizer_schema(const std::string& name) {
   schema.section("", def.schema);
   schema.number("weight_decay", def.weight_decay, 0, 1e6, "weight decay of the parameters");
   schema.texts("exclude_from_weight_decay", {},
-               "parameters whose name contains one of these do not decay");
+               "parameters whose names contain one of these texts do not decay");
   schema.texts("groups", {},
                "'PATTERN: rate=0.1 weight_decay=0' for parameters that match; the first match "
-               "fits counts; rate multiplies the schedule's");
+               "counts; rate multiplies the schedule's rate");
   schema.texts("frozen", {}, "shell patterns of parameters that are not trained");
   schema.choice("clip", "none", {"none", "global_norm", "norm", "value"},
-                "bounds gradients: by the norm of all, by the norm of each, or per element");
-  schema.number("clip_norm", 1, 1e-30, 1e30, "largest norm (clip: global_norm or norm)");
-  schema.number("clip_value", 1, 1e-30, 1e30, "largest absolute value (clip: value)");
+                "clip gradients: by their global norm, by the norm of each, or per element");
+  schema.number("clip_norm", 1, 1e-30, 1e30, "largest norm, if clip is global_norm or norm");
+  schema.number("clip_value", 1, 1e-30, 1e30, "largest absolute value, if clip is value");
   return schema;
 }
 

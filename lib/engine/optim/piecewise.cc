@@ -33,11 +33,12 @@ void scale_to_base(const Settings& settings, std::vector<double>* values) {
 
 FLEET_SCHEDULE(piecewise) {
   def.help = "a learning rate for each piece between boundaries";
-  def.schema.numbers("boundaries", {}, "starts of the next values, ascending").required();
+  def.schema.numbers("boundaries", {}, "points at which the next values begin, in units, ascending")
+      .required();
   def.schema.numbers("values", {}, "learning rates, one more than boundaries").required();
   def.schema.number("base", 0, 0, 1e6,
-                    "learning rate of the first piece, the others in proportion; left out: values "
-                    "as they are");
+                    "learning rate of the first piece; the others are scaled in proportion; if not "
+                    "given, values are used unchanged");
   def.schema.choice("unit", "epoch", {"epoch", "step"},
                     "unit of boundaries, counted from the start of the job");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {

@@ -89,12 +89,12 @@ class Plateau : public RateAdjuster {
 FLEET_SCHEDULE(plateau) {
   def.help = "the learning rate falls when the evaluation stops improving";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
-      .choice("metric", "loss", {"loss", "acc1"}, "metric of the test data that has to improve")
+      .choice("metric", "loss", {"loss", "acc1"}, "metric of the test data that must improve")
       .number("factor", 0.1, 0, 1, "factor by which the rate falls")
       .integer("patience", 10, 0, 1e9, "evaluations without improvement before the rate falls")
       .number("threshold", 1e-4, 0, 1e6, "smallest improvement that counts")
       .choice("threshold_mode", "rel", {"rel", "abs"},
-              "threshold relative to the best value, or absolute")
+              "whether threshold is relative to the best value, or absolute")
       .integer("cooldown", 0, 0, 1e9, "evaluations to ignore after a fall")
       .number("min_rate", 0, 0, 1e6, "lower bound of the rate");
   def.make = [](const Settings& settings, const ScheduleSpan&) -> RateFunction {

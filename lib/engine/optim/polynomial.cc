@@ -6,10 +6,10 @@
 namespace fleet {
 
 FLEET_SCHEDULE(polynomial) {
-  def.help = "from base to end, by a power of the remaining fraction";
+  def.help = "falls from base to end, by a power of the fraction of steps that remain";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
       .number("end", 0, 0, 1e6, "learning rate at the end")
-      .number("power", 1, 0, 100, "1: linear");
+      .number("power", 1, 0, 100, "power of the fraction; 1: linear");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const double base = settings.number("base"), end = settings.number("end");
     const double power = settings.number("power");

@@ -30,7 +30,8 @@ FLEET_OPTIMIZER(rmsprop) {
   def.schema.number("alpha", 0.99, 0, 1, "fraction of the mean square that is kept")
       .number("epsilon", 1e-8, 0, 1, "added to the root of the mean square")
       .number("momentum", 0, 0, 1, "fraction of the momentum that is kept; 0: no momentum")
-      .boolean("centered", false, "divide by the standard deviation instead: subtract the mean");
+      .boolean("centered", false,
+               "divide by the standard deviation of the gradient instead of its root mean square");
   def.append = [](UpdateContext& context, const Update& update) {
     const Settings& settings = context.settings();
     std::string type = "rmsprop";

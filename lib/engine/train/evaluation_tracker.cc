@@ -87,20 +87,21 @@ void EvaluationTracker::restore(const EvaluationRecord& record) {
 void add_keep_best_keys(Schema* checkpoint) {
   checkpoint
       ->text("keep_best.metric", "",
-             "keep, besides the newest, the checkpoint where this metric is best: loss, acc1... of "
-             "the "
-             "evaluations; \"\": no")
+             "also keep the checkpoint with the best value of this metric of the evaluations: "
+             "loss, acc1...; \"\": none")
       .choice("keep_best.mode", "auto", {"auto", "min", "max"},
-              "direction; auto: max for an accuracy, else min");
+              "whether the best value is the smallest or the largest; auto: max for an accuracy, "
+              "else min");
 }
 
 void add_early_stopping_keys(Schema* train) {
   train
       ->text("early_stopping.metric", "",
-             "end training when this metric stops improving: loss, acc1... of the evaluations; "
+             "end training when this metric of the evaluations stops improving: loss, acc1...; "
              "\"\": never")
       .choice("early_stopping.mode", "auto", {"auto", "min", "max"},
-              "direction; auto: max for an accuracy, else min")
+              "whether the best value is the smallest or the largest; auto: max for an accuracy, "
+              "else min")
       .integer("early_stopping.patience", 3, 1, 9e15,
                "evaluations without improvement after which training ends")
       .number("early_stopping.min_delta", 0, 0, 1e300, "an improvement must exceed this");

@@ -34,9 +34,9 @@ Schema train_schema() {
           "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it")
       .integer("seed", 1, 0, kMany,
                "random seed for initial values, order of samples, augmentation and dropout")
-      .number("label_smoothing", 0, 0, 1, "label smoothing of the loss")
+      .number("label_smoothing", 0, 0, 1, "amount of label smoothing in the loss")
       .integer("ignore_index", -100, -kMany, kMany,
-               "samples with this label have loss 0; it need not be a class")
+               "samples with this label have a loss of 0; the label need not be a class")
       .choice("class_weights.rule", "", {"", "balanced"},
               "weights of the classes in the loss; balanced: samples / (classes x samples of the "
               "class); "
@@ -44,7 +44,8 @@ Schema train_schema() {
       .numbers("class_weights.values", {},
                "the same as a list, one for each class; short form: train.class_weights=[1, 2.5]")
       .boolean("numeric_stable_mode", true,
-               "accepted for Paddle; the loss is always numerically stable")
+               "no effect, accepted for compatibility with Paddle: the loss is always numerically "
+               "stable")
       .choice("device", "auto", device_names(),
               "device to compute on; auto: the GPU assigned to this rank, else any available GPU, "
               "else the CPU")
@@ -53,22 +54,22 @@ Schema train_schema() {
       .boolean("deterministic", false,
                "bitwise reproducible results: on a GPU only deterministic algorithms, on a CPU one "
                "thread per rank (else results depend on OMP_NUM_THREADS)")
-      .boolean("check_nan_inf", false,
-               "check the result of each operation, and end at the first value that is not finite")
+      .boolean(
+          "check_nan_inf", false,
+          "check the results of each operation, and end the job at the first infinite or NaN value")
       .choice("on_nan", "stop", {"stop", "skip", "continue"},
-              "if the loss or a gradient is infinite or NaN: end the job, leave the update out, or "
-              "continue; with loss scaling (amp in float16) the update is always left out")
+              "action if the loss or a gradient is infinite or NaN: end the job, skip the update, "
+              "or continue; with loss scaling (amp in float16), the update is always skipped")
       .integer("compare_ranks_every", 100, 0, kMany,
                "steps between two comparisons of the parameters of all ranks; 0: never")
       .boolean("enable_cublas_tensor_op_math", false,
                "use TF32 for float32 products and convolutions on a GPU")
       .number("fraction_of_gpu_memory_to_use", 0.92, 0.01, 1,
-              "fraction of the GPU's memory that a rank may take")
+              "fraction of the GPU's memory that a rank may use")
       .text("name", "", "name of the job; default: name of the job file without its extension")
-      .text(
-          "output", "",
-          "folder of the run: metrics.jsonl and checkpoints; default: "
-          "output/NAME/run-001, then run-002...; the link output/NAME/latest points to the newest");
+      .text("output", "",
+            "folder of the run, for metrics.jsonl and checkpoints; default: output/NAME/run-001, "
+            "then run-002...; the link output/NAME/latest points to the newest");
   schema
       .boolean("tensorboard", true,
                "write event files for TensorBoard into the folder tensorboard of the run")
@@ -78,25 +79,26 @@ Schema train_schema() {
   add_early_stopping_keys(&schema);
   schema
       .number("ema.decay", 0, 0, 0.9999999,
-              "decay of an average of the weights over the updates, which evaluation uses; 0: no "
-              "average; "
-              "train.ema=0.999 is the short form")
+              "decay of the exponential moving average of the weights, which evaluation uses; 0: "
+              "no average; train.ema=0.999 is the short form")
       .boolean("ema.warmup", false,
                "increase the decay gradually: 1 - (1 + updates / warmup_gamma) ^ -warmup_power")
-      .number("ema.warmup_gamma", 1, 1e-6, kMany, "gamma of train.ema.warmup")
-      .number("ema.warmup_power", 2.0 / 3, 1e-6, 100, "power of train.ema.warmup");
+      .number("ema.warmup_gamma", 1, 1e-6, kMany,
+              "value of warmup_gamma in the formula of train.ema.warmup")
+      .number("ema.warmup_power", 2.0 / 3, 1e-6, 100,
+              "value of warmup_power in the formula of train.ema.warmup");
   return schema;
 }
 
 Schema checkpoint_schema() {
   Schema schema;
-  schema.integer("every_steps", 0, 0, kMany, "steps between two checkpoints; 0: not by steps")
-      .integer("every_epochs", 0, 0, kMany, "epochs between two checkpoints; 0: not by epochs")
-      .boolean("at_end", true, "save when training ends or is stopped")
+  schema.integer("every_steps", 0, 0, kMany, "steps between two checkpoints; 0: none by steps")
+      .integer("every_epochs", 0, 0, kMany, "epochs between two checkpoints; 0: none by epochs")
+      .boolean("at_end", true, "save a checkpoint when training ends or is stopped")
       .integer("keep", 3, 0, kMany, "number of checkpoints to keep; 0: all")
       .text("resume", "no",
             "\"auto\": resume from the newest checkpoint in the output folder; a folder: resume "
-            "from that one; \"no\"")
+            "from that checkpoint; \"no\": start from the beginning")
       .text("weights", "",
             "file with parameters to start from, under torchvision's names: safetensors, or "
             "torch.save()'s "

@@ -244,8 +244,7 @@ Schema predict_schema() {
   schema
       .texts("input", {},
              "predict the classes of these images, folders of images, or lists of them (.txt), "
-             "instead "
-             "of training; --predict")
+             "instead of training; the short form is --predict")
       .text("checkpoint", "auto",
             "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": the "
             "newest "
@@ -255,7 +254,7 @@ Schema predict_schema() {
       .choice("format", "auto", {"auto", "jsonl", "csv"},
               "format of the output: JSON lines or CSV; auto: CSV if the output's name ends in "
               ".csv")
-      .integer("top_k", 5, 1, 1e6, "number of likeliest classes in a line");
+      .integer("top_k", 5, 1, 1e6, "number of most likely classes per line");
   return schema;
 }
 
