@@ -93,9 +93,9 @@ options_page() {
 $written_by
 # Options
 
-A flag overrides its environment variable, which overrides the default. In names \`-\` equals \`_\`: \`--nproc-per-node=2\`.
-\`fleetrun --print_config\` prints each value and its origin. The same lists in a terminal: \`fleetrun --help all\`,
-\`fleetrun --help COMMAND\`, \`man fleetrun\`. Variables without an option are in [environment.md](environment.md).
+A flag overrides its environment variable, which overrides the default. In option names, \`-\` and \`_\` are equal:
+\`--nproc-per-node=2\`. \`fleetrun --print_config\` prints each value and its origin. \`fleetrun --help all\`, \`fleetrun --help COMMAND\`
+and \`man fleetrun\` show these lists in a terminal. [environment.md](environment.md) lists the variables without an option.
 
 - [fleetrun](#fleetrun-options-program)
 - [Options of other launchers](#options-of-other-launchers)
@@ -282,9 +282,10 @@ job_keys_page() {
 $written_by
 # Keys of a job file
 
-Every key of a job file with its type, range, default and meaning, and where keys depend on a choice. \`fleet-worker --print_keys job.json\`
-prints the keys that one job file may have, \`--print_config\` the value of each and its origin. \`--set key=value\` after the job file overrides
-a key. The form of the file is described in [job_file.md](job_file.md), the keys below \`strategy.\` in [strategies.md](strategies.md).
+This page lists the type, range, default and meaning of every key of a job file. Some keys depend on a choice, such as \`model.name\`.
+\`fleet-worker --print_keys job.json\` prints the keys that this job file may have, and \`--print_config\` prints their values and origins.
+\`--set key=value\` after the job file overrides a key. [job_file.md](job_file.md) describes the form of the file, and
+[strategies.md](strategies.md) the keys below \`strategy.\`.
 
 Sections: [model](#model), [data](#data), [optimizer](#optimizer), [learning_rate](#learning_rate), [train](#train), [checkpoint](#checkpoint),
 [predict](#predict), [comm](#comm).
