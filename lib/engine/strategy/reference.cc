@@ -79,7 +79,7 @@ std::string shown_default(const OptionRow& row) {
 }
 
 std::string help_of(const std::string& path, const MetaOptimizerDef* def) {
-  if (is_unsupported_field(path)) return "of " + first_release(path) + ": not implemented";
+  if (is_unsupported_field(path)) return "added in " + first_release(path) + ", not implemented";
   if (!def) return "not implemented yet";
   const auto found = def->field_help.find(path);
   if (found != def->field_help.end()) return found->second;
@@ -124,7 +124,7 @@ std::string code(const std::string& text) { return "`" + text + "`"; }
 
 std::string markdown_row(const OptionRow& row) {
   std::string help = row.help;
-  if (!row.also.empty()) help += "; also typed as " + listing(row.also);
+  if (!row.also.empty()) help += "; also accepted as " + listing(row.also);
   const std::string type = row.type + (row.range.empty() ? "" : ", " + row.range);
   return "| " + code(row.path) + " | " + type + " | " + code(cell(shown_default(row))) + " | " +
          cell(help) + " |\n";
@@ -182,7 +182,7 @@ std::vector<OptionRow> option_rows() {
 }
 
 std::string compatibility_text(const MetaOptimizerDef& def) {
-  if (def.divide) return "all others but those that it refuses by name";
+  if (def.divide) return "all others except those that it refuses by name";
   if (def.paddle_class.empty()) return "all others";
   std::vector<std::string> wrapped, wraps_it;
   for (const MetaOptimizerDef* other : all_by_position()) {
@@ -199,7 +199,8 @@ std::string compatibility_text(const MetaOptimizerDef& def) {
             (wraps_it.size() == 1 ? "s" : "") + " it";
   }
   if (text.empty()) text = "none of those that compete";
-  return text + "; among others the longest chain wins, and a line names the loser";
+  return text +
+         "; if it competes with others, the longest chain wins, and a log line names the loser";
 }
 
 std::string reference_text() {
@@ -218,8 +219,8 @@ std::string reference_markdown() {
   const std::vector<OptionRow> rows = option_rows();
   std::string text =
       "## Options\n\n"
-      "One heading per meta-optimizer, in the order in which they rewrite the Program; those that "
-      "do not change it are last.\n\n";
+      "Each meta-optimizer has a heading, in the order in which they rewrite the Program. Most of "
+      "those that do not change it come first.\n\n";
   for (const MetaOptimizerDef* def : all_by_position()) {
     const bool any =
         std::any_of(rows.begin(), rows.end(), [&](const OptionRow& row) { return row.def == def; });
@@ -227,7 +228,7 @@ std::string reference_markdown() {
   }
   text += std::string(
               "## Accepted at their defaults only\n\n"
-              "Another value is an error that names the option.\n\n") +
+              "Any other value is refused with an error that names the option.\n\n") +
           kHeader;
   std::set<std::string> messages;  // of later releases, one row each
   for (const OptionRow& row : rows) {

@@ -108,13 +108,14 @@ FLEET_META_OPTIMIZER(adaptive_localsgd) {
   };
   def.field_help = {
       {"adaptive_localsgd_configs.init_k_steps",
-       "steps between two averages until another number is chosen, and a factor within the root of "
-       "the "
-       "rule that chooses them; 1 or more"},
+       "steps between two averages at first; also a factor in the rule that chooses the later "
+       "intervals; 1 or more"},
       {"adaptive_localsgd_configs.begin_step",
        "up to this step, counted from 1, the parameters are averaged after each step"}};
-  def.when = "as localsgd, if the interval is to be chosen automatically";
-  def.cost = "as localsgd; each average also reduces the loss, and the host waits for it";
+  def.when = "as for localsgd, if fleetrun should choose the interval";
+  def.cost =
+      "as for localsgd; each average also reduces the loss over the ranks, and the host waits for "
+      "it";
   def.figure =
       "ResNet-18 on generated images, init_k_steps of 4: averages every 2 steps, then after each "
       "(`scripts/bench.sh links localsgd`)";

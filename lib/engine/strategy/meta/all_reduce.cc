@@ -182,9 +182,9 @@ FLEET_META_OPTIMIZER(all_reduce) {
        "is "
        "given without them"},
       {"last_comm_group_size_MB",
-       "if set, limit in MiB of the last group, which the step waits for"},
+       "if set, limit in MiB of the last group, for which the step waits"},
       {"sync_nccl_allreduce",
-       "an allreduce begins when the previous one has ended, also on another communicator"},
+       "an allreduce begins when the previous one has ended, even on another communicator"},
       {"nccl_comm_num", "number of communicators that allreduces use in turn, each with a stream"},
       {"use_hierarchical_allreduce",
        "sums within groups of ranks first, then between them; needs several nodes"},
@@ -194,7 +194,7 @@ FLEET_META_OPTIMIZER(all_reduce) {
   def.when =
       "always with several ranks: smaller groups are sent earlier, larger ones use the "
       "network better; a tenth of all gradients is a good start";
-  def.cost = "the last group cannot hide behind the backward pass; each communicator has buffers";
+  def.cost = "the last group cannot overlap with the backward pass; each communicator has buffers";
   def.figure =
       "ResNet50's 161 gradients are sent in 6 groups with 16 MiB and 50, in 5 with 32 MiB "
       "(`fleet-worker --print_program`); hierarchical sums of 25 MB over 2 hosts x 4 ranks take "

@@ -40,12 +40,13 @@ FLEET_META_OPTIMIZER(always_so) {
        "not configurable: schedules are made once, before the first step"},
       {"build_strategy.enable_addto",
        "not configurable: sums of gradients reuse an addend's memory"},
-      {"build_strategy.fix_op_run_order", "not configurable: the order is the Plan's"},
+      {"build_strategy.fix_op_run_order", "not configurable: the Plan determines the order"},
       {"build_strategy.allow_cuda_graph_capture",
        "not configurable: a GPU's step is launched as one graph (train.cuda_graph)"},
       {"execution_strategy.num_iteration_per_drop_scope",
-       "no effect: memory is planned once, there are no scopes to drop"}};
-  def.when = "never: they exist for scripts that set them; a log line names those that were set";
+       "no effect: memory is planned once, so nothing has to be freed between steps"}};
+  def.when =
+      "never: the options exist for scripts that set them; a log line names those that are set";
   def.cost = "nothing";
 }
 

@@ -201,21 +201,24 @@ FLEET_META_OPTIMIZER(amp) {
       {"amp_configs.decr_every_n_nan_or_inf",
        "steps with overflow before the scale falls; float16 only"},
       {"amp_configs.incr_ratio", "factor by which the scale grows, above 1; float16 only"},
-      {"amp_configs.decr_ratio", "factor by which it falls, between 0 and 1; float16 only"},
+      {"amp_configs.decr_ratio", "factor by which the scale falls, between 0 and 1; float16 only"},
       {"amp_configs.use_dynamic_loss_scaling", "false: the scale stays constant; float16 only"},
-      {"amp_configs.custom_white_list", "operations that compute in the low type too"},
-      {"amp_configs.custom_black_list", "operations that stay in float32"},
+      {"amp_configs.custom_white_list", "additional operations that compute in the low type"},
+      {"amp_configs.custom_black_list", "additional operations that stay in float32"},
       {"amp_configs.custom_black_varnames",
        "operations that read or write one of these variables stay in float32"},
       {"amp_configs.use_pure_fp16", "gray operations also use float16, regardless of their inputs"},
       {"amp_configs.use_fp16_guard",
-       "no network here uses it; true together with a pure mode is refused"},
-      {"amp_configs.use_pure_bf16", "the same in bfloat16"},
+       "no effect: no network here marks parts with fp16_guard; true together with a pure mode is "
+       "refused"},
+      {"amp_configs.use_pure_bf16", "like use_pure_fp16, in bfloat16"},
       {"amp_configs.dtype",
-       "the low type: auto (the device's best), float16, bfloat16; fleetrun's own"}};
+       "the low type: auto (the device's best), float16, bfloat16; not in Paddle"}};
   def.when =
-      "on GPUs from Volta on, on CPUs with avx512_bf16: convolutions and products dominate there";
-  def.cost = "activations of 8 or 11 bits; a copy of the weights in the low type";
+      "on GPUs since Volta and on CPUs with avx512_bf16, if convolutions and matrix products "
+      "dominate";
+  def.cost =
+      "activations have a precision of 8 or 11 bits; the weights have a copy in the low type";
   def.figure =
       "ResNet50 on two cores, images/s: 26.4 in bfloat16, 15.9 in float32 "
       "(docs/performance/mixed_precision.md)";

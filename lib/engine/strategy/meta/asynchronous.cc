@@ -29,7 +29,7 @@ FLEET_META_OPTIMIZER(asynchronous) {
     def.field_help[field] = "setting of parameter servers: no effect in collective training";
   }
   def.field_help["a_sync_configs.use_gpu_graph"] = def.field_help["a_sync"];
-  def.when = "never: they exist for scripts for parameter servers";
+  def.when = "never: the options exist for scripts that use parameter servers";
   def.cost = "nothing";
 }
 

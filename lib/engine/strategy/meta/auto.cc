@@ -7,7 +7,7 @@ namespace fleet {
 // train/choose_strategy.h, before a Program is built: it sets fields of other meta-optimizers.
 FLEET_META_OPTIMIZER(auto) {
   def.help =
-      "settings of the strategy that are not given are chosen when the job starts, by measured "
+      "settings of the strategy that are not given are chosen when the job starts, from measured "
       "links, memory and the predicted time of a step";
   def.position = 1;
   def.fields = {"auto"};
@@ -22,8 +22,8 @@ FLEET_META_OPTIMIZER(auto) {
     return nullptr;
   };
   def.when =
-      "with several ranks, if it is not known what suits the network, the links and the memory; "
-      "`fleet-worker --explain` shows the choice before";
+      "with several ranks, if you do not know which settings suit the network, the links and the "
+      "memory; `fleet-worker --explain` shows the choice in advance";
   def.cost =
       "a few seconds at each start; the rates of a machine are measured once, in 10 to 30 seconds";
 }

@@ -19,15 +19,15 @@ FLEET_META_OPTIMIZER(device) {
   };
   def.field_help = {
       {"cudnn_exhaustive_search",
-       "cuDNN measures its algorithms for each shape and uses the fastest; else it guesses. GPU "
-       "only; also FLAGS_cudnn_exhaustive_search"},
+       "cuDNN measures its algorithms for each shape and uses the fastest; false: heuristics "
+       "choose. GPU only; also FLAGS_cudnn_exhaustive_search"},
       {"conv_workspace_size_limit",
        "MiB that an algorithm of cuDNN, or Winograd's method on a CPU, may use in addition to its "
        "operands; "
        "also FLAGS_conv_workspace_size_limit"},
       {"cudnn_batchnorm_spatial_persistent",
        "no effect, and a log line reports it: batch normalisation runs in fleetrun's own kernels"}};
-  def.when = "on a GPU, for convolutional networks that train for more than minutes";
+  def.when = "on a GPU, for convolutional networks that train for more than a few minutes";
   def.cost = "the search takes seconds at the start; the workspace takes memory";
 }
 

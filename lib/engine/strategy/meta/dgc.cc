@@ -243,7 +243,7 @@ void check(const paddle::fleet::DGCConfig& config) {
 
 // Fields and the order of the ramp as in Paddle's DGCOptimizer.
 FLEET_META_OPTIMIZER(dgc) {
-  def.help = "large gradients send only their largest elements; the rest is accumulated";
+  def.help = "only the largest elements of large gradients are sent; the rest is accumulated";
   def.position = 345;
   def.fields = {"dgc", "dgc_configs"};
   def.requested = [](const StrategyProto& proto) { return proto.dgc(); };
@@ -261,16 +261,16 @@ FLEET_META_OPTIMIZER(dgc) {
   };
   def.field_help = {
       {"dgc_configs.rampup_begin_step",
-       "the first step, counted from 0, in which large gradients send only parts; until then they "
-       "are summed as a whole"},
+       "the first step, counted from 0, in which only parts of large gradients are sent; until "
+       "then they are summed as a whole"},
       {"dgc_configs.rampup_step",
        "number of steps over which the sparsities are applied one after the other"},
       {"dgc_configs.sparsity",
        "fractions of the elements that are not sent, above 0 and below 1; default: 0.999"}};
   def.when = "over slow networks, for models with large weights";
   def.cost =
-      "two states as large as the parameters, saved by each rank; a pass over them in each "
-      "step; a little accuracy, less with a ramp";
+      "two states as large as the parameters, saved by each rank; a pass over them in each step; a "
+      "little accuracy, less with a ramp-up";
   def.figure =
       "VGG-16 at 32 x 32, 15.3 M parameters, sparsity 0.999, 200 Mbit/s: 0.15 MB instead of 61.2 "
       "per step, "

@@ -7,7 +7,7 @@ namespace fleet {
 // num_threads: Strategy::compute_streams(), which exec/stream_assignment.h uses; 0 means
 // "automatic" in Paddle, whose setters write it.
 FLEET_META_OPTIMIZER(execution) {
-  def.help = "execution of steps: operations that compute at the same time, and losses";
+  def.help = "execution of steps: concurrent operations, and when losses are read";
   def.fields = {"execution_strategy.num_threads", "execution_strategy.num_iteration_per_run",
                 "execution_strategy.use_thread_barrier",
                 "build_strategy.enable_sequential_execution"};
@@ -41,22 +41,22 @@ FLEET_META_OPTIMIZER(execution) {
   };
   def.field_help = {
       {"execution_strategy.num_threads",
-       "operations of branches compute at the same time on up to this number of streams, each with "
-       "its share of the cores, where the Plan estimates that this is faster; 0: up to 4"},
+       "operations of independent branches run concurrently on up to this number of streams, each "
+       "with its share of the cores, where the Plan estimates that this is faster; 0: up to 4"},
       {"execution_strategy.num_iteration_per_run",
-       "the host reads a loss after a multiple of this number of steps: train.fetch_every is "
-       "rounded up to it"},
+       "the host reads losses only after multiples of this number of steps: train.fetch_every is "
+       "rounded up to a multiple"},
       {"execution_strategy.use_thread_barrier",
-       "not configurable: a step begins when all streams of the one before have ended"},
+       "not configurable: a step begins when all streams of the previous step have ended"},
       {"build_strategy.enable_sequential_execution",
-       "operations run one by one in the program's order, whatever num_threads says; false: they "
-       "do too if num_threads is 1"}};
+       "operations run one by one in the program's order, regardless of num_threads; if false, "
+       "they still do so with num_threads 1"}};
   def.when =
-      "num_threads: nets with branches of small operations (GoogLeNet); num_iteration_per_run: "
+      "num_threads: networks with branches of small operations (GoogLeNet); num_iteration_per_run: "
       "steps so short that waiting for the loss is noticeable";
   def.cost =
       "num_threads: at most a tenth more memory (print_plan shows it); sums may be rounded "
-      "otherwise than with one stream. num_iteration_per_run: losses are reported later";
+      "differently than with one stream. num_iteration_per_run: losses are reported later";
 }
 
 }  // namespace fleet

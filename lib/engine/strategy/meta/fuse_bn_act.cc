@@ -4,7 +4,7 @@ namespace fleet {
 
 // If the user did not set it, fleetrun fuses (Paddle does not).
 FLEET_META_OPTIMIZER(fuse_bn_act) {
-  def.help = "batch normalisation and the following activation are one operation";
+  def.help = "batch normalisation and the following activation are fused into one operation";
   def.position = 110;
   switch_pass(def, {.field = "build_strategy.fuse_bn_act_ops",
                     .unset = true,

@@ -3,7 +3,7 @@
 namespace fleet {
 
 FLEET_META_OPTIMIZER(fuse_bn_add_act) {
-  def.help = "batch normalisation, a sum and the following activation are one operation";
+  def.help = "batch normalisation, a sum and the following activation are fused into one operation";
   def.position = 130;
   switch_pass(def, {.field = "build_strategy.fuse_bn_add_act_ops",
                     .unset = true,

@@ -4,7 +4,7 @@ namespace fleet {
 
 // If the user did not set it, fleetrun fuses (Paddle does not).
 FLEET_META_OPTIMIZER(fuse_elewise_add_act) {
-  def.help = "a sum and the relu, tanh or scale after or before it are one operation";
+  def.help = "a sum and the relu, tanh or scale before or after it are fused into one operation";
   def.position = 120;
   switch_pass(def, {.field = "build_strategy.fuse_elewise_add_act_ops",
                     .unset = true,

@@ -12,7 +12,7 @@ FLEET_META_OPTIMIZER(fuse_relu_depthwise_conv) {
                     .pass = "fuse_relu_depthwise_conv"});
   def.when = "for separable networks with a relu directly before a depthwise convolution";
   def.cost =
-      "nothing: it saves the relu's result; if fuse_bn_act already fused the relu, a log line "
+      "nothing: the relu's result is not stored; if fuse_bn_act already fused the relu, a log line "
       "reports it";
   def.figure =
       "the units of a separable network: activations 2.75 MiB instead of 3.75 "

@@ -52,7 +52,7 @@ FLEET_META_OPTIMIZER(lars) {
                      "|p| + epsilon)"},
                     {"lars_configs.lars_weight_decay",
                      "weight decay of the rule, in addition to optimizer.weight_decay"},
-                    {"lars_configs.epsilon", "keeps the quotient finite"},
+                    {"lars_configs.epsilon", "added to the denominator, to keep the rate finite"},
                     {"lars_configs.exclude_from_weight_decay",
                      "parameters whose names contain one of these do not decay"}};
   def.when = "for batches of thousands of samples with Momentum, as in ResNet50 on many ranks";

@@ -15,7 +15,7 @@ FLEET_META_OPTIMIZER(mkldnn_enabled_op_types) {
         "CPU, oneDNN's if that is the faster one");
     return nullptr;
   };
-  def.when = "never: it exists for scripts of Paddle 1";
+  def.when = "never: the option exists for scripts of Paddle 1";
   def.cost = "nothing";
 }
 

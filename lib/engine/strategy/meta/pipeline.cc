@@ -340,7 +340,7 @@ FLEET_META_OPTIMIZER(pipeline) {
   };
   def.field_help = {
       {"pipeline_configs.micro_batch_size",
-       "samples of a micro-batch; a step of data.batch_size samples has as many as fit"},
+       "samples of a micro-batch, a divisor of data.batch_size"},
       {"pipeline_configs.accumulate_steps",
        "micro-batches of a step: data.batch_size is this number times their size"},
       {"pipeline_configs.micro_batch", "the name of accumulate_steps in Paddle 2.0"},
@@ -349,15 +349,16 @@ FLEET_META_OPTIMIZER(pipeline) {
        "Eager1F1B: of up to twice as many, and waits less; F-then-B: of all"},
       {"pipeline_configs.stages",
        "number of stages; the ranks form ranks / stages pipelines. If not set: one more than cut "
-       "has places, else the number of ranks; fleetrun's own"},
+       "has entries, or, without cut, the number of ranks; not in Paddle"},
       {"pipeline_configs.cut",
-       "blocks or variables of the model, each the last of a stage; empty: where the model changes "
-       "its device, else so that stages take equally long; fleetrun's own"}};
+       "blocks or variables of the model, each the last of a stage; empty: stages end where the "
+       "model changes its device, else they take equally long; not in Paddle"}};
   def.when =
-      "if a model does not fit into a rank's memory, or a network is too slow for its gradients";
+      "if a model does not fit into a rank's memory, or the links are too slow to exchange its "
+      "gradients";
   def.cost =
-      "in a step of m micro-batches, p stages wait (p-1)/(m+p-1) of the time; not with "
-      "gradient_merge, localsgd, dgc, and sharding stages 2 and 3";
+      "in a step of m micro-batches, each of p stages waits (p-1)/(m+p-1) of the time; "
+      "gradient_merge, localsgd, dgc, and stages 2 and 3 of sharding are refused";
 }
 
 }  // namespace fleet

@@ -93,7 +93,8 @@ class Recompute : public MetaOptimizer {
 
 // Fields as in Paddle's RecomputeOptimizer; the rewrite is in passes/recompute.cc.
 FLEET_META_OPTIMIZER(recompute) {
-  def.help = "activations between checkpoints are recomputed in backward instead of kept";
+  def.help =
+      "activations between checkpoints are recomputed in the backward pass instead of being kept";
   def.position = 290;
   def.fields = {"recompute", "recompute_configs"};
   def.requested = [](const StrategyProto& proto) { return proto.recompute(); };
@@ -114,7 +115,7 @@ FLEET_META_OPTIMIZER(recompute) {
   def.field_help = {
       {"recompute_configs.checkpoints",
        "activations to keep: blocks or variables of the model, or \"every block\"; empty: off"},
-      {"recompute_configs.enable_offload", "checkpoints are moved to host memory; for GPUs"},
+      {"recompute_configs.enable_offload", "on GPUs, checkpoints are moved to host memory"},
       {"recompute_configs.checkpoint_shape", "no effect: shapes are known"}};
   def.when = "if activations do not fit into memory, or for a larger batch";
   def.cost = "most of the forward pass runs twice: up to a third more time";

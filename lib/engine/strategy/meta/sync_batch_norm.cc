@@ -54,7 +54,7 @@ FLEET_META_OPTIMIZER(sync_batch_norm) {
   };
   def.when = "if a rank has few samples, so that its own mean and variance are poor estimates";
   def.cost =
-      "two small reductions over all ranks per normalisation, which the step waits for; one "
+      "two small reductions over all ranks per normalisation, for which the step waits; one more "
       "communicator";
   def.figure =
       "resnet20, 2 ranks: 1.00 times the time of a step (`scripts/bench.sh sync_batch_norm`)";

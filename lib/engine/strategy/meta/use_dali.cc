@@ -13,7 +13,7 @@ FLEET_META_OPTIMIZER(use_dali) {
         "ahead of the training step, and a GPU receives bytes");
     return nullptr;
   };
-  def.when = "never: it exists for the data loaders of Paddle's documentation";
+  def.when = "never: the option exists for the data loaders of Paddle's documentation";
   def.cost = "nothing";
 }
 

@@ -20,7 +20,9 @@ FLEET_META_OPTIMIZER(without_graph_optimization) {
         "Paddle's choice of compatible meta-optimizers");
     return nullptr;
   };
-  def.when = "for strategies written for Paddle 2.5 and later, where others compete with it";
+  def.when =
+      "for strategies written for Paddle 2.5 and later, in which other meta-optimizers compete "
+      "with it";
   def.cost = "nothing";
 }
 
