@@ -40,7 +40,7 @@ FLEET_SCHEDULE(piecewise) {
                     "learning rate of the first piece; the others are scaled in proportion; if not "
                     "given, values are used unchanged");
   def.schema.choice("unit", "epoch", {"epoch", "step"},
-                    "unit of boundaries, counted from the start of the job");
+                    "unit of boundaries, which count from the start of the job");
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const std::vector<int64_t> boundaries = boundaries_in_steps(settings, span);
     std::vector<double> values = settings.numbers("values");
