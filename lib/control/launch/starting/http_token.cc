@@ -1,5 +1,7 @@
 #include "launch/starting/http_token.h"
 
+#include <strings.h>
+
 #include <cstdint>
 #include <string>
 
@@ -27,13 +29,19 @@ std::string from_base64(std::string_view text) {
   return bytes;
 }
 
+// Upper and lower case are the same in names of schemes (RFC 9110, 11.1).
+bool has_scheme(std::string_view authorization, std::string_view scheme) {
+  return authorization.size() >= scheme.size() &&
+         ::strncasecmp(authorization.data(), scheme.data(), scheme.size()) == 0;
+}
+
 }  // namespace
 
 bool has_token(const HttpRequest& request, std::string_view token) {
   constexpr std::string_view kBearer = "Bearer ", kBasic = "Basic ";
   const std::string_view given = request.authorization;
-  if (given.starts_with(kBearer)) return equal_secrets(given.substr(kBearer.size()), token);
-  if (!given.starts_with(kBasic)) return false;
+  if (has_scheme(given, kBearer)) return equal_secrets(given.substr(kBearer.size()), token);
+  if (!has_scheme(given, kBasic)) return false;
   const std::string login = from_base64(given.substr(kBasic.size()));  // "NAME:PASSWORD"
   const size_t colon = login.find(':');
   return colon != std::string::npos && equal_secrets(login.substr(colon + 1), token);
