@@ -9,7 +9,6 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "base/log.h"
 #include "node/channel.h"
 #include "node/runtime_folder.h"
+#include "rendezvous/accept.h"
 #include "rendezvous/failure_message.h"
 
 namespace fleet {
@@ -46,7 +46,7 @@ bool set_address(const std::string& path, sockaddr_un* address) {
 }  // namespace
 
 ControlSocket::ControlSocket(boost::asio::io_context& loop, OnRequest on_request)
-    : loop_(loop), on_request_(std::move(on_request)), acceptor_(loop) {
+    : loop_(loop), on_request_(std::move(on_request)), acceptor_(loop), pause_(loop) {
   try {
     path_ = path_in(make_runtime_folder(), ::getpid());
     ::unlink(path_.c_str());  // left by a killed process with our pid
@@ -66,12 +66,14 @@ ControlSocket::~ControlSocket() {
 
 void ControlSocket::accept() {
   acceptor_.async_accept([this](boost::system::error_code error, stream_protocol::socket socket) {
-    if (error) return;
-    const uint64_t id = ++last_;
-    clients_[id].stream = std::make_unique<ByteStream>(
-        loop_, UniqueFd(socket.release()),
-        [this, id](std::string_view bytes) { on_bytes(id, bytes); }, [this, id] { drop(id); });
-    accept();
+    if (error == boost::asio::error::operation_aborted) return;
+    if (!error) {
+      const uint64_t id = ++last_;
+      clients_[id].stream = std::make_unique<ByteStream>(
+          loop_, UniqueFd(socket.release()),
+          [this, id](std::string_view bytes) { on_bytes(id, bytes); }, [this, id] { drop(id); });
+    }
+    accept_again(error, &pause_, [this] { accept(); });
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +47,7 @@ class ControlSocket {
   OnRequest on_request_;
   std::string path_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
   std::map<uint64_t, Client> clients_;
   uint64_t last_ = 0;
 };

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
+#include "rendezvous/accept.h"
 
 namespace fleet {
 
@@ -58,7 +59,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, const std::string& address, int port, Handler handler,
        HttpsContext https)
-      : acceptor_(loop), handler_(std::move(handler)), https_(std::move(https)) {
+      : acceptor_(loop), pause_(loop), handler_(std::move(handler)), https_(std::move(https)) {
     try {
       const tcp::endpoint where(asio::ip::make_address(address), static_cast<unsigned short>(port));
       acceptor_.open(where.protocol());
@@ -81,12 +82,15 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
             close_on_exec(socket);
             std::make_shared<Connection>(std::move(socket), self)->begin();
           }
-          self->accept();
+          accept_again(error, &self->pause_, [weak] {
+            if (const auto self = weak.lock()) self->accept();
+          });
         });
   }
   void close() {
     boost::system::error_code ignored;
     acceptor_.close(ignored);
+    pause_.cancel();
   }
   int port() const { return acceptor_.local_endpoint().port(); }
 
@@ -236,6 +240,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   };
 
   tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
   const Handler handler_;
   const HttpsContext https_;
   int open_ = 0;

@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <future>
 #include <memory>
 
@@ -16,6 +18,8 @@
 
 namespace fleet {
 namespace {
+
+using namespace std::chrono_literals;
 
 class HttpServerTest : public ::testing::Test {
  protected:
@@ -89,6 +93,25 @@ TEST_F(HttpServerTest, LargeBody_IsRefusedBeforeItIsRead) {
   };
   EXPECT_EQ(parse_http(get(post(HttpServer::kMaxBody + 1))).status, 400);
   EXPECT_EQ(parse_http(get(post(3) + "abc")).body, "ok");
+}
+
+TEST_F(HttpServerTest, NoDescriptorLeft_WaitsForOneWithoutUsingACore) {
+  HttpServer server(loop_, "127.0.0.1", 0,
+                    [](const HttpRequest&, const HttpServer::Respond& to) { to({.body = "ok"}); });
+  port_ = server.port();
+  const UniqueFd client = connect();
+  rlimit usual;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none = {0, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const size_t handlers = loop_.run_for(500ms);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_LE(handlers, 20u);
+  const std::string request = "GET / HTTP/1.1\r\n\r\n";
+  ASSERT_EQ(::send(client.get(), request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  thread_ = std::make_unique<Thread>("loop", [this] { loop_.run(); });
+  EXPECT_EQ(parse_http(rest_of(client)).body, "ok");
 }
 
 TEST_F(HttpServerTest, LateAnswer_IsSentOnce) {

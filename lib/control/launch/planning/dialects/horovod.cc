@@ -1,12 +1,14 @@
 // Horovod with its Gloo controller, which uses an HTTP key-value server.
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <memory>
 
 #include "base/error.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/dialects/horovod_kv.h"
+#include "rendezvous/accept.h"
 
 namespace fleet {
 namespace {
@@ -83,7 +85,8 @@ class HorovodService final : public RankService {
  public:
   explicit HorovodService(const ServiceContext& context)
       : kv_(std::make_shared<HorovodKv>(context.assignment, context.store)),
-        acceptor_(context.loop) {
+        acceptor_(context.loop),
+        pause_(context.loop) {
     try {
       const tcp::endpoint where(asio::ip::address_v4::loopback(),
                                 static_cast<unsigned short>(context.port));
@@ -104,12 +107,13 @@ class HorovodService final : public RankService {
     acceptor_.async_accept([this](boost::system::error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) std::make_shared<Connection>(std::move(socket), kv_)->read();
-      accept();
+      accept_again(error, &pause_, [this] { accept(); });
     });
   }
 
   std::shared_ptr<HorovodKv> kv_;
   tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
 };
 
 }  // namespace
