@@ -34,6 +34,8 @@ std::string label(const RankTimes& rank) {
 constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
 // A rank that gets less of its cores shares them with other processes.
 constexpr double kOwnCores = 0.75;
+// If all ranks wait for input, one that waits up to this many times as long is no straggler.
+constexpr double kUnlike = 2;
 // Data threads that are always busy make batches a little late all the same.
 constexpr double kSpare = 1.1;
 
@@ -172,6 +174,10 @@ class Division {
     const double excess = slowest.own() - usual;
     if (excess < rules_.min_excess * usual || excess < rules_.min_share * step_) return;
     const double input = median(all_, [](const RankTimes& rank) { return rank.input; });
+    if (slowest.input - input >= excess / 2 && slowest.input < kUnlike * input) {
+      uneven_input_ = excess;
+      return;
+    }
     add(Cause::STRAGGLER, excess, straggler_action(slowest, input, excess));
     causes_.back().set_rank(slowest.rank);
   }
@@ -192,6 +198,7 @@ class Division {
       // A quota, or other processes, slow the data threads down as well.
       delayed += std::exchange(input, 0.0);
     }
+    if (input > 0) input += uneven_input_;
     // Ranks without a core, or with late batches, reach their collectives at different times: what
     // they then wait for each other has the same causes.
     if (delayed >= kSomeDelay * step_ || input >= kMuchDelay * step_) {
@@ -218,8 +225,9 @@ class Division {
   const int nnodes_;
   std::vector<const RankTimes*> all_;
   double step_ = 0;
-  double exchange_ = 0;  // what even the slowest rank waits in collectives
-  double skew_ = 0;      // of this: because ranks arrive at different times
+  double exchange_ = 0;      // what even the slowest rank waits in collectives
+  double skew_ = 0;          // of this: because ranks arrive at different times
+  double uneven_input_ = 0;  // what the slowest rank waits longer for its batches than the others
   const RankTimes* typical_ = nullptr;
   std::vector<Cause> causes_;
 };

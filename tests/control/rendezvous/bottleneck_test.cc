@@ -212,6 +212,24 @@ TEST(FindBottleneck, LateBatchesOfRanksThatHaveTheirCores_AreInput) {
   EXPECT_EQ(found(ranks).causes(0).kind(), Cause::HOST);
 }
 
+TEST(FindBottleneck, LateBatchesOfAllRanks_AreInputIfOneWaitsLonger) {
+  auto ranks = healthy(2);
+  ranks[0].step = ranks[1].step = 100 * kMs;
+  ranks[0].input = 50 * kMs;
+  ranks[0].exposed = ranks[0].exchange = 30 * kMs;
+  ranks[1].input = 77 * kMs;
+  const Bottleneck all = found(ranks);
+  ASSERT_EQ(all.causes_size(), 1);
+  EXPECT_EQ(all.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(all.causes(0).share(), 0.77, 1e-9);
+  ranks[0].input = 20 * kMs;
+  ranks[0].exposed = ranks[0].exchange = 60 * kMs;
+  const Bottleneck one = found(ranks);
+  ASSERT_GE(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::STRAGGLER);
+  EXPECT_EQ(one.causes(0).rank(), 1);
+}
+
 // Ranks that compete for cores come to their collectives at different times.
 TEST(FindBottleneck, WaitingForPeersWithoutCores_IsNotTheLink) {
   auto ranks = healthy(2);
