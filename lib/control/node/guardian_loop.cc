@@ -125,6 +125,7 @@ class Guardian {
     gone_ = announced_ = false;
     still_there_.clear();
     inspect_interval_ = kInspectInterval;
+    oom_.begin();
     const std::chrono::milliseconds hang_timeout(spawn->settings().hang_timeout_ms());
     tracer_.begin_generation(spawn->generation(), monotonic_ns());
     logs_.begin(*spawn);
@@ -406,6 +407,7 @@ class Guardian {
   void stop_ranks(const wire::StopRanks& stop) {
     if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
     reap();                                 // ranks that have ended by now ended by themselves
+    if (gone_) return;  // a late stop: the next generation has its own grace time
     stop_sent_ = true;
     note(LauncherEvent::SIGNAL, nullptr, stop.signal(), monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
@@ -523,6 +525,7 @@ class Guardian {
   void on_all_gone(std::string stuck) {
     still_there_ = std::move(stuck);
     gone_ = true;
+    grace_.cancel();
     logs_.finish([this] { announce(); });
     if (launcher_lost_) announce();  // even if our output has no reader
   }

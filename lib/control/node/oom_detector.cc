@@ -69,7 +69,13 @@ long long OomDetector::killed() const {
   return before_ && now && *now > *before_ ? *now - *before_ : 0;
 }
 
-std::string OomDetector::line_about(pid_t pid) {
+void OomDetector::begin() {
+  before_ = read_counter(counter_);
+  read_log();
+  lines_.clear();
+}
+
+void OomDetector::read_log() {
   char record[8192];  // /dev/kmsg returns one record per read
   while (log_) {
     const ssize_t n = ::read(log_.get(), record, sizeof record);
@@ -78,6 +84,10 @@ std::string OomDetector::line_about(pid_t pid) {
     const std::string_view text(record, static_cast<size_t>(n));
     if (text.find("Killed process ") != std::string_view::npos) lines_ += std::string(text) + "\n";
   }
+}
+
+std::string OomDetector::line_about(pid_t pid) {
+  read_log();
   const size_t at = lines_.find("Killed process " + std::to_string(pid) + " ");
   if (at == std::string::npos) return {};
   return std::string(trim(lines_.substr(at, lines_.find('\n', at) - at)));

@@ -10,7 +10,7 @@
 
 namespace fleet {
 
-// Counts from its construction. Not thread-safe.
+// Counts from its construction, or from begin(). Not thread-safe.
 class OomDetector {
  public:
   // For the cgroup (version 2 or 1) of this process, and the kernel's log if it is readable.
@@ -18,6 +18,8 @@ class OomDetector {
   // For tests: these files; "" if there is none.
   OomDetector(std::string counter, const std::string& kernel_log);
 
+  // What was killed before, in an earlier generation, no longer counts.
+  void begin();
   // Whether any of the kernel's sources is readable.
   bool is_available() const { return before_.has_value() || static_cast<bool>(log_); }
   // Processes of this cgroup that were killed since then.
@@ -26,6 +28,8 @@ class OomDetector {
   std::string line_about(pid_t pid);
 
  private:
+  void read_log();
+
   std::string counter_;
   std::optional<long long> before_;
   UniqueFd log_;

@@ -54,6 +54,20 @@ TEST_F(OomWatchTest, OldEvents_DoNotCount) {
   EXPECT_FALSE(oom);
 }
 
+TEST_F(OomWatchTest, EventsOfAnEarlierGeneration_DoNotCount) {
+  OomDetector watch(folder + "/events", folder + "/log");
+  set_count(4);
+  add_line("Killed process 42 (python3)");
+  explain(watch, SIGKILL);
+  EXPECT_TRUE(oom);
+  watch.begin();
+  explain(watch, SIGKILL);
+  EXPECT_FALSE(oom);
+  set_count(5);
+  explain(watch, SIGKILL);
+  EXPECT_TRUE(oom);
+}
+
 TEST_F(OomWatchTest, AnotherPid_IsNotIt) {
   OomDetector watch("", folder + "/log");
   add_line("Killed process 421 (python3)");

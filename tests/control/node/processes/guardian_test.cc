@@ -341,6 +341,19 @@ TEST_F(GuardianTest, StartedAgain_AfterEverythingIsGone) {
   EXPECT_EQ(read_file(folder + "/workerlog.0.1"), "turn 1\n");
 }
 
+// The launcher learns of the failure after everything is gone, and stops the ranks all the same.
+TEST_F(GuardianTest, StopAfterEverythingIsGone_SparesTheNextStart) {
+  spawn({script(0, "exit 1")});
+  expect_started();
+  EXPECT_EQ(expect_ended().code(), 1);
+  expect_all_gone();
+  stop(SIGTERM, 50);
+  spawn({script(0, "sleep 0.3; exit 3")});
+  expect_started();
+  EXPECT_EQ(expect_ended().code(), 3);
+  expect_all_gone();
+}
+
 TEST_F(GuardianTest, StartedAgainWhileRanksRun_IsRefused) {
   spawn({script(0, "sleep 1000")});
   expect_started();
