@@ -2,6 +2,8 @@
 // step(event, now) returns the actions. Pure: no sockets, no processes, no clock of its own.
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -17,8 +19,9 @@ namespace fleet {
 // Distinguishes a second stop request from a copy of the first one. Pure: the time is an argument.
 //
 // A batch system that cancels a job, or a cluster that evicts it, signals the launchers of all its
-// nodes within a moment. Meanwhile each node also receives the stop from the node that was
-// signalled first. All of that is one request. A person's second request comes later.
+// nodes, within a moment or over minutes. Meanwhile each node also receives the stop from the node
+// that was signalled first. All of that is one request. Only SIGINT comes from a person: on another
+// node it is a second request, unless it arrives at the same time.
 class StopSignals {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -28,7 +31,7 @@ class StopSignals {
     kKill,  // the job is being stopped: kill it now
   };
 
-  // Copies reach a node at most this long after the stop.
+  // Copies of a SIGINT reach a node at most this long after the stop.
   static constexpr std::chrono::milliseconds kFanOut{400};
 
   // A stop order: the launcher of some node received `signal`.
@@ -42,7 +45,8 @@ class StopSignals {
     if (own_ != 0) return Meaning::kKill;
     own_ = signal;
     if (commanded_ == 0) return Meaning::kStop;
-    return signal == commanded_ && now - commanded_at_ <= kFanOut ? Meaning::kCopy : Meaning::kKill;
+    const bool in_time = signal != SIGINT || now - commanded_at_ <= kFanOut;
+    return signal == commanded_ && in_time ? Meaning::kCopy : Meaning::kKill;
   }
 
   int own() const { return own_; }  // the first signal to this launcher; 0: none

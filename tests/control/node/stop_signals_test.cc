@@ -34,11 +34,21 @@ TEST(StopSignals, SameSignalSoonAfterAnotherNodes_IsACopyOnce) {
   EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut), Meaning::kKill);
 }
 
-TEST(StopSignals, SameSignalLongAfterAnotherNodes_Kills) {
+TEST(StopSignals, InterruptLongAfterAnotherNodes_Kills) {
   StopSignals signals;
-  signals.on_stop_command(SIGTERM, kStart);
-  signals.on_stop_command(SIGTERM, kStart + 200ms);  // of a third node
-  EXPECT_EQ(signals.on_signal(SIGTERM, kStart + StopSignals::kFanOut + 1ms), Meaning::kKill);
+  signals.on_stop_command(SIGINT, kStart);
+  signals.on_stop_command(SIGINT, kStart + 200ms);  // of a third node
+  EXPECT_EQ(signals.on_signal(SIGINT, kStart + StopSignals::kFanOut + 1ms), Meaning::kKill);
+}
+
+// A cluster evicts a job node by node.
+TEST(StopSignals, FirstSignalOfEachNode_IsACopyHoweverLate) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    StopSignals signals;
+    signals.on_stop_command(signal, kStart);
+    EXPECT_EQ(signals.on_signal(signal, kStart + 1min), Meaning::kCopy);
+    EXPECT_EQ(signals.on_signal(signal, kStart + 1min), Meaning::kKill);
+  }
 }
 
 TEST(StopSignals, OtherSignalThanAnotherNodes_Kills) {

@@ -165,15 +165,25 @@ TEST_F(SupervisionTest, SecondSignalElsewhere_Kills) {
   supervision.on_stop_command(kill_command(SIGINT), start);
 }
 
-TEST_F(SupervisionTest, SignalHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
+TEST_F(SupervisionTest, InterruptHereWhileAnotherNodesStopIsKnown_KillsUnlessItIsACopy) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGINT, _));
+  supervision.on_stop_command(stop_command(SIGINT), start);
+  supervision.on_stop_command(stop_command(SIGINT, 2), start + 300ms);  // the first one counts
+  EXPECT_CALL(effects, request_kill(SIGINT));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT, start + 401ms);
+}
+
+TEST_F(SupervisionTest, EvictionNodeByNode_KillsNothing) {
   run();
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
   supervision.on_stop_command(stop_command(SIGTERM), start);
-  supervision.on_stop_command(stop_command(SIGTERM, 2), start + 300ms);  // the first one counts
-  EXPECT_CALL(effects, request_kill(SIGTERM));
-  EXPECT_CALL(effects, kill_ranks());
-  supervision.on_signal(SIGTERM, start + 401ms);
+  EXPECT_CALL(effects, request_kill(_)).Times(0);
+  EXPECT_CALL(effects, kill_ranks()).Times(0);
+  supervision.on_signal(SIGTERM, start + 5s);
 }
 
 TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {

@@ -135,22 +135,22 @@ TEST_F(TwoNodes, SecondSignal_KillsTheRanksOfBoth) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
-TEST_F(TwoNodes, SecondSignalToTheOtherNode_KillsTheRanksOfBoth) {
-  start_both("trap ': >told.$RANK' TERM", {"--grace=300"});
-  first->signal(SIGTERM);
+TEST_F(TwoNodes, SecondInterruptToTheOtherNode_KillsTheRanksOfBoth) {
+  start_both("trap ': >told.$RANK' INT", {"--grace=300"});
+  first->signal(SIGINT);
   for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("told.") + rank);
   ::usleep(500'000);  // sooner, it is a copy of the first
-  second->signal(SIGTERM);
-  EXPECT_EQ(first->wait(), 128 + SIGTERM);
-  EXPECT_EQ(second->wait(), 128 + SIGTERM);
+  second->signal(SIGINT);
+  EXPECT_EQ(first->wait(), 128 + SIGINT);
+  EXPECT_EQ(second->wait(), 128 + SIGINT);
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
-// As scancel does.
-TEST_F(TwoNodes, SignalToBothWithinAMoment_LeavesRanksTheirGrace) {
+// As a cluster does that evicts a job node by node.
+TEST_F(TwoNodes, SignalToEachNode_LeavesRanksTheirGrace) {
   start_both("trap 'sleep 1; echo saved; exit 0' TERM", {"--grace=300"});
   first->signal(SIGTERM);
-  ::usleep(100'000);
+  ::usleep(600'000);
   second->signal(SIGTERM);
   EXPECT_EQ(first->wait(), 128 + SIGTERM);
   EXPECT_EQ(second->wait(), 128 + SIGTERM);
