@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "base/env.h"
@@ -24,6 +25,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kSuffix[] = ".job", kLock[] = "lock";
+
+// Whether the store wrote it: NAME.0123456789abcdef.job, or that with a suffix while it is written.
+bool is_record(const std::string& name) {
+  constexpr size_t kDigits = 16;
+  const size_t end = name.rfind(kSuffix);
+  if (end == std::string::npos || end < kDigits + 1) return false;
+  const std::string rest = name.substr(end + std::strlen(kSuffix));
+  const std::string digest = name.substr(end - kDigits, kDigits);
+  return name[end - kDigits - 1] == '.' && (rest.empty() || rest.starts_with(".part.")) &&
+         digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
 
 JobStore::StoredJob read_stored_job(const std::string& path) {
   wire::StoredJob message;
@@ -97,7 +109,7 @@ std::vector<JobStore::StoredJob> JobStore::load() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const std::string path = entry.path().string();
-    if (entry.path().filename() == kLock) continue;
+    if (!is_record(entry.path().filename())) continue;  // not ours, perhaps the user's
     try {
       if (!path.ends_with(kSuffix)) throw Error(ErrorCode::kIo, "the record is incomplete", path);
       all.push_back(read_stored_job(path));

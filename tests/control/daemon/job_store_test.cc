@@ -71,20 +71,38 @@ TEST_F(JobStoreTest, NamesThatLookAlike_AreTwoJobs) {
 TEST_F(JobStoreTest, WhatMakesNoSense_IsRemoved) {
   JobStore store(folder);
   store.save(job("good", 1), {});
-  write_file_atomically(folder + "/bad.job", "\xff\xff");
-  write_file_atomically(folder + "/unfinished.job.part.7", "half");
+  const std::string bad = folder + "/bad.0123456789abcdef.job";
+  const std::string unfinished = folder + "/unfinished.0123456789abcdef.job.part.7";
+  write_file_atomically(bad, "\xff\xff");
+  write_file_atomically(unfinished, "half");
   EXPECT_EQ(store.load().size(), 1u);
-  EXPECT_FALSE(std::filesystem::exists(folder + "/bad.job"));
-  EXPECT_FALSE(std::filesystem::exists(folder + "/unfinished.job.part.7"));
+  EXPECT_FALSE(std::filesystem::exists(bad));
+  EXPECT_FALSE(std::filesystem::exists(unfinished));
+}
+
+// --state_dir may name a folder with other files, such as the home folder.
+TEST_F(JobStoreTest, ForeignFiles_AreKept) {
+  JobStore store(folder);
+  store.save(job("good", 1), {});
+  const std::vector<std::string> names = {"notes.txt",
+                                          ".bashrc",
+                                          "train.job",
+                                          ".job",
+                                          "0123456789abcdef.job",
+                                          "x.0123456789ABCDEF.job"};
+  for (const std::string& name : names) write_file_atomically(folder + "/" + name, "mine");
+  EXPECT_EQ(store.load().size(), 1u);
+  for (const std::string& name : names) EXPECT_EQ(read_file(folder + "/" + name), "mine");
 }
 
 // A fleetd with kFleetdProtocol 3 kept JSON in the field `info`, number 1.
 TEST_F(JobStoreTest, RecordOfAnOlderFleetd_IsSkipped) {
   JobStore store(folder);
   store.save(job("good", 1), {});
-  write_file_atomically(folder + "/old.job", "\x0a\x02{}");
+  const std::string old = folder + "/old.0123456789abcdef.job";
+  write_file_atomically(old, "\x0a\x02{}");
   EXPECT_EQ(store.load().size(), 1u);
-  EXPECT_FALSE(std::filesystem::exists(folder + "/old.job"));
+  EXPECT_FALSE(std::filesystem::exists(old));
 }
 
 TEST_F(JobStoreTest, Folder_IsOneFleetdsAlone) {
