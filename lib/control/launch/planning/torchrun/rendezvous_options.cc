@@ -60,9 +60,10 @@ void set_master(ConfigTree* tree, const Endpoint& endpoint, int port, const std:
            origin + " " + endpoint.address + ":0",
            "give a port, or use --nnodes=1 for a single node");
   }
-  // An IPv6 address already has brackets.
-  const std::string master =
-      endpoint.address + ":" + std::to_string(endpoint.port > 0 ? endpoint.port : port);
+  // An IPv6 address has brackets in an endpoint, and none in --master_addr.
+  const bool bare = endpoint.address.find(':') != std::string::npos && endpoint.address[0] != '[';
+  const std::string host = bare ? "[" + endpoint.address + "]" : endpoint.address;
+  const std::string master = host + ":" + std::to_string(endpoint.port > 0 ? endpoint.port : port);
   const auto other = tree->peek("master");
   if (other && *other != master) {
     refuse("it contradicts " + tree->origin("master") + " " + *other, origin + " " + master,

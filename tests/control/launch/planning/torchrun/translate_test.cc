@@ -99,6 +99,8 @@ TEST(TorchrunEndpoint, MasterAddrAndPort_MeanTheSame) {
       translate({{"nnodes", "2"}, {"master_addr", "node1"}, {"master_port", "1234"}}).settings;
   EXPECT_EQ(both.text("master"), "node1:1234");
   EXPECT_EQ(both.origin("master"), "--master_addr");
+  const Values ipv6 = {{"nnodes", "2"}, {"master_addr", "fd00::1"}, {"master_port", "1234"}};
+  EXPECT_EQ(translate(ipv6).settings.text("master"), "[fd00::1]:1234");
   EXPECT_EQ(translate({{"nnodes", "2"}, {"master_addr", "node1"}}).settings.text("master"),
             "node1:29500");
   EXPECT_EQ(translate({{"nnodes", "2"}, {"master_port", "1234"}}).settings.text("master"),
