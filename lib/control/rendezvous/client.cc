@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "rendezvous/certificates.h"
 #include "rendezvous/failure_message.h"
+#include "rendezvous/restarts.h"
 #include "rendezvous/tcp_listener.h"
 #include "rendezvous/validate.h"
 #include "rendezvous/world_encoding.h"
@@ -131,6 +132,7 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
       }
       break;
     case wire::HostMessage::kRestart:
+      if (history_.size() == kKeptGenerations) history_.erase(history_.begin());
       history_.push_back(message.restart().end());
       failover_.reset();
       phase_ = Phase::kRunning;

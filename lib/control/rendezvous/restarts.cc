@@ -6,7 +6,6 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kKept = 100;
 constexpr size_t kShown = 10;
 
 }  // namespace
@@ -34,7 +33,7 @@ bool Restarts::progressed(const GenerationResult& end) {
 }
 
 void Restarts::record(GenerationResult end) {
-  if (history_.size() == kKept) history_.erase(history_.begin());
+  if (history_.size() == kKeptGenerations) history_.erase(history_.begin());
   history_.push_back(std::move(end));
 }
 

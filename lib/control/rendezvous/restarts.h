@@ -11,6 +11,7 @@ namespace fleet {
 
 // A generation without known steps has made progress if it ran for this long.
 inline constexpr std::chrono::seconds kProgressTime{60};
+inline constexpr size_t kKeptGenerations = 100;  // in a history
 
 class Restarts {
  public:
@@ -34,9 +35,8 @@ class Restarts {
   const RestartPolicy& policy() const { return policy_; }
   int used() const { return used_; }  // restarts after failures
   int restarts_without_progress() const { return restarts_without_progress_; }
-  const std::vector<GenerationResult>& history() const {
-    return history_;
-  }  // the newest 100, oldest first
+  // The newest kKeptGenerations, oldest first.
+  const std::vector<GenerationResult>& history() const { return history_; }
 
  private:
   void count(const GenerationResult& end);
