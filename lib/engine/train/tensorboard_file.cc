@@ -19,7 +19,7 @@
 namespace fleet {
 namespace {
 
-using tensorboard::Event;
+using TensorboardEvent = tensorboard::Event;  // not fleet::Event
 using tensorboard::Summary;
 
 constexpr int kStringType = 7;
@@ -35,7 +35,7 @@ std::string little_endian(T value) {
 // As in TensorFlow's crc32c.h: checksums of data that contains checksums are weak.
 uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 
-std::string serialized(const Event& event) { return event.SerializeAsString(); }
+std::string serialized(const TensorboardEvent& event) { return event.SerializeAsString(); }
 
 // Protobuf refuses other bytes in its strings.
 std::string utf8(const std::string& text) {
@@ -97,7 +97,7 @@ std::string tensorboard_record(std::string_view content) {
 }
 
 std::string tensorboard_scalars(const EventLine& line, double time) {
-  Event event;
+  TensorboardEvent event;
   event.set_wall_time(time);
   event.set_step(step_of(line));
   SummaryMaker maker(event.mutable_summary());
@@ -110,7 +110,7 @@ std::string tensorboard_scalars(const EventLine& line, double time) {
 
 std::string tensorboard_images(std::span<const TensorboardImage> images, int64_t step,
                                double time) {
-  Event event;
+  TensorboardEvent event;
   event.set_wall_time(time);
   event.set_step(step);
   for (const TensorboardImage& image : images) {
@@ -126,7 +126,7 @@ std::string tensorboard_images(std::span<const TensorboardImage> images, int64_t
 
 std::string tensorboard_histogram(const std::string& tag, std::span<const double> values,
                                   int64_t step, double time) {
-  Event event;
+  TensorboardEvent event;
   event.set_wall_time(time);
   event.set_step(step);
   auto* value = event.mutable_summary()->add_value();
@@ -177,12 +177,12 @@ void TensorboardFile::open() {
   path_ = folder_ + name;
   UniqueFd file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) throw_errno("cannot create the event file", path_);
-  Event version;
+  TensorboardEvent version;
   version.set_wall_time(unix_seconds());
   version.set_file_version("brain.Event:2");
   std::string head = tensorboard_record(serialized(version));
   if (step_ > 0) {
-    Event start;
+    TensorboardEvent start;
     start.set_wall_time(unix_seconds());
     start.set_step(step_);
     start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
