@@ -110,6 +110,7 @@ class TarReader {
         long_name.clear();
         long_size.clear();
       }
+      if (member.size > end - member.offset) ends_early(member.name);
       at = member.offset + (member.size + kBlock - 1) / kBlock * kBlock;
     }
     ends_early("its last member");

@@ -1,6 +1,7 @@
 // WebDataset shards (data.source tar).
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -138,6 +139,23 @@ TEST_F(Tar, ByteOfAHeaderChanged_IsDamageAtItsPlace) {
   file.close();
   EXPECT_THAT(failure(R"(["d.tar"])"),
               HasSubstr("damaged at byte " + std::to_string(members[3].offset - 512)));
+}
+
+// A header for all members, "g", whose size leads back to its own start.
+TEST_F(Tar, SizeThatOverflows_IsRefused) {
+  std::string block(512, '\0');
+  block.replace(0, 1, "x");
+  block[124] = '\x80';
+  block.replace(128, 8, "\xff\xff\xff\xff\xff\xff\xfe\x00", 8);
+  block[156] = 'g';
+  block.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  char text[9];
+  std::snprintf(text, sizeof text, "%06o", sum);
+  block.replace(148, 7, text, 7);
+  testing::write(root_ / "g.tar", block + std::string(1024, '\0'));
+  EXPECT_THROW(for_each_tar_member(root_ / "g.tar", [](const TarMember&) {}), Error);
 }
 
 TEST(ShardNames, BracesExpand) {
