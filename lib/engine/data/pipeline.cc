@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -25,7 +26,9 @@ using Clock = std::chrono::steady_clock;
 using Slot = BatchSlot;
 
 // kPollInterval: a waiting thread checks the readers this often. kSlow: a read is reported after
-// this time. kAtTheEnd: a read may delay the end of the pipeline by at most this.
+// this time. kAtTheEnd: a read may delay the end of the pipeline by at most this. kInterruptDelay:
+// the batch that is being made still comes after an interrupt, unless a disk does not answer.
+constexpr Clock::duration kInterruptDelay = std::chrono::seconds(2);
 constexpr Clock::duration kPollInterval = std::chrono::milliseconds(200);
 constexpr Clock::duration kSlow = std::chrono::seconds(10), kAtTheEnd = std::chrono::seconds(5);
 
@@ -143,14 +146,16 @@ class InputPipeline::Impl {
     }
     if (options_.async) {
       const TraceSpan span(TraceName::kInputWait, wanted);
+      std::optional<Clock::time_point> leave;  // set once interrupted
       while (!ready_.wait_for(mutex_, kPollInterval, [&]() FLEET_REQUIRES(mutex_) {
         return stopped_ || slot.made == wanted;
       })) {
         watch_readers();
-        if (interrupt && interrupt->load() != 0) {
-          interrupted_ = true;
-          return nullptr;
-        }
+        if (!interrupt || interrupt->load() == 0) continue;
+        if (!leave) leave = Clock::now() + kInterruptDelay;
+        if (Clock::now() < *leave) continue;
+        interrupted_ = true;
+        return nullptr;
       }
     } else if (slot.made != wanted) {
       make_all(slot, wanted);

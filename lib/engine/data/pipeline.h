@@ -109,8 +109,8 @@ class InputPipeline {
   // Begins epoch e at batch `first`; drops unfinished work. Call it before the first next().
   void start_epoch(int64_t epoch, int64_t first = 0);
   // The epoch's next batch, valid until the following next() or start_epoch(). Null at the end of
-  // the epoch, after stop(), and if it has to wait while *interrupt is not 0. Rethrows errors of a
-  // worker; the epoch then has no further batches.
+  // the epoch, after stop(), and if it has to wait for 2 s while *interrupt is not 0. Rethrows
+  // errors of a worker; the epoch then has no further batches.
   //
   // With threads, a file that cannot be read within data.read_timeout counts as damaged. Its thread
   // is abandoned: a thread that waits for a dead mount in the kernel cannot be stopped.
