@@ -115,9 +115,15 @@ void RunFolder::choose(const RunFolderOptions& options) {
   check_name(options.name);
   root_ = std::string(kRoot) + "/" + options.name;
   make(root_);
+  if (options.restarted) {  // another job may have started a newer run meanwhile
+    for (const std::string& run : runs_of(options.name)) {
+      if (!is_of_run(run, options.run)) continue;
+      path_ = run;
+      return;
+    }
+  }
   path_ = newest_run(root_);
-  const bool own = options.restarted && is_of_run(path_, options.run);
-  if (!path_.empty() && (own || options.resumes)) return;
+  if (!path_.empty() && options.resumes) return;
   path_ = make_run(root_);
   made_ = true;
 }

@@ -14,7 +14,7 @@ struct RunFolderOptions {
   std::string name;        // NAME: one part of a path
   bool resumes = false;    // if true, "" selects the newest folder of that name, if any
   std::string run;         // identifies all starts of one job; "": it has only one
-  bool restarted = false;  // use the newest folder if its mark shows that it belongs to this run
+  bool restarted = false;  // use the folder whose mark shows that it belongs to this run, if any
 };
 
 // Rank 0 holds it while the run lasts. A lock in the folder excludes other jobs, also on other

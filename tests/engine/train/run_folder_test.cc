@@ -80,6 +80,15 @@ TEST_F(RunFolderTest, RestartedRun_GoesOnInItsFolder) {
   EXPECT_EQ(begun({.name = "net", .run = "b", .restarted = true}), "output/net/run-002");
 }
 
+TEST_F(RunFolderTest, RestartedRun_FindsItsFolderBelowANewerRun) {
+  mark_as_of_run(begun({.name = "net", .run = "a"}), "a");
+  mark_as_of_run(begun({.name = "net", .run = "b"}), "b");
+  for (const bool resumes : {false, true}) {
+    EXPECT_EQ(begun({.name = "net", .resumes = resumes, .run = "a", .restarted = true}),
+              "output/net/run-001");
+  }
+}
+
 TEST_F(RunFolderTest, FolderOfARunningJob_IsRefused) {
   const RunFolder first({.output = "mine", .name = "net", .run = "a"});
   EXPECT_EQ(first.path(), "mine");
