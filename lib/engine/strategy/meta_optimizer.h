@@ -44,6 +44,7 @@ struct BuildContext {
   Predicate update_when;         // when updates run; set it before update()
   Settings optimizer;            // of the update rule; may be replaced in update() and later
   GradientScaling scaling;       // needed by updates if gradients are scaled
+  bool skips_updates = false;    // training goes on after steps with scaling.found_inf
   std::vector<VarId> keep;       // variables that before_step() reads
 };
 

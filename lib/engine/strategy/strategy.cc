@@ -88,7 +88,8 @@ int streams_of(const StrategyProto& proto) {
   constexpr int kAutomatic = 4;
   const int threads = proto.execution_strategy().num_threads();
   if (proto.build_strategy().enable_sequential_execution() || proto.sync_batch_norm()) return 1;
-  return threads == 0 ? kAutomatic : threads;
+  if (threads == 0) return proto.pipeline() ? 1 : kAutomatic;  // a pipeline's stage has one
+  return threads;
 }
 
 }  // namespace
@@ -177,7 +178,9 @@ void Strategy::append_check(OnNan on_nan) {
   }
   if (gradients.empty()) return;
   const VarId found = append_check_finite(build.program, build.optimize, build.loss, gradients);
-  if (agreed) build.scaling.found_inf = found;
+  if (!agreed) return;
+  build.scaling.found_inf = found;
+  build.skips_updates = on_nan == OnNan::kSkip;
 }
 
 void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {

@@ -78,6 +78,17 @@ TEST(CheckFinite, ReduceMode_RanksAgree) {
   }
 }
 
+// The loss is each rank's own: if one rank alone left out its update, it would drift away.
+TEST(CheckFinite, SkipOnSeveralRanks_RanksAgree) {
+  for (const OnNan on_nan : {OnNan::kStop, OnNan::kSkip}) {
+    const Trained trained("", on_nan, {.rank = 1, .ranks = 2});
+    const int agreements = on_nan == OnNan::kSkip ? 1 : 0;  // after kStop nothing follows
+    EXPECT_EQ(trained.count("all_reduce", "optimize"), agreements);
+    EXPECT_TRUE(trained.guarded("optimize"));
+  }
+  EXPECT_EQ(Trained("", OnNan::kSkip).count("all_reduce", "optimize"), 0);
+}
+
 // A rank of dgc sees its own gradients only: one that left out what others make would drift away.
 TEST(CheckFinite, Dgc_LooksWithoutLeavingOutAndRefusesSkip) {
   const std::string dgc = "dgc: true dgc_configs { rampup_begin_step: 0 }";

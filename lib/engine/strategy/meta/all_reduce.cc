@@ -64,6 +64,10 @@ int group_size(const StrategyProto& proto, const PassContext& context) {
     }
     return 1;
   }
+  if (degree <= 1) {
+    spdlog::warn("strategy: use_hierarchical_allreduce has no effect: gradients are not exchanged");
+    return 1;
+  }
   if (context.nodes <= 1) {
     spdlog::warn("set hierachical_allreduce=False since you only have 1 node.");
     return 1;
@@ -101,6 +105,19 @@ class AllReduce : public MetaOptimizer {
     }
     sum(build, build.sums_in, {{"without", apart}});
     for (const auto& [section, names] : in_section) sum(build, section, {{"only", names}});
+  }
+
+  // Sums of gradients are the same on all ranks, but the check also sees a rank's own loss.
+  void update(BuildContext& build) override {
+    const bool sums = build.sums_gradients && !build.sums_on_owners;
+    if (!build.skips_updates || !sums || build.context.data_parallel_degree() <= 1) return;
+    const GroupId group = build.program.add_group(
+        {.name = "data parallel", .ranks = build.context.data_parallel_ranks()});
+    const VarId found = build.scaling.found_inf;
+    build.program
+        .append(build.optimize, "all_reduce", {found}, {found},
+                {{"op", std::string("max")}, {"communicator", int64_t{group}}})
+        .stream = kCommunicationStream;
   }
 
  private:
