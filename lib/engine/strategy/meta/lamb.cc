@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "base/text.h"
 #include "strategy/meta/replacement_rule.h"
 #include "strategy/meta_optimizer.h"
@@ -13,6 +14,9 @@ class Lamb : public MetaOptimizer {
     const auto number = [&](const char* key) {
       return text_of_float(static_cast<float>(build.optimizer.number(key)));
     };
+    if (build.optimizer.boolean("amsgrad")) {
+      spdlog::warn("strategy: optimizer.amsgrad has no effect: lamb keeps no maximum");
+    }
     const auto& excluded = config_.exclude_from_weight_decay();
     build.optimizer =
         replacement_rule(build.optimizer, "lamb",
