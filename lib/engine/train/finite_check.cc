@@ -99,14 +99,21 @@ std::optional<BadUpdates> FiniteCheck::poll() {
 std::string FiniteCheck::bad_state() {
   const Program& program = executor_.program();
   executor_.synchronize();
-  double own = 0;  // 1 + the index of the variable
-  for (VarId id = 0; id < program.var_count() && own == 0; ++id) {
-    const Var& var = program.var(id);
-    if (!is_saved(var) || !is_floating(var.dtype) || !saves({.rank = rank_}, var)) continue;
-    if (find_not_finite(executor_.argument(id), device_, executor_.stream())) own = 1 + id;
+  // Numbers differ between the Programs of a pipeline's stages; the order of saved ones does not.
+  std::vector<VarId> saved;
+  for (VarId id = 0; id < program.var_count(); ++id) {
+    if (is_saved(program.var(id))) saved.push_back(id);
+  }
+  double own = 0;  // 1 + the place among them
+  for (size_t i = 0; i < saved.size() && own == 0; ++i) {
+    const Var& var = program.var(saved[i]);
+    if (!is_floating(var.dtype) || !saves({.rank = rank_}, var)) continue;
+    if (find_not_finite(executor_.argument(saved[i]), device_, executor_.stream())) {
+      own = static_cast<double>(1 + i);
+    }
   }
   for (const auto& bad : control_.by_rank({&own, 1})) {
-    if (bad[0] > 0) return program.var(static_cast<VarId>(bad[0]) - 1).name;
+    if (bad[0] > 0) return program.var(saved.at(static_cast<size_t>(bad[0]) - 1)).name;
   }
   return "";
 }
