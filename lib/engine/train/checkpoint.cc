@@ -12,6 +12,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/exchange_folders.h"
 #include "base/file.h"
 #include "base/file_status.h"
 #include "base/regular_file.h"
@@ -68,7 +69,7 @@ std::vector<std::string> all_checkpoints(const std::string& root) {
       found.push_back(entry.path());
     }
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found, {}, step_of_checkpoint);  // not by name: it may have more digits
   return found;
 }
 
@@ -360,9 +361,10 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   write_file_atomically(aside + "/" + kStateFile,
                         state_text(position, static_cast<int>(part_bytes.size())));
   sync_folder(aside);
-  // If a run saved this step before, exchange both atomically: a complete checkpoint always exists.
-  const unsigned flags = path_exists(folder) ? RENAME_EXCHANGE : 0;
-  if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, folder.c_str(), flags) != 0) {
+  // If a run saved this step before, exchange both: a complete checkpoint always exists.
+  if (path_exists(folder)) {
+    exchange_folders(aside, folder);
+  } else if (::rename(aside.c_str(), folder.c_str()) != 0) {
     throw_errno("cannot rename", folder);
   }
   sync_folder(root);
@@ -371,7 +373,8 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   // Removes only older checkpoints: the one just saved stays, whatever else is in the folder.
   std::vector<std::string> all = all_checkpoints(root);
   std::erase_if(all, [&](const std::string& other) {
-    return other > folder || step_of_checkpoint(other) == keep.also_step;
+    const int64_t step = step_of_checkpoint(other);
+    return step > position.step || step == keep.also_step;
   });
   const auto newest = static_cast<size_t>(keep.newest);
   for (size_t i = 0; newest > 0 && i + newest < all.size(); ++i) fs::remove_all(all[i], ignored);

@@ -94,7 +94,7 @@ void Trainer::train_epoch(int64_t epoch) {
   meter_.start();
   for (;;) {
     trace_->step_begins(position_.step);
-    const bool more = !intervals_.ends_after(position_.step);
+    const bool more = !intervals_.ends_after(position_.step) && !tracker_->should_stop();
     const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
     if (more && !batch) {
       position_.epoch += 1;
@@ -280,9 +280,7 @@ bool Trainer::follow_evaluation() {
           ? position_.batch == 0 && intervals_.due(intervals_.evaluate_epochs, position_.epoch)
           : intervals_.due(intervals_.evaluate_steps, position_.step);
   if (counts && schedule_->observed_step() != position_.step) follow_schedule();
-  const BestValue before = tracker_->record().kept;
   const bool best = tracker_->observe(position_.step, evaluated_metrics(), counts);
-  if (best) kept_before_ = before;
   if (tracker_->wanted()) position_.evaluations = tracker_->record();
   if (is_leader() && tracker_->should_stop()) {
     progress_->finish();  // do not write the log into the bar
@@ -300,15 +298,17 @@ void Trainer::follow_schedule() {
   spdlog::info("{}", line);
 }
 
-// A checkpoint at the end of an epoch is older than the evaluation there, which schedule, best
-// checkpoint and early stopping need.
+// A checkpoint is older than the evaluation after the same step, which schedule, best checkpoint
+// and early stopping need.
 void Trainer::evaluate_if_missed() {
   const bool by_schedule =
       schedule_->depends_on_evaluations() && schedule_->observed_step() != position_.step;
   const bool by_watch = tracker_->wanted() && tracker_->record().observed_step != position_.step;
-  if ((!by_schedule && !by_watch) || position_.step == 0 || position_.batch != 0) return;
-  if (!intervals_.due(intervals_.evaluate_epochs, position_.epoch)) return;
-  evaluate(position_.epoch - 1);
+  if ((!by_schedule && !by_watch) || position_.step == 0) return;
+  if (position_.batch == 0 && intervals_.due(intervals_.evaluate_epochs, position_.epoch)) {
+    return evaluate(position_.epoch - 1);
+  }
+  if (by_watch && should_evaluate(position_.step)) evaluate(position_.epoch);
 }
 
 }  // namespace fleet

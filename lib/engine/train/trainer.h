@@ -78,6 +78,7 @@ class Trainer {
   std::vector<double> resume_on_all_ranks(bool continues_run);
   void resume(const std::string& folder);  // a folder, or "no"
   void set_aside_other_checkpoints();
+  void set_newer_checkpoints_aside();
   void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;
   void check_validation(const TrainingPosition& saved, const std::string& folder) const;
   TrainResult evaluate_only();
@@ -142,7 +143,7 @@ class Trainer {
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<EvaluationTracker> tracker_;
-  BestValue kept_before_;                        // the previous best value
+  BestValue saving_best_, best_on_disk_;  // the best value: of the step being saved, and saved
   std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
   std::shared_ptr<EventFile> events_;            // on rank 0, used by writer_ only
   std::unique_ptr<TensorboardLog> tensorboard_;  // on rank 0; null: not wanted
@@ -160,8 +161,9 @@ class Trainer {
   size_t most_memory_ = 0;
   DataPart part_;
   TrainingPosition position_;
-  // saved_step_: saved, or being saved; kept_step_: its predecessor.
+  // Of this folder: saved_step_: saved, or being saved; kept_step_: its predecessor.
   int64_t saved_step_ = -1, kept_step_ = -1, evaluated_step_ = -1;
+  int64_t resumed_step_ = -1;  // of the checkpoint that training resumed from, in any folder
   std::unique_ptr<CheckpointSaver> saver_;
   bool saving_ = false;        // a save whose result the ranks have not agreed on yet
   bool save_failed_ = false;   // the last save failed on some rank

@@ -67,7 +67,11 @@ void Trainer::log_unsaved() {
 void Trainer::save(bool at_end) {
   const TimeAccumulator::Scope piece(saving_time_);
   if (!finish_save(at_end ? Patience::kUnlimited : Patience::kLimited)) return skip_save();
-  if (saved_step_ == position_.step) return;
+  const BestValue best = tracker_->record().kept;
+  if (saved_step_ == position_.step) {
+    if (best.step == saved_step_) best_on_disk_ = best;  // evaluated after it was saved
+    return;
+  }
   progress_->finish();  // do not write the log into the bar
   runner_->sync_ranks(position_.step);
   if (divergence_)
@@ -75,10 +79,11 @@ void Trainer::save(bool at_end) {
   unsaved_ = runner_->finite_check().bad_state();
   if (!unsaved_.empty()) return log_unsaved();
   saved_step_ = position_.step;
+  saving_best_ = best;
   saving_ = true;
   save_skipped_ = false;
   const Keep keep{.newest = static_cast<int>(job_.checkpoint.integer("keep")),
-                  .also_step = tracker_->record().kept.step};
+                  .also_step = best.step};
   if (!at_end) return saver_->begin(position_, keep);
   saver_->begin(position_, keep, CheckpointSaver::Values::kInPlace);
   finish_save(Patience::kUnlimited);
@@ -135,14 +140,20 @@ bool Trainer::finish_save(Patience patience) {
   if (save_hangs_) return false;
   saving_ = false;
   save_failed_ = state[0] > 0;
-  if (save_failed_) drop_best_of_step(saved_step_);
+  if (save_failed_) {
+    drop_best_of_step(saved_step_);
+  } else if (saving_best_.step == saved_step_) {
+    best_on_disk_ = saving_best_;
+  }
   (save_failed_ ? saved_step_ : kept_step_) = save_failed_ ? kept_step_ : saved_step_;
   return true;
 }
 
 // Not the best checkpoint then: it is not on the disk.
 void Trainer::drop_best_of_step(int64_t step) {
-  if (tracker_->record().kept.step == step) tracker_->restore_best(kept_before_);
+  if (tracker_->record().kept.step != step) return;
+  tracker_->restore_best(best_on_disk_);
+  if (tracker_->wanted()) position_.evaluations = tracker_->record();
 }
 
 // Training continues while the disk does not answer, as it does while the disk is full.

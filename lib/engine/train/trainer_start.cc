@@ -70,6 +70,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
     if (evaluates) metrics.push_back(name);
   }
   tracker_ = std::make_unique<EvaluationTracker>(job_, metrics);
+  best_on_disk_ = tracker_->record().kept;
   if (is_leader() && schedule_->scale() != 1) {
     spdlog::info("learning rates x {:g}: the global batch is {}, they are meant for {}",
                  schedule_->scale(), position_.global_batch,
@@ -129,8 +130,9 @@ void Trainer::log_unused_options() {
 }
 
 // A run that was restarted, and had already marked the output folder as its own, continues from the
-// checkpoints there, whatever checkpoint.resume says. All ranks agree on it, and none writes before
-// all have checked.
+// checkpoints there, whatever checkpoint.resume says. One rank that sees the mark suffices: if the
+// others do not see its checkpoints, the job must not begin anew. None writes before all have
+// checked.
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
   if (!weights.empty()) {
@@ -142,13 +144,14 @@ void Trainer::load() {
   }
   double own = options_.restarted && is_of_run(output_, options_.run) ? 1 : 0;
   runner_->control().sum({&own, 1});
-  continues_run_ = own == options_.world;
+  continues_run_ = own > 0;
   const std::vector<double> steps = resume_on_all_ranks(continues_run_);
-  if (is_leader() && !weights.empty() && saved_step_ >= 0) {
+  if (is_leader() && !weights.empty() && resumed_step_ >= 0) {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   }
   check_same_start(steps);
-  if (evaluates_only() && weights.empty() && saved_step_ < 0) {
+  if (is_leader() && !evaluates_only() && saved_step_ >= 0) set_newer_checkpoints_aside();
+  if (evaluates_only() && weights.empty() && resumed_step_ < 0) {
     throw Error(ErrorCode::kUsage, "there is nothing to evaluate", "train.evaluate_only",
                 "set checkpoint.weights to a file, or checkpoint.resume to a checkpoint's folder");
   }
@@ -164,8 +167,10 @@ void Trainer::load() {
 // The step of the checkpoint that each rank loaded; -1: none. With "auto" all ranks together skip a
 // damaged one.
 std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
-  const std::string wanted = continues_run ? "auto" : job_.checkpoint.text("resume");
   const std::string root = checkpoints();
+  // A run that has not saved yet begins as it did before.
+  const bool own = continues_run && latest_checkpoint(root).has_value();
+  const std::string wanted = own ? "auto" : job_.checkpoint.text("resume");
   for (int64_t below = kForever;;) {
     const auto folder = wanted == "auto" ? latest_checkpoint(root, below) : std::nullopt;
     std::string damage;
@@ -176,7 +181,7 @@ std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
       }
       try {
         if (wanted != "auto" || folder) resume(folder.value_or(wanted));
-        return static_cast<double>(saved_step_);
+        return static_cast<double>(resumed_step_);
       } catch (const DamagedFile& error) {
         if (wanted != "auto") throw;
         damage = error.where() + ": " + error.failure();
@@ -199,6 +204,16 @@ void Trainer::set_aside_other_checkpoints() {
   if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
 }
 
+// The run goes on from an older checkpoint of its folder: a later start must not take a newer one.
+void Trainer::set_newer_checkpoints_aside() {
+  for (auto newest = latest_checkpoint(checkpoints());
+       newest && step_of_checkpoint(*newest) > saved_step_;
+       newest = latest_checkpoint(checkpoints())) {
+    spdlog::info("the run goes on from step {}: {} is now {}", saved_step_, *newest,
+                 set_aside(*newest).value_or("gone"));
+  }
+}
+
 void Trainer::resume(const std::string& folder) {
   if (folder == "no") {
     if (!evaluates_only()) set_aside_other_checkpoints();
@@ -219,17 +234,19 @@ void Trainer::resume(const std::string& folder) {
   position_ = saved;
   position_.card = std::move(card);
   position_.validation = validation;
-  saved_step_ = kept_step_ = saved.step;
+  resumed_step_ = saved.step;
   namespace fs = std::filesystem;
   std::error_code error;
   const bool own =
       fs::equivalent(fs::path(folder + "/..").lexically_normal(), checkpoints(), error);
+  if (own) saved_step_ = kept_step_ = saved.step;
   if (!own && !evaluates_only()) {
     set_aside_other_checkpoints();
     // The best checkpoint is not in this folder.
     tracker_->restore_best({.metric = tracker_->record().kept.metric});
   }
   position_.evaluations = tracker_->record();
+  best_on_disk_ = tracker_->record().kept;
   continues_run_ |= own;
   if (is_leader()) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,

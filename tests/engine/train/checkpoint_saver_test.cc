@@ -2,19 +2,24 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
+#include "base/file.h"
+#include "base/file_status.h"
 #include "tests/engine/train/trainer_job.h"
 
 namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 // Saving while training continues, and failing disks.
@@ -124,6 +129,33 @@ TEST_F(BackgroundSaving, FailureThatPasses_IsNone) {
   const Outcome outcome = run(job({"checkpoint.every_steps=1", "train.epochs=1000000"}), 2, &stop);
   user.join();
   EXPECT_EQ(step_of_checkpoint(*latest_checkpoint(checkpoints())), outcome.results[0].steps);
+}
+
+// The best step of a full disk is not on it: no checkpoint may name it.
+TEST_F(BackgroundSaving, BestStepThatWasNotSaved_IsForgotten) {
+  fs::create_directories(output_);
+  std::ofstream(checkpoints()) << "in the way";
+  std::atomic<int> stop{0};
+  std::thread user([&] {
+    await("an evaluation after two epochs of four steps", [&] {
+      return path_exists(output_ + "/metrics.jsonl") &&
+             read_file(output_ + "/metrics.jsonl").find("\"step\":8,", 0) != std::string::npos;
+    });
+    fs::remove(checkpoints());
+    await("a checkpoint", [&] { return latest_checkpoint(checkpoints()).has_value(); });
+    stop = SIGTERM;
+  });
+  run(job({"checkpoint.every_steps=1", "checkpoint.keep=0", "checkpoint.keep_best=loss",
+           "learning_rate.base=0.001", "train.epochs=1000000"}),
+      1, &stop);
+  user.join();
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (const auto& entry : fs::directory_iterator(checkpoints())) {
+    first = std::min(first, step_of_checkpoint(entry.path()));
+  }
+  const auto state =
+      nlohmann::json::parse(read_file(folder_of_step(checkpoints(), first) + "/state.json"));
+  EXPECT_THAT(state["evaluations"]["kept"]["step"].get<int64_t>(), AnyOf(-1, first));
 }
 
 }  // namespace

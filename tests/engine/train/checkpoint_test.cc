@@ -100,6 +100,17 @@ TEST_F(Checkpoint, Keep_RemovesTheOldestAndLatestIsTheNewest) {
   EXPECT_EQ(latest_checkpoint(root_), root_ + "/step_00000100");
 }
 
+TEST_F(Checkpoint, StepsOfMoreDigits_AreTheNewest) {
+  auto executor = make(1, 1);
+  TrainingPosition position = position_;
+  for (int64_t step : {99'999'998, 99'999'999, 100'000'000}) {
+    position.step = step;
+    save_checkpoint(root_, position, *executor, 2);
+  }
+  EXPECT_EQ(latest_checkpoint(root_), root_ + "/step_100000000");
+  EXPECT_FALSE(fs::exists(root_ + "/step_99999998"));
+}
+
 // An output folder of an earlier, longer run: what was just saved must not be the one that goes.
 TEST_F(Checkpoint, KeepWithLaterOnesThere_KeepsWhatWasJustSaved) {
   auto executor = make(1, 1);

@@ -79,6 +79,18 @@ TEST_F(EvaluationTest, EveryStepsAlone_IsWhatEarlyStoppingCounts) {
                                    "'min_delta': 100}"}),
                               1);
   EXPECT_TRUE(outcome.results[0].stopped_early);
+  EXPECT_EQ(outcome.results[0].steps, 2);  // within the epoch
+}
+
+// The checkpoint of a step is written before the evaluation after that step.
+TEST_F(EvaluationTest, EvaluationAfterACheckpoint_IsMadeUpForOnResume) {
+  const std::vector<std::string> overrides = {
+      "train.evaluate_every=0", "train.evaluate_every_steps=3", "checkpoint.every_steps=3",
+      "checkpoint.keep_best=loss", "checkpoint.at_end=false"};
+  run(job(with(overrides, {"train.max_steps=3"})), 1);
+  ASSERT_EQ(step_of_checkpoint(checkpoint()), 3);
+  run(job(with(overrides, {"train.max_steps=4", "checkpoint.resume=auto"})), 1);
+  EXPECT_EQ(events("summary").back()["best_step"], 3);
 }
 
 // It divided by train.evaluate_every, which is 0 here.

@@ -175,6 +175,60 @@ TEST_F(TrainerTest, RanksThatResumeFromOtherCheckpoints_AreRefused) {
   EXPECT_NE(messages[1], "");
 }
 
+// A launcher that restarts a job marks its folder.
+TrainerOptions start_of_run(bool restarted) { return {.run = "r", .restarted = restarted}; }
+
+TEST_F(TrainerTest, RestartedBeforeItsFirstSave_BeginsAsBefore) {
+  const Outcome whole = run(job({"train.max_steps=3"}), 1);
+  fs::remove_all(output_);
+  run(job({"train.max_steps=2"}), 1);
+  const std::string folder = *latest_checkpoint(output_ + "/checkpoints");
+  output_ += "/second";
+  const Job second = job({"train.max_steps=3", "checkpoint.resume=" + folder});
+  HostDevice device;
+  { const Trainer killed(second, device, start_of_run(false)); }
+  Trainer restarted(second, device, start_of_run(true));
+  EXPECT_EQ(restarted.run().steps, 3);
+  EXPECT_EQ(distance(weights_of(restarted.session().executor()), whole.weights[0]), 0);
+  output_ = fs::path(output_).parent_path();
+}
+
+// The checkpoints that the user went back from must not come back at the next start.
+TEST_F(TrainerTest, GoingBackToAnEarlierCheckpoint_SetsNewerOnesAside) {
+  const std::string root = output_ + "/checkpoints";
+  run(job({"checkpoint.every_steps=1", "checkpoint.keep=0"}), 1);
+  ASSERT_EQ(step_of_checkpoint(*latest_checkpoint(root)), 8);
+  run(job({"checkpoint.resume=" + folder_of_step(root, 2), "train.max_steps=3"}), 1);
+  EXPECT_EQ(step_of_checkpoint(*latest_checkpoint(root)), 3);
+  EXPECT_TRUE(fs::exists(folder_of_step(root, 8) + ".1"));
+}
+
+// Two nodes that share no folder: the second does not see the run's checkpoints.
+TEST_F(TrainerTest, RestartedRanksWithoutASharedFolder_DoNotBeginAnew) {
+  const std::string output = output_;
+  const Job here = job({"train.max_steps=2"});
+  output_ += "/other_disk";
+  const Job there = job({"train.max_steps=2"});
+  output_ = output;
+  const auto start = [&](bool restarted) {
+    return run_ranks(2, [&](RankThread& rank) {
+      TrainerOptions options = start_of_run(restarted);
+      options.rank = rank.rank;
+      options.world = 2;
+      options.communicator = rank.communicator;
+      options.store = rank.store;
+      HostDevice device;
+      Trainer(rank.rank == 0 ? here : there, device, options).run();
+    });
+  };
+  start(false);
+  ASSERT_TRUE(latest_checkpoint(output + "/checkpoints"));
+  for (const auto& end : start(true)) {
+    EXPECT_THAT(end.message, HasSubstr("rank 0 resumed from step 2, rank 1 found no checkpoint"));
+  }
+  EXPECT_TRUE(latest_checkpoint(output + "/checkpoints"));
+}
+
 TEST_F(TrainerTest, CheckpointOfAnotherGlobalBatchOrSeed_IsRefused) {
   run(job({"train.max_steps=2"}), 1);
   EXPECT_THROW(run(job({"checkpoint.resume=auto", "data.batch_size=8"}), 1), Error);
