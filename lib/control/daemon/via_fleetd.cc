@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/descriptor_limit.h"
 #include "base/log.h"
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
@@ -231,6 +232,7 @@ RemoteJob::Options remote_job_options(const LaunchConfig& config) {
 int start_via_fleetd(const LaunchRequest& request) {
   const LaunchConfig& config = request.config;
   set_up_logging(config.logs.own_level(), "fleetrun");
+  raise_descriptor_limit();  // a node costs two
   const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));
   const Security security = fleetd_security(config.via.fleetd_secret_file, false);
   std::vector<RemoteNode> nodes;

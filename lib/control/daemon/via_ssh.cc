@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/child_process.h"
+#include "base/descriptor_limit.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -128,6 +129,7 @@ ViaPlan plan_via_ssh(const LaunchRequest& request) {
 int start_via_ssh(const LaunchRequest& request) {
   const LaunchConfig& config = request.config;
   set_up_logging(config.logs.own_level(), "fleetrun");
+  raise_descriptor_limit();  // a node costs two
   const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));
   const std::vector<std::string> programs = remote_programs(config.via);
   print_configuration(request);

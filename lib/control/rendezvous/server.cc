@@ -1,12 +1,12 @@
 #include "rendezvous/server.h"
 
 #include <string.h>
-#include <sys/resource.h>
 
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "base/descriptor_limit.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/terminal_text.h"
@@ -30,16 +30,6 @@ std::optional<wire::DescribeReply> describe_server(const std::string& address,
   wire::DescribeReply reply;
   if (!stub->Describe(&context, {}, &reply).ok()) return std::nullopt;
   return reply;
-}
-
-// Each connection costs a descriptor. The usual limit, 1024, is less than a large job needs or an
-// attacker can open. The ranks keep their own limit, because the guardian, already running, starts
-// them.
-void raise_descriptor_limit() {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 bool listens_everywhere(const std::string& host) {
@@ -226,7 +216,7 @@ class RendezvousServer::Impl {
         host_(std::make_shared<JobHost>(options_.job, times_of(options_), display_address(options_),
                                         options_.from ? &*options_.from : nullptr)),
         service_(host_.get()) {
-    raise_descriptor_limit();
+    raise_descriptor_limit();  // not of the ranks: the guardian, which starts them, runs already
     if (options_.network) network_ = std::make_unique<NetworkEndpoint>(options_, &service_);
     open_datagram_heartbeats();
     if (options_.local_folder) {
