@@ -173,6 +173,12 @@ void RankLog::keep_line(Stream* stream, std::string_view line, std::string* text
   kept.open = line.ends_with('\n') || line.ends_with('\r') ? nullptr : stream;
 }
 
+void RankLog::close_except(const std::vector<std::string>& paths) {
+  for (KeptFile& kept : files_) {
+    if (kept.file && std::ranges::find(paths, kept.file->path()) == paths.end()) kept.file->close();
+  }
+}
+
 std::string RankLog::shown() const {
   LogTail tail = tail_;
   for (const auto& stream : streams_) tail.add(stream->kept.held());
@@ -212,7 +218,11 @@ JobLogs::JobLogs(boost::asio::io_context& loop)
 }
 
 void JobLogs::begin(const wire::SpawnRanks& spawn) {
-  for (const auto& log : logs_) log->finish();
+  const std::vector<std::string> paths = paths_of(spawn);
+  for (const auto& log : logs_) {
+    log->finish();
+    log->close_except(paths);  // torchrun's logs have a folder for each start
+  }
   logs_.clear();
   settings_ = spawn.logs();
   output_lines_.begin(settings_, settings_.output());
@@ -226,7 +236,7 @@ void JobLogs::begin(const wire::SpawnRanks& spawn) {
     errors_.set_log_hint(spawn.ranks(0).log_path());
   }
   if (buffer_.empty()) buffer_.resize(kReadSize);
-  if (!folder_) folder_.emplace(settings_, paths_of(spawn));
+  if (!folder_) folder_.emplace(settings_, paths);
 }
 
 RankLog* JobLogs::open(const wire::RankCommand& command, RankOutput pipes) {

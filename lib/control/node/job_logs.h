@@ -51,6 +51,8 @@ class RankLog {
   void drain();
   // Ends the log: also writes an incomplete line.
   void finish();
+  // After finish(): closes the files at other paths than these.
+  void close_except(const std::vector<std::string>& paths);
   // Call it when the console has room again.
   void resume();
   int64_t bytes() const { return bytes_; }  // read so far

@@ -205,6 +205,12 @@ void LogFile::set_aside() {
   open();
 }
 
+void LogFile::close() {
+  if (!file_) return;
+  file_.reset();
+  folder_->bound_.close(path_, size_);
+}
+
 void LogFile::write(std::string_view output) {
   const int64_t max_size = folder_->settings_.max_size();
   while (max_size > 0 && file_) {

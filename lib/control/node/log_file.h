@@ -89,6 +89,8 @@ class LogFile {
   LogFile(LogFolder* folder, std::string path, bool restarted);
   // Begins another file if this one is full. Output that cannot be written is dropped and counted.
   void write(std::string_view output);
+  // No further output; the path does not come back. The file counts as a closed piece.
+  void close();
   const std::string& path() const { return path_; }
 
  private:

@@ -93,6 +93,24 @@ TEST_F(JobLogsTest, OldPieces_CountForTheBound) {
               ElementsAre(std::string(600, 'b') + "\n", "c\n" + std::string(300, 'd') + "\n"));
 }
 
+// torchrun's logs: each start has a folder of its own.
+TEST_F(JobLogsTest, LogsOfEarlierStarts_CountForTheBound) {
+  spawn.mutable_logs()->set_total_size(1000);
+  spawn.mutable_logs()->set_max_size(400);
+  JobLogs logs(loop);
+  std::vector<std::string> paths;
+  for (int start = 0; start < 5; ++start) {
+    paths.push_back(folder + "/attempt_" + std::to_string(start));
+    spawn.mutable_ranks(0)->set_log_path(paths.back());
+    logs.begin(spawn);
+    play(&logs, 0, std::string(300, 'a') + "\n");
+  }
+  logs.finish([] {});
+  std::vector<bool> there;
+  for (const std::string& path : paths) there.push_back(std::filesystem::exists(path));
+  EXPECT_THAT(there, ElementsAre(false, false, true, true, true));
+}
+
 TEST_F(JobLogsTest, Tail_IsRightAcrossRotationAndWithoutStamps) {
   spawn.mutable_logs()->set_max_size(10);
   spawn.mutable_logs()->set_stamp_files(true);
