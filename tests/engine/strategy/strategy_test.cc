@@ -131,6 +131,9 @@ TEST(AllReduceSettings, GroupsOnOneNode_AreOffWithAWarning) {
               HasSubstr("set hierachical_allreduce=False since you only have 1 node."));
   EXPECT_EQ(sums_for(text, {.ranks = 8, .nodes = 2}, &captured_log).group_size, 4);
   EXPECT_EQ(captured_log, "");
+  // All ranks are stages of one pipeline.
+  EXPECT_EQ(sums_for(text, {.ranks = 1, .nodes = 2}, &captured_log).group_size, 1);
+  EXPECT_THAT(captured_log, HasSubstr("use_hierarchical_allreduce has no effect"));
 }
 
 TEST(AllReduceSettings, ImpossibleValues_AreRefused) {

@@ -64,12 +64,12 @@ int group_size(const StrategyProto& proto, const PassContext& context) {
     }
     return 1;
   }
-  if (degree <= 1) {
-    spdlog::warn("strategy: use_hierarchical_allreduce has no effect: gradients are not exchanged");
-    return 1;
-  }
   if (context.nodes <= 1) {
     spdlog::warn("set hierachical_allreduce=False since you only have 1 node.");
+    return 1;
+  }
+  if (degree <= 1) {
+    spdlog::warn("strategy: use_hierarchical_allreduce has no effect: gradients are not exchanged");
     return 1;
   }
   if (size <= 1 || size >= degree || degree % size != 0) {
