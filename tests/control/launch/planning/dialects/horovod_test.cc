@@ -60,6 +60,21 @@ TEST(HttpReader, LargeValue_IsBad) {
   EXPECT_EQ(state, HttpReader::State::kBad);
 }
 
+TEST(HttpReader, ChunksInPieces_AreRead) {
+  const std::string text =
+      "PUT /a/b HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nvalue\r\n0\r\nx: y\r\n\r\n";
+  for (size_t length = 1; length < text.size(); ++length) {
+    HttpReader reader;
+    auto state = HttpReader::State::kMore;
+    for (size_t at = 0; at < text.size(); at += length) {
+      ASSERT_EQ(state, HttpReader::State::kMore) << length;
+      state = reader.add(text.substr(at, length));
+    }
+    ASSERT_EQ(state, HttpReader::State::kWhole) << length;
+    EXPECT_EQ(reader.request().body, "value");
+  }
+}
+
 TEST(HttpReader, EndlessLineOfAChunk_IsBad) {
   for (const std::string begin : {"0", "0\r\n"}) {  // its size; the fields after the last chunk
     HttpReader reader;
