@@ -1,6 +1,7 @@
 // PNG by libpng. The whole image is decoded: PNG rows cannot be skipped.
 #include <png.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -9,6 +10,8 @@
 namespace fleet::data {
 namespace {
 
+constexpr size_t kMostMemory = 8 << 20;  // bytes of one allocation: a row has less
+
 class Png : public Decoder::Format {
  public:
   ~Png() override { close(); }
@@ -16,16 +19,16 @@ class Png : public Decoder::Format {
   bool open(std::span<const uint8_t> bytes, int channels) override {
     close();
     bytes_ = bytes;
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, nullptr,
+                                    allocate, release);
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) throw std::bad_alloc();
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, kLargestSide, kLargestSide);
-    // Nobody reads the texts, of which each may take 30 ms to decompress. A chunk's memory is taken
-    // before its bytes have come.
+    // Nobody reads the texts, of which each may take 30 ms to decompress.
     png_set_chunk_cache_max(png_, 8);
-    png_set_chunk_malloc_max(png_, 8 << 20);
+    png_set_chunk_malloc_max(png_, kMostMemory);
     png_read_info(png_, info_);
     set_colours(channels);
     width = static_cast<int>(png_get_image_width(png_, info_));
@@ -69,6 +72,13 @@ class Png : public Decoder::Format {
     png_read_update_info(png_, info_);
     step_ = channels == 1 ? 1 : 4;
   }
+
+  // libpng takes a chunk's memory before its bytes have come, and only warns where a limit of its
+  // own is exceeded.
+  static png_voidp allocate(png_structp, png_alloc_size_t size) {
+    return size > kMostMemory ? nullptr : std::malloc(size);
+  }
+  static void release(png_structp, png_voidp memory) { std::free(memory); }
 
   static void on_error(png_structp png, png_const_charp text) {
     static_cast<Png*>(png_get_error_ptr(png))->why = text;
