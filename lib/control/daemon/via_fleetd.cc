@@ -232,7 +232,7 @@ RemoteJob::Options remote_job_options(const LaunchConfig& config) {
 int start_via_fleetd(const LaunchRequest& request) {
   const LaunchConfig& config = request.config;
   set_up_logging(config.logs.own_level(), "fleetrun");
-  raise_descriptor_limit();  // a node costs two
+  raise_descriptor_limit();  // a node costs one
   const std::vector<NodeRequest> requests = node_requests(request, client_context(config.security));
   const Security security = fleetd_security(config.via.fleetd_secret_file, false);
   std::vector<RemoteNode> nodes;

@@ -30,6 +30,10 @@ void FlightCollector::collect(const std::vector<Target>& targets, const std::str
         std::make_shared<FlightSearch>(targets, folder, std::max(limit - kReadTime, limit / 2));
     std::thread([search = search_] { search->run(); }).detach();
   }
+  poll_later();
+}
+
+void FlightCollector::poll_later() {
   timer_.expires_after(kPollInterval);
   timer_.async_wait([this](boost::system::error_code error) {
     if (!error) poll();
@@ -40,10 +44,7 @@ void FlightCollector::poll() {
   if (search_->ended() || std::chrono::steady_clock::now() >= deadline_) {
     return std::exchange(on_done_, nullptr)(search_->results());
   }
-  timer_.expires_after(kPollInterval);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) poll();
-  });
+  poll_later();
 }
 
 }  // namespace fleet

@@ -31,6 +31,7 @@ class FlightCollector {
                std::chrono::milliseconds limit, Done on_done);
 
  private:
+  void poll_later();
   void poll();
 
   boost::asio::steady_timer timer_;

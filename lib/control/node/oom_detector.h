@@ -18,7 +18,7 @@ class OomDetector {
   // For tests: these files; "" if there is none.
   OomDetector(std::string counter, const std::string& kernel_log);
 
-  // What was killed before, in an earlier generation, no longer counts.
+  // Kills of an earlier generation no longer count.
   void begin();
   // Whether any of the kernel's sources is readable.
   bool is_available() const { return before_.has_value() || static_cast<bool>(log_); }

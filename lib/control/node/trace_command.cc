@@ -186,7 +186,7 @@ FLEET_COMMAND(trace) {
                     "steps:\noperations, input, collectives. One file for ui.perfetto.dev shows "
                     "them and the\nevents of the launchers on one time axis.\nJOB: its --job_id or "
                     "the pid of its fleetrun here; optional if only one job runs\nhere. Exit code "
-                    "1: the file was written, and a line says what is missing in it.",
+                    "1: the file is incomplete, and a line names the missing parts.",
                 .most = 1};
   def.syntax.options
       .integer({.key = "steps", .value = "N", .optional = true}, 20, 1, 100'000,

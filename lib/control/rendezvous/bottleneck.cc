@@ -35,7 +35,7 @@ constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
 // A rank that gets less of its cores shares them with other processes.
 constexpr double kOwnCores = 0.75;
 // If all ranks wait for input, one that waits up to this many times as long is no straggler.
-constexpr double kUnlike = 2;
+constexpr double kStragglerInput = 2;
 // Data threads that are always busy make batches a little late all the same.
 constexpr double kSpare = 1.1;
 
@@ -174,7 +174,7 @@ class Division {
     const double excess = slowest.own() - usual;
     if (excess < rules_.min_excess * usual || excess < rules_.min_share * step_) return;
     const double input = median(all_, [](const RankTimes& rank) { return rank.input; });
-    if (slowest.input - input >= excess / 2 && slowest.input < kUnlike * input) {
+    if (slowest.input - input >= excess / 2 && slowest.input < kStragglerInput * input) {
       uneven_input_ = excess;
       return;
     }
