@@ -80,21 +80,25 @@ double away_from_zero(double value) { return value + (value < 0 ? -0.2 : 0.2); }
 
 TEST_F(Conv2dSums, ReluNormGradient_MatchesReference) {
   const Shape x{2, 8, 5, 4}, weight{16, 8, 1, 1}, y{2, 16, 5, 4};
+  CheckInput mean = channels(8), inverse = channels(8), scale = channels(8), bias = channels(8);
+  mean.values = {0.25, -0.5, 0.125, 0, -0.25, 0.5, -0.125, 0.75};
+  inverse.values = {1, 2, 0.5, 1.5, 1, 2, 0.5, 1.5};
+  scale.values = {1, 0.5, -1, 2, 1.5, -0.5, 1, 0.75};
+  bias.values = {-0.25, 0.5, 0, -0.125, 0.25, -0.5, 0.125, 0.375};
   Values image(x.elements());
   for (size_t i = 0; i < image.size(); ++i) {
-    image[i] = away_from_zero(std::sin(static_cast<double>(i)));
+    const size_t c = i / 20 % 8;
+    const double z = away_from_zero(std::sin(static_cast<double>(i)));
+    image[i] = mean.values[c] + (z - bias.values[c]) / (scale.values[c] * inverse.values[c]);
   }
-  CheckInput zero = channels(8), one = channels(8);
-  zero.values.assign(8, 0);
-  one.values = {1, 2, 0.5, 1.5, 1, 2, 0.5, 1.5};
   check_op({.type = "conv2d_relu_norm_grad",
             .inputs = {{.shape = weight, .kind = VarKind::kParameter},
                        {.shape = y},
                        {.shape = x, .values = image},
-                       zero,
-                       one,
-                       one,
-                       zero},
+                       mean,
+                       inverse,
+                       scale,
+                       bias},
             .reference =
                 [=](const std::vector<Values>& in) {
                   std::vector<Values> out = {Values(x.elements()), Values(8), Values(8)};
@@ -102,8 +106,8 @@ TEST_F(Conv2dSums, ReluNormGradient_MatchesReference) {
                     for (int64_t c = 0; c < 8; ++c) {
                       for (int64_t s = 0; s < 20; ++s) {
                         const int64_t at = (n * 8 + c) * 20 + s;
-                        const double normal = in[2][at] * in[4][c];
-                        if (normal <= 0) continue;
+                        const double normal = (in[2][at] - in[3][c]) * in[4][c];
+                        if (normal * in[5][c] + in[6][c] <= 0) continue;
                         for (int64_t k = 0; k < 16; ++k) {
                           out[0][at] += in[0][k * 8 + c] * in[1][(n * 16 + k) * 20 + s];
                         }

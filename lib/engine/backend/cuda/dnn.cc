@@ -27,13 +27,32 @@ void check(cudnnStatus_t status, const std::string& what) {
               "CUDNN_LOGLEVEL_DBG=2 CUDNN_LOGDEST_DBG=stderr makes cuDNN log more");
 }
 
+namespace {
+
+// Plans from a device's properties exist since 9.8.
+constexpr size_t kOldest = 90800;
+
+void check_version() {
+  const size_t found = cudnnGetVersion();
+  if (found >= kOldest) return;
+  throw Error(ErrorCode::kUnsupported,
+              "cuDNN " + std::to_string(found / 10000) + "." + std::to_string(found / 100 % 100) +
+                  " is too old",
+              "starting cuDNN", "install cuDNN 9.8 or later");
+}
+
+}  // namespace
+
 cudnnHandle_t dnn_handle(CudaDevice& device) {
   // Never destroyed: at process exit, CUDA may be gone before static objects are destroyed.
   static Mutex mutex;
   static auto* const handles FLEET_PT_GUARDED_BY(mutex) = new std::map<int, cudnnHandle_t>;
   const MutexLock lock(mutex);
   cudnnHandle_t& handle = (*handles)[device.index()];
-  if (!handle) check(cudnnCreate(&handle), "starting cuDNN on " + device.name());
+  if (!handle) {
+    check_version();
+    check(cudnnCreate(&handle), "starting cuDNN on " + device.name());
+  }
   return handle;
 }
 
@@ -71,8 +90,8 @@ void Descriptor::set(cudnnBackendAttributeName_t name, int64_t value) {
 void Descriptor::set(cudnnBackendAttributeName_t name, bool value) {
   set(name, CUDNN_TYPE_BOOLEAN, 1, &value);
 }
-void Descriptor::set(cudnnBackendAttributeName_t name, double value) {
-  set(name, CUDNN_TYPE_DOUBLE, 1, &value);
+void Descriptor::set(cudnnBackendAttributeName_t name, float value) {
+  set(name, CUDNN_TYPE_FLOAT, 1, &value);
 }
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
   set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
@@ -264,8 +283,9 @@ Plan::Plan(Descriptor plan, EngineChoice choice)
 std::vector<std::shared_ptr<const Plan>> candidate_plans(const Graph& graph, const Target& target,
                                                          const PlanLimits& limits, size_t most) {
   std::vector<std::shared_ptr<const Plan>> plans;
-  // The fallback engines are slow but always available.
+  // The fallback engines are slow but always available: only for graphs that have no other.
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (!plans.empty()) break;
     for (const Descriptor& config : configurations(graph, target, mode)) {
       if (plans.size() >= most) return plans;
       const Descriptor engine = engine_of(config);

@@ -53,7 +53,10 @@ class Descriptor {
            const void* values);
   void set(cudnnBackendAttributeName_t name, int64_t value);
   void set(cudnnBackendAttributeName_t name, bool value);
-  void set(cudnnBackendAttributeName_t name, double value);
+  // The factors of operations that compute in float32. cuDNN also accepts a double for them, but
+  // reads its first four bytes as a float: 1.0 becomes 0.
+  void set(cudnnBackendAttributeName_t name, float value);
+  void set(cudnnBackendAttributeName_t name, double value) = delete;
   void set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
   void set_list(cudnnBackendAttributeName_t name, std::span<const int64_t> values);
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);

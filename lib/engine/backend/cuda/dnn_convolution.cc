@@ -55,8 +55,8 @@ Descriptor product(const Convolution& conv, int64_t y_id) {
   const bool is_virtual = y_id != kConvY;
   made.set(names.y,
            make_tensor({y_id, conv.y, is_virtual ? DType::kFloat32 : conv.dtype, is_virtual}));
-  made.set(names.alpha, 1.0);
-  made.set(names.beta, 0.0);
+  made.set(names.alpha, 1.0F);
+  made.set(names.beta, 0.0F);
   made.finalize(conv.text());
   return made;
 }

@@ -73,14 +73,14 @@ class Builder {
                    const std::vector<Argument>& arguments) {
     Descriptor& made = add(type, arguments);
     made.set(names.geometry, make_geometry(conv_));
-    made.set(names.alpha, 1.0);
-    made.set(names.beta, 0.0);
+    made.set(names.alpha, 1.0F);
+    made.set(names.beta, 0.0F);
     made.finalize(p_.text());
   }
 
   // y = mode(x, factor b), or mode(x) without b.
   Tensor pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor* b, const Tensor& y,
-                   double factor = 1) {
+                   float factor = 1) {
     Descriptor description(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     description.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     description.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);

@@ -83,6 +83,48 @@ TEST(DnnPlans, MobilenetAndLenet_HaveOnes) {
   }
 }
 
+// Shapes of ops/conv2d_test.cc, which a GPU runs with both limits at once.
+TEST(DnnPlans, OddShapes_HaveExactDeterministicOnes) {
+  struct Odd {
+    Shape x, weight;
+    Window window;
+  };
+  const Window same{{3, 3}, {1, 1}, {1, 1}, {1, 1}}, inner{{3, 3}, {1, 1}, {0, 0}, {1, 1}};
+  const Odd shapes[] = {
+      {{2, 17, 5, 4}, {20, 17, 1, 1}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}}},
+      {{2, 20, 3, 2}, {17, 20, 3, 3}, same},
+      {{1, 3, 9, 8}, {16, 3, 7, 7}, {{7, 7}, {2, 2}, {3, 3}, {1, 1}}},
+      {{2, 1, 8, 8}, {6, 1, 5, 5}, {{5, 5}, {1, 1}, {2, 2}, {1, 1}}},
+      {{2, 10, 5, 5}, {17, 10, 3, 3}, same},
+      {{2, 5, 9, 6}, {4, 5, 3, 2}, {{3, 2}, {2, 1}, {1, 0}, {1, 1}}},
+      {{1, 16, 4, 4}, {16, 16, 3, 3}, {{3, 3}, {3, 2}, {0, 0}, {1, 1}}},
+      {{1, 16, 4, 4}, {16, 16, 3, 3}, {{3, 3}, {1, 1}, {2, 2}, {2, 2}}},
+      {{1, 3, 9, 9}, {5, 3, 3, 3}, {{3, 3}, {1, 1}, {0, 0}, {3, 2}}},
+      {{1, 32, 3, 3}, {32, 16, 3, 3}, same},
+      {{1, 20, 4, 4}, {40, 5, 3, 3}, same},
+      {{2, 6, 5, 5}, {4, 3, 3, 3}, inner},
+      {{1, 10, 5, 5}, {20, 1, 3, 3}, inner},
+  };
+  for (DType dtype : kTypes) {
+    const PlanLimits limits{.workspace = 512u << 20,
+                            .deterministic = true,
+                            .exact_float32 = dtype == DType::kFloat32};
+    for (const Odd& odd : shapes) {
+      const int64_t block = channel_block(odd.x[1], odd.x[1] / odd.weight[1], dtype);
+      Convolution conv{.window = odd.window,
+                       .x = stored(odd.x, block),
+                       .weight = stored(odd.weight, block),
+                       .y = {odd.x[0], odd.weight[0], windows(odd.window, 0, odd.x[2]),
+                             windows(odd.window, 1, odd.x[3])},
+                       .dtype = dtype};
+      for (auto direction : {Convolution::kForward, Convolution::kData, Convolution::kWeight}) {
+        conv.direction = direction;
+        EXPECT_EQ(candidate_plans(make_graph(conv), h200(), limits, 1).size(), 1u) << conv.text();
+      }
+    }
+  }
+}
+
 TEST(DnnPlans, Choice_MakesTheSamePlanAgain) {
   const Convolution conv{.direction = Convolution::kWeight,
                          .window = {{3, 3}, {1, 1}, {1, 1}, {1, 1}},
