@@ -112,6 +112,7 @@ class ProductKernel : public Kernel {
       : handle_(handle_of(device)),
         arguments_(arguments),
         text_(p.text()),
+        has_epilogue_(p.epilogue != Product::kNone),
         description_(describe(p, device.cuda_options().tensor_op_math, arguments.bias)),
         a_(p.transpose_a ? matrix(p, p.depth, p.rows) : matrix(p, p.rows, p.depth)),
         b_(p.transpose_b ? matrix(p, p.columns, p.depth) : matrix(p, p.depth, p.columns)),
@@ -134,7 +135,9 @@ class ProductKernel : public Kernel {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b_.get(), a_.get(), d_.get(),
                                        d_.get(), preference.get(), 1, &result, &count);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, text_);
+    // Some epilogues of some sizes are "invalid" instead of "not supported".
+    const bool optional = status == CUBLAS_STATUS_INVALID_VALUE && has_epilogue_;
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && !optional) check(status, text_);
     algorithm_ = result.algo;
     workspace_bytes_ = result.workspaceSize;
     return status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS;
@@ -152,6 +155,7 @@ class ProductKernel : public Kernel {
   cublasLtHandle_t handle_;
   ProductArguments arguments_;
   std::string text_;
+  bool has_epilogue_;
   Description description_;
   MatrixLayout a_, b_, d_;
   cublasLtMatmulAlgo_t algorithm_{};
