@@ -7,7 +7,8 @@ namespace {
 // Sums of the differences from the channel's first value, and of their squares: differences from a
 // value near the mean lose no digits.
 template <int pack, typename T>
-__global__ void sum_moments(NormTiling t, const T* x, float* partial) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    sum_moments(NormTiling t, const T* x, float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
@@ -68,7 +69,8 @@ __device__ inline float deviation_inverse(float variance, float epsilon) {
 
 // mask: one byte per pack, one bit per element.
 template <int pack, bool relu, typename T>
-__global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* mask, Transform f) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* mask, Transform f) {
   const NormPlace p = place_of<pack>(t);
   if (!p.inside(t)) return;
   float mean[pack], factor[pack], bias[pack];
@@ -79,16 +81,26 @@ __global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* m
     factor[i] = f.scale[c] * deviation_inverse(f.variance[c], f.epsilon);
     bias[i] = f.bias[c];
   }
-#pragma unroll 4
-  for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+  struct Row {
+    Pack<T, pack> x, z;
+  };
+  const auto load = [&](int64_t row) {
     const int64_t at = row * t.channels + p.channel;
-    auto values = load_floats<pack>(x, at);
+    Row loaded;
+    loaded.x = load_pack<pack>(x, at);
+    if (z) loaded.z = load_pack<pack>(z, at);
+    return loaded;
+  };
+  for_rows_ahead<2>(p, load, [&](int64_t row, const Row& loaded) {
+    const int64_t at = row * t.channels + p.channel;
+    Pack<float, pack> values;
 #pragma unroll
-    for (int i = 0; i < pack; ++i) values.at[i] = (values.at[i] - mean[i]) * factor[i] + bias[i];
+    for (int i = 0; i < pack; ++i) {
+      values.at[i] = (to_float(loaded.x.at[i]) - mean[i]) * factor[i] + bias[i];
+    }
     if (z) {
-      const auto more = load_floats<pack>(z, at);
 #pragma unroll
-      for (int i = 0; i < pack; ++i) values.at[i] += more.at[i];
+      for (int i = 0; i < pack; ++i) values.at[i] += to_float(loaded.z.at[i]);
     }
     if (relu) {
       unsigned bits = 0;
@@ -101,7 +113,7 @@ __global__ void transform(NormTiling t, const T* x, const T* z, T* y, uint8_t* m
       if (mask) mask[at / pack] = static_cast<uint8_t>(bits);
     }
     store_floats<pack>(y, at, values);
-  }
+  });
 }
 
 template <typename T>
@@ -111,10 +123,25 @@ struct Gradients {
   const uint8_t* mask;
 };
 
+// A row's loads that kernels do ahead of their use.
+template <int pack, typename T>
+struct GradientRow {
+  Pack<T, pack> x, dy;
+  unsigned bits;
+};
+
+template <int pack, typename T>
+__device__ inline GradientRow<pack, T> load_row(const T* x, const Gradients<T>& g, int64_t at) {
+  return {load_pack<pack>(x, at), load_pack<pack>(g.dy[0], at), g.mask ? g.mask[at / pack] : ~0u};
+}
+
 // The gradient before the relu, for the elements from `at` on.
 template <int pack, typename T>
-__device__ inline Pack<float, pack> gradient_at(const Gradients<T>& g, int64_t at) {
-  auto sum = load_floats<pack>(g.dy[0], at);
+__device__ inline Pack<float, pack> gradient_of(const GradientRow<pack, T>& row,
+                                                const Gradients<T>& g, int64_t at) {
+  Pack<float, pack> sum;
+#pragma unroll
+  for (int i = 0; i < pack; ++i) sum.at[i] = to_float(row.dy.at[i]);
 #pragma unroll
   for (int k = 1; k < kMaxNormGradients; ++k) {
     if (k >= g.count) break;
@@ -122,39 +149,38 @@ __device__ inline Pack<float, pack> gradient_at(const Gradients<T>& g, int64_t a
 #pragma unroll
     for (int i = 0; i < pack; ++i) sum.at[i] += more.at[i];
   }
-  if (g.mask) {
-    const unsigned bits = g.mask[at / pack];
 #pragma unroll
-    for (int i = 0; i < pack; ++i) sum.at[i] = bits >> i & 1u ? sum.at[i] : 0;
-  }
+  for (int i = 0; i < pack; ++i) sum.at[i] = row.bits >> i & 1u ? sum.at[i] : 0;
   return sum;
 }
 
 // Sums of the gradient, and of the gradient times the normalized x; dz receives the gradient
 // itself.
 template <int pack, typename T>
-__global__ void sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, Transform f,
-                              float* partial) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    sum_gradients(NormTiling t, const T* x, Gradients<T> g, T* dz, Transform f, float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
-    float mean[pack], inverse[pack];
+    float mean[pack];
 #pragma unroll
-    for (int i = 0; i < pack; ++i) {
-      mean[i] = f.mean[p.channel + i];
-      inverse[i] = deviation_inverse(f.variance[p.channel + i], f.epsilon);
-    }
-#pragma unroll 2
-    for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+    for (int i = 0; i < pack; ++i) mean[i] = f.mean[p.channel + i];
+    const auto load = [&](int64_t row) {
+      return load_row<pack>(x, g, row * t.channels + p.channel);
+    };
+    for_rows_ahead<2>(p, load, [&](int64_t row, const GradientRow<pack, T>& loaded) {
       const int64_t at = row * t.channels + p.channel;
-      const auto gradient = gradient_at<pack>(g, at);
-      const auto values = load_floats<pack>(x, at);
+      const auto gradient = gradient_of(loaded, g, at);
 #pragma unroll
       for (int i = 0; i < pack; ++i) {
         first[i] += gradient.at[i];
-        second[i] += gradient.at[i] * ((values.at[i] - mean[i]) * inverse[i]);
+        second[i] += gradient.at[i] * (to_float(loaded.x.at[i]) - mean[i]);
       }
       if (dz) store_floats<pack>(dz, at, gradient);
+    });
+#pragma unroll
+    for (int i = 0; i < pack; ++i) {
+      second[i] *= deviation_inverse(f.variance[p.channel + i], f.epsilon);
     }
   }
   store_part<pack>(t, p, first, second, partial);
@@ -179,8 +205,9 @@ __global__ void finish_gradients(const float* partial, int64_t channels, int64_t
 // dx = scale / deviation (gradient - its mean - normalized x times their mean product). The means
 // are zero if the statistics are constants.
 template <int pack, typename T>
-__global__ void data_gradient(NormTiling t, const T* x, Gradients<T> g, T* dx, Transform f,
-                              const float* dscale, const float* dbias, float share) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    data_gradient(NormTiling t, const T* x, Gradients<T> g, T* dx, Transform f, const float* dscale,
+                  const float* dbias, float share) {
   const NormPlace p = place_of<pack>(t);
   if (!p.inside(t)) return;
   float mean[pack], factor[pack], from_x[pack], constant[pack];
@@ -193,18 +220,17 @@ __global__ void data_gradient(NormTiling t, const T* x, Gradients<T> g, T* dx, T
     from_x[i] = inverse * dscale[c] * share;
     constant[i] = dbias[c] * share;
   }
-#pragma unroll 2
-  for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+  const auto load = [&](int64_t row) { return load_row<pack>(x, g, row * t.channels + p.channel); };
+  for_rows_ahead<2>(p, load, [&](int64_t row, const GradientRow<pack, T>& loaded) {
     const int64_t at = row * t.channels + p.channel;
-    auto gradient = gradient_at<pack>(g, at);
-    const auto values = load_floats<pack>(x, at);
+    auto gradient = gradient_of(loaded, g, at);
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      gradient.at[i] =
-          factor[i] * (gradient.at[i] - constant[i] - (values.at[i] - mean[i]) * from_x[i]);
+      const float normal = (to_float(loaded.x.at[i]) - mean[i]) * from_x[i];
+      gradient.at[i] = factor[i] * (gradient.at[i] - constant[i] - normal);
     }
     store_floats<pack>(dx, at, gradient);
-  }
+  });
 }
 
 void copy(float* to, const float* from, int64_t channels, cudaStream_t stream) {

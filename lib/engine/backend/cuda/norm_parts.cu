@@ -5,26 +5,27 @@ namespace fleet::cuda {
 namespace {
 
 template <int pack, typename T>
-__global__ void transform(NormTiling t, const T* x, const T* factor, const T* constant, T* y) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    transform(NormTiling t, const T* x, const T* factor, const T* constant, T* y) {
   const NormPlace p = place_of<pack>(t);
   if (!p.inside(t)) return;
   const auto factors = load_floats<pack>(factor, p.channel);
   const auto constants = load_floats<pack>(constant, p.channel);
-#pragma unroll 4
-  for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
-    const int64_t at = row * t.channels + p.channel;
-    auto values = load_floats<pack>(x, at);
+  const auto load = [&](int64_t row) { return load_pack<pack>(x, row * t.channels + p.channel); };
+  for_rows_ahead<4>(p, load, [&](int64_t row, const Pack<T, pack>& loaded) {
+    Pack<float, pack> values;
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      const float value = values.at[i] * factors.at[i] + constants.at[i];
+      const float value = to_float(loaded.at[i]) * factors.at[i] + constants.at[i];
       values.at[i] = value <= 0 ? 0 : value;
     }
-    store_floats<pack>(y, at, values);
-  }
+    store_floats<pack>(y, row * t.channels + p.channel, values);
+  });
 }
 
 template <int pack, typename T>
-__global__ void sum_powers(NormTiling t, const T* x, const float* pivot, float* partial) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    sum_powers(NormTiling t, const T* x, const float* pivot, float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
@@ -50,25 +51,31 @@ struct Backward {
 };
 
 template <int pack, typename T>
-__global__ void stop_gradients(NormTiling t, const T* x, T* dz, Backward b, float* partial) {
+__global__ void __launch_bounds__(kBlock, kResident)
+    stop_gradients(NormTiling t, const T* x, T* dz, Backward b, float* partial) {
   const NormPlace p = place_of<pack>(t);
   float first[pack] = {}, second[pack] = {};
   if (p.inside(t)) {
-#pragma unroll 2
-    for (int64_t row = p.begin + p.lane; row < p.end; row += p.lanes) {
+    struct Row {
+      Pack<T, pack> x, dz;
+    };
+    const auto load = [&](int64_t row) {
       const int64_t at = row * t.channels + p.channel;
-      const auto values = load_floats<pack>(x, at);
-      auto gradient = load_floats<pack>(dz, at);
+      return Row{load_pack<pack>(x, at), load_pack<pack>(dz, at)};
+    };
+    for_rows_ahead<2>(p, load, [&](int64_t row, const Row& loaded) {
+      Pack<float, pack> gradient;
 #pragma unroll
       for (int i = 0; i < pack; ++i) {
         const int64_t c = p.channel + i;
-        const float normal = (values.at[i] - b.mean[c]) * b.inverse[c];
-        gradient.at[i] = normal * b.scale[c] + b.bias[c] <= 0 ? 0 : gradient.at[i];
+        const float normal = (to_float(loaded.x.at[i]) - b.mean[c]) * b.inverse[c];
+        const bool stopped = normal * b.scale[c] + b.bias[c] <= 0;
+        gradient.at[i] = stopped ? 0 : to_float(loaded.dz.at[i]);
         first[i] += gradient.at[i];
         second[i] += gradient.at[i] * normal;
       }
-      store_floats<pack>(dz, at, gradient);
-    }
+      store_floats<pack>(dz, row * t.channels + p.channel, gradient);
+    });
   }
   store_part<pack>(t, p, first, second, partial);
 }

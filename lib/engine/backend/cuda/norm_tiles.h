@@ -22,6 +22,9 @@ inline constexpr int64_t kMaxParts = 512;   // enough blocks for the largest GPU
 inline constexpr int64_t kRowsAThread = 4;  // minimum if there is more than one part
 inline constexpr int kMaxColumns = 32;
 inline constexpr int kFinishLanes = 32;
+// Resident blocks per multiprocessor: leaves 64 registers a thread. With fewer blocks, kMaxParts of
+// them would need a second, mostly empty round.
+inline constexpr int kResident = 4;
 
 // Whether the batch's statistics are valid for updating the running ones.
 __device__ inline bool has_statistics(float mean, float variance) {
@@ -45,6 +48,21 @@ __device__ inline NormPlace place_of(const NormTiling& t) {
   p.begin = static_cast<int64_t>(blockIdx.y) * t.rows_a_part;
   p.end = p.begin + t.rows_a_part < t.rows ? p.begin + t.rows_a_part : t.rows;
   return p;
+}
+
+// Calls use(row, load(row)) for the rows of a thread. Loads `ahead` rows before it uses the first:
+// a kernel may write what it reads, so the compiler keeps the order of its loads and stores.
+template <int ahead, typename Load, typename Use>
+__device__ inline void for_rows_ahead(const NormPlace& p, const Load& load, const Use& use) {
+  int64_t row = p.begin + p.lane;
+  for (; row + (ahead - 1) * p.lanes < p.end; row += ahead * p.lanes) {
+    decltype(load(row)) loaded[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) loaded[k] = load(row + k * p.lanes);
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) use(row + k * p.lanes, loaded[k]);
+  }
+  for (; row < p.end; row += p.lanes) use(row, load(row));
 }
 
 // Adds two sums per channel over the block's threads; partial[part][2][channels].
