@@ -36,7 +36,9 @@ CachingAllocator::Source memory_of(int index) {
 class CudaEvent : public Event {
  public:
   explicit CudaEvent(std::string where) : where_(std::move(where)) {
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate", where_);
+    // Blocking: otherwise a host thread that waits would keep a core busy, which decodes no images.
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync),
+          "cudaEventCreate", where_);
   }
   ~CudaEvent() override { cudaEventDestroy(event_); }
   void synchronize() override {
