@@ -132,6 +132,7 @@ class Predictor {
         plan_program(std::move(program), {net_.evaluate_logits},
                      {.backend = device.backend(), .initial_layouts = {}, .device = &device});
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
+    executor_->set_recording(job_.train.boolean("cuda_graph"));
     executor_->initialize(1);
     for (const std::string& line :
          load_weights(std::move(weights_.file), weights_.paths[0], {}, *executor_)) {
