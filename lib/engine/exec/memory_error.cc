@@ -1,5 +1,7 @@
 #include "exec/memory_error.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace fleet {
@@ -12,6 +14,19 @@ int64_t largest_batch(int64_t batch, size_t available,
     (bytes_at(middle) <= available ? fits : too_large) = middle;
   }
   return fits;
+}
+
+int64_t largest_batch(int64_t batch, size_t available,
+                      const std::function<size_t(int64_t batch)>& estimate,
+                      const std::function<size_t(int64_t batch)>& bytes_of) {
+  size_t beyond = 0;  // the estimate
+  while (true) {
+    const int64_t fits =
+        largest_batch(batch, available, [&](int64_t some) { return estimate(some) + beyond; });
+    const size_t needed = fits > 0 ? bytes_of(fits) : 0;
+    if (needed <= available) return fits;
+    beyond += std::max(needed - available, available / 64 + 1);
+  }
 }
 
 Error out_of_memory(const Error& cause, const PlannedMemory& planned, int64_t batch,

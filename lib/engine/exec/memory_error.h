@@ -11,6 +11,12 @@ namespace fleet {
 //   bytes_at  bytes that a batch needs; must not fall as the batch grows
 int64_t largest_batch(int64_t batch, size_t available,
                       const std::function<size_t(int64_t batch)>& bytes_at);
+// The same, with an estimate that is fast but too low, and the bytes that a batch really needs,
+// which may also fall as the batch grows: another batch may get another algorithm. The result is
+// a batch that really fits, but not always the largest.
+int64_t largest_batch(int64_t batch, size_t available,
+                      const std::function<size_t(int64_t batch)>& estimate,
+                      const std::function<size_t(int64_t batch)>& bytes_of);
 
 // Returns kNoMemory with the failed request (`cause`, which the device threw), the planned bytes
 // per kind, and the batch size that would fit.

@@ -234,13 +234,13 @@ static size_t bytes_taken(const Plan& plan, const Device& device) {
   return bytes;
 }
 
-// Plans smaller batches to find the size that would fit: without the device, which is out of
-// memory. Adds to each plan the memory that its kernels requested beyond it.
+// Plans smaller batches to find the size that would fit: at first without the device, which takes
+// longer and knows the workspace of its library's algorithms.
 void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
-                                const Shape& image, const Device& device) {
+                                const Shape& image, Device& device) {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);  // passes have logged once; do not log again for every try
-  const auto plan_of = [&](int64_t batch) {
+  const auto bytes_of = [&](int64_t batch, Device* on) {
     BuiltProgram built = build_program(job, {.image = image,
                                              .rank = options_.rank,
                                              .world = options_.world,
@@ -249,15 +249,14 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
                                              .backend = options_.backend});
     const PlanOptions options{.backend = options_.backend,
                               .initial_layouts = {},
+                              .device = on,
                               .compute_streams = built.strategy->compute_streams()};
-    return plan_program(std::move(built.program), built.keep, options);
+    return bytes_taken(plan_program(std::move(built.program), built.keep, options), device);
   };
   const int64_t batch = job.data.integer("batch_size");
-  const size_t guessed = plan_of(batch).memory().workspace;
-  const size_t more = planned.workspace - std::min(planned.workspace, guessed);
-  const int64_t fits = largest_batch(batch, device.memory().available, [&](int64_t smaller) {
-    return bytes_taken(plan_of(smaller), device) + more;
-  });
+  const int64_t fits = largest_batch(
+      batch, device.memory().available, [&](int64_t some) { return bytes_of(some, nullptr); },
+      [&](int64_t some) { return bytes_of(some, &device); });
   spdlog::set_level(level);
   throw out_of_memory(cause, planned, batch, fits);
 }

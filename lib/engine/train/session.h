@@ -89,7 +89,7 @@ class Session {
  private:
   void broadcast(const std::vector<VarId>& vars);
   [[noreturn]] void explain_no_memory(const Error& cause, const PlannedMemory& planned,
-                                      const Job& job, const Shape& image, const Device& device);
+                                      const Job& job, const Shape& image, Device& device);
 
   SessionOptions options_;
   Communicator* communicator_;

@@ -26,6 +26,18 @@ TEST(LargestBatch, NothingFits_IsZero) {
   EXPECT_EQ(largest_batch(1, 1000, [](int64_t) -> size_t { return 0; }), 0);
 }
 
+TEST(LargestBatch, EstimateTooLow_IsOneThatReallyFits) {
+  const auto estimate = [](int64_t batch) { return 10 * static_cast<size_t>(batch); };
+  // As cuDNN's workspace: none for the largest batches, and steps below.
+  const auto bytes_of = [&](int64_t batch) {
+    const size_t workspace = batch > 200 ? 0 : batch > 90 ? 300 : batch > 80 ? 200 : 150;
+    return estimate(batch) + workspace;
+  };
+  EXPECT_EQ(largest_batch(256, 1000, estimate, bytes_of), 70);
+  EXPECT_EQ(largest_batch(256, 5000, estimate, bytes_of), 256 - 1);
+  EXPECT_EQ(largest_batch(256, 100, estimate, bytes_of), 0);
+}
+
 // Two scales of a feed, a parameter and a state.
 struct Net {
   Program program;
