@@ -318,7 +318,8 @@ class Guardian {
     // Before the debuggers: they stop the ranks for a moment.
     add_collectives(&*collected_);
     const std::chrono::milliseconds limit(request.limit_ms());
-    flight_collector_.collect(others, request.folder(), limit,
+    const std::chrono::milliseconds dump_limit(request.dump_limit_ms());
+    flight_collector_.collect(others, request.folder(), std::max(limit, dump_limit),
                               [this](std::vector<RankCollectives> calls) {
                                 for (RankCollectives& one : calls) {
                                   *collected_->add_collectives() = std::move(one);

@@ -191,7 +191,10 @@ void Supervision::on_stack_command(const StackCommand& command) {
                                  "): collecting the stacks of all ranks");
   }
   wire::CollectStacks collect;
-  collect.set_limit_ms(4'000);  // a little less than the rendezvous waits
+  // A little less than the rendezvous waits. PyTorch resolves the names in its first dump, which
+  // took 4.5 s on a busy machine; debuggers stop the ranks meanwhile, and so have less time.
+  collect.set_limit_ms(4'000);
+  collect.set_dump_limit_ms(12'000);
   actions_.push_back(envelope(&wire::GuardianCommand::mutable_collect_stacks, std::move(collect)));
 }
 

@@ -54,7 +54,7 @@ struct JobTimes {
   std::chrono::milliseconds first_progress{2'000};  // first report of missing nodes to waiting ones
   std::chrono::milliseconds progress_every{10'000};  // interval of later reports
   RootCauseTimes root_cause = {};                    // how the root cause of failures is found
-  std::chrono::milliseconds stacks{4'500};           // how long nodes may take to collect stacks
+  std::chrono::milliseconds stacks{12'500};  // how long nodes may take to collect stacks, dumps
 };
 
 // Heartbeat interval and silence limit such that a lost node is noticed within `timeout`. The last

@@ -202,6 +202,7 @@ void validate(wire::GuardianCommand* message) {
   require_natural(message->spawn().settings().hang_timeout_ms(), "a hang timeout");
   require_natural(message->stop().grace_ms(), "a grace time");
   require_natural(message->collect_stacks().limit_ms(), "a limit");
+  require_natural(message->collect_stacks().dump_limit_ms(), "a limit for dumps");
   require_natural(message->service_bytes().local_rank(), "a local rank");
   if (message->has_trace()) validate(message->trace());
 }
