@@ -42,9 +42,9 @@ def small(net, device, steps=20, **more):
     return values
 
 
-def train(context, name, net, device, values=None, steps=20, limit=90):
+def train(context, name, net, device, values=None, steps=20, limit=90, environment=None):
     values = small(net, device, steps, values=known(context, values or {}))
-    run = Job(context, name, SMALL, values, {}, limit)
+    run = Job(context, name, SMALL, values, environment or {}, limit)
     need(run.ok, f"{name}: {run.why()}")
     need(run.device != "cpu", f"{name} was to run on the GPU: {run.outcome.output[:200]}")
     need(len(run.losses()) == steps, f"{name}: {len(run.losses())} losses in metrics.jsonl, not {steps}")
@@ -68,8 +68,14 @@ def low_types(context):
     return [] if why else [("amp", switches.AMP)]
 
 
-def worst_loss(a, b):
-    return max(abs(a[step] - b[step]) / max(abs(a[step]), 1e-6) for step in a)
+def worst_loss(a, b, steps=None):
+    return max(abs(a[step] - b[step]) / max(abs(a[step]), 1e-6) for step in a if steps is None or step < steps)
+
+
+# Largest differences of losses and weights in 20 steps of float32, and of the losses in the first steps. Batch normalization makes
+# resnet20 chaotic: between oneDNN with AVX2 and with AVX-512, 8e-3 and 3e-2 were measured.
+TOLERANCE = {"lenet": (1e-3, 1e-3), "resnet20": (3e-2, 1e-1)}
+FIRST_STEPS, FIRST_TOLERANCE = 3, 1e-4
 
 
 # --- parts: each returns one line of detail, or raises Failed or Skipped -----------------------------------------------------
@@ -81,9 +87,12 @@ def check_training(context):
     for net in nets(context):
         cpu = train(context, f"training_{net}_cpu", net, "cpu")
         gpu = train(context, f"training_{net}_gpu", net, context.device, switches.TF32_OFF)
-        off, apart = worst_loss(cpu.losses(), gpu.losses()), job.distance(cpu.weights(), gpu.weights())
-        need(off <= 1e-3, f"{net} float32: losses differ by {off:.1e}, more than 1e-3")
-        need(apart <= 1e-3, f"{net} float32: weights differ by {apart:.1e} after 20 steps, more than 1e-3")
+        first, off = worst_loss(cpu.losses(), gpu.losses(), FIRST_STEPS), worst_loss(cpu.losses(), gpu.losses())
+        apart = job.distance(cpu.weights(), gpu.weights())
+        losses, weights = TOLERANCE[net]
+        need(first <= FIRST_TOLERANCE, f"{net} float32: the first losses differ by {first:.1e}, more than {FIRST_TOLERANCE}")
+        need(off <= losses, f"{net} float32: losses differ by {off:.1e}, more than {losses}")
+        need(apart <= weights, f"{net} float32: weights differ by {apart:.1e} after 20 steps, more than {weights}")
         found.append(f"{net} float32 {off:.0e}")
         for kind, values in low_types(context):
             low = train(context, f"training_{net}_{kind}", net, context.device, values=values)
@@ -131,7 +140,9 @@ def check_loss_scaling(context):
     need(job.distance(one.weights(), five.weights()) == 0, "static scale 2^60: weights moved, though every gradient overflows")
     dynamic = {**switches.FLOAT16, config + "init_loss_scaling": 2.0**40, config + "decr_every_n_nan_or_inf": 1,
                config + "decr_ratio": 0.5}
-    run = train(context, "scaling_dynamic", "lenet", context.device, values=dynamic, steps=80)
+    # One batch again and again: of the others, made-up images with random labels, there is nothing to learn.
+    one_batch = {"FLAGS_reader_queue_speed_test_mode": "1"}
+    run = train(context, "scaling_dynamic", "lenet", context.device, values=dynamic, steps=80, environment=one_batch)
     losses = run.losses()
     need(all(loss == loss and loss < 100 for loss in losses.values()), "dynamic scale: a loss is not finite")
     early, late = losses[0], sum(losses[step] for step in range(75, 80)) / 5

@@ -57,7 +57,8 @@ elif options.mode == "max-autotune":
     network = torch.compile(model, mode="max-autotune")
 loss_of = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=gpu)
-scaler = torch.amp.GradScaler(options.device, enabled=low is torch.float16 and gpu)
+# A lower scale than the default 65536: if the first step overflows, the fused SGD keeps momentum that nothing has written.
+scaler = torch.amp.GradScaler(options.device, init_scale=1024, enabled=low is torch.float16 and gpu)
 
 
 def step(images, labels):
