@@ -19,13 +19,16 @@ class ResNet50Step {
   ResNet50Step(Device& device, int64_t batch, const char* strategy)
       : session_(job_of(batch, strategy), {3, 224, 224}, {.backend = device.backend()}, device,
                  nullptr),
-        images_(batch * 3 * 224 * 224),
+        images_(takes_pixels() ? 0 : batch * 3 * 224 * 224),
+        pixels_(takes_pixels() ? batch * 4 * 224 * 224 : 0),
+        flip_(batch),
         labels_(batch),
         weights_(batch, 1.0f),
         keys_(batch) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     for (float& value : images_) value = normal(random);
+    for (uint8_t& value : pixels_) value = static_cast<uint8_t>(random());
     for (int64_t i = 0; i < batch; ++i) {
       keys_[i] = i * 61;
       labels_[i] = keys_[i] % 1000;
@@ -35,7 +38,9 @@ class ResNet50Step {
   void run() {
     const Training& training = session_.training();
     Executor& executor = session_.executor();
-    executor.feed(training.image, images_);
+    if (!takes_pixels()) executor.feed(training.image, images_);
+    if (takes_pixels()) executor.feed(training.pixels, pixels_);
+    if (training.flip != kNoVar) executor.feed(training.flip, flip_);
     executor.feed(training.label, labels_);
     executor.feed(training.weight, weights_);
     executor.feed(training.sample_key, keys_);
@@ -48,6 +53,8 @@ class ResNet50Step {
   Executor& executor() { return session_.executor(); }
 
  private:
+  // A GPU normalizes the images itself.
+  bool takes_pixels() { return session_.training().image == kNoVar; }
   static Job job_of(int64_t batch, const std::string& strategy) {
     const std::string text = R"({
       "model": {"name": "resnet50"},
@@ -63,6 +70,7 @@ class ResNet50Step {
 
   Session session_;
   std::vector<float> images_;
+  std::vector<uint8_t> pixels_, flip_;
   std::vector<int64_t> labels_;
   std::vector<float> weights_;
   std::vector<int64_t> keys_;
