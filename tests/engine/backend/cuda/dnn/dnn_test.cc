@@ -106,9 +106,8 @@ TEST(DnnPlans, OddShapes_HaveExactDeterministicOnes) {
       {{1, 10, 5, 5}, {20, 1, 3, 3}, inner},
   };
   for (DType dtype : kTypes) {
-    const PlanLimits limits{.workspace = 512u << 20,
-                            .deterministic = true,
-                            .exact_float32 = dtype == DType::kFloat32};
+    const PlanLimits limits{
+        .workspace = 512u << 20, .deterministic = true, .exact_float32 = dtype == DType::kFloat32};
     for (const Odd& odd : shapes) {
       const int64_t block = channel_block(odd.x[1], odd.x[1] / odd.weight[1], dtype);
       Convolution conv{.window = odd.window,
