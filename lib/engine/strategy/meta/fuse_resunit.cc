@@ -31,8 +31,9 @@ FLEET_META_OPTIMIZER(fuse_resunit) {
   def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
     return std::make_unique<FuseResunit>();
   };
-  def.when = "for residual networks in float16 on a GPU";
-  def.cost = "a search for cuDNN plans at the start";
+  def.when = "for residual networks in float16 on a GPU where a measurement shows a gain";
+  def.cost = "a search for cuDNN plans at the start; cuDNN's fused plans may be slower";
+  def.figure = "ResNet50 on an H200: 0.96 times the speed (docs/performance/gpu.md)";
 }
 
 }  // namespace fleet
