@@ -7,8 +7,10 @@
 
 namespace fleet {
 
-std::string load_plugin(const std::string& name, const std::string& what) {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+// The plugin's file; empty if this build has none.
+static fs::path plugin_file(const std::string& name) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   std::vector<fs::path> places = {folder, folder.parent_path() / "lib/fleetrun"};
@@ -18,12 +20,19 @@ std::string load_plugin(const std::string& name, const std::string& what) {
     places.push_back(fs::path(info.dli_fname).parent_path() / "fleetrun");
   }
   for (const fs::path& place : places) {
-    const fs::path plugin = place / ("lib" + name + ".so");
-    if (!fs::exists(plugin, error)) continue;
-    if (::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL)) return "";
-    return std::string("cannot load its plugin: ") + ::dlerror();
+    fs::path plugin = place / ("lib" + name + ".so");
+    if (fs::exists(plugin, error)) return plugin;
   }
-  return "this build has no " + what;
+  return {};
 }
+
+std::string load_plugin(const std::string& name, const std::string& what) {
+  const fs::path plugin = plugin_file(name);
+  if (plugin.empty()) return "this build has no " + what;
+  if (::dlopen(plugin.c_str(), RTLD_NOW | RTLD_LOCAL)) return "";
+  return std::string("cannot load its plugin: ") + ::dlerror();
+}
+
+bool has_plugin(const std::string& name) { return !plugin_file(name).empty(); }
 
 }  // namespace fleet

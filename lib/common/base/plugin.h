@@ -12,4 +12,7 @@ namespace fleet {
 //   what  its content, for the message: "cuda backend"
 std::string load_plugin(const std::string& name, const std::string& what);
 
+// Whether this build has the plugin.
+bool has_plugin(const std::string& name);
+
 }  // namespace fleet

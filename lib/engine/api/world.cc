@@ -79,7 +79,8 @@ Job make_job_at_start(const ConfigTree& tree, const World& world, Device& device
 }
 
 static DeviceChoice choose(const Job& job, const DeviceRequest& request) {
-  return choose_device(request.name, request.index, device_options(job), backend_options(job));
+  return choose_device(request.name, request.index, device_options(job), backend_options(job),
+                       request.assigned);
 }
 
 static DeviceRequest device_request_of(const Job& job) {
@@ -94,6 +95,14 @@ DeviceChoice choose_job_device(const Job& job, bool verbose) {
     throw Error(ErrorCode::kUnsupported, choice.missing + " was asked for: " + choice.reason,
                 "train.device (" + job.settings.origin("train.device") + ")",
                 "auto uses the CPU if there is no GPU; docs/how-to/gpu.md lists what a GPU needs");
+  }
+  // A rank that computed on the CPU instead would look like a very slow job.
+  if (request.assigned && choice.unusable) {
+    throw Error(ErrorCode::kUnsupported,
+                "the launcher gave this rank GPU " + std::to_string(request.index) +
+                    ", but it cannot use it: " + choice.reason,
+                "environment FLAGS_selected_gpus",
+                "docs/how-to/gpu.md lists what a GPU needs; train.device=cpu trains on the CPU");
   }
   if (!verbose) return choice;
   if (!request.note.empty()) spdlog::info("training runs on the CPU: {}", request.note);

@@ -44,6 +44,8 @@ std::unique_ptr<Device> make_device(const std::string& backend, int index,
   return def.make_device(index, options, understood.validate(def.options));
 }
 
+std::string plugin_of(const std::string& accelerator) { return "fleet_" + accelerator; }
+
 // `asked`: the user named this accelerator. Otherwise its libraries are not loaded without a
 // driver.
 std::string no_device_reason(const Accelerator& accelerator, bool asked, int* count) {
@@ -51,7 +53,7 @@ std::string no_device_reason(const Accelerator& accelerator, bool asked, int* co
   *count = 0;
   if (!backends().find(name)) {
     if (!asked && !accelerator.has_driver()) return accelerator.no_driver;
-    const std::string reason = load_plugin("fleet_" + name, name + " backend");
+    const std::string reason = load_plugin(plugin_of(name), name + " backend");
     if (!reason.empty()) return reason;
   }
   std::string why;
@@ -108,7 +110,7 @@ std::vector<std::string> device_names() {
 }
 
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options,
-                           const ConfigTree& own) {
+                           const ConfigTree& own, bool assigned) {
   const std::vector<std::string> known = device_names();
   if (std::find(known.begin(), known.end(), wanted) == known.end()) {
     throw Error(ErrorCode::kUsage, "unknown device '" + wanted + "'", {},
@@ -122,14 +124,18 @@ DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOpt
     choice.reason = no_device_reason(accelerator, asked, &count);
     if (count > 0) {
       if (index < 0 || index >= count) {
+        // A restart may find the device of a launcher that has seen it.
         throw Error(
-            ErrorCode::kUsage,
+            assigned ? ErrorCode::kIo : ErrorCode::kUsage,
             std::string("there is no ") + accelerator.name + " device " + std::to_string(index), {},
-            "this process sees " + std::to_string(count) + ", counted from 0");
+            "this process sees " + std::to_string(count) + ", counted from 0" +
+                (assigned ? "; the launcher found more: look for a failed one" : ""));
       }
       return {make_device(accelerator.name, index, options, own), "", "", ""};
     }
     if (asked) choice.missing = wanted;
+    choice.unusable =
+        !asked && (has_backend(accelerator.name) || has_plugin(plugin_of(accelerator.name)));
   }
   choice.device = make_device("cpu", 0, options, own);
   if (!choice.missing.empty()) {

@@ -70,6 +70,8 @@ struct DeviceChoice {
   std::string reason;  // the same as a clause, without its consequence
   std::string
       missing;  // the accelerator that was requested by name but is not here; otherwise empty
+  // "auto" found no device of an accelerator that this build supports.
+  bool unusable = false;
 };
 
 // wanted: one of device_names(). "auto" uses the first accelerator that has a device. An
@@ -77,8 +79,9 @@ struct DeviceChoice {
 // the reason. A backend that is not linked is loaded from libfleet_<name>.so next to the program or
 // in ../lib/fleetrun. own: options of backends; the chosen one takes those of its schema, and the
 // others have no effect (options_of_backend() tells which). kUsage for another name or an invalid
-// option, or if devices exist but none with this index.
+// option, or if devices exist but none with this index; for the latter kIo if a launcher has
+// assigned the index.
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {},
-                           const ConfigTree& own = {});
+                           const ConfigTree& own = {}, bool assigned = false);
 
 }  // namespace fleet

@@ -136,6 +136,7 @@ DeviceRequest device_request(const std::string& wanted, const std::optional<std:
   }
   DeviceRequest request{.name = wanted};
   if (!selected) return request;
+  request.assigned = launched;
   long long index = 0;  // NOLINT(runtime/int): type of parse_int()
   for (const std::string& part : split(*selected, ',')) {
     if (!parse_int(part, &index) || index < 0) {

@@ -160,6 +160,8 @@ TEST_F(Flags, NotesOfABackend_AreLogged) {
 
 TEST(DeviceRequest, Auto_TakesTheGpuTheLauncherGave) {
   EXPECT_EQ(device_request("auto", "3", true).index, 3);
+  EXPECT_TRUE(device_request("auto", "3", true).assigned);
+  EXPECT_FALSE(device_request("auto", "3", false).assigned);  // a user's own variable
   EXPECT_EQ(device_request("auto", "2,3", true).index, 2);
   EXPECT_EQ(device_request("auto", std::nullopt, false).name, "auto");
   EXPECT_EQ(device_request("cuda", std::nullopt, false).index, 0);

@@ -47,6 +47,7 @@ TEST(ChooseDevice, AutoWithoutGpu_SaysWhyInOneLine) {
   if (choice.device->backend() == "cuda") GTEST_SKIP() << "this machine has a GPU";
   EXPECT_THAT(choice.note, HasSubstr("training runs on the CPU: "));
   EXPECT_EQ(choice.missing, "");  // nobody asked for a GPU
+  EXPECT_EQ(choice.unusable, plugin_was_built());
   EXPECT_EQ(choice.note.find('\n'), std::string::npos);
 }
 
