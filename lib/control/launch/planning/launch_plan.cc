@@ -147,7 +147,20 @@ void bind_near_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
     const int visible = has_gpu ? plan.ranks.devices[rank].front() : static_cast<int>(rank);
     CorePlan& own = (*cores)[rank];
     own.cores = cores_near_gpu(system, *binding, number_of_visible_gpu(gpus, visible));
-    if (own.threads > 1) own.threads = static_cast<int>(own.cores.size());
+  }
+  // Ranks whose GPUs are near the same cores share them.
+  for (CorePlan& own : *cores) {
+    const auto sharing = std::ranges::count(*cores, own.cores, &CorePlan::cores);
+    const int share = static_cast<int>(own.cores.size()) / static_cast<int>(sharing);
+    if (own.threads > 1) own.threads = std::max(1, share);
+  }
+}
+
+// Consecutive cores are not near the GPU of a rank on a machine of several NUMA nodes.
+void unpin_from_far_gpus(const LaunchPlan& plan, std::vector<CorePlan>* cores) {
+  if (plan.config().numa_binding || numa_nodes() < 2) return;
+  for (size_t rank = 0; rank < cores->size() && rank < plan.ranks.devices.size(); ++rank) {
+    if (!plan.ranks.devices[rank].empty()) (*cores)[rank].cores.clear();
   }
 }
 
@@ -342,6 +355,7 @@ std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& a
                                     ? torchrun_cores(assignment.node().local_world_size())
                                     : split_cores(assignment);
   bind_near_gpus(plan, &cores);
+  unpin_from_far_gpus(plan, &cores);
   return cores;
 }
 

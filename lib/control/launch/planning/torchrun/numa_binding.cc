@@ -161,6 +161,15 @@ std::vector<int> own_cache(const NumaSystem& system, int gpu, int node) {
 
 }  // namespace
 
+int numa_nodes(const std::string& root) {
+  try {
+    const size_t nodes = read_list(root + "/sys/devices/system/node/online").size();
+    return std::max(1, static_cast<int>(nodes));
+  } catch (const Error&) {
+    return 1;
+  }
+}
+
 NumaSystem numa_system(std::vector<int> allowed, const std::string& root) {
   NumaSystem system{root, std::move(allowed), {}};
   std::sort(system.allowed.begin(), system.allowed.end());

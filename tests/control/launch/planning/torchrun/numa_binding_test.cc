@@ -72,6 +72,12 @@ struct Numa : ::testing::Test {
   std::string root;
 };
 
+TEST_F(Numa, Nodes_AreCountedIfTheKernelTells) {
+  EXPECT_EQ(numa_nodes(root), 1);
+  write("sys/devices/system/node/online", "0-3\n");
+  EXPECT_EQ(numa_nodes(root), 4);
+}
+
 TEST_F(Numa, Node_IsTheGpusNode) {
   EXPECT_THAT(cores(NumaBinding::kNode, 0), ElementsAre(4, 5, 6, 7, 20, 21, 22, 23));
   EXPECT_THAT(cores(NumaBinding::kNode, 2), ElementsAre(12, 13, 14, 15, 28, 29, 30, 31));
