@@ -39,7 +39,9 @@ std::vector<std::string> visible_gpus(const GpuInventory& gpus) {
   for (const std::string& id : split(*gpus.visible, ',')) {
     long long number = 0;
     // Like CUDA, ignore the rest of the list after the first bad entry; -1 is the usual "none".
-    if (id.empty() || (parse_int(id, &number) && (number < 0 || number >= gpus.count))) break;
+    const bool valid = parse_int(id, &number) ? number >= 0 && number < gpus.count
+                                              : id.starts_with("GPU-") || id.starts_with("MIG-");
+    if (!valid) break;
     all.push_back(id);
   }
   if (gpus.count == 0) all.clear();

@@ -39,6 +39,11 @@ TEST(Devices, NothingGiven_IsARankForEachGpu) {
   EXPECT_THAT(devices({}, machine(2)), ElementsAre(ElementsAre(0), ElementsAre(1)));
 }
 
+TEST(Devices, ListOfSomethingElse_EndsThere) {
+  EXPECT_THAT(devices({}, machine(8, "NoDevFiles")), ElementsAre(IsEmpty()));  // of Slurm
+  EXPECT_THAT(devices({}, machine(8, "MIG-aa,none,3")), ElementsAre(ElementsAre(0)));
+}
+
 TEST(Devices, Gpus_AreThoseOfTheRanks) {
   EXPECT_THAT(devices({"--gpus=2, 0"}, machine(4)), ElementsAre(ElementsAre(2), ElementsAre(0)));
 }
