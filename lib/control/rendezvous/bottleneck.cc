@@ -76,14 +76,12 @@ std::string communication_action(int nnodes) {
   return "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
 }
 
-std::string straggler_action(const RankTimes& rank, double usual_input, double excess) {
+// usual: a rank that is not slow.
+std::string straggler_action(const RankTimes& rank, const RankTimes& usual, double usual_input,
+                             double excess) {
   const std::string who = label(rank);
   if (rank.input - usual_input >= excess / 2) {
     return who + " waits for its input: look at its disk and its data; " + input_action(rank);
-  }
-  if (!rank.slow_gpu.empty()) {
-    return "the clock of the GPU of " + who + " is lowered (" + rank.slow_gpu +
-           "): check its cooling and its power limit";
   }
   if (rank.delayed >= kMuchDelay * rank.step) {
     const std::string share = percent(rank.delayed / rank.step);
@@ -96,6 +94,11 @@ std::string straggler_action(const RankTimes& rank, double usual_input, double e
     }
     return who + " has no core for " + share +
            " of its step: stop the other processes on its cores";
+  }
+  // Under full load, a power limit lowers the clocks of healthy GPUs, too.
+  if (!rank.slow_gpu.empty() && rank.slow_gpu != usual.slow_gpu) {
+    return "the clock of the GPU of " + who + " is lowered (" + rank.slow_gpu +
+           "): check its cooling and its power limit";
   }
   return "look at the clock rate, the memory and the cores of " + who + "; fleetrun stacks";
 }
@@ -178,7 +181,7 @@ class Division {
       uneven_input_ = excess;
       return;
     }
-    add(Cause::STRAGGLER, excess, straggler_action(slowest, input, excess));
+    add(Cause::STRAGGLER, excess, straggler_action(slowest, *typical_, input, excess));
     causes_.back().set_rank(slowest.rank);
   }
 

@@ -151,6 +151,7 @@ TEST(FindBottleneck, StragglersReason_IsInItsAction) {
   slow.throttled = true;
   EXPECT_EQ(found(ranks).causes(0).action(),
             "the CPU quota of " + who + " stops it for 40 % of its step: raise it");
+  slow.delayed = 0;
   slow.slow_gpu = "heat";
   EXPECT_EQ(found(ranks).causes(0).action(),
             "the clock of the GPU of " + who +
