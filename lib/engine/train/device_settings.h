@@ -29,7 +29,7 @@ std::vector<std::string> environment_without_effect();
 struct DeviceRequest {
   std::string name;  // "auto", "cpu", "cuda"
   int index = 0;
-  std::string note;  // the reason for the CPU, if the user did not request it
+  std::string note;       // the reason for the CPU, if the user did not request it
   bool assigned = false;  // the launcher has given this rank a GPU
 };
 // wanted: train.device. selected: FLAGS_selected_gpus, this rank's GPUs, of which it uses the
