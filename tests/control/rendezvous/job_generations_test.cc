@@ -420,7 +420,7 @@ TEST(JobGenerations, Hang_IsRestartedToo) {
   Job job(restartable(job_of({"a"})));
   job.join_all(1);
   job.send(1, &wire::NodeMessage::mutable_stall, RankStall());
-  job.after(5s);
+  job.after(13s);
   EXPECT_EQ(job.events_for<RestartCommand>(1).at(0).cause().kind(), Verdict::HANG);
   job.restart();
   EXPECT_EQ(job.state.phase(), Phase::kRunning);

@@ -21,7 +21,7 @@ TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
   Stacks stacks;
   stacks.add_clusters()->add_ranks()->set_rank(0);
   job.send(1, &wire::NodeMessage::mutable_stacks, stacks);
-  job.heartbeat_all_for(5s, {1, 2});
+  job.heartbeat_all_for(13s, {1, 2});
   ASSERT_EQ(job.events_for<StackReport>(2).size(), 1u);
   EXPECT_EQ(job.events_for<StackReport>(2)[0].stacks().clusters_size(), 1);
   EXPECT_THAT(job.events_for<StackReport>(2)[0].silent(), testing::ElementsAre(1));
@@ -162,7 +162,7 @@ TEST_F(HangingJob, NobodyStandsOut_TheFirstNoticedIsNamed) {
 
 TEST_F(HangingJob, NodeThatSendsNothing_IsNotWaitedForLong) {
   send(2, "wait", "wait");
-  job.heartbeat_all_for(5s, {1, 2});
+  job.heartbeat_all_for(13s, {1, 2});
   EXPECT_EQ(job.verdict(1).kind(), Verdict::HANG);
   EXPECT_THAT(job.verdict(1).message(), HasSubstr("node 0 sent no stacks"));
 }
