@@ -33,6 +33,6 @@ std::string load_plugin(const std::string& name, const std::string& what) {
   return std::string("cannot load its plugin: ") + ::dlerror();
 }
 
-bool has_plugin(const std::string& name) { return !plugin_file(name).empty(); }
+bool plugin_exists(const std::string& name) { return !plugin_file(name).empty(); }
 
 }  // namespace fleet

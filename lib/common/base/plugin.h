@@ -13,6 +13,6 @@ namespace fleet {
 std::string load_plugin(const std::string& name, const std::string& what);
 
 // Whether this build has the plugin.
-bool has_plugin(const std::string& name);
+bool plugin_exists(const std::string& name);
 
 }  // namespace fleet

@@ -135,7 +135,7 @@ DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOpt
     }
     if (asked) choice.missing = wanted;
     choice.unusable =
-        !asked && (has_backend(accelerator.name) || has_plugin(plugin_of(accelerator.name)));
+        !asked && (has_backend(accelerator.name) || plugin_exists(plugin_of(accelerator.name)));
   }
   choice.device = make_device("cpu", 0, options, own);
   if (!choice.missing.empty()) {
