@@ -136,7 +136,8 @@ ConfigTree choose_strategy_at_start(const ConfigTree& tree, const ChoosingRanks&
   const MeasureOptions measure{.ranks_here = accelerator ? 1 : ranks.ranks_here,
                                .threads = threads_of_rank(1),
                                .low = job.strategy.boolean("amp"),
-                               .device = ranks.device->backend()};
+                               .device = ranks.device->backend(),
+                               .device_index = ranks.device->index()};
   ExplainOptions options = options_of(ranks, measure);
   RankCoordinator control(ranks.control ? ranks.control : ranks.compute);
   auto [rates, fresh] = rates_of(measure, ranks, control, timeout);

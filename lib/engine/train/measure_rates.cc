@@ -206,7 +206,9 @@ double measure_overhead(Device& device) {
   return time_program(device, program, x) / kOperations;
 }
 
-std::unique_ptr<Device> device_of(const std::string& name) { return choose_device(name, 0).device; }
+std::unique_ptr<Device> device_of(const MeasureOptions& options) {
+  return choose_device(options.device, options.device_index).device;
+}
 
 // Runs `body(i)` on `count` threads, each on its own part of the cores.
 void on_all(int count, int threads, const std::function<void(int)>& body) {
@@ -273,12 +275,12 @@ void with_cores(int count, Device& device, const std::function<void()>& body) {
 // The first thread's rates, while the others do the same work at the same time.
 void measure_operations(const MeasureOptions& options, int count, MachineRates* rates) {
   if (options.agree) {
-    return measure_rank(options, *device_of(options.device), options.agree, rates);
+    return measure_rank(options, *device_of(options), options.agree, rates);
   }
   Ranks ranks(count);
   on_all(count, options.threads, [&](int i) {
     const std::shared_ptr<void> end(nullptr, [&ranks](void*) { ranks.leave(); });
-    const std::unique_ptr<Device> device = device_of(options.device);
+    const std::unique_ptr<Device> device = device_of(options);
     MachineRates other;
     int64_t turn = 0;
     with_cores(options.threads, *device, [&] {
@@ -353,7 +355,7 @@ MachineRates measure(const MeasureOptions& options) {
   try {
     // More ranks than cores would only take turns.
     const int at_once = std::clamp(cores / std::max(options.threads, 1), 1, ranks);
-    measure_memory(options.low, *device_of(options.device), &rates);
+    measure_memory(options.low, *device_of(options), &rates);
     measure_operations(options, at_once, &rates);
     if (ranks > 1 && !options.agree) rates.set_link(measure_shared_memory(options, ranks));
   } catch (...) {
