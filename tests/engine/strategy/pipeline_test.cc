@@ -159,6 +159,20 @@ TEST(Pipeline, MicroBatches_FollowFromTheBatch) {
             "strategy: pipeline_configs.accumulate_steps is 0; set it to 1 or more");
 }
 
+TEST(Pipeline, OneMicroBatchOnAGpu_IsRefused) {
+  const auto refused = [](const std::string& configs, bool host_memory) {
+    const std::string text = "pipeline: true pipeline_configs { " + configs + " }";
+    return usage_failure([&] {
+      trained_program(text, {.rank = 0, .ranks = 2, .host_memory = host_memory}, {.model = "mlp"});
+    });
+  };
+  EXPECT_EQ(refused("accumulate_steps: 1", false),
+            "strategy: pipeline cannot be combined with one micro-batch on GPUs; set "
+            "pipeline_configs.accumulate_steps to 2 or more");
+  EXPECT_EQ(refused("accumulate_steps: 2", false), "");
+  EXPECT_EQ(refused("accumulate_steps: 1", true), "");
+}
+
 TEST(Pipeline, WrongStages_AreRefused) {
   const auto refused = [](const std::string& configs, int ranks) {
     return usage_failure([&] { Stage(configs, 0, ranks); });

@@ -132,6 +132,11 @@ void refuse_combinations(const StrategyProto& proto, const PassContext& context)
   if (proto.build_strategy().reduce_strategy() != 0 && several) {
     with("build_strategy.reduce_strategy Reduce", "remove it, or use sharding with stage 1");
   }
+  // Neighbours would both first open the connection on which they receive: NCCL waits for the
+  // other.
+  if (!context.host_memory && context.stages > 1 && context.micro_batches == 1) {
+    with("one micro-batch on GPUs", "set pipeline_configs.accumulate_steps to 2 or more");
+  }
   if (proto.sync_batch_norm() && context.stages > 1 && several) {
     with("sync_batch_norm", "remove it: statistics are those of a micro-batch");
   }
