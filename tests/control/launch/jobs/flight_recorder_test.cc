@@ -151,7 +151,7 @@ TEST_F(FlightRecorder, RankDoesNotAnswer_IsSaidAndAnOldDumpIsNotTaken) {
         {kAnswers, "mkfifo pipe.1.pipe; exec 3<>pipe.1.pipe; cp given.1 dump.1; " + kWaits});
   EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
   const auto verdict = verdict_in(job);
-  EXPECT_THAT(verdict["notes"].dump(), HasSubstr("from rank 1: it wrote none within 3.7 s"));
+  EXPECT_THAT(verdict["notes"].dump(), HasSubstr("from rank 1: it wrote none within 11.7 s"));
   EXPECT_EQ(verdict["waits"][0]["kind"], "unknown") << verdict.dump();
   EXPECT_EQ(copy_of(1), "");
 }
