@@ -319,7 +319,7 @@ class Guardian {
     add_collectives(&*collected_);
     const std::chrono::milliseconds limit(request.limit_ms());
     const std::chrono::milliseconds dump_limit(request.dump_limit_ms());
-    flight_collector_.collect(others, request.folder(), std::max(limit, dump_limit),
+    flight_collector_.collect(others, request.folder(), dump_limit,
                               [this](std::vector<RankCollectives> calls) {
                                 for (RankCollectives& one : calls) {
                                   *collected_->add_collectives() = std::move(one);

@@ -21,10 +21,10 @@ struct NumaSystem {
   // model.
   std::vector<std::string> gpus;
 };
+NumaSystem numa_system(std::vector<int> allowed, const std::string& root = "");
+
 // The machine's NUMA nodes; 1 if the kernel does not tell.
 int numa_nodes(const std::string& root = "");
-
-NumaSystem numa_system(std::vector<int> allowed, const std::string& root = "");
 
 // The cores for the rank that uses `gpu` (an index into gpus), ascending. Throws kUsage if the GPU
 // does not exist or has no usable core.
