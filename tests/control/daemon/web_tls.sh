@@ -6,6 +6,7 @@ fleetrun=$1 fleetd=$2
 skip() { echo "SKIP: $*"; exit 77; }
 command -v openssl >/dev/null || skip "openssl is not installed"
 command -v curl >/dev/null || skip "curl is not installed"
+here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 children=()
 clean_up() {
@@ -112,6 +113,16 @@ await log.out "hello of rank 1"
 status "$(get named -b jar --connect-to "localhost:$port:127.0.0.1:$port" "https://localhost:$port/" -H "Cookie: fleetrun_$port=$token")" 200 \
   "another name"
 echo "tokens"
+
+# A browser follows the redirect, sends the Secure cookie, and shows the job.
+if command -v chromium >/dev/null && command -v python3 >/dev/null; then
+  python3 "$here/jobs/web_page.py" "$page/?token=$token" picture "hello of rank" >browser.out 2>&1 ||
+    fail "the browser: $(tail -n 1 browser.out)"
+  expect browser.out '"messages": \[\].*"elsewhere": \[\]'
+  echo "browser"
+else
+  echo "without a browser: Chromium or python3 is not installed"
+fi
 
 # A client of another authority is told so; an old protocol, plain HTTP and noise get no answer, and nothing else suffers.
 ! curl -s -o /dev/null --max-time 60 "$page/?token=$token" || fail "curl takes a certificate of nobody"
