@@ -80,9 +80,7 @@ Grace grace_of(const CommandLine& line) {
 
 // --- logs ---
 
-std::string shown_name(const JobPart& part) {
-  return part.address.substr(0, part.address.rfind(':'));
-}
+std::string host_of(const JobPart& part) { return part.address.substr(0, part.address.rfind(':')); }
 
 void show_output(const std::vector<JobPart>& parts, const wire::ReadLog& log_request,
                  FleetdClient* fleetds, bool* failed) {
@@ -93,7 +91,7 @@ void show_output(const std::vector<JobPart>& parts, const wire::ReadLog& log_req
   for (const JobPart& part : parts) {
     wire::ClientMessage request;
     *request.mutable_read_log() = log_request;
-    const std::string name = shown_name(part);
+    const std::string name = host_of(part);
     calls.start(
         part.address, std::move(request),
         [&output, &calls, name](const wire::FleetdMessage& event) {
@@ -176,7 +174,7 @@ int stop(const CommandLine& line) {
         });
   }
   calls.run();
-  if (!failed) std::printf("job %s has ended\n", fleet::shown_name(job_id).c_str());
+  if (!failed) std::printf("job %s has ended\n", shown_name(job_id).c_str());
   return failed ? 1 : 0;
 }
 
