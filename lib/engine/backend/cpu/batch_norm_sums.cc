@@ -61,7 +61,7 @@ class Sums {
 
   void run() {
     for_each_run(runs_, [&](int64_t group, int64_t image) {
-      float shift[cpu::kTile];
+      float shift[cpu::kTileLanes];
       runs_.fill(shift, group, [&](int64_t c) { return mean_[c]; });
       Partial& partial = partials_[group * runs_.images + image];
       partial = {};
@@ -161,7 +161,7 @@ class GradientSums {
  private:
   // Block by block, so that dz is read while it is still in the cache.
   void gather(int64_t group, int64_t image) {
-    float mean[cpu::kTile];
+    float mean[cpu::kTileLanes];
     runs_.fill(mean, group, [&](int64_t c) { return mean_[c]; });
     Partial& partial = partials_[group * runs_.images + image];
     partial = {};
@@ -169,7 +169,7 @@ class GradientSums {
       const int64_t count = std::min(cpu::norm_runs::kBlock, runs_.length - begin);
       const int64_t at = runs_.offset(image, group) + begin;
       const uint16_t* mask =
-          mask_ ? mask_ + runs_.tile(image, group) + begin / cpu::kTile : nullptr;
+          mask_ ? mask_ + runs_.tile(image, group) + begin / cpu::kTileLanes : nullptr;
       if (dz_) form(at, mask, count);
       cpu::norm_runs::add_products(dz_ ? dz_ + at : dy_[0] + at, dz_ ? nullptr : mask, x_ + at,
                                    mean, count, partial.first, partial.second);

@@ -40,7 +40,7 @@ ChannelRuns::ChannelRuns(const Shape& shape, const Layout& layout)
       lanes(lanes_of(layout)),
       groups((shape[1] + lanes - 1) / lanes),
       length(pixels_of(shape) * lanes),
-      tiles((length + kTile - 1) / kTile),
+      tiles((length + kTileLanes - 1) / kTileLanes),
       values(shape[0] * pixels_of(shape)),
       image_stride(layout.strides()[0]),
       group_stride(layout.strides()[1]) {

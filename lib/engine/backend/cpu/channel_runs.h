@@ -29,7 +29,7 @@ struct ChannelRuns {
   // tile[i] = values[channel of element i], 0 for padding channels.
   template <typename From>
   void fill(float* tile, int64_t group, From value) const {
-    for (int64_t i = 0; i < kTile; ++i) {
+    for (int64_t i = 0; i < kTileLanes; ++i) {
       const int64_t channel = group * lanes + (i & (lanes - 1));  // lanes is a power of two
       tile[i] = channel < channels ? static_cast<float>(value(channel)) : 0.0f;
     }
@@ -37,7 +37,7 @@ struct ChannelRuns {
   // The sum of the tile's elements that belong to a lane.
   double fold(const double* tile, int64_t lane) const {
     double sum = 0;
-    for (int64_t i = lane; i < kTile; i += lanes) sum += tile[i];
+    for (int64_t i = lane; i < kTileLanes; i += lanes) sum += tile[i];
     return sum;
   }
 };

@@ -61,8 +61,8 @@ class Forward {
   // Sums differences to a value of the channel, so that a large mean costs no digits.
   void measure(int64_t group, int64_t image) {
     const T* x = x_ + runs_.offset(image, group);
-    float shift[kTile];
-    for (int64_t l = 0; l < kTile; ++l) shift[l] = x[l & (runs_.lanes - 1)];
+    float shift[kTileLanes];
+    for (int64_t l = 0; l < kTileLanes; ++l) shift[l] = x[l & (runs_.lanes - 1)];
     Partial& partial = this->partial(group, image);
     partial = {};
     add_moments(x, shift, runs_.length, partial.first, partial.second);
@@ -176,7 +176,7 @@ class Backward {
     for (int64_t begin = 0; begin < runs_.length; begin += kBlock) {
       const int64_t count = std::min(kBlock, runs_.length - begin);
       const int64_t at = runs_.offset(image, group) + begin;
-      const int64_t tile = runs_.tile(image, group) + begin / kTile;
+      const int64_t tile = runs_.tile(image, group) + begin / kTileLanes;
       if (formed_) form_at(at, tile, count);
       add_products(read_ + at, read_mask_ ? read_mask_ + tile : nullptr, x_ + at, mean, count,
                    partial.first, partial.second);
@@ -193,7 +193,7 @@ class Backward {
   }
 
   void settle(int64_t group) {
-    double sums[kTile] = {}, products[kTile] = {};  // by lane
+    double sums[kTileLanes] = {}, products[kTileLanes] = {};  // by lane
     for (int64_t image = 0; image < runs_.images; ++image) {
       const Partial& partial = partials_[group * runs_.images + image];
       for (int64_t lane = 0; lane < runs_.lanes; ++lane) {

@@ -7,7 +7,7 @@
 namespace fleet::cpu::norm_runs {
 
 inline constexpr int64_t kBlock =
-    64 * kTile;  // elements between additions in double; they fit in the cache
+    64 * kTileLanes;  // elements between additions in double; they fit in the cache
 
 // A mask has one word per tile of each run: bit l for element l.
 template <bool masked, typename T>
@@ -17,10 +17,10 @@ FLEET_INLINE Tile load_where(const T* from, const uint16_t* mask) {
 }
 
 FLEET_INLINE bool passes(const uint16_t* mask, int64_t i) {
-  return mask[i / kTile] >> (i % kTile) & 1;
+  return mask[i / kTileLanes] >> (i % kTileLanes) & 1;
 }
 
-constexpr int64_t whole_tiles(int64_t count) { return count - count % kTile; }
+constexpr int64_t whole_tiles(int64_t count) { return count - count % kTileLanes; }
 
 // sums[i] += x - shift, squares[i] += (x - shift)^2 over the elements of each position in the tile.
 template <typename T>
@@ -33,14 +33,14 @@ static FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count
     // Independent accumulators: an addition need not wait for the last.
     Tile sum[4] = {}, square[4] = {};
     int64_t i = 0;
-    for (; i + 4 * kTile <= whole; i += 4 * kTile) {
+    for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
       for (int k = 0; k < 4; ++k) {
-        const Tile value = load(at + i + k * kTile) - from;
+        const Tile value = load(at + i + k * kTileLanes) - from;
         sum[k] += value;
         square[k] += value * value;
       }
     }
-    for (; i < whole; i += kTile) {
+    for (; i < whole; i += kTileLanes) {
       const Tile value = load(at + i) - from;
       sum[0] += value;
       square[0] += value * value;
@@ -52,7 +52,7 @@ static FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count
     }
     const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     const Tile all_squares = (square[0] + square[1]) + (square[2] + square[3]);
-    for (int64_t l = 0; l < kTile; ++l) {
+    for (int64_t l = 0; l < kTileLanes; ++l) {
       sums[l] += all[l];
       squares[l] += all_squares[l];
     }
@@ -61,7 +61,7 @@ static FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count
 
 // Constants of apply(), per group.
 struct Terms {
-  float mean[kTile], factor[kTile], bias[kTile];
+  float mean[kTileLanes], factor[kTileLanes], bias[kTileLanes];
 };
 
 template <bool added, bool relu, bool masked, typename T>
@@ -69,11 +69,11 @@ FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count
                            uint16_t* mask) {
   const Tile mean = load(t.mean), factor = load(t.factor), bias = load(t.bias), zero = {};
   const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTile) {
+  for (int64_t i = 0; i < whole; i += kTileLanes) {
     Tile value = (load(x + i) - mean) * factor + bias;
     if constexpr (added) value += load(z + i);
     const TileFlags stopped = value <= zero;  // false for NaN, which passes as in PyTorch
-    if constexpr (masked) mask[i / kTile] = bits_of(~stopped);
+    if constexpr (masked) mask[i / kTileLanes] = bits_of(~stopped);
     if constexpr (relu) value = stopped ? zero : value;
     store(y + i, value);
   }
@@ -85,7 +85,7 @@ FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count
     bits |= static_cast<uint16_t>(!stopped << l);
     y[whole + l] = relu && stopped ? 0.0f : value;
   }
-  if (masked && whole < count) mask[whole / kTile] = bits;
+  if (masked && whole < count) mask[whole / kTileLanes] = bits;
 }
 
 // y = max((x - mean) * factor + bias + z, 0). Without relu there is no max and no mask; a null z is
@@ -109,9 +109,9 @@ static FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool re
 template <bool two, bool masked, bool more, typename T>
 FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t count, T* g) {
   const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTile) {
-    Tile value = load_where<masked>(a + i, mask + i / kTile);
-    if constexpr (two) value += load_where<masked>(b + i, mask + i / kTile);
+  for (int64_t i = 0; i < whole; i += kTileLanes) {
+    Tile value = load_where<masked>(a + i, mask + i / kTileLanes);
+    if constexpr (two) value += load_where<masked>(b + i, mask + i / kTileLanes);
     if constexpr (more) value += load(g + i);
     store(g + i, value);
   }
@@ -146,15 +146,15 @@ FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x,
   const int64_t whole = whole_tiles(count);
   Tile sum[4] = {}, product[4] = {};
   int64_t i = 0;
-  for (; i + 4 * kTile <= whole; i += 4 * kTile) {
+  for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
     for (int k = 0; k < 4; ++k) {
-      const Tile g = load_where<masked>(dy + i + k * kTile, mask + i / kTile + k);
+      const Tile g = load_where<masked>(dy + i + k * kTileLanes, mask + i / kTileLanes + k);
       sum[k] += g;
-      product[k] += g * (load(x + i + k * kTile) - from);
+      product[k] += g * (load(x + i + k * kTileLanes) - from);
     }
   }
-  for (; i < whole; i += kTile) {
-    const Tile g = load_where<masked>(dy + i, mask + i / kTile);
+  for (; i < whole; i += kTileLanes) {
+    const Tile g = load_where<masked>(dy + i, mask + i / kTileLanes);
     sum[0] += g;
     product[0] += g * (load(x + i) - from);
   }
@@ -166,7 +166,7 @@ FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x,
   }
   const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   const Tile all_products = (product[0] + product[1]) + (product[2] + product[3]);
-  for (int64_t l = 0; l < kTile; ++l) {
+  for (int64_t l = 0; l < kTileLanes; ++l) {
     sums[l] += all[l];
     products[l] += all_products[l];
   }
@@ -184,7 +184,7 @@ static FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* 
 
 // Constants of combine(), per group.
 struct Factors {
-  float mean[kTile], a[kTile], b[kTile], c[kTile];
+  float mean[kTileLanes], a[kTileLanes], b[kTileLanes], c[kTileLanes];
 };
 
 template <bool masked, typename T>
@@ -192,8 +192,8 @@ FLEET_INLINE void combine_as(const T* dy, const uint16_t* mask, const T* x, cons
                              int64_t count, T* dx) {
   const Tile mean = load(f.mean), a = load(f.a), b = load(f.b), c = load(f.c);
   const int64_t whole = whole_tiles(count);
-  for (int64_t i = 0; i < whole; i += kTile) {
-    const Tile g = load_where<masked>(dy + i, mask + i / kTile);
+  for (int64_t i = 0; i < whole; i += kTileLanes) {
+    const Tile g = load_where<masked>(dy + i, mask + i / kTileLanes);
     store(dx + i, g * a + ((load(x + i) - mean) * b + c));
   }
   for (int64_t l = 0; l < count - whole; ++l) {
@@ -212,7 +212,7 @@ static FLEET_SIMD void combine(const T* dy, const uint16_t* mask, const T* x, co
 
 // The result for one run: two sums for each position in the tile.
 struct Partial {
-  double first[kTile], second[kTile];
+  double first[kTileLanes], second[kTileLanes];
 };
 
 }  // namespace fleet::cpu::norm_runs

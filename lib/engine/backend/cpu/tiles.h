@@ -10,7 +10,7 @@
 
 namespace fleet::cpu {
 
-inline constexpr int64_t kTile = 16;
+inline constexpr int64_t kTileLanes = 16;
 
 using Tile = float __attribute__((vector_size(64), aligned(4), may_alias));
 using TileFlags = int32_t __attribute__((vector_size(64)));
@@ -43,7 +43,7 @@ FLEET_INLINE uint16_t bits_of(const TileFlags& flags) {
   return static_cast<uint16_t>(__builtin_ia32_pmovmskb128(reinterpret_cast<Chars>(bytes)));
 #else
   uint16_t bits = 0;
-  for (int l = 0; l < kTile; ++l) bits |= static_cast<uint16_t>((bytes[l] & 1) << l);
+  for (int l = 0; l < kTileLanes; ++l) bits |= static_cast<uint16_t>((bytes[l] & 1) << l);
   return bits;
 #endif
 }
