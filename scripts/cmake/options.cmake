@@ -29,7 +29,7 @@ if(FLEET_REPRODUCIBLE)  # __FILE__; not always on, because ccache then shares no
 endif()
 # Designated initializers omit members with defaults on purpose.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
-                    $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
 # The same behaviour as on x86-64: char is signed, and multiply-adds are not fused outside of the functions that ask for it.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
