@@ -207,7 +207,7 @@ void Executor::run(const StepInfo& info) {
     run({.step = info.step, .refresh = true});
   }
   Schedule& schedule = schedule_for(info);
-  const bool whole = recording_ && !profiling_ && !checking_ && !trace_;
+  const bool whole = recording_ && !recording_paused_ && !profiling_ && !checking_ && !trace_;
   // The first run is step by step: libraries may still initialize themselves.
   if (whole && schedule.ran && !schedule.recording) record(schedule, info);
   if (whole && schedule.recording) {

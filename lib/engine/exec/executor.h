@@ -70,6 +70,9 @@ class Executor {
   // If off, steps are issued operation by operation even if the device could record them and launch
   // them as one. Profiling and checking also turn recording off.
   void set_recording(bool on) { recording_ = on; }
+  // The same for some steps: what was recorded is kept. The ranks of a job have to agree, because
+  // all of them record a collective of NCCL or none does.
+  void pause_recording(bool on) { recording_paused_ = on; }
   // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
   // operation that produced a non-finite value. Slow; for debugging.
   void set_checking(bool on) { checking_ = on; }
@@ -125,7 +128,7 @@ class Executor {
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
   std::vector<bool> active_;  // sections of the current step
   bool stale_ = true;         // the host wrote parameters since the last run
-  bool recording_ = true, checking_ = false, profiling_ = false;
+  bool recording_ = true, recording_paused_ = false, checking_ = false, profiling_ = false;
   int profiled_runs_ = 0;
   TraceRecorder* trace_ = nullptr;
   std::vector<uint32_t> trace_tracks_;  // by stream

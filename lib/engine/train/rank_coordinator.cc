@@ -48,6 +48,7 @@ RankCoordinator::Request RankCoordinator::agree_on_step(const StepStatus& status
   if (stop != 0) sent_.stops[slot_of(stop)] = 1;
   sent_.saves = own.save ? 1 : 0;
   sent_.ends = agreed.end || own.end ? 1 : 0;
+  sent_.traces = own.trace ? 1 : 0;
   sent_.working = status.works ? 1 : 0;
   sent_.working_ranks = status.works ? communicator_->rank() : 0;
   constexpr size_t kCount = sizeof(Message) / sizeof(double);
@@ -60,13 +61,14 @@ RankCoordinator::Request RankCoordinator::agree_on_step(const StepStatus& status
   exchanged_.synchronize();
   check_step_counts();
   agreed.save |= requested().save;
+  agreed.trace |= requested().trace;
   agreed.end = requested().end;
   agreed.stop = requested().stop;
   return agreed;
 }
 
 RankCoordinator::Request RankCoordinator::requested() const {
-  Request request{.save = sums_.saves > 0, .end = sums_.ends > 0};
+  Request request{.save = sums_.saves > 0, .end = sums_.ends > 0, .trace = sums_.traces > 0};
   const auto first =
       std::find_if(sums_.stops.begin(), sums_.stops.end(), [](double ranks) { return ranks > 0; });
   if (first != sums_.stops.end()) request.stop = kStopSignals[first - sums_.stops.begin()];

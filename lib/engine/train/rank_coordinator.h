@@ -25,17 +25,18 @@ class RankCoordinator {
 
   // A request that a signal made to a rank.
   struct Request {
-    int stop = 0;       // the stop signal; 0: none
-    bool save = false;  // a checkpoint is wanted
-    bool end = false;   // without a signal: this rank cannot continue
+    int stop = 0;        // the stop signal; 0: none
+    bool save = false;   // a checkpoint is wanted
+    bool end = false;    // without a signal: this rank cannot continue
+    bool trace = false;  // the next step is recorded
   };
   // Call before each step, and once when none is left (works: false). Sends this and the rank's own
   // request to the other ranks. Returns the requests of all ranks from the previous call, or from
   // this call if it is the last: so all ranks get the same answer before the same step, without
-  // waiting for the slowest rank in this one. A stop or an end is repeated; a save is returned once
-  // per call that asked for it. If some ranks have a step left and others do not, each rank that
-  // notices throws: kUsage in the minority (on all ranks if there is none), else kPeerLost; both
-  // name the rank. step: counted from 0, for that message.
+  // waiting for the slowest rank in this one. A stop or an end is repeated; a save or a trace is
+  // returned once per call that asked for it. If some ranks have a step left and others do not,
+  // each rank that notices throws: kUsage in the minority (on all ranks if there is none), else
+  // kPeerLost; both name the rank. step: counted from 0, for that message.
   struct StepStatus {
     int64_t step = 0;
     bool works = true;
@@ -66,7 +67,7 @@ class RankCoordinator {
   struct Message {
     double working = 0,
            working_ranks = 0;  // ranks with a step left, and the sum of their rank numbers
-    double saves = 0, ends = 0;
+    double saves = 0, ends = 0, traces = 0;
     std::array<double, 4> stops = {};  // by signal
   };
   void check_step_counts() const;

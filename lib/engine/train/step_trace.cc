@@ -28,7 +28,7 @@ void StepTrace::follow(int64_t step) {
   }
   if (launcher_.trace_request() != request_) {
     if (recording_) end();
-    if (!recorder_ || !TraceRecorder::in_use()) begin();
+    if (announced_ && (!recorder_ || !TraceRecorder::in_use())) begin();
   } else if (!recording_ && !TraceRecorder::in_use()) {
     recorder_.reset();
   }

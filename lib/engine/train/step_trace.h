@@ -20,6 +20,9 @@ class StepTrace {
   ~StepTrace();
   StepTrace(const StepTrace&) = delete;
 
+  // Call before the ranks agree on a step: whether this rank will record the step after it. It
+  // begins no trace that it has not announced. Without a request: one load.
+  bool announce() { return announced_ = recording_ || launcher_.trace_request() != request_; }
   // Call before each step, and before its batch is waited for. Without a request: one load.
   void step_begins(int64_t step) {
     if (recorder_ || launcher_.trace_request() != request_) follow(step);
@@ -38,7 +41,7 @@ class StepTrace {
   uint64_t request_ = 0;  // the last one seen
   // While it records; afterwards until no thread uses it any more.
   std::unique_ptr<TraceRecorder> recorder_;
-  bool recording_ = false;
+  bool recording_ = false, announced_ = false;
   int64_t steps_left_ = 0, step_ = 0, begun_ns_ = 0;
 };
 

@@ -115,11 +115,13 @@ void Trainer::train_epoch(int64_t epoch) {
 
 bool Trainer::agree_on_step(bool works) {
   RankCoordinator::Request own{.stop = options_.stop ? options_.stop->load() : 0,
-                               .end = failure_ != nullptr};
+                               .end = failure_ != nullptr,
+                               .trace = trace_ && trace_->announce()};
   const int signals = options_.saves ? options_.saves->load() : 0;
   own.save = checkpoint_requests_.is_new(signals, monotonic_seconds());
   const RankCoordinator::Request all =
       runner_->control().agree_on_step({.step = position_.step, .works = works}, own);
+  runner_->executor().pause_recording(all.trace);  // on all ranks, or NCCL would wait for ever
   save_asked_ |= checkpoint_requests_.agree(all.save, monotonic_seconds());
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
   ends_ = all.end;

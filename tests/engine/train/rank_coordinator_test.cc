@@ -81,6 +81,21 @@ TEST(RankCoordinator, RankThatGoesOnAlone_IsTheOneNamed) {
   }
 }
 
+// Rank 1 announces that it will record steps 3 and 4: all ranks know it before these steps, and
+// only then.
+TEST(RankCoordinator, RankThatWillRecord_IsKnownToAllBeforeThatStep) {
+  std::vector<std::vector<int64_t>> traced(3);
+  run_ranks_well(3, [&](RankThread& thread) {
+    RankCoordinator control(thread.communicator);
+    for (int64_t step = 0; step < 8; ++step) {
+      const bool will_record = thread.rank == 1 && (step == 2 || step == 3);
+      const auto all = control.agree_on_step({.step = step}, {.trace = will_record});
+      if (all.trace) traced[static_cast<size_t>(thread.rank)].push_back(step);
+    }
+  });
+  EXPECT_EQ(traced, std::vector(3, std::vector<int64_t>{3, 4}));
+}
+
 TEST(RankCoordinator, OneOfTwoRanks_IsNamedByBoth) {
   const Ends ends = run({3, 4});
   for (int rank = 0; rank < 2; ++rank) {

@@ -86,6 +86,20 @@ TEST(ExecutorOnCuda, Recorded_GivesTheSameBitsAsStepByStep) {
   EXPECT_EQ(issued.communicator.launches, 0);
 }
 
+TEST(ExecutorOnCuda, RecordingPaused_IssuesAndGoesOnWithTheSameGraphs) {
+  Steps steps(true);
+  const auto values = steps.run();
+  ASSERT_EQ(steps.communicator.launches, 4);
+  steps.executor.pause_recording(true);
+  EXPECT_EQ(steps.run(), values);
+  EXPECT_EQ(steps.order.size(), 10u);
+  EXPECT_EQ(steps.communicator.launches, 4);
+  steps.executor.pause_recording(false);
+  EXPECT_EQ(steps.run(), values);
+  EXPECT_EQ(steps.order.size(), 10u);
+  EXPECT_EQ(steps.communicator.launches, 10);
+}
+
 struct Numbers : CollectiveListener {
   Numbers() { CollectiveLog::of_process().set_listener(this); }
   ~Numbers() override { CollectiveLog::of_process().set_listener(nullptr); }
