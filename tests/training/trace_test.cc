@@ -22,11 +22,12 @@ namespace {
 using testing::HasSubstr;
 
 struct TraceCommand : ::testing::Test {
-  // Trains until it is stopped.
+  // Trains until it is stopped. Evaluations between epochs would belong to no step.
   std::unique_ptr<Fleetrun> start(const std::string& name, std::vector<std::string> options) {
     options.push_back("--job_id=traced");
-    return job.start(name, std::move(options),
-                     {"train.epochs=1000000", "data.threads=1", "train.output=out"});
+    return job.start(
+        name, std::move(options),
+        {"train.epochs=1000000", "train.evaluate_every=0", "data.threads=1", "train.output=out"});
   }
   // Waits until some rank has come to its first steps.
   void wait_for_steps(const Fleetrun& fleetrun) {
