@@ -70,8 +70,9 @@ class Executor {
   // If off, steps are issued operation by operation even if the device could record them and launch
   // them as one. Profiling and checking also turn recording off.
   void set_recording(bool on) { recording_ = on; }
-  // The same for some steps: what was recorded is kept. The ranks of a job have to agree, because
-  // all of them record a collective of NCCL or none does.
+  // Issues steps operation by operation while on, and keeps what was recorded for later steps. All
+  // ranks of a job pause at the same step: NCCL demands that all of them record a collective or
+  // none does.
   void pause_recording(bool on) { recording_paused_ = on; }
   // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
   // operation that produced a non-finite value. Slow; for debugging.

@@ -121,7 +121,7 @@ bool Trainer::agree_on_step(bool works) {
   own.save = checkpoint_requests_.is_new(signals, monotonic_seconds());
   const RankCoordinator::Request all =
       runner_->control().agree_on_step({.step = position_.step, .works = works}, own);
-  runner_->executor().pause_recording(all.trace);  // on all ranks, or NCCL would wait for ever
+  runner_->executor().pause_recording(all.trace);  // at the same step on all ranks
   save_asked_ |= checkpoint_requests_.agree(all.save, monotonic_seconds());
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
   ends_ = all.end;
