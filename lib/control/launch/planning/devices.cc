@@ -207,4 +207,28 @@ LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int
   return all;
 }
 
+std::string local_rank_warning(const LaunchConfig& config, const LocalRanks& ranks,
+                               const GpuInventory& gpus) {
+  const auto& dialects = config.dialects;
+  if (!config.gpus.given() || config.virtual_local_rank ||
+      std::find(dialects.begin(), dialects.end(), "torch") == dialects.end()) {
+    return {};
+  }
+  std::vector<int> chosen, taken;
+  for (const std::vector<int>& own : ranks.devices) {
+    if (!own.empty()) taken.push_back(static_cast<int>(taken.size()));
+    chosen.insert(chosen.end(), own.begin(), own.end());
+  }
+  const auto is_chosen = [&](int index) {
+    return std::find(chosen.begin(), chosen.end(), index) != chosen.end();
+  };
+  if (std::all_of(taken.begin(), taken.end(), is_chosen)) return {};
+  return config.gpus.with(join(config.gpus.value, ",")) +
+         " hides no GPU: a program that uses the GPU of its LOCAL_RANK, as PyTorch programs do, "
+         "takes " +
+         (taken.size() == 1 ? "GPU " : "GPUs ") + visible_devices_of(gpus, taken) +
+         "; for such a program, set CUDA_VISIBLE_DEVICES=" + visible_devices_of(gpus, chosen) +
+         " instead";
+}
+
 }  // namespace fleet

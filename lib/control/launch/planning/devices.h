@@ -40,5 +40,9 @@ struct LocalRanks {
 // or that many ranks on a node without GPUs; 0 if not given. Throws kUsage if GPUs are missing or
 // cannot be divided, or if the options contradict each other.
 LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int listed = 0);
+// A warning if --gpus leaves out a GPU that a program would take which uses GPU LOCAL_RANK; "" if
+// not. --gpus hides no GPU from the ranks.
+std::string local_rank_warning(const LaunchConfig& config, const LocalRanks& ranks,
+                               const GpuInventory& gpus);
 
 }  // namespace fleet

@@ -10,6 +10,7 @@
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "launch/planning/devices.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/options.h"
 #include "launch/planning/secret_names.h"
@@ -176,6 +177,10 @@ void print_start(const LaunchPlan& plan, const Assignment& assignment, bool agai
   print_table(plan, assignment, roles ? "worker " : "", trainers(node), node.servers());
   for (const std::string& line : proxy_warnings(plan.config().dialects, assignment, get_env)) {
     spdlog::warn("{}", line);
+  }
+  if (!plan.trains) {  // fleet-worker uses the chosen GPUs
+    const std::string line = local_rank_warning(plan.config(), plan.ranks, find_gpus());
+    if (!line.empty()) spdlog::warn("{}", line);
   }
   if (roles) {
     spdlog::info("servers write their logs to {0}/serverlog.*, workers to {0}/workerlog.*",

@@ -77,6 +77,36 @@ TEST(Devices, VisibleUuids_GpusAreIndices) {
   EXPECT_THAT(usage_error({"--gpus=2"}, machine(8, "GPU-aa,GPU-bb")), IsUsageError("--gpus 2"));
 }
 
+std::string warning(std::vector<std::string> arguments, const GpuInventory& gpus) {
+  arguments.push_back("train.py");
+  const LaunchConfig config = parse_arguments(arguments).config;
+  return local_rank_warning(config, local_ranks(config, gpus), gpus);
+}
+
+TEST(LocalRankWarning, OtherGpusThanTheFirst_NamesThoseThatAProgramWouldTake) {
+  EXPECT_EQ(warning({"--gpus=2,3"}, machine(4)),
+            "--gpus 2,3 hides no GPU: a program that uses the GPU of its LOCAL_RANK, as PyTorch "
+            "programs do, takes GPUs 0,1; for such a program, set CUDA_VISIBLE_DEVICES=2,3 "
+            "instead");
+  const std::string of_visible = warning({"--gpus=7"}, machine(8, "4,5,6,7"));
+  EXPECT_THAT(of_visible, HasSubstr("takes GPU 4;"));
+  EXPECT_THAT(of_visible, HasSubstr("CUDA_VISIBLE_DEVICES=7 "));
+  EXPECT_NE(warning({"--gpus=4,5,6,7", "--nproc_per_node=2"}, machine(8)), "");
+}
+
+TEST(LocalRankWarning, ChosenGpusOnly_IsNone) {
+  EXPECT_EQ(warning({}, machine(4)), "");
+  EXPECT_EQ(warning({"--gpus=0,1"}, machine(4)), "");
+  EXPECT_EQ(warning({"--gpus=1,0"}, machine(4)), "");
+  EXPECT_EQ(warning({"--gpus=4,5"}, machine(8, "4,5,6")), "");
+  EXPECT_EQ(warning({"--nproc_per_node=2"}, machine(0)), "");
+}
+
+TEST(LocalRankWarning, ProgramThatSeesOnlyItsGpu_IsNone) {
+  EXPECT_EQ(warning({"--gpus=2,3", "--virtual_local_rank"}, machine(4)), "");
+  EXPECT_EQ(warning({"--gpus=2,3", "--dialect=paddle"}, machine(4)), "");
+}
+
 TEST(Devices, EverythingHidden_IsCpuMode) {
   EXPECT_THAT(devices({}, machine(8, "")), ElementsAre(IsEmpty()));
   EXPECT_THAT(devices({}, machine(8, "-1")), ElementsAre(IsEmpty()));
