@@ -6,11 +6,14 @@
 
 #include "daemon/job_info.h"
 #include "rendezvous/failure_message.h"
+#include "rendezvous/membership.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
 namespace {
 
+// A node that has not prepared its part by then is named in a warning.
+constexpr std::chrono::milliseconds kSilenceWarning{10'000};
 // Nodes whose rendezvous the client has not heard of yet report within this time.
 constexpr std::chrono::milliseconds kFormingTimeout{2'000};
 // A launcher that knows the verdict ends within this time after the grace time of the ranks.
@@ -28,6 +31,12 @@ RemoteJob::RemoteJob(std::vector<std::string> names, Options options)
 std::vector<RemoteJobAction> RemoteJob::step(const RemoteJobEvent& event, Time now) {
   if (!ended_) std::visit([&](const auto& one) { on(one, now); }, event);
   return std::exchange(actions_, {});
+}
+
+void RemoteJob::on(const RequestsSent&, Time now) {
+  if (options_.start_timeout.count() <= 0 || !any(State::kPending)) return;
+  prepared_by_ = now + options_.start_timeout;
+  deadline_ = std::min(now + kSilenceWarning, prepared_by_);
 }
 
 void RemoteJob::on(const FromFleetd& from, Time now) {
@@ -94,6 +103,7 @@ void RemoteJob::on_prepared(int node) {
 
 void RemoteJob::launch_if_all_prepared() {
   if (any(State::kPending) || at(0) != State::kPrepared) return;
+  deadline_ = Time::max();
   launch(0, 0);
 }
 
@@ -195,8 +205,35 @@ void RemoteJob::on_ended(int node, const wire::JobEnded& ended, Time now) {
 void RemoteJob::on(const TimePassed&, Time now) {
   if (now < deadline_) return;
   deadline_ = Time::max();
+  if (any(State::kPending)) return handle_silent_nodes(now);
   if (!verdict_ && (formed_ || has_min_nodes())) return;
   abort_job(code_, SIGTERM);
+  end_if_done();
+}
+
+void RemoteJob::handle_silent_nodes(Time now) {
+  const auto allowed = std::chrono::ceil<std::chrono::seconds>(options_.start_timeout);
+  const std::string within = std::to_string(allowed.count()) + " s (--rdzv_timeout)";
+  std::vector<int> silent;
+  std::vector<std::string> silent_names;
+  for (int node = 0; node < nodes(); ++node) {
+    if (at(node) != State::kPending) continue;
+    silent.push_back(node);
+    silent_names.push_back(name(node));
+  }
+  if (now < prepared_by_) {
+    deadline_ = prepared_by_;
+    return show(ShowLine::kWarning, "no answer yet from " + options_.node_prefix +
+                                        list_some(silent_names) + "; waiting up to " + within);
+  }
+  for (const int node : silent) {
+    const Error error(ErrorCode::kTimeout, "no answer within " + within,
+                      options_.node_prefix + name(node), "check whether that node hangs");
+    show(ShowLine::kError, error.what());
+    at(node) = State::kEnded;
+    close_session(node);
+    if (!aborting_) handle_lost(node, State::kPending, error, now);
+  }
   end_if_done();
 }
 

@@ -17,6 +17,7 @@
 namespace fleet {
 
 // --- Events, in addition to TimePassed ---
+struct RequestsSent {};  // to all nodes; comes first
 struct FromFleetd {
   int node;
   wire::FleetdMessage message;
@@ -28,7 +29,8 @@ struct FleetdLost {  // the session broke, or could not be opened
 struct SignalReceived {  // by the client
   int number;
 };
-using RemoteJobEvent = std::variant<FromFleetd, FleetdLost, SignalReceived, TimePassed>;
+using RemoteJobEvent =
+    std::variant<RequestsSent, FromFleetd, FleetdLost, SignalReceived, TimePassed>;
 
 // --- Actions, in addition to ShowLine ---
 struct ToFleetd {
@@ -62,6 +64,7 @@ class RemoteJob {
     int min_nodes = 0;                       // least number of nodes; 0: all
     bool restarts = false;                   // the job may continue without a lost node
     std::chrono::milliseconds grace{0};
+    std::chrono::milliseconds start_timeout{0};  // for all nodes to prepare their part; 0: none
   };
   // names: the nodes' names for messages.
   RemoteJob(std::vector<std::string> names, Options options);
@@ -82,6 +85,7 @@ class RemoteJob {
   // Whether enough nodes are left.
   bool has_min_nodes() const { return nodes() - count(State::kEnded) >= min_nodes_; }
 
+  void on(const RequestsSent&, Time now);
   void on(const FromFleetd& from, Time now);
   void on(const FleetdLost& lost, Time now);
   void on(const SignalReceived& signal, Time now);
@@ -95,6 +99,7 @@ class RemoteJob {
 
   void launch_if_all_prepared();
   void handle_lost(int node, State was, const Error& why, Time now);
+  void handle_silent_nodes(Time now);
   // Releases the nodes where the job has not started, and stops it on the others.
   void abort_job(int exit_code, int signal);
   void send_user_signal(int number);
@@ -117,6 +122,7 @@ class RemoteJob {
   std::vector<State> states_;
   std::vector<RemoteJobAction> actions_;  // of this step
   Time deadline_ = Time::max();
+  Time prepared_by_ = Time::max();
   bool formed_;  // the rendezvous has completed, and ranks have run
   bool detaching_ = false, ended_ = false, aborting_ = false;
   int code_ = -1;                       // exit code of the job, as far as known

@@ -55,6 +55,7 @@ class JobClient {
       if (ended_ && output_.idle()) loop_.stop();
     });
     for (size_t node = 0; node < nodes_.size(); ++node) connect(static_cast<int>(node));
+    step(RequestsSent{});
     send_heartbeats();
     loop_.run();
     for (const Session& session : sessions_) session.stream->cancel();
@@ -226,6 +227,7 @@ RemoteJob::Options remote_job_options(const LaunchConfig& config) {
   if (config.nodes.count.by_flag()) options.min_nodes = config.nodes.count.value->min;
   options.restarts = config.restarts.max_restarts > 0;
   options.grace = config.grace;
+  options.start_timeout = config.rendezvous_timeout;
   return options;
 }
 

@@ -44,7 +44,7 @@ struct Actions {
     add("close session " + std::to_string(action.node));
   }
   void carry_out(const ShowLine& line) {
-    if (line.kind == ShowLine::kError) failures.push_back(line.text);
+    (line.kind == ShowLine::kError ? failures : warnings).push_back(line.text);
   }
   void carry_out(const EndClient& end) {
     add("end " + std::to_string(end.exit_code));
@@ -52,7 +52,7 @@ struct Actions {
   }
   void add(std::string action) { did.push_back(std::move(action)); }
 
-  std::vector<std::string> did, failures;
+  std::vector<std::string> did, failures, warnings;
   bool detached = false;
 };
 
@@ -181,6 +181,57 @@ TEST_F(RemoteJobTest, UnreachableNode_EndsWith112) {
   job.on_prepared(0);
   job.on_lost(1, Error(ErrorCode::kPeerLost, "cannot be reached"));
   EXPECT_THAT(actions.take(), ElementsAre("close session 0", "end 112"));
+}
+
+TEST_F(RemoteJobTest, SilentNode_IsNamedAndEndsTheStart) {
+  RemoteJob::Options options;
+  options.start_timeout = std::chrono::seconds(60);
+  Job silent(actions, {"a", "b"}, options);
+  silent.step(RequestsSent{});
+  silent.on_prepared(0);
+  silent.wait();
+  EXPECT_THAT(actions.take(), ElementsAre("due in 10", "due in 50"));
+  EXPECT_THAT(actions.warnings, ElementsAre(HasSubstr("fleetd on b")));
+  EXPECT_THAT(actions.failures, IsEmpty());
+  silent.wait();
+  EXPECT_THAT(actions.take(), ElementsAre("close session 1", "close session 0", "end 112"));
+  EXPECT_THAT(actions.failures, ElementsAre(HasSubstr("within 60 s")));
+}
+
+TEST_F(RemoteJobTest, SilentNodeThatIsNotNeeded_TheJobStartsWithoutIt) {
+  RemoteJob::Options options = elastic();
+  options.start_timeout = std::chrono::seconds(5);
+  Job silent(actions, {"a", "b", "c"}, options);
+  silent.step(RequestsSent{});
+  silent.on_prepared(0);
+  silent.on_prepared(2);
+  EXPECT_THAT(actions.take(), ElementsAre("due in 5"));
+  silent.wait();
+  EXPECT_THAT(actions.take(), ElementsAre("close session 1", "launch 0 at 0"));
+  silent.on_prepared(1);  // too late
+  EXPECT_THAT(actions.take(), IsEmpty());
+}
+
+TEST_F(RemoteJobTest, SilentNodeAfterARefusal_TheClientEnds) {
+  RemoteJob::Options options;
+  options.start_timeout = std::chrono::seconds(5);
+  Job silent(actions, {"a", "b"}, options);
+  silent.step(RequestsSent{});
+  silent.on_refused(0, Error(ErrorCode::kUsage, "no GPUs are free"));
+  EXPECT_THAT(actions.take(), ElementsAre("due in 5"));
+  silent.wait();
+  EXPECT_THAT(actions.take(), ElementsAre("close session 1", "end 2"));
+}
+
+TEST_F(RemoteJobTest, NodesThatAnswer_AreNotWaitedFor) {
+  RemoteJob::Options options;
+  options.start_timeout = std::chrono::seconds(60);
+  Job prompt(actions, {"a", "b"}, options);
+  prompt.step(RequestsSent{});
+  start(prompt);
+  prompt.wait();
+  EXPECT_THAT(actions.take(), ElementsAre("due in 10", "launch 0 at 0", "launch 1 at 7000"));
+  EXPECT_THAT(actions.warnings, IsEmpty());
 }
 
 TEST_F(RemoteJobTest, SecondLaunchRefused_TheFirstIsStopped) {
