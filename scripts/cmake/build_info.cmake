@@ -3,6 +3,7 @@
 #
 # Also run as a script: cmake -DSOURCE=... -DOUTPUT=... -DTOOLS=... -P build_info.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_minimum_required(VERSION 3.25)
   set(commit "unknown commit")
   find_program(GIT git)
   if(GIT)
