@@ -11,12 +11,14 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
 #include "rendezvous/accept.h"
+#include "rendezvous/client_budgets.h"
 
 namespace fleet {
 
@@ -78,10 +80,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
         [weak = weak_from_this()](boost::system::error_code error, tcp::socket socket) {
           const auto self = weak.lock();
           if (!self || error == asio::error::operation_aborted) return;
-          if (!error && self->open_ < kMostConnections) {
-            close_on_exec(socket);
-            std::make_shared<Connection>(std::move(socket), self)->begin();
-          }
+          if (!error) self->admit(std::move(socket));
           accept_again(error, &self->pause_, [weak] {
             if (const auto self = weak.lock()) self->accept();
           });
@@ -95,15 +94,41 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   int port() const { return acceptor_.local_endpoint().port(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  void admit(tcp::socket socket) {
+    boost::system::error_code gone;
+    const tcp::endpoint client = socket.remote_endpoint(gone);
+    if (gone) return;
+    close_on_exec(socket);
+    const std::string address = client.address().to_string();
+    const std::string peer = endpoint(address, client.port());
+    const ConnectionBudget::Decision decision = budget_.admit(address, peer, Clock::now());
+    if (!decision.admitted) return;
+    if (const auto found = unanswered_.find(decision.close); found != unanswered_.end()) {
+      if (const auto excess = found->second.lock()) excess->shut();
+    }
+    const auto connection =
+        std::make_shared<Connection>(std::move(socket), address, peer, shared_from_this());
+    unanswered_[peer] = connection;
+    connection->begin();
+  }
+
   // Its pending operations keep it alive; the timer ends them.
   class Connection : public HttpStream, public std::enable_shared_from_this<Connection> {
    public:
-    Connection(tcp::socket socket, const std::shared_ptr<Impl>& server)
-        : socket_(std::move(socket)), timer_(socket_.get_executor()), server_(server) {
+    Connection(tcp::socket socket, std::string address, std::string peer,
+               const std::shared_ptr<Impl>& server)
+        : socket_(std::move(socket)),
+          address_(std::move(address)),
+          peer_(std::move(peer)),
+          timer_(socket_.get_executor()),
+          server_(server) {
       if (server->https_) tls_.emplace(socket_, *server->https_);
-      ++server->open_;
     }
     ~Connection() override { leave(); }
+    const std::string& address() const { return address_; }
+    const std::string& peer() const { return peer_; }
 
     void begin() {
       end_after(kSeconds);
@@ -129,11 +154,27 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       if (queue_.empty()) end();
     }
 
+    void shut() {
+      leave();
+      responded_ = ending_ = true;
+      queue_.clear();
+      queued_ = 0;
+      timer_.cancel();
+      boost::system::error_code ignored;
+      socket_.shutdown(tcp::socket::shutdown_both, ignored);
+      socket_.close(ignored);
+    }
+
    private:
     // The place of a connection is free once it is shut, whoever still holds its stream.
     void leave() {
       const auto server = server_.lock();
-      if (server && !std::exchange(left_, true)) --server->open_;
+      if (!server || std::exchange(left_, true)) return;
+      if (streams_) {
+        --server->open_streams_;
+      } else {
+        server->forget(*this, responded_);
+      }
     }
 
     void end_after(int seconds) {
@@ -180,6 +221,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     void stream(const Response& response) {
+      const auto server = server_.lock();
+      if (!server) return shut();
+      if (server->open_streams_ >= kMostConnections) {
+        responded_ = false;
+        return respond({.status = 503, .body = "too many streams\n"});
+      }
+      server->forget(*this, true);
+      ++server->open_streams_;
       streams_ = true;
       timer_.cancel();
       send(std::make_shared<const std::string>(http_stream_head(response.type, response.headers)));
@@ -216,18 +265,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
           [self = shared_from_this()](boost::system::error_code) { self->shut(); });
     }
 
-    void shut() {
-      responded_ = ending_ = true;
-      leave();
-      queue_.clear();
-      queued_ = 0;
-      timer_.cancel();
-      boost::system::error_code ignored;
-      socket_.shutdown(tcp::socket::shutdown_both, ignored);
-      socket_.close(ignored);
-    }
-
     tcp::socket socket_;
+    const std::string address_, peer_;
     std::optional<asio::ssl::stream<tcp::socket&>> tls_;
     asio::steady_timer timer_;
     std::weak_ptr<Impl> server_;
@@ -239,11 +278,19 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     char chunk_[4096];
   };
 
+  // well: the client did nothing wrong.
+  void forget(const Connection& connection, bool well) {
+    budget_.closed(connection.address(), connection.peer(), well, Clock::now());
+    unanswered_.erase(connection.peer());
+  }
+
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   const Handler handler_;
   const HttpsContext https_;
-  int open_ = 0;
+  ConnectionBudget budget_{{.total = kMostConnections}};
+  std::unordered_map<std::string, std::weak_ptr<Connection>> unanswered_;  // by peer
+  int open_streams_ = 0;
 };
 
 HttpServer::HttpServer(asio::io_context& loop, const std::string& address, int port,

@@ -53,8 +53,9 @@ class HttpServer {
   using Respond = std::function<void(Response)>;
   using Handler = std::function<void(const HttpRequest& request, Respond respond)>;
 
-  // At most this many connections at once, each for at most so long until it is a stream, TLS's
-  // handshake included: strangers may reach the port.
+  // Strangers may reach the port, so a connection must become a stream or end within kSeconds,
+  // TLS's handshake included. At most kMostConnections do so at once: a further one replaces the
+  // oldest of the address that has the most. There are at most as many streams.
   static constexpr int kMostConnections = 32;
   static constexpr int kSeconds = 10;
   // Bytes of a request's body: it is read before the handler can refuse the request.

@@ -32,8 +32,13 @@ class HttpServerTest : public ::testing::Test {
     loop_.stop();
     thread_.reset();
   }
-  UniqueFd connect() const {
+  // address: of the client.
+  UniqueFd connect(const char* address = "127.0.0.1") const {
     UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = ::inet_addr(address);
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&own), sizeof own), 0);
     sockaddr_in where = {};
     where.sin_family = AF_INET;
     where.sin_port = htons(static_cast<uint16_t>(port_));
@@ -50,8 +55,8 @@ class HttpServerTest : public ::testing::Test {
     }
     return all;
   }
-  std::string get(const std::string& request) const {
-    const UniqueFd socket = connect();
+  std::string get(const std::string& request, const char* address = "127.0.0.1") const {
+    const UniqueFd socket = connect(address);
     EXPECT_EQ(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(request.size()));
     return rest_of(socket);
@@ -134,15 +139,26 @@ TEST_F(HttpServerTest, LateAnswer_IsSentOnce) {
   thread_.reset();  // it uses `later`
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimit_AreClosed) {
+TEST_F(HttpServerTest, ConnectionBeyondTheLimit_ReplacesTheOldest) {
   serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({.body = "ok"}); });
   std::vector<UniqueFd> idle;
   for (int i = 0; i < HttpServer::kMostConnections; ++i) idle.push_back(connect());
-  const UniqueFd one_more = connect();
-  EXPECT_EQ(rest_of(one_more), "");
-  idle.clear();
-  while (get("GET / HTTP/1.1\r\n\r\n").find("ok") == std::string::npos) {
-  }
+  EXPECT_EQ(parse_http(get("GET / HTTP/1.1\r\n\r\n")).body, "ok");
+  EXPECT_EQ(rest_of(idle[0]), "");
+  char byte = 0;
+  EXPECT_EQ(::recv(idle[1].get(), &byte, 1, MSG_DONTWAIT), -1);  // still open
+}
+
+TEST_F(HttpServerTest, AddressWithManyConnections_DoesNotReplaceThoseOfOthers) {
+  serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({.body = "ok"}); });
+  const std::string request = "GET / HTTP/1.1\r\n\r\n";
+  const UniqueFd slow = connect("127.0.0.2");
+  ASSERT_GT(::send(slow.get(), request.data(), 4, MSG_NOSIGNAL), 0);
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 3 * HttpServer::kMostConnections; ++i) idle.push_back(connect());
+  EXPECT_EQ(parse_http(get(request, "127.0.0.3")).body, "ok");
+  ASSERT_GT(::send(slow.get(), request.data() + 4, request.size() - 4, MSG_NOSIGNAL), 0);
+  EXPECT_EQ(parse_http(rest_of(slow)).body, "ok");
 }
 
 TEST(ServerSentEvent, EachLineOfTheData_IsAField) {
@@ -247,6 +263,17 @@ TEST_F(HttpStreamTest, ManyClientsThatLeave_MakeRoomForOthers) {
     while (in_loop(loop_, [&] { return stream->open(); })) {
     }
   }
+}
+
+TEST_F(HttpStreamTest, StreamsBeyondTheLimit_AreRefused) {
+  std::vector<UniqueFd> open;
+  for (int i = 0; i < HttpServer::kMostConnections; ++i) {
+    open.push_back(connect());
+    stream_of(open.back());
+    char byte = 0;
+    ASSERT_EQ(::recv(open.back().get(), &byte, 1, 0), 1) << i;
+  }
+  EXPECT_EQ(parse_http(get("GET / HTTP/1.1\r\n\r\n")).status, 503);
 }
 
 TEST_F(HttpServerTest, HostAndCookie_ArePassedOn) {
