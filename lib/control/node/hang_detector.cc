@@ -6,8 +6,9 @@ std::chrono::milliseconds HangDetector::update(const RankActivity& signs, Time n
   constexpr double kIdleShare = 0.02;
   const std::chrono::duration<double> quiet = now - since_;
   const double used = signs.cpu_seconds - last_.cpu_seconds;
+  // A process that left the tree took its CPU time along; something lives.
   const bool seems_alive =
-      signs.output > last_.output || (used > 0 && used >= kIdleShare * quiet.count());
+      signs.output > last_.output || used < 0 || (used > 0 && used >= kIdleShare * quiet.count());
   const bool alive = signs.ticks != last_.ticks || (signs.ticks == 0 && seems_alive);
   if (!begun_ || alive) {
     begun_ = true;

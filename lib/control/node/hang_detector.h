@@ -7,10 +7,10 @@
 
 namespace fleet {
 
-// Signs of life; each only increases.
+// Signs of life.
 struct RankActivity {
   int64_t output = 0;      // bytes written
-  double cpu_seconds = 0;  // of it and of all its descendants
+  double cpu_seconds = 0;  // of it and of all its descendants; less once one of these leaves
   int64_t ticks = 0;       // its own progress reports; 0: none
 };
 

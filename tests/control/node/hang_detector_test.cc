@@ -39,6 +39,14 @@ TEST_F(HangWatchTest, CpuTime_IsProgress) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(pass(1s, 0, 0.5), 0ms);
 }
 
+TEST_F(HangWatchTest, ChildThatLeavesWithItsCpuTime_DoesNotHideLaterWork) {
+  pass(0s, 0, 300);
+  EXPECT_EQ(pass(9s, 0, -250), 0ms);
+  EXPECT_EQ(pass(9s, 0, 9), 0ms);
+  EXPECT_EQ(pass(9s, 0, 9), 0ms);
+  EXPECT_GT(pass(11s, 0, 0), 0ms);
+}
+
 TEST_F(HangWatchTest, LittleCpuTime_IsNone) {
   pass(0s, 0, 0);
   std::chrono::milliseconds longest{0};
