@@ -268,6 +268,7 @@ JobSpec job_of(const LaunchPlan& plan) {
   std::snprintf(heartbeat, sizeof heartbeat, "%g",
                 std::chrono::duration<double>(config.heartbeat_timeout).count());
   agree("--heartbeat_timeout", heartbeat);
+  if (config.preflight && !plan.doctor) agree("--preflight", "true");  // all nodes compare results
   if (!plan.topology.counts.empty()) agree("--ips", plan.topology.counts);
   shared.set_allow_skew(plan.doctor || config.allow_skew);  // the doctor reports all differences
   if (shared.nnodes() > 1) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -267,6 +268,16 @@ TEST_F(TwoNodes, MissingNode_IsNamedAtTheTimeout) {
   EXPECT_EQ(first->wait(), 112);
   EXPECT_THAT(first->output(), HasSubstr("127.0.0.2"));
   EXPECT_EQ(job.read("log0/workerlog.0"), "");
+}
+
+// The other node would wait for its results.
+TEST_F(TwoNodes, PreflightOnOneNodeOnly_IsRefused) {
+  first = start(0, ": >ran", {"--rdzv_timeout=4"});
+  second = start(1, ": >ran", {"--preflight"});
+  EXPECT_EQ(second->wait(), 2) << second->output();
+  EXPECT_THAT(second->output(), HasSubstr("give every node the same --preflight"));
+  EXPECT_EQ(first->wait(), 112) << first->output();
+  EXPECT_FALSE(std::filesystem::exists(job.path() + "/ran"));
 }
 
 TEST_F(TwoNodes, RendezvousThatIsNotThere_IsNamedAtTheTimeout) {
