@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/number_text.h"
+#include "launch/planning/addresses.h"
 #include "launch/tools/report/rank_timeline.h"
 #include "launch/tools/runs/curve_chart.h"
 
@@ -142,6 +143,8 @@ class Page {
     } else if (report_.running) {
       state = "running";
       kind = "dim";
+    } else if (!run_.empty() && !report_.host.empty() && report_.host != host_name()) {
+      state = "no summary: it runs on " + report_.host + ", or crashed or was killed there";
     } else if (!run_.empty()) {
       state = "ended without a summary: it crashed or was killed";
     } else {

@@ -1,7 +1,6 @@
 #include "launch/tools/report/run_report.h"
 
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,8 @@
 #include "base/regular_file.h"
 #include "base/small_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
+#include "node/log_file.h"
 
 namespace fleet {
 namespace {
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr double kSlack = 5;             // seconds between clocks, and between two events
 constexpr int64_t kMostOfLog = 4 << 20;  // bytes of a log's end that are searched
+constexpr size_t kMostPieces = 4;        // of a log
 constexpr size_t kMostLogs = 64, kMostWarnings = 60, kMostStacks = 64;
 constexpr size_t kMostOfStack = 32 << 10, kMostOfProfile = 64 << 10;
 
@@ -72,14 +74,25 @@ std::vector<std::string> numbered_files(const std::string& folder, const std::st
 }
 
 // Whether a process of this machine holds the run's lock. Taking the lock to find out could make a
-// job that starts now believe that another one is running.
+// job that starts now believe that another one is running. The device is not compared: on btrfs,
+// stat() and /proc/locks have different ones.
 bool is_locked(const std::string& folder) {
   struct stat file = {};
   if (::stat((folder + "/.lock").c_str(), &file) != 0) return false;
-  char name[64];
-  std::snprintf(name, sizeof name, " %02x:%02x:%llu ", major(file.st_dev), minor(file.st_dev),
-                static_cast<unsigned long long>(file.st_ino));  // NOLINT(runtime/int)
-  return small_file("/proc/locks").find(name) != std::string::npos;
+  const std::string inode = ":" + std::to_string(file.st_ino) + " ";
+  return small_file("/proc/locks").find(inode) != std::string::npos;
+}
+
+// The host that took the run's lock last: "... process 4711 on HOST"; "" if unknown.
+std::string host_of_lock(const std::string& folder) {
+  const std::string holder(trim(small_file(folder + "/.lock")));
+  const size_t on = holder.rfind(" on ");
+  return on == holder.npos ? "" : holder.substr(on + 4);
+}
+
+bool exists(const std::string& path) {
+  std::error_code unreadable;
+  return fs::exists(path, unreadable);
 }
 
 // "WARNING 2026-11-24 13:47:45,123 name] text": the time and the text; 0 for another line.
@@ -98,6 +111,45 @@ double time_of_log_line(std::string_view line, std::string_view* text) {
   return static_cast<double>(std::mktime(&local)) + milliseconds / 1000.0;
 }
 
+// Without the stamp of --timestamps: "2026-11-24T13:47:45.123+01:00 ".
+std::string_view without_stamp(std::string_view line) {
+  constexpr size_t kStamp = 29;
+  const bool stamped = line.size() > kStamp && line[4] == '-' && line[10] == 'T' &&
+                       line[13] == ':' && line[kStamp] == ' ';
+  return stamped ? line.substr(kStamp + 1) : line;
+}
+
+// Calls on_line(line) for each line.
+template <typename OnLine>
+void for_each_line(std::string_view log, OnLine on_line) {
+  for (size_t at = 0; at < log.size();) {
+    const size_t stop = std::min(log.find('\n', at), log.size());
+    on_line(without_stamp(log.substr(at, stop - at)));
+    at = stop + 1;
+  }
+}
+
+// When the file was written last; 0 if unknown.
+double changed(const std::string& path) {
+  struct stat file = {};
+  return ::stat(path.c_str(), &file) == 0 ? static_cast<double>(file.st_mtime) : 0;
+}
+
+// Each log after its newest closed pieces: a restart, or --log_max_size, closes a log.
+std::vector<std::string> with_closed_pieces(const std::vector<std::string>& logs) {
+  const auto pieces = find_log_pieces(logs);
+  std::vector<std::string> all;
+  for (const std::string& log : logs) {
+    const auto found = pieces.find(log);
+    const size_t count = found == pieces.end() ? 0 : found->second.size();
+    for (size_t i = count - std::min(count, kMostPieces); i < count; ++i) {
+      all.push_back(found->second[i].path);
+    }
+    all.push_back(log);
+  }
+  return all;
+}
+
 class ReportReader {
  public:
   explicit ReportReader(RunReport* into) : all_(*into) {}
@@ -107,11 +159,12 @@ class ReportReader {
     attempt([&] { all_.run = read_run_history(folder); });
     all_.run.folder = folder;
     all_.running = is_locked(folder);
+    all_.host = host_of_lock(folder);
     attempt([&] {
-      if (fs::exists(folder + "/profile.txt"))
+      if (exists(folder + "/profile.txt"))
         all_.profile = cut(end_of_file(folder + "/profile.txt", kMostOfProfile), kMostOfProfile);
     });
-    if (fs::exists(folder + "/verdict.json")) {
+    if (exists(folder + "/verdict.json")) {
       read_logs(folder, true);
     } else if (!given_logs.empty()) {
       read_logs(given_logs, true);
@@ -133,7 +186,7 @@ class ReportReader {
 
   void note_damage() {
     const RunHistory& run = all_.run;
-    if (!fs::exists(run.folder + "/metrics.jsonl")) {
+    if (!exists(run.folder + "/metrics.jsonl")) {
       all_.notes.emplace_back("metrics.jsonl is missing: there are no curves");
     } else if (run.unreadable > 0) {
       all_.notes.push_back(std::to_string(run.unreadable) + " of " + std::to_string(run.lines) +
@@ -144,17 +197,24 @@ class ReportReader {
   }
 
   bool is_of_run(const std::string& path) const {
-    struct stat file = {};
-    if (::stat(path.c_str(), &file) != 0) return false;
-    const auto time = static_cast<double>(file.st_mtime);
+    const double time = changed(path);
     return time >= all_.run.begin - kSlack && time <= end_of_job_ + kSlack;
+  }
+
+  bool is_readable_folder(const std::string& folder) {
+    std::error_code error;
+    if (!fs::is_directory(folder, error) && !error) return false;
+    if (!error) fs::directory_iterator(folder, error);
+    if (!error || error == std::errc::no_such_file_or_directory) return !error;
+    all_.notes.push_back("the log folder " + folder + " cannot be read: " + error.message());
+    return false;
   }
 
   // chosen: the user says that it is the run's.
   void read_logs(const std::string& folder, bool chosen) {
-    if (folder.empty() || !fs::is_directory(folder)) return;
+    if (folder.empty() || !is_readable_folder(folder)) return;
     all_.log_folder = folder;
-    if (fs::exists(folder + "/verdict.json")) {
+    if (exists(folder + "/verdict.json")) {
       attempt([&] {
         const auto verdict =
             JsonObject::parse(read_regular_file(folder + "/verdict.json", 16 << 20));
@@ -186,9 +246,11 @@ class ReportReader {
     if (logs.size() > kMostLogs) logs.resize(kMostLogs);
     const double begin = all_.run.begin > 0 ? all_.run.begin - 600 : 0;  // of a long start
     const double end = all_.run.begin > 0 ? end_of_job_ + kSlack : HUGE_VAL;
-    for (const std::string& path : logs) {
+    for (const std::string& path : with_closed_pieces(logs)) {
       attempt([&] {
-        for (const std::string& text : warnings_in(end_of_file(path, kMostOfLog), begin, end)) {
+        const std::string log = end_of_file(path, kMostOfLog);
+        const double shift = zone_shift(log, changed(path));
+        for (const std::string& text : warnings_in(log, begin - shift, end - shift)) {
           const auto [found, is_new] = index.emplace(text, all_.warnings.size());
           if (!is_new) {
             ++all_.warnings[found->second].times;
@@ -212,18 +274,27 @@ bool covers_time(const JsonObject& verdict, double time) {
   return time >= verdict.number("started") - kSlack && time <= verdict.number("time") + kSlack;
 }
 
+double zone_shift(std::string_view log, double changed) {
+  constexpr double kStep = 900, kMost = 15 * 3600;  // time zones differ by quarter hours
+  double last = 0;
+  for_each_line(log, [&](std::string_view line) {
+    std::string_view text;
+    if (const double time = time_of_log_line(line, &text); time > 0) last = time;
+  });
+  const double shift = std::round((changed - last) / kStep) * kStep;
+  const bool last_write = std::abs(changed - last - shift) <= kSlack;
+  return last > 0 && last_write && std::abs(shift) <= kMost ? shift : 0;
+}
+
 std::vector<std::string> warnings_in(std::string_view log, double begin, double end) {
   std::vector<std::string> found;
-  for (size_t at = 0; at < log.size();) {
-    const size_t stop = std::min(log.find('\n', at), log.size());
-    const std::string_view line = log.substr(at, stop - at);
-    at = stop + 1;
-    if (!line.starts_with("WARNING ") && !line.starts_with("ERROR ")) continue;
+  for_each_line(log, [&](std::string_view line) {
+    if (!line.starts_with("WARNING ") && !line.starts_with("ERROR ")) return;
     std::string_view text;
     const double time = time_of_log_line(line, &text);
-    if (time < begin || time > end || text.empty()) continue;
+    if (time < begin || time > end || text.empty()) return;
     found.push_back(cut(resolve_output(text), 1000));
-  }
+  });
   return found;
 }
 

@@ -20,7 +20,8 @@ struct StackFile {
 
 struct RunReport {
   RunHistory run;
-  bool running = false;               // a process holds the folder
+  bool running = false;               // a process of this host holds the folder
+  std::string host;                   // where it ran last; "": unknown
   std::optional<JsonObject> verdict;  // verdict.json, if there is one of this run
   std::string log_folder;             // "": unknown
   std::vector<StackFile> stacks;
@@ -36,6 +37,9 @@ RunReport read_run_report(const std::string& folder, const std::string& log_fold
 
 // Whether a job with this verdict can have made an event at that time.
 bool covers_time(const JsonObject& verdict, double time);
+// Logs have local time without a zone. If the job ran in another zone than ours: the seconds to add
+// to the times in its log, which was `changed` (seconds since 1970) with its last line; else 0.
+double zone_shift(std::string_view log, double changed);
 // The warnings and errors of our programs in a log, from `begin` to `end` (seconds since 1970).
 std::vector<std::string> warnings_in(std::string_view log, double begin, double end);
 

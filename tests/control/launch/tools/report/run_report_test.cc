@@ -117,6 +117,34 @@ TEST(RunReport, FolderOfARunningJob_IsSaidToRun) {
   EXPECT_EQ(state_of(page_of(run)), "running");
 }
 
+TEST(RunReport, JobOfAnotherHost_MayStillRun) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  run.write(".lock", "- process 1 on gpu-7\n");
+  EXPECT_EQ(state_of(page_of(run)), "no summary: it runs on gpu-7, or crashed or was killed there");
+}
+
+TEST(RunReport, LogFolderThatCannotBeRead_IsNamed) {
+  const RunFiles run;
+  const std::string logs = run.path() + "/" + std::string(300, 'x');  // too long for a name
+  run.write("metrics.jsonl",
+            start_line(100, 0, R"(,"log_dir":")" + logs + "\"") + train_line(105, 0, "2.5"));
+  EXPECT_THAT(read_run_report(run.path(), "").notes, Contains(HasSubstr(logs + " cannot be read")));
+}
+
+TEST(RunReport, WarningsBeforeARestart_AreInTheClosedLogs) {
+  const RunFiles run;
+  run.write("metrics.jsonl", "");
+  run.write("verdict.json", failed_verdict(99, 107));
+  run.write("workerlog.0.1", "ERROR 2026-11-24 13:00:02,000 fleet-worker] disk is full\n");
+  run.write("workerlog.0", "WARNING 2026-11-24 13:00:03,000 fleet-worker] disk is slow\n");
+  std::vector<std::string> found;
+  for (const LogWarning& warning : read_run_report(run.path(), "").warnings) {
+    found.push_back(warning.log + ": " + warning.text);
+  }
+  EXPECT_THAT(found, ElementsAre("workerlog.0.1: disk is full", "workerlog.0: disk is slow"));
+}
+
 TEST(RunReport, FailedJob_HasItsVerdictLinesAndStacks) {
   const RunFiles run;
   const std::string logs = run.path() + "/log";
@@ -220,6 +248,29 @@ TEST(WarningsIn, LinesOfTheRunsTime_AreFound) {
   day.tm_year = 126, day.tm_mon = 10, day.tm_mday = 24, day.tm_hour = 13, day.tm_isdst = -1;
   const auto one = static_cast<double>(std::mktime(&day));
   EXPECT_THAT(warnings_in(log, one, one + 1.6), ElementsAre("disk is slow"));
+}
+
+TEST(WarningsIn, StampedLines_AreFound) {
+  EXPECT_THAT(warnings_in("2026-11-24T13:00:01.501+01:00 "
+                          "WARNING 2026-11-24 13:00:01,500 fleet-worker] disk is slow\n",
+                          0, HUGE_VAL),
+              ElementsAre("disk is slow"));
+}
+
+TEST(ZoneShift, LogOfAnotherZone_DiffersByQuarterHours) {
+  std::tm day = {};
+  day.tm_year = 126, day.tm_mon = 10, day.tm_mday = 24, day.tm_hour = 13, day.tm_isdst = -1;
+  const auto one = static_cast<double>(std::mktime(&day));
+  const std::string log =
+      "INFO 2026-11-24 12:58:00,000 fleet-worker] step 1\n"
+      "INFO 2026-11-24 13:00:00,000 fleet-worker] step 2\n"
+      "a line of a library\n";
+  EXPECT_EQ(zone_shift(log, one + 1), 0);
+  EXPECT_EQ(zone_shift(log, one - 3600 + 1), -3600);
+  EXPECT_EQ(zone_shift(log, one + 5.75 * 3600), 5.75 * 3600);  // Nepal
+  EXPECT_EQ(zone_shift(log, one + 3600 + 300), 0);             // written to later
+  EXPECT_EQ(zone_shift(log, one + 86'400), 0);
+  EXPECT_EQ(zone_shift("no times\n", one), 0);
 }
 
 int report(const std::vector<std::string>& arguments) {
