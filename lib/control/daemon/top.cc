@@ -31,6 +31,16 @@ namespace {
 
 constexpr int kAnswerSeconds = 5;
 
+// "night", or the pid of its fleetrun if another of these jobs has the same name.
+std::string name_of(const JobPart& job, const std::vector<const JobPart*>& jobs) {
+  const JobRecord& record = job.job.record();
+  const auto alike = [&](const JobPart* other) {
+    return other->job.record().job_id() == record.job_id();
+  };
+  if (std::ranges::count_if(jobs, alike) == 1) return shown_name(record.job_id());
+  return std::to_string(record.pid()) + " (" + shown_name(record.job_id()) + ")";
+}
+
 // The running parts of the job to look at.
 std::vector<JobPart> running_job(const std::string& name, FleetdClient* fleetds) {
   std::vector<JobPart> parts = name.empty() ? fleetds->find("") : fleetds->require(name);
@@ -42,12 +52,16 @@ std::vector<JobPart> running_job(const std::string& name, FleetdClient* fleetds)
     throw Error(ErrorCode::kNotFound, name.empty() ? "no job runs" : "it does not run",
                 name.empty() ? "top" : "job " + shown_name(name), "fleetrun ls lists the jobs");
   }
-  std::vector<std::string> names;
+  std::vector<const JobPart*> jobs;  // a part of each
   for (const JobPart& part : parts) {
-    const std::string& one = part.job.record().job_id();
-    if (std::ranges::find(names, one) == names.end()) names.push_back(one);
+    const auto same = [&](const JobPart* other) { return same_run(part.job, other->job); };
+    if (std::ranges::none_of(jobs, same)) jobs.push_back(&part);
   }
-  if (names.size() > 1) refuse("several jobs run", "top", "name one: " + join(names, ", "));
+  if (jobs.size() > 1) {
+    std::vector<std::string> names;
+    for (const JobPart* job : jobs) names.push_back(name_of(*job, jobs));
+    refuse("several jobs run", "top", "name one: " + join(names, ", "));
+  }
   return parts;
 }
 
@@ -180,9 +194,15 @@ class Top {
 
   // Returns why there are no more frames; "" if the user has ended them.
   std::string by_lines(LiveReport* report) {
+    bool was_silent = false;
     for (;;) {
-      show(*report);
-      if (!json_) std::fputs("\n", stdout);
+      if (silence_.empty()) {  // no old values as if they were new
+        show(*report);
+        if (!json_) std::fputs("\n", stdout);
+        was_silent = false;
+      } else if (!std::exchange(was_silent, true)) {
+        std::fputs(silence_.c_str(), stderr);
+      }
       if (!wait(false)) return "";
       if (const auto ended = refresh(report)) return *ended;
     }

@@ -1,5 +1,6 @@
 #include "node/named_job.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -7,14 +8,23 @@
 #include "base/text.h"
 
 namespace fleet {
+namespace {
+
+bool same_run(const JobRecord& one, const JobRecord& other) {
+  return one.job_id() == other.job_id() && !one.run().empty() && one.run() == other.run();
+}
+
+}  // namespace
 
 JobRecord running_job_called(const std::string& name, const std::string& command) {
   std::vector<JobRecord> found;
-  std::vector<std::string> names;
+  std::vector<std::string> names, pids;
   for (JobRecord& job : find_jobs()) {
     names.push_back(job.job_id());
     const bool wanted = name.empty() || job.job_id() == name || std::to_string(job.pid()) == name;
-    if (wanted) found.push_back(std::move(job));
+    if (!wanted) continue;
+    pids.push_back(std::to_string(job.pid()) + " (" + job.job_id() + ")");
+    found.push_back(std::move(job));
   }
   if (found.empty()) {
     throw Error(ErrorCode::kNotFound,
@@ -24,11 +34,14 @@ JobRecord running_job_called(const std::string& name, const std::string& command
                 names.empty() ? "run it on a node of the job, as the job's user"
                               : "there are: " + join(names, ", "));
   }
-  if (found.size() > 1 && (name.empty() || found.front().job_id() != found.back().job_id())) {
+  // Several nodes of one job on this host: any of them can answer.
+  const bool one_job = std::ranges::all_of(
+      found, [&](const JobRecord& job) { return &job == &found[0] || same_run(job, found[0]); });
+  if (!one_job) {
     throw Error(ErrorCode::kUsage, "several jobs run on this node", command,
-                "name one: " + join(names, ", "));
+                "name one by its pid: " + join(pids, ", "));
   }
-  return found.front();  // several nodes on one host: any of them can answer
+  return found.front();
 }
 
 }  // namespace fleet

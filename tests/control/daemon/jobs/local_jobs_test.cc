@@ -22,6 +22,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -192,6 +193,12 @@ TEST_F(LocalJobs, SeveralOfOneNameThatRun_AreAskedFor) {
                   std::to_string(one.pid()) + " (logs in " + job.path() + "/one), " +
                   std::to_string(two.pid()) + " (logs in " + job.path() +
                   "/two); select one by its pid or its log folder\n");
+  }
+  const std::vector<std::string> lines[] = {
+      {"stacks"}, {"stacks", "same"}, {"trace"}, {"trace", "same"}, {"top", "--once"}};
+  for (const std::vector<std::string>& line : lines) {
+    EXPECT_THAT(run_command(line, 2),
+                AllOf(HasSubstr(std::to_string(one.pid())), HasSubstr(std::to_string(two.pid()))));
   }
   run_command({"stop", "one"});
   EXPECT_EQ(one.wait(), 143);
