@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -73,6 +74,14 @@ int run(std::vector<std::string> arguments) {
   return fleet::run_command(*command, arguments);
 }
 
+// False if output of a command is lost, for example on a full disk. A reader that has left, such as
+// `head`, wants no more.
+bool print_all() {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  return (flushed && std::ferror(stdout) == 0) || errno == EPIPE;
+}
+
 void print_error(const std::string& name, const std::string& what) {
   fleet::write_standard_error(name + ": " + fleet::escape_controls(what) + "\n");
 }
@@ -95,6 +104,10 @@ int main(int argc, char** argv) {
     code = fleet::launcher_exit_code(error.code());
   } catch (const std::exception& error) {
     print_error(name, error.what());
+  }
+  if (code == 0 && !print_all()) {
+    print_error(name, "standard output: cannot be written; free space, or write elsewhere");
+    code = 1;
   }
   std::fflush(nullptr);
   fleet::flush_standard_error();

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -61,6 +63,15 @@ TEST_F(BadInput, OptionWithoutMeaningHere_IsRefused) {
 
 TEST_F(BadInput, IpsWithoutThisHost_ListsItsAddresses) {
   expect_usage({"--ips=203.0.113.1,203.0.113.2"}, "--ips");
+}
+
+TEST_F(BadInput, FullDiskForTheOutputOfACommand_IsAFailure) {
+  const std::string fleetrun = program_folder() + "/fleetrun";
+  const std::string errors = " 2>" + job.path() + "/errors";
+  EXPECT_EQ(std::system((fleetrun + " --version >/dev/full" + errors).c_str()), 1 << 8);
+  EXPECT_THAT(job.read("errors"), StartsWith("fleetrun: standard output: cannot be written"));
+  EXPECT_EQ(std::system((fleetrun + " --help" + errors + " | head -n 1 >/dev/null").c_str()), 0);
+  EXPECT_EQ(job.read("errors"), "");
 }
 
 TEST_F(BadInput, DuplicateIps) { expect_usage({"--ips=127.0.0.1,127.0.0.1"}, "--ips"); }
