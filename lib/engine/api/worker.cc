@@ -14,14 +14,14 @@
 namespace fleet {
 namespace {
 
-std::atomic<int> received{0}, saves{0};
+std::atomic<int> received{0}, save_requests{0};
 std::atomic<bool> starting{false};
 
 void request_stop(int signal) {
   received = signal;
   if (starting) ::alarm(StartupStopTimeout::kStopSeconds);
 }
-void request_checkpoint(int) { ++saves; }
+void request_checkpoint(int) { ++save_requests; }
 
 // A signal handler: calls only write and _exit.
 void end_start(int) {
@@ -34,7 +34,7 @@ void end_start(int) {
 }  // namespace
 
 const std::atomic<int>* Worker::stop_signal() const { return &received; }
-const std::atomic<int>* Worker::checkpoint_requests() const { return &saves; }
+const std::atomic<int>* Worker::checkpoint_requests() const { return &save_requests; }
 
 StartupStopTimeout::StartupStopTimeout() {
   std::signal(SIGALRM, end_start);
