@@ -59,6 +59,10 @@ struct LocalJobs : ::testing::Test {
   }
   std::string run_command(std::vector<std::string> words, int code = 0) {
     words.push_back("--fleetd_port=" + port);
+    return run_local(std::move(words), code);
+  }
+  // A command that asks no fleetd.
+  std::string run_local(std::vector<std::string> words, int code = 0) {
     Fleetrun command(job, "command" + std::to_string(++commands), words);
     EXPECT_EQ(command.wait(), code) << words[0] << ": " << command.output();
     return command.output();
@@ -194,11 +198,12 @@ TEST_F(LocalJobs, SeveralOfOneNameThatRun_AreAskedFor) {
                   std::to_string(two.pid()) + " (logs in " + job.path() +
                   "/two); select one by its pid or its log folder\n");
   }
-  const std::vector<std::string> lines[] = {
-      {"stacks"}, {"stacks", "same"}, {"trace"}, {"trace", "same"}, {"top", "--once"}};
-  for (const std::vector<std::string>& line : lines) {
-    EXPECT_THAT(run_command(line, 2),
-                AllOf(HasSubstr(std::to_string(one.pid())), HasSubstr(std::to_string(two.pid()))));
+  const auto both_pids =
+      AllOf(HasSubstr(std::to_string(one.pid())), HasSubstr(std::to_string(two.pid())));
+  EXPECT_THAT(run_command({"top", "--once"}, 2), both_pids);
+  for (const char* command : {"stacks", "trace"}) {
+    EXPECT_THAT(run_local({command}, 2), both_pids);
+    EXPECT_THAT(run_local({command, "same"}, 2), both_pids);
   }
   run_command({"stop", "one"});
   EXPECT_EQ(one.wait(), 143);
