@@ -5,7 +5,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mutex.h"
+#include "daemon/loop_gate.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/queued_writer.h"
@@ -37,7 +37,7 @@ template <typename Reactor, typename In, typename Out>
 class MessageStream : public QueuedWriter<Reactor, Out>,
                       public std::enable_shared_from_this<MessageStream<Reactor, In, Out>> {
  public:
-  explicit MessageStream(boost::asio::io_context& loop) : loop_(loop) {}
+  explicit MessageStream(boost::asio::io_context& loop) : loop_(LoopGate::of(loop)) {}
 
   // Drops the message if the session is over. Cancels it if the other end does not read for long.
   void send(Out message) { this->write(std::move(message)); }
@@ -86,12 +86,12 @@ class MessageStream : public QueuedWriter<Reactor, Out>,
   }
   template <typename Callback>
   void post(Callback event) {
-    boost::asio::post(loop_, [self = this->shared_from_this(), event = std::move(event)] {
+    loop_->post([self = this->shared_from_this(), event = std::move(event)] {
       if (self->callbacks_.on_message) event(*self);
     });
   }
 
-  boost::asio::io_context& loop_;
+  const std::shared_ptr<LoopGate> loop_;
   StreamCallbacks<In> callbacks_;  // loop's thread only, once started
   std::shared_ptr<MessageStream> keep_alive_;
   In in_;
