@@ -3,7 +3,7 @@
 #
 #   scripts/coverage.sh [ctest options...]
 #   scripts/coverage.sh -L unit
-# build/coverage/report/index.html shows the lines. Processes that are killed or leave through _exit count nothing.
+# build/coverage/report/index.html shows the lines. Processes that are killed count nothing.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 scripts/setup.sh gcovr
