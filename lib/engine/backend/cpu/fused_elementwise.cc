@@ -43,7 +43,7 @@ FLEET_INLINE float clamped(float a, float p, float q) { return a < p ? p : (a > 
 FLEET_INLINE float above(float a, float p, float b) { return a <= p ? 0 : b; }
 FLEET_INLINE float below(float a, float q, float b) { return a >= q ? 0 : b; }
 FLEET_INLINE float within(float a, float p, float q, float b) {
-  return (a >= p) & (a <= q) ? b : 0;
+  return ((a >= p) & (a <= q)) ? b : 0;
 }
 FLEET_LINE(clamp, clamped(a[i], n.p, n.q))
 FLEET_LINE(where_above, above(a[i], n.p, b[i]))

@@ -18,7 +18,7 @@ template <typename T>
 FLEET_SIMD void hardsigmoid_grad(const T* y, const T* dy, T* dx, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    const float slope = (y[i] <= 0) | (y[i] >= 1) ? 0.0f : kSixth;
+    const float slope = ((y[i] <= 0) | (y[i] >= 1)) ? 0.0f : kSixth;
     dx[i] = slope * dy[i];
   }
 }

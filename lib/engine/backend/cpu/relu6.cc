@@ -16,7 +16,7 @@ template <typename T>
 FLEET_SIMD void relu6_grad(const T* y, const T* dy, T* dx, int64_t count) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
-    const float slope = (y[i] <= 0) | (y[i] >= 6) ? 0.0f : 1.0f;  // 1 where y is NaN
+    const float slope = ((y[i] <= 0) | (y[i] >= 6)) ? 0.0f : 1.0f;  // 1 where y is NaN
     dx[i] = slope * dy[i];
   }
 }
