@@ -1,5 +1,5 @@
-// For coverage builds: _exit(), which ends fleetrun and its guardians, writes gcov's counters first.
-// The linker replaces _exit() by this (--wrap).
+// For coverage builds: _exit(), which ends fleetrun and its guardians, writes gcov's counters
+// first. The linker replaces _exit() by this (--wrap).
 extern "C" {
 void __gcov_dump();
 [[noreturn]] void __real__exit(int code);

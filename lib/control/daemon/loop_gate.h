@@ -26,8 +26,8 @@ class LoopGate {
   }
 
  private:
-  // A loop shuts down its services before it destroys them, the newest first: the gate closes before
-  // the scheduler ends.
+  // A loop shuts down its services before it destroys them, the newest first: the gate closes
+  // before the scheduler ends.
   struct Service : boost::asio::io_context::service {
     inline static boost::asio::io_context::id id;
     explicit Service(boost::asio::io_context& loop)
