@@ -92,11 +92,15 @@ class ShardIndex {
  private:
   void add(const TarMember& member) {
     const auto [key, extension] = key_and_extension(member.name);
+    if (key.empty() || key.ends_with('/')) return;  // hidden, such as "._7.jpg" of macOS
     if (key != key_) finish_sample();
     key_ = key;
     any_ = true;
     if (extension == "cls" || extension == "json") read_label(member, extension == "json");
-    if (!is_image_name("image." + extension)) return;
+    // "7.seg.png" belongs to the sample, but is not its picture.
+    const bool is_image =
+        extension.find('.') == std::string::npos && is_image_name("image." + extension);
+    if (!is_image || image_) return;
     if (member.size > kLargestImage) {
       throw Error(ErrorCode::kIo, "the image " + shown_name(member.name) + " is too large", path_);
     }

@@ -103,6 +103,24 @@ TEST_F(Tar, LabelInJson_Counts) {
   EXPECT_EQ(open(R"(["j.tar"])")->label(0), 3);
 }
 
+TEST_F(Tar, OtherPicturesOfASample_DoNotReplaceItsImage) {
+  const std::string picture = testing::jpeg_picture(30, 30, 1);
+  fs::create_directories(root_ / "m");
+  testing::write(root_ / "m/7.jpg", picture);
+  testing::write(root_ / "m/._7.jpg", "what macOS stores about a file");
+  testing::write(root_ / "m/7.seg.jpg", testing::jpeg_picture(30, 30, 2));
+  testing::write(root_ / "m/7.png", "a second one");
+  testing::write(root_ / "m/7.cls", "3");
+  const std::string command = "tar -cf '" + (root_ / "s.tar") + "' -C '" + (root_ / "m") + "' ";
+  ASSERT_EQ(std::system((command + "7.jpg ._7.jpg 7.seg.jpg 7.png 7.cls").c_str()), 0);
+  const auto source = open(R"(["s.tar"])");
+  ASSERT_EQ(source->size(), 1);
+  EXPECT_EQ(source->label(0), 3);
+  std::vector<uint8_t> scratch;
+  const Sample sample = source->read(0, scratch);
+  EXPECT_EQ(std::string(sample.bytes.begin(), sample.bytes.end()), picture);
+}
+
 TEST_F(Tar, WhatCannotBeUsed_IsNamed) {
   shard("good.tar", 0, 3);
   EXPECT_THAT(failure(R"(["good.tar"])", {.classes = 2}), HasSubstr("good.tar:a/b/1002.jpg"));
