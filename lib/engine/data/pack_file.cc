@@ -22,6 +22,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "FLTPACK1";
 constexpr char kManifest[] = "pack.json";
 constexpr int kVersion = 1;
+constexpr uint32_t kLongestSide = 1 << 24;  // pixels; no product overflows
 constexpr char kAgain[] = "run fleetrun pack again: it makes damaged and missing files anew";
 
 struct Footer {
@@ -194,10 +195,13 @@ PackFile::PackFile(const std::string& path) : path_(path) {
     damaged(path, "its index has a wrong checksum");
   }
   for (const PackEntry& entry : entries_) {
-    const bool fits = entry.offset + entry.bytes <= footer.index_at &&
+    const bool fits = entry.offset <= footer.index_at &&
+                      entry.bytes <= footer.index_at - entry.offset &&
                       uint64_t{entry.name_at} + entry.name_bytes <= names_.size();
+    const bool small = entry.height <= kLongestSide && entry.width <= kLongestSide;
     const bool pixels = entry.kind != PackedKind::kPixels ||
-                        uint64_t{entry.height} * entry.width * entry.channels == entry.bytes;
+                        (small && entry.bytes > 0 &&
+                         uint64_t{entry.height} * entry.width * entry.channels == entry.bytes);
     if (!fits || !pixels || entry.kind > PackedKind::kDamaged) {
       damaged(path, "its index is inconsistent");
     }

@@ -291,5 +291,19 @@ TEST(PackOfPixels, KeepThemAsTheyAre) {
   }
 }
 
+// Their product is 2^64: as many bytes as there are.
+TEST(PackOfPixels, ImpossibleSize_IsDamage) {
+  testing::TempFolder out;
+  PackWriter writer(out / "a.pack");
+  writer.add({.bytes = "",
+              .name = "a",
+              .kind = PackedKind::kPixels,
+              .height = 1 << 30,
+              .width = 1 << 30,
+              .channels = 16});
+  writer.finish();
+  EXPECT_THAT(message_of([&] { PackFile(out / "a.pack"); }), HasSubstr("inconsistent"));
+}
+
 }  // namespace
 }  // namespace fleet::data
