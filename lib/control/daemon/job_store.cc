@@ -66,6 +66,7 @@ JobStore::JobStore(const std::string& folder) : folder_(fs::absolute(folder).str
       ::open((folder_ + "/" + kLock).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock_) throw_errno("cannot create the file", folder_ + "/" + kLock);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) throw_errno("cannot lock the folder", folder_);
     refuse("another fleetd uses this folder", folder_, "give each fleetd its own --state_dir");
   }
 }

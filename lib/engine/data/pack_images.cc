@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -27,6 +29,7 @@ namespace fs = std::filesystem;
 
 // A split has at most this many files, so that a rank can hold all of them open.
 constexpr int64_t kFiles = 128, kFewestSamples = 16;
+constexpr int kMostInARow = 100;  // damaged images, as in training
 
 // Of the labels and names: a pack can only go on with the same data.
 std::string fingerprint_text(const Source& source) {
@@ -53,7 +56,13 @@ UniqueFd lock(const std::string& folder) {
   const std::string path = folder + "/.lock";
   UniqueFd file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
   if (!file) throw_errno("cannot write into the folder", folder);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) {  // a file system without locks
+      spdlog::info("{}: {}; a second fleetrun pack in this folder would go unnoticed",
+                   shown_path(path), std::strerror(errno));
+      break;
+    }
     throw Error(ErrorCode::kUsage, "another fleetrun pack writes into this folder", folder,
                 "wait for its end, or give another folder");
   }
@@ -152,10 +161,12 @@ class Packer {
       PackWriter writer(path);
       for (int64_t i = 0; i < count; ++i) {
         const PackWriter::Record record = maker.make(file * split_.file_samples + i);
-        if (record.kind == PackedKind::kDamaged) report(record);
+        const bool damaged = record.kind == PackedKind::kDamaged;
+        if (damaged) report(record);
         writer.add(record);
         const MutexLock lock(mutex_);
         ++done_;
+        if (!damaged) damaged_in_a_row_ = 0;
         if (error_) return;
       }
       writer.finish();
@@ -164,16 +175,16 @@ class Packer {
     bytes_ += fs::file_size(path);
   }
 
-  // Whether an earlier run has written this file, and it is sound.
+  // Whether an earlier run has written this file, and it is sound. One with damaged images is made
+  // anew: they may have been corrected, or their file system was gone.
   bool keep(const std::string& path, int64_t count) {
     if (!fs::exists(path)) return false;
-    int64_t damaged = 0;
     try {
       const PackFile found(path);
       if (found.size() != count) return false;
       found.check_all();
       for (int64_t i = 0; i < count; ++i) {
-        damaged += found.entry(i).kind == PackedKind::kDamaged;
+        if (found.entry(i).kind == PackedKind::kDamaged) return false;
       }
     } catch (const Error& error) {
       spdlog::warn("{}: {}; made anew", shown_path(path), error.failure());
@@ -183,7 +194,6 @@ class Packer {
     done_ += count;
     found_ += count;
     ++found_files_;
-    damaged_ += damaged;
     return true;
   }
 
@@ -196,6 +206,12 @@ class Packer {
                  std::string(record.name), std::string(record.bytes));
     const MutexLock lock(mutex_);
     ++damaged_;
+    if (++damaged_in_a_row_ < kMostInARow) return;
+    throw Error(ErrorCode::kIo,
+                std::to_string(kMostInARow) +
+                    " images in a row are damaged, the last one: " + std::string(record.bytes),
+                std::string(record.name),
+                "check the file system of the images; the same command then goes on");
   }
 
   const Source& source_;
@@ -211,6 +227,7 @@ class Packer {
   std::exception_ptr error_ FLEET_GUARDED_BY(mutex_);
   int64_t next_ FLEET_GUARDED_BY(mutex_) = 0;  // the next file
   int64_t done_ FLEET_GUARDED_BY(mutex_) = 0, found_ FLEET_GUARDED_BY(mutex_) = 0;
+  int damaged_in_a_row_ FLEET_GUARDED_BY(mutex_) = 0;
   int64_t damaged_ FLEET_GUARDED_BY(mutex_) = 0, found_files_ FLEET_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ FLEET_GUARDED_BY(mutex_) = 0;
 };

@@ -79,7 +79,7 @@ PackWriter::Record PackedImageMaker::make(int64_t index) {
       return record;
     }
     resize_pixels(pixels);
-    if (options_.raw) {
+    if (options_.raw || (!sample.encoded && small)) {  // pixels that nothing changes stay exact
       record.kind = PackedKind::kPixels;
       record.bytes = {reinterpret_cast<const char*>(pixels_.data()), pixels_.size()};
       record.height = height_;

@@ -2,13 +2,16 @@
 
 #include <glob.h>
 
+#include <cstring>
+
 #include "base/error.h"
 #include "base/text.h"
+#include "data/source.h"
 
 namespace fleet::data {
 namespace {
 
-constexpr long long kMost = 1'000'000;
+constexpr size_t kMost = 1'000'000;
 
 [[noreturn]] void refuse(const std::string& pattern, const std::string& what) {
   throw Error(ErrorCode::kUsage, what, pattern,
@@ -22,7 +25,7 @@ std::vector<std::string> alternatives(const std::string& inner, const std::strin
   const std::string first = inner.substr(0, dots), last = inner.substr(dots + 2);
   long long from = 0, to = 0;
   if (!parse_int(first, &from) || !parse_int(last, &to) || from < 0 || to < from ||
-      to - from >= kMost) {
+      to - from >= static_cast<long long>(kMost)) {
     refuse(pattern, "{" + inner + "} is not a range of numbers");
   }
   std::vector<std::string> all;
@@ -37,6 +40,7 @@ std::vector<std::string> alternatives(const std::string& inner, const std::strin
 void expand(const std::string& text, const std::string& pattern, std::vector<std::string>* names) {
   const size_t open = text.find('{');
   if (open == std::string::npos) {
+    if (names->size() >= kMost) refuse(pattern, "it stands for more than a million names");
     names->push_back(text);
     return;
   }
@@ -45,6 +49,16 @@ void expand(const std::string& text, const std::string& pattern, std::vector<std
   for (const std::string& one : alternatives(text.substr(open + 1, close - open - 1), pattern)) {
     expand(text.substr(0, open) + one + text.substr(close + 1), pattern, names);
   }
+}
+
+// For glob(): characters of a folder's name stand for themselves.
+std::string literal(const std::string& folder) {
+  std::string text;
+  for (const char c : folder) {
+    if (std::strchr("*?[\\", c)) text += '\\';
+    text += c;
+  }
+  return text;
 }
 
 std::vector<std::string> matches(const std::string& pattern) {
@@ -58,15 +72,16 @@ std::vector<std::string> matches(const std::string& pattern) {
 
 }  // namespace
 
-std::vector<std::string> shard_names(const std::string& pattern) {
+std::vector<std::string> shard_names(const std::string& pattern, const std::string& root) {
   std::vector<std::string> expanded, names;
   expand(pattern, pattern, &expanded);
   for (const std::string& one : expanded) {
     if (one.find_first_of("*?[") == std::string::npos) {
-      names.push_back(one);
+      names.push_back(under_root(root, one));
       continue;
     }
-    for (std::string& match : matches(one)) names.push_back(std::move(match));
+    for (std::string& match : matches(under_root(literal(root), one)))
+      names.push_back(std::move(match));
   }
   return names;
 }

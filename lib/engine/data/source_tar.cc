@@ -177,7 +177,7 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   if (patterns.empty()) return nullptr;
   ShardIndex index(context);
   for (const std::string& pattern : patterns) {
-    for (const std::string& name : shard_names(under_root(context.root, pattern))) {
+    for (const std::string& name : shard_names(pattern, context.root)) {
       index.add_shard(name);
     }
   }

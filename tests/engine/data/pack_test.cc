@@ -240,6 +240,11 @@ TEST_F(Pack, DamagedImage_KeepsItsPlace) {
   const auto source = open_split(packed(), true, false, {});
   std::vector<uint8_t> scratch;
   EXPECT_THAT(message_of([&] { source->read(2, scratch); }), HasSubstr("when it was packed"));
+  EXPECT_THAT(thrown_by([&] { pack(folders(R"("on_damaged": "fail", "batch_size": 8)"), {}); }),
+              IsUsageError(::testing::EndsWith("train/cat/104.jpg")));
+  testing::write(root_ / "train/cat/104.jpg", testing::jpeg_picture(40, 40, 1));
+  EXPECT_EQ(pack().damaged, 0);  // corrected
+  testing::write(root_ / "train/cat/104.jpg", "no image");
   fs::remove_all(out());
   EXPECT_THAT(thrown_by([&] { pack(folders(R"("on_damaged": "fail", "batch_size": 8)"), {}); }),
               IsUsageError(::testing::EndsWith("train/cat/104.jpg")));
@@ -278,17 +283,27 @@ TEST(PackOfPixels, KeepThemAsTheyAre) {
   const std::string json = R"({"root": ")" + root.path() +
                            R"(", "train": {"images": "images", "labels": "labels"},
           "test": {"images": "", "labels": ""}})";
-  pack_images(settings_of("idx", json), out / "p", {.raw = true}, [](const PackProgress&) {});
-  const auto source =
-      open_split(settings_of("packed", R"({"root": ")" + (out / "p") + R"("})"), true, false, {});
-  std::vector<uint8_t> scratch;
-  for (int i = 0; i < 20; ++i) {
-    const Sample sample = source->read(i, scratch);
-    EXPECT_FALSE(sample.encoded);
-    EXPECT_EQ(sample.channels, 1);
-    EXPECT_TRUE(std::equal(sample.bytes.begin(), sample.bytes.end(), pixels.begin() + i * 48));
-    EXPECT_EQ(source->label(i), 3);
+  for (const bool raw : {true, false}) {
+    const std::string folder = out / (raw ? "raw" : "jpeg");
+    pack_images(settings_of("idx", json), folder, {.raw = raw}, [](const PackProgress&) {});
+    const auto source =
+        open_split(settings_of("packed", R"({"root": ")" + folder + R"("})"), true, false, {});
+    std::vector<uint8_t> scratch;
+    for (int i = 0; i < 20; ++i) {
+      const Sample sample = source->read(i, scratch);
+      EXPECT_FALSE(sample.encoded);
+      EXPECT_EQ(sample.channels, 1);
+      EXPECT_TRUE(std::equal(sample.bytes.begin(), sample.bytes.end(), pixels.begin() + i * 48));
+      EXPECT_EQ(source->label(i), 3);
+    }
   }
+}
+
+TEST_F(Pack, FileSystemThatIsGone_EndsIt) {
+  for (int i = 0; i < 120; ++i) {
+    testing::write(root_ / ("train/cat/5" + std::to_string(1000 + i) + ".jpg"), "no image");
+  }
+  EXPECT_THAT(thrown_by([&] { pack(); }), IsError(ErrorCode::kIo, HasSubstr("100 images")));
 }
 
 // Their product is 2^64: as many bytes as there are.

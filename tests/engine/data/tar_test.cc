@@ -103,6 +103,14 @@ TEST_F(Tar, LabelInJson_Counts) {
   EXPECT_EQ(open(R"(["j.tar"])")->label(0), 3);
 }
 
+TEST_F(Tar, FolderWithCharactersOfPatterns_StandsForItself) {
+  fs::create_directories(root_ / "set[2012]{v2}");
+  shard("set[2012]{v2}/a-0.tar", 0, 1);
+  const std::string root = root_ / "set[2012]{v2}";
+  EXPECT_THAT(shard_names("a-{0..0}.tar", root), ElementsAre(root + "/a-0.tar"));
+  EXPECT_THAT(shard_names("a-*.tar", root), ElementsAre(root + "/a-0.tar"));
+}
+
 TEST_F(Tar, OtherPicturesOfASample_DoNotReplaceItsImage) {
   const std::string picture = testing::jpeg_picture(30, 30, 1);
   fs::create_directories(root_ / "m");
@@ -181,6 +189,7 @@ TEST(ShardNames, BracesExpand) {
               ElementsAre("t-08.tar", "t-09.tar", "t-10.tar", "t-11.tar"));
   EXPECT_THAT(shard_names("{a,b}-{0..1}"), ElementsAre("a-0", "a-1", "b-0", "b-1"));
   EXPECT_THAT(thrown_by([] { shard_names("a{1"); }), IsUsageError("a{1"));
+  EXPECT_THAT(thrown_by([] { shard_names("{0..99999}{0..99999}"); }), IsUsageError("{0..99999}"));
 }
 
 }  // namespace
