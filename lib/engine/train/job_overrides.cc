@@ -52,6 +52,18 @@ std::vector<std::string> at_and_below(const ConfigTree& tree, const std::string&
   return found;
 }
 
+// Of two forms of one setting, the one in `content` replaces the other in the tree.
+void replace_other_form(const ConfigTree& content, ConfigTree* tree) {
+  constexpr std::pair<const char*, const char*> kForms[] = {
+      {"data.threads", "data.auto.threads"},
+      {"data.prefetch", "data.auto.prefetch"},
+      {"train.class_weights.values", "train.class_weights.rule"}};
+  for (const auto& [one, other] : kForms) {
+    if (!content.origin(one).empty()) tree->remove(other);
+    if (!content.origin(other).empty()) tree->remove(one);
+  }
+}
+
 // A key that is not in the tree may still be in the schema, with a default.
 void check_known(const ConfigTree& tree, const std::string& path) {
   std::vector<std::string> known;
@@ -96,6 +108,7 @@ std::vector<std::string> apply_overrides(ConfigTree& tree,
     ConfigTree content = tree_of(given);
     canonicalize_keys(content);  // the override replaces the file's value under any alias
     if (given.is_section()) replace_section(given, content, &tree, &lines);
+    replace_other_form(content, &tree);
     tree.overlay(content);
   }
   const std::vector<std::string> dropped = drop_keys_of_former(before, &tree);

@@ -93,6 +93,23 @@ TEST(JobOverrides, AnotherScheduleModelOrSource_DoesSoToo) {
   EXPECT_EQ(result.lines.size(), 3u);
 }
 
+TEST(JobOverrides, OtherFormOfASetting_ReplacesTheFiles) {
+  const char* const chosen = R"({"model": {"name": "mlp"}, "data": {"threads": "auto",
+                                 "prefetch": "auto"}, "train": {"class_weights": "balanced"}})";
+  const Job given =
+      with({"data.threads=3", "data.prefetch=2", "train.class_weights=[1,2]"}, chosen).job;
+  EXPECT_FALSE(given.data.boolean("auto.threads"));
+  EXPECT_EQ(given.data.integer("threads"), 3);
+  EXPECT_FALSE(given.data.boolean("auto.prefetch"));
+  EXPECT_EQ(given.train.text("class_weights.rule"), "");
+  const char* const fixed = R"({"model": {"name": "mlp"}, "data": {"threads": 3},
+                                "train": {"class_weights": [1, 2]}})";
+  const Job automatic = with({"data.threads=auto", "train.class_weights=balanced"}, fixed).job;
+  EXPECT_TRUE(automatic.data.boolean("auto.threads"));
+  EXPECT_FALSE(automatic.data.given("threads"));
+  EXPECT_THAT(automatic.train.numbers("class_weights.values"), ::testing::IsEmpty());
+}
+
 TEST(JobOverrides, KeyThatBelongsToAnother_IsRefusedByTheCommandLineAndTheFile) {
   const Error error = refusal({"optimizer.name=adam", "optimizer.momentum=0.8"});
   EXPECT_THAT(error, IsUsageError("--set"));
