@@ -132,7 +132,7 @@ void unpack(const DataSet& set, const std::string& folder) {
   make_directories(into);
   for (const DataFile& file : set.files) {
     const ChildResult tar =
-        run_child({.words = {"tar", "-xzf", folder + "/" + file.name, "-C", into}});
+        run_child({.words = {"tar", "--force-local", "-xf", folder + "/" + file.name, "-C", into}});
     if (tar.exit_code != 0) {
       throw Error(ErrorCode::kIo, "cannot be unpacked: " + std::string(trim(tar.error_output)),
                   folder + "/" + file.name);

@@ -1,5 +1,6 @@
 #include "launch/tools/data_sets.h"
 
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -68,6 +69,28 @@ const std::vector<DataSet>& known_data_sets() {
   return sets;
 }
 
+namespace {
+
+// Refuses what no download could match.
+void check_file(DataFile* file, const std::string& list) {
+  const auto refuse = [&](const std::string& what, const char* next) {
+    throw Error(ErrorCode::kUsage, what, list, next);
+  };
+  if (file->name.empty() || file->name.starts_with('.') ||
+      file->name.find('/') != file->name.npos) {
+    refuse("'" + file->name + "' is not a file name", "write names without folders");
+  }
+  for (char& digit : file->sha256) digit = static_cast<char>(std::tolower(digit));
+  const bool hexadecimal = file->sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (file->sha256.size() != 64 || !hexadecimal) {
+    refuse("the sha256 of " + file->name + " does not have 64 hexadecimal digits",
+           "write what sha256sum prints");
+  }
+  if (file->bytes <= 0) refuse("the bytes of " + file->name + " are missing", "write its size");
+}
+
+}  // namespace
+
 std::vector<DataSet> read_data_sets(const std::string& path) {
   constexpr int64_t kMost = int64_t{1} << 24;
   try {
@@ -77,12 +100,7 @@ std::vector<DataSet> read_data_sets(const std::string& path) {
       DataSet set{.name = name, .about = one.value("about", ""), .files = {}};
       for (const auto& file : one.at("files")) {
         set.files.push_back({file.at("name"), file.at("url"), file.at("bytes"), file.at("sha256")});
-        const std::string& file_name = set.files.back().name;
-        if (file_name.empty() || file_name.starts_with('.') ||
-            file_name.find('/') != std::string::npos) {
-          throw Error(ErrorCode::kUsage, "'" + file_name + "' is not a file name", path,
-                      "write names without folders");
-        }
+        check_file(&set.files.back(), path);
       }
       if (one.value("unpack", false)) set.unpacking = DataUnpacking::kTar;
       sets.push_back(std::move(set));

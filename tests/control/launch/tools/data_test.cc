@@ -170,6 +170,22 @@ TEST_F(DataCommand, WrongChecksum_LeavesNothing) {
   EXPECT_TRUE(fs::is_empty(path("out")));
 }
 
+TEST_F(DataCommand, ChecksumInCapitals_IsTheSame) {
+  const HttpServer server(content_, 0);
+  std::string capitals = sha256_;
+  for (char& digit : capitals) digit = static_cast<char>(std::toupper(digit));
+  list(server.url() + "/a.bin", capitals);
+  get();
+  EXPECT_EQ(read("out/a.bin"), content_);
+}
+
+TEST_F(DataCommand, ChecksumThatIsNone_IsRefusedBeforeTheDownload) {
+  const HttpServer server(content_, 0);
+  list(server.url() + "/a.bin", sha256_.substr(1));
+  EXPECT_THAT(thrown_by([&] { get(); }), IsUsageError(path("list.json")));
+  EXPECT_THAT(server.requests(), ::testing::IsEmpty());
+}
+
 TEST_F(DataCommand, Mirror_IsAUrlOrAFolder) {
   const HttpServer server(content_, 0);
   list("http://127.0.0.1:1/a.bin", sha256_);
