@@ -303,7 +303,9 @@ TEST_F(Pack, FileSystemThatIsGone_EndsIt) {
   for (int i = 0; i < 120; ++i) {
     testing::write(root_ / ("train/cat/5" + std::to_string(1000 + i) + ".jpg"), "no image");
   }
-  EXPECT_THAT(thrown_by([&] { pack(); }), IsError(ErrorCode::kIo, HasSubstr("100 images")));
+  const Error error = thrown_by([&] { pack(); });
+  EXPECT_THAT(error, IsError(ErrorCode::kIo, HasSubstr("train/cat/5")));
+  EXPECT_THAT(error.failure(), HasSubstr("100 images in a row"));
 }
 
 // Their product is 2^64: as many bytes as there are.

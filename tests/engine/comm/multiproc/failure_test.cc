@@ -60,10 +60,10 @@ TEST_P(Failure, KilledRank_IsNamedToAllOthers) {
 
 TEST_P(Failure, StoppedRank_IsNamedAfterTheTimeoutAndFailsItself) {
   for (int victim = 0; victim < static_cast<int>(GetParam().nodes.size()); ++victim) {
-    Ranks ranks(GetParam(), 1000);
+    Ranks ranks(GetParam(), 2000);
     ranks.send(victim, SIGSTOP);
     const std::string expected =
-        "timeout: communicator: rank " + std::to_string(victim) + " did not arrive within 1 s";
+        "timeout: communicator: rank " + std::to_string(victim) + " did not arrive within 2 s";
     for (int rank = 0; rank < ranks.size(); ++rank) {
       if (rank == victim) continue;
       EXPECT_THAT(ranks.end_of(rank), StartsWith(expected)) << "as rank " << rank << " sees it";
