@@ -240,7 +240,9 @@ message "$command_link" ControlRequest
 message "$fleetd_link" ClientMessage
 guardian_option='option#An option that reaches ranks'
 edit "$guardian_option" $proto '^message GuardianSettings [{]' '  int32 recipe_ms = 199;'
-make proto/gen/proto/control.pb.h
+# The precompiled header of the control plane contains control.pb.h.
+mapfile -t precompiled < <("$ninja" -C "$build" -t targets all | sed -nE 's#^(.*/fleet_precompiled_control\.dir/.*\.gch): .*#\1#p')
+make proto/gen/proto/control.pb.h "${precompiled[@]}"
 
 objects=$("$ninja" -C "$build" -t targets all | sed -nE 's#^([^:]*\.cc\.o): .*#\1#p')
 # case_of SECTION FILE SWITCH CASE: the compiler misses the case; then it is added.
