@@ -6,19 +6,22 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "data/random.h"
 
 namespace fleet::data {
 namespace {
 
 constexpr int64_t kLookedAt = 2'000'000, kRead = 8;
 
-// At most `most` indices below `size`, evenly spaced.
+// At most `most` indices below `size`: all, or one of each of `most` equal parts, at different
+// places in them, so that labels with a period are all met.
 template <typename Body>
 void evenly(int64_t size, int64_t most, const Body& body) {
   const int64_t count = std::min(size, most);
   for (int64_t i = 0; i < count; ++i) {
-    body(static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(count) *
-                              static_cast<double>(size)));
+    const int64_t part = size / count;
+    const auto place = static_cast<int64_t>(mix(i) % static_cast<uint64_t>(part));
+    body(part * i + size % count * i / count + place);
   }
 }
 

@@ -16,7 +16,7 @@ struct Fingerprint {
   bool operator==(const Fingerprint&) const = default;
 };
 
-// Reads a few samples. Of more than 2 million labels and paths it hashes 2 million, evenly spaced.
+// Reads a few samples. Of more than 2 million labels and paths it hashes 2 million, spread evenly.
 // An unreadable sample is hashed as such: training reports the reason when it reads that sample.
 Fingerprint fingerprint(const Source& source);
 

@@ -69,11 +69,18 @@ std::string JobData::validation(const Job& job) {
   if (part == 0) return "";
   const data::Fingerprint& print = test_fingerprint();
   char text[120];
-  std::snprintf(text, sizeof text, "%g of each class by seed %lld: %lld samples, %016llx", part,
-                static_cast<long long>(job.data.integer("validation_seed")),
+  std::snprintf(text, sizeof text, "%g of each class by seed %lld: %lld samples, hash %016llx",
+                part, static_cast<long long>(job.data.integer("validation_seed")),
                 static_cast<long long>(print.samples),
                 static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
   return text;
+}
+
+bool JobData::same_validation(const std::string& saved, const std::string& now) {
+  constexpr size_t kDigits = 16;
+  if (saved == now) return true;
+  return saved.size() > kDigits && saved.find("hash ") == std::string::npos &&
+         now.starts_with(saved.substr(0, saved.size() - kDigits) + "hash ");
 }
 
 void JobData::compare(const Job& job, JobRank rank, Store& store) {

@@ -258,7 +258,7 @@ void Trainer::resume(const std::string& folder) {
 // Otherwise the evaluation would use samples that it was trained on.
 void Trainer::check_validation(const TrainingPosition& saved, const std::string& folder) const {
   const std::string &before = saved.validation, &now = position_.validation;
-  if (before == now) return;
+  if (JobData::same_validation(before, now)) return;
   const auto text = [](const std::string& validation) {
     return validation.empty() ? std::string("none") : "'" + validation + "'";
   };

@@ -29,6 +29,21 @@ TEST(Fingerprint, SameDataInAnotherPlace_IsTheSame) {
   EXPECT_EQ(print, of(there.path(), {"cat/1.jpg", "dog/1.jpg"}, {0, 4}));
 }
 
+// Of 300 samples; a position that is the quotient of two rounded numbers would miss some.
+TEST(Fingerprint, EachLabel_Counts) {
+  const std::vector<std::string> files(300, "a.jpg");
+  std::vector<int64_t> labels(300);
+  TempFolder folder;
+  const Fingerprint usual = of(folder.path(), files, labels);
+  for (int64_t& label : labels) {
+    label = 7;
+    const Fingerprint other = of(folder.path(), files, labels);
+    EXPECT_EQ(other.classes, 8);
+    EXPECT_NE(other.labels, usual.labels);
+    label = 0;
+  }
+}
+
 TEST(Fingerprint, EachDifference_IsInItsPart) {
   TempFolder folder;
   for (const char* file : {"a/1.jpg", "a/2.jpg", "b/1.jpg"}) {
