@@ -23,11 +23,9 @@ group_by_folder() {
   done
 }
 
-# build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything). FLEET_GROUP_SOURCES, if set:
-# scripts/cmake/group_sources.cmake.
-build() {
+# configure PRESET: configures build/PRESET. FLEET_GROUP_SOURCES, if set: scripts/cmake/group_sources.cmake.
+configure() {
   local preset=$1
-  shift
   say "configure build/$preset"
   local output
   output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} 2>&1) || {
@@ -35,6 +33,13 @@ build() {
     die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"
   }
   grep -E '^-- CUDA' <<<"$output" >&2 || true
+}
+
+# build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything).
+build() {
+  local preset=$1
+  shift
+  configure "$preset"
   say "build/$preset: ${*:-everything}"
   # Redirect to standard error: standard output carries only the script's result.
   local targets=()

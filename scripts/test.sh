@@ -14,7 +14,12 @@ scripts/setup.sh gdb python3-dbg || true  # a test of the stacks of Python ranks
 options=() targets=()
 case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.
-  asan) options=(-L "^(unit|sanitized)\$") ;;
+  asan)
+    options=(-L "^(unit|sanitized)\$")
+    configure asan
+    # The programs of these tests, not all others.
+    mapfile -t targets < <(comm -12 <(ctest --test-dir build/asan -N "${options[@]}" | awk '/Test +#/ { print $3 "_tests" }' | sort) \
+                                    <(cmake --build build/asan --target help | sed -n 's/: phony$//p' | sort)) ;;
   tsan)
     modules=(base observe store rendezvous node node_processes daemon launch comm comm_multiproc data exec)
     export GTEST_FILTER=${GTEST_FILTER:--ClientSessionTest.*}  # of daemon: runs gRPC
