@@ -31,7 +31,7 @@ key="$(clang-tidy-16 --version | grep -oE 'version [0-9.]+') $(git hash-object .
 mkdir -p build/lint
 [ "$(head -n1 "$passed" 2>/dev/null)" = "$key" ] || echo "$key" >"$passed"
 
-flags=(-std=c++20 '-DFLEET_VERSION=""' -DBOOST_ASIO_SEPARATE_COMPILATION -Ilib/common -Ilib/control -Ilib/engine -Iapps/fleetrun -I. "-I$build/proto/gen")
+flags=(-std=c++20 '-DFLEET_VERSION=""' -DBOOST_ASIO_SEPARATE_COMPILATION -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -Ilib/common -Ilib/control -Ilib/engine -Iapps/fleetrun -I. "-I$build/proto/gen")
 mapfile -t -O "${#flags[@]}" flags < <(grep -oE -- '-isystem [^ "\\]+' "$build/compile_commands.json" | sort -u | sed 's/^-isystem /-isystem/')
 
 # check PASSED FILES FLAG...: prints what clang-tidy refuses in FILES, "FILE..." of one folder. Several are read as one source,

@@ -215,8 +215,9 @@ std::string line_of(const Table& table, size_t row) {
 
 std::string headline(const LiveReport& report) {
   std::string line = "job " + shown_name(report.job_id()) + "  " +
-                     format_duration(static_cast<double>(report.running_ms() / 1000)) + "  " +
-                     counted(report.nnodes(), "node") + ", " + counted(report.world_size(), "rank");
+                     format_duration(std::floor(static_cast<double>(report.running_ms()) / 1000)) +
+                     "  " + counted(report.nnodes(), "node") + ", " +
+                     counted(report.world_size(), "rank");
   if (report.generation() > 1) line += "  generation " + std::to_string(report.generation());
   if (report.has_step()) {
     line += "  step " + std::to_string(report.step());

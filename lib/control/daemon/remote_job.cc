@@ -58,6 +58,7 @@ void RemoteJob::on(const FromFleetd& from, Time now) {
     case wire::FleetdMessage::kOutput:
     case wire::FleetdMessage::kJobs:
     case wire::FleetdMessage::kHeartbeat:
+    case wire::FleetdMessage::kLive:
     case wire::FleetdMessage::KIND_NOT_SET:
       return;  // nothing to decide
   }

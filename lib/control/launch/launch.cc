@@ -81,7 +81,7 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
   }
   try {
     if (!via) return run(std::move(request));
-    if (!request.dry_run.wanted) return via->start(std::move(request));
+    if (!request.dry_run.wanted) return via->start(request);
     print_via_plan(via->plan(request), request.dry_run);
     return 0;
   } catch (const Error& error) {

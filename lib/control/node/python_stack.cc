@@ -23,7 +23,7 @@ std::string executable_of(pid_t pid) {
   return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
 }
 
-std::string frame_text(std::string function, const std::string& file, int64_t line) {
+std::string frame_text(const std::string& function, const std::string& file, int64_t line) {
   return function.substr(0, kMaxName) + " (" + file + ":" + std::to_string(line) + ")";
 }
 

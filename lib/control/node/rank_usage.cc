@@ -131,7 +131,7 @@ CpuQuota cpu_quota(pid_t pid, const std::string& root) {
   return tightest;
 }
 
-void RankUsageSampler::watch(std::vector<Target> targets) {
+void RankUsageSampler::watch(const std::vector<Target>& targets) {
   ranks_.clear();
   for (const Target& target : targets)
     ranks_.push_back({.target = target, .tree = {}, .quota = {}});

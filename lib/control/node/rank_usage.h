@@ -30,7 +30,7 @@ class RankUsageSampler {
     int local_rank = 0;
     pid_t pid = -1;
   };
-  void watch(std::vector<Target> targets);
+  void watch(const std::vector<Target>& targets);
   // One for each rank that lives: everything but rank, server and gpus. Processes that a rank has
   // started in the last seconds are missing: all of /proc is read at most every 5 s, and for at
   // most 1/200 of the time.

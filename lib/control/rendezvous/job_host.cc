@@ -31,7 +31,7 @@ std::string hostname() {
 
 }  // namespace
 
-JobHost::JobHost(JobSpec job, JobTimes times, std::string display_address,
+JobHost::JobHost(const JobSpec& job, JobTimes times, std::string display_address,
                  const FailoverState* from)
     : job_(from ? JobState(job, times, std::move(display_address), Clock::now(), *from)
                 : JobState(job, times, std::move(display_address), Clock::now())),

@@ -46,7 +46,8 @@ class JobHost {
 
   // display_address: the host's address in messages to users, "10.0.0.1:6768". from: state of a
   // host that was lost, or nullptr.
-  JobHost(JobSpec job, JobTimes times, std::string display_address, const FailoverState* from);
+  JobHost(const JobSpec& job, JobTimes times, std::string display_address,
+          const FailoverState* from);
   ~JobHost();
   JobHost(const JobHost&) = delete;
 

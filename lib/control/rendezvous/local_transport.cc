@@ -45,14 +45,14 @@ class LocalStream final : public NodeStream {
   class Session final : public NodeSession {
    public:
     explicit Session(LocalStream* stream) : stream_(stream) {}
-    void send(EncodedMessage message) override { stream_->send_to_node(std::move(message)); }
+    void send(EncodedMessage message) override { stream_->send_to_node(message); }
     void end() override { stream_->end_by_host(); }
 
    private:
     LocalStream* const stream_;
   };
 
-  void send_to_node(EncodedMessage message) {
+  void send_to_node(const EncodedMessage& message) {
     const MutexLock lock(mutex_);
     if (ended_by_host_ || cancelled_) return;
     std::string bytes;

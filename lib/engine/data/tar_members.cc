@@ -99,7 +99,7 @@ class TarReader {
       const char type = block[kType];
       if (type == 'L' || type == 'x') {
         const std::string text = content(member);
-        if (type == 'L') long_name = text.c_str();
+        if (type == 'L') long_name = text.substr(0, text.find('\0'));
         if (type == 'x') read_pax(text, &long_name, &long_size);
       } else if (type != 'g' && type != 'K') {
         if (!long_name.empty()) member.name = long_name;

@@ -37,7 +37,7 @@ bool register_pass(const std::string& name, void (*define)(PassDef&)) {
 }
 
 bool run_pass(const std::string& name, Program& program, const PassContext& context,
-              Attributes options) {
+              const Attributes& options) {
   const PassDef& def = pass_registry().get(name);
   Attributes all = def.options;
   for (const auto& [option, value] : options.all()) {

@@ -70,7 +70,7 @@ bool register_pass(const std::string& name, void (*define)(PassDef&));
 // Creates the pass of this name, runs it, and verifies the program if it changed. An unknown
 // option, or one of another type, is kInternal.
 bool run_pass(const std::string& name, Program& program, const PassContext& context,
-              Attributes options = {});
+              const Attributes& options = {});
 
 // Appends a PassStep to context.steps, if that is set, when it goes out of scope.
 class PassStepRecorder {

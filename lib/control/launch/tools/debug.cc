@@ -98,11 +98,11 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
 }
 
 // Replaces the calling process with the command, run as the rank would be.
-[[noreturn]] void execute_as(const Started& started, std::vector<std::string> command,
+[[noreturn]] void execute_as(const Started& started, const std::vector<std::string>& command,
                              bool is_the_rank) {
   if (::chdir(started.folder.c_str()) != 0) throw_errno("cannot enter", started.folder);
   ::sched_setaffinity(0, sizeof started.cores, &started.cores);
-  execute(std::move(command), foreground_environment(started.environment, is_the_rank));
+  execute(command, foreground_environment(started.environment, is_the_rank));
 }
 
 // --- the rank that waits for its program ---
@@ -152,13 +152,14 @@ UniqueFd connect_to(pid_t placeholder) {
 }
 
 // Runs the program as the rank and reports its exit code to the process that stands in for it.
-int run_as_rank(const Started& started, std::vector<std::string> command, pid_t placeholder) {
+int run_as_rank(const Started& started, const std::vector<std::string>& command,
+                pid_t placeholder) {
   const UniqueFd rank = connect_to(placeholder);
   const pid_t pid = ::fork();
   if (pid < 0) throw_errno("cannot start another process");
   if (pid == 0) {
     try {
-      execute_as(started, std::move(command), true);
+      execute_as(started, command, true);
     } catch (const Error& error) {
       std::fprintf(stderr, "fleetrun: %s\n", error.what());
       ::_exit(127);
@@ -244,11 +245,11 @@ int run_debug(const CommandLine& line) {
       refuse("its program has not started yet", "rank " + std::to_string(request.rank),
              "start it: fleetrun debug without --attach");
     command.push_back(pid);
-    execute(std::move(command), whole_environment());
+    execute(command, whole_environment());
   }
   const auto program = started.command.begin() + (waits ? 4 : 0);
   command.insert(command.end(), program, started.command.end());
-  if (waits) return run_as_rank(started, std::move(command), found.rank.pid());
+  if (waits) return run_as_rank(started, command, found.rank.pid());
   std::fprintf(
       stderr,
       "fleetrun: rank %d already runs, as pid %s. This second process has its environment, "
@@ -256,7 +257,7 @@ int run_debug(const CommandLine& line) {
       "same files. To debug the rank itself use --attach, or start the job with "
       "--debug_rank=%d\n",
       request.rank, pid.c_str(), request.rank);
-  execute_as(started, std::move(command), false);
+  execute_as(started, command, false);
 }
 
 }  // namespace

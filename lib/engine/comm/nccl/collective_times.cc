@@ -80,8 +80,9 @@ void CollectiveTimes::end(int number, cudaStream_t stream, bool captured) {
   const auto at = static_cast<size_t>(number);
   if (captured) {
     on_ = graphs_.back().pairs[at]->end(stream, captured);
-  } else if ((on_ = pairs_[at]->end(stream, captured))) {
-    pending_.push_back(number);
+  } else {
+    on_ = pairs_[at]->end(stream, captured);
+    if (on_) pending_.push_back(number);
   }
   if (!on_) spdlog::debug("nccl: the GPU does not measure collectives");
 }
