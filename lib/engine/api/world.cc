@@ -25,7 +25,9 @@ World world_from_env() {
   world.size = static_cast<int>(env_int_or("PADDLE_TRAINERS_NUM", 1));
   for (const std::string& endpoint :
        split(get_env_or_file("PADDLE_TRAINER_ENDPOINTS").value_or(""), ',')) {
-    world.nodes.push_back(endpoint.substr(0, endpoint.rfind(':')));
+    std::string host = endpoint.substr(0, endpoint.rfind(':'));
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    world.nodes.push_back(host);
   }
   world.store = job_store();
   if (world.size > 1 && !world.store) {
