@@ -32,6 +32,7 @@ struct Memory {
     rank.finish();
     Buffer wanted = HostDevice().allocate(view.bytes());
     for (size_t i = 0; i < view.count; ++i) put(view.dtype, wanted.data(), i, value(i));
+    if (view.bytes() == 0) return;
     EXPECT_EQ(std::memcmp(wanted.data(), view.data, view.bytes()), 0) << what;
   }
   template <typename T>

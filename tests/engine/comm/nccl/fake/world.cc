@@ -1,5 +1,6 @@
 #include "tests/engine/comm/nccl/fake/world.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -128,7 +129,7 @@ void World::recv(int rank, const Message& message, const std::atomic<bool>& abor
   if (aborted) return;
   require(box.front().size() == message.count * size_of(dtype_of(message.type)),
           "a message of another size than its receiver expects");
-  std::memcpy(message.data, box.front().data(), box.front().size());
+  std::copy(box.front().begin(), box.front().end(), static_cast<char*>(message.data));
   box.erase(box.begin());
   changed_.notify_all();
 }
