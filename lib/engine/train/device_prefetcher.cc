@@ -30,12 +30,25 @@ DevicePrefetcher::~DevicePrefetcher() {
   }
 }
 
+// Before the first copy, which would read memory that the caller frees after an error.
+void DevicePrefetcher::check(const std::vector<Feed>& feeds) const {
+  FLEET_CHECK(feeds.size() <= vars_.size(), "more feeds than variables");
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    FLEET_CHECK(feeds[i].var == vars_[i], "feeds in a different order");
+    const size_t bytes = executor_.argument(vars_[i]).bytes();
+    FLEET_CHECK(feeds[i].data.size() == bytes,
+                "prefetch of '" + executor_.program().var(vars_[i]).name +
+                    "': " + std::to_string(feeds[i].data.size()) +
+                    " bytes were given, the variable has " + std::to_string(bytes));
+  }
+}
+
 void DevicePrefetcher::feed(const std::vector<Feed>& feeds) {
   if (slots_.empty()) {
     for (const Feed& feed : feeds) executor_.feed(feed.var, feed.data);
     return;
   }
-  FLEET_CHECK(feeds.size() <= vars_.size(), "more feeds than variables");
+  check(feeds);
   Slot& slot = slots_[next_++ % slots_.size()];
   if (slot.used) copies_->wait(*slot.consumed);
   slot.used = true;
@@ -44,12 +57,7 @@ void DevicePrefetcher::feed(const std::vector<Feed>& feeds) {
     return static_cast<char*>(buffer.data()) + offsets_[i];
   };
   for (size_t i = 0; i < feeds.size(); ++i) {
-    FLEET_CHECK(feeds[i].var == vars_[i], "feeds in a different order");
-    const size_t bytes = executor_.argument(vars_[i]).bytes();
-    FLEET_CHECK(feeds[i].data.size() == bytes,
-                "prefetch of '" + executor_.program().var(vars_[i]).name +
-                    "': " + std::to_string(feeds[i].data.size()) +
-                    " bytes were given, the variable has " + std::to_string(bytes));
+    const size_t bytes = feeds[i].data.size();
     const void* from = feeds[i].data.data();
     if (bytes <= kSmall) from = std::memcpy(at(slot.host, i), from, bytes);
     device_.copy(at(slot.device, i), from, bytes, *copies_);

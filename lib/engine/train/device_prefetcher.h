@@ -37,6 +37,8 @@ class DevicePrefetcher {
     std::unique_ptr<Event> arrived, consumed;
     bool used = false;
   };
+  void check(const std::vector<Feed>& feeds) const;
+
   Executor& executor_;
   Device& device_;
   const std::vector<VarId> vars_;
