@@ -96,7 +96,7 @@ void Trainer::train_epoch(int64_t epoch) {
     trace_->step_begins(position_.step);
     const bool more = !intervals_.ends_after(position_.step) && !tracker_->should_stop();
     const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
-    if (more && !batch) {
+    if (!batch && position_.batch == data_->train().batches()) {
       position_.epoch += 1;
       position_.batch = 0;
     }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "exec/backend.h"
 #include "tests/engine/train/trainer_job.h"
 
@@ -245,6 +246,16 @@ TEST_F(TrainerTest, TestLine_HasTheEpochThatWasTrainedLast) {
   EXPECT_EQ(epoch("4"), 0);
   EXPECT_EQ(epoch("5"), 1);
   EXPECT_EQ(epoch("0"), 1);
+}
+
+TEST_F(TrainerTest, MaxStepsAtTheEndOfAnEpoch_CompletesIt) {
+  run(job({"train.max_steps=8", "train.epochs=4", "checkpoint.every_epochs=1",
+           "checkpoint.at_end=false"}),
+      1);
+  const auto state =
+      nlohmann::json::parse(read_file(output_ + "/checkpoints/step_00000008/state.json"));
+  EXPECT_EQ(state["epoch"], 2);
+  EXPECT_EQ(state["batch"], 0);
 }
 
 TEST_F(TrainerTest, StartLine_NamesDeviceAndPrecision) {
