@@ -393,9 +393,16 @@ std::string save_on_all_ranks(const std::string& root, const TrainingPosition& p
                               Executor& executor, int keep, const JobRank& own,
                               RankCoordinator& control) {
   const CheckpointValues values = values_of(executor, own, false);
-  const std::string folder =
-      save_on_all_ranks(root, position, values, {.newest = keep}, own, control);
-  if (!values.in_parts()) control.barrier();
+  std::string folder;
+  const auto save = [&] {
+    folder = save_on_all_ranks(root, position, values, {.newest = keep}, own, control);
+    return 0.0;
+  };
+  if (values.in_parts()) {
+    save();
+  } else {
+    control.all_succeed("write a checkpoint", save);
+  }
   return folder;
 }
 

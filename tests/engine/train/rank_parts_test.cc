@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -115,6 +116,11 @@ class RankParts : public ::testing::Test {
   const TrainingPosition position_{
       .step = 7, .epoch = 1, .batch = 3, .seed = 42, .global_batch = 8, .model = "mlp"};
 };
+
+TEST_F(RankParts, SaveWithoutParts_FailsOnAllRanks) {
+  std::ofstream(root_) << "in the way";
+  expect_failure(save(2, false), 0, root_, ErrorCode::kIo);
+}
 
 TEST_F(RankParts, SaveThenLoad_GivesEachRankItsOwn) {
   std::vector<std::map<std::string, std::vector<float>>> saved(3), loaded(3);
