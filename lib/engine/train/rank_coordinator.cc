@@ -1,9 +1,13 @@
 #include "train/rank_coordinator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <numeric>
+#include <optional>
 
+#include "base/mutex.h"
+#include "base/thread.h"
 #include "comm/recorded_communicator.h"
 
 namespace fleet {
@@ -22,8 +26,8 @@ size_t slot_of(int signal) {
 
 }  // namespace
 
-RankCoordinator::RankCoordinator(Communicator* communicator)
-    : stream_(communicator ? "control" : "") {
+RankCoordinator::RankCoordinator(Communicator* communicator, Actions actions)
+    : actions_(actions), stream_(communicator ? "control" : "") {
   if (!communicator) return;
   std::vector<int> all(communicator->size());
   std::iota(all.begin(), all.end(), 0);
@@ -136,12 +140,51 @@ void RankCoordinator::barrier() {
   stream_.synchronize();
 }
 
+// Meets the other ranks every second until each has called end().
+class RankCoordinator::Meetings {
+ public:
+  explicit Meetings(RankCoordinator& control)
+      : control_(control), thread_("meetings", [this] { meet(); }) {}
+  // Waits for the other ranks. Throws the failure of a meeting.
+  void end() {
+    {
+      const MutexLock lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  bool wait_for_end() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    const MutexLock lock(mutex_);
+    while (!ended_ && changed_.wait_until(mutex_, until)) {
+    }
+    return ended_;
+  }
+  void meet() {
+    for (double busy = 1; busy > 0;) {
+      busy = wait_for_end() ? 0 : 1;
+      control_.sum({&busy, 1});
+    }
+  }
+
+  RankCoordinator& control_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool ended_ FLEET_GUARDED_BY(mutex_) = false;
+  Thread thread_;
+};
+
 std::vector<double> RankCoordinator::all_succeed(const std::string& what,
                                                  const std::function<double()>& action) {
   if (!communicator_) return {action()};
   const size_t rank = communicator_->rank(), size = communicator_->size();
   std::vector<double> all(2 * size);  // values, then failures
   std::exception_ptr own;
+  std::optional<Meetings> meetings;
+  if (actions_ == Actions::kUnlimited) meetings.emplace(*this);
   try {
     all[rank] = action();
   } catch (...) {
@@ -149,6 +192,7 @@ std::vector<double> RankCoordinator::all_succeed(const std::string& what,
     all[size + rank] = 1;
   }
   try {
+    if (meetings) meetings->end();
     sum(all);
   } catch (...) {
     if (!own) throw;

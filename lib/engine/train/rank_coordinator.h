@@ -19,8 +19,11 @@ namespace fleet {
 // same calls.
 class RankCoordinator {
  public:
+  // Whether ranks wait for an action of all_succeed() until the communicator's timeout, or as long
+  // as the other ranks live.
+  enum class Actions { kTimeout, kUnlimited };
   // communicator: of the whole job and of the host's memory; null in a job of one rank.
-  explicit RankCoordinator(Communicator* communicator);
+  explicit RankCoordinator(Communicator* communicator, Actions actions = Actions::kTimeout);
   ~RankCoordinator();
 
   // A request that a signal made to a rank.
@@ -55,10 +58,12 @@ class RankCoordinator {
   void barrier();
   // Runs `action` on this rank, waits for the other ranks, and returns the results by rank. If it
   // threw on any rank, this throws on all ranks: the original exception there, on the others
-  // kPeerLost naming the first such rank and `what`, as in "finish a checkpoint".
+  // kPeerLost naming the first such rank and `what`, as in "finish a checkpoint". The action must
+  // not use this object.
   std::vector<double> all_succeed(const std::string& what, const std::function<double()>& action);
 
  private:
+  const Actions actions_;
   std::unique_ptr<Communicator> communicator_;
   HostEvent exchanged_;
   HostStream stream_;  // declared after the event, so destroyed first: it may still have to record
@@ -70,6 +75,7 @@ class RankCoordinator {
     double saves = 0, ends = 0, traces = 0;
     std::array<double, 4> stops = {};  // by signal
   };
+  class Meetings;
   void check_step_counts() const;
   Request requested() const;
 

@@ -123,7 +123,7 @@ class Trainer {
   // How long a rank waits for a disk: training may continue without this save, or must not.
   enum class Patience { kLimited, kUnlimited };
   bool finish_save(Patience patience);
-  bool wait_for_save(double limit);
+  bool wait_for_save(double until);
   void skip_save();
   void drop_best_of_step(int64_t step);
   void save_at_end();

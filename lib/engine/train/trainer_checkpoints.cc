@@ -105,20 +105,11 @@ void Trainer::poll_save() {
                outcome->step, save_failure_);
 }
 
-// Waits for this rank's save, at most `limit` seconds; false: it still runs.
-bool Trainer::wait_for_save(double limit) {
-  constexpr double kSecondsBetweenLines = 30;
-  const double begun = monotonic_seconds();
-  double logged = begun;
+// Waits for this rank's save until that time; false: it still runs.
+bool Trainer::wait_for_save(double until) {
   while (!saver_->wait_for(std::chrono::milliseconds(200))) {
     log_writer();
-    const double now = monotonic_seconds();
-    if (now - begun >= limit) return false;
-    if (now - logged < kSecondsBetweenLines) continue;
-    logged = now;
-    progress_->finish();
-    spdlog::warn("step {} is still being saved after {}: does {} answer? Training waits",
-                 saved_step_, format_duration(now - begun), checkpoints());
+    if (monotonic_seconds() >= until) return false;
   }
   return true;
 }
@@ -126,16 +117,29 @@ bool Trainer::wait_for_save(double limit) {
 // Waits for the previous save and for the ranks' agreement on its result. False: it still runs on
 // some rank. Once the disk does not answer, later calls do not wait for it again.
 bool Trainer::finish_save(Patience patience) {
-  constexpr double kLimit = 60;  // seconds
+  constexpr double kLimit = 60, kRound = 1, kSecondsBetweenLines = 30;
   if (!saving_) return true;
   const TimeAccumulator::Scope piece(saving_time_);
-  const bool forever = patience == Patience::kUnlimited;
-  const bool done = wait_for_save(forever       ? std::numeric_limits<double>::infinity()
-                                  : save_hangs_ ? 0
-                                                : kLimit);
-  poll_save();
-  std::array<double, 2> state = {save_failure_.empty() ? 0.0 : 1.0, done ? 0.0 : 1.0};
-  runner_->control().sum(state);
+  const double begun = monotonic_seconds();
+  const double end = patience == Patience::kUnlimited ? std::numeric_limits<double>::infinity()
+                     : save_hangs_                    ? begun
+                                                      : begun + kLimit;
+  double logged = begun;
+  std::array<double, 3> state;  // ranks that failed, that still save, that will not wait longer
+  // In rounds: a save may take longer than a collective may wait.
+  do {
+    const bool done = wait_for_save(std::min(end, monotonic_seconds() + kRound));
+    poll_save();
+    const double now = monotonic_seconds();
+    if (!done && now - logged >= kSecondsBetweenLines) {
+      logged = now;
+      progress_->finish();
+      spdlog::warn("step {} is still being saved after {}: does {} answer? Training waits",
+                   saved_step_, format_duration(now - begun), checkpoints());
+    }
+    state = {save_failure_.empty() ? 0.0 : 1.0, done ? 0.0 : 1.0, now >= end ? 1.0 : 0.0};
+    runner_->control().sum(state);
+  } while (state[1] > 0 && state[2] == 0);
   save_hangs_ = state[1] > 0;
   if (save_hangs_) return false;
   saving_ = false;

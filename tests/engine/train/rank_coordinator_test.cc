@@ -3,7 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "tests/engine/train/rank_threads.h"
 
@@ -51,6 +53,42 @@ Ends run(const std::vector<int64_t>& steps) {
     }
   });
   return ends;
+}
+
+TEST(RankCoordinator, UnlimitedAction_MayTakeLongerThanTheTimeout) {
+  using Actions = RankCoordinator::Actions;
+  for (const Actions actions : {Actions::kUnlimited, Actions::kTimeout}) {
+    const auto ends = run_ranks(2, [&](RankThread& thread) {
+      const auto communicator = make_communicator({.rank = thread.rank,
+                                                   .size = thread.world,
+                                                   .nodes = {},
+                                                   .store = thread.store,
+                                                   .group = "of this test",
+                                                   .backend = "inprocess",
+                                                   .timeout = std::chrono::seconds(3),
+                                                   .names = {}});
+      RankCoordinator control(communicator.get(), actions);
+      const auto results = control.all_succeed("wait", [&] {
+        if (thread.rank == 0) std::this_thread::sleep_for(std::chrono::seconds(4));
+        return thread.rank + 1.0;
+      });
+      EXPECT_EQ(results, (std::vector<double>{1, 2}));
+    });
+    const bool waits = actions == Actions::kUnlimited;
+    EXPECT_EQ(ends[1].code, waits ? std::nullopt : std::optional(ErrorCode::kTimeout));
+  }
+}
+
+TEST(RankCoordinator, UnlimitedActionThatFails_IsNamed) {
+  const auto ends = run_ranks(2, [&](RankThread& thread) {
+    RankCoordinator control(thread.communicator, RankCoordinator::Actions::kUnlimited);
+    control.all_succeed("write", [&]() -> double {
+      if (thread.rank == 0) throw Error(ErrorCode::kIo, "full", "/disk");
+      return 0;
+    });
+  });
+  EXPECT_EQ(ends[0].code, ErrorCode::kIo);
+  EXPECT_EQ(ends[1].code, ErrorCode::kPeerLost);
 }
 
 TEST(RankCoordinator, AsManySteps_EndTogether) {
