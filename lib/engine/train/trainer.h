@@ -76,7 +76,14 @@ class Trainer {
   void log_unused_options();
   void load();
   std::vector<double> resume_on_all_ranks(bool continues_run);
-  void resume(const std::string& folder);  // a folder, or "no"
+  struct LoadedCheckpoint {
+    std::string folder;
+    TrainingPosition position = {};
+    std::string note = {};
+  };
+  LoadedCheckpoint load_to_resume(const std::string& folder);
+  void resume(const LoadedCheckpoint& loaded);
+  void forget_missing_best();
   void set_aside_other_checkpoints();
   void set_newer_checkpoints_aside();
   void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;

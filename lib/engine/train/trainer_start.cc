@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/file_status.h"
 #include "base/log.h"
 #include "train/device_settings.h"
 #include "train/initial_weights.h"
@@ -82,7 +83,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   std::unique_ptr<RankCoordinator> of_saver;  // the saver's thread takes its own turns
   if (saves_in_parts(runner_->executor().program())) {
     of_saver =
-        std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator);
+        std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator,
+                                          RankCoordinator::Actions::kUnlimited);
   }
   saver_ = std::make_unique<CheckpointSaver>(checkpoints(), runner_->executor(), own,
                                              std::move(of_saver));
@@ -150,6 +152,7 @@ void Trainer::load() {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   }
   check_same_start(steps);
+  if (!evaluates_only()) forget_missing_best();
   if (is_leader() && !evaluates_only() && saved_step_ >= 0) set_newer_checkpoints_aside();
   if (evaluates_only() && weights.empty() && resumed_step_ < 0) {
     throw Error(ErrorCode::kUsage, "there is nothing to evaluate", "train.evaluate_only",
@@ -173,6 +176,7 @@ std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
   const std::string wanted = own ? "auto" : job_.checkpoint.text("resume");
   for (int64_t below = kForever;;) {
     const auto folder = wanted == "auto" ? latest_checkpoint(root, below) : std::nullopt;
+    std::optional<LoadedCheckpoint> loaded;
     std::string damage;
     const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
       if (below != kForever && !folder) {
@@ -180,8 +184,9 @@ std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
                     "repair one, or set checkpoint.resume to \"no\" to start afresh");
       }
       try {
-        if (wanted != "auto" || folder) resume(folder.value_or(wanted));
-        return static_cast<double>(resumed_step_);
+        if (folder || (wanted != "auto" && wanted != "no"))
+          loaded = load_to_resume(folder.value_or(wanted));
+        return loaded ? static_cast<double>(loaded->position.step) : -1.0;
       } catch (const DamagedFile& error) {
         if (wanted != "auto") throw;
         damage = error.where() + ": " + error.failure();
@@ -190,7 +195,11 @@ std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
     });
     const auto damaged =
         std::find_if(steps.begin(), steps.end(), [](double step) { return step < -1; });
-    if (damaged == steps.end()) return steps;
+    if (damaged == steps.end()) {
+      if (loaded) resume(*loaded);
+      if (wanted == "no" && !evaluates_only()) set_aside_other_checkpoints();
+      return steps;
+    }
     if (damaged - steps.begin() == options_.rank) {  // one line for what all ranks may see
       spdlog::warn("{}: using the previous checkpoint", damage);
     }
@@ -214,20 +223,24 @@ void Trainer::set_newer_checkpoints_aside() {
   }
 }
 
-void Trainer::resume(const std::string& folder) {
-  if (folder == "no") {
-    if (!evaluates_only()) set_aside_other_checkpoints();
-    return;
-  }
-  std::string note;
-  const TrainingPosition saved = load_checkpoint(folder, job_.model_name, runner_->executor(),
-                                                 &note, {options_.rank, options_.world});
+// Changes only the executor's values: another rank may find its part damaged, and all of them take
+// an older checkpoint then.
+Trainer::LoadedCheckpoint Trainer::load_to_resume(const std::string& folder) {
+  LoadedCheckpoint loaded{.folder = folder};
+  loaded.position = load_checkpoint(folder, job_.model_name, runner_->executor(), &loaded.note,
+                                    {options_.rank, options_.world});
+  const TrainingPosition& saved = loaded.position;
   if (!evaluates_only()) check_goes_on(saved, folder);
   check_same_classes(saved.card.classes, position_.card.classes, folder,
                      "use the data it was trained with, or checkpoint.weights to train a new head");
+  check_validation(saved, folder);
+  return loaded;
+}
+
+void Trainer::resume(const LoadedCheckpoint& loaded) {
+  const auto& [folder, saved, note] = loaded;
   schedule_->restore(saved.schedule);
   tracker_->restore(saved.evaluations);
-  check_validation(saved, folder);
   const std::string validation = position_.validation;
   ModelCard card = std::move(position_.card);
   if (card.classes.empty()) card.classes = saved.card.classes;
@@ -253,6 +266,25 @@ void Trainer::resume(const std::string& folder) {
                  saved.batch);
     if (!note.empty()) spdlog::info("{}", note);
   }
+}
+
+// After a return to an older checkpoint, the best one of that time may have been removed. Rank 0
+// decides: others may not see the folder.
+void Trainer::forget_missing_best() {
+  const BestValue best = tracker_->record().kept;
+  double missing = 0;
+  if (is_leader() && best.step >= 0) {
+    missing = path_exists(folder_of_step(checkpoints(), best.step)) ? 0 : 1;
+  }
+  runner_->control().sum({&missing, 1});
+  if (missing == 0) return;
+  if (is_leader()) {
+    spdlog::info("the best checkpoint, of step {}, is gone: the best {} counts from here",
+                 best.step, best.metric);
+  }
+  tracker_->restore_best({.metric = best.metric});
+  position_.evaluations = tracker_->record();
+  best_on_disk_ = tracker_->record().kept;
 }
 
 // Otherwise the evaluation would use samples that it was trained on.

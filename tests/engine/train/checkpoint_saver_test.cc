@@ -158,5 +158,18 @@ TEST_F(BackgroundSaving, BestStepThatWasNotSaved_IsForgotten) {
   EXPECT_THAT(state["evaluations"]["kept"]["step"].get<int64_t>(), AnyOf(-1, first));
 }
 
+// As after a return to an older checkpoint, beside which the best one was not kept.
+TEST_F(BackgroundSaving, BestThatIsGone_DoesNotCount) {
+  const std::vector<std::string> worst = {"checkpoint.keep_best.metric=loss",
+                                          "checkpoint.keep_best.mode=max", "checkpoint.keep=0",
+                                          "checkpoint.every_epochs=1", "checkpoint.resume=auto"};
+  const auto best = [&] { return events("summary").back()["best_step"].get<int64_t>(); };
+  run(job(with(worst, {"train.epochs=3"})), 1);
+  ASSERT_LT(best(), 12);
+  fs::remove_all(folder_of_step(checkpoints(), best()));
+  run(job(with(worst, {"train.epochs=4"})), 1);
+  EXPECT_TRUE(path_exists(folder_of_step(checkpoints(), best()))) << best();
+}
+
 }  // namespace
 }  // namespace fleet

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 
 class DamagedCheckpoint : public TrainerTest {
  protected:
-  Job job(int64_t max_steps, const std::string& resume, bool per_rank) const {
+  Job job(int64_t max_steps, const std::string& resume, bool per_rank,
+          const std::vector<std::string>& more = {}) const {
     ConfigTree tree = ConfigTree::from_json(R"({
       "model": {"name": "mlp", "num_classes": 4, "hidden": [16]},
       "data": {"source": "synthetic", "batch_size": 8,
@@ -29,6 +30,7 @@ class DamagedCheckpoint : public TrainerTest {
                                             "test");
     std::vector<std::string> overrides = {"train.max_steps=" + std::to_string(max_steps),
                                           "checkpoint.resume=" + resume, "train.output=" + output_};
+    overrides.insert(overrides.end(), more.begin(), more.end());
     if (per_rank) overrides.emplace_back("strategy.localsgd=true");
     apply_overrides(tree, overrides);
     return make_job(tree);
@@ -79,6 +81,25 @@ TEST_F(DamagedCheckpoint, Auto_GoesOnFromTheOneBefore) {
       EXPECT_EQ(resumed[rank].error, "");
       EXPECT_EQ(resumed[rank].weights, whole[rank].weights) << rank;
     }
+  }
+}
+
+// The newest checkpoint, which rank 1 cannot read, knows an evaluation; the one before knows none.
+TEST_F(DamagedCheckpoint, OfOneRank_LeavesNothingOnTheOthers) {
+  const std::vector<std::string> stopping = {"train.epochs=10",
+                                             "data.train.samples=48",
+                                             "data.test.samples=16",
+                                             "train.evaluate_every=1",
+                                             "train.early_stopping.metric=loss",
+                                             "train.early_stopping.patience=1"};
+  const auto whole = run(job(5, "no", true, stopping), 2);
+  fs::remove_all(output_);
+  run(job(4, "no", true, stopping), 2);
+  flip_a_bit("step_00000004/rank_00001.safetensors");
+  const auto resumed = run(job(5, "auto", true, stopping), 2);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(resumed[rank].error, "");
+    EXPECT_EQ(resumed[rank].weights, whole[rank].weights) << rank;
   }
 }
 
