@@ -37,6 +37,19 @@ void* map_log(const std::string& path) {
   return nullptr;
 }
 
+// Whether the call with this number may be stored. Not if a thread that was interrupted is still
+// storing an earlier call there, or was overtaken by a whole round of the slots: the call is left
+// out then.
+bool claim(uint64_t number, CallSlot* slot) {
+  uint64_t seen = slot->status.load(std::memory_order_relaxed);
+  while (seen == 0 || (seen % 4 != 0 && seen / 4 < number)) {
+    if (!slot->status.compare_exchange_weak(seen, number * 4, std::memory_order_relaxed)) continue;
+    std::atomic_thread_fence(std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
 void store(const GroupData& data, GroupSlot* to) {
   const uint64_t turn = to->turn.load(std::memory_order_relaxed);
   to->turn.store(turn + 1, std::memory_order_relaxed);
@@ -140,6 +153,9 @@ CollectiveLog::CollectiveLog(const std::string& path) : memory_(map_log(path)) {
   Memory& memory = memory_of(memory_);
   memory.pid_namespace = pid_namespace();
   memory.pid = static_cast<uint64_t>(::getpid());
+  for (CallSlot& slot : memory.calls) {  // of a writer that died while it stored
+    if (slot.status % 4 == 0) slot.status = 0;
+  }
 }
 
 CollectiveLog::~CollectiveLog() { ::munmap(memory_, sizeof(Memory)); }
@@ -209,17 +225,17 @@ CollectiveTicket CollectiveLog::issue(int group, const CollectiveRecord& call) {
   Memory& memory = memory_of(memory_);
   const uint64_t number = memory.next.fetch_add(1, relaxed) + 1;
   CallSlot& slot = memory.calls[number % kCalls];
-  slot.status.store(number * 4, relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
   GroupSlot* in = group >= 0 ? &memory.groups[group] : nullptr;
-  slot.data.store({.group = in ? in->data.words[0].load(relaxed) : 0,
-                   .sequence = call.sequence,
-                   .bytes = call.bytes,
-                   .kind = static_cast<int32_t>(call.kind),
-                   .peer = call.peer,
-                   .purpose = call.purpose});
-  slot.issued_ns.store(monotonic_ns(), relaxed);
-  slot.status.store(number * 4 + 1, std::memory_order_release);
+  if (claim(number, &slot)) {
+    slot.data.store({.group = in ? in->data.words[0].load(relaxed) : 0,
+                     .sequence = call.sequence,
+                     .bytes = call.bytes,
+                     .kind = static_cast<int32_t>(call.kind),
+                     .peer = call.peer,
+                     .purpose = call.purpose});
+    slot.issued_ns.store(monotonic_ns(), relaxed);
+    slot.status.store(number * 4 + 1, std::memory_order_release);
+  }
   const bool message = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
   if (in && !message) in->issued.store(call.sequence, relaxed);
   if (CollectiveListener* listener = listener_.load(std::memory_order_acquire)) {

@@ -157,6 +157,25 @@ TEST_F(CollectiveLogs, TornRecords_AreLeftOut) {
   ::munmap(memory, sizeof *memory);
 }
 
+TEST_F(CollectiveLogs, SlotOfAnInterruptedThread_IsLeftToIt) {
+  const int group = log.add_group("g", {0, 1}, false);
+  const CollectiveTicket interrupted = log.issue(group, call(1));
+  collective_log::Memory* memory = map(reader);
+  std::atomic<uint64_t>& status = memory->calls[interrupted.number % collective_log::kCalls].status;
+  status = interrupted.number * 4;
+  for (size_t i = 0; i < collective_log::kCalls; ++i) {
+    log.finish(log.issue(group, call(static_cast<int64_t>(i) + 2)));
+  }
+  EXPECT_EQ(status, interrupted.number * 4);
+  EXPECT_EQ(reader.read().calls.size(), collective_log::kCalls - 1);
+  EXPECT_EQ(reader.read().groups.at(0).issued, static_cast<int64_t>(collective_log::kCalls) + 1);
+  ::munmap(memory, sizeof *memory);
+  const CollectiveLog next(reader.path());  // of a process after this one
+  log.issue(group, call(7));
+  for (size_t i = 1; i < collective_log::kCalls; ++i) log.issue(group, call(8));
+  EXPECT_EQ(reader.read().calls.size(), collective_log::kCalls);
+}
+
 TEST_F(CollectiveLogs, ReadWhileSeveralThreadsWrite_NoRecordIsMixed) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
