@@ -25,7 +25,9 @@ case $preset in
     export GTEST_FILTER=${GTEST_FILTER:--ClientSessionTest.*}  # of daemon: runs gRPC
     targets=("${modules[@]/%/_tests}")
     options=(-R "^($(IFS='|' && echo "${modules[*]}"))\$")
-    export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$PWD/tests/tsan_suppressions.txt} ;;
+    export OMP_NUM_THREADS=1  # GCC's OpenMP is not instrumented
+    # die_after_fork: a test starts a thread in a child of a process with threads.
+    export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$PWD/tests/tsan_suppressions.txt:die_after_fork=0} ;;
 esac
 build "$preset" "${targets[@]}"
 say "ctest"
