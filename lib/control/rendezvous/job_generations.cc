@@ -244,7 +244,14 @@ void JobState::notify_newcomer(SessionId id, Time now) {
 
 // New nodes have joined and the wait is over: restarts the job with them.
 void JobState::scale_up(Running& running, Time now) {
+  // A failure or a hang that awaits its verdict is not forgotten for the sake of newcomers.
+  if (running.root_cause.any() || running.killed || (running.stacks && running.stacks->hang))
+    return;
   running.scale_up_due.reset();
+  // Ranks have returned: the job is about to end.
+  for (const wire::Node& node : world_->nodes()) {
+    if (trainers(node) > 0 && !running.unfinished.contains(node.node_rank())) return;
+  }
   std::vector<std::string> newcomers;
   for (const auto& [id, info] : membership_.members()) {
     if (sessions_.at(id).node_rank < 0) newcomers.push_back(info.node().address());

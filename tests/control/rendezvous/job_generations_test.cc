@@ -303,6 +303,35 @@ TEST(JobGenerations, ElasticJoin_RestartsWithMoreAfterTheWait) {
   EXPECT_EQ(job.events_for<Assignment>(1).back().world->restarts(), 0);
 }
 
+TEST(JobGenerations, FailureJustBeforeTheWaitIsOver_IsTheCause) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(31s);
+  job.join(3, "c");
+  job.after(29'900ms);
+  RankExit exit;
+  exit.set_code(7);
+  job.send(2, &wire::NodeMessage::mutable_exit, exit);
+  job.after(2s);
+  const auto order = job.events_for<RestartCommand>(2).at(0);
+  EXPECT_EQ(order.cause().kind(), Verdict::RANK_FAILED);
+  EXPECT_EQ(order.restart(), 1);
+  job.restart();
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+}
+
+TEST(JobGenerations, NodeHasFinishedBeforeTheWaitIsOver_TheJobEnds) {
+  Job job(elastic(2, 4));
+  job.join_all(2);
+  job.after(31s);
+  job.join(3, "c");
+  job.finish(2);
+  job.after(60s);
+  EXPECT_TRUE(job.events_for<RestartCommand>(1).empty());
+  job.finish(1);
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::SUCCESS);
+}
+
 TEST(JobGenerations, ComesWhileOthersAgree_IsTakenInLaterAllTheSame) {
   Job job(elastic(2, 4));
   job.join_all(3);
