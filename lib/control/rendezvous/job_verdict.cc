@@ -51,6 +51,28 @@ RankExit suspect_of(const JobPhases::StackCollection& collection, const Stacks& 
   return exit;
 }
 
+// A report that does not fit a node's queue (service.cc) would end its stream, and so a healthy
+// job.
+constexpr size_t kMaxReportBytes = 3 << 20;
+
+// Leaves out the frames of the rarest stacks until it fits.
+void limit_size(StackReport* report) {
+  size_t size = report->ByteSizeLong();
+  auto& clusters = *report->mutable_stacks()->mutable_clusters();
+  int left_out = 0;
+  for (int i = clusters.size() - 1; i >= 0 && size > kMaxReportBytes; --i, ++left_out) {
+    StackCluster& cluster = clusters[i];
+    const size_t before = cluster.ByteSizeLong();
+    cluster.clear_frames();
+    cluster.clear_python_frames();
+    cluster.set_missing("left out, because the report is too large");
+    size -= before - std::min(before, cluster.ByteSizeLong());
+  }
+  if (left_out == 0) return;
+  report->add_notes("the report is too large: the rarest stacks are left out (" +
+                    std::to_string(left_out) + ")");
+}
+
 }  // namespace
 
 Verdict JobState::node_verdict(Verdict::Kind kind, int node_rank) const {
@@ -91,7 +113,7 @@ void JobState::on_rank_exited(Running& running, int node_rank, RankExit exit, Ti
 JobState::Time JobState::root_cause_due(const Running& running) const {
   Time due = running.root_cause.due();
   if (due == Time::max() || running.root_cause.any_lost()) return due;
-  const Time overdue = due - 3 * times_.heartbeat_interval;
+  const Time overdue = due - 3 * current_intervals().heartbeat_interval;
   for (const auto& [id, session] : sessions_) {
     const FailureDetector& detector = session.failure_detector;
     const bool is_overdue = session.member && detector.last_received() < overdue;
@@ -200,6 +222,7 @@ void JobState::end_stack_collection(Running& running, Time now) {
   report.mutable_waits()->Assign(waits.begin(), waits.end());
   const std::vector<std::string> notes = flight_notes(collection.stacks);
   report.mutable_notes()->Assign(notes.begin(), notes.end());
+  limit_size(&report);
   for (const SessionId asked : collection.requesters) {
     if (sessions_.contains(asked)) send(asked, message);
   }

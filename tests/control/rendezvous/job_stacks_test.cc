@@ -46,6 +46,27 @@ TEST(JobState, EqualStacksInAReport_AreSentOnce) {
   EXPECT_EQ(sent.clusters(0).ranks_size(), 2);
 }
 
+// The frames of 6,000 ranks at different lines.
+TEST(JobState, ReportThatIsTooLarge_LeavesOutStacksAndSaysSo) {
+  Job job(job_of({"a"}));
+  job.join_all();
+  job.send(1, &wire::NodeMessage::mutable_stack_request);
+  Stacks stacks;
+  for (int rank = 0; rank < 6'000; ++rank) {
+    StackCluster& cluster = *stacks.add_clusters();
+    cluster.add_ranks()->set_rank(rank);
+    for (int i = 0; i < 20; ++i)
+      cluster.add_frames("line " + std::to_string(rank) + std::string(50, 'f'));
+  }
+  job.send(1, &wire::NodeMessage::mutable_stacks, stacks);
+  const StackReport report = job.events_for<StackReport>(1).at(0);
+  EXPECT_LT(report.ByteSizeLong(), size_t{4} << 20);
+  EXPECT_EQ(report.stacks().clusters_size(), 6'000);
+  EXPECT_EQ(report.stacks().clusters(0).frames_size(), 20);
+  EXPECT_EQ(report.stacks().clusters(5'999).frames_size(), 0);
+  EXPECT_EQ(report.notes_size(), 1);
+}
+
 // A job of two nodes with two ranks each, in which rank 3 makes no progress.
 struct HangingJob : ::testing::Test {
   HangingJob() {
