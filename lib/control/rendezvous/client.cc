@@ -132,6 +132,10 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
       }
       break;
     case wire::HostMessage::kRestart:
+      // A new host repeats a command that its predecessor may not have sent to all.
+      std::erase_if(history_, [&](const GenerationResult& end) {
+        return end.generation() >= message.restart().end().generation();
+      });
       if (history_.size() == kKeptGenerations) history_.erase(history_.begin());
       history_.push_back(message.restart().end());
       failover_.reset();
