@@ -125,7 +125,7 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
     case wire::GuardianEvent::kStacks:
       return on_stacks(std::move(*event.mutable_stacks()));
     case wire::GuardianEvent::kAllGone:
-      return on_all_gone(event.all_gone().stuck());
+      return on_all_gone(event.all_gone().stuck(), now);
     case wire::GuardianEvent::kServiceBytes:
     case wire::GuardianEvent::kTrace:
     case wire::GuardianEvent::KIND_NOT_SET:
@@ -136,6 +136,11 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
 void Supervision::on(GenerationBegins& begins, Time now) {
   const bool over = signals_.own() != 0 || guardian_lost_ || verdict_;
   if (over && !assignment_) return;
+  // A late survivor: the other nodes did not wait for its ranks.
+  if (restarting_ && !gone_ && !over) {
+    next_ = std::move(begins);
+    return;
+  }
   assignment_ = std::move(begins.assignment);
   log_paths_.clear();
   for (const wire::RankCommand& rank : begins.ranks.ranks()) log_paths_.push_back(rank.log_path());
@@ -240,6 +245,7 @@ void Supervision::on_restart_command(const RestartCommand& command) {
   if (verdict_ || refused_) return;
   show(ShowLine::kWarning, restart_text(command, colors_));
   restarting_ = command.generation();
+  next_.reset();
   host_lost_ = false;
   // The lost host never received it.
   if (guardian_lost_) return send(failure());
@@ -253,6 +259,7 @@ void Supervision::on(const HostLost& lost, Time) {
   if (verdict_ || refused_) return;
   show(ShowLine::kWarning, lost.line);
   restarting_ = lost.generation;
+  next_.reset();
   host_lost_ = true;
   if (!gone_) return stop(SIGTERM);
   if (guardian_lost_) leave_restart(kGuardianKilled);
@@ -321,7 +328,7 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   if (!stopping_ && (exit.signal() != 0 || exit.code() != kExitPeerLost)) stop(SIGTERM);
 }
 
-void Supervision::on_all_gone(const std::string& stuck) {
+void Supervision::on_all_gone(const std::string& stuck, Time now) {
   if (gone_) return;
   gone_ = true;
   if (!stuck.empty()) {
@@ -331,6 +338,7 @@ void Supervision::on_all_gone(const std::string& stuck) {
   if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
   if (restarting_ && !verdict_ && !guardian_lost_) {
     if (stuck_) return leave_restart("processes are left");
+    if (auto next = std::exchange(next_, std::nullopt)) return on(*next, now);
     return send(ready(*restarting_));
   }
   if (assignment_) finish_node();

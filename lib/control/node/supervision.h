@@ -120,7 +120,7 @@ class Supervision {
   void on_progress(StepReport report);
   void on_rank_stalled(RankStall stall);
   void on_stacks(Stacks stacks);
-  void on_all_gone(const std::string& stuck);
+  void on_all_gone(const std::string& stuck, Time now);
 
   void stop_requested(int signal, Grace grace);
   void kill_requested();
@@ -149,6 +149,7 @@ class Supervision {
   Grace grace_;                           // of the stop that signals_.own() requested
   int trainers_ = 0;                      // running ones of this node
   std::optional<int> restarting_;         // the generation that is over
+  std::optional<GenerationBegins> next_;  // which waits for the end of the ranks of that one
   bool stopping_ = false, gone_ = false;  // of the ranks of this generation
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
   bool host_lost_ = false;  // no node hosts the rendezvous at present

@@ -93,6 +93,17 @@ TEST_F(SupervisionTest, SignalWhileTheHostIsLost_IsSentToTheNextHost) {
   supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGINT));
 }
 
+TEST_F(SupervisionTest, NextGenerationWhileRanksStop_WaitsForTheirEnd) {
+  run();
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
+  supervision.on_host_lost({1, "node 0 was lost"});
+  supervision.on_assignment(sample_assignment(), logs, start);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, start_ranks());
+  supervision.on_all_gone("");
+}
+
 TEST_F(SupervisionTest, SecondSignal_Kills) {
   run();
   EXPECT_CALL(effects, warn(_));
