@@ -88,8 +88,10 @@ std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOv
 void rejoin_running_job(LaunchPlan* plan) {
   Topology& topology = plan->topology;
   const LaunchConfig& config = plan->config();
-  const bool may_have_moved = topology.hosting == Topology::Hosting::kYes && topology.nnodes > 1 &&
-                              topology.rendezvous_port > 0 && config.restarts.max_restarts > 0;
+  const bool hosts = topology.hosting == Topology::Hosting::kYes;
+  const bool may_have_moved = (hosts || topology.hosting == Topology::Hosting::kNo) &&
+                              topology.nnodes > 1 && topology.rendezvous_port > 0 &&
+                              config.restarts.max_restarts > 0;
   if (!may_have_moved) return;
   std::vector<std::string> others, at;  // a new host prefers this port
   for (const std::string& node : topology.nodes) {
@@ -99,13 +101,13 @@ void rejoin_running_job(LaunchPlan* plan) {
   }
   const std::string there =
       find_running_job(at, config.job_id.value, plan->security, kLookupTimeout);
-  if (there.empty()) return;
+  const auto found = std::find(at.begin(), at.end(), there) - at.begin();
+  if (there.empty() || others.at(found) == topology.rendezvous_address) return;
   spdlog::warn("job '{}' already runs, and its rendezvous is now at {}: this node joins it there",
                shown_name(config.job_id.value), there);
   topology.hosting = Topology::Hosting::kNo;
-  const auto found = std::find(at.begin(), at.end(), there) - at.begin();
-  topology.rendezvous_address = others.at(static_cast<size_t>(found));
-  reserve_failover_port(plan);
+  topology.rendezvous_address = others.at(found);
+  if (hosts) reserve_failover_port(plan);
 }
 
 }  // namespace fleet

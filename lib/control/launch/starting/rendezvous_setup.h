@@ -18,8 +18,8 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
 // Hosts the rendezvous on this node after the host was lost.
 std::unique_ptr<RendezvousServer> take_over(const LaunchPlan& plan, const TakeOver& turn);
 
-// If this node would host the rendezvous of a job with restarts, but another node of --ips already
-// hosts that job, changes the plan so that this node joins it there. Queries the other nodes for at
+// If another node of --ips than the first already hosts this job, because a job with restarts has
+// lost its host, changes the plan so that this node joins it there. Queries the other nodes for at
 // most one second. May start threads (gRPC).
 void rejoin_running_job(LaunchPlan* plan);
 

@@ -236,6 +236,28 @@ TEST_F(RestartNodes, HostKilledAndStartedAgain_JoinsTheNextOne) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+// The first of --ips no longer hosts the job then.
+TEST_F(RestartNodes, AnotherNodeLostAfterAFailover_FindsTheHostToo) {
+  const std::string script =
+      ": >up.$FLEET_GENERATION.$RANK; test $FLEET_GENERATION = 3 && exit 0; exec sleep 1000";
+  const std::vector<std::string> options = {"--ips=127.0.0.[1-3]", "--max_restart=2"};
+  const auto restart = [&](int node, const std::string& name) {
+    nodes[node]->signal(SIGKILL);
+    nodes[node]->wait();
+    if (node == 0) wait_for_output(*nodes[1], "this node now hosts the rendezvous");
+    while (job.processes("fleet-guardian").size() > 2) ::usleep(1000);  // it holds the ports
+    start(node, script, options, name);
+  };
+  for (const int node : {0, 1, 2}) start(node, script, options);
+  for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.1.") + rank);
+  restart(0, "again");
+  for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.2.") + rank);
+  restart(2, "anew");
+  for (const size_t node : {1, 3, 4}) EXPECT_EQ(nodes[node]->wait(), 0) << nodes[node]->output();
+  EXPECT_THAT(nodes[4]->output(), HasSubstr("its rendezvous is now at 127.0.0.2:"));
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
 // One of two is not a majority: the other may be alive on the far side of a broken link.
 TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
   const std::string script = ": >up.$RANK; exec sleep 1000";
