@@ -70,9 +70,11 @@ void explain_what_if(const ConfigTree& tree, const ExplainOptions& options,
         StepTime& time = *variant.cost.time;
         for (double StepTime::*part :
              {&StepTime::total, &StepTime::compute, &StepTime::communication, &StepTime::hidden,
-              &StepTime::host, &StepTime::within, &StepTime::between}) {
+              &StepTime::waiting, &StepTime::host, &StepTime::within, &StepTime::between}) {
           time.*part *= static_cast<double>(times);
         }
+        for (auto& [type, seconds] : time.by_type) seconds *= static_cast<double>(times);
+        for (double& seconds : time.stages) seconds *= static_cast<double>(times);
       }
     } catch (const Error& error) {
       variant.obstacle = error.failure();
