@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "api/recipe.h"
 #include "base/env.h"
@@ -13,6 +14,7 @@
 #include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/initial_weights.h"
+#include "train/resume_checks.h"
 #include "train/step_runner.h"
 
 namespace fleet {
@@ -76,6 +78,12 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
   position_ = {.seed = static_cast<uint64_t>(job_.train.integer("seed")),
                .global_batch = batch_size_ * part.parts,
                .model = job_.model_name};
+  if (opened_->data) {
+    position_.card = opened_->data->card(job_);
+    position_.validation = opened_->data->validation(job_);
+  } else {
+    for (int d = 0; d < image.rank(); ++d) position_.card.image.push_back(image[d]);
+  }
   schedule_ = std::make_unique<Schedule>(job_.schedule, batches, job_.train.integer("epochs"),
                                          position_.global_batch);
   runner_->begin(0);
@@ -215,6 +223,17 @@ std::string ProgramExecutor::save(const std::string& root, int keep) {
                            runner_->control());
 }
 
+void ProgramExecutor::check_can_continue(const TrainingPosition& saved,
+                                         const std::string& folder) const {
+  const bool loads = opened_->data != nullptr;
+  check_goes_on(saved, position_,
+                loads ? std::optional(opened_->data->train().batches()) : std::nullopt, folder);
+  if (!loads) return;
+  check_same_classes(saved.card.classes, position_.card.classes, folder,
+                     "use the data it was trained with, or load_weights() to train a new head");
+  if (!saved.validation.empty()) check_validation(saved, position_, folder);
+}
+
 TrainingPosition ProgramExecutor::load(const std::string& folder) {
   wait();
   runner_->control().all_succeed("load the checkpoint", [&] {
@@ -224,9 +243,13 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
       if (!latest) throw Error(ErrorCode::kNotFound, "there is no checkpoint", folder);
       from = *latest;
     }
-    position_ = load_checkpoint(from, job_.model_name, runner_->executor(), nullptr,
-                                {world_.rank, world_.size});
-    schedule_->restore(position_.schedule);
+    const TrainingPosition saved = load_checkpoint(from, job_.model_name, runner_->executor(),
+                                                   nullptr, {world_.rank, world_.size});
+    check_can_continue(saved, from);
+    schedule_->restore(saved.schedule);
+    TrainingPosition own = std::exchange(position_, saved);
+    position_.card = std::move(own.card);
+    position_.validation = std::move(own.validation);
     return static_cast<double>(position_.step);
   });
   runner_->begin(position_.step);

@@ -55,7 +55,7 @@ class ProgramExecutor {
   std::string save(const std::string& root, int keep = 3);
   // Reads a checkpoint: a folder that save() returned, or the newest below a root. To continue,
   // call start_epoch(epoch, batch) of the loader with the returned position. kUsage if the
-  // checkpoint is of another model, kNotFound.
+  // checkpoint is of another model, global batch, seed or validation split; kNotFound.
   TrainingPosition load(const std::string& folder);
   // Reads only parameters and running statistics, from a safetensors file under torchvision's
   // names.
@@ -72,6 +72,7 @@ class ProgramExecutor {
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
   void check_for_nan();
+  void check_can_continue(const TrainingPosition& saved, const std::string& folder) const;
   double fetched(const std::string& name, const MetricSums& sums);
 
   const World& world_;

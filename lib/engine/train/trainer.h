@@ -86,7 +86,6 @@ class Trainer {
   void forget_missing_best();
   void set_aside_other_checkpoints();
   void set_newer_checkpoints_aside();
-  void check_goes_on(const TrainingPosition& saved, const std::string& folder) const;
   void check_validation(const TrainingPosition& saved, const std::string& folder) const;
   TrainResult evaluate_only();
   TrainResult finish();

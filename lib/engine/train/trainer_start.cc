@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "train/device_settings.h"
 #include "train/initial_weights.h"
+#include "train/resume_checks.h"
 #include "train/safetensors.h"
 #include "train/start_comparison.h"
 #include "train/trainer.h"
@@ -230,7 +231,7 @@ Trainer::LoadedCheckpoint Trainer::load_to_resume(const std::string& folder) {
   loaded.position = load_checkpoint(folder, job_.model_name, runner_->executor(), &loaded.note,
                                     {options_.rank, options_.world});
   const TrainingPosition& saved = loaded.position;
-  if (!evaluates_only()) check_goes_on(saved, folder);
+  if (!evaluates_only()) check_goes_on(saved, position_, data_->train().batches(), folder);
   check_same_classes(saved.card.classes, position_.card.classes, folder,
                      "use the data it was trained with, or checkpoint.weights to train a new head");
   check_validation(saved, folder);
@@ -287,46 +288,12 @@ void Trainer::forget_missing_best() {
   best_on_disk_ = tracker_->record().kept;
 }
 
-// Otherwise the evaluation would use samples that it was trained on.
 void Trainer::check_validation(const TrainingPosition& saved, const std::string& folder) const {
-  const std::string &before = saved.validation, &now = position_.validation;
-  if (JobData::same_validation(before, now)) return;
-  const auto text = [](const std::string& validation) {
-    return validation.empty() ? std::string("none") : "'" + validation + "'";
-  };
-  const std::string what =
-      "was trained with the validation split " + text(before) + ", this job's is " + text(now);
-  if (evaluates_only()) {
-    if (is_leader() && !now.empty()) {
-      spdlog::warn("{} {}: it may have been trained on samples that it is evaluated on", folder,
-                   what);
-    }
-    return;
-  }
-  throw Error(ErrorCode::kUsage, what, folder,
-              "set the same data.validation_split and validation_seed, with the same data, or "
-              "checkpoint.weights to start afresh from its weights");
-}
-
-void Trainer::check_goes_on(const TrainingPosition& saved, const std::string& folder) const {
-  if (saved.global_batch != position_.global_batch) {
-    throw Error(ErrorCode::kUsage,
-                "was trained with a global batch of " + std::to_string(saved.global_batch) +
-                    ", this job's is " + std::to_string(position_.global_batch),
-                folder,
-                "set data.global_batch_size=" + std::to_string(saved.global_batch) +
-                    ", which fits any number of ranks that divides it");
-  }
-  if (saved.seed != position_.seed) {
-    throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),
-                folder,
-                "set the same train.seed, or checkpoint.weights to start afresh from its weights");
-  }
-  if (saved.batch > data_->train().batches()) {
-    throw Error(ErrorCode::kUsage,
-                "stands at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
-                    std::to_string(data_->train().batches()),
-                folder, "resume with the data it was trained with");
+  if (JobData::same_validation(saved.validation, position_.validation)) return;
+  if (!evaluates_only()) return fleet::check_validation(saved, position_, folder);
+  if (is_leader() && !position_.validation.empty()) {
+    spdlog::warn("{} {}: it may have been trained on samples that it is evaluated on", folder,
+                 validation_difference(saved, position_));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/optimizer.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "exec/backend.h"
 #include "tests/errors.h"
 #include "train/trainer.h"
@@ -122,6 +123,42 @@ TEST(ProgramExecutor, Resumed_EndsWhereAnUninterruptedRunDoes) {
   EXPECT_EQ(second.exe->values("fc1.weight"), whole.exe->values("fc1.weight"));
   Trained other;
   EXPECT_THROW(other.exe->load(folder("nothing")), Error);
+}
+
+TEST(ProgramExecutor, CheckpointOfAnotherBatchOrSeed_IsRefused) {
+  const std::string root = folder("another");
+  {
+    Trained first;
+    first.train(2);
+    first.exe->save(root);
+  }
+  for (const Values& other :
+       {Values{{"train.device", "cpu"}, {"train.seed", 4}},
+        Values{{"train.device", "cpu"}, {"data.batch_size", 16}, {"train.seed", 3}}}) {
+    Worker worker(World{});
+    Model model("lenet", {{"dropout", 0.5}});
+    Loader loader = model.train_loader(kData);
+    distributed_optimizer(Momentum(0.05, 0.9, {{"weight_decay", 1e-4}}), {}).minimize(model.loss());
+    ProgramExecutor exe(worker, model, other);
+    EXPECT_THAT(thrown_by([&] { exe.load(root); }), IsUsageError());
+    EXPECT_EQ(exe.steps(), 0);
+  }
+}
+
+TEST(ProgramExecutor, Checkpoint_HasImageSizeAndValidationSplit) {
+  const std::string root = folder("card");
+  Worker worker(World{});
+  Model model("lenet", {{"dropout", 0.5}});
+  Values data = {{"source", "synthetic"},    {"batch_size", 8},     {"train.samples", 64},
+                 {"validation_split", 0.25}, {"image.channels", 1}, {"image.height", 28},
+                 {"image.width", 28}};
+  Loader loader = model.train_loader(data);
+  distributed_optimizer(Momentum(0.05, 0.9), {}).minimize(model.loss());
+  ProgramExecutor exe(worker, model, Values{{"train.device", "cpu"}});
+  const std::string saved = exe.save(root);
+  EXPECT_THAT(read_file(saved + "/model.safetensors").substr(0, 20'000),
+              testing::HasSubstr("[1,28,28]"));
+  EXPECT_THAT(read_file(saved + "/state.json"), testing::HasSubstr("0.25 of each class"));
 }
 
 TEST(ProgramExecutor, Evaluation_CountsEachTestSampleOnce) {

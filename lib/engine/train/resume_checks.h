@@ -1,0 +1,23 @@
+// Whether a training can go on from a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "train/checkpoint.h"
+
+namespace fleet {
+
+// Throws kUsage if the checkpoint in `folder` has another global batch or seed than this training,
+// or stands behind the end of its epoch. batches: of an epoch; nullopt: unknown.
+void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
+                   std::optional<int64_t> batches, const std::string& folder);
+// Throws kUsage if its validation split is another one: an evaluation would use samples that it was
+// trained on.
+void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
+                      const std::string& folder);
+// "was trained with the validation split 'a', this job's is none".
+std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own);
+
+}  // namespace fleet
