@@ -111,12 +111,13 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
          "--ranks", arguments->ranks,
          "Print or explain a job of this many ranks; default: the number in the environment, or 1")
       ->check(CLI::PositiveNumber);
-  app.add_option(
+  CLI::Option* save = app.add_option(
       "--save_strategy", arguments->save_strategy,
       "Write the job's strategy to this file, for Paddle's load_from_prototxt, and exit");
   app.add_option(
          "--paddle", arguments->paddle,
          "Release of Paddle that will read the strategy; names that it does not know are omitted")
+      ->needs(save)
       ->capture_default_str()
       ->check(CLI::IsMember(paddle_releases()));
   app.add_option("--export_onnx", arguments->export_onnx,
@@ -169,6 +170,13 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
     throw Error(ErrorCode::kUsage, "--format requires --check or --explain", {},
                 "see fleet-worker --help");
   }
+  const bool prints = arguments->check || arguments->explain || arguments->print_config ||
+                      arguments->print_plan || arguments->print_keys ||
+                      !arguments->print_program.empty() || !arguments->save_strategy.empty();
+  if ((arguments->rank >= 0 || arguments->ranks > 0) && !prints) {
+    throw Error(ErrorCode::kUsage, "--rank and --ranks require --check, --explain or --print_...",
+                {}, "start a job of several ranks with fleetrun --nproc_per_node=N");
+  }
   if (arguments->job_file.empty() && arguments->print_flags.empty()) {
     throw Error(ErrorCode::kUsage, "job is required", {}, "see fleet-worker --help");
   }
@@ -179,7 +187,7 @@ bool wants_json_verdict(int argc, char** argv) {
   bool check = false, json = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i], next = i + 1 < argc ? argv[i + 1] : "";
-    check = check || word == "--check";
+    check = check || word == "--check" || word == "--check=true";
     json = json || word == "--format=json" || (word == "--format" && next == "json");
   }
   return check && json;

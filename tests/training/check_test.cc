@@ -66,5 +66,11 @@ TEST_F(Check, FormatAlone_IsRefused) {
   EXPECT_THAT(error_, HasSubstr("--check"));
 }
 
+// Training would divide the global batch by it.
+TEST_F(Check, RanksOfATraining_AreRefused) {
+  EXPECT_EQ(job_.run_worker({"job.json", "--ranks=4"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("--nproc_per_node"));
+}
+
 }  // namespace
 }  // namespace fleet
