@@ -95,17 +95,18 @@ void rejoin_running_job(LaunchPlan* plan) {
   if (!may_have_moved) return;
   std::vector<std::string> others, at;  // a new host prefers this port
   for (const std::string& node : topology.nodes) {
-    if (node == topology.address || others.size() == kAsked) continue;
+    const bool is_other = node != topology.address && node != topology.rendezvous_address;
+    if (!is_other || others.size() == kAsked) continue;
     others.push_back(node);
     at.push_back(endpoint(node, topology.rendezvous_port));
   }
   const std::string there =
       find_running_job(at, config.job_id.value, plan->security, kLookupTimeout);
-  const auto found = std::find(at.begin(), at.end(), there) - at.begin();
-  if (there.empty() || others.at(found) == topology.rendezvous_address) return;
+  if (there.empty()) return;
   spdlog::warn("job '{}' already runs, and its rendezvous is now at {}: this node joins it there",
                shown_name(config.job_id.value), there);
   topology.hosting = Topology::Hosting::kNo;
+  const auto found = std::find(at.begin(), at.end(), there) - at.begin();
   topology.rendezvous_address = others.at(found);
   if (hosts) reserve_failover_port(plan);
 }
