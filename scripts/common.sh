@@ -37,9 +37,14 @@ configure() {
 
 # build PRESET [TARGET...]: configures build/PRESET and builds the targets (default: everything).
 build() {
+  configure "$1"
+  compile "$@"
+}
+
+# compile PRESET [TARGET...]: the same, in a folder that is configured.
+compile() {
   local preset=$1
   shift
-  configure "$preset"
   say "build/$preset: ${*:-everything}"
   # Redirect to standard error: standard output carries only the script's result.
   local targets=()

@@ -14,22 +14,21 @@ scripts/setup.sh gdb python3-dbg || true  # a test of the stacks of Python ranks
 options=() targets=()
 case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.
-  asan)
-    options=(-L "^(unit|sanitized)\$")
-    configure asan
-    # The programs of these tests, not all others.
-    mapfile -t targets < <(comm -12 <(ctest --test-dir build/asan -N "${options[@]}" | awk '/Test +#/ { print $3 "_tests" }' | sort) \
-                                    <(cmake --build build/asan --target help | sed -n 's/: phony$//p' | sort)) ;;
+  asan) options=(-L "^(unit|sanitized)\$") ;;
   tsan)
     modules=(base observe store rendezvous node node_processes daemon launch comm comm_multiproc data exec)
     export GTEST_FILTER=${GTEST_FILTER:--ClientSessionTest.*}  # of daemon: runs gRPC
-    targets=("${modules[@]/%/_tests}")
     options=(-R "^($(IFS='|' && echo "${modules[*]}"))\$")
     export OMP_NUM_THREADS=1  # GCC's OpenMP is not instrumented
     # die_after_fork: a test starts a thread in a child of a process with threads.
     export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$PWD/tests/tsan_suppressions.txt:die_after_fork=0} ;;
 esac
-build "$preset" "${targets[@]}"
+configure "$preset"
+if [ ${#options[@]} -gt 0 ]; then  # the programs of these tests, not all others
+  mapfile -t targets < <(comm -12 <(ctest --test-dir "build/$preset" -N "${options[@]}" | awk '/Test +#/ { print $3 "_tests" }' | sort) \
+                                  <(cmake --build "build/$preset" --target help | sed -n 's/: phony$//p' | sort))
+fi
+compile "$preset" "${targets[@]}"
 say "ctest"
 # List skipped tests and reasons before ctest's summary, which stays the end of the output.
 skipped() {
