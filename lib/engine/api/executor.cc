@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include "api/recipe.h"
 #include "base/env.h"
@@ -231,6 +230,7 @@ void ProgramExecutor::check_can_continue(const TrainingPosition& saved,
   if (!loads) return;
   check_same_classes(saved.card.classes, position_.card.classes, folder,
                      "use the data it was trained with, or load_weights() to train a new head");
+  // Development versions saved none.
   if (!saved.validation.empty()) check_validation(saved, position_, folder);
 }
 
@@ -247,9 +247,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
                                                    nullptr, {world_.rank, world_.size});
     check_can_continue(saved, from);
     schedule_->restore(saved.schedule);
-    TrainingPosition own = std::exchange(position_, saved);
-    position_.card = std::move(own.card);
-    position_.validation = std::move(own.validation);
+    position_ = continued(saved, position_);
     return static_cast<double>(position_.step);
   });
   runner_->begin(position_.step);

@@ -76,13 +76,6 @@ std::string JobData::validation(const Job& job) {
   return text;
 }
 
-bool JobData::same_validation(const std::string& saved, const std::string& now) {
-  constexpr size_t kDigits = 16;
-  if (saved == now) return true;
-  return saved.size() > kDigits && saved.find("hash ") == std::string::npos &&
-         now.starts_with(saved.substr(0, saved.size() - kDigits) + "hash ");
-}
-
 void JobData::compare(const Job& job, JobRank rank, Store& store) {
   const data::Fingerprint* test = test_ ? &test_fingerprint() : nullptr;
   StartComparison(compared_items_of_data(job, fingerprint(), test), "data", rank, store,

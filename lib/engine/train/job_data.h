@@ -29,9 +29,6 @@ class JobData {
   // Identifies the part of the training data that is used for evaluation (data.validation_split) as
   // one line, which is equal if the samples are the same; "" without a split.
   std::string validation(const Job& job);
-  // True if a line of validation() in a checkpoint may name the same samples as `now`. Checkpoints
-  // of development versions have a hash that left samples out; it is not compared.
-  static bool same_validation(const std::string& saved, const std::string& now);
   // Fingerprint of the training data; reads them on the first call.
   const data::Fingerprint& fingerprint();
   // Compares the data and the initial weights with those of the other ranks. Collective, once per

@@ -1,7 +1,6 @@
 #include "train/resume_checks.h"
 
 #include "base/error.h"
-#include "train/job_data.h"
 
 namespace fleet {
 
@@ -29,19 +28,32 @@ void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
 }
 
 std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own) {
+  constexpr size_t kDigits = 16;
+  const std::string &before = saved.validation, &now = own.validation;
+  if (before == now) return "";
+  const bool has_old_hash = before.size() > kDigits && before.find("hash ") == std::string::npos;
+  if (has_old_hash && now.starts_with(before.substr(0, before.size() - kDigits) + "hash "))
+    return "";
   const auto text = [](const std::string& validation) {
     return validation.empty() ? std::string("none") : "'" + validation + "'";
   };
-  return "was trained with the validation split " + text(saved.validation) + ", this job's is " +
-         text(own.validation);
+  return "was trained with the validation split " + text(before) + ", this job's is " + text(now);
 }
 
 void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
                       const std::string& folder) {
-  if (JobData::same_validation(saved.validation, own.validation)) return;
-  throw Error(ErrorCode::kUsage, validation_difference(saved, own), folder,
+  const std::string difference = validation_difference(saved, own);
+  if (difference.empty()) return;
+  throw Error(ErrorCode::kUsage, difference, folder,
               "set the same data.validation_split and validation_seed, with the same data, or "
               "checkpoint.weights to start afresh from its weights");
+}
+
+TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) {
+  if (!own.card.classes.empty()) saved.card.classes = own.card.classes;
+  if (!own.card.image.empty()) saved.card.image = own.card.image;
+  if (!own.validation.empty()) saved.validation = own.validation;
+  return saved;
 }
 
 }  // namespace fleet

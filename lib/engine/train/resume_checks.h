@@ -1,4 +1,4 @@
-// Whether a training can go on from a checkpoint.
+// Whether and how a training goes on from a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@ namespace fleet {
 // or stands behind the end of its epoch. batches: of an epoch; nullopt: unknown.
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder);
-// Throws kUsage if its validation split is another one: an evaluation would use samples that it was
-// trained on.
+// "was trained with the validation split 'a', this job's is none"; "" if both may be the same. The
+// lines of development versions have a hash that left samples out; it is not compared.
+std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own);
+// Throws kUsage if there is one: an evaluation would use samples that it was trained on.
 void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
                       const std::string& folder);
-// "was trained with the validation split 'a', this job's is none".
-std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own);
+// The saved position, with what this training knows of its data.
+TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own);
 
 }  // namespace fleet

@@ -242,12 +242,7 @@ void Trainer::resume(const LoadedCheckpoint& loaded) {
   const auto& [folder, saved, note] = loaded;
   schedule_->restore(saved.schedule);
   tracker_->restore(saved.evaluations);
-  const std::string validation = position_.validation;
-  ModelCard card = std::move(position_.card);
-  if (card.classes.empty()) card.classes = saved.card.classes;
-  position_ = saved;
-  position_.card = std::move(card);
-  position_.validation = validation;
+  position_ = continued(saved, position_);
   resumed_step_ = saved.step;
   namespace fs = std::filesystem;
   std::error_code error;
@@ -289,11 +284,11 @@ void Trainer::forget_missing_best() {
 }
 
 void Trainer::check_validation(const TrainingPosition& saved, const std::string& folder) const {
-  if (JobData::same_validation(saved.validation, position_.validation)) return;
   if (!evaluates_only()) return fleet::check_validation(saved, position_, folder);
-  if (is_leader() && !position_.validation.empty()) {
+  const std::string difference = validation_difference(saved, position_);
+  if (is_leader() && !difference.empty() && !position_.validation.empty()) {
     spdlog::warn("{} {}: it may have been trained on samples that it is evaluated on", folder,
-                 validation_difference(saved, position_));
+                 difference);
   }
 }
 

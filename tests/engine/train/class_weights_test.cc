@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "tests/engine/train/trainer_job.h"
-#include "train/job_data.h"
 
 namespace fleet {
 namespace {
@@ -114,18 +113,6 @@ TEST_F(ValidationSplit, OfAnotherSeedOrSize_IsNotResumedWith) {
   }
   EXPECT_EQ(failure(split({"train.seed=1", "train.epochs=2", "checkpoint.resume=auto"})), "");
   EXPECT_EQ(events("summary").back()["steps"], 6);
-}
-
-TEST_F(ValidationSplit, LineOfADevelopmentVersion_IsTheSameButForItsHash) {
-  const std::string part = "0.25 of each class by seed 1: 16 samples, ";
-  const std::string now = part + "hash 00112233445566ff", before = part + "ffeeddccbbaa9988";
-  EXPECT_TRUE(JobData::same_validation(before, now));
-  EXPECT_TRUE(JobData::same_validation(now, now));
-  EXPECT_TRUE(JobData::same_validation("", ""));
-  EXPECT_FALSE(JobData::same_validation("", now));
-  EXPECT_FALSE(JobData::same_validation(now, ""));
-  EXPECT_FALSE(JobData::same_validation(part + "hash ff112233445566ff", now));
-  EXPECT_FALSE(JobData::same_validation("0.3" + before.substr(4), now));
 }
 
 TEST_F(ValidationSplit, WithTestData_IsRefused) {

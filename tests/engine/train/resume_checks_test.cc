@@ -1,0 +1,37 @@
+#include "train/resume_checks.h"
+
+#include <gtest/gtest.h>
+
+namespace fleet {
+namespace {
+
+TEST(ResumeChecks, ValidationOfADevelopmentVersion_IsTheSameButForItsHash) {
+  const std::string part = "0.25 of each class by seed 1: 16 samples, ";
+  const std::string now = part + "hash 00112233445566ff", before = part + "ffeeddccbbaa9988";
+  const auto same = [](const std::string& saved, const std::string& own) {
+    return validation_difference({.validation = saved}, {.validation = own}).empty();
+  };
+  EXPECT_TRUE(same(before, now));
+  EXPECT_TRUE(same(now, now));
+  EXPECT_TRUE(same("", ""));
+  EXPECT_FALSE(same("", now));
+  EXPECT_FALSE(same(now, ""));
+  EXPECT_FALSE(same(part + "hash ff112233445566ff", now));
+  EXPECT_FALSE(same("0.3" + before.substr(4), now));
+}
+
+// A program with data of its own knows neither classes nor a validation split.
+TEST(ResumeChecks, WhatTheTrainingDoesNotKnow_StaysAsSaved) {
+  const TrainingPosition saved = {
+      .step = 7, .card = {{"cat", "dog"}, {3, 8, 8}}, .validation = "split"};
+  const TrainingPosition none = continued(saved, {.step = 1, .card = {{}, {1, 8, 8}}});
+  EXPECT_EQ(none.step, 7);
+  EXPECT_EQ(none.card, (ModelCard{{"cat", "dog"}, {1, 8, 8}}));
+  EXPECT_EQ(none.validation, "split");
+  const TrainingPosition own = continued(saved, {.card = {{"a", "b"}, {}}, .validation = "other"});
+  EXPECT_EQ(own.card, (ModelCard{{"a", "b"}, {3, 8, 8}}));
+  EXPECT_EQ(own.validation, "other");
+}
+
+}  // namespace
+}  // namespace fleet
