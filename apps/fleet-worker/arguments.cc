@@ -171,10 +171,12 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                 "see fleet-worker --help");
   }
   const bool prints = arguments->check || arguments->explain || arguments->print_config ||
-                      arguments->print_plan || arguments->print_keys ||
-                      !arguments->print_program.empty() || !arguments->save_strategy.empty();
+                      arguments->print_plan || !arguments->print_program.empty() ||
+                      !arguments->save_strategy.empty();
   if ((arguments->rank >= 0 || arguments->ranks > 0) && !prints) {
-    throw Error(ErrorCode::kUsage, "--rank and --ranks require --check, --explain or --print_...",
+    throw Error(ErrorCode::kUsage,
+                "--rank and --ranks require --check, --explain, --save_strategy, --print_config, "
+                "--print_program or --print_plan",
                 {}, "start a job of several ranks with fleetrun --nproc_per_node=N");
   }
   if (arguments->job_file.empty() && arguments->print_flags.empty()) {
