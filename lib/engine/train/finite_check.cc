@@ -26,10 +26,23 @@ std::string BadUpdates::left_out() const {
                               : ": its update and " + more + " more were left out");
 }
 
+// The gradients whose update is left out if one of them is not finite: by loss scaling always, by
+// the check of on_nan if it goes on.
+static std::set<VarId> gradients_left_out(const Program& program, OnNan on_nan) {
+  std::set<VarId> gradients;
+  for (const Op& op : program.ops()) {
+    const bool scaled = op.type() == "check_finite_and_unscale";
+    if (!scaled && (op.type() != "check_finite" || on_nan != OnNan::kSkip)) continue;
+    gradients.insert(op.inputs.begin() + (scaled ? 1 : 2), op.inputs.end());
+  }
+  return gradients;
+}
+
 FiniteCheck::FiniteCheck(Executor& executor, Device& device, RankCoordinator& control, int rank,
                          OnNan on_nan)
     : executor_(executor), device_(device), control_(control), rank_(rank), on_nan_(on_nan) {
   const Program& program = executor.program();
+  left_out_ = gradients_left_out(program, on_nan);
   record_ = program.find(kFiniteRecordName);
   if (record_ == kNoVar) return;
   std::map<VarId, int64_t> numbers;  // by gradient
@@ -108,6 +121,7 @@ std::string FiniteCheck::bad_state() {
   for (size_t i = 0; i < saved.size() && own == 0; ++i) {
     const Var& var = program.var(saved[i]);
     if (!is_floating(var.dtype) || !saves({.rank = rank_}, var)) continue;
+    if (left_out_.contains(saved[i])) continue;
     if (find_not_finite(executor_.argument(saved[i]), device_, executor_.stream())) {
       own = static_cast<double>(1 + i);
     }

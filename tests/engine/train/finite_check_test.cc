@@ -106,6 +106,36 @@ TEST(FiniteCheck, BadState_IsNamed) {
   EXPECT_EQ(watched.watch().bad_state(), "b");
 }
 
+// The name that bad_state() gives if the sum of a parameter's gradients is infinite.
+std::string bad_sum(OnNan on_nan, bool scales_loss) {
+  Program program;
+  const VarId loss = program.feed("loss", DType::kFloat32, {1});
+  program.set_gradient(program.parameter("a", {3}, {.a = 1}), program.state("a.sum", {3}, Init()));
+  const VarId sum = program.find("a.sum");
+  const SectionId section = program.add_section("optimize", {.every = 2});
+  if (scales_loss) {
+    const VarId scale = program.state("optimizer.loss_scaling", {1}, {.a = 1});
+    program.append(section, "check_finite_and_unscale", {scale, sum},
+                   {program.temporary("found_inf"), program.temporary("unscale")});
+  } else {
+    append_check_finite(program, section, loss, {sum});
+  }
+  HostDevice device;
+  Executor executor(
+      plan_program(program, {}, {.backend = "cpu", .initial_layouts = {}, .device = nullptr}),
+      device, nullptr);
+  executor.initialize(1);
+  executor.write(sum, std::vector<float>(3, INFINITY));
+  RankCoordinator control(nullptr);
+  return FiniteCheck(executor, device, control, 0, on_nan).bad_state();
+}
+
+TEST(FiniteCheck, SumOfGradientsThatIsLeftOut_CanBeSaved) {
+  EXPECT_EQ(bad_sum(OnNan::kSkip, /*scales_loss=*/false), "");
+  EXPECT_EQ(bad_sum(OnNan::kStop, /*scales_loss=*/true), "");
+  EXPECT_EQ(bad_sum(OnNan::kStop, /*scales_loss=*/false), "a.sum");
+}
+
 // Each rank's loss is its own; gradients are summed, and so all ranks see the same.
 TEST(FiniteCheck, SeveralRanks_KnowWhoseLossItWas) {
   std::vector<BadUpdates> one(2), both(2);
