@@ -29,8 +29,8 @@ FLEET_OP(adam_amsgrad) { define(def, {"moment1", "moment2", "max_moment2"}); }
 
 Schema adam_schema() {
   Schema schema;
-  schema.number("beta1", 0.9, 0, 1, "decay of the first moment")
-      .number("beta2", 0.999, 0, 1, "decay of the second moment")
+  schema.number("beta1", 0.9, 0, kMaxDecay, "decay of the first moment")
+      .number("beta2", 0.999, 0, kMaxDecay, "decay of the second moment")
       .number("epsilon", 1e-8, 0, 1, "added to the root of the second moment")
       .boolean("amsgrad", false, "divide by the root of the largest second moment so far");
   return schema;

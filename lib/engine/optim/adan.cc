@@ -22,9 +22,9 @@ FLEET_OP(adan) {
 
 FLEET_OPTIMIZER(adan) {
   def.help = "Adam with Nesterov momentum, from differences of gradients (Adan)";
-  def.schema.number("beta1", 0.98, 0, 1, "decay of the mean of gradients")
-      .number("beta2", 0.92, 0, 1, "decay of the mean of differences between gradients")
-      .number("beta3", 0.99, 0, 1, "decay of the mean square")
+  def.schema.number("beta1", 0.98, 0, kMaxDecay, "decay of the mean of gradients")
+      .number("beta2", 0.92, 0, kMaxDecay, "decay of the mean of differences between gradients")
+      .number("beta3", 0.99, 0, kMaxDecay, "decay of the mean square")
       .number("epsilon", 1e-8, 0, 1, "added to the root of the mean square")
       .boolean("no_prox", false, "decay the weights before the step, as adamw does");
   def.append = [](UpdateContext& context, const Update& update) {

@@ -24,8 +24,8 @@ FLEET_OP(lamb) {
 
 FLEET_OPTIMIZER(lamb) {
   def.help = "Adam with steps scaled to the norm of each parameter (LAMB)";
-  def.schema.number("beta1", 0.9, 0, 1, "decay of the first moment")
-      .number("beta2", 0.999, 0, 1, "decay of the second moment")
+  def.schema.number("beta1", 0.9, 0, kMaxDecay, "decay of the first moment")
+      .number("beta2", 0.999, 0, kMaxDecay, "decay of the second moment")
       .number("epsilon", 1e-6, 1e-30, 1, "added to the root of the second moment")
       .number("coupled_weight_decay", 0, 0, 1e6, "decay that is part of the gradient")
       .texts("exclude_suffixes", {},

@@ -49,6 +49,9 @@ class UpdateContext {
   VarId step_ = kNoVar;
 };
 
+// Largest decay of a mean that is divided by 1 - decay^t: a decay of 1 would divide by zero.
+inline constexpr double kMaxDecay = 0.9999999;
+
 struct OptimizerDef {
   std::string help;         // one line
   Schema schema;            // its own keys; append_updates() adds the common ones

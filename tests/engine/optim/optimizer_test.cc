@@ -103,6 +103,15 @@ TEST(Clip, BoundWithoutItsKind_IsRefused) {
   }
 }
 
+// Their moments are divided by 1 - decay^t.
+TEST(Optimizer, DecayOfOne_IsRefused) {
+  for (const char* settings :
+       {R"({"name": "adam", "beta1": 1})", R"({"name": "adamw", "beta2": 1})",
+        R"({"name": "lamb", "beta2": 1})", R"({"name": "adan", "beta3": 1})"}) {
+    EXPECT_THROW(optimizer_settings(settings), Error) << settings;
+  }
+}
+
 TEST(Optimizer, UnknownNameOrKey_NamesTheNearest) {
   try {
     optimizer_schema("momentun");
