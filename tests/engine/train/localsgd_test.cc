@@ -121,7 +121,8 @@ TEST(AdaptiveLocalSgdSteps, OnThreeRanks_FollowTheAlgorithm) {
   DotNet net =
       net_of("adaptive_localsgd: true adaptive_localsgd_configs { init_k_steps: 3 begin_step: 2 }");
   net.inspect = [&](int rank, int64_t step, Executor& executor) {
-    const auto steps = executor.values<float>(executor.program().find("adaptive_localsgd.steps"));
+    const auto steps =
+        executor.values<float>(executor.program().find("optimizer.adaptive_localsgd_steps"));
     if (steps[3] > 0) return;  // not averaged in this step
     chosen[rank].averaged.push_back(step + 1);
     if (step + 1 > 2) chosen[rank].k.push_back(static_cast<int64_t>(steps[2]));
@@ -143,7 +144,8 @@ TEST(AdaptiveLocalSgdSteps, LossBelowZero_AveragesInEachStep) {
   net.x = [](int, int64_t step) { return Floats(kElements, step == 0 ? 1.0f : -1.0f); };
   net.inspect = [](int, int64_t step, Executor& executor) {
     if (step < 3) return;
-    const auto steps = executor.values<float>(executor.program().find("adaptive_localsgd.steps"));
+    const auto steps =
+        executor.values<float>(executor.program().find("optimizer.adaptive_localsgd_steps"));
     EXPECT_EQ(steps[2], 1);
     EXPECT_EQ(steps[3], 0);
   };

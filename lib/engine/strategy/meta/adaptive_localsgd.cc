@@ -24,7 +24,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
   void fuse_update(BuildContext& build) override {
     average_.fuse_update(build);
     Program& program = build.program;
-    steps_ = program.state("adaptive_localsgd.steps", {4}, Init());
+    steps_ = program.state("optimizer.adaptive_localsgd_steps", {4}, Init());
     build.keep.push_back(steps_);
     append(build, "count_local_step", {}, "step");
     append(build, "first_local_step", {.flag = first_}, "first");
