@@ -84,7 +84,7 @@ DivergenceCheck::DivergenceCheck(Executor& executor, const Device& device, RankC
       device_(device),
       control_(control),
       rank_(rank),
-      drifts_(ranks_diverge(executor.program())) {
+      drifts_(weights_drift(executor.program())) {
   const Program& program = executor.program();
   for (const VarId id : shared_vars(program)) {
     if (program.var(id).kind == VarKind::kParameter) parameters_.push_back(id);

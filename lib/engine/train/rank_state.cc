@@ -70,6 +70,15 @@ bool ranks_diverge(const Program& program) {
   });
 }
 
+bool weights_drift(const Program& program) {
+  return std::any_of(program.ops().begin(), program.ops().end(), [&](const Op& op) {
+    if (!program.sections()[op.section].when.holds({.sync = true})) return false;
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](VarId id) {
+      return id != kNoVar && program.var(id).kind == VarKind::kParameter;
+    });
+  });
+}
+
 RankSync::RankSync(Executor& executor, int64_t steps)
     : executor_(executor), wanted_(ranks_diverge(executor.program())), synced_steps_(steps) {}
 

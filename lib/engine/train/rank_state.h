@@ -34,6 +34,8 @@ std::vector<VarId> shared_vars(const Program& program);
 std::vector<VarId> shared_statistics(const Program& program, SectionId forward);
 // Whether ranks drift apart between two averages: true if some operation runs in a sync.
 bool ranks_diverge(const Program& program);
+// Whether the parameters do: localsgd, but not Reduce mode, where only states of owners differ.
+bool weights_drift(const Program& program);
 // Brings ranks that have drifted apart together before evaluation and saving, if the Program has
 // operations for it. All ranks make the same calls; not thread-safe.
 class RankSync {

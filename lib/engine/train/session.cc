@@ -82,22 +82,12 @@ static void log_choices(const Job& job, const ProgramOptions& options) {
   }
 }
 
-// Whether ranks' weights differ until they are averaged over the ranks (localsgd).
-static bool averages_over_ranks(const Program& program) {
-  return std::any_of(program.ops().begin(), program.ops().end(), [&](const Op& op) {
-    if (!program.sections()[op.section].when.holds({.sync = true})) return false;
-    return std::any_of(op.outputs.begin(), op.outputs.end(), [&](VarId id) {
-      return id != kNoVar && program.var(id).kind == VarKind::kParameter;
-    });
-  });
-}
-
 // Applies train.ema. If ranks drift apart, their averages would drift apart too.
 static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   const double decay = job.train.number("ema.decay");
   if (decay == 0) return;
   Program& program = built->program;
-  if (averages_over_ranks(program)) {
+  if (weights_drift(program)) {
     throw Error(ErrorCode::kUsage,
                 "cannot be combined with localsgd, where each rank has its own weights between two "
                 "averages over the ranks",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/clock.h"
 #include "data/encode_png.h"
@@ -69,12 +70,25 @@ std::vector<uint8_t> shown_pixels(const data::Batch& batch, int64_t sample, cons
   return pixels;
 }
 
+// The gradients that are summed on another rank than the first (Reduce mode, sharding): rank 0 has
+// only its own part of them.
+static std::set<VarId> summed_elsewhere(const Program& program) {
+  std::set<VarId> gradients;
+  for (const Op& op : program.ops()) {
+    if (op.type() != "reduce" || op.attributes.integer("root") == 0) continue;
+    gradients.insert(op.outputs.begin(), op.outputs.end());
+  }
+  return gradients;
+}
+
 std::vector<VarId> gradients_of(const Program& program) {
+  const std::set<VarId> elsewhere = summed_elsewhere(program);
   std::vector<VarId> gradients;
   for (const VarId parameter : program.parameters()) {
     const VarId gradient = program.gradient(parameter);
     if (gradient == kNoVar || program.var(gradient).remote || program.var(parameter).remote)
       continue;
+    if (elsewhere.contains(gradient)) continue;
     const DType type = program.var(gradient).dtype;
     if (is_floating(type) && type != DType::kFloat64) gradients.push_back(gradient);
   }

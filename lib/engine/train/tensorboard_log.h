@@ -38,7 +38,8 @@ class TensorboardLog {
 // The pixels of a sample, height x width x channels, as they were before normalisation.
 std::vector<uint8_t> shown_pixels(const data::Batch& batch, int64_t sample, const Settings& data);
 
-// The gradients of the parameters that this rank holds.
+// The gradients of the parameters that this rank holds, except those that ranks other than the
+// first sum up.
 std::vector<VarId> gradients_of(const Program& program);
 
 }  // namespace fleet

@@ -202,15 +202,16 @@ TEST(ShownPixels, Normalisation_IsUndone) {
   EXPECT_THAT(shown_pixels(batch, 0, job.data), ElementsAre(4, 5, 6, 1, 2, 3));
 }
 
-// The histograms of norms in the folder; checks that each has those of four gradients.
-size_t histograms_in(const std::string& folder) {
+// The histograms of norms in the folder; checks that each has those of so many gradients: of two
+// weights and two biases.
+size_t histograms_in(const std::string& folder, int gradients = 4) {
   size_t histograms = 0;
   for (const Event& event : events_in(folder)) {
     for (const auto& value : event.summary().value()) {
       if (!value.has_histo()) continue;
       ++histograms;
       EXPECT_EQ(value.tag(), "gradients/norm");
-      EXPECT_EQ(value.histo().num(), 4);  // two weights, two biases
+      EXPECT_EQ(value.histo().num(), gradients);
       EXPECT_GT(value.histo().min(), 0);
       EXPECT_LT(value.histo().max(), 100);
     }
@@ -234,6 +235,14 @@ TEST_F(TensorboardTest, MergedGradients_AreTheSumsSoFar) {
            "strategy.gradient_merge=true", "strategy.gradient_merge_configs.k_steps=2"}),
       1);
   EXPECT_EQ(histograms_in(folder()), 2u);
+}
+
+// Rank 0 has only its own part of a gradient that rank 1 sums up.
+TEST_F(TensorboardTest, GradientsOfReduceMode_AreThoseOfItsOwner) {
+  run(job({"train.tensorboard_gradients=true", "train.max_steps=3",
+           "strategy.build_strategy.reduce_strategy=Reduce"}),
+      2);
+  EXPECT_EQ(histograms_in(folder(), 2), 1u);
 }
 
 TEST_F(TensorboardTest, GradientsInMemory_ChangeNothing) {
