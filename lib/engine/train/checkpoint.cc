@@ -510,7 +510,7 @@ std::optional<std::string> latest_checkpoint(const std::string& root, int64_t be
 }
 
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor, std::string* note, const JobRank& own) {
+                                 Executor& executor, const LoadOptions& options) {
   if (!is_folder(folder)) {
     throw Error(ErrorCode::kUsage, "no such checkpoint folder", folder,
                 "give the path of a folder such as step_00000120");
@@ -534,10 +534,11 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
         folder, "use one of the same model, or set checkpoint.resume to \"no\"");
   }
   const Program& program = executor.program();
-  check_ranks(folder, ranks, program, own);
-  const TensorFile weights = read(kModelFile);
+  check_ranks(folder, ranks, program, options.own);
+  TensorFile weights = read(kModelFile);
   position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
+  move_old_states(&weights, &states);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
   check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
   const bool averaged = states.tensors.contains(kEmaUpdates);
@@ -547,10 +548,11 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
     check_fit(program, averages, CheckpointFile::kAverage, folder + "/" + kAverageFile);
   }
   TensorFile part;
-  if (ranks > 0) part = read_part(folder, own, position.step, program, checksum);
+  if (ranks > 0) part = read_part(folder, options.own, position.step, program, checksum);
   std::string other = drop_others(states, program);
   if (other.empty()) other = other_averages(averaged, program);
-  if (note) *note = other;
+  if (options.note) *options.note = other;
+  if (options.accept) options.accept(position);
   scatter(weights, CheckpointFile::kModel, executor);
   scatter(averages, CheckpointFile::kAverage, executor);
   scatter(states, CheckpointFile::kOptimizer, executor);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -104,16 +105,21 @@ std::string folder_of_step(const std::string& root, int64_t step);
 // run does not mix with an earlier one; returns the new path.
 std::optional<std::string> set_checkpoints_aside(const std::string& root);
 
+struct LoadOptions {
+  JobRank own;
+  std::string* note = nullptr;  // a line about differences; "" if there are none
+  // Called before anything changes; what it throws ends the load.
+  std::function<void(const TrainingPosition&)> accept;
+};
+
 // Reads a checkpoint into the executor. DamagedFile if it is truncated, lacks a file or does not
 // match its checksums; kUsage if it is of another model or version, or lacks something. After an
 // error nothing has changed. Two kinds of states may be missing or extra: those of loss scaling
 // (for example when a float16 job continues in float32): missing ones keep their values, extra ones
-// are ignored; and averages of the weights, which start as the weights if missing. note: a line
-// about such differences, "" if there are none. Per-rank states come from this rank's part; kUsage
-// if the checkpoint has another number of ranks, or if only one of checkpoint and job has such
-// states.
+// are ignored; and averages of the weights, which start as the weights if missing. Per-rank states
+// come from this rank's part; kUsage if the checkpoint has another number of ranks, or if only one
+// of checkpoint and job has such states.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
-                                 Executor& executor, std::string* note = nullptr,
-                                 const JobRank& own = {});
+                                 Executor& executor, const LoadOptions& options = {});
 
 }  // namespace fleet

@@ -130,6 +130,13 @@ std::string drop_others(TensorFile& file, const Program& program) {
   return parts.empty() ? "" : "loss scaling differs from the checkpoint: " + join(parts, "; ");
 }
 
+void move_old_states(TensorFile* weights, TensorFile* states) {
+  auto state = weights->tensors.extract("adaptive_localsgd.steps");
+  if (state.empty()) return;
+  state.key() = "optimizer.adaptive_localsgd_steps";
+  states->tensors.insert(std::move(state));
+}
+
 bool has_averages(const Program& program) { return program.find(kEmaUpdates) != kNoVar; }
 
 void scatter(const TensorFile& file, CheckpointFile which, Executor& executor) {

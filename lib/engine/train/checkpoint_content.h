@@ -32,6 +32,8 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
 // line about differences of loss scaling (values that only the program has stay unchanged), "" if
 // there are none.
 std::string drop_others(TensorFile& file, const Program& program);
+// Development versions saved a state of adaptive_localsgd with the model.
+void move_old_states(TensorFile* weights, TensorFile* states);
 // Whether the program keeps averages of its weights.
 bool has_averages(const Program& program);
 // Adds what a shard (kShard) holds of this file.

@@ -228,13 +228,16 @@ void Trainer::set_newer_checkpoints_aside() {
 // an older checkpoint then.
 Trainer::LoadedCheckpoint Trainer::load_to_resume(const std::string& folder) {
   LoadedCheckpoint loaded{.folder = folder};
-  loaded.position = load_checkpoint(folder, job_.model_name, runner_->executor(), &loaded.note,
-                                    {options_.rank, options_.world});
-  const TrainingPosition& saved = loaded.position;
-  if (!evaluates_only()) check_goes_on(saved, position_, data_->train().batches(), folder);
-  check_same_classes(saved.card.classes, position_.card.classes, folder,
-                     "use the data it was trained with, or checkpoint.weights to train a new head");
-  check_validation(saved, folder);
+  const auto accept = [&](const TrainingPosition& saved) {
+    if (!evaluates_only()) check_goes_on(saved, position_, data_->train().batches(), folder);
+    check_same_classes(
+        saved.card.classes, position_.card.classes, folder,
+        "use the data it was trained with, or checkpoint.weights to train a new head");
+    check_validation(saved, folder);
+  };
+  loaded.position = load_checkpoint(
+      folder, job_.model_name, runner_->executor(),
+      {.own = {options_.rank, options_.world}, .note = &loaded.note, .accept = accept});
   return loaded;
 }
 

@@ -121,7 +121,7 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
   std::string note;
   {
     SmallNet plain("lenet", kAmp), scaled("lenet", dynamic);
-    load_checkpoint(saved(plain), "lenet", scaled.executor(), &note);
+    load_checkpoint(saved(plain), "lenet", scaled.executor(), {.note = &note});
     EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
     EXPECT_EQ(scaled.scale(), 4096);
     EXPECT_EQ(scaled.counter("good_steps"), 0);
@@ -132,12 +132,12 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
   }
   {
     SmallNet scaled("lenet", dynamic), plain("lenet", kAmp);
-    load_checkpoint(saved(scaled), "lenet", plain.executor(), &note);
+    load_checkpoint(saved(scaled), "lenet", plain.executor(), {.note = &note});
     EXPECT_EQ(differences(plain.saved(), scaled.saved()), "");
     EXPECT_NE(note, "");
     for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
     SmallNet again("lenet", kAmp);
-    load_checkpoint(saved(plain), "lenet", again.executor(), &note);
+    load_checkpoint(saved(plain), "lenet", again.executor(), {.note = &note});
     EXPECT_EQ(note, "");
   }
   std::filesystem::remove_all(root);

@@ -82,7 +82,7 @@ class RankParts : public ::testing::Test {
     return run(world, parts, [&](Rank& rank) {
       const auto before = values(rank.executor);
       try {
-        load_checkpoint(folder(), "mlp", rank.executor, nullptr, rank.own);
+        load_checkpoint(folder(), "mlp", rank.executor, {.own = rank.own});
       } catch (const Error&) {
         EXPECT_EQ(values(rank.executor), before) << "a refused checkpoint changed something";
         throw;
@@ -135,7 +135,7 @@ TEST_F(RankParts, SaveThenLoad_GivesEachRankItsOwn) {
   run(3, true, [&](Rank& rank) {
     rank.executor.initialize(99);
     const TrainingPosition back =
-        load_checkpoint(folder(), "mlp", rank.executor, nullptr, rank.own);
+        load_checkpoint(folder(), "mlp", rank.executor, {.own = rank.own});
     EXPECT_EQ(back.step, 7);
     loaded[rank.own.rank] = values(rank.executor);
   });

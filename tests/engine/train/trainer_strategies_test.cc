@@ -237,8 +237,8 @@ const std::vector<std::string> kAdaptive = {"strategy.adaptive_localsgd=true",
 TEST_F(TrainerStrategies, AdaptiveLocalSgdInterrupted_GoesOnBitIdentically) {
   const auto often = with(kAdaptive, {"checkpoint.every_steps=1"});
   const Outcome whole = run(job(often), 2);
-  EXPECT_EQ(whole.weights[0].at("adaptive_localsgd.steps"),
-            whole.weights[1].at("adaptive_localsgd.steps"));
+  EXPECT_EQ(whole.weights[0].at("optimizer.adaptive_localsgd_steps"),
+            whole.weights[1].at("optimizer.adaptive_localsgd_steps"));
   for (const char* cut : {"1", "5", "6", "7", "8"}) {
     fs::remove_all(output_);
     run(job(with(often, {std::string("train.max_steps=") + cut})), 2);
@@ -255,6 +255,14 @@ TEST_F(TrainerStrategies, AdaptiveLocalSgd_SaysHowManyStepsItChose) {
     const double steps = line["local_steps"];
     EXPECT_TRUE(steps >= 1 && steps <= 16) << steps;
   }
+}
+
+TEST_F(TrainerStrategies, WeightsOfAdaptiveLocalSgd_AreThoseOfTheModelOnly) {
+  run(job(kAdaptive), 2);
+  const std::string weights =
+      "checkpoint.weights=" + latest_checkpoint(output_ + "/checkpoints").value() +
+      "/model.safetensors";
+  EXPECT_EQ(run(job({weights, "train.max_steps=1"}), 1).results[0].steps, 1);
 }
 
 // A weight of 64 x 256 elements travels as its largest ones, from step 2 on in two stages.
@@ -315,6 +323,23 @@ TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {
   for (const Op& op : built.program.ops()) types.insert(op.type());
   EXPECT_TRUE(types.contains("lamb"));
   for (const char* other : {"lars", "adam", "momentum"}) EXPECT_FALSE(types.contains(other));
+}
+
+TEST(BuildProgram, ParametersDriftWithLocalSgdOnly) {
+  for (const auto& [strategy, drift] :
+       {std::pair(R"({})", false),
+        {R"({"localsgd": true})", true},
+        {R"({"adaptive_localsgd": true})", true},
+        {R"({"build_strategy": {"reduce_strategy": "Reduce"}})", false}}) {
+    const Job job = make_job(ConfigTree::from_json(std::string(R"({
+      "model": {"name": "mlp", "num_classes": 4},
+      "data": {"source": "synthetic", "batch_size": 4,
+               "image": {"channels": 1, "height": 8, "width": 8}},
+      "strategy": )") + strategy + "}",
+                                                   "test"));
+    const BuiltProgram built = build_program(job, {.image = {1, 8, 8}, .world = 2});
+    EXPECT_EQ(weights_drift(built.program), drift) << strategy;
+  }
 }
 
 // Gradients are summed in the low type: ranks agree with each other bit by bit, with one rank to
