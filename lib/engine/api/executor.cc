@@ -34,6 +34,13 @@ ConfigTree tree_of(const Recipe& recipe, const Values& keys, int ranks) {
   return tree;
 }
 
+void check_schedule(const Job& job, int64_t batches_per_epoch) {
+  if (batches_per_epoch > 0 || !counts_epochs(job.schedule)) return;
+  throw Error(ErrorCode::kUsage, "depends on the number of steps of an epoch, which is unknown",
+              "learning_rate",
+              "give own_data() the batches_per_epoch, or use a schedule that counts steps");
+}
+
 std::shared_ptr<ProgramResources> open(const Job& job, const Recipe& recipe, const World& world) {
   auto opened = std::make_shared<ProgramResources>();
   DeviceChoice choice =
@@ -55,10 +62,11 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
   Recipe& recipe = *model.recipe();
   const ConfigTree tree = tree_of(recipe, keys, world_.size);
   job_ = make_job(tree);
+  if (recipe.own_image) check_schedule(job_, recipe.batches_per_epoch);
   opened_ = open(job_, recipe, world_);
   job_ = make_job_at_start(tree, world_, *opened_->device, opened_->communicators, true);
   Shape image = recipe.own_image.value_or(Shape{});
-  int64_t batches = 1;
+  int64_t batches = std::max<int64_t>(recipe.batches_per_epoch, 1);
   if (opened_->data) {
     const data::ImageShape shape = opened_->data->train().image();
     image = Shape{shape.channels, shape.height, shape.width};
@@ -81,6 +89,7 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
     position_.card = opened_->data->card(job_);
     position_.validation = opened_->data->validation(job_);
   } else {
+    position_.card.classes = data::given_class_names(job_.data, job_.model.integer("num_classes"));
     for (int d = 0; d < image.rank(); ++d) position_.card.image.push_back(image[d]);
   }
   schedule_ = std::make_unique<Schedule>(job_.schedule, batches, job_.train.integer("epochs"),
@@ -243,9 +252,10 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
       if (!latest) throw Error(ErrorCode::kNotFound, "there is no checkpoint", folder);
       from = *latest;
     }
-    const TrainingPosition saved = load_checkpoint(from, job_.model_name, runner_->executor(),
-                                                   nullptr, {world_.rank, world_.size});
-    check_can_continue(saved, from);
+    const TrainingPosition saved = load_checkpoint(
+        from, job_.model_name, runner_->executor(),
+        {.own = {world_.rank, world_.size},
+         .accept = [&](const TrainingPosition& found) { check_can_continue(found, from); }});
     schedule_->restore(saved.schedule);
     position_ = continued(saved, position_);
     return static_cast<double>(position_.step);
@@ -256,6 +266,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
 
 void ProgramExecutor::load_weights(const std::string& path) {
   wait();
+  runner_->sync_ranks(position_.step);  // begin() broadcasts rank 0's states
   runner_->control().all_succeed("load the weights", [&] {
     fleet::load_weights(path, {}, runner_->executor());
     return 0.0;

@@ -44,9 +44,11 @@ Loader Model::train_loader(const Values& data) {
 
 Loader Model::test_loader() { return Loader(recipe_, false); }
 
-void Model::own_data(const Shape& image, int64_t batch) {
-  if (image.rank() != 3 || batch < 1) {
-    throw Error(ErrorCode::kUsage, "channels, height and width of an image, and a batch from 1 up",
+void Model::own_data(const Shape& image, int64_t batch, int64_t batches_per_epoch) {
+  if (image.rank() != 3 || batch < 1 || batches_per_epoch < 0) {
+    throw Error(ErrorCode::kUsage,
+                "takes channels, height and width of an image, a batch from 1 up, and "
+                "batches_per_epoch from 0 up",
                 "own_data");
   }
   recipe_->set("data.",
@@ -59,6 +61,7 @@ void Model::own_data(const Shape& image, int64_t batch) {
                "own_data");
   recipe_->has_data = true;
   recipe_->own_image = image;
+  recipe_->batches_per_epoch = batches_per_epoch;
 }
 
 }  // namespace fleet

@@ -64,7 +64,10 @@ class Model {
   // size are enough).
   //   image  channels, height, width of normalised float32 images
   //   batch  samples per step and rank
-  void own_data(const Shape& image, int64_t batch);
+  //   batches_per_epoch  steps of an epoch; 0: unknown. Schedules that count epochs or depend on
+  //   the
+  //     end of the job need it.
+  void own_data(const Shape& image, int64_t batch, int64_t batches_per_epoch = 0);
 
   Loss loss() const { return Loss(recipe_); }
   const std::shared_ptr<Recipe>& recipe() const { return recipe_; }

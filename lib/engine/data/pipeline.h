@@ -152,6 +152,9 @@ void expand_reader_keys(ConfigTree* tree);
 // the model; 0: not checked. kUsage if the names do not fit.
 std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes);
 
+// data.class_names alone, checked in the same way.
+std::vector<std::string> given_class_names(const Settings& data, int64_t classes);
+
 // The number of training samples of each class, or of labels that count: for class weights and
 // sampling.
 std::vector<int64_t> samples_by_class(const Source& source);

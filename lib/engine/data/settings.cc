@@ -157,29 +157,38 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
 
 }  // namespace
 
-std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes) {
-  std::vector<std::string> names = source.class_names();
+static void refuse_names(const std::string& what, const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, "data.class_names", next);
+}
+
+std::vector<std::string> given_class_names(const Settings& data, int64_t classes) {
   const std::vector<std::string> given = data.texts("class_names");
-  if (given.empty()) return names;
-  const auto refuse = [](const std::string& what, const std::string& next) {
-    throw Error(ErrorCode::kUsage, what, "data.class_names", next);
-  };
-  if (!names.empty() && names != given) {
-    refuse("the class folders have different names", "remove data.class_names");
-  }
+  if (given.empty()) return {};
   if (classes > 0 && static_cast<int64_t>(given.size()) != classes) {
-    refuse(std::to_string(given.size()) + " names, and the model has " + std::to_string(classes) +
-               " classes",
-           "name each class once, in the order of the labels");
+    refuse_names(std::to_string(given.size()) + " names, and the model has " +
+                     std::to_string(classes) + " classes",
+                 "name each class once, in the order of the labels");
   }
   std::set<std::string> different;
+  std::vector<std::string> names;
   for (const std::string& name : given) {
-    if (name.empty()) refuse("a name is empty", "name each class");
-    if (!different.insert(name).second) refuse("two classes are '" + name + "'", "name each once");
+    if (name.empty()) refuse_names("a name is empty", "name each class");
+    if (!different.insert(name).second) {
+      refuse_names("two classes are '" + name + "'", "name each once");
+    }
+    names.push_back(shown_path(name));
   }
-  names.clear();
-  for (const std::string& name : given) names.push_back(shown_path(name));
   return names;
+}
+
+std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes) {
+  const std::vector<std::string> given = data.texts("class_names");
+  const std::vector<std::string> names = source.class_names();
+  if (given.empty()) return names;
+  if (!names.empty() && names != given) {
+    refuse_names("the class folders have different names", "remove data.class_names");
+  }
+  return given_class_names(data, classes);
 }
 
 Schema data_schema(const std::string& source) {

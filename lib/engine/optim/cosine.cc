@@ -11,6 +11,7 @@ FLEET_SCHEDULE(cosine) {
   def.help = "half a cosine from base to end";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
       .number("end", 0, 0, 1e6, "learning rate at the end");
+  def.spans_job = true;
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     return [base = settings.number("base"), end = settings.number("end"), span](int64_t step) {
       return end + (base - end) / 2 * (1 + std::cos(std::numbers::pi * span.part(step)));

@@ -57,6 +57,7 @@ FLEET_SCHEDULE(one_cycle) {
       .number("final_div_factor", 1e4, 1e-12, 1e30,
               "the last rate is the first rate / final_div_factor")
       .boolean("three_phase", false, "rise, mirrored fall, then a fall to the last rate");
+  def.spans_job = true;
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const auto phases = phases_of(settings, static_cast<double>(span.end - span.begin));
     return [phases, begin = span.begin, linear = settings.text("anneal") == "linear"](

@@ -10,6 +10,7 @@ FLEET_SCHEDULE(polynomial) {
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
       .number("end", 0, 0, 1e6, "learning rate at the end")
       .number("power", 1, 0, 100, "power of the fraction; 1: linear");
+  def.spans_job = true;
   def.make = [](const Settings& settings, const ScheduleSpan& span) -> RateFunction {
     const double base = settings.number("base"), end = settings.number("end");
     const double power = settings.number("power");

@@ -41,6 +41,15 @@ Schema schedule_schema(const std::string& name) {
   return schema;
 }
 
+bool counts_epochs(const Settings& settings) {
+  const ScheduleDef& def = schedule_registry().get(settings.text("name"));
+  const auto& keys = def.schema.keys();
+  const bool has_unit = std::any_of(keys.begin(), keys.end(),
+                                    [](const ConfigKey& key) { return key.path == "unit"; });
+  if (settings.number("warmup_epochs") > 0 || def.spans_job) return true;
+  return has_unit && (settings.text("unit") == "epoch" || settings.text("per") == "epoch");
+}
+
 static double scale_of(const Settings& settings, int64_t global_batch) {
   if (!settings.boolean("scale_with_global_batch")) {
     if (!settings.given("reference_batch")) return 1;

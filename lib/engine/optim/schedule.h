@@ -49,8 +49,9 @@ class RateAdjuster {
 };
 
 struct ScheduleDef {
-  std::string help;  // one line
-  Schema schema;     // its own keys
+  std::string help;        // one line
+  Schema schema;           // its own keys
+  bool spans_job = false;  // the rate depends on the end of the job
   std::function<RateFunction(const Settings&, const ScheduleSpan&)> make;
   // Null: the rate does not depend on evaluations.
   std::function<std::unique_ptr<RateAdjuster>(const Settings&)> make_adjuster;
@@ -62,6 +63,9 @@ bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
 // The keys of a job's "learning_rate" section for this schedule: name, its own, per, warmup_epochs,
 // warmup_steps, warmup_start, scale_with_global_batch, reference_batch. kUsage for an unknown name.
 Schema schedule_schema(const std::string& name);
+
+// Whether the rates depend on the number of steps of an epoch. settings: as for Schedule.
+bool counts_epochs(const Settings& settings);
 
 // A schedule as configured by a job, with its warm-up. Not thread-safe.
 class Schedule {

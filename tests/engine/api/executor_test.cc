@@ -140,8 +140,10 @@ TEST(ProgramExecutor, CheckpointOfAnotherBatchOrSeed_IsRefused) {
     Loader loader = model.train_loader(kData);
     distributed_optimizer(Momentum(0.05, 0.9, {{"weight_decay", 1e-4}}), {}).minimize(model.loss());
     ProgramExecutor exe(worker, model, other);
+    const std::vector<float> before = exe.values("fc1.weight");
     EXPECT_THAT(thrown_by([&] { exe.load(root); }), IsUsageError());
     EXPECT_EQ(exe.steps(), 0);
+    EXPECT_EQ(exe.values("fc1.weight"), before) << "a refused checkpoint changes nothing";
   }
 }
 
@@ -255,6 +257,35 @@ TEST(ProgramExecutor, WrongOrderOfCalls_NamesTheMissingCall) {
       failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
       "minimize: the model has an optimizer already; make another Model for another optimizer");
   EXPECT_EQ(failure([] { Model("lenot"); }), "unknown model 'lenot'; did you mean 'lenet'?");
+}
+
+// The rates of four steps on own batches; the rate halves after each epoch.
+std::vector<double> rates_of_own_batches(int64_t batches_per_epoch, const std::string& root) {
+  Worker worker(World{});
+  Model model("lenet", {{"num_classes", 2}});
+  model.own_data({1, 28, 28}, 4, batches_per_epoch);
+  Optimizer sgd = Sgd(0.1).schedule("step", {{"base", 0.1}, {"gamma", 0.5}, {"period", 1}}, 2);
+  distributed_optimizer(sgd).minimize(model.loss());
+  ProgramExecutor exe(worker, model,
+                      {{"train.device", "cpu"}, {"data.class_names", {"left", "right"}}});
+  std::vector<float> images(4 * 28 * 28, 0.5F);
+  std::vector<int64_t> labels = {0, 1, 0, 1};
+  data::Batch batch;
+  batch.images = images;
+  batch.labels = labels;
+  batch.size = 4;
+  std::vector<double> rates;
+  for (int i = 0; i < 4; ++i) rates.push_back(exe.run(batch, {"learning_rate"})[0]);
+  exe.save(root);
+  return rates;
+}
+
+TEST(ProgramExecutor, OwnBatches_NeedTheLengthOfAnEpochForSuchASchedule) {
+  const std::string root = folder("epochs");
+  EXPECT_THAT(rates_of_own_batches(2, root), ElementsAre(0.1, 0.1, 0.05, 0.05));
+  EXPECT_THAT(read_file(root + "/step_00000004/model.safetensors").substr(0, 20'000),
+              testing::HasSubstr("right"));
+  EXPECT_THAT(thrown_by([&] { rates_of_own_batches(0, root); }), IsUsageError());
 }
 
 // Images and labels are enough; weights and keys are made.

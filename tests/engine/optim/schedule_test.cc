@@ -135,6 +135,23 @@ TEST(Schedule, WarmUpPerEpoch_MovesOnWithTheEpochsOfTheJob) {
   EXPECT_DOUBLE_EQ(schedule.learning_rate(29), 1 - 5.0 / 25);
 }
 
+TEST(Schedule, LengthOfAnEpoch_MattersToSome) {
+  const auto counts = [](const std::string& json) {
+    const ConfigTree tree = ConfigTree::from_json(json, "test");
+    return counts_epochs(tree.validate(schedule_schema(*tree.peek("name"))));
+  };
+  for (const char* json :
+       {R"({"name": "cosine"})", R"({"name": "polynomial"})", R"({"name": "one_cycle"})",
+        R"({"name": "step"})", R"({"name": "step", "unit": "step", "per": "epoch"})",
+        R"({"name": "constant", "warmup_epochs": 1})"}) {
+    EXPECT_TRUE(counts(json)) << json;
+  }
+  for (const char* json : {R"({"name": "constant", "warmup_steps": 5})",
+                           R"({"name": "step", "unit": "step"})", R"({"name": "plateau"})"}) {
+    EXPECT_FALSE(counts(json)) << json;
+  }
+}
+
 TEST(Schedule, ContradictingWarmUp_IsRefused) {
   EXPECT_THROW(make(R"({"name": "constant", "warmup_epochs": 1, "warmup_steps": 2})", 1, 1), Error);
   EXPECT_THROW(make(R"({"name": "constant", "warmup_start": 0.1})", 1, 1), Error);
