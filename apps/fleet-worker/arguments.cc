@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.h"
 #include "base/option_group.h"
@@ -40,6 +41,31 @@ std::string declared(const std::string& word) {
   if (!word.starts_with("--")) return word;
   const size_t end = std::min(word.find('='), word.size());
   return canonical_flag(word.substr(0, end)) + word.substr(end);
+}
+
+// Options that do one thing and exit, and --profile, which trains: only one of them can be given.
+// --predict is a setting of the job, which some of them print. --check checks any of these lines.
+void refuse_second_action(const WorkerArguments& arguments) {
+  const bool predicts = !arguments.predict.empty();
+  const char* prints = arguments.print_config             ? "--print_config"
+                       : arguments.print_plan             ? "--print_plan"
+                       : !arguments.print_program.empty() ? "--print_program"
+                                                          : nullptr;
+  std::vector<std::string> given;
+  if (prints) given.push_back(prints);
+  for (const auto& [option, is_given] : {std::pair("--print_flags", !arguments.print_flags.empty()),
+                                         {"--print_keys", arguments.print_keys},
+                                         {"--explain", arguments.explain},
+                                         {"--pack", !arguments.pack.empty()},
+                                         {"--save_strategy", !arguments.save_strategy.empty()},
+                                         {"--export_onnx", !arguments.export_onnx.empty()},
+                                         {"--profile", arguments.profile},
+                                         {"--predict", predicts && !prints}}) {
+    if (is_given) given.push_back(option);
+  }
+  if (given.size() < 2) return;
+  throw Error(ErrorCode::kUsage, given[0] + " and " + given[1] + " cannot be combined", {},
+              "give one of them");
 }
 
 }  // namespace
@@ -169,6 +195,11 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   if (arguments->format != "text" && !arguments->check && !arguments->explain) {
     throw Error(ErrorCode::kUsage, "--format requires --check or --explain", {},
                 "see fleet-worker --help");
+  }
+  refuse_second_action(*arguments);
+  if (!arguments->card.empty() && !arguments->device.empty()) {
+    throw Error(ErrorCode::kUsage, "--for and --device cannot be combined", {},
+                "leave out --device: --for explains for a GPU that this machine lacks");
   }
   const bool prints = arguments->check || arguments->explain || arguments->print_config ||
                       arguments->print_plan || !arguments->print_program.empty() ||

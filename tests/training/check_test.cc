@@ -61,6 +61,19 @@ TEST_F(Check, LineThatPrints_HasAVerdictAfterItsOutput) {
   }
 }
 
+TEST_F(Check, TwoActions_AreRefused) {
+  using Line = std::vector<std::string>;
+  for (const Line& line : {Line{"--save_strategy=s", "--export_onnx=x"},
+                           {"--print_config", "--explain"},
+                           {"--predict=images", "--export_onnx=x"},
+                           {"--profile", "--export_onnx=x"},
+                           {"--explain", "--for=t4", "--device=cpu"}}) {
+    EXPECT_EQ(check(line), 2) << line[1];
+    EXPECT_THAT(error_, HasSubstr("cannot be combined")) << line[1];
+  }
+  EXPECT_EQ(check({"--print_config", "--print_program", "--print_plan", "--predict=images"}), 0);
+}
+
 TEST_F(Check, FormatAlone_IsRefused) {
   EXPECT_EQ(job_.run_worker({"job.json", "--format=json"}, &error_), 2);
   EXPECT_THAT(error_, HasSubstr("--check"));
