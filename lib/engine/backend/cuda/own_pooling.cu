@@ -11,8 +11,8 @@ constexpr int kColumns = 32, kRows = 8;
 template <int pack, typename T>
 __global__ void average(const T* x, T* y, int64_t pixels, int64_t channels) {
   __shared__ float rows[kRows][kColumns * pack];
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
-  const int64_t image = blockIdx.y;
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * kColumns + threadIdx.x;
+  const int64_t image = blockIdx.x;
   const bool inside = column * pack < channels;
   float sums[pack] = {};
   for (int64_t pixel = threadIdx.y; inside && pixel < pixels; pixel += kRows) {
@@ -50,7 +50,8 @@ __global__ void spread(const T* dy, T* dx, int64_t pixels, int64_t channels, int
 
 template <int pack, typename T>
 void run_average(const GlobalPooling& p, const void* x, void* y, cudaStream_t stream) {
-  const dim3 grid(blocks_for(p.channels, kColumns * pack), static_cast<unsigned>(p.batch));
+  // Images are the first dimension: the second has at most 65535 blocks.
+  const dim3 grid(static_cast<unsigned>(p.batch), blocks_for(p.channels, kColumns * pack));
   launch(average<pack, T>, grid, dim3(kColumns, kRows), 0, stream, static_cast<const T*>(x),
          static_cast<T*>(y), p.pixels, p.channels);
 }
