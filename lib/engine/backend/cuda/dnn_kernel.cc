@@ -15,13 +15,26 @@ std::shared_ptr<const Plan> plan_of(Device& device, const Convolution& conv) {
       cuda_device(device), conv.text(), [&] { return make_graph(conv); }, tensors);
 }
 
+// Names each limit that leaves algorithms out.
+Error no_algorithm(Device& device, const Convolution& conv) {
+  const CudaOptions& options = cuda_device(device).cuda_options();
+  std::string what = "cuDNN has no algorithm within conv_workspace_size_limit = " +
+                     std::to_string(options.conv_workspace_size_limit) + " MiB";
+  std::string next = "raise the limit";
+  if (device.options().deterministic) {
+    what += " among the deterministic ones";
+    next += ", set train.deterministic to false";
+  }
+  if (conv.dtype == DType::kFloat32 && !options.tensor_op_math) {
+    what += " without TF32";
+    next += ", set train.enable_cublas_tensor_op_math to true";
+  }
+  return Error(ErrorCode::kUnsupported, what, conv.text(), next + ", or use another type");
+}
+
 std::shared_ptr<const Plan> need_plan(Device& device, const Convolution& conv) {
   if (auto plan = plan_of(device, conv)) return plan;
-  throw Error(ErrorCode::kUnsupported,
-              "cuDNN has no algorithm within conv_workspace_size_limit = " +
-                  std::to_string(cuda_device(device).cuda_options().conv_workspace_size_limit) +
-                  " MiB" + (device.options().deterministic ? " among the deterministic ones" : ""),
-              conv.text(), "raise the limit, or use another type");
+  throw no_algorithm(device, conv);
 }
 
 class ConvolutionKernel : public Kernel {
