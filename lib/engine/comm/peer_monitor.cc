@@ -220,6 +220,7 @@ void PeerMonitor::handle(int rank, const Message& message) {
     }
     case kProgressReply: {
       const MutexLock lock(mutex_);
+      if (message.group_id != asked_group_) break;  // a late reply
       peers_[rank].answered = true;
       peers_[rank].count = message.count;
       answered_.notify_all();
@@ -268,11 +269,13 @@ uint64_t PeerMonitor::begin_operation(uint64_t group_id) {
 
 std::vector<int> PeerMonitor::ranks_behind(const std::vector<int>& ranks, uint64_t group_id,
                                            uint64_t count, std::chrono::milliseconds patience) {
+  const MutexLock asking(asking_);
   Message request{};
   request.kind = kProgressRequest;
   request.group_id = group_id;
   {
     const MutexLock lock(mutex_);
+    asked_group_ = group_id;
     for (int rank : ranks) peers_[rank].answered = false;
   }
   for (int rank : ranks) send(rank, request);
