@@ -217,7 +217,15 @@ Buffer CudaDevice::allocate_host(size_t bytes) {
   if (bytes == 0) return {};
   CurrentDevice current(index_);
   void* memory = nullptr;
-  check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "cudaHostAlloc", name_);
+  const cudaError_t result = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+  if (result == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // clears the error
+    // Not kNoMemory: a batch that fits the device may not help.
+    throw Error(ErrorCode::kIo, "the host cannot pin " + mebibytes(bytes) + " of its memory", name_,
+                "free memory of the host, or use a smaller data.batch_size or data.prefetch, or no "
+                "recompute_configs.enable_offload");
+  }
+  check(result, "cudaHostAlloc", name_);
   std::memset(memory, 0, bytes);
   return Buffer(std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); }), bytes);
 }

@@ -39,6 +39,19 @@ TEST(CudaMemory, BeyondTheFraction_IsRefusedWithWhatThereIs) {
   }
 }
 
+// A smaller batch, as kNoMemory suggests one, may not help.
+TEST(CudaMemory, HostMemoryThatCannotBePinned_IsNotTheGpus) {
+  cuda::CudaDevice device(0, {});
+  try {
+    device.allocate_host(size_t{1} << 40);
+    FAIL() << "a tebibyte";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kIo);
+    EXPECT_THAT(error.what(), HasSubstr("the host cannot pin 1048576.0 MiB"));
+  }
+  EXPECT_NE(device.allocate_host(100).data(), nullptr) << "the next call succeeds";
+}
+
 TEST(CudaMemory, GivenBackAfterTheDevice_IsNoError) {
   Buffer buffer;
   {
