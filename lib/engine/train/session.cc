@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/log.h"
@@ -15,6 +16,7 @@
 #include "train/device_prefetcher.h"
 #include "train/device_settings.h"
 #include "train/finite_check.h"
+#include "train/open_links.h"
 #include "train/rank_state.h"
 #include "train/tensorboard_log.h"
 
@@ -224,13 +226,18 @@ static size_t bytes_taken(const Plan& plan, const Device& device) {
   return bytes;
 }
 
-// Plans smaller batches to find the size that would fit: at first without the device, which takes
-// longer and knows the workspace of its library's algorithms.
-void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
-                                const Shape& image, Device& device) {
-  const auto level = spdlog::get_level();
-  spdlog::set_level(spdlog::level::off);  // passes have logged once; do not log again for every try
-  const auto bytes_of = [&](int64_t batch, Device* on) {
+// No lines are logged while it exists: passes have logged once.
+struct Silence {
+  Silence() { spdlog::set_level(spdlog::level::off); }
+  ~Silence() { spdlog::set_level(level); }
+  const spdlog::level::level_enum level = spdlog::get_level();
+};
+
+// The memory of the job with another batch. on: null to plan without the device.
+size_t Session::bytes_with_batch(int64_t batch, const Job& job, const Shape& image, Device& device,
+                                 Device* on) const {
+  constexpr size_t kNever = std::numeric_limits<size_t>::max() / 2;
+  try {
     BuiltProgram built = build_program(job, {.image = image,
                                              .rank = options_.rank,
                                              .world = options_.world,
@@ -242,13 +249,26 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
                               .device = on,
                               .compute_streams = built.strategy->compute_streams()};
     return bytes_taken(plan_program(std::move(built.program), built.keep, options), device);
-  };
+  } catch (const Error&) {
+    return kNever;  // a batch that is too small for this network
+  }
+}
+
+// Plans smaller batches to find the size that would fit: at first without the device, which takes
+// longer and knows the workspace of its library's algorithms.
+void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
+                                const Shape& image, Device& device) {
+  const Silence silence;
+  const int64_t unit = strategy_->context().micro_batches;  // a batch is divided into so many
   const int64_t batch = job.data.integer("batch_size");
+  const auto bytes_of = [&](int64_t units, Device* on) {
+    return bytes_with_batch(units * unit, job, image, device, on);
+  };
   const int64_t fits = largest_batch(
-      batch, device.memory().available, [&](int64_t some) { return bytes_of(some, nullptr); },
+      batch / unit, device.memory().available,
+      [&](int64_t some) { return bytes_of(some, nullptr); },
       [&](int64_t some) { return bytes_of(some, &device); });
-  spdlog::set_level(level);
-  throw out_of_memory(cause, planned, batch, fits);
+  throw out_of_memory(cause, planned, batch, fits * unit);
 }
 
 DType Session::precision() const {
@@ -275,6 +295,13 @@ StepInfo Session::prepare(StepInfo info, double learning_rate) {
 void Session::compare_plans(Store& store, std::chrono::milliseconds timeout) const {
   compare_collective_sequences(executor_->plan().collective_sequences(options_.rank), options_.rank,
                                options_.world, store, timeout);
+}
+
+void Session::open_links(Device& device) {
+  if (backend_def(options_.backend).uses_host_memory) return;  // hosts do not block there
+  const CollectivePurpose purpose("opening a connection");
+  const CollectivePurposeScope scope(purpose);
+  fleet::open_links(executor_->program(), communicators(), device, *stream_);
 }
 
 void Session::broadcast(const std::vector<VarId>& vars) {

@@ -78,6 +78,8 @@ class Session {
   // (compare_collective_sequences()); kUsage naming the first rank that differs, and the
   // difference.
   void compare_plans(Store& store, std::chrono::milliseconds timeout) const;
+  // Opens the connections of a pipeline on GPUs (train/open_links.h). All ranks call it.
+  void open_links(Device& device);
   // Broadcasts rank 0's parameters and states, except per-rank states.
   void broadcast_all();
   // Broadcasts rank 0's running statistics (not the optimizer's states, which are equal).
@@ -88,6 +90,8 @@ class Session {
 
  private:
   void broadcast(const std::vector<VarId>& vars);
+  size_t bytes_with_batch(int64_t batch, const Job& job, const Shape& image, Device& device,
+                          Device* on) const;
   [[noreturn]] void explain_no_memory(const Error& cause, const PlannedMemory& planned,
                                       const Job& job, const Shape& image, Device& device);
 

@@ -18,6 +18,7 @@ StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
         *options.store,
         std::chrono::milliseconds(static_cast<int64_t>(job.comm.number("timeout") * 1000)));
   }
+  session_->open_links(device);
   executor().set_recording(job.train.boolean("cuda_graph"));
   executor().set_checking(job.train.boolean("check_nan_inf"));
   traffic_.emplace(session_->communicators());

@@ -96,7 +96,9 @@ TEST_F(StepTraceTest, AskedDuringTraining_RecordsSoManyStepsWithTheirOperationsA
   const std::vector<TraceRecord>& operations = tracks.at(static_cast<uint32_t>(stream));
   for (size_t i = 0; i < operations.size(); ++i) {
     EXPECT_LE(operations[i].begin_ns, operations[i].end_ns);
-    if (i > 0) EXPECT_GE(operations[i].begin_ns, operations[i - 1].end_ns);
+    if (i > 0) {
+      EXPECT_GE(operations[i].begin_ns, operations[i - 1].end_ns);
+    }
     EXPECT_GE(operations[i].begin_ns, steps.front().begin_ns);
     EXPECT_LE(operations[i].end_ns, steps.back().end_ns);
   }
