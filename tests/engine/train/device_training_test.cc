@@ -4,7 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
+
+#include "base/log.h"
 #include "tests/engine/train/async_copy_device.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -88,6 +92,35 @@ class SmallDevice : public HostDevice {
   size_t bytes_;
   std::shared_ptr<size_t> used_ = std::make_shared<size_t>(0);
 };
+
+// Batch normalization of a last map of 1 x 1 needs two images.
+TEST_F(DeviceTraining, NoMemoryForANetworkThatRefusesSmallBatches_IsStillSaid) {
+  const Job tiny = make(R"({
+      "model": {"name": "resnet20", "num_classes": 4},
+      "data": {"source": "synthetic", "batch_size": 16, "train": {"samples": 64},
+               "image": {"channels": 3, "height": 4, "width": 4}},
+      "optimizer": {"name": "sgd"}
+    })",
+                        {"train.evaluate_every=0"});
+  SmallDevice device(1000);
+  EXPECT_THAT(thrown_by([&] { train(tiny, device); }), IsError(ErrorCode::kNoMemory, "small:0"));
+  EXPECT_NE(spdlog::get_level(), spdlog::level::off);
+}
+
+// Four micro-batches are always of the same size.
+TEST_F(DeviceTraining, TooLittleMemoryWithMicroBatches_SaysAWholeNumberOfThem) {
+  SmallDevice device(60000);
+  const Error error = thrown_by([&] {
+    train(job({"data.batch_size=512", "strategy.pipeline=true",
+               "strategy.pipeline_configs.accumulate_steps=4"}),
+          device);
+  });
+  const std::string next = error.next();
+  int fits = 0;
+  ASSERT_EQ(std::sscanf(next.c_str(), "data.batch_size=%d would fit", &fits), 1) << next;
+  EXPECT_GT(fits, 0);
+  EXPECT_EQ(fits % 4, 0);
+}
 
 TEST_F(DeviceTraining, TooLittleMemory_SaysWhichBatchFitsAndItDoes) {
   std::string fits;
