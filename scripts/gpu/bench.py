@@ -4,15 +4,16 @@ import json
 import os
 import statistics
 import sys
-import tarfile
 import time
 
+import images
 import job
 import machine
 import process
 import report
 import roofline
 import switches
+import trace_cost
 from job import Job, MemoryWatch
 
 SKIPPED = 77
@@ -153,40 +154,6 @@ def read_result(outcome):
     return None
 
 
-# --- data that is not part of the project -------------------------------------------------------------------------------------
-
-
-def shared_data(bench, name):
-    """Folder of an unpacked archive of FLEET_SHARED_DATA (or --data, or ../shared/data next to this tree); None if missing."""
-    for place in (bench.options.data, os.environ.get("FLEET_SHARED_DATA"), job.file_of("..", "shared", "data")):
-        path = os.path.join(place, name) if place else ""
-        if place and os.path.isfile(path):
-            folder = os.path.join(bench.folder, name.split(".")[0])
-            if not os.path.isdir(folder):
-                print(f"unpacking {path}", flush=True)
-                with tarfile.open(path) as archive:
-                    archive.extractall(folder + ".part")
-                os.rename(folder + ".part", folder)
-            return folder
-    return None
-
-
-def photographs(bench):
-    """A list file of the photographs, each several times, and the root folder of its paths; None if there are none."""
-    folder = shared_data(bench, "imagenet_200.tar")
-    if folder is None:
-        return None, None
-    files = []
-    for where, _, names in os.walk(folder):
-        files += [os.path.relpath(os.path.join(where, name), folder) for name in names
-                  if name.lower().endswith((".jpeg", ".jpg"))]
-    path = os.path.join(bench.folder, "photographs.txt")
-    with open(path, "w") as to:
-        for _ in range(1 if bench.smoke else 128):
-            to.writelines(f"{name} {label}\n" for label, name in enumerate(sorted(files)))
-    return path, folder
-
-
 # --- benchmarks ---------------------------------------------------------------------------------------------------------------
 
 LOW_CASES = [("eager", "float16"), ("graph", "float16"), ("compile", "float16"), ("max-autotune", "float16"),
@@ -248,7 +215,7 @@ def memory_b256(bench):
 
 def resnet50_jpeg(bench):
     """ResNet-50, batch 256, mixed precision, from JPEG files: decode, crop, flip, normalise, train."""
-    path, root = photographs(bench)
+    path, root = images.photographs(bench)
     if path is None:
         print("SKIP: resnet50_jpeg needs imagenet_200.tar (any JPEG files) in --data or FLEET_SHARED_DATA")
         return SKIPPED
@@ -262,7 +229,7 @@ def resnet50_jpeg(bench):
 
 def cifar10_60_epochs(bench):
     """ResNet-20 on CIFAR-10 from its JPEG files, 60 epochs on one GPU, against PyTorch with the same recipe and files."""
-    root = shared_data(bench, "cifar10_jpeg.tar.xz")
+    root = images.shared_data(bench, "cifar10_jpeg.tar.xz")
     if root is None:
         print("SKIP: cifar10_60_epochs needs cifar10_jpeg.tar.xz in --data or FLEET_SHARED_DATA")
         return SKIPPED
@@ -347,6 +314,11 @@ def roofline_(bench):
     return bench.ratio([ours], [row for row in bench.rows if row["who"] == "bound patterns"])
 
 
+def trace_cost_(bench):
+    """The speed of ResNet-50 within `fleetrun trace`, against its speed without."""
+    return trace_cost.trace_cost(bench, RESNET50, SYNTHETIC)
+
+
 BENCHES = {
     "resnet50_b256_amp": resnet50_b256_amp,
     "resnet50_b32_amp": resnet50_b32_amp,
@@ -356,6 +328,7 @@ BENCHES = {
     "cifar10_60_epochs": cifar10_60_epochs,
     "steps": steps_of_the_way,
     "roofline": roofline_,
+    "trace_cost": trace_cost_,
 }
 
 

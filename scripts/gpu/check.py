@@ -3,11 +3,10 @@ import argparse
 import json
 import os
 import re
-import signal
 import sys
 import time
-import uuid
 
+import check_ranks
 import gtest
 import job
 import machine
@@ -15,67 +14,9 @@ import process
 import report
 import switches
 from job import Job
+from parts import FIRST_STEPS, FIRST_TOLERANCE, SMALL, TOLERANCE, Failed, Skipped, low_types, need, nets, small, train, worst_loss
 
 SKIPPED = 77
-LENET = {"model.name": "lenet", "data.image.channels": 1, "data.image.height": 28, "data.image.width": 28}
-RESNET20 = {"model.name": "resnet20", "data.image.channels": 3, "data.image.height": 32, "data.image.width": 32}
-NETS = {"lenet": LENET, "resnet20": RESNET20}
-SMALL = job.file_of("tests", "bench", "jobs", "small.json")
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def need(condition, what):
-    if not condition:
-        raise Failed(what)
-
-
-def small(net, device, steps=20, **more):
-    values = {**NETS[net], "train.device": device, "train.max_steps": steps}
-    values.update(more.pop("values", {}))
-    return values
-
-
-def train(context, name, net, device, values=None, steps=20, limit=90, environment=None):
-    values = small(net, device, steps, values=known(context, values or {}))
-    run = Job(context, name, SMALL, values, environment or {}, limit)
-    need(run.ok, f"{name}: {run.why()}")
-    need(run.device != "cpu", f"{name} was to run on the GPU: {run.outcome.output[:200]}")
-    need(len(run.losses()) == steps, f"{name}: {len(run.losses())} losses in metrics.jsonl, not {steps}")
-    return run
-
-
-def known(context, values):
-    """The settings; on the CPU none, unless this build accepts them."""
-    return values if not context.smoke or not job.accepts(context, SMALL, small("lenet", "cpu", values=values)) else {}
-
-
-def nets(context):
-    return ["lenet"] if context.smoke else list(NETS)
-
-
-def low_types(context):
-    """(name, settings) of mixed precision; on the CPU its own low type, if this build and this CPU support it."""
-    if not context.smoke:
-        return [("float16", switches.FLOAT16), ("bfloat16", switches.BFLOAT16)]
-    why = job.accepts(context, SMALL, small("lenet", "cpu", values=switches.AMP))
-    return [] if why else [("amp", switches.AMP)]
-
-
-def worst_loss(a, b, steps=None):
-    return max(abs(a[step] - b[step]) / max(abs(a[step]), 1e-6) for step in a if steps is None or step < steps)
-
-
-# Largest differences of losses and weights in 20 steps of float32, and of the losses in the first steps. Batch normalization makes
-# resnet20 chaotic: between oneDNN with AVX2 and with AVX-512, 6e-3 and 3e-2 were measured.
-TOLERANCE = {"lenet": (1e-3, 1e-3), "resnet20": (3e-2, 1e-1)}
-FIRST_STEPS, FIRST_TOLERANCE = 3, 1e-4
 
 
 # --- parts: each returns one line of detail, or raises Failed or Skipped -----------------------------------------------------
@@ -172,106 +113,6 @@ def check_memory(context):
     return f"{short.memory_mib:.0f} MiB in 20 steps, {long.memory_mib:.0f} MiB in 400; out of memory: {text[:120]}"
 
 
-# Several ranks on one GPU: NCCL refuses that within a host, but treats ranks with different NCCL_HOSTID as different hosts.
-# fleetrun assigns a GPU to one rank only. So hide the GPUs from it, and let the ranks take the first one themselves.
-RANK = 'export CUDA_VISIBLE_DEVICES=$CHECK_GPU FLAGS_selected_gpus=0 NCCL_HOSTID=check-$PADDLE_TRAINER_ID; exec "$@"'
-
-
-def ranks_command(context, name, ranks, values):
-    folder = os.path.join(context.folder, "jobs", name)
-    os.makedirs(folder, exist_ok=True)
-    values = {**values, "train.output": folder}
-    return folder, [os.path.join(context.bin, "fleetrun"), f"--nproc_per_node={ranks}", f"--log_dir={folder}/log", "--grace=3",
-                    "sh", "-c", RANK, "rank", os.path.join(context.bin, "fleet-worker"), SMALL] + job.settings(values)
-
-
-def ranks_environment(context):
-    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    return {**context.env, "CUDA_VISIBLE_DEVICES": "", "CHECK_GPU": gpu, "NCCL_SOCKET_IFNAME": os.environ.get("NCCL_SOCKET_IFNAME", "lo"), "OMP_NUM_THREADS": "1"}
-
-
-def used_nccl(context, folder, output):
-    log = output
-    for name in sorted(os.listdir(os.path.join(folder, "log"))) if os.path.isdir(os.path.join(folder, "log")) else ():
-        with open(os.path.join(folder, "log", name), errors="replace") as file:
-            log += file.read()
-    context.log(log)
-    need(context.smoke or "communicate through nccl" in log, "the ranks do not communicate through NCCL")
-
-
-def check_ranks(context):
-    """1, 2 and 4 ranks with the same global batch reach the same weights, over NCCL on one GPU."""
-    weights = {}
-    for ranks in (1, 2, 4):
-        name = f"ranks_{ranks}"
-        values = small("lenet", context.device, 20, values={"data.batch_size": 64 // ranks})
-        folder, argv = ranks_command(context, name, ranks, values)
-        outcome = process.run(argv, context.allow(60), ranks_environment(context), folder)
-        need(outcome.ok, f"{ranks} ranks: {outcome.why()}: {outcome.last_line()}")
-        if ranks > 1:
-            used_nccl(context, folder, outcome.output)
-        run = object.__new__(Job)
-        run.folder = folder
-        weights[ranks] = run.weights()
-    apart = {ranks: job.distance(weights[1], weights[ranks]) for ranks in (2, 4)}
-    allowed = 2e-3 if context.smoke else 1e-4  # a CPU without AVX-512: 6.2e-4 was measured
-    need(max(apart.values()) <= allowed, f"weights after 20 steps differ from one rank's: {apart}")
-    return ", ".join(f"{ranks} ranks: {value:.0e} from one" for ranks, value in apart.items())
-
-
-def processes_with(mark):
-    """{pid: environment} of the processes with the mark in their environment."""
-    found = {}
-    for pid in os.listdir("/proc"):
-        if not pid.isdigit():
-            continue
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:
-            continue
-        if mark.encode() in variables:
-            found[int(pid)] = dict(item.decode(errors="replace").split("=", 1) for item in variables if b"=" in item)
-    return found
-
-
-def check_kill(context):
-    """Kills one of two ranks: the job ends within 5 s plus the grace time, names the rank, and leaves nothing behind."""
-    mark = f"FLEET_CHECK_MARK={uuid.uuid4()}"
-    values = small("resnet20", context.device, 0, values={"train.epochs": 100000, "train.fetch_every": 1})
-    folder, argv = ranks_command(context, "kill", 2, values)
-    killed = {}
-
-    def on_line(line):
-        if "step20 cost" not in line or killed:
-            return None
-        for pid, variables in processes_with(mark).items():
-            try:
-                ours = os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "fleet-worker"
-            except OSError:
-                continue
-            if ours and variables.get("PADDLE_TRAINER_ID") == "1":
-                killed[pid] = time.monotonic()
-                os.kill(pid, signal.SIGKILL)
-        return None
-
-    key, value = mark.split("=")
-    outcome = process.run(argv, context.allow(50), {**ranks_environment(context), key: value}, folder, on_line=on_line)
-    ended = time.monotonic()
-    used_nccl(context, folder, outcome.output)
-    left = processes_with(mark)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    need(killed, f"rank 1 was not found at step 20: {outcome.why()}: {outcome.last_line()}")
-    seconds = ended - min(killed.values())
-    need(not outcome.timed_out, "the job continued without rank 1")
-    need(outcome.code == 128 + signal.SIGKILL, f"fleetrun ended with {outcome.code}, not 137")
-    need("rank=[1]" in outcome.output, "the verdict does not name rank 1")
-    need(seconds <= 5 + 3, f"it took {seconds:.1f} s to end")
-    need(not left, f"{len(left)} processes were left behind")
-    return f"ended {seconds:.1f} s after the kill, verdict rank 1, nothing left"
-
-
 def check_lines(context):
     """fleetrun --gpus=0 with the ImageNet job prints Paddle's usual lines, and names the GPU."""
     values = {"data.source": "synthetic", "data.batch_size": 8, "data.train.samples": 64, "data.image.height": 64,
@@ -303,8 +144,9 @@ PARTS = {
     "graph": (check_graph, 90),
     "repeat": (check_repeat, 90),
     "loss_scaling": (check_loss_scaling, 60),
-    "ranks": (check_ranks, 90),
-    "kill": (check_kill, 60),
+    "ranks": (check_ranks.check_ranks, 90),
+    "pipeline": (check_ranks.check_pipeline, 90),
+    "kill": (check_ranks.check_kill, 60),
     "memory": (check_memory, 90),
     "lines": (check_lines, 60),
 }

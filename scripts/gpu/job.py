@@ -81,6 +81,13 @@ class Job:
         return read_safetensors(file) if file else {}
 
 
+def finished(folder):
+    """A Job that something else has run there."""
+    run = object.__new__(Job)
+    run.folder, run.events = folder, read_events(os.path.join(folder, "metrics.jsonl"))
+    return run
+
+
 class MemoryWatch:
     """Peak GPU memory in use above that at the start, in MiB, sampled ten times per second."""
 
