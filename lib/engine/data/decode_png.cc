@@ -39,13 +39,17 @@ class Png : public Decoder::Format {
   bool read(const CropGeometry&, Pixels* pixels) override {
     const int step = step_;
     const int64_t stride = static_cast<int64_t>(png_get_rowbytes(png_, info_));
-    uint8_t* memory = memory_.reserve(stride * height);
+    uint8_t* memory = grey_ ? reserve_rgb(step) : memory_.reserve(stride * height);
     rows_.resize(height);
     for (int y = 0; y < height; ++y) rows_[y] = memory + y * stride;
     if (setjmp(png_jmpbuf(png_))) return false;
     png_read_image(png_, rows_.data());
     png_read_end(png_, nullptr);
-    *pixels = {.data = memory, .step = step, .stride = stride, .width = width, .height = height};
+    *pixels =
+        grey_
+            ? finish_rgb(step)
+            : Pixels{
+                  .data = memory, .step = step, .stride = stride, .width = width, .height = height};
     return true;
   }
 
@@ -56,21 +60,21 @@ class Png : public Decoder::Format {
     info_ = nullptr;
   }
 
-  // Converts any content to 8-bit grey, or to RGB and one unused byte.
+  // Converts grey content to 8-bit grey if that is wanted, other content to RGB and one unused
+  // byte. libpng's own conversion from RGB to grey would depend on a gamma that the file may name.
   void set_colours(int channels) {
     png_set_expand(png_);
     png_set_strip_16(png_);
     png_set_strip_alpha(png_);
     const bool colour = png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR;
-    if (channels == 1) {
-      if (colour) png_set_rgb_to_gray(png_, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
-    } else {
+    grey_ = channels == 1 && colour;
+    step_ = channels == 1 && !colour ? 1 : 4;
+    if (step_ == 4) {
       if (!colour) png_set_gray_to_rgb(png_);
       png_set_filler(png_, 0, PNG_FILLER_AFTER);
     }
     png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
-    step_ = channels == 1 ? 1 : 4;
   }
 
   // libpng takes a chunk's memory before its bytes have come, and only warns where a limit of its

@@ -202,6 +202,26 @@ TEST(DecodePng, ColourGreyAndTransparent_AreExact) {
   EXPECT_EQ(difference(got, grey, 33, 1, 1), 0);
 }
 
+// As Pillow computes it, whatever gamma the file names.
+TEST(DecodePng, GreyOfColours_DependsOnNoGamma) {
+  constexpr size_t kHeader = 33;  // signature and IHDR
+  const uint8_t gamma[] = {0x00, 0x00, 0x00, 0x04, 0x67, 0x41, 0x4d, 0x41,
+                           0x00, 0x00, 0xb1, 0x8f, 0x0b, 0xfc, 0x61, 0x05};
+  const std::vector<uint8_t> pixels = {255, 0, 0, 0, 255, 0, 0, 0, 255, 200, 100, 50};
+  const std::string plain = png_of(pixels, 1, 4, 3);
+  std::string named = plain;
+  named.insert(kHeader, reinterpret_cast<const char*>(gamma), sizeof gamma);
+  for (const std::string& file : {plain, named}) {
+    Decoder decoder;
+    Pixels got;
+    ASSERT_TRUE(decoder.open(bytes_of(file), 1)) << decoder.why();
+    ASSERT_TRUE(decoder.read(whole(1, 4), &got)) << decoder.why();
+    EXPECT_EQ(got.step, 1);
+    EXPECT_THAT(std::vector<uint8_t>(got.data, got.data + 4),
+                ::testing::ElementsAre(76, 150, 29, 124));
+  }
+}
+
 TEST(DecodePng, SixteenBitsPaletteAndInterlace_BecomeEightBitColours) {
   const auto pixels = picture(9, 14, 3);
   Decoder decoder;
