@@ -27,7 +27,8 @@ using Slot = BatchSlot;
 
 // kPollInterval: a waiting thread checks the readers this often. kSlow: a read is reported after
 // this time. kAtTheEnd: a read may delay the end of the pipeline by at most this. kInterruptDelay:
-// the batch that is being made still comes after an interrupt, unless a disk does not answer.
+// the batch that is being made still comes after an interrupt, unless no sample was made for so
+// long: a disk does not answer.
 constexpr Clock::duration kInterruptDelay = std::chrono::seconds(2);
 constexpr Clock::duration kPollInterval = std::chrono::milliseconds(200);
 constexpr Clock::duration kSlow = std::chrono::seconds(10), kAtTheEnd = std::chrono::seconds(5);
@@ -147,12 +148,16 @@ class InputPipeline::Impl {
     if (options_.async) {
       const TraceSpan span(TraceName::kInputWait, wanted);
       std::optional<Clock::time_point> leave;  // set once interrupted
+      int64_t made_until = 0;                  // items made when it was set
       while (!ready_.wait_for(mutex_, kPollInterval, [&]() FLEET_REQUIRES(mutex_) {
         return stopped_ || slot.made == wanted;
       })) {
         watch_readers();
         if (!interrupt || interrupt->load() == 0) continue;
-        if (!leave) leave = Clock::now() + kInterruptDelay;
+        if (const int64_t made = made_items_; !leave || made != made_until) {
+          leave = Clock::now() + kInterruptDelay;
+          made_until = made;
+        }
         if (Clock::now() < *leave) continue;
         interrupted_ = true;
         return nullptr;
@@ -521,6 +526,7 @@ class InputPipeline::Impl {
     slot.samples[i] = sample;
     slot.keys[i] = key;
     slot.weights[i] = counts ? 1.0f : 0.0f;
+    made_items_.fetch_add(1, std::memory_order_relaxed);
     if (options_.reports_damaged) slot.why[i] = damaged.empty() ? "" : damaged[0].why;
     if (damaged.empty()) return;
     if (!options_.reports_damaged) damage_.report(damaged);
@@ -536,7 +542,7 @@ class InputPipeline::Impl {
   std::shared_ptr<WorkContext> inline_context_;  // used without threads
   int64_t chunk_ = 1;
   std::atomic<bool> abandon_{false};  // samples being made are no longer needed
-  std::atomic<int64_t> making_ns_{0}, reading_ns_{0};
+  std::atomic<int64_t> making_ns_{0}, reading_ns_{0}, made_items_{0};
 
   mutable Mutex mutex_;
   ReaderTuner tuner_ FLEET_GUARDED_BY(mutex_);

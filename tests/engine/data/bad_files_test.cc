@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -247,6 +248,34 @@ TEST(BadFiles, StopWhileAReadDoesNotEnd_IsSeen) {
   EXPECT_FALSE(pipeline->at_end());
   pipeline.reset();  // does not wait for the reader forever
   StuckSource::release();
+}
+
+// Each sample takes long, but comes.
+class SlowSource : public Source {
+ public:
+  int64_t size() const override { return 50; }
+  int64_t label(int64_t) const override { return 0; }
+  Sample read(int64_t index, std::vector<uint8_t>& scratch) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    scratch.assign(4, static_cast<uint8_t>(index));
+    return {.bytes = scratch, .encoded = false, .height = 2, .width = 2, .channels = 1};
+  }
+  std::string name(int64_t index) const override { return "slow/" + std::to_string(index); }
+};
+
+// Otherwise other ranks, which have their parts of it, would train with a placeholder batch.
+TEST(BadFiles, StopWhileABatchIsBeingMade_WaitsForIt) {
+  const Settings eval = settings_of("synthetic", R"({"image": {"channels": 1, "height": 2,
+      "width": 2}, "train": {"samples": 1}})")
+                            .section("augment");
+  const ImageShape image{1, 2, 2};
+  InputPipeline pipeline(
+      std::make_unique<SlowSource>(), AugmentChain(eval, true, image, {0}, {1}),
+      InputPipeline::Options{
+          .sampler = {.batch = 50, .shuffle = false}, .image = image, .threads = 1});
+  pipeline.start_epoch(0);
+  std::atomic<int> stop{15};
+  EXPECT_NE(pipeline.next(&stop), nullptr);
 }
 
 // In place of a batch that could not be made.
