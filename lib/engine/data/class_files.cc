@@ -36,24 +36,26 @@ class Walk {
 
   void enter(const std::string& folder) {
     if (!enter_once(folder)) return;
-    std::vector<std::string> names;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
+    std::vector<std::string> names, folders;
+    for_each_entry(folder, [&](const fs::directory_entry& entry) {
       const std::string name = entry.path().filename();
-      if (name.starts_with('.')) continue;
+      if (name.starts_with('.')) return;
       std::error_code unknown;  // for a dangling link: counts as an unreadable file
       if (entry.is_directory(unknown)) {
-        enter(entry.path());
+        folders.push_back(entry.path());
       } else if (is_image_name(name)) {
         names.push_back(name);
         if (!entry.is_regular_file(unknown)) count(entry.path(), &notes_.no_files);
       } else {
         count(entry.path(), &notes_.left_out[ending_of(name)]);
       }
-    }
-    if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
+    });
     std::sort(names.begin(), names.end());
     by_folder_.emplace_back(folder, std::move(names));
+    // In an order that does not depend on the disk: of several names of one folder, the first
+    // counts.
+    std::sort(folders.begin(), folders.end());
+    for (const std::string& one : folders) enter(one);
   }
 
   std::vector<std::string> take() {
@@ -82,6 +84,16 @@ class Walk {
 };
 
 }  // namespace
+
+void for_each_entry(const std::string& folder,
+                    const std::function<void(const fs::directory_entry&)>& visit) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    visit(*entry);
+  }
+  if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
+}
 
 bool is_image_name(const std::string& name) {
   static const std::set<std::string> endings = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"};

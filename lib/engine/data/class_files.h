@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +23,10 @@ struct ClassFolderReport {
   SkippedByExtension left_out;
   SkippedFiles no_files;  // entries with an image name that are a broken link, a pipe or a device
 };
+
+// Visits the entries of a folder. kIo if it cannot be listed to its end.
+void for_each_entry(const std::string& folder,
+                    const std::function<void(const std::filesystem::directory_entry&)>& visit);
 
 bool is_image_name(const std::string& name);
 

@@ -27,18 +27,16 @@ std::vector<std::string> classes_in(const std::string& folder, bool train, int64
                 "set data.root or " + key_of(train));
   }
   std::vector<std::string> classes;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  for_each_entry(folder, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename();
     std::error_code unknown;
-    if (name.starts_with('.')) continue;
+    if (name.starts_with('.')) return;
     if (entry.is_directory(unknown)) {
       classes.push_back(name);
     } else if (is_image_name(name)) {
       *unclassified += 1;
     }
-  }
-  if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
+  });
   std::sort(classes.begin(), classes.end());
   if (classes.empty()) {
     throw Error(ErrorCode::kUsage, "it has no class folders", folder,

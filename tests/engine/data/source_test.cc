@@ -210,6 +210,24 @@ TEST(ImageFolderSource, ImagesInFoldersBelow_AreTaken) {
   EXPECT_EQ(source->label(5), 1);
 }
 
+// The first name of a folder counts, in whatever order the disk lists them.
+TEST(ImageFolderSource, FolderThatIsReachedTwice_HasItsFirstName) {
+  TempFolder folder;
+  for (int i = 10; i < 30; ++i) {
+    const std::string name = folder / ("train/c/" + std::to_string(i));
+    testing::write(name + "/1.jpg", "x");
+    for (const char* other : {"link", "-link"}) {
+      std::filesystem::create_directory_symlink(name, name + other);
+    }
+    std::filesystem::create_directory_symlink(name, folder / ("train/c/0" + std::to_string(i)));
+  }
+  const auto source = open("image_folder", "{}", in(folder));
+  ASSERT_EQ(source->size(), 20);
+  for (int64_t i = 0; i < source->size(); ++i) {
+    EXPECT_THAT(source->name(i), HasSubstr("/c/0" + std::to_string(10 + i) + "/1.jpg"));
+  }
+}
+
 TEST(ImageFolderSource, ClassWithoutImages_IsNamed) {
   TempFolder folder;
   testing::write(folder / "train/a/1.jpg", "x");
