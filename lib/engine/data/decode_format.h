@@ -13,11 +13,14 @@
 
 namespace fleet::data {
 
-// Memory that grows and is never cleared: pixels overwrite it anyway.
+// Memory that is never cleared: pixels overwrite it anyway. It grows, and is replaced after a large
+// image, which every thread would otherwise keep.
 class PixelMemory {
  public:
   uint8_t* reserve(size_t bytes) {
-    if (bytes > size_) {
+    constexpr size_t kLarge = 64 << 20;
+    if (bytes > size_ || (size_ > kLarge && bytes < size_ / 4)) {
+      memory_.reset();
       size_ = (bytes + 4095) / 4096 * 4096;
       memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, size_)));
       if (!memory_) throw std::bad_alloc();
