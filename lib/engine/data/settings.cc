@@ -124,6 +124,21 @@ std::shared_ptr<const std::vector<std::vector<int64_t>>> classes_to_draw(
   return classes;
 }
 
+void check_repeats(const Settings& data, const PipelineContext& context) {
+  const int64_t repeats = data.integer("repeats");
+  if (repeats == 1) return;
+  if (!data.boolean("shuffle")) {
+    throw Error(ErrorCode::kUsage,
+                "without data.shuffle, each epoch would have the same first part of the images",
+                "data.repeats", "set it to 1");
+  }
+  if (context.rank == 0 && mixes_labels(data.section("augment"))) {
+    spdlog::warn(
+        "data.repeats {}: mixup and cutmix mix {} of {} images with another copy of themselves",
+        repeats, repeats - 1, repeats);
+  }
+}
+
 ImageShape checked_image(const Settings& data, const Source& source, ImageShape image) {
   if (image.count() == 0) image = image_of(data, source);
   if (image.channels == 1 || image.channels == 3) return image;
@@ -302,6 +317,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   if (train) {
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
+    check_repeats(data, context);
     options.sampler.repeats = data.integer("repeats");
     options.sampler.tail = parse_tail(data.text("tail"));
     options.sampler.classes = classes_to_draw(data, *source, context);

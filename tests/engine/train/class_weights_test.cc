@@ -80,6 +80,11 @@ TEST_F(ClassWeights, BalancedSampling_TrainsAlikeOnAnyNumberOfRanks) {
               IsUsageError("data.shuffle"));
 }
 
+TEST_F(ClassWeights, RepeatsThatWouldLeaveImagesOut_AreRefused) {
+  EXPECT_THAT(refusal(weighted({"data.repeats=2", "data.shuffle=false"})),
+              IsUsageError("data.repeats"));
+}
+
 class ValidationSplit : public ClassWeights {
  protected:
   // 64 samples without test data of their own.
