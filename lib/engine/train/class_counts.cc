@@ -5,13 +5,21 @@
 
 namespace fleet {
 
+// The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
+// lowest, and no hit.
+static int64_t predicted_class(std::span<const float> logits, int64_t label) {
+  const auto less = [](float a, float b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
+  const int64_t largest = std::max_element(logits.begin(), logits.end(), less) - logits.begin();
+  if (!std::isnan(logits[largest])) return largest;
+  return (label + 1) % static_cast<int64_t>(logits.size());
+}
+
 void ClassCounts::add(std::span<const float> logits, std::span<const int64_t> labels,
                       std::span<const float> weights) {
   for (size_t i = 0; i < labels.size(); ++i) {
     if (weights[i] == 0 || labels[i] < 0 || labels[i] >= classes_) continue;
     const auto row = logits.subspan(i * classes_, classes_);
-    const auto largest = std::max_element(row.begin(), row.end());
-    counts_[labels[i] * classes_ + (largest - row.begin())] += 1;
+    counts_[labels[i] * classes_ + predicted_class(row, labels[i])] += 1;
   }
 }
 

@@ -21,7 +21,9 @@ TrainedWeights weights_in(const std::string& path) {
 }
 
 TrainedWeights weights_of_checkpoint(const std::string& folder) {
-  TrainedWeights weights = weights_in(folder + "/model.safetensors");
+  const std::string path = folder + "/model.safetensors";
+  if (!path_exists(path)) throw DamagedFile("the file does not exist", path, "use another one");
+  TrainedWeights weights = weights_in(path);
   weights.what = "the weights of " + folder;
   const std::string averages = folder + "/ema.safetensors";
   if (!path_exists(averages)) return weights;

@@ -51,6 +51,15 @@ TEST(ClassCounts, CountsByOwnClassAndLargestLogit) {
             "cat,1,0,0\n\"dog, big\",1,1,0\n\"a \"\"b\"\"\",0,0,0\n");
 }
 
+TEST(ClassCounts, LogitThatIsNotANumber_IsNoHit) {
+  ClassCounts counts(3);
+  counts.add(std::vector<float>{NAN, NAN, NAN, NAN, 0, 9, NAN, 0, 0}, std::vector<int64_t>{0, 2, 0},
+             std::vector<float>{1, 1, 1});
+  EXPECT_EQ(counts.count(0, 0), 0);
+  EXPECT_EQ(counts.count(2, 2), 1);
+  EXPECT_EQ(counts.samples()[0], 2);
+}
+
 // The same global batch on one rank and on two.
 TEST_F(EvaluationTest, TrainingLoss_IsThatOfAllRanks) {
   run(job({"data.batch_size=32", "train.fetch_every=1"}), 1);

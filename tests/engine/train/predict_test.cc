@@ -207,6 +207,10 @@ TEST_F(Predict, DamagedCheckpoint_IsPassedOver) {
       job({"predict.input=" + photo(0), "predict.output=" + lines_path(), "data.eval.resize=8"});
   predict_on(1, predicting);
   EXPECT_EQ(lines().size(), 1u);
+  fs::remove(newest + "/model.safetensors");
+  fs::remove(lines_path());
+  predict_on(1, predicting);
+  EXPECT_EQ(lines().size(), 1u);
 }
 
 TEST_F(Predict, WhatCannotBe_IsRefused) {
