@@ -23,7 +23,12 @@ void OutputWriter::write(std::function<void()> task) {
   const MutexLock lock(mutex_);
   if (queue_.size() >= longest_queue_) {
     queue_.pop_front();
-    ++dropped_;
+    note_slow_write();
+    if (dropped_++ == 0 && !slow_) {
+      messages_.push_back("metrics come faster than " + folder_ + " takes them: the oldest of " +
+                          std::to_string(longest_queue_) +
+                          " waiting writes are dropped; raise train.fetch_every");
+    }
   }
   queue_.push_back(std::move(task));
   changed_.notify_all();

@@ -173,6 +173,10 @@ void Trainer::log_writer() {
 // Waits for the disk: a network mount may answer again.
 void Trainer::finish_writes() {
   if (!writer_) return;
+  constexpr size_t kMany = 1000;  // a disk takes them within a second
+  if (const size_t left = writer_->pending(); left > kMany) {
+    spdlog::info("writing the last {} metrics to {}", left, folder());
+  }
   while (!writer_->wait_for(std::chrono::milliseconds(200))) log_writer();
   log_writer();
 }

@@ -70,6 +70,18 @@ TEST(OutputWriter, DiskThatDoesNotAnswer_IsNamedOnceAndNeverWaitedFor) {
   EXPECT_THAT(writer.take_messages(), SizeIs(1));
 }
 
+TEST(OutputWriter, QueueFilledFasterThanTheDiskWrites_IsSaid) {
+  OutputWriter writer("out", seconds(3600), 3);
+  StuckDisk disk;
+  writer.write([&] { disk.write(); });
+  disk.wait_for_write();
+  for (int i = 0; i < 5; ++i) writer.write([] {});
+  EXPECT_THAT(writer.take_messages(),
+              ElementsAre(HasSubstr("the oldest of 3 waiting writes are dropped")));
+  disk.answer();
+  ASSERT_TRUE(writer.wait_for(seconds(60)));
+}
+
 TEST(OutputWriter, FullQueue_DropsTheOldestTasksAndSaysSo) {
   OutputWriter writer("out", milliseconds(1), 3);
   StuckDisk disk;
