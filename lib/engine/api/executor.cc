@@ -88,6 +88,7 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
   if (opened_->data) {
     position_.card = opened_->data->card(job_);
     position_.validation = opened_->data->validation(job_);
+    position_.data = opened_->data->order(job_);
   } else {
     position_.card.classes = data::given_class_names(job_.data, job_.model.integer("num_classes"));
     for (int d = 0; d < image.rank(); ++d) position_.card.image.push_back(image[d]);
@@ -257,6 +258,8 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
         {.own = {world_.rank, world_.size},
          .accept = [&](const TrainingPosition& found) { check_can_continue(found, from); }});
     schedule_->restore(saved.schedule);
+    const std::string changed = changed_data(saved, position_);
+    if (!changed.empty() && world_.rank == 0) spdlog::warn("{}", changed);
     position_ = continued(saved, position_);
     return static_cast<double>(position_.step);
   });

@@ -116,6 +116,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
   if (!position.schedule.empty()) state["schedule"] = position.schedule;
   if (position.evaluations.observed_step >= 0) state["evaluations"] = to_json(position.evaluations);
   if (!position.validation.empty()) state["validation"] = position.validation;
+  if (!position.data.empty()) state["data"] = position.data;
   state[kChecksum] = checksum_of(state);
   return state.dump(2) + "\n";
 }
@@ -156,7 +157,8 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                                        .model = state.at("model"),
                                        .schedule = state.value("schedule", std::vector<double>()),
                                        .evaluations = record_from(state),
-                                       .validation = state.value("validation", std::string())};
+                                       .validation = state.value("validation", std::string()),
+                                       .data = state.value("data", std::string())};
     if (position.step < 0 || position.epoch < 0 || position.batch < 0) {
       throw damaged("a position below zero");
     }

@@ -35,6 +35,7 @@ struct TrainingPosition {
   EvaluationRecord evaluations = {};
   ModelCard card = {};          // in the metadata of model.safetensors
   std::string validation = {};  // JobData::validation()
+  std::string data = {};        // JobData::order(); "" in checkpoints of development versions
 };
 
 // The part of a checkpoint that a rank writes.

@@ -76,6 +76,17 @@ std::string JobData::validation(const Job& job) {
   return text;
 }
 
+std::string JobData::order(const Job& job) {
+  const data::Fingerprint& print = fingerprint();
+  char text[80];
+  std::snprintf(text, sizeof text, "%lld samples, hash %016llx",
+                static_cast<long long>(print.samples),
+                static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
+  return std::string(text) + ", shuffle " + (job.data.boolean("shuffle") ? "true" : "false") +
+         ", sampling " + job.data.text("sampling") + ", repeats " +
+         std::to_string(job.data.integer("repeats")) + ", tail " + job.data.text("tail");
+}
+
 void JobData::compare(const Job& job, JobRank rank, Store& store) {
   const data::Fingerprint* test = test_ ? &test_fingerprint() : nullptr;
   StartComparison(compared_items_of_data(job, fingerprint(), test), "data", rank, store,

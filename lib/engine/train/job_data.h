@@ -29,6 +29,9 @@ class JobData {
   // Identifies the part of the training data that is used for evaluation (data.validation_split) as
   // one line, which is equal if the samples are the same; "" without a split.
   std::string validation(const Job& job);
+  // Identifies the training data and the settings that decide which of them an epoch has, in which
+  // order.
+  std::string order(const Job& job);
   // Fingerprint of the training data; reads them on the first call.
   const data::Fingerprint& fingerprint();
   // Compares the data and the initial weights with those of the other ranks. Collective, once per

@@ -40,6 +40,15 @@ std::string validation_difference(const TrainingPosition& saved, const TrainingP
   return "was trained with the validation split " + text(before) + ", this job's is " + text(now);
 }
 
+std::string changed_data(const TrainingPosition& saved, const TrainingPosition& own) {
+  if (saved.batch == 0 || saved.data.empty() || own.data.empty() || saved.data == own.data) {
+    return "";
+  }
+  return "the training data have changed within epoch " + std::to_string(saved.epoch) + ", from " +
+         saved.data + " to " + own.data +
+         ": the rest of this epoch repeats some samples and leaves out others";
+}
+
 void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
                       const std::string& folder) {
   const std::string difference = validation_difference(saved, own);
@@ -53,6 +62,7 @@ TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) 
   if (!own.card.classes.empty()) saved.card.classes = own.card.classes;
   if (!own.card.image.empty()) saved.card.image = own.card.image;
   if (!own.validation.empty()) saved.validation = own.validation;
+  saved.data = own.data;
   return saved;
 }
 

@@ -16,7 +16,11 @@ void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
 // "was trained with the validation split 'a', this job's is none"; "" if both may be the same. The
 // lines of development versions have a hash that left samples out; it is not compared.
 std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own);
-// Throws kUsage if there is one: an evaluation would use samples that it was trained on.
+// A line if the rest of the epoch has other samples than it would have had: the training data or
+// their order have changed within an epoch. "": they have not, or are unknown.
+std::string changed_data(const TrainingPosition& saved, const TrainingPosition& own);
+// Throws kUsage if validation_difference() finds one: an evaluation would use samples that it was
+// trained on.
 void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
                       const std::string& folder);
 // The saved position, with what this training knows of its data.

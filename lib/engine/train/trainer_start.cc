@@ -55,7 +55,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                .global_batch = data_->train().batch_size() * part_.parts,
                .model = job_.model_name,
                .card = data_->card(job_),
-               .validation = data_->validation(job_)};
+               .validation = data_->validation(job_),
+               .data = data_->order(job_)};
   schedule_ = std::make_unique<Schedule>(job_.schedule, data_->train().batches(),
                                          job_.train.integer("epochs"), position_.global_batch);
   check_evaluates();
@@ -245,6 +246,7 @@ void Trainer::resume(const LoadedCheckpoint& loaded) {
   const auto& [folder, saved, note] = loaded;
   schedule_->restore(saved.schedule);
   tracker_->restore(saved.evaluations);
+  const std::string changed = changed_data(saved, position_);
   position_ = continued(saved, position_);
   resumed_step_ = saved.step;
   namespace fs = std::filesystem;
@@ -264,6 +266,7 @@ void Trainer::resume(const LoadedCheckpoint& loaded) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
                  saved.batch);
     if (!note.empty()) spdlog::info("{}", note);
+    if (!changed.empty() && !evaluates_only()) spdlog::warn("{}", changed);
   }
 }
 

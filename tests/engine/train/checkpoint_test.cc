@@ -60,8 +60,13 @@ class Checkpoint : public ::testing::Test {
   }
   HostDevice device_;
   std::string root_;
-  const TrainingPosition position_{
-      .step = 7, .epoch = 1, .batch = 3, .seed = 42, .global_batch = 8, .model = "mlp"};
+  const TrainingPosition position_{.step = 7,
+                                   .epoch = 1,
+                                   .batch = 3,
+                                   .seed = 42,
+                                   .global_batch = 8,
+                                   .model = "mlp",
+                                   .data = "64 samples"};
 };
 
 TEST_F(Checkpoint, SaveThenLoad_RestoresEverything) {
@@ -76,6 +81,7 @@ TEST_F(Checkpoint, SaveThenLoad_RestoresEverything) {
   EXPECT_EQ(back.epoch, 1);
   EXPECT_EQ(back.batch, 3);
   EXPECT_EQ(back.seed, 42u);
+  EXPECT_EQ(back.data, "64 samples");
 }
 
 TEST_F(Checkpoint, ModelFile_HoldsParametersAndStatisticsOnly) {

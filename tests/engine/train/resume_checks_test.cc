@@ -1,6 +1,6 @@
 #include "train/resume_checks.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace fleet {
 namespace {
@@ -18,6 +18,15 @@ TEST(ResumeChecks, ValidationOfADevelopmentVersion_IsTheSameButForItsHash) {
   EXPECT_FALSE(same(now, ""));
   EXPECT_FALSE(same(part + "hash ff112233445566ff", now));
   EXPECT_FALSE(same("0.3" + before.substr(4), now));
+}
+
+TEST(ResumeChecks, OtherDataWithinAnEpoch_AreSaid) {
+  const TrainingPosition own = {.data = "10 samples"};
+  EXPECT_EQ(changed_data({.epoch = 3, .batch = 2, .data = "10 samples"}, own), "");
+  EXPECT_EQ(changed_data({.epoch = 3, .data = "11 samples"}, own), "") << "between two epochs";
+  EXPECT_EQ(changed_data({.epoch = 3, .batch = 2}, own), "") << "of a development version";
+  EXPECT_THAT(changed_data({.epoch = 3, .batch = 2, .data = "11 samples"}, own),
+              ::testing::HasSubstr("within epoch 3, from 11 samples to 10 samples"));
 }
 
 // A program with data of its own knows neither classes nor a validation split.
