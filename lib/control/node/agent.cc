@@ -336,6 +336,7 @@ class Agent {
     world_ = assignment.world;
     node_ = assignment.node();
     if (!plan_.check) return start_ranks(assignment);
+    step(Assigned{});
     checking_ = true;
     if (check_.joinable()) check_.join();  // of the preceding generation: it has ended
     check_ = Thread("check", [this, assignment] {
@@ -354,8 +355,8 @@ class Agent {
   void on_checked(const Assignment& assignment, const std::string& failed,
                   const std::optional<Error>& error) {
     checking_ = false;
-    if (!failed.empty()) return step(CheckFailed{failed});
-    if (!held_.empty()) {  // this generation is over
+    if (!failed.empty()) step(CheckFailed{failed});
+    if (!failed.empty() || !held_.empty()) {  // this generation is over
       for (RendezvousEvent& event : std::exchange(held_, {})) on_rendezvous(event);
       return;
     }

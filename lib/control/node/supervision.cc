@@ -133,6 +133,12 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
   }
 }
 
+void Supervision::on(const Assigned&, Time) {
+  assigned_ = true;
+  // It came while the job formed; the other nodes are about to start.
+  if (signals_.own() != 0) send(stop_request(signals_.own(), grace_, killing_));
+}
+
 void Supervision::on(GenerationBegins& begins, Time now) {
   const bool over = signals_.own() != 0 || guardian_lost_ || verdict_;
   if (over && !assignment_) return;
@@ -142,6 +148,7 @@ void Supervision::on(GenerationBegins& begins, Time now) {
     return;
   }
   assignment_ = std::move(begins.assignment);
+  assigned_ = true;
   log_paths_.clear();
   for (const wire::RankCommand& rank : begins.ranks.ranks()) log_paths_.push_back(rank.log_path());
   restarting_.reset();
@@ -167,7 +174,10 @@ void Supervision::on(const Refusal& refusal, Time) {
   refuse(refusal.error.what(), rendezvous ? kExitRendezvous : launcher_exit_code(code));
 }
 
-void Supervision::on(const CheckFailed& failed, Time) { refuse(failed.text, kExitPreflight); }
+// The verdict of a stop is about to arrive, or was held until now.
+void Supervision::on(const CheckFailed& failed, Time) {
+  if (!signals_.any()) refuse(failed.text, kExitPreflight);
+}
 
 void Supervision::refuse(const std::string& why, int exit_code) {
   show(ShowLine::kError, why);
@@ -177,14 +187,26 @@ void Supervision::refuse(const std::string& why, int exit_code) {
 }
 
 void Supervision::on_stop_command(const StopCommand& command, Time now) {
+  const bool first = !signals_.commanded();
   signals_.on_stop_command(command.signal(), now);
-  if (!assignment_) return;  // GenerationBegins handles a stop before the start
+  if (!assignment_ || (restarting_ && gone_)) return first ? stop_before_start(command) : void();
   if (command.kill() && !gone_) kill_ranks();
   if (stopping_) return;
   show(ShowLine::kWarning, "node " + std::to_string(command.node_rank()) + " (" + command.node() +
                                ") received " + signal_name(command.signal()) +
                                "; stopping the ranks");
   stop(command.signal(), grace_of(command));
+}
+
+// No rank of this generation runs here yet, and none will (GenerationBegins): the other nodes do
+// not wait for this node's checks.
+void Supervision::stop_before_start(const StopCommand& command) {
+  if (signals_.own() == 0) {
+    show(ShowLine::kWarning, "node " + std::to_string(command.node_rank()) + " (" + command.node() +
+                                 ") received " + signal_name(command.signal()) +
+                                 "; the job ends before its ranks start");
+  }
+  finish_node();
 }
 
 void Supervision::on_stack_command(const StackCommand& command) {
@@ -279,8 +301,10 @@ void Supervision::on_verdict(const Verdict& verdict) {
   if (assignment_ && assignment_->node_rank == 0 && !verdict.bottleneck().causes().empty()) {
     show(ShowLine::kWarning, verdict.bottleneck().line());
   }
-  // The user who stopped the job by a signal knows; other nodes report the stop command.
-  if (!succeeded(verdict) && verdict.kind() != Verdict::STOPPED) {
+  // The user who stopped the job by a signal knows; other nodes have reported the stop command,
+  // unless the job was not running.
+  const bool known = verdict.kind() == Verdict::STOPPED && signals_.any();
+  if (!succeeded(verdict) && !known) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;
     show(ShowLine::kVerdict, verdict_text(verdict, world, colors_));
   }
@@ -376,10 +400,14 @@ void Supervision::stop_requested(int signal, Grace grace) {
     show(ShowLine::kWarning, signal_name(signal) + ": ending the job instead of restarting it");
     return send(stop_request(signal, grace));
   }
-  if (!assignment_) return gone_ ? end(128 + signal) : kill_ranks();
+  if (!assignment_ && !assigned_) return gone_ ? end(128 + signal) : kill_ranks();
   if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
   // Ranks here may have ended, or be about to, while those of other nodes run.
   send(stop_request(signal, grace));
+  if (!assignment_) {
+    return show(ShowLine::kWarning,
+                signal_name(signal) + ": ending the job before its ranks start");
+  }
   if (stopping_ || gone_) return;
   show(ShowLine::kWarning,
        signal_name(signal) + ": stopping the ranks; send it again to kill them");
@@ -389,9 +417,9 @@ void Supervision::stop_requested(int signal, Grace grace) {
 void Supervision::kill_requested() {
   const int signal = signals_.own();
   // The other nodes have received the request already, or there are none.
-  const bool asked = std::exchange(killing_, true) || restarting_ || !assignment_;
+  const bool asked = std::exchange(killing_, true) || restarting_ || !assigned_;
   if (gone_ && asked) return end(128 + signal);
-  if (assignment_) send(stop_request(signal, {}, true));
+  if (assigned_) send(stop_request(signal, {}, true));
   if (!gone_) kill_ranks();
 }
 
@@ -409,7 +437,7 @@ void Supervision::end_if_over() {
   if (verdict_) return end(exit_code_for(*verdict_));
   if (refused_) return end(*refused_);
   if (guardian_lost_ && !assignment_) return end(kExitNodeLost);
-  if (!assignment_ && signals_.own() != 0) end(128 + signals_.own());
+  if (!assigned_ && signals_.own() != 0) end(128 + signals_.own());
 }
 
 void Supervision::end(int exit_code) {

@@ -50,6 +50,7 @@ class StopSignals {
   }
 
   int own() const { return own_; }  // the first signal to this launcher; 0: none
+  bool commanded() const { return commanded_ != 0; }
   bool any() const { return own_ != 0 || commanded_ != 0; }
 
  private:
@@ -59,8 +60,11 @@ class StopSignals {
 
 // --- Events, in addition to messages of the host and the guardian ---
 // A StopJob is also a stop signal to this launcher. A first one is passed to all ranks of the job;
-// a second one kills them (StopSignals). A generation begins: start these ranks, unless
-// it is to end already.
+// a second one kills them (StopSignals).
+// This node has its place in the first generation: from now on a stop concerns the whole job. Its
+// checks run until GenerationBegins.
+struct Assigned {};
+// A generation begins: start these ranks, unless it is to end already.
 struct GenerationBegins {
   Assignment assignment;
   wire::SpawnRanks ranks;
@@ -73,7 +77,7 @@ struct GuardianLost {};
 // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
 struct StarterLost {};
 using SupervisionEvent =
-    std::variant<wire::HostMessage, Refusal, HostLost, GenerationBegins, CheckFailed,
+    std::variant<wire::HostMessage, Refusal, HostLost, Assigned, GenerationBegins, CheckFailed,
                  wire::GuardianEvent, GuardianLost, wire::StopJob, StarterLost>;
 
 // --- Actions, in addition to messages to the host and commands to the guardian ---
@@ -104,6 +108,7 @@ class Supervision {
   void on(const wire::HostMessage& message, Time now);
   void on(const Refusal& refusal, Time now);
   void on(const HostLost& lost, Time now);
+  void on(const Assigned&, Time now);
   void on(GenerationBegins& begins, Time now);
   void on(const CheckFailed& failed, Time now);
   void on(wire::GuardianEvent& event, Time now);
@@ -111,6 +116,7 @@ class Supervision {
   void on(const wire::StopJob& request, Time now);
   void on(const StarterLost&, Time now);
   void on_stop_command(const StopCommand& command, Time now);
+  void stop_before_start(const StopCommand& command);
   void on_stack_command(const StackCommand& command);
   void on_restart_command(const RestartCommand& command);
   void on_verdict(const Verdict& verdict);
@@ -152,6 +158,7 @@ class Supervision {
   std::optional<GenerationBegins> next_;  // which waits for the end of the ranks of that one
   bool stopping_ = false, gone_ = false;  // of the ranks of this generation
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
+  bool assigned_ = false;   // to the first generation, perhaps before it begins here
   bool host_lost_ = false;  // no node hosts the rendezvous at present
   bool killing_ = false;    // a user of this node requested a kill
 };

@@ -219,11 +219,62 @@ TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
   supervision.on_starter_lost(start + 1s);
 }
 
+TEST_F(SupervisionTest, SignalDuringTheChecks_EndsTheWholeJob) {
+  supervision.step(Assigned{});
+  EXPECT_CALL(effects, warn(HasSubstr("before its ranks start")));
+  EXPECT_CALL(effects, request_stop(SIGINT, _));
+  EXPECT_CALL(effects, end(_)).Times(0);
+  supervision.on_signal(SIGINT, start);
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_stop_command(stop_command(SIGINT, 1), start);
+  supervision.step(CheckFailed{"a check failed"});              // the stop is the outcome
+  supervision.on_assignment(sample_assignment(), logs, start);  // without start_ranks()
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGINT));
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_all_gone("");
+}
+
+TEST_F(SupervisionTest, SecondAndThirdSignalDuringTheChecks_KillAndEndAtOnce) {
+  supervision.step(Assigned{});
+  EXPECT_CALL(effects, warn(_));
+  EXPECT_CALL(effects, request_stop(SIGINT, _));
+  supervision.on_signal(SIGINT, start);
+  EXPECT_CALL(effects, request_kill(SIGINT));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGINT, start);
+  supervision.on_all_gone("");
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_signal(SIGINT, start);
+}
+
+// The other nodes are about to start.
+TEST_F(SupervisionTest, SignalJustBeforeTheAssignment_EndsTheWholeJob) {
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start);
+  EXPECT_CALL(effects, request_stop(SIGTERM, _));
+  EXPECT_CALL(effects, end(_)).Times(0);
+  supervision.step(Assigned{});
+  supervision.on_all_gone("");
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, finish_node());
+  supervision.on_stop_command(stop_command(SIGTERM, 1), start);
+  EXPECT_CALL(effects, kill_ranks());
+  EXPECT_CALL(effects, end(128 + SIGTERM));
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGTERM));
+}
+
 // Its checks, for instance, take longer than those of others.
 TEST_F(SupervisionTest, StopCommandBeforeTheStart_StartsNothing) {
+  supervision.step(Assigned{});
+  EXPECT_CALL(effects, warn(HasSubstr("node 0 (10.0.0.1) received SIGTERM")));
+  EXPECT_CALL(effects, finish_node());  // the others need not wait for the checks
   supervision.on_stop_command(stop_command(SIGTERM), start);
   supervision.on_stop_command(kill_command(SIGTERM), start);
-  EXPECT_CALL(effects, finish_node()).Times(2);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, record_verdict(_));
+  EXPECT_CALL(effects, finish_node()).Times(2);                 // again, which changes nothing
   EXPECT_CALL(effects, kill_ranks());                           // answered by:
   supervision.on_assignment(sample_assignment(), logs, start);  // without start_ranks()
   supervision.on_all_gone("");
@@ -240,8 +291,9 @@ TEST_F(SupervisionTest, StopCommandBeforeTheSecondStart_StartsNothing) {
   supervision.on_restart_command(command);
   EXPECT_CALL(effects, ready(1));
   supervision.on_all_gone("");
+  EXPECT_CALL(effects, warn(HasSubstr("node 0 (10.0.0.1) received SIGTERM")));
+  EXPECT_CALL(effects, finish_node()).Times(2);  // at once, and when it would start
   supervision.on_stop_command(stop_command(SIGTERM), start);
-  EXPECT_CALL(effects, finish_node());
   supervision.on_assignment(sample_assignment(), logs, start);  // without start_ranks()
   EXPECT_CALL(effects, end(128 + SIGTERM));
   supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGTERM));
@@ -298,6 +350,15 @@ TEST_F(SupervisionTest, GuardianLost_IsReportedAndTheVerdictKept) {
   EXPECT_CALL(effects, print_verdict(verdict.message()));
   EXPECT_CALL(effects, end(kExitNodeLost));
   supervision.on_verdict(verdict);
+}
+
+// While the job formed, or between two generations: no stop command came before.
+TEST_F(SupervisionTest, JobStoppedElsewhereWithoutACommand_IsReported) {
+  EXPECT_CALL(effects, kill_ranks());
+  EXPECT_CALL(effects, print_verdict(_));
+  supervision.on_verdict(verdict_of(Verdict::STOPPED, SIGINT));
+  EXPECT_CALL(effects, end(128 + SIGINT));
+  supervision.on_all_gone("");
 }
 
 TEST_F(SupervisionTest, GuardianLostBeforeTheStart_EndsThisNode) {

@@ -1,14 +1,18 @@
 // Orders to stop that come more than once: copies of one order leave the ranks their grace, a
 // second order ends it.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
 
@@ -43,6 +47,51 @@ TEST(Stop, SignalToFourNodesWithinAMoment_LeavesRanksTheirGrace) {
     EXPECT_EQ(nodes[static_cast<size_t>(node)]->wait(), 128 + SIGTERM);
     EXPECT_THAT(job.read("log" + std::to_string(node) + "/workerlog.0"), EndsWith("saved\n"));
   }
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+bool listens(const std::string& address, int port) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_port = htons(static_cast<uint16_t>(port));
+  ::inet_pton(AF_INET, address.c_str(), &name.sin_addr);
+  return ::connect(socket.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) == 0;
+}
+
+void wait_for_output(const Fleetrun& node, const std::string& text) {
+  for (int i = 0; i < 30'000 && node.output().find(text) == std::string::npos; ++i) ::usleep(2000);
+  ASSERT_THAT(node.output(), HasSubstr(text));
+}
+
+// The checks wait for a node that is suspended. Its suspension is not noticed, nor its loss.
+TEST(Stop, SignalDuringPreflight_EndsTheWholeJob) {
+  JobFolder job;
+  const int rendezvous = ReservedPort::any("127.0.0.1").port(), first = 20000 + rendezvous % 10000;
+  std::vector<std::unique_ptr<Fleetrun>> nodes;
+  const auto start = [&](int node) {
+    const std::string number = std::to_string(node);
+    nodes.push_back(std::make_unique<Fleetrun>(
+        job, "node" + number,
+        std::vector<std::string>{
+            "--ips=127.0.0.[1-3]", "--host=127.0.0." + std::to_string(node + 1),
+            "--nproc_per_node=1", "--preflight", "--heartbeat_timeout=600",
+            "--log_dir=log" + number, "--start_port=" + std::to_string(first),
+            "--rdzv_port=" + std::to_string(rendezvous), "sh", "-c", ": >ran"}));
+  };
+  start(0);
+  start(1);
+  wait_for_output(*nodes[1], "waiting for 127.0.0.3");
+  nodes[1]->signal(SIGSTOP);
+  start(2);
+  for (int i = 0; i < 30'000 && !listens("127.0.0.3", first); ++i) ::usleep(2000);
+  ASSERT_TRUE(listens("127.0.0.3", first));  // its checks have begun
+  nodes[2]->signal(SIGTERM);
+  wait_for_output(*nodes[2], "SIGTERM: ending the job before its ranks start");
+  wait_for_output(*nodes[0], "node 2 (127.0.0.3) received SIGTERM");
+  nodes[1]->signal(SIGCONT);
+  for (const auto& node : nodes) EXPECT_EQ(node->wait(), 128 + SIGTERM) << node->output();
+  EXPECT_EQ(job.read("ran"), "");
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
