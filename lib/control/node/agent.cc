@@ -23,6 +23,7 @@
 #include "node/channel.h"
 #include "node/control_socket.h"
 #include "node/end_command.h"
+#include "node/guardian_monitor.h"
 #include "node/job_cgroup.h"
 #include "node/live_reporter.h"
 #include "node/process_tree.h"
@@ -66,6 +67,9 @@ class Agent {
             loop_, std::move(plan_.guardian.socket),
             [this](const wire::GuardianEvent& event) { on_guardian(event); },
             [this] { on_guardian_closed(); }),
+        monitor_(
+            loop_, [this] { channel_.send(envelope(&wire::GuardianCommand::mutable_ping)); },
+            [this] { on_guardian_hung(); }),
         live_(loop_,
               [this](StepReport report) {
                 client_->send(envelope(&wire::NodeMessage::mutable_steps, std::move(report)));
@@ -119,8 +123,9 @@ class Agent {
     client_->leave();
     if (plan_.server) plan_.server->stop();
     end_.set_code(exit_code_);
-    record_.end(std::move(end_));
-    if (!guardian_reaped_) ::waitpid(plan_.guardian.pid, nullptr, 0);
+    record_.end(std::move(end_), !logs_hang_);
+    const bool may_wait = !logs_hang_ || !stuck_known_;
+    if (!guardian_reaped_ && may_wait) ::waitpid(plan_.guardian.pid, nullptr, 0);
     report_leftovers();
     run_end_command();
     return exit_code_;
@@ -135,7 +140,7 @@ class Agent {
     if (!runs_end_command(verdict, plan_.server != nullptr, job.node_rank())) return;
     fleet::run_end_command({.command = plan_.end_command,
                             .input = verdict_file_text(job),
-                            .log = job.log_dir() + kEndCommandLog,
+                            .log = logs_hang_ ? "" : job.log_dir() + kEndCommandLog,
                             .signal_mask = plan_.signal_mask,
                             .stop_signals = plan_.stop_signals});
   }
@@ -394,6 +399,7 @@ class Agent {
       return service_ ? service_->on_rank_bytes(from.local_rank(), from.bytes()) : void();
     }
     if (event.has_trace()) return send_trace(event.trace());
+    if (event.has_pong()) return monitor_.on_pong();
     if (event.has_started() && event.started().error().empty()) {
       const wire::RankStarted& started = event.started();
       spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
@@ -403,6 +409,7 @@ class Agent {
     if (event.has_progress()) note_progress(event.progress());
     if (event.has_all_gone()) {
       all_gone_ = true;
+      monitor_.stop();
       live_.end();
       stuck_known_ = !event.all_gone().stuck().empty();
     }
@@ -433,7 +440,17 @@ class Agent {
   }
 
   void on_guardian_closed() {
+    monitor_.stop();
     step(GuardianLost{});
+    if (!all_gone_) reaper_.start();
+  }
+
+  // Does not wait for its end: a process that waits for a dead file server may survive SIGKILL.
+  void on_guardian_hung() {
+    logs_hang_ = true;
+    if (!guardian_reaped_) ::kill(plan_.guardian.pid, SIGKILL);
+    channel_.close();
+    step(GuardianLost{.hung = true});
     if (!all_gone_) reaper_.start();
   }
 
@@ -447,6 +464,8 @@ class Agent {
   void carry_out(wire::NodeMessage& message) { client_->send(std::move(message)); }
   void carry_out(wire::GuardianCommand& command) {
     if (command.has_spawn()) all_gone_ = false;
+    if (command.has_stop()) monitor_.start(std::chrono::milliseconds(command.stop().grace_ms()));
+    if (command.has_kill()) monitor_.start(std::chrono::milliseconds(0));
     if (command.has_collect_stacks()) {
       command.mutable_collect_stacks()->set_folder(record_.record().log_dir());
     }
@@ -461,7 +480,7 @@ class Agent {
     const Verdict& verdict = record.verdict;
     record_.on_verdict(job_verdict(verdict, world_.get(), unix_seconds()));
     // A success is not worth the milliseconds that the disk takes.
-    end_.set_verdict_path(write_verdict_file(record_.record(), !succeeded(verdict)));
+    end_.set_verdict_path(write_verdict_file(record_.record(), !succeeded(verdict), &logs_hang_));
     if (verdict.kind() == Verdict::STOPPED) end_.set_stopped_by(verdict.signal());
   }
   void carry_out(const EndLauncher& end) {
@@ -480,6 +499,7 @@ class Agent {
   std::set<int> arriving_;  // stop signals whose copies may follow
   ProcessTreeReaper reaper_;
   Channel<wire::GuardianCommand, wire::GuardianEvent> channel_;
+  GuardianMonitor monitor_;  // while the ranks are to end
   std::unique_ptr<RankService> service_;
   std::optional<asio::posix::stream_descriptor> control_pipe_;
   char control_pipe_bytes_[16];
@@ -492,6 +512,7 @@ class Agent {
   std::shared_ptr<void> observer_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
+  bool logs_hang_ = false;  // whatever touches the log folder may never return
   bool checking_ = false;
   std::vector<RendezvousEvent> held_;         // events held until the check has ended
   Thread check_;                              // posts to the loop

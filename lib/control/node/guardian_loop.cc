@@ -110,6 +110,8 @@ class Guardian {
         return send_to_rank(command.service_bytes());
       case wire::GuardianCommand::kTrace:
         return answer_trace(command.trace());
+      case wire::GuardianCommand::kPing:
+        return channel_.send(envelope(&wire::GuardianEvent::mutable_pong));
       case wire::GuardianCommand::KIND_NOT_SET:
         return;  // never: take_frame() refuses it
     }

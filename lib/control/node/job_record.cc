@@ -265,9 +265,10 @@ void JobRecordFile::write_and_clean() {
   }
 }
 
-void JobRecordFile::end(JobInfo how) {
+void JobRecordFile::end(JobInfo how, bool logs_respond) {
   if (path_.empty() || record_.part()) return;
   for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
+    if (!logs_respond) break;
     *rank.mutable_log_end() = end_of_log(rank.log_path());
     if (!rank.error_log().empty()) *rank.mutable_error_end() = end_of_log(rank.error_log());
   }

@@ -55,7 +55,8 @@ class JobRecordFile {
   void on_hosting(const std::string& rendezvous);
   // The job has ended: its final record replaces this one, except for a part. `how`: its exit code,
   // and how it was stopped.
-  void end(JobInfo how);
+  // logs_respond: whether to look for the ends of the logs.
+  void end(JobInfo how, bool logs_respond = true);
   const JobRecord& record() const { return record_; }
 
  private:

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/bounded_call.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/one_line.h"
@@ -272,8 +273,14 @@ FolderLock::FolderLock(const std::string& folder, const std::string& who)
   file_.reset();
 }
 
+// The file server may not answer any more: that must not keep the launcher from ending.
 FolderLock::~FolderLock() {
-  if (file_) ::unlink(path_.c_str());
+  if (!file_) return;
+  ends_within(std::chrono::seconds(1),
+              [path = path_, file = std::make_shared<UniqueFd>(std::move(file_))] {
+                ::unlink(path.c_str());
+                file->reset();
+              });
 }
 
 }  // namespace fleet

@@ -13,6 +13,7 @@ namespace fleet {
 namespace {
 
 constexpr char kGuardianKilled[] = "its guardian was killed";
+constexpr char kGuardianHung[] = "its guardian did not respond";
 // Bytes of stacks and calls for the host: a message beyond gRPC's limit (grpc_setup.h) would end
 // the stream of this node, and so a healthy job.
 constexpr size_t kMaxStackBytes = 8 << 20;
@@ -32,9 +33,9 @@ wire::NodeMessage ready(int generation) {
   return message;
 }
 
-wire::NodeMessage failure() {
+wire::NodeMessage failure(const std::string& how) {
   wire::NodeMessage message;
-  message.mutable_failure()->set_how(kGuardianKilled);
+  message.mutable_failure()->set_how(how);
   return message;
 }
 
@@ -128,6 +129,7 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
       return on_all_gone(event.all_gone().stuck(), now);
     case wire::GuardianEvent::kServiceBytes:
     case wire::GuardianEvent::kTrace:
+    case wire::GuardianEvent::kPong:
     case wire::GuardianEvent::KIND_NOT_SET:
       return;  // nothing to decide
   }
@@ -270,7 +272,7 @@ void Supervision::on_restart_command(const RestartCommand& command) {
   next_.reset();
   host_lost_ = false;
   // The lost host never received it.
-  if (guardian_lost_) return send(failure());
+  if (guardian_lost_) return send(failure(guardian_loss()));
   if (signals_.own() != 0) send(stop_request(signals_.own(), grace_));  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
@@ -284,7 +286,7 @@ void Supervision::on(const HostLost& lost, Time) {
   next_.reset();
   host_lost_ = true;
   if (!gone_) return stop(SIGTERM);
-  if (guardian_lost_) leave_restart(kGuardianKilled);
+  if (guardian_lost_) leave_restart(guardian_loss());
 }
 
 // The other nodes continue without this one, or the job ends.
@@ -359,7 +361,7 @@ void Supervision::on_all_gone(const std::string& stuck, Time now) {
     stuck_ = true;
     show(ShowLine::kError, "these processes cannot be killed and are left behind:\n" + stuck);
   }
-  if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
+  if (guardian_lost_ && host_lost_ && !verdict_) return leave_restart(guardian_loss());
   if (restarting_ && !verdict_ && !guardian_lost_) {
     if (stuck_) return leave_restart("processes are left");
     if (auto next = std::exchange(next_, std::nullopt)) return on(*next, now);
@@ -369,16 +371,22 @@ void Supervision::on_all_gone(const std::string& stuck, Time now) {
   end_if_over();
 }
 
-void Supervision::on(const GuardianLost&, Time) {
+std::string Supervision::guardian_loss() const { return hung_ ? kGuardianHung : kGuardianKilled; }
+
+void Supervision::on(const GuardianLost& lost, Time) {
   if (guardian_lost_) return;
   guardian_lost_ = true;
+  hung_ = lost.hung;
   if (gone_ && !restarting_) return;  // nothing was left to guard
-  if (gone_ && host_lost_ && !verdict_) return leave_restart(kGuardianKilled);
+  if (gone_ && host_lost_ && !verdict_) return leave_restart(guardian_loss());
   if (!gone_) {
     stopping_ = true;
-    show(ShowLine::kError, "the guardian process of this node was killed: killing its ranks too");
+    show(ShowLine::kError,
+         hung_ ? "the guardian process of this node does not respond, perhaps because the log "
+                 "folder hangs: killing it and its ranks"
+               : "the guardian process of this node was killed: killing its ranks too");
   }
-  if (assignment_ && !verdict_) send(failure());
+  if (assignment_ && !verdict_) send(failure(guardian_loss()));
 }
 
 void Supervision::on(const wire::StopJob& request, Time now) {

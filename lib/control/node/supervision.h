@@ -72,8 +72,11 @@ struct GenerationBegins {
 struct CheckFailed {  // before the start, equally on every node
   std::string text;
 };
-// The guardian was killed. The caller kills the remaining processes; then AllGone follows.
-struct GuardianLost {};
+// The guardian was killed, or does not respond. The caller kills the remaining processes; then
+// AllGone follows.
+struct GuardianLost {
+  bool hung = false;
+};
 // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
 struct StarterLost {};
 using SupervisionEvent =
@@ -112,7 +115,7 @@ class Supervision {
   void on(GenerationBegins& begins, Time now);
   void on(const CheckFailed& failed, Time now);
   void on(wire::GuardianEvent& event, Time now);
-  void on(const GuardianLost&, Time now);
+  void on(const GuardianLost& lost, Time now);
   void on(const wire::StopJob& request, Time now);
   void on(const StarterLost&, Time now);
   void on_stop_command(const StopCommand& command, Time now);
@@ -133,6 +136,7 @@ class Supervision {
   void stop(int signal, Grace grace = {});
   void refuse(const std::string& why, int exit_code);
   void leave_restart(const std::string& why);
+  std::string guardian_loss() const;
   void end(int exit_code);
   void end_if_over();
 
@@ -159,6 +163,7 @@ class Supervision {
   bool stopping_ = false, gone_ = false;  // of the ranks of this generation
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
   bool assigned_ = false;   // to the first generation, perhaps before it begins here
+  bool hung_ = false;       // the guardian, before it was lost
   bool host_lost_ = false;  // no node hosts the rendezvous at present
   bool killing_ = false;    // a user of this node requested a kill
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bounded_call.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -155,19 +156,35 @@ bool replace_old(const std::string& path, const std::string& json, bool sync) {
   }
 }
 
+// A slow disk answers sooner, a file server that is gone never.
+constexpr std::chrono::seconds kWriteTimeout{15};
+
+// Returns "", or why it could not be written.
+std::string write_to_log_folder(const std::string& path, const std::string& json, bool sync,
+                                bool* folder_hangs) {
+  const auto write = [path, json, sync] {
+    try {
+      replace_owned_file(path, json, {.sync = sync});
+    } catch (const Error&) {
+      if (!replace_old(path, json, sync)) throw;
+    }
+  };
+  try {
+    if (!*folder_hangs && ends_within(kWriteTimeout, write)) return {};
+  } catch (const Error& error) {
+    return error.failure();
+  }
+  *folder_hangs = true;
+  return "the file system does not respond";
+}
+
 }  // namespace
 
-std::string write_verdict_file(const JobRecord& record, bool sync) {
+std::string write_verdict_file(const JobRecord& record, bool sync, bool* folder_hangs) {
   const std::string path = record.log_dir() + "/verdict.json";
   const std::string json = verdict_file_text(record);
-  std::string why;
-  try {
-    replace_owned_file(path, json, {.sync = sync});
-    return path;
-  } catch (const Error& error) {
-    why = error.failure();
-  }
-  if (replace_old(path, json, sync)) return path;
+  const std::string why = write_to_log_folder(path, json, sync, folder_hangs);
+  if (why.empty()) return path;
   for (const std::string& fallback : fallback_paths(record)) {
     try {
       replace_owned_file(fallback, json, {.mode = 0600, .sync = sync});

@@ -23,7 +23,8 @@ inline constexpr char kVerdictSuffix[] = ".verdict";
 
 // Writes the record's verdict to LOG_DIR/verdict.json. If that fails (a full disk, a removed
 // folder), writes to runtime_folder(), /tmp or the home folder, and a warning names the file.
-// Returns the path; "" and an error if all fail. sync: flush it to the disk.
-std::string write_verdict_file(const JobRecord& record, bool sync);
+// Returns the path; "" and an error if all fail. sync: flush it to the disk. *folder_hangs: leaves
+// out the log folder; set if its file system does not respond within 15 s.
+std::string write_verdict_file(const JobRecord& record, bool sync, bool* folder_hangs);
 
 }  // namespace fleet

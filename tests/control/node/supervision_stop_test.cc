@@ -352,6 +352,13 @@ TEST_F(SupervisionTest, GuardianLost_IsReportedAndTheVerdictKept) {
   supervision.on_verdict(verdict);
 }
 
+TEST_F(SupervisionTest, GuardianHangs_IsReportedAsThat) {
+  run();
+  EXPECT_CALL(effects, report_error(HasSubstr("does not respond")));
+  EXPECT_CALL(effects, report_failure("its guardian did not respond"));
+  supervision.step(GuardianLost{.hung = true});
+}
+
 // While the job formed, or between two generations: no stop command came before.
 TEST_F(SupervisionTest, JobStoppedElsewhereWithoutACommand_IsReported) {
   EXPECT_CALL(effects, kill_ranks());

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace fleet {
@@ -92,6 +95,25 @@ TEST(VerdictJson, Stopped_NamesTheSignal) {
   const Json json = json_of(verdict);
   EXPECT_EQ(json["signal"], "SIGINT");
   EXPECT_EQ(json["exit_code"], 130);
+}
+
+// A file server that does not answer would hold the launcher.
+TEST(VerdictFile, FolderThatHangs_IsLeftOut) {
+  std::string folder = ::testing::TempDir() + "fleet_verdict.XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  JobRecord record;
+  record.set_job_id("verdict-file-test");
+  record.set_pid(::getpid());
+  record.set_log_dir(folder);
+  *record.mutable_verdict() = job_verdict(sample(), nullptr, 1.5);
+  bool hangs = true;
+  const std::string elsewhere = write_verdict_file(record, false, &hangs);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  EXPECT_TRUE(std::filesystem::remove(elsewhere)) << elsewhere;
+  hangs = false;
+  EXPECT_EQ(write_verdict_file(record, false, &hangs), folder + "/verdict.json");
+  EXPECT_FALSE(hangs);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NodeLabel, NamesTheHostWhereItHelps) {

@@ -95,6 +95,22 @@ TEST(Stop, SignalDuringPreflight_EndsTheWholeJob) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+// As if it waited for a file server that is gone, in a write to a log.
+TEST(Stop, GuardianHangs_IsKilledWithItsRanks) {
+  JobFolder job;
+  Fleetrun fleetrun(job, "run",
+                    {"--nproc_per_node=2", "--grace=0.1", "sh", "-c",
+                     "trap '' TERM; : >ready.$RANK; while :; do sleep 0.01; done"});
+  for (const char* file : {"ready.0", "ready.1"}) job.wait_for(file);
+  const std::vector<pid_t> guardian = job.processes("fleet-guardian");
+  ASSERT_EQ(guardian.size(), 1u);
+  ::kill(guardian[0], SIGSTOP);
+  fleetrun.signal(SIGTERM);
+  EXPECT_EQ(fleetrun.wait(), 128 + SIGTERM) << fleetrun.output();
+  EXPECT_THAT(fleetrun.output(), HasSubstr("the guardian process of this node does not respond"));
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
 TEST(Stop, SecondStopCommand_Kills) {
   JobFolder job;
   const std::string id = "stop-" + std::to_string(::getpid());

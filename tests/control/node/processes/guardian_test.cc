@@ -133,6 +133,16 @@ struct GuardianTest : ::testing::Test {
 
 bool exists(pid_t pid) { return ::kill(pid, 0) == 0; }
 
+TEST_F(GuardianTest, Ping_IsAnsweredWithoutRanksAndWithThem) {
+  send(envelope(&wire::GuardianCommand::mutable_ping));
+  expect(wire::GuardianEvent::kPong);
+  spawn({script(0, "exec sleep 600")});
+  expect_started();
+  send(envelope(&wire::GuardianCommand::mutable_ping));
+  expect(wire::GuardianEvent::kPong);
+  kill();
+}
+
 TEST_F(GuardianTest, HangTimeout_ReportsTheRankThatExpectsProgress) {
   wire::RankCommand silent = script(0, "exec sleep 600"), exempt = script(1, "exec sleep 600");
   silent.set_expects_progress(true);

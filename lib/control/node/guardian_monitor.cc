@@ -1,0 +1,46 @@
+#include "node/guardian_monitor.h"
+
+#include <utility>
+
+namespace fleet {
+
+GuardianMonitor::GuardianMonitor(boost::asio::io_context& loop, std::function<void()> ping,
+                                 std::function<void()> on_hung, HeartbeatTimes times)
+    : times_(times), ping_(std::move(ping)), on_hung_(std::move(on_hung)), timer_(loop) {}
+
+void GuardianMonitor::start(std::chrono::milliseconds delay) {
+  const auto begin = Clock::now() + delay;
+  if (begin_ && *begin_ <= begin) return;
+  begin_ = begin;
+  wait_until(begin);
+}
+
+void GuardianMonitor::on_pong() {
+  if (detector_) detector_->received(Clock::now());
+}
+
+void GuardianMonitor::stop() {
+  begin_.reset();
+  detector_.reset();
+  timer_.cancel();
+}
+
+void GuardianMonitor::wait_until(Clock::time_point time) {
+  timer_.expires_at(time);
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (!error && begin_) tick();
+  });
+}
+
+void GuardianMonitor::tick() {
+  const auto now = Clock::now();
+  if (!detector_) detector_.emplace(times_, now);
+  if (!detector_->poll(now)) {
+    stop();
+    return on_hung_();
+  }
+  ping_();
+  wait_until(now + times_.heartbeat_interval);
+}
+
+}  // namespace fleet
