@@ -162,6 +162,7 @@ void JobState::on(const HostEnds&, Time now) {
 void JobState::on_join(SessionId session, wire::Join info, Time now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || found->second.member) return;
+  lose_earlier_session(info, now);
   const std::string address = info.node().address(),
                     job = "job '" + shown_name(config().job_id()) + "'";
   const bool open = in<Forming>() || spec().restarts.max_restarts > 0;
@@ -193,6 +194,20 @@ void JobState::on_join(SessionId session, wire::Join info, Time now) {
   if (auto* failing = in<FailingOver>()) return on_survivor_joined(*failing, session, now);
   notify_newcomer(session, now);
   start_if_complete(now);
+}
+
+// A node of the world that joins again has lost its connection, and with it messages. Its place in
+// the running generation is lost: the new session is a newcomer.
+void JobState::lose_earlier_session(const wire::Join& info, Time now) {
+  const auto earlier = membership_.earlier_session(info);
+  if (!earlier || in<Forming>() || in<FailingOver>() || in<Ended>()) return;
+  const auto found = sessions_.find(*earlier);
+  if (found == sessions_.end()) return;     // it was lost already
+  if (found->second.node_rank < 0) return;  // a spare: it is only replaced
+  const std::string how = "its fleetrun lost its connection and has connected again";
+  on_node_gone(*earlier, how, now, now);
+  refuse(*earlier,
+         Error(ErrorCode::kStale, "has connected again", "node " + info.node().address()));
 }
 
 // Reports differences that --allow_skew accepted. Called late, because node 0's launcher may have

@@ -122,6 +122,7 @@ class JobState : private JobPhases {
   void on(const TimePassed&, Time now);
   void on(const HostEnds&, Time now);
   void on_join(SessionId session, wire::Join info, Time now);
+  void lose_earlier_session(const wire::Join& info, Time now);
   void on_stop_request(SessionId session, const wire::StopRequest& request, Time now);
   void on_node_failed(SessionId session, const std::string& how, Time now);
   void on_ready(SessionId session, int generation, Time now);

@@ -183,6 +183,13 @@ std::optional<Error> Membership::rank_conflict(wire::Join* info) const {
   return std::nullopt;
 }
 
+std::optional<SessionId> Membership::earlier_session(const wire::Join& info) const {
+  const auto found = by_address_.find(info.node().address());
+  if (found == by_address_.end()) return std::nullopt;
+  const bool same = members_.at(found->second).instance() == info.instance();
+  return same ? std::optional(found->second) : std::nullopt;
+}
+
 std::optional<Error> Membership::add(SessionId session, wire::Join info,
                                      std::optional<SessionId>* replaced) {
   replaced->reset();

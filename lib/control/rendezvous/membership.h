@@ -25,6 +25,8 @@ class Membership {
   // again (same address and instance, after a lost connection) replaces its old session, which is
   // returned in *replaced.
   std::optional<Error> add(SessionId session, wire::Join info, std::optional<SessionId>* replaced);
+  // The session that add() would replace.
+  std::optional<SessionId> earlier_session(const wire::Join& info) const;
   void remove(SessionId session);
   // The job has run: from now on the host is node 0, whatever was requested, and --rank gives only
   // an order.

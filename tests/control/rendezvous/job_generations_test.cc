@@ -169,6 +169,55 @@ TEST(JobGenerations, LostNode_ComesBackAndTheJobGoesOn) {
   EXPECT_EQ(job.events_for<Assignment>(9).at(0).node_rank, 1);
 }
 
+// Its connection broke, which the host has not noticed yet; it never received its Assignment.
+TEST(JobGenerations, NodeJoinsAgainWhileItsRanksCount_IsItsLoss) {
+  Job job(restartable(job_of({"a", "b", "c"})));
+  job.join_all(3);
+  job.alive.erase(2);
+  job.join(9, "b");
+  EXPECT_EQ(job.refusal(2).code(), ErrorCode::kStale);
+  const auto order = job.events_for<RestartCommand>(3).at(0);
+  EXPECT_EQ(order.cause().kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(order.cause().node_rank(), 1);
+  EXPECT_THAT(order.cause().message(), HasSubstr("has connected again"));
+  job.restart();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(job.events_for<Assignment>(9).back().node_rank, 1);
+}
+
+TEST(JobGenerations, NodeJoinsAgainWhileOthersStop_IsNotAwaited) {
+  Job job(restartable(job_of({"a", "b", "c"})));
+  job.join_all(3);
+  job.fail(3);
+  for (const SessionId session : {1, 3}) job.ready(session);
+  ASSERT_EQ(job.state.phase(), Phase::kStopping);
+  job.alive.erase(2);
+  job.join(9, "b");
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
+}
+
+TEST(JobGenerations, NodeJoinsAgainWithoutRestarts_EndsTheJob) {
+  Job job(job_of({"a", "b"}));
+  job.join_all(2);
+  job.alive.erase(2);
+  job.join(9, "b");
+  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(job.verdict(1).node_rank(), 1);
+  EXPECT_EQ(job.refusal(9).code(), ErrorCode::kStale);
+}
+
+TEST(JobGenerations, SpareJoinsAgain_IsNoLoss) {
+  Job job(restartable(job_of(2)));
+  job.join_all(2);
+  job.join(3, "c");
+  job.join(9, "c");
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_EQ(job.events_for<Assignment>(9).at(0).node_rank, -1);
+}
+
 TEST(JobGenerations, LostNodeDoesNotComeBack_IsTheVerdictAfterTheWait) {
   Job job(restartable(job_of({"a", "b", "c"})));
   job.join_all(3);

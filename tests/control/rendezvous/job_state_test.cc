@@ -105,7 +105,9 @@ TEST(JobState, AllowedSkew_IsAdmittedAndReportedToBoth) {
 TEST(JobState, LateJoiner_RefusedNamingTheJobsNodes) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  job.join(9, node_of(job.spec, "b"));
+  wire::Join other = node_of(job.spec, "b");
+  other.set_instance("another process");
+  job.join(9, other);
   EXPECT_EQ(job.refusal(9).code(), ErrorCode::kStale);
   EXPECT_THAT(job.refusal(9).what(), HasSubstr("already runs with all its 2 nodes (a, b)"));
   EXPECT_FALSE(job.state.verdict());  // the running job is not touched
