@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 
 #include "base/log.h"
@@ -118,6 +119,8 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
     case wire::HostMessage::kRefused:
       return on_refusal({from_wire(message.refused())}, now);
     case wire::HostMessage::kAssignment:
+      if (const auto& history = message.assignment().history(); !history.empty())
+        history_.assign(history.begin(), history.end());
       return on_assignment(decode(message.assignment()), message.assignment().generation());
     case wire::HostMessage::kStart:
       return begin_generation(message.start().generation());
@@ -202,6 +205,7 @@ void RendezvousClient::begin_generation(int generation) {
   pending_assignment_.reset();
   committed_ = world_;
   generation_start_ = Clock::now();
+  furthest_step_.reset();
   emit(*assignment_);
 }
 
@@ -411,6 +415,8 @@ std::optional<ClockOffset::Estimate> RendezvousClient::host_clock(int64_t own_ns
 
 void RendezvousClient::send(wire::NodeMessage message) {
   const MutexLock lock(mutex_);
+  for (const RankSteps& rank : message.steps().ranks())
+    furthest_step_ = std::max(furthest_step_.value_or(rank.step()), rank.step());
   if (!stream_ || left_) return;
   if (message.has_exit()) {
     use_host_clock(message.mutable_exit());

@@ -148,6 +148,8 @@ class RendezvousClient : public NodeStreamOwner,
   std::string loss_message_ FLEET_GUARDED_BY(mutex_);     // how the host was lost
   bool stop_commanded_ FLEET_GUARDED_BY(mutex_) = false;  // set: no failover follows
   Clock::time_point generation_start_ FLEET_GUARDED_BY(mutex_);
+  // Of this node's ranks in this generation, as far as they have reported.
+  std::optional<int64_t> furthest_step_ FLEET_GUARDED_BY(mutex_);
   // As far as this node has received it.
   std::vector<GenerationResult> history_ FLEET_GUARDED_BY(mutex_);
   // Of a generation that has not begun.

@@ -112,8 +112,10 @@ FailoverState RendezvousClient::failover_state(Clock::time_point now) const {
   all.lost = lost_;
   all.how = loss_message_;
   const bool ran = assignment_ && assignment_->world == world_;
-  if (ran)
+  if (ran) {
     all.ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - generation_start_);
+    all.step = furthest_step_;
+  }
   return all;
 }
 

@@ -28,7 +28,8 @@ GenerationResult JobState::generation_result(const Verdict& verdict, Time now) c
   const Time began = running ? running->began : std::get<FailingOver>(phase_).generation_began;
   const auto ran_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - began);
   end.set_ran_for_ms(ran_for.count());
-  if (const auto step = running ? running->stragglers.step() : std::nullopt) end.set_step(*step);
+  const auto step = running ? running->stragglers.step() : std::get<FailingOver>(phase_).step;
+  if (step) end.set_step(*step);
   return end;
 }
 
@@ -151,7 +152,7 @@ void JobState::propose(Time now) {
     if (!base) warn_of_skew(id, info);
     if (session.node_rank < 0) continue;
     agreeing.awaited[id] = base_rank;
-    send_assignment(id, session.node_rank);
+    send_assignment(id, session.node_rank, base && base_rank < 0);
   }
   if (!base) return begin_generation({}, now);
   agreeing.base.nodes = base->nodes_size();
@@ -291,6 +292,7 @@ JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_addr
   failing.lost = node_verdict(Verdict::NODE_LOST, from.lost);
   failing.lost.set_message(from.how);
   failing.generation_began = now - from.ran_for;
+  failing.step = from.step;
   failing.before = from.before;
   failing.base.nodes = failing.before ? failing.before->nodes_size() : 0;
   phase_ = std::move(failing);

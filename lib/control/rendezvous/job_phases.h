@@ -49,6 +49,7 @@ struct JobPhases {
     static constexpr Phase kPhase = Phase::kFailingOver;
     Verdict lost;
     Time generation_began;
+    std::optional<int64_t> step;          // that the generation has reached, as far as known
     std::shared_ptr<const World> before;  // the base of world_, if it may count instead
     Base base;
   };

@@ -13,6 +13,8 @@ namespace {
 constexpr int kFew = 64;
 // Equal signals to launchers of several nodes within this time count as one.
 constexpr std::chrono::seconds kOneSignal{1};
+// Bytes of the message of one generation in a history that is sent: that of a hang has stacks.
+constexpr size_t kMaxHistoryText = 4 << 10;
 
 }  // namespace
 
@@ -42,9 +44,15 @@ void JobState::send(SessionId to, wire::HostMessage message, bool last) {
   outgoing_.push_back({to, std::make_shared<const wire::HostMessage>(std::move(message)), last});
 }
 
-void JobState::send_assignment(SessionId to, int node_rank) {
+void JobState::send_assignment(SessionId to, int node_rank, bool with_history) {
   wire::HostMessage message;
   message.mutable_assignment()->set_node_rank(node_rank);
+  if (with_history) {
+    for (const GenerationResult& end : restarts_.history()) {
+      GenerationResult& sent = *message.mutable_assignment()->add_history() = end;
+      sent.mutable_message()->resize(std::min(sent.message().size(), kMaxHistoryText));
+    }
+  }
   send(to, std::move(message));
   outgoing_.back().world = world_;
 }

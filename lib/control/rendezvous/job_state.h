@@ -141,7 +141,7 @@ class JobState : private JobPhases {
   // --- Sessions and messages ---
   Session* touch_member(SessionId session, Time now);
   void send(SessionId to, wire::HostMessage message, bool last = false);
-  void send_assignment(SessionId to, int node_rank);
+  void send_assignment(SessionId to, int node_rank, bool with_history = false);
   void send_to_host(wire::HostMessage message);  // spares large jobs a broadcast of minor news
   enum class To { kAll, kRanks };                // kRanks: the nodes of the world, not spares
   void broadcast(wire::HostMessage message, To to = To::kAll);

@@ -203,6 +203,7 @@ struct FailoverState {
   int lost = 0;     // rank of the lost host in `base`
   std::string how;  // and how it was lost
   std::chrono::milliseconds ran_for{0};
+  std::optional<int64_t> step;  // that this node's ranks have reached in `base`
 };
 // It is this node's turn to host the rendezvous: open it at `port`, then call follow().
 struct TakeOver {

@@ -176,6 +176,9 @@ void validate(wire::HostMessage* message) {
     validate(*verdict);
   }
   require_known(message->restart().end().kind());
+  for (const wire::GenerationResult& end : message->assignment().history()) {
+    require_known(end.kind());
+  }
   if (message->verdict().has_exit()) cut(message->mutable_verdict()->mutable_exit());
   if (message->verdict().has_bottleneck()) {
     cut(message->mutable_verdict()->mutable_bottleneck());

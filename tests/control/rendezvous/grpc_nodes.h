@@ -43,17 +43,18 @@ class TestNode {
   explicit TestNode(const std::string& address, std::chrono::milliseconds timeout = kSoon,
                     std::chrono::milliseconds progress = kSoon, const Security& security = {},
                     std::shared_ptr<JobHost> host = nullptr)
-      : client(RendezvousClient::make({.address = address,
-                                       .timeout = timeout,
-                                       .first_progress = progress,
-                                       .progress_every = progress,
-                                       .security = security,
-                                       .host = std::move(host)},
-                                      [this](RendezvousEvent event) {
-                                        std::lock_guard lock(mutex_);
-                                        heard_.push_back(std::move(event));
-                                        changed_.notify_all();
-                                      })) {}
+      : TestNode(RendezvousClientOptions{.address = address,
+                                         .timeout = timeout,
+                                         .first_progress = progress,
+                                         .progress_every = progress,
+                                         .security = security,
+                                         .host = std::move(host)}) {}
+  explicit TestNode(RendezvousClientOptions options)
+      : client(RendezvousClient::make(std::move(options), [this](RendezvousEvent event) {
+          std::lock_guard lock(mutex_);
+          heard_.push_back(std::move(event));
+          changed_.notify_all();
+        })) {}
 
   // The first event of this type, which may have arrived long ago; nullopt if it does not
   // come.
@@ -72,7 +73,8 @@ class TestNode {
   }
   template <typename Event>
   static const Event* get_if(const RendezvousEvent& event) {
-    if constexpr (std::is_same_v<Event, Assignment> || std::is_same_v<Event, Refusal>) {
+    if constexpr (std::is_same_v<Event, Assignment> || std::is_same_v<Event, Refusal> ||
+                  std::is_same_v<Event, TakeOver>) {
       return std::get_if<Event>(&event);
     } else {
       const auto* envelope = std::get_if<wire::HostMessage>(&event);

@@ -201,6 +201,32 @@ TEST_F(Agreeing, SurvivorOfAnotherJobsForming_IsRefused) {
   EXPECT_EQ(fresh.refusal(2).code(), ErrorCode::kStale);
 }
 
+TEST(JobFailover, StepsOfTheLastGeneration_AreItsProgress) {
+  for (const int64_t step : {40, 41}) {
+    JobSpec spec = restartable(job_of({"a", "b", "c"}), 50);
+    spec.restarts.no_progress_restarts = 2;
+    Job job(spec);
+    job.join_all(3);
+    FailoverState from = from_world(job.events_for<Assignment>(1).back().world);
+    for (const int generation : {-1, 0}) {
+      GenerationResult& end = from.history.emplace_back();
+      end.set_generation(generation);
+      end.set_step(40);
+      end.set_kind(Verdict::RANK_FAILED);
+    }
+    from.step = step;
+    Job next(spec, from, job.now);
+    for (const SessionId node : {2, 3}) {
+      next.join(node, survivor(spec, node, from.base, from.base, node == 2));
+    }
+    if (step > 40) {
+      EXPECT_EQ(next.events_for<RestartCommand>(3).at(0).end().step(), step);
+    } else {
+      EXPECT_EQ(next.verdict(3).kind(), Verdict::NO_PROGRESS);
+    }
+  }
+}
+
 TEST_F(Agreeing, Worlds_NameTheOneBeforeAndTheirRun) {
   EXPECT_EQ(second->base(), first->id());
   EXPECT_EQ(first->base(), WorldId{});

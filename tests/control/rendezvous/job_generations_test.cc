@@ -218,6 +218,31 @@ TEST(JobGenerations, SpareJoinsAgain_IsNoLoss) {
   EXPECT_EQ(job.events_for<Assignment>(9).at(0).node_rank, -1);
 }
 
+// It may be the next host, and has heard no RestartCommand.
+TEST(JobGenerations, Newcomer_ReceivesTheHistory) {
+  Job job(restartable(job_of({"a", "b"}), 5));
+  job.join_all(2);
+  job.fail(1);
+  job.restart();
+  job.lose(2);
+  job.all_ready();
+  job.join(9, "b");
+  const auto history_for = [&](SessionId session) {
+    std::vector<GenerationResult> history;
+    for (const Outgoing& out : job.outgoing) {
+      if (out.to != session) continue;
+      for (const auto& end : out.message->assignment().history()) history.push_back(end);
+    }
+    return history;
+  };
+  const std::vector<GenerationResult> history = history_for(9);
+  ASSERT_EQ(history.size(), 2u);
+  EXPECT_EQ(history[0].kind(), Verdict::RANK_FAILED);
+  EXPECT_EQ(history[1].kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(history[1].generation(), 2);
+  EXPECT_TRUE(history_for(1).empty());  // it knows
+}
+
 TEST(JobGenerations, LostNodeDoesNotComeBack_IsTheVerdictAfterTheWait) {
   Job job(restartable(job_of({"a", "b", "c"})));
   job.join_all(3);
