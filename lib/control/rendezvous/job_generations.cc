@@ -140,6 +140,7 @@ void JobState::propose(Time now) {
   const std::shared_ptr<const World> base = world_;
   const std::shared_ptr<World> next = membership_.assign_ranks(generation() + 1, base.get());
   next->set_restarts(restarts_.used());
+  next->set_allow_skew(config().allow_skew());
   world_ = next;
   membership_.begin();
   std::map<std::string, int> ranks;
@@ -277,11 +278,17 @@ int rank_of(const World& world, const std::string& address) {
   return -1;
 }
 
+// Does not refuse differences that the lost host has accepted.
+JobSpec with_accepted_skew(JobSpec spec, const World& base) {
+  if (base.allow_skew()) spec.config.set_allow_skew(true);
+  return spec;
+}
+
 }  // namespace
 
 JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now,
                    const FailoverState& from)
-    : JobState(spec, times, std::move(display_address), now) {
+    : JobState(with_accepted_skew(spec, *from.base), times, std::move(display_address), now) {
   world_ = from.base;
   membership_.begin();
   restarts_ = Restarts(spec.restarts, world_->restarts(), from.history);

@@ -227,6 +227,28 @@ TEST(JobFailover, StepsOfTheLastGeneration_AreItsProgress) {
   }
 }
 
+// Only the lost host had --allow_skew.
+TEST(JobFailover, SkewThatTheLostHostAllowed_StaysAllowed) {
+  JobSpec spec = restartable(job_of({"a", "b", "c"}));
+  for (const bool allowed : {true, false}) {
+    spec.config.set_allow_skew(allowed);
+    Job job(spec);
+    job.join_all(3);
+    const SharedWorld base = job.events_for<Assignment>(1).back().world;
+    JobSpec own = spec;
+    own.config.set_allow_skew(false);
+    Job next(own, from_world(base), job.now);
+    next.join(2, survivor(own, 2, base, base, true));
+    wire::Join other = survivor(own, 3, base, base);
+    set_values(other.mutable_job()->mutable_fingerprint(), {{"glibc", "2.39"}});
+    next.join(3, other);
+    EXPECT_EQ(next.state.joined(), allowed ? 2 : 1);
+    if (!allowed) {
+      EXPECT_EQ(next.refusal(3).code(), ErrorCode::kUsage);
+    }
+  }
+}
+
 TEST_F(Agreeing, Worlds_NameTheOneBeforeAndTheirRun) {
   EXPECT_EQ(second->base(), first->id());
   EXPECT_EQ(first->base(), WorldId{});
