@@ -41,6 +41,11 @@ std::string local_host(const std::string& host) {
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
+// Tells a taken port from other errors of usage.
+class PortTaken final : public Error {
+  using Error::Error;
+};
+
 [[noreturn]] void cannot_listen(const RendezvousServerOptions& options, int error) {
   const std::string address = host_port(options.host, options.port);
   if (error == EACCES) {
@@ -55,21 +60,21 @@ std::string local_host(const std::string& host) {
   const auto holder =
       describe_server(host_port(local_host(options.host), options.port), options.security);
   if (!holder) {
-    throw Error(ErrorCode::kUsage, taken + " by another program or a job with another secret",
-                address, "choose another with --rdzv_port, on every node");
+    throw PortTaken(ErrorCode::kUsage, taken + " by another program or a job with another secret",
+                    address, "choose another with --rdzv_port, on every node");
   }
   const std::string who = " (pid " + std::to_string(holder->pid()) + " on " +
                           shown_name(holder->hostname()) + ", " + std::to_string(holder->joined()) +
                           " of " + std::to_string(holder->nnodes()) + " nodes)";
   if (holder->job_id() == options.job.config.job_id()) {
-    throw Error(
+    throw PortTaken(
         ErrorCode::kUsage,
         taken + " by another job with the same id '" + shown_name(holder->job_id()) + "'" + who,
         address, "end that one, or give this one another --job_id and --rdzv_port");
   }
-  throw Error(ErrorCode::kUsage,
-              taken + " by the rendezvous of job '" + shown_name(holder->job_id()) + "'" + who,
-              address, "choose another with --rdzv_port, on every node");
+  throw PortTaken(ErrorCode::kUsage,
+                  taken + " by the rendezvous of job '" + shown_name(holder->job_id()) + "'" + who,
+                  address, "choose another with --rdzv_port, on every node");
 }
 
 // All nodes may share one address, and all of their ranks connect at the same moment.
@@ -283,6 +288,13 @@ class RendezvousServer::Impl {
 
 RendezvousServer::RendezvousServer(RendezvousServerOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
+std::unique_ptr<RendezvousServer> RendezvousServer::make_if_free(RendezvousServerOptions options) {
+  try {
+    return std::make_unique<RendezvousServer>(std::move(options));
+  } catch (const PortTaken&) {
+    return nullptr;
+  }
+}
 RendezvousServer::~RendezvousServer() = default;
 std::shared_ptr<JobHost> RendezvousServer::host() const { return impl_->host(); }
 int RendezvousServer::port() const { return impl_->port(); }

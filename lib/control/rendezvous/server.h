@@ -45,8 +45,11 @@ struct RendezvousServerOptions {
 class RendezvousServer {
  public:
   // Listens. Throws kUsage if the port is taken, naming it, --rdzv_port, and the job that holds it
-  // if that is a rendezvous too; kIo if it cannot listen on the address.
+  // if that is a rendezvous too, or if only root may use it; kIo if it cannot listen on the
+  // address.
   explicit RendezvousServer(RendezvousServerOptions options);
+  // The same, but returns nullptr if the port is taken.
+  static std::unique_ptr<RendezvousServer> make_if_free(RendezvousServerOptions options);
   ~RendezvousServer();  // stop()
   RendezvousServer(const RendezvousServer&) = delete;
 

@@ -47,21 +47,17 @@ std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   const bool own = topology.rendezvous_address == topology.address;
   options.host = resolve(own ? topology.bind_address : topology.rendezvous_address);
   options.port = topology.rendezvous_port;
-  try {
-    auto server = std::make_unique<RendezvousServer>(options);
-    if (options.security.open() && server->open_to_network()) {
-      spdlog::warn(
-          "--insecure: the rendezvous listens on {} and accepts everyone who reaches it. They can "
-          "stop the job and read its store; use a network that you trust",
-          endpoint(options.host, server->port()));
-    }
-    return server;
-  } catch (const Error& error) {
-    // Another node on this host may have taken the port first.
-    const bool join = topology.hosting == Topology::Hosting::kIfFree;
-    if (join && error.code() == ErrorCode::kUsage) return nullptr;
-    throw;
+  // Another node on this host may have taken the port first.
+  auto server = topology.hosting == Topology::Hosting::kIfFree
+                    ? RendezvousServer::make_if_free(options)
+                    : std::make_unique<RendezvousServer>(options);
+  if (server && options.security.open() && server->open_to_network()) {
+    spdlog::warn(
+        "--insecure: the rendezvous listens on {} and accepts everyone who reaches it. They can "
+        "stop the job and read its store; use a network that you trust",
+        endpoint(options.host, server->port()));
   }
+  return server;
 }
 
 RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousServer* server) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -72,6 +73,27 @@ TEST_F(BadInput, FullDiskForTheOutputOfACommand_IsAFailure) {
   EXPECT_THAT(job.read("errors"), StartsWith("fleetrun: standard output: cannot be written"));
   EXPECT_EQ(std::system((fleetrun + " --help" + errors + " | head -n 1 >/dev/null").c_str()), 0);
   EXPECT_EQ(job.read("errors"), "");
+}
+
+// Any node of the host of --master may host the rendezvous: that another one has the port is not
+// the only reason why it cannot.
+TEST_F(BadInput, MasterAtAPortForRootOnly_IsRefused) {
+  const std::string setpriv = "/usr/bin/setpriv";
+  const std::string first = read_file("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+  const bool root = ::geteuid() == 0;
+  if (trim(first) == "0") GTEST_SKIP() << "this machine keeps no ports for root";
+  if (root && !std::filesystem::exists(setpriv)) GTEST_SKIP() << "there is no setpriv";
+  std::vector<std::string> arguments = {"--nnodes=2", "--master=127.0.0.1:1", "--rdzv_timeout=10",
+                                        "true"};
+  std::string program = "fleetrun";
+  if (root) {
+    arguments.insert(arguments.begin(),
+                     {"--bounding-set=-net_bind_service", program_folder() + "/fleetrun"});
+    program = std::filesystem::relative(setpriv, program_folder()).string();
+  }
+  Fleetrun fleetrun(job, "run", arguments, {}, {}, program);
+  EXPECT_EQ(fleetrun.wait(), 2);
+  EXPECT_THAT(fleetrun.output(), HasSubstr("port 1 is for root only"));
 }
 
 TEST_F(BadInput, DuplicateIps) { expect_usage({"--ips=127.0.0.1,127.0.0.1"}, "--ips"); }
