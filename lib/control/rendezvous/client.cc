@@ -76,7 +76,7 @@ void RendezvousClient::start(wire::Join join) {
   const auto now = Clock::now();
   deadline_ = now + options_.timeout;
   suspension_ = SuspensionDetector(now);
-  next_progress_ = now + options_.first_progress;
+  next_progress_ = next_lookup_ = now + options_.first_progress;
   phase_ = Phase::kConnecting;
   next_attempt_ = now + random_below(connect_jitter(join_));
   if (next_attempt_ == now) connect();
@@ -233,9 +233,15 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
           Error(ErrorCode::kUsage, last_reason_, options_.address,
                 "that job accepts no other hosts; choose another --rdzv_port or --master")});
     } else {
+      const auto now = Clock::now();
       probe_pending_ = probe_pending_ || was_reached(last_reason_);
+      if (phase_ == Phase::kForming) {  // it had been reached: the time to reach it begins again
+        deadline_ = now + options_.timeout;
+        suspension_ = SuspensionDetector(now);
+        next_lookup_ = now + options_.first_progress;
+      }
       phase_ = Phase::kConnecting;
-      next_attempt_ = Clock::now() + kRetry;
+      next_attempt_ = now + kRetry;
       ticker_.due_by(next_attempt_);
     }
   }
@@ -245,6 +251,7 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
 RendezvousClient::Clock::time_point RendezvousClient::tick() {
   auto next = Clock::time_point::max();
   probe_host();
+  find_moved_host();
   {
     const MutexLock lock(mutex_);
     const auto now = Clock::now();
@@ -273,7 +280,7 @@ void RendezvousClient::retry_connect(Clock::time_point now) {
     end(Refusal{Error(ErrorCode::kTimeout,
                       "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
                           (last_reason_.empty() ? "no answer" : last_reason_) + ")",
-                      "the rendezvous on node 0 at " + options_.address,
+                      "the rendezvous on node 0 at " + address_,
                       "start fleetrun on node 0 too, check that this node can reach it (firewall, "
                       "--rdzv_port), or raise --rdzv_timeout")});
     if (stream_) stream_->cancel();
@@ -281,7 +288,7 @@ void RendezvousClient::retry_connect(Clock::time_point now) {
   }
   if (now >= next_progress_) {
     next_progress_ = now + options_.progress_every;
-    emit(join_progress("waiting for node 0's fleetrun at " + options_.address +
+    emit(join_progress("waiting for node 0's fleetrun at " + address_ +
                        (last_reason_.empty() ? "" : " (" + last_reason_ + ")")));
   }
   if (now >= next_attempt_ && !stream_) connect();
@@ -315,6 +322,33 @@ void RendezvousClient::probe_host() {
   {
     const MutexLock lock(mutex_);
     if (phase_ == Phase::kConnecting) end(Refusal{*mismatch});
+  }
+  deliver();
+}
+
+bool RendezvousClient::waits_for_host() const {
+  return phase_ == Phase::kConnecting && !failover_ && !left_;
+}
+
+// The other nodes may have continued with another host; without a world, this node does not know
+// which one.
+void RendezvousClient::find_moved_host() {
+  {
+    const MutexLock lock(mutex_);
+    const auto now = Clock::now();
+    if (!options_.find_moved || !waits_for_host() || now < next_lookup_) return;
+    next_lookup_ = now + options_.progress_every;
+  }
+  const std::string there = options_.find_moved();
+  {
+    const MutexLock lock(mutex_);
+    suspension_ = SuspensionDetector(Clock::now());  // the search took its time
+    if (there.empty() || there == address_ || !waits_for_host()) return;
+    emit(join_progress("the job has another host now: joining its rendezvous at " + there));
+    if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
+    set_host(there);
+    last_reason_.clear();
+    next_attempt_ = Clock::now();
   }
   deliver();
 }

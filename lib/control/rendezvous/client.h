@@ -35,6 +35,9 @@ struct RendezvousClientOptions {
   Security security;                                   // the host's
   bool restarts = false;                               // the job may continue without a lost node
   std::shared_ptr<JobHost> host;  // set on the node that hosts the rendezvous: no connection needed
+  // If set, called while the host cannot be reached and this node has no world, from a thread of
+  // the client: returns where the running job has its rendezvous now, or "". May take a second.
+  std::function<std::string()> find_moved = {};
 };
 
 // Thread safety: any thread may make any call, also from within the callback. Only join() and
@@ -88,6 +91,8 @@ class RendezvousClient : public NodeStreamOwner,
   void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
   Clock::time_point tick() FLEET_EXCLUDES(mutex_);
   void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
+  void find_moved_host() FLEET_EXCLUDES(mutex_);
+  bool waits_for_host() const FLEET_REQUIRES(mutex_);  // without a world
   void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void connect() FLEET_REQUIRES(mutex_);
   void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
@@ -128,6 +133,7 @@ class RendezvousClient : public NodeStreamOwner,
   Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_lookup_ FLEET_GUARDED_BY(mutex_);
   SuspensionDetector suspension_ FLEET_GUARDED_BY(mutex_){{}};         // while connecting
   FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);

@@ -38,6 +38,17 @@ RendezvousServerOptions server_options(const LaunchPlan& plan) {
 constexpr size_t kAsked = 16;
 constexpr std::chrono::milliseconds kLookupTimeout{1'000};
 
+// Asks the nodes of --ips for the rendezvous of the running job, except `without`. Returns its
+// address and port; "" if there is none.
+std::string find_other_host(const LaunchPlan& plan, const std::vector<std::string>& without) {
+  std::vector<std::string> at;  // a new host prefers this port
+  for (const std::string& node : plan.topology.nodes) {
+    if (at.size() == kAsked || std::ranges::find(without, node) != without.end()) continue;
+    at.push_back(endpoint(node, plan.topology.rendezvous_port));
+  }
+  return find_running_job(at, plan.config().job_id.value, plan.security, kLookupTimeout);
+}
+
 }  // namespace
 
 std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
@@ -70,6 +81,9 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
   options.security = plan.security;
   options.restarts = plan.config().restarts.max_restarts > 0;
   if (server) options.host = server->host();
+  if (!server && options.restarts && !plan.topology.nodes.empty()) {
+    options.find_moved = [&plan] { return find_other_host(plan, {plan.topology.address}); };
+  }
   return options;
 }
 
@@ -89,21 +103,14 @@ void rejoin_running_job(LaunchPlan* plan) {
                               topology.nnodes > 1 && topology.rendezvous_port > 0 &&
                               config.restarts.max_restarts > 0;
   if (!may_have_moved) return;
-  std::vector<std::string> others, at;  // a new host prefers this port
-  for (const std::string& node : topology.nodes) {
-    const bool is_other = node != topology.address && node != topology.rendezvous_address;
-    if (!is_other || others.size() == kAsked) continue;
-    others.push_back(node);
-    at.push_back(endpoint(node, topology.rendezvous_port));
-  }
-  const std::string there =
-      find_running_job(at, config.job_id.value, plan->security, kLookupTimeout);
+  const std::string there = find_other_host(*plan, {topology.address, topology.rendezvous_address});
   if (there.empty()) return;
   spdlog::warn("job '{}' already runs, and its rendezvous is now at {}: this node joins it there",
                shown_name(config.job_id.value), there);
   topology.hosting = Topology::Hosting::kNo;
-  const auto found = std::find(at.begin(), at.end(), there) - at.begin();
-  topology.rendezvous_address = others.at(found);
+  for (const std::string& node : topology.nodes) {
+    if (endpoint(node, topology.rendezvous_port) == there) topology.rendezvous_address = node;
+  }
   if (hosts) reserve_failover_port(plan);
 }
 

@@ -258,6 +258,31 @@ TEST_F(RestartNodes, AnotherNodeLostAfterAFailover_FindsTheHostToo) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+// A node starts while no node hosts the job: it has no world, and knows only the first of --ips.
+TEST_F(RestartNodes, HostLostWhileANodeWaits_ItFindsTheNextOne) {
+  const std::string script = ": >up.$FLEET_GENERATION.$RANK; exec sleep 1000";
+  const std::vector<std::string> options = {"--ips=127.0.0.[1-5]", "--nnodes=3:5"};
+  for (const int node : {0, 1, 2, 3, 4}) start(node, script, options);
+  for (const char* rank : {"0", "1", "2", "3", "4"}) job.wait_for(std::string("up.1.") + rank);
+  nodes[4]->signal(SIGKILL);
+  nodes[4]->wait();
+  for (const char* rank : {"0", "1", "2", "3"}) job.wait_for(std::string("up.2.") + rank);
+  for (const int node : {1, 2, 3}) nodes[node]->signal(SIGSTOP);
+  nodes[0]->signal(SIGKILL);
+  nodes[0]->wait();
+  while (job.processes("fleet-guardian").size() > 3) ::usleep(1000);  // it holds the ports
+  start(4, script, options, "again");
+  wait_for_output(*nodes[5], "waiting for node 0's fleetrun at 127.0.0.1:");
+  for (const int node : {1, 2, 3}) nodes[node]->signal(SIGCONT);
+  wait_for_output(*nodes[5], "joining its rendezvous at 127.0.0.2:");
+  wait_for_output(*nodes[5], "this node");  // its part in the job
+  nodes[1]->signal(SIGTERM);
+  for (const int node : {1, 2, 3, 5}) {
+    EXPECT_EQ(nodes[node]->wait(), 128 + SIGTERM) << nodes[node]->output();
+  }
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
 // One of two is not a majority: the other may be alive on the far side of a broken link.
 TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
   const std::string script = ": >up.$RANK; exec sleep 1000";
