@@ -153,6 +153,7 @@ void Trainer::train_step(const data::Batch& batch) {
                      should_save(step + 1) || intervals_.ends_after(step + 1);
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? check_for_nan() : std::nullopt;
+  trained_samples_ += batch.real;
   meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
   position_.step += 1;
   position_.batch = batch.index + 1;

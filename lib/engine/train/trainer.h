@@ -169,7 +169,8 @@ class Trainer {
   TrainingPosition position_;
   // Of this folder: saved_step_: saved, or being saved; kept_step_: its predecessor.
   int64_t saved_step_ = -1, kept_step_ = -1, evaluated_step_ = -1;
-  int64_t resumed_step_ = -1;  // of the checkpoint that training resumed from, in any folder
+  int64_t trained_samples_ = 0;  // by this rank since the start, without padding
+  int64_t resumed_step_ = -1;    // of the checkpoint that training resumed from, in any folder
   std::unique_ptr<CheckpointSaver> saver_;
   bool saving_ = false;        // a save whose result the ranks have not agreed on yet
   bool save_failed_ = false;   // the last save failed on some rank

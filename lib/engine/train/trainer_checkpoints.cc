@@ -25,9 +25,14 @@ static std::string saving_failure(const std::exception_ptr& failure) {
 }
 
 // An end for a failure of the data: saves first, so that a later start can continue the training.
+// Without a sample since the start there is nothing to save: a prediction would take the untrained
+// weights of this run for the newest.
 void Trainer::end_for_failure() {
-  if (job_.checkpoint.boolean("at_end") || job_.checkpoint.integer("every_steps") > 0 ||
-      job_.checkpoint.integer("every_epochs") > 0) {
+  auto trained = static_cast<double>(trained_samples_);
+  runner_->control().sum({&trained, 1});
+  if (trained > 0 &&
+      (job_.checkpoint.boolean("at_end") || job_.checkpoint.integer("every_steps") > 0 ||
+       job_.checkpoint.integer("every_epochs") > 0)) {
     save(true);
   }
   finish_save(Patience::kUnlimited);

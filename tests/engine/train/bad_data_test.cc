@@ -95,6 +95,27 @@ TEST_F(BadData, FailureThatEndsTheJob_SavesFirst) {
   }
 }
 
+// A later prediction would take its untrained weights for the newest.
+TEST_F(BadData, FailureBeforeTheFirstSample_SavesNothing) {
+  for (int world : {1, 2}) {
+    write(0, "x");
+    write(1, "x");
+    std::filesystem::remove_all(output_);
+    const Job job = list_job(world, {"data.on_damaged=fail"});
+    const auto ends = run_ranks(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer(job, device,
+              {.rank = rank.rank,
+               .world = world,
+               .communicator = rank.communicator,
+               .store = rank.store})
+          .run();
+    });
+    EXPECT_EQ(ends[0].code, ErrorCode::kUsage);
+    EXPECT_FALSE(latest_checkpoint(output_ + "/checkpoints")) << world;
+  }
+}
+
 // Evaluation, too, ends for all ranks.
 TEST_F(BadData, FailureInTheLastEvaluation_IsNoSuccess) {
   write(60, "x");
