@@ -1,5 +1,6 @@
 #include "data/image_paths.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -61,8 +62,13 @@ void add_folder(const std::string& folder, std::vector<std::string>* paths) {
 
 std::vector<std::string> image_paths(const std::vector<std::string>& named) {
   std::vector<std::string> paths;
+  std::error_code unknown;
+  const auto exists = [&](const std::string& path) { return fs::exists(path, unknown); };
+  if (!named.empty() && std::none_of(named.begin(), named.end(), exists)) {
+    throw Error(ErrorCode::kUsage, "there is no such file or folder", named[0],
+                "give images, folders or lists that exist");
+  }
   for (const std::string& path : named) {
-    std::error_code unknown;
     if (fs::is_directory(path, unknown)) {
       add_folder(path, &paths);
     } else if (is_list(path)) {

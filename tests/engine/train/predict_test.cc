@@ -216,6 +216,8 @@ TEST_F(Predict, DamagedCheckpoint_IsPassedOver) {
 TEST_F(Predict, WhatCannotBe_IsRefused) {
   EXPECT_THAT(refusal(job({"predict.input=" + photo(0)})), IsUsageError());
   EXPECT_THAT(refusal(lenet({photo(0)}, {"model.num_classes=7"})), IsUsageError());
+  EXPECT_THAT(refusal(lenet({output_ + "/gone", output_ + "/gone too"})),
+              IsUsageError(output_ + "/gone"));
   fs::create_directories(output_ + "/empty");
   EXPECT_THAT(refusal(lenet({output_ + "/empty"})), IsUsageError(output_ + "/empty"));
   EXPECT_FALSE(fs::exists(lines_path()));
