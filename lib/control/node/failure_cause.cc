@@ -70,6 +70,12 @@ std::string_view last_with(const Lines& lines, std::initializer_list<std::string
   return {};
 }
 
+// fleet-worker's own error: "fleet-worker: img/train: 3 class folders, ...".
+std::string_view last_of_worker(const Lines& lines) {
+  const std::string_view line = last_with(lines, {"fleet-worker: "});
+  return line.starts_with("fleet-worker: ") ? line : std::string_view();
+}
+
 // Final messages of programs in other languages.
 std::string_view last_words(const Lines& lines) {
   for (const std::string_view mark : {"  what():", "Fatal Python error:", "terminate called"}) {
@@ -117,6 +123,7 @@ std::string failure_cause(std::string_view log, int signal) {
                        signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
   if (signal != 0 && !crashed) return {};
   std::string_view cause = paddle_summary(lines);
+  if (cause.empty() && signal == 0) cause = last_of_worker(lines);
   if (cause.empty() && signal == 0) cause = last_exception(lines);
   if (cause.empty()) cause = last_words(lines);
   const std::string_view last = lines.back();

@@ -26,6 +26,15 @@ TEST(FailureCause, ExceptionWithMoreLinesAndLastWords_IsTheException) {
             "RuntimeError: Error(s) in loading state_dict for Net:");
 }
 
+// Its error needs no word that reads like one.
+TEST(FailureCause, LastErrorOfFleetWorker_IsTheReason) {
+  EXPECT_EQ(failure_cause("step 3\n"
+                          "fleet-worker: img/train: 3 class folders, and the model has 2 classes\n"
+                          "a last word of a library\n",
+                          0),
+            "fleet-worker: img/train: 3 class folders, and the model has 2 classes");
+}
+
 TEST(FailureCause, ChainedExceptions_TheLastOneCounts) {
   EXPECT_EQ(failure_cause("Traceback (most recent call last):\n"
                           "  File \"a.py\", line 1, in f\n"
