@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "node/rank_service.h"
 
@@ -219,6 +221,22 @@ Pipe make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+// A script whose interpreter does not exist fails as if the script did not.
+std::string exec_failure(const std::string& path, int error) {
+  const std::string text = std::strerror(error);
+  if (error == ENOEXEC) return text + "; a script needs a first line such as #!/bin/sh";
+  char start[256] = "";
+  if (error == ENOENT) std::ifstream(path).getline(start, sizeof start);
+  const std::string line = start;
+  if (!line.starts_with("#!")) return text;
+  const std::string interpreter(trim(std::string_view(line).substr(2)));
+  return text + ": its interpreter '" + shown_path(interpreter.substr(0, interpreter.find(' '))) +
+         "' does not exist" +
+         (line.ends_with('\r') ? " under that name; the script has Windows line ends: convert it "
+                                 "with dos2unix"
+                               : "");
+}
+
 }  // namespace
 
 SpawnResult spawn_rank(const wire::RankCommand& rank, const sigset_t& mask, const rlimit* limit,
@@ -270,7 +288,7 @@ SpawnResult spawn_rank(const wire::RankCommand& rank, const sigset_t& mask, cons
                     "; check ulimit -u and the free memory";
   } else if (failed != 0) {
     ::waitpid(pid, nullptr, 0);
-    spawned.error = "cannot execute '" + rank.argv(0) + "': " + std::strerror(failed);
+    spawned.error = "cannot execute '" + rank.argv(0) + "': " + exec_failure(rank.argv(0), failed);
   } else {
     spawned.pid = pid;
   }

@@ -225,7 +225,9 @@ TEST_F(OneNode, ProgramWithoutItsInterpreter_IsNamedWithTheReason) {
   std::filesystem::permissions(job.path() + "/broken", std::filesystem::perms::owner_all);
   Fleetrun fleetrun(job, "run", {"./broken"});
   EXPECT_EQ(fleetrun.wait(), 127);
-  EXPECT_THAT(fleetrun.output(), HasSubstr("cannot execute './broken': No such file"));
+  EXPECT_THAT(fleetrun.output(),
+              HasSubstr("cannot execute './broken': No such file or directory: its "
+                        "interpreter '/no/such/interpreter' does not exist"));
 }
 
 // Jobs that run until something happens to them.
