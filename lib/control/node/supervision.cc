@@ -196,7 +196,7 @@ void Supervision::on_stop_command(const StopCommand& command, Time now) {
   if (stopping_) return;
   show(ShowLine::kWarning, "node " + std::to_string(command.node_rank()) + " (" + command.node() +
                                ") received " + signal_name(command.signal()) +
-                               "; stopping the ranks");
+                               (command.kill() ? "; killing the ranks" : "; stopping the ranks"));
   stop(command.signal(), grace_of(command));
 }
 
