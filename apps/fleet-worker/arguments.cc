@@ -97,7 +97,7 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   app.add_option("--nodes", arguments->nodes,
                  "Number of nodes that --explain divides the ranks among; default: 1")
       ->needs(explain)
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--for", arguments->card,
                  "Explain for a GPU that this machine lacks, by its name (h200, h100, a100, ...): "
                  "an estimate from nominal rates")
@@ -132,11 +132,11 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
                "Print the Plan (order, layouts, memory), and exit");
   app.add_option("--rank", arguments->rank,
                  "Print or explain this rank; default: the rank in the environment, or 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1'000'000));
   app.add_option(
          "--ranks", arguments->ranks,
          "Print or explain a job of this many ranks; default: the number in the environment, or 1")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1'000'000));
   CLI::Option* save = app.add_option(
       "--save_strategy", arguments->save_strategy,
       "Write the job's strategy to this file, for Paddle's load_from_prototxt, and exit");
@@ -195,6 +195,18 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   if (arguments->format != "text" && !arguments->check && !arguments->explain) {
     throw Error(ErrorCode::kUsage, "--format requires --check or --explain", {},
                 "see fleet-worker --help");
+  }
+  // CLI11 takes the next word as the value, whatever it is.
+  for (const std::string& text : arguments->overrides) {
+    if (text.starts_with("--")) {
+      throw Error(ErrorCode::kUsage, "--set needs key=value", {}, "it is followed by " + text);
+    }
+  }
+  for (const std::string& path : arguments->predict) {
+    if (path.starts_with("--")) {
+      throw Error(ErrorCode::kUsage, "--predict needs images, folders or lists", {},
+                  "it is followed by " + path);
+    }
   }
   refuse_second_action(*arguments);
   if (!arguments->card.empty() && !arguments->device.empty()) {

@@ -74,6 +74,15 @@ TEST_F(Check, TwoActions_AreRefused) {
   EXPECT_EQ(check({"--print_config", "--print_program", "--print_plan", "--predict=images"}), 0);
 }
 
+TEST_F(Check, OptionWithoutItsValue_IsNamed) {
+  EXPECT_EQ(job_.run_worker({"job.json", "--set", "--check"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("--set needs key=value"));
+  EXPECT_EQ(job_.run_worker({"job.json", "--predict", "--set", "train.output=x"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("--predict needs images, folders or lists"));
+  EXPECT_EQ(check({"--ranks=0"}), 2);
+  EXPECT_THAT(error_, HasSubstr("1000000"));
+}
+
 TEST_F(Check, FormatAlone_IsRefused) {
   EXPECT_EQ(job_.run_worker({"job.json", "--format=json"}, &error_), 2);
   EXPECT_THAT(error_, HasSubstr("--check"));

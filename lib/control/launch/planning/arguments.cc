@@ -146,9 +146,23 @@ ConfigTree tree_of(const std::vector<GivenOption>& given) {
 bool is_workers(const std::string& word) {
   static const std::set<std::string> flags = {
       "--set",        "--predict",     "--export_onnx", "--print_keys", "--print_program",
-      "--print_plan", "--print_flags", "--profile",     "--paddle",     "--save_strategy"};
+      "--print_plan", "--print_flags", "--profile",     "--paddle",     "--save_strategy",
+      "--check",      "--explain",     "--device",      "--for",        "--measure",
+      "--link_rate",  "--ranks",       "--nodes",       "--pack",       "--pack_threads"};
   return flags.contains(canonical_flag(word.substr(0, word.find('='))));
 }
+
+}  // namespace
+
+bool is_launch_option(const std::string& word) {
+  const std::string flag = canonical_flag(word.substr(0, word.find('=')));
+  return std::ranges::any_of(own_options(), [&](const Option& option) {
+    const std::vector<std::string> flags = option.flags();
+    return !option.internal && std::find(flags.begin(), flags.end(), flag) != flags.end();
+  });
+}
+
+namespace {
 
 // Reports all bad options at once.
 CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* words) {

@@ -39,6 +39,9 @@ enum class ArgumentsFor {
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments,
                               ArgumentsFor what = ArgumentsFor::kStart);
 
+// Whether the word is an option of fleetrun: "--nproc_per_node=2", "-q".
+bool is_launch_option(const std::string& word);
+
 // Prints the help, version, completion or configuration that the request asks for; returns false if
 // the request starts a job instead. `help` returns the help text. `completion` returns the
 // completion code of a shell; a caller without completion leaves it empty. `build_info` is the

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/refuse.h"
 
 namespace fleet {
@@ -44,6 +45,16 @@ std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
   return verdict;
 }
 
+// fleet-worker does not know the options that belong before the job file.
+static std::string explained(const std::string& message) {
+  constexpr std::string_view kUnknown = "unknown argument '";
+  if (!message.starts_with(kUnknown)) return message;
+  const size_t end = message.find('\'', kUnknown.size());
+  const std::string word = message.substr(kUnknown.size(), end - kUnknown.size());
+  if (!is_launch_option(word)) return message;
+  return "'" + word + "' is an option of fleetrun: write it before the job file";
+}
+
 void check_job_file(std::vector<std::string> command) {
   const std::string worker = command.front();
   command.insert(command.end(), {"--check", "--format=json"});
@@ -58,7 +69,7 @@ void check_job_file(std::vector<std::string> command) {
   }
   // The ranks report any other error themselves.
   if (!verdict->ok && verdict->exit_code == kWrongInput) {
-    refuse(verdict->message);
+    refuse(explained(verdict->message));
   }
 }
 

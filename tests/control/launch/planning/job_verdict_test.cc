@@ -81,6 +81,17 @@ TEST_F(CheckJobFile, WrongInput_IsTheWorkersMessage) {
             "job.json: wrong");
 }
 
+TEST_F(CheckJobFile, OptionOfFleetrunAfterTheJobFile_BelongsBeforeIt) {
+  for (const auto& [word, ours] : {std::pair("--nproc-per-node=2", true), {"--nonsense", false}}) {
+    const std::string message = check(
+        "echo \"{\\\"ok\\\":false,\\\"code\\\":\\\"usage\\\",\\\"exit_code\\\":2,"
+        "\\\"message\\\":\\\"unknown argument '" +
+        std::string(word) + "'; known: --set\\\"}\"; exit 2");
+    EXPECT_EQ(message.ends_with("is an option of fleetrun: write it before the job file"), ours)
+        << message;
+  }
+}
+
 // The ranks report it themselves.
 TEST_F(CheckJobFile, AnotherError_DoesNotKeepTheJobFromStarting) {
   EXPECT_EQ(
