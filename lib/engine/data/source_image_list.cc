@@ -77,8 +77,13 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
   const size_t step = files.size() / kFilesChecked + 1;
   for (size_t i = 0; i < files.size(); i += step) {
     struct stat status {};
-    if (::stat(files[i].path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) continue;
-    throw Error(ErrorCode::kUsage, "the file '" + shown_path(files[i].path) + "' does not exist",
+    const bool exists = ::stat(files[i].path.c_str(), &status) == 0;
+    if (exists && S_ISREG(status.st_mode)) continue;
+    throw Error(ErrorCode::kUsage,
+                "the file '" + shown_path(files[i].path) + "' " +
+                    (!exists                   ? "does not exist"
+                     : S_ISDIR(status.st_mode) ? "is a folder"
+                                               : "is not a regular file"),
                 list + ":" + std::to_string(numbers[i]), "correct the line, or set data.root");
   }
   return std::make_unique<ImageFiles>(std::move(files));

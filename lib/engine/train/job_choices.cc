@@ -73,11 +73,27 @@ std::vector<std::string> owners(const Choice& choice, const std::string& name,
 
 bool from_override(const std::string& origin) { return origin.starts_with("--"); }
 
+// Says what a job without a required choice has instead: another type, or a mistyped section.
+static void explain_missing(const Choice& choice, const ConfigTree& tree) {
+  const std::string section = choice.section, like = "{\"" + std::string(choice.key) + "\": ";
+  if (const auto text = tree.peek(section)) {
+    throw Error(ErrorCode::kUsage, "'" + section + "' must be an object", tree.origin(section),
+                "write " + like + "\"" + *text + "\"}");
+  }
+  for (const std::string& path : tree.paths("")) {
+    const std::string top = path.substr(0, path.find('.'));
+    if (suggestion(top, {section}) != "did you mean '" + section + "'?") continue;
+    throw Error(ErrorCode::kUsage, "unknown section '" + top + "'", tree.origin(path),
+                "did you mean '" + section + "'?");
+  }
+}
+
 Schema chosen_sections(const ConfigTree& tree) {
   Schema schema;
   for (const Choice& choice : choices()) {
     const std::string name = chosen(choice, tree);
     if (name.empty()) {
+      explain_missing(choice, tree);
       throw Error(ErrorCode::kUsage, "the required key '" + choice.path() + "' is missing", {},
                   "known " + std::string(choice.kind) + "s: " + join(choice.names(), ", "));
     }

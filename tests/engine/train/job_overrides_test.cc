@@ -132,6 +132,18 @@ TEST(JobOverrides, Null_RemovesAKeyOrASection) {
   EXPECT_EQ(refusal({"model.name=null"}).failure(), "the required key 'model.name' is missing");
 }
 
+TEST(JobOverrides, MistypedSection_IsNamedInsteadOfTheKeyThatIsMissing) {
+  const auto refused = [](const char* json) {
+    return thrown_by([&] { make_job(ConfigTree::from_json(json, "job.json")); });
+  };
+  const Error typo = refused(R"({"modle": {"name": "lenet"}})");
+  EXPECT_EQ(typo.failure(), "unknown section 'modle'");
+  EXPECT_THAT(typo, Advises("did you mean 'model'?"));
+  const Error text = refused(R"({"model": "lenet"})");
+  EXPECT_EQ(text.failure(), "'model' must be an object");
+  EXPECT_EQ(text.next(), R"(write {"name": "lenet"})");
+}
+
 TEST(JobOverrides, Section_IsReplacedAsAWhole) {
   const Result result = with({"optimizer={\"name\": \"adam\", \"beta2\": 0.9}"});
   EXPECT_EQ(result.job.optimizer.text("name"), "adam");
