@@ -169,11 +169,14 @@ CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* w
   CompatLine line(tree_of(words->options));
   line.translate(words);
   for (BadOption& bad : words->bad) {
-    if (bad.what.empty() || !bad.next.empty()) continue;
-    bad.next = "see fleetrun --help";
-    if (bad.at >= arguments.size() || !is_workers(arguments[bad.at])) continue;
-    bad.next = "it is an option of fleet-worker: write it after the job file";
-    bad.instead = std::nullopt;
+    if (bad.what.empty()) continue;
+    const bool unknown = bad.what.starts_with("unknown option");
+    if (unknown && bad.at < arguments.size() && is_workers(arguments[bad.at])) {
+      bad.next = "it is an option of fleet-worker: write it after the job file";
+      bad.instead = std::nullopt;
+    } else if (bad.next.empty()) {
+      bad.next = "see fleetrun --help";
+    }
   }
   refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
     ParsedOptions again =
