@@ -80,9 +80,10 @@ static void explain_missing(const Choice& choice, const ConfigTree& tree) {
     throw Error(ErrorCode::kUsage, "'" + section + "' must be an object", tree.origin(section),
                 "write " + like + "\"" + *text + "\"}");
   }
+  const std::vector<std::string> wanted = {section};
   for (const std::string& path : tree.paths("")) {
     const std::string top = path.substr(0, path.find('.'));
-    if (suggestion(top, {section}) != "did you mean '" + section + "'?") continue;
+    if (top == section || suggestion(top, wanted) != "did you mean '" + section + "'?") continue;
     throw Error(ErrorCode::kUsage, "unknown section '" + top + "'", tree.origin(path),
                 "did you mean '" + section + "'?");
   }

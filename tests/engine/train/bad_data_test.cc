@@ -99,7 +99,7 @@ TEST_F(BadData, FailureThatEndsTheJob_SavesFirst) {
 TEST_F(BadData, FailureBeforeTheFirstSample_SavesNothing) {
   for (int world : {1, 2}) {
     write(0, "x");
-    write(1, "x");
+    write(8, "x");  // the first of rank 1
     std::filesystem::remove_all(output_);
     const Job job = list_job(world, {"data.on_damaged=fail"});
     const auto ends = run_ranks(world, [&](RankThread& rank) {
