@@ -1,10 +1,12 @@
 // narrow_gradients: float32 gradients are sent between ranks in a low-precision type; updates widen
 // them. No guard against overflow, as in Paddle's fp16_allreduce. Runs after the backward pass and
-// before fuse_all_reduce.
+// before fuse_all_reduce. A gradient that several operations add up (those of micro-batches) is
+// cast once, after the last of them.
 #include <map>
 
 #include "ops/dtype_attribute.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -22,13 +24,17 @@ class NarrowGradients : public Pass {
       if (gradient == kNoVar || program.var(gradient).dtype != DType::kFloat32) continue;
       parameter_of[gradient] = parameter;
     }
+    const Uses uses(program);
     std::vector<Op> ops;
-    for (Op& op : program.ops()) {
-      ops.push_back(std::move(op));
-      const std::vector<VarId> outputs = ops.back().outputs;
+    std::vector<Op> old = std::move(program.ops());
+    for (size_t i = 0; i < old.size(); ++i) {
+      const std::vector<VarId> outputs = old[i].outputs;
+      const bool computes = old[i].section == backward;
+      ops.push_back(std::move(old[i]));
       for (VarId id : outputs) {
         const auto found = parameter_of.find(id);
-        if (found == parameter_of.end() || ops.back().section != backward) continue;
+        if (found == parameter_of.end() || !computes) continue;
+        if (uses.writer(id) != static_cast<int>(i)) continue;
         const VarId narrow = program.temporary(program.var(id).name + "@" + name_of(low_));
         ops.push_back(program.make_op(backward, "cast", {id}, {narrow},
                                       {{"to", std::string(name_of(low_))}}));
