@@ -1,5 +1,6 @@
 #include "train/unused_options.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/text.h"
@@ -114,8 +115,14 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
 }
 
 void add_optimizer(const Job& job, Lines* lines) {
-  lines->add(job.optimizer.number("weight_decay") == 0, {"optimizer.exclude_from_weight_decay"},
-             "optimizer.weight_decay is 0");
+  const std::vector<ParameterGroup> groups = parameter_groups(job.optimizer);
+  const bool decays = job.optimizer.number("weight_decay") > 0 ||
+                      std::any_of(groups.begin(), groups.end(), [](const ParameterGroup& group) {
+                        return group.weight_decay.value_or(0) > 0;
+                      });
+  lines->add(!decays, {"optimizer.exclude_from_weight_decay"},
+             groups.empty() ? "optimizer.weight_decay is 0"
+                            : "optimizer.weight_decay is 0, also in optimizer.groups");
   const std::string& rule = job.optimizer.text("name");
   lines->add(rule == "momentum" && job.optimizer.number("momentum") == 0,
              {"optimizer.use_nesterov"}, "optimizer.momentum is 0");
