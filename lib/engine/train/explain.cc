@@ -139,6 +139,11 @@ ExplainedMemory memory_of(const Built& all, const ExplainOptions& options) {
   return memory;
 }
 
+// What the host reads in place of a trained value. States of strategies begin as 0.
+std::vector<float> values_at_start(const Var& var) {
+  return std::vector<float>(static_cast<size_t>(var.shape.elements()));
+}
+
 std::optional<StepTime> time_of(const Job& job, Built& all, const ExplainOptions& options) {
   if (!options.rates) return std::nullopt;
   StepTimeOptions how{.threads = options.threads, .steps = kAveragedSteps};
@@ -148,8 +153,9 @@ std::optional<StepTime> time_of(const Job& job, Built& all, const ExplainOptions
   Strategy& strategy = *all.built.strategy;
   how.prepare = [&](int64_t number) {
     StepInfo info{.step = number};
-    HostStep step{
-        .info = info, .learning_rate = 0.1, .read = [](VarId) { return std::vector<float>{1.0F}; }};
+    HostStep step{.info = info, .learning_rate = 0.1, .read = [&](VarId id) {
+                    return values_at_start(all.plan.program.var(id));
+                  }};
     strategy.before_step(step);
     return info;
   };
@@ -244,6 +250,15 @@ Explanation explain(const ConfigTree& tree, const ExplainOptions& given) {
   explained.rates = options.rates;
   explained.topology = options.topology;
   return explained;
+}
+
+std::vector<std::string> switched_off(const JobCost& before, const JobCost& after) {
+  std::vector<std::string> off = before.strategies;
+  std::erase_if(off, [&](const std::string& name) {
+    return std::find(after.strategies.begin(), after.strategies.end(), name) !=
+           after.strategies.end();
+  });
+  return off;
 }
 
 JobCost cost_of_job(const Job& job, const ExplainOptions& given) {

@@ -61,8 +61,12 @@ struct JobCost {
   bool statistics = false;                   // of batches, which micro-batches would change
 };
 
+// The strategies that act in a job before a change of its settings, and no longer after it.
+std::vector<std::string> switched_off(const JobCost& before, const JobCost& after);
+
 struct WhatIf {
   std::string option;                  // "recompute"
+  std::string strategy;                // its name in Strategy::names()
   std::vector<std::string> overrides;  // as for --set
   std::string obstacle;                // why it cannot be, or would change nothing; then no cost
   JobCost cost = {};

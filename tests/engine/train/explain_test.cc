@@ -186,6 +186,19 @@ TEST(Explain, LargerBatch_TakesMoreActivationsAndTime) {
   EXPECT_GT(large.cost.time->total, 3 * small.cost.time->total);
 }
 
+// It reads its own state before each step: the job begins with init_k_steps.
+TEST(Explain, AdaptiveLocalSgd_AveragesAsOftenAsItsFirstInterval) {
+  const auto communication = [](const std::string& strategy, const std::string& steps) {
+    return explain(tree({"strategy." + strategy + "=true",
+                         "strategy." + strategy + "_configs." + steps}),
+                   options(2))
+        .cost.time->communication;
+  };
+  const double every_fourth = communication("localsgd", "k_steps=4");
+  EXPECT_LT(communication("adaptive_localsgd", "init_k_steps=4"), 1.5 * every_fourth);
+  EXPECT_GT(communication("adaptive_localsgd", "init_k_steps=1"), 2 * every_fourth);
+}
+
 TEST(Explain, WithoutRates_HasNoTimes) {
   ExplainOptions without = options();
   without.rates.reset();
@@ -243,6 +256,20 @@ TEST(WhatIf, ShardingAndMicroBatches_SaveWhatTheySay) {
   EXPECT_LT(parts->cost.memory.planned.activations, job.cost.memory.planned.activations);
   // Four steps of a quarter: about the same arithmetic.
   EXPECT_NEAR(parts->cost.time->compute / job.cost.time->compute, 1, 0.5);
+}
+
+// By Paddle's rules gradient_merge switches off localsgd, which switches off recompute.
+TEST(WhatIf, StrategiesThatCannotBeCombined_AreNotPossible) {
+  const ConfigTree local = tree({"strategy.localsgd=true"});
+  Explanation job = explain(local, options(2));
+  explain_what_if(local, options(2), &job);
+  const WhatIf* parts = find(job, "4 micro-batches");
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->obstacle, "it would switch off localsgd");
+  const WhatIf* recompute = find(job, "recompute");
+  ASSERT_TRUE(recompute);
+  EXPECT_EQ(recompute->obstacle, "the job's other strategies would switch it off");
+  EXPECT_THAT(explanation_text(job), HasSubstr("recompute: not possible: the job's other"));
 }
 
 TEST(WhatIf, WhatTheJobHas_IsNotTried) {
