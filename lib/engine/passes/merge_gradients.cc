@@ -1,18 +1,19 @@
 // merge_gradients: every training step adds its gradients to float32 accumulators, which replace
 // the gradients. Their readers run in steps that end a round of k; zero_accumulators, after the
-// updates, resets them. Runs after the backward pass and before the sums over ranks.
+// updates, resets them. Runs after the backward pass and before the sums over ranks. per_rank: the
+// accumulators differ between ranks.
 #include <map>
 
+#include "passes/merged_gradients.h"
 #include "passes/pass.h"
 #include "passes/uses.h"
 
 namespace fleet {
 namespace {
 
-constexpr char kSuffix[] = ".merged_gradient";
-
 class MergeGradients : public Pass {
  public:
+  explicit MergeGradients(bool per_rank) : per_rank_(per_rank) {}
   bool run(Program& program, const PassContext&) override {
     const SectionId backward = program.find_section("backward");
     FLEET_CHECK(backward >= 0, "merge_gradients before the backward pass");
@@ -40,11 +41,11 @@ class MergeGradients : public Pass {
   }
 
  private:
-  static void accumulate(Program& program, SectionId backward, VarId parameter, VarId gradient,
-                         std::vector<Op>* ops) {
+  void accumulate(Program& program, SectionId backward, VarId parameter, VarId gradient,
+                  std::vector<Op>* ops) const {
     const Var& var = program.var(parameter);
-    const VarId merged = program.state(var.name + kSuffix, var.shape, Init());
-    program.var(merged).per_rank = true;
+    const VarId merged = program.state(var.name + kMergedGradient, var.shape, Init());
+    program.var(merged).per_rank = per_rank_;
     if (program.var(gradient).dtype != DType::kFloat32) {
       const VarId wide = program.temporary(program.var(gradient).name + "@float32");
       ops->push_back(program.make_op(backward, "cast", {gradient}, {wide}));
@@ -54,6 +55,8 @@ class MergeGradients : public Pass {
     ops->push_back(program.make_op(backward, "sum", {gradient, merged}, {merged}));
     program.set_gradient(parameter, merged);
   }
+
+  const bool per_rank_;
 };
 
 class ZeroAccumulators : public Pass {
@@ -64,7 +67,7 @@ class ZeroAccumulators : public Pass {
     FLEET_CHECK(section >= 0, "zero_accumulators needs a section");
     bool any = false;
     for (const VarId parameter : program.parameters()) {
-      const VarId merged = program.find(program.var(parameter).name + kSuffix);
+      const VarId merged = program.find(program.var(parameter).name + kMergedGradient);
       if (merged == kNoVar) continue;
       const Shape& shape = program.var(merged).shape;
       std::vector<int64_t> dimensions;
@@ -83,8 +86,9 @@ class ZeroAccumulators : public Pass {
 
 FLEET_PASS(merge_gradients) {
   def.help = "adds up the gradients of several steps";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<MergeGradients>();
+  def.options = {{"per_rank", true}};
+  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
+    return std::make_unique<MergeGradients>(options.boolean("per_rank"));
   };
 }
 

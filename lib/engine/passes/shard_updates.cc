@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "passes/merged_gradients.h"
+
 namespace fleet {
 namespace {
 
@@ -66,7 +68,7 @@ std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owne
     const VarId parameter = parameters.at(gradient);
     const int owner = owners.at(parameter);
     const SectionId section = owner == shard.place ? backward : remote;
-    const VarId sum = program.state(program.var(parameter).name + ".merged_gradient",
+    const VarId sum = program.state(program.var(parameter).name + kMergedGradient,
                                     program.var(parameter).shape, Init());
     give_to_owner(program.var(sum), owner, shard);
     if (program.var(gradient).dtype != DType::kFloat32) {

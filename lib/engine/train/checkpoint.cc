@@ -112,6 +112,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
                 {"epoch", position.epoch}, {"batch", position.batch},
                 {"seed", position.seed},   {"global_batch", position.global_batch},
                 {"model", position.model}};
+  if (position.merged_steps > 1) state["merged_steps"] = position.merged_steps;
   if (ranks > 0) state["ranks"] = ranks;
   if (!position.schedule.empty()) state["schedule"] = position.schedule;
   if (position.evaluations.observed_step >= 0) state["evaluations"] = to_json(position.evaluations);
@@ -154,6 +155,7 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                                        .batch = state.at("batch"),
                                        .seed = state.at("seed"),
                                        .global_batch = state.at("global_batch"),
+                                       .merged_steps = state.value("merged_steps", int64_t{1}),
                                        .model = state.at("model"),
                                        .schedule = state.value("schedule", std::vector<double>()),
                                        .evaluations = record_from(state),
@@ -179,14 +181,17 @@ std::string some_of(const std::vector<std::string>& names) {
   return more == 0 ? text : text + " and " + std::to_string(more) + " more";
 }
 
+// Without the states of loss scaling, which may start anew.
 std::vector<std::string> names_of_rank_states(const Program& program) {
   std::vector<std::string> names;
   for (const VarId id : rank_states(program)) names.push_back(program.var(id).name);
+  std::erase_if(names, is_of_loss_scaling);
   return names;
 }
 
-// Checks that the parts of a checkpoint of `ranks` ranks (0: no parts) fit this job.
-void check_ranks(const std::string& folder, int ranks, const Program& program, const JobRank& own) {
+// Checks that the parts of a checkpoint of `ranks` ranks (0: no parts) fit this job. Returns
+// whether this rank has a part to read.
+bool check_ranks(const std::string& folder, int ranks, const Program& program, const JobRank& own) {
   std::vector<std::string> names = names_of_rank_states(program);
   const std::string anew =
       "checkpoint.weights to its model.safetensors and checkpoint.resume to \"no\", to start "
@@ -194,9 +199,13 @@ void check_ranks(const std::string& folder, int ranks, const Program& program, c
   const auto count = [](int n) { return std::to_string(n) + (n == 1 ? " rank" : " ranks"); };
   if (names.empty() && ranks > 0) {
     const std::string part = folder + "/" + name_of_part(0);
-    if (path_exists(part)) {
-      for (const auto& [name, tensor] : read_safetensors(part).tensors) names.push_back(name);
+    const bool exists = path_exists(part);
+    if (exists) {
+      for (const auto& [name, tensor] : open_safetensors(part, Checksum::kIfThere).tensors) {
+        if (!is_of_loss_scaling(name)) names.push_back(name);
+      }
     }
+    if (exists && names.empty()) return ranks == own.world;
     throw Error(ErrorCode::kUsage,
                 "holds states of each of " + count(ranks) + " (" + some_of(names) +
                     ") that this job does not need",
@@ -214,6 +223,7 @@ void check_ranks(const std::string& folder, int ranks, const Program& program, c
                     "), this job has " + count(own.world),
                 folder, "start with " + count(ranks) + ", or set " + anew);
   }
+  return ranks > 0;
 }
 
 // Identifies a part, so that a part copied to the wrong place is detected.
@@ -511,6 +521,15 @@ std::optional<std::string> latest_checkpoint(const std::string& root, int64_t be
   return all.back();
 }
 
+std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder) {
+  int ranks = 0, version = 0;
+  try {
+    return parse_state(folder + "/" + kStateFile, &ranks, &version);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
                                  Executor& executor, const LoadOptions& options) {
   if (!is_folder(folder)) {
@@ -536,7 +555,7 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
         folder, "use one of the same model, or set checkpoint.resume to \"no\"");
   }
   const Program& program = executor.program();
-  check_ranks(folder, ranks, program, options.own);
+  const bool has_part = check_ranks(folder, ranks, program, options.own);
   TensorFile weights = read(kModelFile);
   position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
@@ -550,8 +569,8 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
     check_fit(program, averages, CheckpointFile::kAverage, folder + "/" + kAverageFile);
   }
   TensorFile part;
-  if (ranks > 0) part = read_part(folder, options.own, position.step, program, checksum);
-  std::string other = drop_others(states, program);
+  if (has_part) part = read_part(folder, options.own, position.step, program, checksum);
+  std::string other = drop_others(states, part, program);
   if (other.empty()) other = other_averages(averaged, program);
   if (options.note) *options.note = other;
   if (options.accept) options.accept(position);

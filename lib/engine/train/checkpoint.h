@@ -30,6 +30,7 @@ struct TrainingPosition {
   int64_t batch = 0;  // completed batches of this epoch
   uint64_t seed = 0;
   int64_t global_batch = 0;  // samples per step, over all ranks
+  int64_t merged_steps = 1;  // steps of an update
   std::string model;
   std::vector<double> schedule = {};  // Schedule::state()
   EvaluationRecord evaluations = {};
@@ -106,6 +107,9 @@ std::string folder_of_step(const std::string& root, int64_t step);
 // run does not mix with an earlier one; returns the new path.
 std::optional<std::string> set_checkpoints_aside(const std::string& root);
 
+// The position of a checkpoint, without the model card; nullopt if state.json cannot be used.
+std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder);
+
 struct LoadOptions {
   JobRank own;
   std::string* note = nullptr;  // a line about differences; "" if there are none
@@ -115,11 +119,12 @@ struct LoadOptions {
 
 // Reads a checkpoint into the executor. DamagedFile if it is truncated, lacks a file or does not
 // match its checksums; kUsage if it is of another model or version, or lacks something. After an
-// error nothing has changed. Two kinds of states may be missing or extra: those of loss scaling
-// (for example when a float16 job continues in float32): missing ones keep their values, extra ones
-// are ignored; and averages of the weights, which start as the weights if missing. Per-rank states
+// error nothing has changed. Three kinds of states may be missing or extra: those of loss scaling
+// (for example when a float16 job continues in float32) and gradients that sharding merges: missing
+// ones keep their values, extra ones are ignored; and averages of the weights, which start as the
+// weights if missing. note: a line about such differences, "" if there are none. Per-rank states
 // come from this rank's part; kUsage if the checkpoint has another number of ranks, or if only one
-// of checkpoint and job has such states.
+// of checkpoint and job has such states, other than those of loss scaling.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,
                                  Executor& executor, const LoadOptions& options = {});
 

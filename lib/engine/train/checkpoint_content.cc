@@ -1,10 +1,12 @@
 #include "train/checkpoint_content.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "optim/ema.h"
+#include "passes/merged_gradients.h"
 
 namespace fleet {
 
@@ -19,16 +21,18 @@ static bool belongs_to_optimizer(const Program& program, const Var& var) {
   return owner != kNoVar && program.var(owner).kind == VarKind::kParameter;
 }
 
-// States that exist only in runs with loss scaling; the counters exist only if the scale changes.
-// They are not learnt values, so a run may have other ones than its checkpoint.
-static bool of_loss_scaling(const std::string& name) {
+bool is_of_loss_scaling(const std::string& name) {
   return name == "optimizer.loss_scaling" || name == "optimizer.good_steps" ||
          name == "optimizer.bad_steps";
 }
 
 // States that only one of a checkpoint and a run may have.
-static bool may_differ(const std::string& name) {
-  return of_loss_scaling(name) || name == kEmaUpdates;
+static bool may_differ(const std::string& name, CheckpointFile which) {
+  if (is_of_loss_scaling(name)) {
+    return which == CheckpointFile::kOptimizer || which == CheckpointFile::kRank;
+  }
+  if (which != CheckpointFile::kOptimizer) return false;
+  return name == kEmaUpdates || name.ends_with(kMergedGradient);
 }
 
 // The prefix of a variable's name in the file.
@@ -82,7 +86,6 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int ran
 
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
                const std::string& path) {
-  const bool optimizer = which == CheckpointFile::kOptimizer;
   const std::string prefix = prefix_of(which);
   const auto misfit = [&](const std::string& what) {
     throw Error(ErrorCode::kUsage, what, path,
@@ -94,7 +97,7 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
     if (!is_saved(var) || file_of(program, var) != which) continue;
     const auto found = file.tensors.find(var.name.substr(prefix.size()));
     if (found == file.tensors.end()) {
-      if (optimizer && may_differ(var.name)) continue;
+      if (may_differ(var.name, which)) continue;
       misfit("has no '" + var.name + "'");
     }
     if (found->second.shape != var.shape || found->second.dtype != var.dtype) {
@@ -107,27 +110,49 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
     const bool has = id != kNoVar && is_saved(program.var(id)) &&
                      program.var(id).per_rank == (which == CheckpointFile::kRank);
     if (!has) {
-      if (optimizer && may_differ(name)) continue;
+      if (may_differ(name, which)) continue;
       misfit("has '" + name + "', which the model does not have");
     }
   }
 }
 
-std::string drop_others(TensorFile& file, const Program& program) {
+static bool is_zero(const HostTensor& tensor) {
+  const TensorBytes values = tensor.values();
+  return std::ranges::all_of(values.span(), [](char byte) { return byte == 0; });
+}
+
+std::string drop_others(TensorFile& states, TensorFile& part, const Program& program) {
   std::vector<std::string> dropped, fresh;
-  std::erase_if(file.tensors, [&](const auto& entry) {
-    if (!may_differ(entry.first) || program.find(entry.first) != kNoVar) return false;
-    if (of_loss_scaling(entry.first)) dropped.push_back(entry.first);
-    return true;
-  });
+  bool merged = false;
+  const auto drop = [&](TensorFile& file, CheckpointFile which) {
+    std::erase_if(file.tensors, [&](const auto& entry) {
+      const auto& [name, tensor] = entry;
+      if (!may_differ(name, which)) return false;
+      const VarId id = program.find(name);
+      if (id != kNoVar && file_of(program, program.var(id)) == which) return false;
+      if (is_of_loss_scaling(name)) dropped.push_back(name);
+      merged |= name.ends_with(kMergedGradient) && !is_zero(tensor);
+      return true;
+    });
+  };
+  drop(states, CheckpointFile::kOptimizer);
+  drop(part, CheckpointFile::kRank);
   for (VarId id = 0; id < program.var_count(); ++id) {
     const std::string& name = program.var(id).name;
-    if (of_loss_scaling(name) && !file.tensors.contains(name)) fresh.push_back(name);
+    if (!is_of_loss_scaling(name)) continue;
+    if (!states.tensors.contains(name) && !part.tensors.contains(name)) fresh.push_back(name);
   }
-  std::vector<std::string> parts;
+  std::erase_if(dropped, [&](const std::string& name) {  // it moved to the other file
+    return std::ranges::find(fresh, name) != fresh.end();
+  });
+  std::vector<std::string> parts, lines;
   if (!fresh.empty()) parts.push_back("reset to initial values: " + join(fresh, ", "));
   if (!dropped.empty()) parts.push_back("dropped: " + join(dropped, ", "));
-  return parts.empty() ? "" : "loss scaling differs from the checkpoint: " + join(parts, "; ");
+  if (!parts.empty()) {
+    lines.push_back("loss scaling differs from the checkpoint: " + join(parts, "; "));
+  }
+  if (merged) lines.push_back("the gradients that it merged since its last update are dropped");
+  return join(lines, "; ");
 }
 
 void move_old_states(TensorFile* weights, TensorFile* states) {

@@ -23,15 +23,20 @@ CheckpointFile file_of(const Program& program, const Var& var);
 // owner; of kShard, those that `rank`, this one, owns. copied: if false, memory that the host can
 // read is not copied, and changes with the next run. Waits for the steps so far.
 TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int rank = 0);
+// Whether it is a state that exists only in runs with loss scaling; the counters exist only if the
+// scale changes. They are not learnt values, so a run may have other ones than its checkpoint.
+bool is_of_loss_scaling(const std::string& name);
 // Compares every variable of the program that belongs into this file with the content of the file.
-// States of loss scaling and the count of averages may be missing on either side. kUsage naming
-// `path` and the first mismatch.
+// States of loss scaling, the count of averages and merged gradients of kOptimizer
+// (passes/merged_gradients.h) may be missing on either side. kUsage naming `path` and the first
+// mismatch.
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
                const std::string& path);
-// Drops states of loss scaling and averages that the file has and the program has not. Returns a
-// line about differences of loss scaling (values that only the program has stay unchanged), "" if
-// there are none.
-std::string drop_others(TensorFile& file, const Program& program);
+// Drops states of loss scaling, averages and merged gradients that the optimizer's states or the
+// rank's part have and the program has not in that file. Returns a line about differences of loss
+// scaling (values that only the program has stay unchanged) and about merged gradients that are not
+// 0, "" if there are none.
+std::string drop_others(TensorFile& states, TensorFile& part, const Program& program);
 // Development versions saved a state of adaptive_localsgd with the model.
 void move_old_states(TensorFile* weights, TensorFile* states);
 // Whether the program keeps averages of its weights.

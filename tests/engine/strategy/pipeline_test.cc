@@ -125,6 +125,20 @@ TEST(Pipeline, InfiniteGradients_AreLookedForInAllStages) {
   EXPECT_EQ(found, 1);
 }
 
+// Not the sum after each micro-batch.
+TEST(Pipeline, Fp16AllReduce_CastsTheSumOfAllMicroBatches) {
+  const Stage stage("stages: 2", 0, 4, "fp16_allreduce: true");
+  EXPECT_EQ(stage.all("cast", "backward").size(), stage.updated().size());
+  size_t summed = 0;
+  for (const Op& op : stage.all("all_reduce", "backward")) {
+    for (const VarId id : op.inputs) {
+      EXPECT_EQ(stage.program.var(id).dtype, DType::kFloat16);
+      ++summed;
+    }
+  }
+  EXPECT_EQ(summed, stage.updated().size());
+}
+
 TEST(Pipeline, OneRank_IsOneStage) {
   const Stage whole("stages: 2", 0, 1);
   EXPECT_EQ(whole.updated().size(), 6u);

@@ -184,5 +184,19 @@ TEST(Sharding, OfOneRank_IsOff) {
   EXPECT_THAT(make_strategy("sharding: true").names(), Not(Contains("sharding")));
 }
 
+// Degrees of a larger job do not matter.
+TEST(Sharding, MergedGradientsOfOneRank_AreStatesOfTheOptimizer) {
+  const Trained trained("gradient_merge_acc_step: 4 dp_degree: 2", {});
+  for (const VarId id : trained.program.parameters()) {
+    const Var& sum = trained.program.var(trained.program.gradient(id));
+    EXPECT_TRUE(sum.name.ends_with(".merged_gradient")) << sum.name;
+    EXPECT_FALSE(sum.per_rank || sum.remote || sum.owner >= 0) << sum.name;
+  }
+  const SectionId optimize = trained.program.find_section("optimize");
+  EXPECT_EQ(trained.program.sections()[optimize].when.every, 4);
+  EXPECT_THAT(thrown_by([] { Trained("gradient_merge_acc_step: 4 stage: 4", {}); }),
+              IsUsageError("strategy"));
+}
+
 }  // namespace
 }  // namespace fleet

@@ -84,6 +84,23 @@ TEST_F(Checkpoint, SaveThenLoad_RestoresEverything) {
   EXPECT_EQ(back.data, "64 samples");
 }
 
+TEST_F(Checkpoint, Position_IsReadWithoutTheWeights) {
+  auto executor = make(1, 1);
+  TrainingPosition position = position_;
+  position.merged_steps = 4;
+  const std::string folder = save_checkpoint(root_, position, *executor, 0);
+  for (const char* file : {"/model.safetensors", "/optimizer.safetensors"}) {
+    fs::remove(folder + file);
+  }
+  const auto back = position_of_checkpoint(folder);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->step, 7);
+  EXPECT_EQ(back->global_batch, 8);
+  EXPECT_EQ(back->merged_steps, 4);
+  fs::remove(folder + "/state.json");
+  EXPECT_FALSE(position_of_checkpoint(folder));
+}
+
 TEST_F(Checkpoint, ModelFile_HoldsParametersAndStatisticsOnly) {
   auto executor = make(3, 1);
   const TensorFile file =

@@ -21,8 +21,9 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A parameter with its momentum; with `parts` also its residual, which is of each rank.
-Program small_program(bool parts, int64_t size = 3) {
+// A parameter with its momentum; with `parts` also its residual, which is of each rank, and so is
+// the loss scale with `scale`.
+Program small_program(bool parts, bool scale = false, int64_t size = 3) {
   Program program;
   program.add_section("forward", {});
   program.parameter("fc.weight", {size}, {Init::kUniform, -1, 1});
@@ -30,6 +31,10 @@ Program small_program(bool parts, int64_t size = 3) {
   if (parts) {
     const VarId residual = program.state("fc.weight.residual", {size}, {Init::kUniform, 5, 6});
     program.var(residual).per_rank = true;
+  }
+  if (scale) {
+    const VarId loss_scaling = program.state("optimizer.loss_scaling", {1}, {Init::kConstant, 8});
+    program.var(loss_scaling).per_rank = true;
   }
   return program;
 }
@@ -60,7 +65,7 @@ class RankParts : public ::testing::Test {
       const int rank = thread.rank;
       HostDevice device;
       RankCoordinator control(thread.communicator);
-      Executor executor(plan_program(small_program(parts), {}), device, nullptr);
+      Executor executor(plan_program(small_program(parts, scaled_), {}), device, nullptr);
       executor.initialize(10 + rank);
       Rank self{{rank, world}, control, executor};
       try {
@@ -81,8 +86,10 @@ class RankParts : public ::testing::Test {
   std::vector<std::string> load(int world, bool parts = true) {
     return run(world, parts, [&](Rank& rank) {
       const auto before = values(rank.executor);
+      std::string note;
       try {
-        load_checkpoint(folder(), "mlp", rank.executor, {.own = rank.own});
+        load_checkpoint(folder(), "mlp", rank.executor, {.own = rank.own, .note = &note});
+        if (rank.own.rank == 0) note_ = note;
       } catch (const Error&) {
         EXPECT_EQ(values(rank.executor), before) << "a refused checkpoint changed something";
         throw;
@@ -112,6 +119,8 @@ class RankParts : public ::testing::Test {
     }
   }
   std::string root_;
+  bool scaled_ = false;  // the loss, by each rank for itself
+  std::string note_;     // of rank 0's last load
   std::vector<std::optional<ErrorCode>> codes_;
   const TrainingPosition position_{
       .step = 7, .epoch = 1, .batch = 3, .seed = 42, .global_batch = 8, .model = "mlp"};
@@ -184,6 +193,28 @@ TEST_F(RankParts, OnlyOneHasThem_IsRefused) {
   EXPECT_THAT(load(2), Each(HasSubstr("no per-rank states; this job needs "
                                       "'fc.weight.residual' of each of 2 ranks")));
   EXPECT_THAT(codes_, Each(ErrorCode::kUsage));
+}
+
+// localsgd with float16: each rank has its own loss scale, which is not learnt.
+TEST_F(RankParts, LossScalingOfEachRank_MayBeMissingOnEitherSide) {
+  for (const bool parts : {true, false}) {
+    scaled_ = true;
+    save(2, parts);
+    EXPECT_THAT(load(2, parts), Each(""));
+    EXPECT_EQ(note_, "");
+    scaled_ = false;
+    EXPECT_THAT(load(2, parts), Each(""));
+    EXPECT_EQ(note_, "loss scaling differs from the checkpoint: dropped: optimizer.loss_scaling");
+    save(2, parts);
+    scaled_ = true;
+    EXPECT_THAT(load(2, parts), Each(""));
+    EXPECT_EQ(note_,
+              "loss scaling differs from the checkpoint: reset to initial values: "
+              "optimizer.loss_scaling");
+  }
+  save(2, false);
+  EXPECT_THAT(load(4, false), Each("")) << "no other state of each rank";
+  EXPECT_NE(note_, "");
 }
 
 TEST_F(RankParts, PartThatIsGoneCutOrOfAnother_IsRefusedByItsRank) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "exec/backend.h"
+#include "tests/captured_log.h"
 #include "tests/engine/train/trainer_job.h"
 #include "train/trainer.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::vector<std::string> kJob = {"model.dropout=0", "data.batch_size=4", "train.epochs=1"};
 constexpr char kAdam[] = R"({"name": "adam"})";
@@ -90,6 +92,12 @@ TEST_F(ShardingTest, MergedGradients_TrainAsGradientMerge) {
   }
 }
 
+TEST_F(ShardingTest, MergedGradientsOnOneRank_TrainAsOnSeveral) {
+  const auto merged = with(stage(3), sharded({"gradient_merge_acc_step=2"}));
+  const Weights several = train(merged, 2);
+  EXPECT_LE(distance(several, train(with(merged, {"data.batch_size=8"}), 1)), 1e-5);
+}
+
 TEST_F(ShardingTest, ShardingAmpRecomputeLamb_TrainAsWithoutSharding) {
   const std::vector<std::string> chain = {"strategy.amp=true", "strategy.recompute=true",
                                           "strategy.recompute_configs.checkpoints=['every block']",
@@ -138,6 +146,41 @@ TEST_F(ShardingTest, Checkpoint_GoesOnInEveryOtherWay) {
     part(ways[i].first, ways[i].second, "2");
     EXPECT_LE(distance(whole, part(ways[i + 1].first, ways[i + 1].second, "4")), 1e-5) << i;
   }
+}
+
+// Within a round of merged gradients and after it, on one rank, on others, and without sharding.
+TEST_F(ShardingTest, CheckpointWithMergedGradients_GoesOnInEveryOtherWay) {
+  const auto merged = with(stage(3), sharded({"gradient_merge_acc_step=2"}));
+  std::string log;
+  const auto part = [&](const std::vector<std::string>& how, int ranks, const char* steps) {
+    Weights weights;
+    log = captured_log([&] {
+      weights = train(with(how, {"data.batch_size=" + std::to_string(16 / ranks),
+                                 std::string("train.max_steps=") + steps, "checkpoint.resume=auto",
+                                 "train.evaluate_every=0"}),
+                      ranks);
+    });
+    return weights;
+  };
+  const auto resumed = [&](const char* cut, const std::vector<std::string>& how, int ranks) {
+    fs::remove_all(output_);
+    part(merged, 2, cut);
+    return part(how, ranks, "4");
+  };
+  const std::string dropped = "the gradients that it merged since its last update are dropped";
+  const Weights whole = part(merged, 4, "4");
+  for (const int ranks : {1, 4}) {
+    EXPECT_LE(distance(whole, resumed("3", merged, ranks)), 1e-5) << ranks;
+    EXPECT_THAT(log, Not(HasSubstr(dropped)));
+  }
+  const Weights alone = resumed("2", {}, 1);
+  EXPECT_THAT(log, Not(HasSubstr(dropped)));
+  EXPECT_LE(distance(alone, resumed("2", {}, 2)), 1e-5);
+  resumed("3", {}, 2);
+  EXPECT_THAT(log, HasSubstr(dropped));
+  fs::remove_all(output_);
+  part({}, 2, "2");
+  EXPECT_EQ(part(merged, 2, "4").size(), whole.size());  // it begins a round
 }
 
 TEST_F(ShardingTest, Interrupted_GoesOnBitIdentically) {

@@ -5,6 +5,7 @@
 namespace fleet {
 namespace {
 
+// Also those of loss scaling: a rank's own gradients overflow.
 void mark_states(Program& program, SectionId optimize) {
   for (const Op& op : program.ops()) {
     if (op.section != optimize) continue;

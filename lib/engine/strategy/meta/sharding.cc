@@ -221,6 +221,33 @@ ShardingSettings settings_of(const StrategyProto& proto, const PassContext& cont
   return settings;
 }
 
+// One rank has nothing to split, but merges gradients as several do. Its accumulators are shared
+// states, as theirs are: a checkpoint fits any number of ranks.
+class MergeOnOneRank : public MetaOptimizer {
+ public:
+  explicit MergeOnOneRank(int64_t steps) : steps_(steps) {}
+
+  void forward(BuildContext& build) override {
+    build.loss_factor /= static_cast<double>(steps_);
+    spdlog::info("sharding: one rank holds everything; parameters are updated every {} steps",
+                 steps_);
+  }
+  void gradients(BuildContext& build) override {
+    run_pass("merge_gradients", build.program, build.context, {{"per_rank", false}});
+    build.update_when = {.every = steps_};
+  }
+  void fuse_update(BuildContext& build) override {
+    run_pass("zero_accumulators", build.program, build.context);
+  }
+
+ private:
+  const int64_t steps_;
+};
+
+bool merges_on_one_rank(const StrategyProto& proto, const PassContext& context) {
+  return context.ranks == 1 && proto.sharding_configs().gradient_merge_acc_step() > 1;
+}
+
 }  // namespace
 
 // Fields as in Paddle's ShardingOptimizer. Replaces all_reduce: runs after the check for infinite
@@ -230,13 +257,18 @@ FLEET_META_OPTIMIZER(sharding) {
   def.position = 406;
   def.fields = {"sharding", "sharding_configs"};
   def.requested = [](const StrategyProto& proto) { return proto.sharding(); };
-  def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
-    return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
+  def.obstacle = [](const StrategyProto& proto, const PassContext& context) -> std::string {
+    const bool acts = context.data_parallel_degree() > 1 || merges_on_one_rank(proto, context);
+    return acts ? "" : "it needs several ranks";
   };
   def.paddle_class = "ShardingOptimizer";
   def.wraps = {"recompute", "amp", "lars", "lamb"};
   def.create = [](const StrategyProto& proto,
                   const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    if (merges_on_one_rank(proto, context)) {
+      check_config(proto.sharding_configs());
+      return std::make_unique<MergeOnOneRank>(proto.sharding_configs().gradient_merge_acc_step());
+    }
     return std::make_unique<Sharding>(settings_of(proto, context));
   };
   def.field_help = {
@@ -257,7 +289,7 @@ FLEET_META_OPTIMIZER(sharding) {
        "them"},
       {"sharding_configs.hybrid_dp", "groups of sharding_degree ranks; implied by dp_degree"},
       {"sharding_configs.gradient_merge_acc_step",
-       "steps whose gradients the owners accumulate before an update"},
+       "steps whose gradients the owners accumulate before an update; also on one rank"},
       {"sharding_configs.mp_degree", "only 1; other values are refused"},
       {"sharding_configs.pp_degree", "only 1; other values are refused"},
       {"sharding_configs.optimize_offload", "not supported: true is refused"},
