@@ -108,6 +108,7 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
   }
   if (!arguments.link_rate.empty()) options.topology.link_bytes = link_bytes(arguments.link_rate);
   const bool accelerator = is_accelerator(options.backend);
+  std::optional<InputCost> input;
   if (!arguments.card.empty()) {
     options.rates = rates_of_card(arguments.card);
     options.topology.local_bytes = card_link_bytes(arguments.card);
@@ -117,12 +118,12 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
                 "train.device", "name a card with --for: " + join(card_names(), ", "));
   } else {
     restart_with_threads(options.threads, argv);
-    const auto input = measure_input(job, *choice.device,
-                                     {.image = {},
-                                      .rank = options.rank,
-                                      .world = options.ranks,
-                                      .nodes = options.nodes,
-                                      .backend = options.backend});
+    input = measure_input(job, *choice.device,
+                          {.image = {},
+                           .rank = options.rank,
+                           .world = options.ranks,
+                           .nodes = options.nodes,
+                           .backend = options.backend});
     if (input) {
       options.input_bytes = input->bytes;
       options.input_seconds = input->seconds;
@@ -142,7 +143,8 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
   }
   std::vector<StrategyChoice> choices;
   if (job.strategy.boolean("auto")) {
-    choices = choose_strategy(tree, options);
+    const auto samples = [&] { return input ? std::optional(input->samples) : std::nullopt; };
+    choices = choose_strategy(tree, options, {.samples = samples});
     tree = with_choices(tree, choices);
     if (const std::string note = unlike_the_job(options); !note.empty())
       choices.push_back({"", note});

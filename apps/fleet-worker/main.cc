@@ -202,8 +202,11 @@ int run(int argc, char** argv) {
     start.reset();  // an abrupt end would leave a partial output file
     return predict_images(job, world, *choice.device, communicators, worker);
   }
+  const RunStart of_run{
+      .run = env_or(kEnvRun, ""),
+      .restarted = env_int_or(kEnvGeneration, env_int_or(kEnvOldGeneration, 1)) > 1};
   Trainer trainer(
-      make_job_at_start(tree, world, *choice.device, communicators), *choice.device,
+      make_job_at_start(tree, world, *choice.device, communicators, false, of_run), *choice.device,
       {.rank = world.rank,
        .world = world.size,
        .nodes = world.node_count(),
@@ -213,8 +216,8 @@ int run(int argc, char** argv) {
        .stop = worker.stop_signal(),
        .saves = worker.checkpoint_requests(),
        .terminal_width = static_cast<int>(env_int_or(kEnvTerminalWidth, terminal_width(1))),
-       .run = env_or(kEnvRun, ""),
-       .restarted = env_int_or(kEnvGeneration, env_int_or(kEnvOldGeneration, 1)) > 1});
+       .run = of_run.run,
+       .restarted = of_run.restarted});
   if (arguments.profile) trainer.session().executor().set_profiling(true);
   start.reset();
   const TrainResult result = trainer.run();

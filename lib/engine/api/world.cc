@@ -64,11 +64,13 @@ JobCommunicators make_job_communicators(const Job& job, const World& world, Devi
 }
 
 Job make_job_at_start(const ConfigTree& tree, const World& world, Device& device,
-                      const JobCommunicators& communicators, bool own_batches) {
+                      const JobCommunicators& communicators, bool own_batches,
+                      const RunStart& start) {
   ChoosingRanks ranks{.rank = world.rank,
                       .ranks = world.size,
                       .nodes = world.node_count(),
                       .own_batches = own_batches,
+                      .start = start,
                       .device = &device,
                       .compute = communicators.compute.get(),
                       .control = communicators.control.get(),

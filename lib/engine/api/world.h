@@ -10,6 +10,7 @@
 #include "exec/backend.h"
 #include "store/store.h"
 #include "train/job.h"
+#include "train/saved_batches.h"
 
 namespace fleet {
 
@@ -38,10 +39,12 @@ struct JobCommunicators {
 JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device);
 
 // The job of this tree; with strategy.auto, all ranks choose settings of the strategy together
-// first. Collective. own_batches: the program makes its batches, so their size is not changed.
+// first. Collective. own_batches: the program makes its batches, so their size is not changed;
+// start: else it stays as in the checkpoint from which this start continues.
 // Errors of make_job() and choose_strategy_at_start().
 Job make_job_at_start(const ConfigTree& tree, const World& world, Device& device,
-                      const JobCommunicators& communicators, bool own_batches = false);
+                      const JobCommunicators& communicators, bool own_batches = false,
+                      const RunStart& start = {});
 
 // Chooses the device of this rank (train.device and FLAGS_selected_gpus). Logs one line with the
 // reason if train.device is auto and the choice is the CPU, and one with the settings that have no

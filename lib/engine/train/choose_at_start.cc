@@ -85,10 +85,15 @@ ExplainOptions options_of(const ChoosingRanks& ranks, const MeasureOptions& meas
 }
 
 // Logs and returns rank 0's choices.
-std::vector<StrategyChoice> decide(const ConfigTree& tree, const ExplainOptions& options,
-                                   bool own_batches) {
+std::vector<StrategyChoice> decide(const ConfigTree& tree, const ChoosingRanks& ranks,
+                                   const ExplainOptions& options) {
   const double start = monotonic_seconds();
-  std::vector<StrategyChoice> choices = choose_strategy(tree, options, own_batches);
+  const Job job = make_job(tree);
+  const std::vector<StrategyChoice> choices = choose_strategy(
+      tree, options,
+      {.own = ranks.own_batches,
+       .samples = [&] { return training_samples(job, *ranks.device, {.world = ranks.ranks}); },
+       .saved = saved_batches(job, ranks.start)});
   for (const StrategyChoice& choice : choices) {
     spdlog::info("auto: {}{}", choice.override.empty() ? "" : choice.override + ": ",
                  choice.reason);
@@ -105,7 +110,7 @@ std::vector<StrategyChoice> choose_together(const ConfigTree& tree, const Choosi
   std::vector<StrategyChoice> choices;
   if (ranks.rank == 0) {
     try {
-      choices = decide(tree, options, ranks.own_batches);
+      choices = decide(tree, ranks, options);
     } catch (...) {
       if (ranks.ranks > 1) ranks.store->set(kChoiceKey, kFailure);
       throw;

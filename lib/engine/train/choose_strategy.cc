@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "data/augment.h"
 #include "exec/backend.h"
 #include "train/format_printf.h"
+#include "train/micro_batches.h"
 
 namespace fleet {
 namespace {
@@ -20,6 +22,11 @@ constexpr double kOfMemory = 0.95;                    // of what is available ma
 constexpr double kLongestSearch = 30;                 // seconds
 
 using Overrides = std::vector<std::string>;
+
+Overrides joined(Overrides all, const Overrides& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
 
 std::string milliseconds(double seconds) { return format_printf("%.2f ms", seconds * 1e3); }
 std::string gigabytes(size_t bytes) {
@@ -40,15 +47,16 @@ using Point = std::vector<size_t>;
 
 class Chooser {
  public:
-  Chooser(const ConfigTree& tree, const ExplainOptions& options, bool own_batches)
+  Chooser(const ConfigTree& tree, const ExplainOptions& options, const BatchFacts& batches)
       : tree_(tree),
         options_(options),
         job_(make_job(tree)),
-        own_batches_(own_batches),
+        batches_(batches),
         begun_(monotonic_seconds()) {}
 
   std::vector<StrategyChoice> run() {
     start_ = cost_of_job(job_, options_);
+    keep_batches();
     fit_memory();
     if (options_.ranks <= 1) {
       note("one rank: no gradients are exchanged");
@@ -66,8 +74,7 @@ class Chooser {
 
   ConfigTree with_overrides(const Overrides& more) const {
     ConfigTree tree = tree_;
-    Overrides all = chosen_;
-    all.insert(all.end(), more.begin(), more.end());
+    const Overrides all = joined(chosen_, more);
     if (!all.empty()) tree.remove("data.global_batch_size");  // batch_size has a rank's share
     apply_overrides(tree, all);
     return tree;
@@ -77,12 +84,7 @@ class Chooser {
   std::optional<JobCost> cost_of(const Overrides& more) const {
     try {
       const JobCost cost = cost_of_job(make_job(with_overrides(more)), options_);
-      for (const std::string& name : start_.strategies) {
-        if (std::find(cost.strategies.begin(), cost.strategies.end(), name) ==
-            cost.strategies.end()) {
-          return std::nullopt;
-        }
-      }
+      if (!switched_off(start_, cost).empty()) return std::nullopt;
       return cost;
     } catch (const Error& error) {
       spdlog::debug("auto: {}: {}", join(more, ", "), error.what());
@@ -110,11 +112,53 @@ class Chooser {
     return all;
   }
 
+  bool merging_is_given() const {
+    return given("gradient_merge") || given("gradient_merge_configs.k_steps");
+  }
+
+  // Samples of a step over all ranks, now.
+  int64_t global_batch() const { return start_.batch * parts_; }
+
+  Overrides micro_batches(int64_t k) const {
+    return {"strategy.gradient_merge=true",
+            "strategy.gradient_merge_configs.k_steps=" + std::to_string(k),
+            "data.batch_size=" + std::to_string(start_.batch / k)};
+  }
+
+  // A run counts its steps, and names its checkpoints by them, so each of its starts has the
+  // micro-batches of the first, whatever memory it finds.
+  void keep_batches() {
+    parts_ = data_part(job_, {.image = {},
+                              .rank = options_.rank,
+                              .world = options_.ranks,
+                              .nodes = options_.nodes,
+                              .backend = options_.backend})
+                 .parts;
+    if (!batches_.saved || batches_.own || merging_is_given()) return;
+    const auto& [step, samples, k] = *batches_.saved;
+    keeps_batches_ = samples == global_batch();
+    if (keeps_batches_ || k <= 1 || start_.batch % k != 0 || samples * k != global_batch()) return;
+    keeps_batches_ = true;
+    const Overrides kept = micro_batches(k);
+    const std::optional<JobCost> cost = cost_of(kept);
+    if (!cost) return;
+    for (const std::string& override : kept) {
+      choices_.push_back({override, "as in the checkpoint of step " + std::to_string(step) +
+                                        ", from which the job continues"});
+    }
+    chosen_ = kept;
+    start_ = *cost;
+  }
+
   // Why micro-batches would change what the job computes; "" if they do not.
   std::string obstacle_of_micro_batches() const {
-    if (given("gradient_merge") || given("gradient_merge_configs.k_steps")) return "it is given";
-    if (own_batches_) return "the program makes the batches";
+    if (merging_is_given()) return "it is given";
+    if (batches_.own) return "the program makes the batches";
+    if (keeps_batches_) return "the checkpoint's batches are kept";
     if (start_.statistics) return "batch normalisation would see smaller batches";
+    if (data::mixes_labels(job_.data.section("augment"))) {
+      return "images are mixed with others of their batch (mixup, cutmix)";
+    }
     if (job_.settings.boolean("learning_rate.scale_with_global_batch")) {
       return "the learning rate follows the batch";
     }
@@ -126,6 +170,15 @@ class Chooser {
       return "the learning rate counts steps";
     }
     return "";
+  }
+
+  // The same for k micro-batches of these samples.
+  std::string obstacle_of_parts(std::optional<int64_t> samples, int64_t k) const {
+    if (!samples) return "the number of training samples is unknown";
+    const EpochBatches whole{.samples = *samples,
+                             .global_batch = global_batch(),
+                             .tail = data::parse_tail(job_.data.text("tail"))};
+    return micro_batch_obstacle(whole, k, job_.schedule, job_.train.integer("epochs"));
   }
 
   // Ways to use less memory, without micro-batches: sharding, recompute, both.
@@ -142,10 +195,7 @@ class Chooser {
     if (given("recompute")) return all;
     const Overrides recompute = without_given(
         {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=[\"every block\"]"});
-    for (Overrides one : sharding) {
-      one.insert(one.end(), recompute.begin(), recompute.end());
-      all.push_back(one);
-    }
+    for (const Overrides& one : sharding) all.push_back(joined(one, recompute));
     return all;
   }
 
@@ -158,8 +208,8 @@ class Chooser {
   std::optional<Found> fastest_of(const std::vector<Overrides>& all, const Overrides& more,
                                   std::optional<Found>* smallest) const {
     std::optional<Found> fastest;
-    for (Overrides option : all) {
-      option.insert(option.end(), more.begin(), more.end());
+    for (const Overrides& one : all) {
+      const Overrides option = joined(one, more);
       if (option.empty()) continue;
       const std::optional<JobCost> cost = cost_of(option);
       if (!cost) continue;
@@ -178,22 +228,13 @@ class Chooser {
     const size_t before = start_.memory.total();
     const std::string have = gigabytes(options_.available_bytes);
     if (fits(start_)) {
-      return note("memory suffices: a rank needs " + gigabytes(before) + " of " + have +
-                  "; no sharding, recompute or gradient_merge");
+      return note(
+          "memory suffices: a rank needs " + gigabytes(before) + " of " + have + "; no " +
+          (chosen_.empty() ? "sharding, recompute or gradient_merge" : "sharding or recompute"));
     }
     const std::vector<Overrides> all = memory_options();
     std::optional<Found> smallest, fastest = fastest_of(all, {}, &smallest);
-    // Micro-batches round otherwise, so they come last; few before many.
-    const std::string obstacle = obstacle_of_micro_batches();
-    if (!fastest && !obstacle.empty()) note("no gradient_merge: " + obstacle);
-    for (int64_t k = 2; !fastest && obstacle.empty() && k < start_.batch; k *= 2) {
-      if (start_.batch % k != 0) break;
-      fastest = fastest_of(all,
-                           {"strategy.gradient_merge=true",
-                            "strategy.gradient_merge_configs.k_steps=" + std::to_string(k),
-                            "data.batch_size=" + std::to_string(start_.batch / k)},
-                           &smallest);
-    }
+    if (!fastest) fastest = with_micro_batches(all, &smallest);
     const std::optional<Found>& found = fastest ? fastest : smallest;
     if (!found || found->cost.memory.total() >= before) {
       return note("memory does not suffice: a rank needs " + gigabytes(before) + " of " + have +
@@ -206,8 +247,24 @@ class Chooser {
                                         "; so it needs " + gigabytes(found->cost.memory.total()) +
                                         time + (fastest ? "" : ". Even that may not suffice")});
     }
-    chosen_ = found->overrides;
+    chosen_ = joined(chosen_, found->overrides);
     start_ = found->cost;
+  }
+
+  // Micro-batches round otherwise, so they come last; few before many.
+  std::optional<Found> with_micro_batches(const std::vector<Overrides>& all,
+                                          std::optional<Found>* smallest) {
+    std::string obstacle = obstacle_of_micro_batches();
+    std::optional<Found> fastest;
+    std::optional<int64_t> samples;
+    if (obstacle.empty() && batches_.samples) samples = batches_.samples();
+    for (int64_t k = 2; !fastest && obstacle.empty() && k < start_.batch; k *= 2) {
+      if (start_.batch % k != 0) break;
+      obstacle = obstacle_of_parts(samples, k);
+      if (obstacle.empty()) fastest = fastest_of(all, micro_batches(k), smallest);
+    }
+    if (!obstacle.empty()) note("no gradient_merge: " + obstacle);
+    return fastest;
   }
 
   void add_buckets() {
@@ -370,10 +427,12 @@ class Chooser {
   const ConfigTree& tree_;
   const ExplainOptions& options_;
   const Job job_;
-  const bool own_batches_;
+  const BatchFacts& batches_;
   const double begun_;
-  JobCost start_;     // of the job with `chosen_`
-  Overrides chosen_;  // for memory
+  int64_t parts_ = 1;           // ranks that train different samples
+  bool keeps_batches_ = false;  // those of the checkpoint
+  JobCost start_;               // of the job with `chosen_`
+  Overrides chosen_;            // for memory
   std::vector<Dimension> dimensions_;
   std::map<Point, double> known_;
   std::vector<StrategyChoice> choices_;
@@ -382,8 +441,8 @@ class Chooser {
 }  // namespace
 
 std::vector<StrategyChoice> choose_strategy(const ConfigTree& tree, const ExplainOptions& options,
-                                            bool own_batches) {
-  return Chooser(tree, options, own_batches).run();
+                                            const BatchFacts& batches) {
+  return Chooser(tree, options, batches).run();
 }
 
 ConfigTree with_choices(const ConfigTree& tree, const std::vector<StrategyChoice>& choices) {

@@ -1,22 +1,33 @@
 // strategy.auto: chooses settings of the strategy by the predicted cost of a step.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "store/store.h"
 #include "train/explain.h"
+#include "train/saved_batches.h"
 
 namespace fleet {
+
+// What decides about micro-batches, besides the settings.
+struct BatchFacts {
+  bool own = false;  // the program makes its batches itself, so their size stays
+  // The number of training samples, nullopt if it is unknown; null: it is. Called once at most.
+  std::function<std::optional<int64_t>()> samples = {};
+  std::optional<SavedBatches> saved = {};  // of the checkpoint that the job continues from
+};
 
 // The settings for these rates and this topology, in the order in which they were decided: what
 // memory demands, then how gradients are summed. Keys that the user gave stay as they are, and so
 // does what the job computes, apart from rounding: docs/how-to/explain.md has the rules. Builds the
-// Program and the Plan of each candidate. own_batches: the program makes its batches itself, so
-// their size stays.
+// Program and the Plan of each candidate.
 std::vector<StrategyChoice> choose_strategy(const ConfigTree& tree, const ExplainOptions& options,
-                                            bool own_batches = false);
+                                            const BatchFacts& batches = {});
 
 // The tree with these choices.
 ConfigTree with_choices(const ConfigTree& tree, const std::vector<StrategyChoice>& choices);
@@ -24,8 +35,9 @@ ConfigTree with_choices(const ConfigTree& tree, const std::vector<StrategyChoice
 // The ranks that choose together, at the start of a job.
 struct ChoosingRanks {
   int rank = 0, ranks = 1, nodes = 1;
-  int ranks_here = 1;  // on this rank's node
-  bool own_batches = false;
+  int ranks_here = 1;        // on this rank's node
+  bool own_batches = false;  // BatchFacts::own
+  RunStart start = {};
   Device* device = nullptr;
   Communicator* compute = nullptr;  // of the device's memory; null in a job of one rank
   Communicator* control = nullptr;  // of the host's; null if `compute` is

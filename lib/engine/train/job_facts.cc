@@ -76,7 +76,18 @@ std::optional<InputCost> measure_input(const Job& job, Device& device,
     return InputCost{.bytes = static_cast<size_t>(std::max<int64_t>(now - before, 0)),
                      .seconds = (processor_seconds() - used) / static_cast<double>(made) *
                                 static_cast<double>(train.batch_size()),
-                     .image = {train.image().channels, train.image().height, train.image().width}};
+                     .image = {train.image().channels, train.image().height, train.image().width},
+                     .samples = train.samples()};
+  } catch (const Error& error) {
+    spdlog::debug("the data cannot be opened here: {}", error.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<int64_t> training_samples(const Job& job, Device& device,
+                                        const ProgramOptions& options) {
+  try {
+    return JobData(job, device, data_part(job, options)).train().samples();
   } catch (const Error& error) {
     spdlog::debug("the data cannot be opened here: {}", error.what());
     return std::nullopt;

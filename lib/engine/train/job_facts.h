@@ -20,12 +20,17 @@ double processor_seconds();
 
 // Cost of a rank's input, measured by opening the data and making batches for a moment.
 struct InputCost {
-  size_t bytes = 0;    // memory of the source and of the batches made ahead
-  double seconds = 0;  // of a core, for one batch
-  Shape image;         // channels, height, width
+  size_t bytes = 0;     // memory of the source and of the batches made ahead
+  double seconds = 0;   // of a core, for one batch
+  Shape image;          // channels, height, width
+  int64_t samples = 0;  // of the training data
 };
 // nullopt if the data cannot be opened here. An accelerator gets bytes instead of values.
 std::optional<InputCost> measure_input(const Job& job, Device& device,
                                        const ProgramOptions& options);
+
+// The number of training samples; nullopt if the data cannot be opened here.
+std::optional<int64_t> training_samples(const Job& job, Device& device,
+                                        const ProgramOptions& options);
 
 }  // namespace fleet

@@ -63,6 +63,7 @@ TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) 
   if (!own.card.image.empty()) saved.card.image = own.card.image;
   if (!own.validation.empty()) saved.validation = own.validation;
   saved.data = own.data;
+  saved.merged_steps = own.merged_steps;
   return saved;
 }
 

@@ -96,6 +96,17 @@ void link_latest(const std::string& root, const std::string& run) {
 
 }  // namespace
 
+std::string folder_to_continue(const RunFolderOptions& options) {
+  if (!options.output.empty()) return options.output;
+  if (options.restarted) {  // another job may have started a newer run meanwhile
+    for (const std::string& run : runs_of(options.name)) {
+      if (is_of_run(run, options.run)) return run;
+    }
+  }
+  check_name(options.name);
+  return options.resumes ? newest_run(std::string(kRoot) + "/" + options.name) : "";
+}
+
 RunFolder::RunFolder(const RunFolderOptions& options) : path_(options.output) {
   if (path_.empty()) {
     choose(options);
@@ -115,15 +126,8 @@ void RunFolder::choose(const RunFolderOptions& options) {
   check_name(options.name);
   root_ = std::string(kRoot) + "/" + options.name;
   make(root_);
-  if (options.restarted) {  // another job may have started a newer run meanwhile
-    for (const std::string& run : runs_of(options.name)) {
-      if (!is_of_run(run, options.run)) continue;
-      path_ = run;
-      return;
-    }
-  }
-  path_ = newest_run(root_);
-  if (!path_.empty() && options.resumes) return;
+  path_ = folder_to_continue(options);
+  if (!path_.empty()) return;
   path_ = make_run(root_);
   made_ = true;
 }

@@ -17,6 +17,9 @@ struct RunFolderOptions {
   bool restarted = false;  // use the folder whose mark shows that it belongs to this run, if any
 };
 
+// The folder of an earlier start that RunFolder would choose, or `output`; "": it would create one.
+std::string folder_to_continue(const RunFolderOptions& options);
+
 // Rank 0 holds it while the run lasts. A lock in the folder excludes other jobs, also on other
 // machines that share it. Not thread-safe.
 class RunFolder {

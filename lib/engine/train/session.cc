@@ -271,6 +271,11 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
   throw out_of_memory(cause, planned, batch, fits * unit);
 }
 
+int64_t Session::merged_steps() const {
+  const Program& program = executor_->program();
+  return program.sections()[program.find_section("optimize")].when.every;
+}
+
 DType Session::precision() const {
   const Program& program = executor_->program();
   for (const Op& op : program.ops()) {

@@ -69,6 +69,7 @@ class Session {
   const std::vector<Communicator*>& communicators() const { return communicators_->all(); }
   const Training& training() const { return built_training_; }
   int stages() const { return strategy_->context().stages; }  // PassContext::stages
+  int64_t merged_steps() const;                               // the steps of an update
   // The compute type of the forward part: amp's type if any of it uses that, else float32.
   DType precision() const;
   // Lets the strategy decide about the current training step.

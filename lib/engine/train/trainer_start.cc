@@ -9,6 +9,7 @@
 #include "train/initial_weights.h"
 #include "train/resume_checks.h"
 #include "train/safetensors.h"
+#include "train/saved_batches.h"
 #include "train/start_comparison.h"
 #include "train/trainer.h"
 #include "train/unused_options.h"
@@ -53,6 +54,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   if (stages > 1) published_.in_pipeline(options.rank % stages, stages);
   position_ = {.seed = seed,
                .global_batch = data_->train().batch_size() * part_.parts,
+               .merged_steps = runner_->session().merged_steps(),
                .model = job_.model_name,
                .card = data_->card(job_),
                .validation = data_->validation(job_),
@@ -106,13 +108,8 @@ Trainer::~Trainer() = default;
 void Trainer::open_folder() {
   output_ = job_.train.text("output");
   if (is_leader()) {
-    const std::string name = job_.train.text("name");
     run_folder_ = std::make_unique<RunFolder>(
-        RunFolderOptions{.output = output_,
-                         .name = name.empty() ? job_.model_name : name,
-                         .resumes = job_.checkpoint.text("resume") == "auto",
-                         .run = options_.run,
-                         .restarted = options_.restarted});
+        run_folder_options(job_, {.run = options_.run, .restarted = options_.restarted}));
     output_ = run_folder_->path();
     spdlog::info("output folder: {}", output_);
     if (options_.world > 1) options_.store->set("run_folder", output_);

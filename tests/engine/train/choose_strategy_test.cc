@@ -14,6 +14,7 @@
 #include "tests/captured_log.h"
 #include "tests/engine/train/rank_threads.h"
 #include "train/measure_links.h"
+#include "train/trainer.h"
 
 namespace fleet {
 namespace {
@@ -81,9 +82,10 @@ struct Chosen {
     return "";
   }
 };
-Chosen choose(const ExplainOptions& how, const ConfigTree& job = tree(), bool own_batches = false) {
+Chosen choose(const ExplainOptions& how, const ConfigTree& job = tree(),
+              const BatchFacts& batches = {}) {
   Chosen chosen;
-  for (const StrategyChoice& choice : choose_strategy(job, how, own_batches)) {
+  for (const StrategyChoice& choice : choose_strategy(job, how, batches)) {
     EXPECT_NE(choice.reason, "");
     if (!choice.override.empty()) chosen.set.push_back(choice.override);
     chosen.reasons.push_back(choice.reason);
@@ -188,28 +190,63 @@ TEST(ChooseStrategy, ConfigsThatTheUserGave_Stay) {
   EXPECT_EQ(chosen.value("sharding_configs.stage"), "");
 }
 
+// Batches of 8192 over two ranks, which only micro-batches can make fit.
+const Sets kLargeBatch = {"data.batch_size=4096", "strategy.recompute=false",
+                          "strategy.sharding=false"};
+ExplainOptions too_little(const ConfigTree& job) {
+  return two_nodes({link(1e-5, 1e9)}, explain(job, two_nodes()).cost.memory.total() * 7 / 10);
+}
+BatchFacts with_samples(int64_t samples) {
+  return {.samples = [samples] { return std::optional(samples); }};
+}
+
 // The last resort, and only where it computes the same.
 TEST(ChooseStrategy, MicroBatches_OnlyWhereTheyChangeNothing) {
-  const Sets large = {"data.batch_size=4096", "strategy.recompute=false",
-                      "strategy.sharding=false"};
-  const auto available = [](const ConfigTree& job) {
-    return explain(job, two_nodes()).cost.memory.total() * 7 / 10;
-  };
-  const ConfigTree mlp = tree(large, kMlp);
-  const ExplainOptions little = two_nodes({link(1e-5, 1e9)}, available(mlp));
-  const Chosen chosen = choose(little, mlp);
+  const ConfigTree mlp = tree(kLargeBatch, kMlp);
+  const ExplainOptions little = too_little(mlp);
+  const BatchFacts whole = with_samples(4 * 8192);
+  const Chosen chosen = choose(little, mlp, whole);
   EXPECT_THAT(chosen.set, Contains("strategy.gradient_merge=true"));
   EXPECT_THAT(chosen.set, Contains(StartsWith("data.batch_size=")));
-  EXPECT_THAT(choose(little, mlp, true).reasons,
-              Contains("no gradient_merge: the program makes the batches"));
-  ConfigTree steps = mlp;
-  apply_overrides(steps, {"train.max_steps=10"});
-  const Chosen counted = choose(little, steps);
-  EXPECT_EQ(counted.value("gradient_merge"), "");
-  EXPECT_THAT(counted.reasons, Contains("no gradient_merge: train.max_steps counts steps"));
+  const auto expect_none = [&](const Sets& more, const BatchFacts& batches,
+                               const std::string& obstacle) {
+    ConfigTree job = mlp;
+    apply_overrides(job, more);
+    const Chosen none = choose(little, job, batches);
+    EXPECT_EQ(none.value("gradient_merge"), "") << obstacle;
+    EXPECT_THAT(none.reasons, Contains("no gradient_merge: " + obstacle));
+  };
+  expect_none({}, {.own = true}, "the program makes the batches");
+  expect_none({"train.max_steps=10"}, whole, "train.max_steps counts steps");
+  expect_none({}, {}, "the number of training samples is unknown");
+  expect_none({}, with_samples(4 * 8192 + 1),
+              "an epoch of 32769 samples would not have 2 times as many batches");
+  expect_none({"learning_rate.warmup_epochs=1"}, whole,
+              "the learning rate changes within an epoch");
+  expect_none({"data.augment.mixup_alpha=0.2"}, whole,
+              "images are mixed with others of their batch (mixup, cutmix)");
   const ConfigTree resnet = tree({"strategy.recompute=false", "strategy.sharding=false"});
-  EXPECT_THAT(choose(two_nodes({link(1e-5, 1e9)}, available(resnet)), resnet).reasons,
+  EXPECT_THAT(choose(too_little(resnet), resnet, whole).reasons,
               Contains("no gradient_merge: batch normalisation would see smaller batches"));
+}
+
+// A restart may find more or less memory than the start before.
+TEST(ChooseStrategy, MicroBatchesOfTheCheckpoint_AreKept) {
+  const ConfigTree job = tree({}, kMlp);  // 32 samples a step
+  const auto from = [](int64_t global_batch, int64_t merged_steps) {
+    return BatchFacts{.samples = [] { return std::optional<int64_t>(64); },
+                      .saved = SavedBatches{6, global_batch, merged_steps}};
+  };
+  const Chosen merged = choose(two_nodes(), job, from(16, 2));
+  EXPECT_EQ(merged.value("gradient_merge_configs.k_steps"), "2");
+  EXPECT_THAT(merged.set, Contains("data.batch_size=8"));
+  EXPECT_THAT(merged.reasons,
+              Contains("as in the checkpoint of step 6, from which the job continues"));
+  EXPECT_EQ(choose(two_nodes(), job, from(16, 1)).value("gradient_merge"), "") << "of another job";
+  const ConfigTree large = tree(kLargeBatch, kMlp);
+  const Chosen whole = choose(too_little(large), large, from(8192, 1));
+  EXPECT_EQ(whole.value("gradient_merge"), "");
+  EXPECT_THAT(whole.reasons, Contains("no gradient_merge: the checkpoint's batches are kept"));
 }
 
 TEST(ChooseStrategy, StrategiesThatTheUserAskedFor_StayOn) {
@@ -300,6 +337,41 @@ TEST_F(AtStart, AllRanks_HaveTheSameSettings) {
   EXPECT_THAT(log_, HasSubstr("auto: inprocess, 2 ranks on 1 node: an all_reduce of 4 KiB in"));
   EXPECT_THAT(log_, HasSubstr("auto: memory suffices"));
   EXPECT_THAT(log_, HasSubstr("nccl_comm_num"));
+}
+
+// An earlier start of the run had less memory.
+TEST_F(AtStart, Restarted_GoesOnWithTheMicroBatchesOfItsCheckpoint) {
+  const std::string output = ::testing::TempDir() + "/auto_run_" + std::to_string(::getpid());
+  const auto train = [&](const ConfigTree& job, bool restarted) {
+    run_ranks_well(2, [&](RankThread& rank) {
+      HostDevice device;
+      const RunStart start{"a run", restarted};
+      const ConfigTree chosen = choose_strategy_at_start(job, {.rank = rank.rank,
+                                                               .ranks = 2,
+                                                               .ranks_here = 2,
+                                                               .start = start,
+                                                               .device = &device,
+                                                               .compute = rank.communicator,
+                                                               .store = rank.store.get()});
+      Trainer trainer(make_job(chosen), device,
+                      {.rank = rank.rank,
+                       .world = 2,
+                       .communicator = rank.communicator,
+                       .store = rank.store,
+                       .run = start.run,
+                       .restarted = restarted});
+      EXPECT_EQ(trainer.run().steps, restarted ? 8 : 3);
+    });
+  };
+  const std::string small = R"({"name": "mlp", "num_classes": 10, "hidden": [8]})";
+  const Sets two_epochs = {"train.output=" + output, "train.epochs=2"};
+  ConfigTree first = tree(two_epochs, small);
+  apply_overrides(first, {"strategy.auto=false", "strategy.gradient_merge=true",
+                          "strategy.gradient_merge_configs.k_steps=2", "data.batch_size=8",
+                          "train.max_steps=3"});
+  train(first, false);
+  train(tree(two_epochs, small), true);
+  std::filesystem::remove_all(output);
 }
 
 TEST_F(AtStart, WithoutAuto_NothingIsMeasured) {

@@ -199,6 +199,14 @@ TEST(UnusedOptions, EachIsNamed) {
   EXPECT_EQ(lines({"train.class_weights=balanced", "data.sampling=balanced"}), 1u);
   EXPECT_EQ(lines({}, {.data_classes = 4}), 1u);
   EXPECT_EQ(lines({"optimizer.weight_decay=0", "optimizer.exclude_from_weight_decay=bias"}), 1u);
+  const auto excluded = [&](const char* group) {
+    return unused({"optimizer.weight_decay=0", "optimizer.exclude_from_weight_decay=bias",
+                   std::string("optimizer.groups=['fc*: ") + group + "']"});
+  };
+  EXPECT_THAT(excluded("weight_decay=0.1"), IsEmpty());
+  EXPECT_THAT(excluded("rate=0.1"),
+              ElementsAre("optimizer.exclude_from_weight_decay has no effect: "
+                          "optimizer.weight_decay is 0, also in optimizer.groups"));
   EXPECT_THAT(unused({"optimizer.momentum=0"}),
               ElementsAre("optimizer.use_nesterov has no effect: optimizer.momentum is 0"));
   EXPECT_EQ(lines({"learning_rate.name=constant", "learning_rate.per=epoch"}), 1u);

@@ -33,8 +33,10 @@ TEST(ResumeChecks, OtherDataWithinAnEpoch_AreSaid) {
 TEST(ResumeChecks, WhatTheTrainingDoesNotKnow_StaysAsSaved) {
   const TrainingPosition saved = {
       .step = 7, .card = {{"cat", "dog"}, {3, 8, 8}}, .validation = "split"};
-  const TrainingPosition none = continued(saved, {.step = 1, .card = {{}, {1, 8, 8}}});
+  const TrainingPosition none =
+      continued(saved, {.step = 1, .merged_steps = 2, .card = {{}, {1, 8, 8}}});
   EXPECT_EQ(none.step, 7);
+  EXPECT_EQ(none.merged_steps, 2);
   EXPECT_EQ(none.card, (ModelCard{{"cat", "dog"}, {1, 8, 8}}));
   EXPECT_EQ(none.validation, "split");
   const TrainingPosition own = continued(saved, {.card = {{"a", "b"}, {}}, .validation = "other"});

@@ -80,6 +80,19 @@ TEST_F(RunFolderTest, RestartedRun_GoesOnInItsFolder) {
   EXPECT_EQ(begun({.name = "net", .run = "b", .restarted = true}), "output/net/run-002");
 }
 
+TEST_F(RunFolderTest, FolderToContinue_IsFoundWithoutCreatingOne) {
+  EXPECT_EQ(folder_to_continue({.name = "net", .resumes = true}), "");
+  EXPECT_FALSE(fs::exists("output"));
+  mark_as_of_run(begun({.name = "net", .run = "a"}), "a");
+  begun({.name = "net"});
+  EXPECT_EQ(folder_to_continue({.name = "net"}), "");
+  EXPECT_EQ(folder_to_continue({.name = "net", .resumes = true}), "output/net/run-002");
+  EXPECT_EQ(folder_to_continue({.name = "net", .run = "a", .restarted = true}),
+            "output/net/run-001");
+  EXPECT_EQ(folder_to_continue({.output = "mine"}), "mine");
+  EXPECT_FALSE(fs::exists("mine"));
+}
+
 TEST_F(RunFolderTest, RestartedRun_FindsItsFolderBelowANewerRun) {
   mark_as_of_run(begun({.name = "net", .run = "a"}), "a");
   mark_as_of_run(begun({.name = "net", .run = "b"}), "b");
