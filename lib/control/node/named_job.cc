@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "node/ended_jobs.h"
 
 namespace fleet {
 namespace {
@@ -27,6 +28,11 @@ JobRecord running_job_called(const std::string& name, const std::string& command
     found.push_back(std::move(job));
   }
   if (found.empty()) {
+    for (const JobInfo& ended : find_ended_jobs()) {
+      if (name.empty() || ended.record().job_id() != name) continue;
+      throw Error(ErrorCode::kNotFound, "the job '" + name + "' has ended", command,
+                  "see fleetrun report, and fleetrun logs " + name);
+    }
     throw Error(ErrorCode::kNotFound,
                 name.empty() ? "no job of this user runs on this node"
                              : "no job called '" + name + "' of this user runs on this node",

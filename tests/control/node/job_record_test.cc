@@ -24,7 +24,9 @@
 #include "base/file.h"
 #include "node/control_socket.h"
 #include "node/ended_jobs.h"
+#include "node/named_job.h"
 #include "node/runtime_folder.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
@@ -358,6 +360,19 @@ TEST(JobRecord, AsJson_HasItsRanks) {
   EXPECT_EQ(ranks[0]["log_begin"], (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(ranks[0]["error_log"], "/log/workerlog.0.err");
   EXPECT_EQ(ranks[1]["server"], true);
+}
+
+TEST_F(JobRecords, JobThatHasEnded_IsNamedAsSuch) {
+  JobInfo ended;
+  *ended.mutable_record() = sample();
+  ended.set_code(3);
+  save_ended_job(ended);
+  EXPECT_THAT(thrown_by([] { running_job_called("nightly/7", "stacks"); }),
+              IsError(ErrorCode::kNotFound, "stacks"));
+  EXPECT_EQ(thrown_by([] { running_job_called("nightly/7", "stacks"); }).failure(),
+            "the job 'nightly/7' has ended");
+  EXPECT_EQ(thrown_by([] { running_job_called("other", "stacks"); }).failure(),
+            "no job called 'other' of this user runs on this node");
 }
 
 }  // namespace
