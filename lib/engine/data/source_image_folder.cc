@@ -75,8 +75,8 @@ void warn_skipped_files(const std::string& folder, const std::string& others,
                  shown_path(folder), others);
   }
   if (unclassified > 0) {
-    spdlog::warn("{}: {} images outside class folders are skipped", shown_path(folder),
-                 unclassified);
+    spdlog::warn("{}: {} outside class folders skipped", shown_path(folder),
+                 unclassified == 1 ? "1 image" : std::to_string(unclassified) + " images");
   }
 }
 

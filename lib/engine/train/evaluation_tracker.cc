@@ -71,8 +71,10 @@ bool EvaluationTracker::observe(int64_t step, const EvaluatedMetrics& metrics, b
 
 std::string EvaluationTracker::why_it_stops() const {
   const BestValue& best = record_.stopping;
+  const std::string by = min_delta_ > 0 ? " by more than " + number_text(min_delta_) : "";
   return best.metric + " has not been better than " + number_text(best.value) + " (step " +
-         std::to_string(best.step) + ") in " + std::to_string(record_.without) + " evaluations";
+         std::to_string(best.step) + ")" + by + " in " + std::to_string(record_.without) +
+         (record_.without == 1 ? " evaluation" : " evaluations");
 }
 
 void EvaluationTracker::restore(const EvaluationRecord& record) {

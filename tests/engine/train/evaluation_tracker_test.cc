@@ -87,7 +87,8 @@ TEST_F(EvaluationTrackerTest, Patience_CountsEvaluationsWithoutABetterOne) {
   resumed.observe(6, {{"loss", 2}, {"acc1", 0}, {"acc4", 0}}, true);
   EXPECT_TRUE(resumed.should_stop());
   EXPECT_TRUE(observe(6, std::nan("")));
-  EXPECT_THAT(watch.why_it_stops(), HasSubstr("loss has not been better than 0.85 (step 3) in 2"));
+  EXPECT_THAT(watch.why_it_stops(),
+              HasSubstr("loss has not been better than 0.85 (step 3) by more than 0.1 in 2"));
 }
 
 TEST_F(EvaluationTrackerTest, WhatIsNotThere_IsRefused) {

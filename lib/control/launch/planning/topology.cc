@@ -77,8 +77,9 @@ int find_self(const NodesConfig& config, const std::vector<std::string>& ips,
                "; correct --ips, or select this host's entry with --host");
   }
   if (mine.size() > 1) {
-    refuse(join(mine, " and ") + " are all addresses of this host", config.listed.origin,
-           "select this node's address with --host");
+    refuse(join(mine, " and ") + (mine.size() == 2 ? " are both" : " are all") +
+               " addresses of this host",
+           config.listed.origin, "select this node's address with --host");
   }
   return static_cast<int>(std::find(ips.begin(), ips.end(), mine[0]) - ips.begin());
 }
