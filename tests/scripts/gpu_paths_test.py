@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "scripts", "gpu"))
 import bench  # noqa: E402
 import check  # noqa: E402
 import machine  # noqa: E402
+import parts  # noqa: E402
 
 
 class FakeGpu:
@@ -98,7 +99,7 @@ class OnAGpu(unittest.TestCase):
         self.assertIn("GPU Compute Capability: 9.0", text)
 
     def test_check_that_fails_is_told_and_hides_no_other(self):
-        with mock.patch.object(check, "NETS", {"lenet": {}}), mock.patch.object(check, "check_graph", None):
+        with mock.patch.object(parts, "NETS", {"lenet": {}}), mock.patch.object(check, "check_graph", None):
             with mock.patch.dict(check.PARTS, {"graph": (mock.Mock(side_effect=ValueError("broken")), 10)}):
                 code, text = self.run_main(check, "training", "graph", "repeat")
         self.assertEqual(code, 1)
