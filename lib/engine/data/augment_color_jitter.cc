@@ -39,7 +39,7 @@ class ColorJitter : public Augment {
   Strength strength_;
 };
 
-Schema schema() {
+Schema color_jitter_schema() {
   Schema schema;
   const std::string by = " by a factor from 1-x to 1+x; 0: off";
   schema.number("color_jitter.brightness", 0, 0, 10, "Change brightness" + by)
@@ -49,7 +49,7 @@ Schema schema() {
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape& image) {
+std::unique_ptr<Augment> make_color_jitter(const Settings& settings, const ImageShape& image) {
   const ColorJitter::Strength s{
       settings.number("color_jitter.brightness"), settings.number("color_jitter.contrast"),
       settings.number("color_jitter.saturation"), settings.number("color_jitter.hue")};
@@ -65,8 +65,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape& image)
 FLEET_AUGMENTATION(color_jitter) {
   def.order = 30;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = color_jitter_schema;
+  def.make = make_color_jitter;
 }
 
 }  // namespace fleet::data

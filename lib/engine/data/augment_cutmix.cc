@@ -35,7 +35,7 @@ class Cutmix : public Augment {
   double alpha_;
 };
 
-Schema schema() {
+Schema cutmix_schema() {
   Schema schema;
   schema.number(
       "cutmix_alpha", 0, 0, 1000,
@@ -47,7 +47,7 @@ Schema schema() {
 
 bool mixes(const Settings& settings) { return settings.number("cutmix_alpha") > 0; }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_cutmix(const Settings& settings, const ImageShape&) {
   return mixes(settings) ? std::make_unique<Cutmix>(settings.number("cutmix_alpha")) : nullptr;
 }
 
@@ -55,8 +55,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(cutmix) {
   def.order = 60;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = cutmix_schema;
+  def.make = make_cutmix;
   def.mixes = mixes;
 }
 

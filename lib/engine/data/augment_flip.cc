@@ -11,13 +11,13 @@ class Flip : public Augment {
   }
 };
 
-Schema schema() {
+Schema flip_schema() {
   Schema schema;
   schema.boolean("flip", false, "Mirror half of the images left to right");
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_flip(const Settings& settings, const ImageShape&) {
   return settings.boolean("flip") ? std::make_unique<Flip>() : nullptr;
 }
 
@@ -25,8 +25,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(flip) {
   def.order = 20;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = flip_schema;
+  def.make = make_flip;
 }
 
 }  // namespace fleet::data

@@ -18,7 +18,7 @@ class Mixup : public Augment {
   double alpha_;
 };
 
-Schema schema() {
+Schema mixup_schema() {
   Schema schema;
   schema.number("mixup_alpha", 0, 0, 1000,
                 "Blend each image of a batch and its label with another one, by a share drawn from "
@@ -28,7 +28,7 @@ Schema schema() {
 
 bool mixes(const Settings& settings) { return settings.number("mixup_alpha") > 0; }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_mixup(const Settings& settings, const ImageShape&) {
   return mixes(settings) ? std::make_unique<Mixup>(settings.number("mixup_alpha")) : nullptr;
 }
 
@@ -36,8 +36,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(mixup) {
   def.order = 60;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = mixup_schema;
+  def.make = make_mixup;
   def.mixes = mixes;
 }
 

@@ -102,7 +102,7 @@ const std::array<RandAugment::Operation, 14> RandAugment::kOperations = {
     &RandAugment::stretched,   &RandAugment::equalized,
 };
 
-Schema schema() {
+Schema rand_augment_schema() {
   Schema schema;
   schema
       .integer("rand_augment.operations", 0, 0, 100,
@@ -113,7 +113,7 @@ Schema schema() {
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_rand_augment(const Settings& settings, const ImageShape&) {
   const auto operations = static_cast<int>(settings.integer("rand_augment.operations"));
   const auto magnitude = static_cast<int>(settings.integer("rand_augment.magnitude"));
   const auto bins = static_cast<int>(settings.integer("rand_augment.bins"));
@@ -131,8 +131,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(rand_augment) {
   def.order = 25;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = rand_augment_schema;
+  def.make = make_rand_augment;
 }
 
 }  // namespace fleet::data

@@ -26,7 +26,7 @@ class RandomCrop : public Augment {
   int padding_;
 };
 
-Schema schema() {
+Schema random_crop_schema() {
   Schema schema;
   schema.integer("random_crop_padding", 0, 0, 4096,
                  "Pad images with this number of black pixels on each side, then crop data.image's "
@@ -34,7 +34,7 @@ Schema schema() {
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_random_crop(const Settings& settings, const ImageShape&) {
   const auto padding = static_cast<int>(settings.integer("random_crop_padding"));
   return padding > 0 ? std::make_unique<RandomCrop>(padding) : nullptr;
 }
@@ -43,8 +43,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(random_crop) {
   def.order = 10;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = random_crop_schema;
+  def.make = make_random_crop;
 }
 
 }  // namespace fleet::data

@@ -70,7 +70,7 @@ class RandomErasing : public Augment {
   bool noise_;
 };
 
-Schema schema() {
+Schema random_erasing_schema() {
   Schema schema;
   schema
       .number("random_erasing.probability", 0, 0, 1,
@@ -84,7 +84,7 @@ Schema schema() {
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_random_erasing(const Settings& settings, const ImageShape&) {
   const double probability = settings.number("random_erasing.probability");
   if (probability == 0) return nullptr;
   return std::make_unique<RandomErasing>(probability, range_of(settings, "random_erasing.scale", 1),
@@ -96,8 +96,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(random_erasing) {
   def.order = 50;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = random_erasing_schema;
+  def.make = make_random_erasing;
 }
 
 }  // namespace fleet::data

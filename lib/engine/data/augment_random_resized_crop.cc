@@ -48,7 +48,7 @@ class RandomResizedCrop : public Augment {
   std::vector<double> scale_, ratio_;
 };
 
-Schema schema() {
+Schema random_resized_crop_schema() {
   Schema schema;
   schema
       .boolean("random_resized_crop", false,
@@ -60,7 +60,7 @@ Schema schema() {
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
+std::unique_ptr<Augment> make_random_resized_crop(const Settings& settings, const ImageShape&) {
   if (!settings.boolean("random_resized_crop")) return nullptr;
   return std::make_unique<RandomResizedCrop>(range_of(settings, "random_resized_crop_scale", 1),
                                              range_of(settings, "random_resized_crop_ratio", 1000));
@@ -70,8 +70,8 @@ std::unique_ptr<Augment> make(const Settings& settings, const ImageShape&) {
 FLEET_AUGMENTATION(random_resized_crop) {
   def.order = 10;
   def.train = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = random_resized_crop_schema;
+  def.make = make_random_resized_crop;
 }
 
 }  // namespace fleet::data

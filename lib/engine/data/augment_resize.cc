@@ -34,7 +34,7 @@ class Resize : public Augment {
   int side_;
 };
 
-Schema schema() {
+Schema resize_schema() {
   Schema schema;
   schema.integer(
       "resize", 0, 0, 65536,
@@ -43,7 +43,7 @@ Schema schema() {
   return schema;
 }
 
-std::unique_ptr<Augment> make(const Settings& settings, const ImageShape& image) {
+std::unique_ptr<Augment> make_resize(const Settings& settings, const ImageShape& image) {
   const auto side = static_cast<int>(settings.integer("resize"));
   if (side == 0) return nullptr;
   if (side < image.height || side < image.width) {
@@ -61,8 +61,8 @@ FLEET_AUGMENTATION(resize) {
   def.order = 10;
   def.train = true;
   def.evaluation = true;
-  def.schema = schema;
-  def.make = make;
+  def.schema = resize_schema;
+  def.make = make_resize;
 }
 
 }  // namespace fleet::data

@@ -163,7 +163,7 @@ class IdxSource : public Source {
   int height_, width_, channels_;
 };
 
-Schema schema(bool train) {
+Schema idx_schema(bool train) {
   const std::string start = train ? "train" : "t10k";
   Schema schema;
   schema
@@ -174,7 +174,7 @@ Schema schema(bool train) {
   return schema;
 }
 
-std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+std::unique_ptr<Source> open_idx(const Settings& split, const SourceContext& context) {
   const std::string where = context.train ? "data.train." : "data.test.";
   if (split.text("images").empty()) return nullptr;
   const auto path = [&](const std::string& key) {
@@ -197,8 +197,8 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 
 }  // namespace
 FLEET_SOURCE(idx) {
-  def.schema = schema;
-  def.open = open;
+  def.schema = idx_schema;
+  def.open = open_idx;
 }
 
 }  // namespace fleet::data

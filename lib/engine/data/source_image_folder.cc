@@ -93,7 +93,7 @@ void check_files(const SkippedFiles& no_files, const std::string& folder,
   if (context.verbose) spdlog::warn("{}: {}; other images replace them", shown_path(folder), what);
 }
 
-Schema schema(bool train) {
+Schema image_folder_schema(bool train) {
   Schema schema;
   schema.text("folder", train ? "train" : "test",
               "Folder with one subfolder per class; images may lie in deeper subfolders; relative "
@@ -101,7 +101,7 @@ Schema schema(bool train) {
   return schema;
 }
 
-std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceContext& context) {
   if (split.text("folder").empty()) return nullptr;
   const std::string folder = under_root(context.root, split.text("folder"));
   int64_t unclassified = 0, ignored = 0;
@@ -151,8 +151,8 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 
 }  // namespace
 FLEET_SOURCE(image_folder) {
-  def.schema = schema;
-  def.open = open;
+  def.schema = image_folder_schema;
+  def.open = open_image_folder;
 }
 
 }  // namespace fleet::data

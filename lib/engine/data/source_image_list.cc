@@ -51,7 +51,7 @@ std::vector<ImageFile> parse(const std::string& list, const SourceContext& conte
   return files;
 }
 
-Schema schema(bool) {
+Schema image_list_schema(bool) {
   Schema schema;
   schema.text(
       "list", "",
@@ -60,7 +60,7 @@ Schema schema(bool) {
   return schema;
 }
 
-std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+std::unique_ptr<Source> open_image_list(const Settings& split, const SourceContext& context) {
   std::string list = split.text("list");
   if (list.empty()) return nullptr;
   std::error_code ignored;  // such as a name that is too long
@@ -91,8 +91,8 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 
 }  // namespace
 FLEET_SOURCE(image_list) {
-  def.schema = schema;
-  def.open = open;
+  def.schema = image_list_schema;
+  def.open = open_image_list;
 }
 
 }  // namespace fleet::data

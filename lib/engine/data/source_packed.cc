@@ -48,14 +48,14 @@ class Packed : public Source {
   const std::vector<std::string> class_names_;
 };
 
-Schema schema(bool train) {
+Schema packed_schema(bool train) {
   Schema schema;
   schema.text("split", train ? "train" : "test",
               "Name of a split in data.root, the folder that fleetrun pack has written");
   return schema;
 }
 
-std::unique_ptr<Source> open(const Settings& settings, const SourceContext& context) {
+std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContext& context) {
   const std::string& name = settings.text("split");
   if (name.empty()) return nullptr;
   const std::string key = context.train ? "data.train.split" : "data.test.split";
@@ -92,8 +92,8 @@ std::unique_ptr<Source> open(const Settings& settings, const SourceContext& cont
 
 }  // namespace
 FLEET_SOURCE(packed) {
-  def.schema = schema;
-  def.open = open;
+  def.schema = packed_schema;
+  def.open = open_packed;
 }
 
 }  // namespace fleet::data

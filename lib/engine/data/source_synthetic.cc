@@ -72,7 +72,7 @@ class Synthetic : public Source {
   std::vector<int64_t> labels_;
 };
 
-Schema schema(bool train) {
+Schema synthetic_schema(bool train) {
   Schema schema;
   schema
       .integer("samples", train ? 1024 : 256, 1, 1e12,
@@ -81,7 +81,7 @@ Schema schema(bool train) {
   return schema;
 }
 
-std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+std::unique_ptr<Source> open_synthetic(const Settings& split, const SourceContext& context) {
   int64_t classes = split.integer("classes");
   if (classes == 0) classes = context.classes > 0 ? context.classes : 10;
   check_label(classes - 1, context, context.train ? "data.train.classes" : "data.test.classes");
@@ -90,8 +90,8 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 
 }  // namespace
 FLEET_SOURCE(synthetic) {
-  def.schema = schema;
-  def.open = open;
+  def.schema = synthetic_schema;
+  def.open = open_synthetic;
 }
 
 }  // namespace fleet::data

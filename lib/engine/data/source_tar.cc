@@ -164,7 +164,7 @@ class ShardIndex {
   std::vector<TarSample> samples_;
 };
 
-Schema schema(bool) {
+Schema tar_schema(bool) {
   Schema schema;
   schema.texts("shards", {},
                "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
@@ -172,7 +172,7 @@ Schema schema(bool) {
   return schema;
 }
 
-std::unique_ptr<Source> open(const Settings& split, const SourceContext& context) {
+std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> patterns = split.texts("shards");
   if (patterns.empty()) return nullptr;
   ShardIndex index(context);
@@ -186,8 +186,8 @@ std::unique_ptr<Source> open(const Settings& split, const SourceContext& context
 
 }  // namespace
 FLEET_SOURCE(tar) {
-  def.schema = schema;
-  def.open = open;
+  def.schema = tar_schema;
+  def.open = open_tar;
 }
 
 }  // namespace fleet::data

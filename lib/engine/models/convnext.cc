@@ -13,9 +13,9 @@ struct Widths {
   double stochastic_depth;
 };
 
-class Builder {
+class ConvnextBuilder {
  public:
-  Builder(Network& network, const Widths& widths, double stochastic_depth)
+  ConvnextBuilder(Network& network, const Widths& widths, double stochastic_depth)
       : net_(network), stochastic_depth_(stochastic_depth) {
     for (const int64_t blocks : widths.blocks) blocks_ += blocks;
   }
@@ -67,13 +67,13 @@ class Builder {
   int64_t blocks_ = 0, made_ = 0;
 };
 
-void define(ModelDef& def, const Widths& widths) {
+void define_convnext(ModelDef& def, const Widths& widths) {
   def.help = "ConvNeXt, torchvision's names";
   def.schema = model_schema().number(
       "stochastic_depth", widths.stochastic_depth, 0, 0.99,
       "probability that a sample skips the last block; lower for earlier blocks");
   def.build = [widths](Network& network, VarId image, const Settings& settings) {
-    Builder builder(network, widths, settings.number("stochastic_depth"));
+    ConvnextBuilder builder(network, widths, settings.number("stochastic_depth"));
     VarId x =
         builder.norm(builder.patches(image, "features.0.0", widths.channels[0], 4), "features.0.1");
     network.block("features.0", x);
@@ -88,7 +88,8 @@ void define(ModelDef& def, const Widths& widths) {
         x = builder.block(x, name + std::to_string(i));
       }
     }
-    x = network.layer_norm("classifier.0", network.flatten(network.global_pool(x)), Builder::kNorm);
+    x = network.layer_norm("classifier.0", network.flatten(network.global_pool(x)),
+                           ConvnextBuilder::kNorm);
     return network.linear(
         "classifier.2", x,
         {.features = settings.integer("num_classes"), .init = WeightInit::kNormal002});
@@ -97,9 +98,9 @@ void define(ModelDef& def, const Widths& widths) {
 
 }  // namespace
 
-FLEET_MODEL(convnext_tiny) { define(def, {{96, 192, 384, 768}, {3, 3, 9, 3}, 0.1}); }
-FLEET_MODEL(convnext_small) { define(def, {{96, 192, 384, 768}, {3, 3, 27, 3}, 0.4}); }
-FLEET_MODEL(convnext_base) { define(def, {{128, 256, 512, 1024}, {3, 3, 27, 3}, 0.5}); }
-FLEET_MODEL(convnext_large) { define(def, {{192, 384, 768, 1536}, {3, 3, 27, 3}, 0.5}); }
+FLEET_MODEL(convnext_tiny) { define_convnext(def, {{96, 192, 384, 768}, {3, 3, 9, 3}, 0.1}); }
+FLEET_MODEL(convnext_small) { define_convnext(def, {{96, 192, 384, 768}, {3, 3, 27, 3}, 0.4}); }
+FLEET_MODEL(convnext_base) { define_convnext(def, {{128, 256, 512, 1024}, {3, 3, 27, 3}, 0.5}); }
+FLEET_MODEL(convnext_large) { define_convnext(def, {{192, 384, 768, 1536}, {3, 3, 27, 3}, 0.5}); }
 
 }  // namespace fleet

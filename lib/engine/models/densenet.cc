@@ -5,14 +5,14 @@
 namespace fleet {
 namespace {
 
-struct Depth {
+struct DensenetDepth {
   int64_t growth, first;    // channels: per layer, of the stem
   std::vector<int> layers;  // in each block
 };
 
-class Builder {
+class DensenetBuilder {
  public:
-  Builder(Network& network, int64_t growth, double drop_rate)
+  DensenetBuilder(Network& network, int64_t growth, double drop_rate)
       : net_(network), growth_(growth), drop_rate_(drop_rate) {}
 
   VarId stem(VarId image, int64_t channels) {
@@ -57,12 +57,12 @@ class Builder {
   const double drop_rate_;
 };
 
-void define(ModelDef& def, const Depth& depth) {
+void define_densenet(ModelDef& def, const DensenetDepth& depth) {
   def.help = "DenseNet, torchvision's names";
   def.schema =
       model_schema().number("drop_rate", 0, 0, 0.99, "dropout rate of each layer's outputs");
   def.build = [depth](Network& network, VarId image, const Settings& settings) {
-    Builder builder(network, depth.growth, settings.number("drop_rate"));
+    DensenetBuilder builder(network, depth.growth, settings.number("drop_rate"));
     VarId x = builder.stem(image, depth.first);
     for (size_t i = 0; i < depth.layers.size(); ++i) {
       const std::string number = std::to_string(i + 1);
@@ -78,9 +78,9 @@ void define(ModelDef& def, const Depth& depth) {
 
 }  // namespace
 
-FLEET_MODEL(densenet121) { define(def, {32, 64, {6, 12, 24, 16}}); }
-FLEET_MODEL(densenet161) { define(def, {48, 96, {6, 12, 36, 24}}); }
-FLEET_MODEL(densenet169) { define(def, {32, 64, {6, 12, 32, 32}}); }
-FLEET_MODEL(densenet201) { define(def, {32, 64, {6, 12, 48, 32}}); }
+FLEET_MODEL(densenet121) { define_densenet(def, {32, 64, {6, 12, 24, 16}}); }
+FLEET_MODEL(densenet161) { define_densenet(def, {48, 96, {6, 12, 36, 24}}); }
+FLEET_MODEL(densenet169) { define_densenet(def, {32, 64, {6, 12, 32, 32}}); }
+FLEET_MODEL(densenet201) { define_densenet(def, {32, 64, {6, 12, 48, 32}}); }
 
 }  // namespace fleet

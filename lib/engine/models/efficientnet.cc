@@ -21,9 +21,9 @@ struct Scale {
   int64_t image;
 };
 
-class Builder {
+class EfficientnetBuilder {
  public:
-  Builder(Network& network, const Scale& scale, double stochastic_depth)
+  EfficientnetBuilder(Network& network, const Scale& scale, double stochastic_depth)
       : net_(network), scale_(scale), stochastic_depth_(stochastic_depth) {
     for (const Stage& stage : kStages) blocks_ += repeats(stage);
   }
@@ -77,7 +77,7 @@ class Builder {
   int blocks_ = 0, made_ = 0;
 };
 
-void define(ModelDef& def, const Scale& scale) {
+void define_efficientnet(ModelDef& def, const Scale& scale) {
   def.help = "EfficientNet, torchvision's names";
   def.image = {3, scale.image, scale.image};
   def.schema =
@@ -86,7 +86,7 @@ void define(ModelDef& def, const Scale& scale) {
           .number("stochastic_depth", 0.2, 0, 0.99,
                   "probability that a sample skips the last block; lower for earlier blocks");
   def.build = [scale](Network& network, VarId image, const Settings& settings) {
-    Builder builder(network, scale, settings.number("stochastic_depth"));
+    EfficientnetBuilder builder(network, scale, settings.number("stochastic_depth"));
     VarId x =
         builder.conv_bn(image, "features.0",
                         {.channels = builder.wide(32), .kernel = 3, .stride = 2, .padding = 1});
@@ -106,10 +106,10 @@ void define(ModelDef& def, const Scale& scale) {
 
 }  // namespace
 
-FLEET_MODEL(efficientnet_b0) { define(def, {1.0, 1.0, 0.2, 224}); }
-FLEET_MODEL(efficientnet_b1) { define(def, {1.0, 1.1, 0.2, 240}); }
-FLEET_MODEL(efficientnet_b2) { define(def, {1.1, 1.2, 0.3, 288}); }
-FLEET_MODEL(efficientnet_b3) { define(def, {1.2, 1.4, 0.3, 300}); }
-FLEET_MODEL(efficientnet_b4) { define(def, {1.4, 1.8, 0.4, 380}); }
+FLEET_MODEL(efficientnet_b0) { define_efficientnet(def, {1.0, 1.0, 0.2, 224}); }
+FLEET_MODEL(efficientnet_b1) { define_efficientnet(def, {1.0, 1.1, 0.2, 240}); }
+FLEET_MODEL(efficientnet_b2) { define_efficientnet(def, {1.1, 1.2, 0.3, 288}); }
+FLEET_MODEL(efficientnet_b3) { define_efficientnet(def, {1.2, 1.4, 0.3, 300}); }
+FLEET_MODEL(efficientnet_b4) { define_efficientnet(def, {1.4, 1.8, 0.4, 380}); }
 
 }  // namespace fleet

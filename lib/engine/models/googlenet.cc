@@ -22,8 +22,8 @@ constexpr Inception kInceptions[] = {{"inception3a", 64, 96, 128, 16, 32, 32, fa
                                      {"inception5a", 256, 160, 320, 32, 128, 128, true},
                                      {"inception5b", 384, 192, 384, 48, 128, 128, false}};
 
-VarId conv_bn_relu(Network& network, VarId x, const std::string& name, int64_t channels,
-                   int64_t kernel, int64_t stride = 1) {
+VarId basic_conv(Network& network, VarId x, const std::string& name, int64_t channels,
+                 int64_t kernel, int64_t stride = 1) {
   x = network.conv2d(name + ".conv", x,
                      {.channels = channels,
                       .kernel = kernel,
@@ -35,13 +35,13 @@ VarId conv_bn_relu(Network& network, VarId x, const std::string& name, int64_t c
 
 VarId inception(Network& network, VarId x, const Inception& block) {
   const std::string name = std::string(block.name) + ".branch";
-  const VarId one = conv_bn_relu(network, x, name + "1", block.one, 1);
-  VarId three = conv_bn_relu(network, x, name + "2.0", block.reduced_three, 1);
-  three = conv_bn_relu(network, three, name + "2.1", block.three, 3);
-  VarId five = conv_bn_relu(network, x, name + "3.0", block.reduced_five, 1);
-  five = conv_bn_relu(network, five, name + "3.1", block.five, 3);
+  const VarId one = basic_conv(network, x, name + "1", block.one, 1);
+  VarId three = basic_conv(network, x, name + "2.0", block.reduced_three, 1);
+  three = basic_conv(network, three, name + "2.1", block.three, 3);
+  VarId five = basic_conv(network, x, name + "3.0", block.reduced_five, 1);
+  five = basic_conv(network, five, name + "3.1", block.five, 3);
   VarId pooled = network.pool(x, {.kernel = 3, .stride = 1, .padding = 1, .ceil_mode = true});
-  pooled = conv_bn_relu(network, pooled, name + "4.1", block.pooled, 1);
+  pooled = basic_conv(network, pooled, name + "4.1", block.pooled, 1);
   return network.block(block.name, network.concat({one, three, five, pooled}));
 }
 
@@ -53,9 +53,9 @@ FLEET_MODEL(googlenet) {
       model_schema().number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
   def.build = [](Network& network, VarId image, const Settings& settings) {
     const Pool2d halve = {.kernel = 3, .stride = 2, .ceil_mode = true};
-    VarId x = network.pool(conv_bn_relu(network, image, "conv1", 64, 7, 2), halve);
-    x = conv_bn_relu(network, x, "conv2", 64, 1);
-    x = network.block("stem", network.pool(conv_bn_relu(network, x, "conv3", 192, 3), halve));
+    VarId x = network.pool(basic_conv(network, image, "conv1", 64, 7, 2), halve);
+    x = basic_conv(network, x, "conv2", 64, 1);
+    x = network.block("stem", network.pool(basic_conv(network, x, "conv3", 192, 3), halve));
     for (const Inception& block : kInceptions) {
       const bool last = std::string(block.name) == "inception5a";
       if (block.pools_before) {

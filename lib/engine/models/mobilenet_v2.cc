@@ -6,13 +6,14 @@
 namespace fleet {
 namespace {
 
-struct Stage {
+struct InvertedStage {
   int64_t expand, channels;
   int repeats;
   int64_t stride;
 };
-constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                             {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+constexpr InvertedStage kInvertedStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2},
+                                             {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
+                                             {6, 320, 1, 1}};
 
 // torchvision's Conv2dNormActivation: NAME.0, NAME.1, and relu6.
 VarId conv_bn_relu6(Network& network, VarId x, const std::string& name, const Conv2d& layer) {
@@ -51,7 +52,7 @@ FLEET_MODEL(mobilenet_v2) {
                             {.channels = wide(32), .kernel = 3, .stride = 2, .padding = 1});
     network.block("features.0", x);
     int number = 1;
-    for (const Stage& stage : kStages) {
+    for (const InvertedStage& stage : kInvertedStages) {
       for (int i = 0; i < stage.repeats; ++i) {
         const std::string name = "features." + std::to_string(number++);
         x = inverted_residual(network, x, name, stage.expand, wide(stage.channels),

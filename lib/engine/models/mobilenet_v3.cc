@@ -52,9 +52,9 @@ const Form& large() {
   return form;
 }
 
-class Builder {
+class MobilenetV3Builder {
  public:
-  Builder(Network& network, double width) : net_(network), width_(width) {}
+  MobilenetV3Builder(Network& network, double width) : net_(network), width_(width) {}
 
   int64_t wide(int64_t channels) const {
     return round_channels(static_cast<double>(channels) * width_);
@@ -101,7 +101,7 @@ class Builder {
 };
 
 VarId build(Network& network, VarId image, const Settings& settings, const Form& form) {
-  Builder builder(network, settings.number("width"));
+  MobilenetV3Builder builder(network, settings.number("width"));
   VarId x = builder.conv_bn(image, "features.0",
                             {.channels = builder.wide(16), .kernel = 3, .stride = 2, .padding = 1},
                             "hardswish");
@@ -120,7 +120,7 @@ VarId build(Network& network, VarId image, const Settings& settings, const Form&
       {.features = settings.integer("num_classes"), .init = WeightInit::kNormal001});
 }
 
-void define(ModelDef& def, const Form& form) {
+void define_mobilenet_v3(ModelDef& def, const Form& form) {
   def.help = "MobileNet version 3, torchvision's names";
   def.schema = model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
@@ -132,7 +132,7 @@ void define(ModelDef& def, const Form& form) {
 
 }  // namespace
 
-FLEET_MODEL(mobilenet_v3_small) { define(def, small()); }
-FLEET_MODEL(mobilenet_v3_large) { define(def, large()); }
+FLEET_MODEL(mobilenet_v3_small) { define_mobilenet_v3(def, small()); }
+FLEET_MODEL(mobilenet_v3_large) { define_mobilenet_v3(def, large()); }
 
 }  // namespace fleet

@@ -10,9 +10,9 @@ struct Depth {
   std::vector<int> blocks;  // in the four stages
 };
 
-class Builder {
+class ResnetBuilder {
  public:
-  Builder(Network& network, const Settings& settings, const Depth& depth)
+  ResnetBuilder(Network& network, const Settings& settings, const Depth& depth)
       : net_(network),
         depth_(depth),
         last_scale_(settings.boolean("zero_init_residual") ? 0 : 1),
@@ -63,22 +63,22 @@ class Builder {
   int64_t width_, classes_;
 };
 
-void define(ModelDef& def, const Depth& depth) {
+void define_resnet(ModelDef& def, const Depth& depth) {
   def.help = "residual network, v1.5, torchvision's names";
   def.schema = model_schema()
                    .boolean("zero_init_residual", false,
                             "initialise the scale of each block's last batch norm with zero")
                    .integer("width", 64, 1, 4096, "channels of the first stage");
   def.build = [depth](Network& network, VarId image, const Settings& settings) {
-    return Builder(network, settings, depth).build(image);
+    return ResnetBuilder(network, settings, depth).build(image);
   };
 }
 
 }  // namespace
 
-FLEET_MODEL(resnet18) { define(def, {false, {2, 2, 2, 2}}); }
-FLEET_MODEL(resnet34) { define(def, {false, {3, 4, 6, 3}}); }
-FLEET_MODEL(resnet50) { define(def, {true, {3, 4, 6, 3}}); }
-FLEET_MODEL(resnet101) { define(def, {true, {3, 4, 23, 3}}); }
+FLEET_MODEL(resnet18) { define_resnet(def, {false, {2, 2, 2, 2}}); }
+FLEET_MODEL(resnet34) { define_resnet(def, {false, {3, 4, 6, 3}}); }
+FLEET_MODEL(resnet50) { define_resnet(def, {true, {3, 4, 6, 3}}); }
+FLEET_MODEL(resnet101) { define_resnet(def, {true, {3, 4, 23, 3}}); }
 
 }  // namespace fleet

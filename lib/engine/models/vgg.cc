@@ -31,7 +31,7 @@ VarId classify(Network& network, VarId x, const Settings& settings) {
 }
 
 // convolutions: their number in each of the five stages.
-void define(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm_default) {
+void define_vgg(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm_default) {
   def.help = "VGG, torchvision's names";
   def.schema =
       model_schema()
@@ -60,13 +60,13 @@ void define(ModelDef& def, const std::vector<int>& convolutions, bool batch_norm
 
 }  // namespace
 
-FLEET_MODEL(vgg11) { define(def, {1, 1, 2, 2, 2}, false); }
-FLEET_MODEL(vgg13) { define(def, {2, 2, 2, 2, 2}, false); }
-FLEET_MODEL(vgg16) { define(def, {2, 2, 3, 3, 3}, false); }
-FLEET_MODEL(vgg19) { define(def, {2, 2, 4, 4, 4}, false); }
-FLEET_MODEL(vgg11_bn) { define(def, {1, 1, 2, 2, 2}, true); }
-FLEET_MODEL(vgg13_bn) { define(def, {2, 2, 2, 2, 2}, true); }
-FLEET_MODEL(vgg16_bn) { define(def, {2, 2, 3, 3, 3}, true); }
-FLEET_MODEL(vgg19_bn) { define(def, {2, 2, 4, 4, 4}, true); }
+FLEET_MODEL(vgg11) { define_vgg(def, {1, 1, 2, 2, 2}, false); }
+FLEET_MODEL(vgg13) { define_vgg(def, {2, 2, 2, 2, 2}, false); }
+FLEET_MODEL(vgg16) { define_vgg(def, {2, 2, 3, 3, 3}, false); }
+FLEET_MODEL(vgg19) { define_vgg(def, {2, 2, 4, 4, 4}, false); }
+FLEET_MODEL(vgg11_bn) { define_vgg(def, {1, 1, 2, 2, 2}, true); }
+FLEET_MODEL(vgg13_bn) { define_vgg(def, {2, 2, 2, 2, 2}, true); }
+FLEET_MODEL(vgg16_bn) { define_vgg(def, {2, 2, 3, 3, 3}, true); }
+FLEET_MODEL(vgg19_bn) { define_vgg(def, {2, 2, 4, 4, 4}, true); }
 
 }  // namespace fleet

@@ -19,9 +19,9 @@ Init xavier(const Shape& weight) {
   return init::uniform(std::sqrt(6.0 / static_cast<double>(weight[0] + weight[1])));
 }
 
-class Builder {
+class VitBuilder {
  public:
-  Builder(Network& network, const Size& size, double dropout)
+  VitBuilder(Network& network, const Size& size, double dropout)
       : net_(network), size_(size), dropout_(dropout) {}
 
   // N, 1 + patches, width: the class token, then the patches row by row, each with its position.
@@ -103,17 +103,17 @@ class Builder {
   const double dropout_;
 };
 
-void define(ModelDef& def, const Size& size) {
+void define_vit(ModelDef& def, const Size& size) {
   def.help = "vision transformer, torchvision's names";
   def.schema = model_schema().number("dropout", 0, 0, 0.99,
                                      "dropout rate of embeddings and of each layer's outputs");
   def.build = [size](Network& network, VarId image, const Settings& settings) {
-    Builder builder(network, size, settings.number("dropout"));
+    VitBuilder builder(network, size, settings.number("dropout"));
     VarId x = network.block("embedding", builder.tokens(image));
     for (int64_t i = 0; i < size.layers; ++i) {
       x = builder.layer(x, "encoder.layers.encoder_layer_" + std::to_string(i));
     }
-    x = network.layer_norm("encoder.ln", x, Builder::kNorm);
+    x = network.layer_norm("encoder.ln", x, VitBuilder::kNorm);
     x = network.apply("slice", {x},
                       {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"end", int64_t{1}}});
     return network.linear("heads.head", network.flatten(x),
@@ -123,9 +123,9 @@ void define(ModelDef& def, const Size& size) {
 
 }  // namespace
 
-FLEET_MODEL(vit_b_16) { define(def, {16, 12, 12, 768, 3072}); }
-FLEET_MODEL(vit_b_32) { define(def, {32, 12, 12, 768, 3072}); }
-FLEET_MODEL(vit_l_16) { define(def, {16, 24, 16, 1024, 4096}); }
-FLEET_MODEL(vit_l_32) { define(def, {32, 24, 16, 1024, 4096}); }
+FLEET_MODEL(vit_b_16) { define_vit(def, {16, 12, 12, 768, 3072}); }
+FLEET_MODEL(vit_b_32) { define_vit(def, {32, 12, 12, 768, 3072}); }
+FLEET_MODEL(vit_l_16) { define_vit(def, {16, 24, 16, 1024, 4096}); }
+FLEET_MODEL(vit_l_32) { define_vit(def, {32, 24, 16, 1024, 4096}); }
 
 }  // namespace fleet

@@ -20,6 +20,8 @@ struct Arithmetic {
 // be known.
 double operations_of(const Program& program, const Op& op);
 
+inline const Shape& shape_of(const Program& program, VarId id) { return program.var(id).shape; }
+
 // Each element of `result` is a sum of products over all elements of `weight` that belong to one
 // of the weight's first axis: 2 x elements(result) x elements(weight) / weight[0].
 double sums_of_products(const Shape& result, const Shape& weight);

@@ -18,7 +18,7 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kBatchNormAttributes = {
     {"epsilon", 1e-5},
     {"is_test", false},
     {"activation", std::string()},
@@ -56,7 +56,7 @@ void batch_norm_gradient(GradientContext& context) {
   FLEET_CHECK(!fused || context.output(5) != kNoVar,
               "batch_norm with an activation needs mask for its gradient");
   Attributes attributes;
-  for (const auto& [name, unused] : kAttributes) {
+  for (const auto& [name, unused] : kBatchNormAttributes) {
     attributes.set(name, context.attributes().all().at(name));
   }
   const VarId mean = is_test ? context.input(3) : context.output(3);
@@ -78,7 +78,7 @@ FLEET_OP(batch_norm) {
                  {"saved_mean", Slot::kOptional},
                  {"saved_variance", Slot::kOptional},
                  {"mask", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kBatchNormAttributes;
   def.attributes["momentum"] = 0.1;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3, 4};
@@ -91,7 +91,7 @@ FLEET_OP(batch_norm) {
 FLEET_OP(batch_norm_grad) {
   def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask", Slot::kOptional}, {"dy"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kBatchNormAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{5, 0}};
   def.infer = [](ShapeContext& context) {

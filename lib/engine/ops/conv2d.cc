@@ -21,7 +21,7 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kConv2dAttributes = {
     {"strides", std::vector<int64_t>{1, 1}},
     {"paddings", std::vector<int64_t>{0, 0}},
     {"dilations", std::vector<int64_t>{1, 1}},
@@ -81,16 +81,14 @@ void conv2d_gradient(GradientContext& context) {
   }
 }
 
-Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
-
-double forward_operations(const Program& program, const Op& op) {
+double conv2d_forward_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.outputs[0]), shape_of(program, op.inputs[1]));
 }
 std::string forward_kind(const Program& program, const Op& op) {
   return convolution_kind(op, shape_of(program, op.inputs[1]));
 }
 
-double data_grad_operations(const Program& program, const Op& op) {
+double conv2d_data_grad_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.inputs[0]));
 }
 std::string data_grad_kind(const Program& program, const Op& op) {
@@ -102,7 +100,7 @@ Shape weight_of_gradient(const Program& program, const Op& op) {
   const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
   return {dy[1], x[1] / op.attributes.integer("groups"), kernel[0], kernel[1]};
 }
-double weight_grad_operations(const Program& program, const Op& op) {
+double conv2d_weight_grad_operations(const Program& program, const Op& op) {
   if (op.outputs[0] == kNoVar) return 0;  // only the bias has a gradient
   return sums_of_products(shape_of(program, op.inputs[1]), weight_of_gradient(program, op));
 }
@@ -115,9 +113,9 @@ std::string weight_grad_kind(const Program& program, const Op& op) {
 FLEET_OP(conv2d) {
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>() = {.operations = forward_operations, .kind = forward_kind};
+  def.add_trait<Arithmetic>() = {.operations = conv2d_forward_operations, .kind = forward_kind};
   def.infer = infer_conv2d;
   def.gradient = conv2d_gradient;
 }
@@ -126,10 +124,11 @@ FLEET_OP(conv2d) {
 FLEET_OP(conv2d_weight_grad) {
   def.inputs = {{"x"}, {"dy"}};
   def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dAttributes;
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>() = {.operations = weight_grad_operations, .kind = weight_grad_kind};
+  def.add_trait<Arithmetic>() = {.operations = conv2d_weight_grad_operations,
+                                 .kind = weight_grad_kind};
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
@@ -143,10 +142,10 @@ FLEET_OP(conv2d_weight_grad) {
 FLEET_OP(conv2d_data_grad) {
   def.inputs = {{"weight"}, {"dy"}, {"x", Slot::kOptional}};
   def.outputs = {{"dx"}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>() = {.operations = data_grad_operations, .kind = data_grad_kind};
+  def.add_trait<Arithmetic>() = {.operations = conv2d_data_grad_operations, .kind = data_grad_kind};
   def.infer = [](ShapeContext& context) {
     const Shape &weight = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& size = context.attributes().integers("size");

@@ -9,22 +9,20 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kConv2dSumsAttributes = {
     {"strides", std::vector<int64_t>{1, 1}},
     {"paddings", std::vector<int64_t>{0, 0}},
     {"dilations", std::vector<int64_t>{1, 1}},
     {"groups", int64_t{1}},
 };
 
-Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
-
-double operations(const Program& program, const Op& op) {
+double sums_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.outputs[0]), shape_of(program, op.inputs[1]));
 }
-double weight_grad_operations(const Program& program, const Op& op) {
+double sums_weight_grad_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.outputs[0]));
 }
-double data_grad_operations(const Program& program, const Op& op) {
+double sums_data_grad_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.inputs[0]));
 }
 
@@ -35,9 +33,9 @@ double data_grad_operations(const Program& program, const Op& op) {
 FLEET_OP(conv2d_sums) {
   def.inputs = {{"x"}, {"weight"}, {"factor", Slot::kOptional}, {"constant", Slot::kOptional}};
   def.outputs = {{"y"}, {"sum"}, {"squares"}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dSumsAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = operations;
+  def.add_trait<Arithmetic>().operations = sums_operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &weight = context.shape(1);
     context.require(x.rank() == 4 && weight.rank() == 4 &&
@@ -58,10 +56,10 @@ FLEET_OP(conv2d_sums) {
 FLEET_OP(conv2d_sums_weight_grad) {
   def.inputs = {{"x"}, {"dy"}, {"factor"}, {"constant"}};
   def.outputs = {{"dweight"}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dSumsAttributes;
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = weight_grad_operations;
+  def.add_trait<Arithmetic>().operations = sums_weight_grad_operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");
@@ -75,9 +73,9 @@ FLEET_OP(conv2d_sums_weight_grad) {
 FLEET_OP(conv2d_relu_norm_grad) {
   def.inputs = {{"weight"}, {"dy"}, {"x"}, {"mean"}, {"inverse"}, {"scale"}, {"bias"}};
   def.outputs = {{"dz"}, {"dscale"}, {"dbias"}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dSumsAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = data_grad_operations;
+  def.add_trait<Arithmetic>().operations = sums_data_grad_operations;
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 2);
     context.set_like(1, 5);

@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kConv2dTransposeAttributes = {
     {"strides", std::vector<int64_t>{1, 1}},        {"paddings", std::vector<int64_t>{0, 0}},
     {"dilations", std::vector<int64_t>{1, 1}},      {"groups", int64_t{1}},
     {"output_padding", std::vector<int64_t>{0, 0}}, {"use_cudnn", true},
@@ -65,13 +65,11 @@ void conv2d_transpose_gradient(GradientContext& context) {
   }
 }
 
-Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
-
 // Each element of x is multiplied with all weights of its channel.
-double forward_operations(const Program& program, const Op& op) {
+double transposed_forward_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[0]), shape_of(program, op.inputs[1]));
 }
-double weight_grad_operations(const Program& program, const Op& op) {
+double transposed_weight_grad_operations(const Program& program, const Op& op) {
   if (op.outputs[0] == kNoVar) return 0;  // only the bias has a gradient
   const std::vector<int64_t>& kernel = op.attributes.integers("kernel");
   const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
@@ -83,9 +81,9 @@ double weight_grad_operations(const Program& program, const Op& op) {
 FLEET_OP(conv2d_transpose) {
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dTransposeAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kBlack;  // on none of Paddle's lists
-  def.add_trait<Arithmetic>().operations = forward_operations;
+  def.add_trait<Arithmetic>().operations = transposed_forward_operations;
   def.infer = infer_conv2d_transpose;
   def.gradient = conv2d_transpose_gradient;
 }
@@ -94,12 +92,12 @@ FLEET_OP(conv2d_transpose) {
 FLEET_OP(conv2d_transpose_weight_grad) {
   def.inputs = {{"x"}, {"dy"}};
   def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kConv2dTransposeAttributes;
   def.attributes.erase("output_padding");
   def.attributes.erase("use_cudnn");
   def.attributes["kernel"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = weight_grad_operations;
+  def.add_trait<Arithmetic>().operations = transposed_weight_grad_operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const std::vector<int64_t>& kernel = context.attributes().integers("kernel");

@@ -8,10 +8,10 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kDropoutAttributes = {
     {"p", 0.5}, {"salt", int64_t{0}}, {"is_test", false}};
 
-void infer(ShapeContext& context) {
+void infer_dropout(ShapeContext& context) {
   const double p = context.attributes().number("p");
   context.require(p >= 0 && p <= 1, "p = " + std::to_string(p) + " is not a probability");
   if (!context.attributes().boolean("is_test")) {
@@ -29,10 +29,10 @@ void infer(ShapeContext& context) {
 FLEET_OP(dropout) {
   def.inputs = {{"x"}, {"sample_key", Slot::kOptional}};
   def.outputs = {{"y"}};
-  def.attributes = kAttributes;
+  def.attributes = kDropoutAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.infer = infer;
+  def.infer = infer_dropout;
   def.gradient = [](GradientContext& context) {
     if (context.attributes().boolean("is_test")) {
       context.pass_gradient(0, context.output_gradient(0));
@@ -47,10 +47,10 @@ FLEET_OP(dropout) {
 FLEET_OP(dropout_grad) {
   def.inputs = {{"dy"}, {"sample_key"}};
   def.outputs = {{"dx"}};
-  def.attributes = kAttributes;
+  def.attributes = kDropoutAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.infer = infer;
+  def.infer = infer_dropout;
 }
 
 }  // namespace fleet

@@ -17,7 +17,7 @@ bool is_known(const std::string& activation) {
          activation == "scale";
 }
 
-void infer(ShapeContext& context) {
+void infer_elementwise_add(ShapeContext& context) {
   const Attributes& attributes = context.attributes();
   const std::string &after = attributes.text("activation"), &of_y = attributes.text("y_activation");
   context.require(
@@ -140,7 +140,7 @@ FLEET_OP(elementwise_add) {
   def.add_trait<FusesActivations>().types = {"relu", "tanh"};
   def.inplace = {{0, 0}};
   def.add_trait<Elementwise>().formula = formula;
-  def.infer = infer;
+  def.infer = infer_elementwise_add;
   def.gradient = [](GradientContext& context) {
     const std::string activation = context.attributes().text("activation");
     if (!activation.empty()) return gradient_behind(context, activation);

@@ -46,15 +46,13 @@ void fc_gradient(GradientContext& context) {
   }
 }
 
-Shape shape_of(const Program& program, VarId id) { return program.var(id).shape; }
-
-double forward_operations(const Program& program, const Op& op) {
+double fc_forward_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.outputs[0]), shape_of(program, op.inputs[1]));
 }
-double data_grad_operations(const Program& program, const Op& op) {
+double fc_data_grad_operations(const Program& program, const Op& op) {
   return sums_of_products(shape_of(program, op.inputs[1]), shape_of(program, op.inputs[0]));
 }
-double weight_grad_operations(const Program& program, const Op& op) {
+double fc_weight_grad_operations(const Program& program, const Op& op) {
   if (op.outputs[0] == kNoVar) return 0;  // only the bias has a gradient
   const Shape x = shape_of(program, op.inputs[0]), dy = shape_of(program, op.inputs[1]);
   return sums_of_products(dy, {1, columns(x, op.attributes.integer("axis"))});
@@ -67,7 +65,7 @@ FLEET_OP(fc) {
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{1}}};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = forward_operations;
+  def.add_trait<Arithmetic>().operations = fc_forward_operations;
   def.infer = infer_fc;
   def.gradient = fc_gradient;
 }
@@ -78,7 +76,7 @@ FLEET_OP(fc_weight_grad) {
   def.outputs = {{"dweight", Slot::kOptional}, {"dbias", Slot::kOptional}};
   def.attributes = {{"axis", int64_t{1}}};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = weight_grad_operations;
+  def.add_trait<Arithmetic>().operations = fc_weight_grad_operations;
   def.infer = [](ShapeContext& context) {
     const Shape &x = context.shape(0), &dy = context.shape(1);
     const int64_t out = dy[dy.rank() - 1];
@@ -93,7 +91,7 @@ FLEET_OP(fc_data_grad) {
   def.outputs = {{"dx"}};
   def.attributes = {{"axis", int64_t{1}}, {"shape", std::vector<int64_t>{}}};
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
-  def.add_trait<Arithmetic>().operations = data_grad_operations;
+  def.add_trait<Arithmetic>().operations = fc_data_grad_operations;
   def.infer = [](ShapeContext& context) {
     context.set(0, Shape(context.attributes().integers("shape")), context.dtype(1));
   };

@@ -11,10 +11,10 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kFusedBnAddActivationAttributes = {
     {"epsilon", 1e-5}, {"is_test", false}, {"activation", std::string("relu")}};
 
-void infer(ShapeContext& context) {
+void infer_fused_bn_add_activation(ShapeContext& context) {
   const Shape& x = context.shape(0);
   context.require(x.rank() >= 2, "x " + x.text() + " must be N, C, ...");
   const Shape channels{x[1]};
@@ -36,13 +36,13 @@ void infer(ShapeContext& context) {
   context.set(5, x, DType::kUInt8);
 }
 
-void gradient(GradientContext& context) {
+void fused_bn_add_activation_gradient(GradientContext& context) {
   const bool is_test = context.attributes().boolean("is_test");
   FLEET_CHECK(context.output(5) != kNoVar, "fused_bn_add_activation needs mask for its gradient");
   FLEET_CHECK(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
               "fused_bn_add_activation needs saved_mean and saved_variance for its gradient");
   Attributes attributes;
-  for (const auto& [name, unused] : kAttributes) {
+  for (const auto& [name, unused] : kFusedBnAddActivationAttributes) {
     attributes.set(name, context.attributes().all().at(name));
   }
   const VarId mean = is_test ? context.input(3) : context.output(3);
@@ -65,13 +65,13 @@ FLEET_OP(fused_bn_add_activation) {
                  {"saved_mean", Slot::kOptional},
                  {"saved_variance", Slot::kOptional},
                  {"mask", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kFusedBnAddActivationAttributes;
   def.attributes["momentum"] = 0.1;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3, 4};
   def.inplace = {{5, 0}};
-  def.infer = infer;
-  def.gradient = gradient;
+  def.infer = infer_fused_bn_add_activation;
+  def.gradient = fused_bn_add_activation_gradient;
 }
 
 // The gradient of y is the sum of all dy, so that several readers of y need no separate sum.
@@ -81,7 +81,7 @@ FLEET_OP(fused_bn_add_activation_grad) {
                  {"dz", Slot::kOptional},
                  {"dscale", Slot::kOptional},
                  {"dbias", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kFusedBnAddActivationAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{5, 1}, {6, 0}};
   def.infer = [](ShapeContext& context) {

@@ -16,7 +16,7 @@
 namespace fleet {
 namespace {
 
-void infer(ShapeContext& context) {
+void infer_fused_elementwise(ShapeContext& context) {
   const ElementFormula formula = formula_of(context.attributes());
   const Shape shape = to_shape(context.attributes().integers("shape"));
   const std::vector<std::string>& types = context.attributes().texts("types");
@@ -71,7 +71,7 @@ FLEET_OP(fused_elementwise) {
     for (int i = 0; i < kMaxElementInputs; ++i) def.inplace.emplace_back(i, o);
   }
   def.add_trait<Elementwise>().formula = replay;
-  def.infer = infer;
+  def.infer = infer_fused_elementwise;
 }
 
 }  // namespace fleet

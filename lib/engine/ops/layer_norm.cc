@@ -9,10 +9,10 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {{"epsilon", 1e-5},
-                                                      {"begin_norm_axis", int64_t{1}}};
+const std::map<std::string, Attribute> kLayerNormAttributes = {{"epsilon", 1e-5},
+                                                               {"begin_norm_axis", int64_t{1}}};
 
-void infer(ShapeContext& context) {
+void infer_layer_norm(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const int64_t axis = context.attributes().integer("begin_norm_axis");
   context.require(axis >= 1 && axis < x.rank(),
@@ -31,7 +31,7 @@ void infer(ShapeContext& context) {
   context.set(2, {rows}, DType::kFloat32);
 }
 
-void gradient(GradientContext& context) {
+void layer_norm_gradient(GradientContext& context) {
   FLEET_CHECK(context.output(1) != kNoVar && context.output(2) != kNoVar,
               "layer_norm needs saved_mean and saved_variance for its gradient");
   context.append("layer_norm_grad",
@@ -46,11 +46,11 @@ void gradient(GradientContext& context) {
 FLEET_OP(layer_norm) {
   def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}, {"saved_mean", Slot::kOptional}, {"saved_variance", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kLayerNormAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.add_trait<MixedPrecision>().float32_inputs = {1, 2};
-  def.infer = infer;
-  def.gradient = gradient;
+  def.infer = infer_layer_norm;
+  def.gradient = layer_norm_gradient;
 }
 
 // With g = dy scale, n = (x - mean) / sqrt(variance + epsilon) and means over a row:
@@ -59,7 +59,7 @@ FLEET_OP(layer_norm) {
 FLEET_OP(layer_norm_grad) {
   def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"mean"}, {"variance"}, {"dy"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kLayerNormAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3};
   def.inplace = {{4, 0}};

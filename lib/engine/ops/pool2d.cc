@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kAttributes = {
+const std::map<std::string, Attribute> kPool2dAttributes = {
     {"type", std::string("max")},
     {"kernel", std::vector<int64_t>{1, 1}},
     {"strides", std::vector<int64_t>{1, 1}},
@@ -62,7 +62,7 @@ void pool2d_gradient(GradientContext& context) {
 FLEET_OP(pool2d) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}, {"mask", Slot::kOptional}};
-  def.attributes = kAttributes;
+  def.attributes = kPool2dAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = infer_pool2d;
   def.gradient = pool2d_gradient;
@@ -72,7 +72,7 @@ FLEET_OP(pool2d) {
 FLEET_OP(pool2d_grad) {
   def.inputs = {{"y"}, {"dy"}, {"mask", Slot::kOptional}};
   def.outputs = {{"dx"}};
-  def.attributes = kAttributes;
+  def.attributes = kPool2dAttributes;
   def.attributes["size"] = std::vector<int64_t>{1, 1};
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {

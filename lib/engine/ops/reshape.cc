@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-void infer(ShapeContext& context) {
+void infer_reshape(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const std::vector<int64_t>& wanted = context.attributes().integers("shape");
   const std::string what = "cannot reshape " + x.text() + " to " + to_shape(wanted).text();
@@ -39,7 +39,7 @@ FLEET_OP(reshape) {
   def.attributes = {{"shape", std::vector<int64_t>()}};
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{0, 0}};
-  def.infer = infer;
+  def.infer = infer_reshape;
   def.gradient = [](GradientContext& context) {
     context.append("reshape", {context.output_gradient(0)}, {context.input_gradient(0)},
                    {{"shape", to_attribute(context.input_var(0).shape)}});

@@ -14,7 +14,7 @@
 namespace fleet {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, const std::string& next) {
+[[noreturn]] void refuse_all_reduce(const std::string& what, const std::string& next) {
   throw Error(ErrorCode::kUsage, what, "strategy", next);
 }
 
@@ -25,8 +25,8 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
   if (proto.has_last_comm_group_size_mb()) limits.last_megabytes = proto.last_comm_group_size_mb();
   if (!proto.has_fuse_grad_size_in_num()) return limits;
   if (proto.fuse_grad_size_in_num() < 1) {
-    refuse("fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
-           "set it to 1 or more, or remove it");
+    refuse_all_reduce("fuse_grad_size_in_num is " + std::to_string(proto.fuse_grad_size_in_num()),
+                      "set it to 1 or more, or remove it");
   }
   const StrategyProto defaults;
   const bool others = proto.has_fuse_grad_size_in_mb() || proto.has_fuse_grad_size_in_tflops() ||
@@ -41,7 +41,7 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
     return limits;
   }
   if (others_differ) {
-    refuse(
+    refuse_all_reduce(
         "fuse_grad_size_in_num cannot be combined with fuse_grad_size_in_MB, "
         "fuse_grad_size_in_TFLOPS and "
         "last_comm_group_size_MB",
@@ -73,7 +73,7 @@ int group_size(const StrategyProto& proto, const PassContext& context) {
     return 1;
   }
   if (size <= 1 || size >= degree || degree % size != 0) {
-    refuse(
+    refuse_all_reduce(
         "hierarchical_allreduce_inter_nranks is " + std::to_string(size) + ", with " +
             std::to_string(degree) + " ranks",
         "set it to the number of ranks of a group, such as a node's: more than 1, and a divisor of "
@@ -152,7 +152,8 @@ AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext
     settings.group_size = group_size(proto, context);
   }
   if (settings.communicators < 1) {
-    refuse("nccl_comm_num is " + std::to_string(settings.communicators), "set it to 1 or more");
+    refuse_all_reduce("nccl_comm_num is " + std::to_string(settings.communicators),
+                      "set it to 1 or more");
   }
   if (settings.communicators > 1 && context.data_parallel_degree() <= 1) {
     spdlog::warn("set nccl_comm_num=1 since you only have 1 node.");

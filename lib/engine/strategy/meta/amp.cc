@@ -10,8 +10,8 @@ namespace {
 
 using paddle::fleet::AMPConfig;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& next,
-                         ErrorCode code = ErrorCode::kUsage) {
+[[noreturn]] void refuse_amp(const std::string& what, const std::string& next,
+                             ErrorCode code = ErrorCode::kUsage) {
   throw Error(code, what, "strategy amp_configs", next);
 }
 
@@ -33,7 +33,7 @@ std::vector<std::string> own_names(const google::protobuf::RepeatedPtrField<std:
 
 void check_scaling(const AMPConfig& configs) {
   const auto require = [](bool holds, const std::string& what) {
-    if (!holds) refuse(what, "use a value in that range");
+    if (!holds) refuse_amp(what, "use a value in that range");
   };
   require(configs.init_loss_scaling() > 0, "init_loss_scaling must be above 0");
   require(configs.incr_every_n_steps() >= 1, "incr_every_n_steps must be 1 or more");
@@ -48,17 +48,17 @@ std::optional<DType> wanted_type(const AMPConfig& configs) {
   if (configs.dtype() == "float16") wanted = DType::kFloat16;
   if (configs.dtype() == "bfloat16") wanted = DType::kBFloat16;
   if (!wanted && configs.dtype() != "auto") {
-    refuse("dtype is '" + configs.dtype() + "'", "set it to auto, float16 or bfloat16");
+    refuse_amp("dtype is '" + configs.dtype() + "'", "set it to auto, float16 or bfloat16");
   }
   if (configs.use_pure_fp16() && configs.use_pure_bf16()) {
-    refuse("use_pure_fp16 and use_pure_bf16 are both set", "remove one of them");
+    refuse_amp("use_pure_fp16 and use_pure_bf16 are both set", "remove one of them");
   }
   for (const auto& [pure, dtype] : {std::pair(configs.use_pure_fp16(), DType::kFloat16),
                                     std::pair(configs.use_pure_bf16(), DType::kBFloat16)}) {
     if (!pure) continue;
     if (wanted && *wanted != dtype) {
-      refuse("dtype " + configs.dtype() + " cannot be combined with pure " + name_of(dtype),
-             "remove dtype");
+      refuse_amp("dtype " + configs.dtype() + " cannot be combined with pure " + name_of(dtype),
+                 "remove dtype");
     }
     wanted = dtype;
   }
@@ -73,9 +73,9 @@ AmpStrategy check_amp(const StrategyProto& proto) {
   amp.wanted = wanted_type(configs);
   amp.pure = configs.use_pure_fp16() || configs.use_pure_bf16();
   if (amp.pure && configs.has_use_fp16_guard() && configs.use_fp16_guard()) {
-    refuse("use_fp16_guard: no network here marks parts with fp16_guard",
-           "remove it, or set it to false: the whole network runs in the low type",
-           ErrorCode::kUnsupported);
+    refuse_amp("use_fp16_guard: no network here marks parts with fp16_guard",
+               "remove it, or set it to false: the whole network runs in the low type",
+               ErrorCode::kUnsupported);
   }
   if (configs.has_use_fp16_guard()) {
     spdlog::info(

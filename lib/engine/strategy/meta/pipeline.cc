@@ -12,32 +12,32 @@
 namespace fleet {
 namespace {
 
-using Config = paddle::fleet::PipelineConfig;
+using paddle::fleet::PipelineConfig;
 
 constexpr char kCut[] = "strategy pipeline_configs.cut";
 
-[[noreturn]] void refuse(const std::string& what, const std::string& next,
-                         ErrorCode code = ErrorCode::kUsage) {
+[[noreturn]] void refuse_pipeline(const std::string& what, const std::string& next,
+                                  ErrorCode code = ErrorCode::kUsage) {
   throw Error(code, what, "strategy", next);
 }
 
 // A job of one rank has one stage, whatever the settings say: it trains the same.
-int stage_count(const Config& config, int ranks) {
+int stage_count(const PipelineConfig& config, int ranks) {
   if (config.stages() < 0) {
-    refuse("pipeline_configs.stages is " + std::to_string(config.stages()),
-           "set it to the number of stages, or remove it");
+    refuse_pipeline("pipeline_configs.stages is " + std::to_string(config.stages()),
+                    "set it to the number of stages, or remove it");
   }
   if (config.stages() > 0 && config.cut_size() > 0 && config.cut_size() + 1 != config.stages()) {
-    refuse("pipeline_configs.stages is " + std::to_string(config.stages()) + ", but cut has " +
-               std::to_string(config.cut_size()) + " places",
-           "give one place fewer than stages, or remove one of the two");
+    refuse_pipeline("pipeline_configs.stages is " + std::to_string(config.stages()) +
+                        ", but cut has " + std::to_string(config.cut_size()) + " places",
+                    "give one place fewer than stages, or remove one of the two");
   }
   const int stages = config.stages() > 0     ? config.stages()
                      : config.cut_size() > 0 ? config.cut_size() + 1
                                              : ranks;
   if (ranks == 1) return 1;
   if (ranks % stages != 0) {
-    refuse(
+    refuse_pipeline(
         "the pipeline has " + std::to_string(stages) + " stages, the job " + std::to_string(ranks) +
             " ranks",
         "start a multiple of " + std::to_string(stages) + " ranks, or set pipeline_configs.stages");
@@ -47,12 +47,12 @@ int stage_count(const Config& config, int ranks) {
 
 void require_positive(const char* field, bool given, int value) {
   if (!given || value >= 1) return;
-  refuse(std::string("pipeline_configs.") + field + " is " + std::to_string(value),
-         "set it to 1 or more");
+  refuse_pipeline(std::string("pipeline_configs.") + field + " is " + std::to_string(value),
+                  "set it to 1 or more");
 }
 
 // batch: 0 if it is not known.
-int64_t micro_batch_count(const Config& config, int64_t batch) {
+int64_t micro_batch_count(const PipelineConfig& config, int64_t batch) {
   require_positive("accumulate_steps", config.has_accumulate_steps(), config.accumulate_steps());
   require_positive("micro_batch_size", config.has_micro_batch_size(), config.micro_batch_size());
   require_positive("micro_batch", config.has_micro_batch(), config.micro_batch());
@@ -63,34 +63,34 @@ int64_t micro_batch_count(const Config& config, int64_t batch) {
   if (batch == 0) return std::max<int64_t>(count, 1);
   const std::string of_batch = ", data.batch_size is " + std::to_string(batch);
   if (count > 0 && size > 0 && count * size != batch) {
-    refuse("pipeline_configs has " + std::to_string(count) + " micro-batches of " +
-               std::to_string(size) + of_batch,
-           "set data.batch_size to " + std::to_string(count * size) +
-               ", the samples of a step, or remove accumulate_steps or micro_batch_size");
+    refuse_pipeline("pipeline_configs has " + std::to_string(count) + " micro-batches of " +
+                        std::to_string(size) + of_batch,
+                    "set data.batch_size to " + std::to_string(count * size) +
+                        ", the samples of a step, or remove accumulate_steps or micro_batch_size");
   }
   if (count == 0 && size == 0) return 1;
   if (count == 0 && batch % size != 0) {
-    refuse("pipeline_configs.micro_batch_size is " + std::to_string(size) + of_batch,
-           "set it to a divisor of data.batch_size");
+    refuse_pipeline("pipeline_configs.micro_batch_size is " + std::to_string(size) + of_batch,
+                    "set it to a divisor of data.batch_size");
   }
   if (count == 0) count = batch / size;
   if (batch % count != 0) {
-    refuse("a step has " + std::to_string(count) + " micro-batches" + of_batch,
-           "set data.batch_size to a multiple of that");
+    refuse_pipeline("a step has " + std::to_string(count) + " micro-batches" + of_batch,
+                    "set data.batch_size to a multiple of that");
   }
   return count;
 }
 
-PipelineSchedule schedule_of(const Config& config) {
+PipelineSchedule schedule_of(const PipelineConfig& config) {
   if (config.schedule_mode() == "F-then-B") return PipelineSchedule::kForwardThenBackward;
   if (config.schedule_mode() == "1F1B") return PipelineSchedule::kOneForwardOneBackward;
   if (config.schedule_mode() == "Eager1F1B") return PipelineSchedule::kEagerOneForwardOneBackward;
-  refuse("pipeline_configs.schedule_mode is '" + config.schedule_mode() + "'",
-         "set it to 1F1B, Eager1F1B or F-then-B");
+  refuse_pipeline("pipeline_configs.schedule_mode is '" + config.schedule_mode() + "'",
+                  "set it to 1F1B, Eager1F1B or F-then-B");
 }
 
 Division division(const StrategyProto& proto, const PassContext& context) {
-  const Config& config = proto.pipeline_configs();
+  const PipelineConfig& config = proto.pipeline_configs();
   const int stages = stage_count(config, context.ranks);
   Division division{.data_parallel = {},
                     .stages = stages,
@@ -104,7 +104,7 @@ Division division(const StrategyProto& proto, const PassContext& context) {
 void refuse_combinations(const StrategyProto& proto, const PassContext& context) {
   const bool several = context.stages < context.ranks;  // pipelines
   const auto with = [](const std::string& what, const std::string& next) {
-    refuse("pipeline cannot be combined with " + what, next);
+    refuse_pipeline("pipeline cannot be combined with " + what, next);
   };
   if (proto.gradient_merge() && proto.gradient_merge_configs().k_steps() > 1) {
     with("gradient_merge",
@@ -150,7 +150,7 @@ void refuse_combinations(const StrategyProto& proto, const PassContext& context)
 
 class Pipeline : public MetaOptimizer {
  public:
-  Pipeline(const Config& config, const PassContext& context, int first_stream)
+  Pipeline(const PipelineConfig& config, const PassContext& context, int first_stream)
       : cut_(config.cut().begin(), config.cut().end()), next_stream_(first_stream) {
     options_.stages = context.stages;
     options_.stage = context.rank % options_.stages;
@@ -243,17 +243,17 @@ class Pipeline : public MetaOptimizer {
       const std::string& name = devices[i].name;
       const std::string number = name.substr(name.find(':') + 1);
       if (number != std::to_string(i)) {
-        refuse("the model's device '" + name + "' comes in place " + std::to_string(i),
-               "use the devices gpu:0, gpu:1... in this order, one for each stage",
-               ErrorCode::kUnsupported);
+        refuse_pipeline("the model's device '" + name + "' comes in place " + std::to_string(i),
+                        "use the devices gpu:0, gpu:1... in this order, one for each stage",
+                        ErrorCode::kUnsupported);
       }
       if (i > 0) ends_.push_back(devices[i].output);
     }
     if (static_cast<int>(devices.size()) == options_.stages) return;
-    refuse("the model uses " + std::to_string(devices.size()) + " devices, the pipeline has " +
-               std::to_string(options_.stages) + " stages",
-           "set pipeline_configs.stages to " + std::to_string(devices.size()) +
-               ", or cut the model with pipeline_configs.cut");
+    refuse_pipeline("the model uses " + std::to_string(devices.size()) +
+                        " devices, the pipeline has " + std::to_string(options_.stages) + " stages",
+                    "set pipeline_configs.stages to " + std::to_string(devices.size()) +
+                        ", or cut the model with pipeline_configs.cut");
   }
 
   // The first pipeline saves; its ranks are numbered like their stages.
@@ -338,7 +338,7 @@ FLEET_META_OPTIMIZER(pipeline) {
   def.divide = division;
   def.create = [](const StrategyProto& proto,
                   const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
-    const Config& config = proto.pipeline_configs();
+    const PipelineConfig& config = proto.pipeline_configs();
     refuse_combinations(proto, context);
     const int first_stream = kCommunicationStream + std::max(proto.nccl_comm_num(), 1);
     return std::make_unique<Pipeline>(config, context, first_stream);

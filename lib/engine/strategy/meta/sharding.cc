@@ -10,31 +10,31 @@
 namespace fleet {
 namespace {
 
-using Config = paddle::fleet::ShardingConfig;
+using paddle::fleet::ShardingConfig;
 
 // ZeRO's stages: the last kind of tensor that each divides among the ranks of a group.
 enum Stage { kOptimizerStates = 1, kGradients = 2, kParameters = 3 };
 
-[[noreturn]] void refuse(const std::string& field, const std::string& what, const std::string& next,
-                         ErrorCode code = ErrorCode::kUsage) {
+[[noreturn]] void refuse_sharding(const std::string& field, const std::string& what,
+                                  const std::string& next, ErrorCode code = ErrorCode::kUsage) {
   throw Error(code, "sharding_configs." + field + " " + what, "strategy", next);
 }
 
 // The number of ranks that share one copy of the parameters.
-int sharding_degree(const Config& config, int ranks) {
+int sharding_degree(const ShardingConfig& config, int ranks) {
   const std::string with = ", with " + std::to_string(ranks) + " ranks";
   const int copies = config.dp_degree();
   if (copies > 1) {
     if (ranks % copies != 0 || ranks == copies) {
-      refuse("dp_degree", "is " + std::to_string(copies) + with,
-             "set it to a divisor of the number of ranks, below it");
+      refuse_sharding("dp_degree", "is " + std::to_string(copies) + with,
+                      "set it to a divisor of the number of ranks, below it");
     }
     const int degree = ranks / copies;
     if (config.has_sharding_degree() && config.sharding_degree() != degree) {
-      refuse("sharding_degree",
-             "is " + std::to_string(config.sharding_degree()) + " and dp_degree " +
-                 std::to_string(copies) + with,
-             "set sharding_degree to " + std::to_string(degree) + ", or remove it");
+      refuse_sharding("sharding_degree",
+                      "is " + std::to_string(config.sharding_degree()) + " and dp_degree " +
+                          std::to_string(copies) + with,
+                      "set sharding_degree to " + std::to_string(degree) + ", or remove it");
     }
     return degree;
   }
@@ -43,14 +43,15 @@ int sharding_degree(const Config& config, int ranks) {
     const int degree = newer ? config.sharding_degree() : config.sharding_group_size();
     const std::string name = newer ? "sharding_degree" : "sharding_group_size";
     if (degree < 2 || ranks % degree != 0) {
-      refuse(name, "is " + std::to_string(degree) + with + ", which hybrid_dp divides by it",
-             "set it to a divisor of the number of ranks above 1, or remove hybrid_dp");
+      refuse_sharding(name,
+                      "is " + std::to_string(degree) + with + ", which hybrid_dp divides by it",
+                      "set it to a divisor of the number of ranks above 1, or remove hybrid_dp");
     }
     return degree;
   }
   if (config.has_sharding_degree() && config.sharding_degree() != ranks) {
-    refuse("sharding_degree", "is " + std::to_string(config.sharding_degree()) + with,
-           "remove it, or set dp_degree to the number of groups");
+    refuse_sharding("sharding_degree", "is " + std::to_string(config.sharding_degree()) + with,
+                    "remove it, or set dp_degree to the number of groups");
   }
   if (config.has_sharding_group_size() && config.sharding_group_size() != ranks) {
     spdlog::warn("strategy: sharding_group_size has no effect: hybrid_dp is off");
@@ -58,20 +59,20 @@ int sharding_degree(const Config& config, int ranks) {
   return ranks;
 }
 
-void check_config(const Config& config) {
+void check_config(const ShardingConfig& config) {
   for (const auto& [field, value] :
        {std::pair("mp_degree", config.mp_degree()), {"pp_degree", config.pp_degree()}}) {
     if (value == 1) continue;
-    refuse(field, "is " + std::to_string(value) + ": not supported with sharding",
-           "set it to 1, or remove it", ErrorCode::kUnsupported);
+    refuse_sharding(field, "is " + std::to_string(value) + ": not supported with sharding",
+                    "set it to 1, or remove it", ErrorCode::kUnsupported);
   }
   if (config.optimize_offload()) {
-    refuse("optimize_offload", "is not supported", "remove it", ErrorCode::kUnsupported);
+    refuse_sharding("optimize_offload", "is not supported", "remove it", ErrorCode::kUnsupported);
   }
   if (config.sharding_segment_strategy() != "segment_broadcast_MB") {
-    refuse("sharding_segment_strategy",
-           "is '" + config.sharding_segment_strategy() + "': not supported",
-           "set it to segment_broadcast_MB, or remove it", ErrorCode::kUnsupported);
+    refuse_sharding("sharding_segment_strategy",
+                    "is '" + config.sharding_segment_strategy() + "': not supported",
+                    "set it to segment_broadcast_MB, or remove it", ErrorCode::kUnsupported);
   }
   if (!config.segment_anchors().empty()) {
     spdlog::warn("strategy: segment_anchors has no effect: segments are cut by their size");
@@ -84,11 +85,12 @@ void check_config(const Config& config) {
     spdlog::warn("strategy: optimize_cast has no effect: parameters are not cast in each step");
   }
   if (config.stage() < kOptimizerStates || config.stage() > kParameters) {
-    refuse("stage", "is " + std::to_string(config.stage()), "set it to 1, 2 or 3");
+    refuse_sharding("stage", "is " + std::to_string(config.stage()), "set it to 1, 2 or 3");
   }
   if (config.gradient_merge_acc_step() < 1) {
-    refuse("gradient_merge_acc_step", "is " + std::to_string(config.gradient_merge_acc_step()),
-           "set it to 1 or more");
+    refuse_sharding("gradient_merge_acc_step",
+                    "is " + std::to_string(config.gradient_merge_acc_step()),
+                    "set it to 1 or more");
   }
 }
 
@@ -199,7 +201,7 @@ class Sharding : public MetaOptimizer {
 };
 
 ShardingSettings settings_of(const StrategyProto& proto, const PassContext& context) {
-  const Config& config = proto.sharding_configs();
+  const ShardingConfig& config = proto.sharding_configs();
   check_config(config);
   ShardingSettings settings;
   // Paddle's optimizer does not read `stage`: it always splits the parameters too.
@@ -208,8 +210,9 @@ ShardingSettings settings_of(const StrategyProto& proto, const PassContext& cont
   settings.megabytes = config.has_segment_broadcast_mb() ? config.segment_broadcast_mb()
                                                          : config.fuse_broadcast_mb();
   if (settings.megabytes <= 0) {
-    refuse(config.has_segment_broadcast_mb() ? "segment_broadcast_MB" : "fuse_broadcast_MB",
-           "is not above 0", "set it to a number of MB");
+    refuse_sharding(
+        config.has_segment_broadcast_mb() ? "segment_broadcast_MB" : "fuse_broadcast_MB",
+        "is not above 0", "set it to a number of MB");
   }
   settings.merged_steps = config.gradient_merge_acc_step();
   settings.sums = check_all_reduce(proto, context);

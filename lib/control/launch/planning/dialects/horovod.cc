@@ -16,7 +16,8 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
+Variables horovod_variables(const Assignment& assignment, int local_rank,
+                            const RankContext& context) {
   const CrossRank cross = cross_rank(assignment, local_rank);
   Variables all = {
       {"HOROVOD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
@@ -119,7 +120,7 @@ class HorovodService final : public RankService {
 }  // namespace
 
 FLEET_DIALECT(horovod) {
-  def.variables = variables;
+  def.variables = horovod_variables;
   def.serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
     return std::make_unique<HorovodService>(context);
   };

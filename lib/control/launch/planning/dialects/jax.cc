@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
+Variables jax_variables(const Assignment& assignment, int local_rank, const RankContext&) {
   const std::string coordinator = first_endpoint(*assignment.world);
   const std::string size = std::to_string(assignment.world_size());
   const std::string rank = std::to_string(assignment.node().first_rank() + local_rank);
@@ -35,7 +35,7 @@ std::string coordinator_host(const Assignment& assignment) {
 }  // namespace
 
 FLEET_DIALECT(jax) {
-  def.variables = variables;
+  def.variables = jax_variables;
   def.proxied_host = coordinator_host;
 }
 

@@ -14,7 +14,7 @@ std::string hostfile(const RankContext& context) {
   return std::filesystem::absolute(context.log_dir) / "mlx_hosts.json";
 }
 
-Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
+Variables mlx_variables(const Assignment& assignment, int local_rank, const RankContext& context) {
   const wire::Node& first = assignment.world->nodes(0);
   return {
       {"MLX_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
@@ -37,7 +37,7 @@ void write_files(const Assignment& assignment, const RankContext& context) {
 }  // namespace
 
 FLEET_DIALECT(mlx) {
-  def.variables = variables;
+  def.variables = mlx_variables;
   def.write_files = write_files;
 }
 

@@ -10,7 +10,7 @@ namespace {
 // Effectively no timeout: other mechanisms detect ranks that never reach a barrier.
 constexpr std::chrono::hours kAnyTime{24};
 
-Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
+Variables mpich_variables(const Assignment& assignment, int local_rank, const RankContext&) {
   return {
       {"PMI_FD", std::to_string(kServiceDescriptor)},
       {"PMI_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
@@ -93,7 +93,7 @@ class PmiService final : public RankService {
 }  // namespace
 
 FLEET_DIALECT(mpich) {
-  def.variables = variables;
+  def.variables = mpich_variables;
   def.serve = [](const ServiceContext& context) -> std::unique_ptr<RankService> {
     return std::make_unique<PmiService>(context);
   };

@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-Variables variables(const Assignment& assignment, int local_rank, const RankContext&) {
+Variables openmpi_variables(const Assignment& assignment, int local_rank, const RankContext&) {
   const std::string size = std::to_string(assignment.world_size());
   return {
       {"OMPI_COMM_WORLD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
@@ -19,6 +19,6 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 }  // namespace
 
-FLEET_DIALECT(openmpi) { def.variables = variables; }
+FLEET_DIALECT(openmpi) { def.variables = openmpi_variables; }
 
 }  // namespace fleet

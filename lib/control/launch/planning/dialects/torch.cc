@@ -22,7 +22,8 @@ RoleRank role_rank(const Assignment& assignment, int local_rank) {
   return own;
 }
 
-Variables variables(const Assignment& assignment, int local_rank, const RankContext& context) {
+Variables torch_variables(const Assignment& assignment, int local_rank,
+                          const RankContext& context) {
   const World& world = *assignment.world;
   const RoleRank role = role_rank(assignment, local_rank);
   Variables all = {{"RANK", std::to_string(assignment.node().first_rank() + local_rank)},
@@ -57,7 +58,7 @@ Variables variables(const Assignment& assignment, int local_rank, const RankCont
 
 FLEET_DIALECT(torch) {
   def.order = 2;
-  def.variables = variables;
+  def.variables = torch_variables;
 }
 
 }  // namespace fleet
