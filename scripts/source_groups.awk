@@ -7,6 +7,7 @@
 # far as lines that start with a declaration show it. A new file changes one group: each file has its place by its name.
 
 function declared(line) {
+  sub(/^\[\[[a-z_]+\]\] /, "", line)
   if (line ~ /^using .*::/ && line !~ /=/) return ""  # may be repeated
   if (line ~ /^template </) return ""
   if (line ~ /^(#define|struct|class|enum|enum class|using|namespace) [A-Za-z_0-9]+/) sub(/^(enum class|#?[a-z]+) /, "", line)

@@ -1,26 +1,27 @@
-# fleet_group_sources(TARGET TESTS|ALL files...): compiles the files of a target in groups, each as one source, if
-# FLEET_GROUP_SOURCES is that value or ALL. A group parses its headers once: less than half of the time, for a build that is made
-# once (CI's tests, builds with sanitizers). A build that is changed and made again is faster without. With TESTS, the files that
-# the last commit changed are compiled alone: an include that only the rest of the group has is missed.
-set(FLEET_GROUP_SOURCES OFF CACHE STRING "Compile several sources as one: OFF, TESTS, ALL")
+# FLEET_GROUP_SOURCES=ALL compiles the files of a target in groups, each as one source, as large as names allow: a group parses
+# its headers and instantiates templates once, which takes half of the time for a build that is made once (the first one, CI's,
+# those with sanitizers). A build that is changed and made again is faster without. Files that changed since origin/main are
+# compiled alone, so that an include that only the rest of the group has is missed.
+set(FLEET_GROUP_SOURCES OFF CACHE STRING "Compile several sources as one: OFF, ALL")
 set(FLEET_CHANGED_FILES "")
-if(FLEET_GROUP_SOURCES STREQUAL "TESTS")
-  foreach(changed "diff;--name-only;HEAD~1" "ls-files;--others;--exclude-standard")  # and those not yet committed
-    execute_process(COMMAND git ${changed} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE files ERROR_QUIET)
-    string(APPEND FLEET_CHANGED_FILES "${files}")
-  endforeach()
+if(FLEET_GROUP_SOURCES)
+  set(FLEET_PRECOMPILE OFF)  # would save less than it costs: a group parses the shared headers once
+  # In a clone of what is tested, origin/main is HEAD: the last commit then.
+  execute_process(COMMAND sh -c "git diff --name-only $(git merge-base origin/main HEAD | grep -vx \"$(git rev-parse HEAD)\" || echo HEAD~1)
+                                 git ls-files --others --exclude-standard"
+                  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE FLEET_CHANGED_FILES ERROR_QUIET)
   string(STRIP "${FLEET_CHANGED_FILES}" FLEET_CHANGED_FILES)
   string(REGEX REPLACE "([^\n]+)\n?" "${CMAKE_SOURCE_DIR}/\\1;" FLEET_CHANGED_FILES "${FLEET_CHANGED_FILES}")
 endif()
 
-# fleet_source_groups(OUT KIND files...): sets OUT to the groups, "FILE FILE..." each.
-function(fleet_source_groups out kind)
+# fleet_source_groups(OUT files...): sets OUT to the groups, "FILE FILE..." each.
+function(fleet_source_groups out)
   set(${out} "" PARENT_SCOPE)
   set(files ${ARGN})
   if(NOT files)
     return()
   endif()
-  if(NOT FLEET_GROUP_SOURCES STREQUAL kind AND NOT FLEET_GROUP_SOURCES STREQUAL "ALL")
+  if(NOT FLEET_GROUP_SOURCES)
     set(${out} "${files}" PARENT_SCOPE)
     return()
   endif()
@@ -30,15 +31,16 @@ function(fleet_source_groups out kind)
   list(REMOVE_ITEM changed "" ${files})
   set(groups "")
   if(files)
-    execute_process(COMMAND awk -v size=8 -f ${CMAKE_SOURCE_DIR}/scripts/source_groups.awk ${files}
+    execute_process(COMMAND awk -v size=40 -f ${CMAKE_SOURCE_DIR}/scripts/source_groups.awk ${files}
                     OUTPUT_VARIABLE groups OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "\n" ";" groups "${groups}")
   endif()
   set(${out} "${groups};${changed}" PARENT_SCOPE)
 endfunction()
 
-function(fleet_group_sources target kind)
-  fleet_source_groups(groups ${kind} ${ARGN})
+# fleet_group_sources(TARGET files...): compiles the files of a target in these groups.
+function(fleet_group_sources target)
+  fleet_source_groups(groups ${ARGN})
   foreach(group ${groups})
     string(REPLACE " " ";" files "${group}")
     list(LENGTH files length)
@@ -48,9 +50,7 @@ function(fleet_group_sources target kind)
       get_filename_component(first ${first} NAME_WE)
       set_source_files_properties(${files} PROPERTIES UNITY_GROUP ${first})
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-      if(NOT FLEET_PRECOMPILE)  # a group is not a header; precompiled headers want equal flags
-        target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-      endif()
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # a group is not a header
     else()
       set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()

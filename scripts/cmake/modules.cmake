@@ -2,87 +2,98 @@
 set(FLEET_INCLUDE_FOLDERS ${CMAKE_SOURCE_DIR}/lib/common ${CMAKE_SOURCE_DIR}/lib/control ${CMAKE_SOURCE_DIR}/lib/engine)
 
 # fleet_module(NAME [REGISTERS] [SMALL] [PRECOMPILED set] [OPTIONS options...] [DEPENDS modules...] [LINK libraries...]
-#              [EXCLUDE files...] [FOLDERS subfolders...] [FAST files...])
+#              [EXCLUDE files...] [FOLDERS subfolders...] [FAST files...] [FAST_OPTIONS options...])
 # One folder of lib/ becomes one library fleet_NAME of all .cc files in it and in FOLDERS (other subfolders are separate modules).
 # REGISTERS: its files register ops, kernels, passes, commands, ... at start-up, so all of its objects must be linked; fleet_link() does
 # that for every executable that names the module.
-# SMALL: release builds optimize for size, for code that runs once at the start of a job.
-# FAST: files of a SMALL module that loop over data.
-# PRECOMPILED: of the sets of fleet_precompile_headers(), for a SMALL module (default: small).
+# COLD: code that runs once at the start of a job, or rarely: release builds optimize little, which takes less time to compile.
+# FAST: files that loop over data: -O2, or FAST_OPTIONS.
+# PRECOMPILED: of the sets of fleet_precompile_headers(), for a COLD module (default: cold).
 # OPTIONS: compile options of all of its files.
 function(fleet_module name)
-  cmake_parse_arguments(R "REGISTERS;SMALL" "PRECOMPILED" "OPTIONS;DEPENDS;LINK;EXCLUDE;FOLDERS;FAST" ${ARGN})
+  cmake_parse_arguments(R "REGISTERS;COLD" "PRECOMPILED" "OPTIONS;DEPENDS;LINK;EXCLUDE;FOLDERS;FAST;FAST_OPTIONS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(folder ${R_FOLDERS})
     file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
     list(APPEND sources ${more})
   endforeach()
+  list(TRANSFORM R_FAST PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   foreach(file ${R_EXCLUDE})
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file})
   endforeach()
+  list(REMOVE_ITEM sources "" ${R_FAST})
   if(NOT sources)
     add_library(fleet_${name} INTERFACE)
     set(visibility INTERFACE)
   else()
     add_library(fleet_${name} STATIC ${sources})
     set(visibility PUBLIC)
-    fleet_group_sources(fleet_${name} ALL ${sources})
-    if(R_SMALL)
-      target_compile_options(fleet_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
-      fleet_file_options($<$<CONFIG:Release>:-O2> FILES ${R_FAST})
-    endif()
+    fleet_group_sources(fleet_${name} ${sources})
     target_compile_options(fleet_${name} PRIVATE ${R_OPTIONS})
+    if(R_COLD)
+      target_compile_options(fleet_${name} PRIVATE $<$<CONFIG:Release>:${FLEET_COLD}>)
+    endif()
     if(FLEET_PRECOMPILE AND R_OPTIONS)
       target_precompile_headers(fleet_${name} PRIVATE ${FLEET_PRECOMPILED_HEADERS})
     elseif(FLEET_PRECOMPILE)
       target_compile_options(fleet_${name} PRIVATE -pthread)  # as gRPC's users have
       if(R_PRECOMPILED)
         target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_${R_PRECOMPILED})
-      elseif(R_SMALL)
-        target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_small)
+      elseif(R_COLD)
+        target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_cold)
       else()
         target_precompile_headers(fleet_${name} REUSE_FROM fleet_precompiled_fast)
       endif()
     endif()
   endif()
-  target_include_directories(fleet_${name} ${visibility} ${FLEET_INCLUDE_FOLDERS})
+  set(parts fleet_${name})
+  if(R_FAST)
+    if(NOT R_FAST_OPTIONS)
+      set(R_FAST_OPTIONS $<$<CONFIG:Release>:-O2>)
+    endif()
+    add_library(fleet_${name}_fast OBJECT ${R_FAST})
+    fleet_group_sources(fleet_${name}_fast ${R_FAST})
+    target_compile_options(fleet_${name}_fast PRIVATE ${R_OPTIONS} ${R_FAST_OPTIONS})
+    target_sources(fleet_${name} PRIVATE $<TARGET_OBJECTS:fleet_${name}_fast>)
+    list(APPEND parts fleet_${name}_fast)
+  endif()
+  foreach(part ${parts})
+    target_include_directories(${part} ${visibility} ${FLEET_INCLUDE_FOLDERS})
+    list(TRANSFORM R_DEPENDS PREPEND fleet_ OUTPUT_VARIABLE modules)
+    target_link_libraries(${part} ${visibility} ${modules} ${R_LINK})
+  endforeach()
   foreach(module ${R_DEPENDS})
-    target_link_libraries(fleet_${name} ${visibility} fleet_${module})
     get_property(below GLOBAL PROPERTY FLEET_BELOW_${module})
     set_property(GLOBAL APPEND PROPERTY FLEET_BELOW_${name} ${module} ${below})
   endforeach()
-  target_link_libraries(fleet_${name} ${visibility} ${R_LINK})
   if(R_REGISTERS AND sources)
     set_property(GLOBAL APPEND PROPERTY FLEET_REGISTERING fleet_${name})
   endif()
 endfunction()
 
-# fleet_file_options(OPTIONS... FILES files...): compile options of single files of a module.
-function(fleet_file_options)
-  cmake_parse_arguments(F "" "" "FILES" ${ARGN})
-  if(F_FILES)
-    set_property(SOURCE ${F_FILES} APPEND PROPERTY COMPILE_OPTIONS ${F_UNPARSED_ARGUMENTS})
-    set_source_files_properties(${F_FILES} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)  # they have other flags
-  endif()
-endfunction()
+# What COLD code is compiled with: a fifth less time than -O1 or -Os take.
+set(FLEET_COLD -Og)
 
 # The headers that modules share: the standard ones take 0.6 s of each file, those of a .proto as much again. (Asio's and gRPC's
 # would take longer to load where they are not needed than they save elsewhere.) GCC ignores precompiled headers where flags
-# differ, hence sets: fast for modules that are not SMALL, small, control and strategy for SMALL ones, and one for each module with
-# OPTIONS.
+# differ, hence sets: fast for modules that are not COLD; cold, control and strategy for COLD ones; and one for each module with
+# OPTIONS. Sources in groups need none (group_sources.cmake).
 set(FLEET_PRECOMPILED_HEADERS <algorithm> <chrono> <deque> <filesystem> <functional> <map> <memory> <optional> <random> <set>
     <sstream> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector> <spdlog/spdlog.h>)
 set(FLEET_PRECOMPILED_control <proto/control.pb.h>)
 set(FLEET_PRECOMPILED_strategy <proto/strategy.pb.h>)
 function(fleet_precompile_headers)
+  if(NOT FLEET_PRECOMPILE)
+    return()
+  endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "")
-  foreach(set small fast control strategy)
+  foreach(set cold fast control strategy)
     add_library(fleet_precompiled_${set} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
     target_link_libraries(fleet_precompiled_${set} PRIVATE spdlog::spdlog)
     target_compile_options(fleet_precompiled_${set} PRIVATE -pthread)
     target_precompile_headers(fleet_precompiled_${set} PRIVATE ${FLEET_PRECOMPILED_HEADERS} ${FLEET_PRECOMPILED_${set}})
     if(NOT set STREQUAL "fast")
-      target_compile_options(fleet_precompiled_${set} PRIVATE $<$<CONFIG:Release>:-Os>)
+      target_compile_options(fleet_precompiled_${set} PRIVATE $<$<CONFIG:Release>:${FLEET_COLD}>)
     endif()
   endforeach()
   target_link_libraries(fleet_precompiled_control PRIVATE fleet_proto_control)

@@ -38,7 +38,7 @@ function(fleet_static_program target)
     add_library(fleet_static_log OBJECT ${CMAKE_SOURCE_DIR}/lib/common/base/static_log.cc
                 ${CMAKE_SOURCE_DIR}/lib/common/base/static_arc4random.cc ${CMAKE_SOURCE_DIR}/lib/common/base/static_fmt.cc)
     target_link_libraries(fleet_static_log PRIVATE spdlog::spdlog)
-    target_compile_options(fleet_static_log PRIVATE $<$<CONFIG:Release>:-Os>)  # a fifth less to compile
+    target_compile_options(fleet_static_log PRIVATE $<$<CONFIG:Release>:${FLEET_COLD}>)
   endif()
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:fleet_static_log>)
   if(gRPC_VERSION MATCHES "^1\\.51\\.")
