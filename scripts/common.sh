@@ -16,6 +16,20 @@ job_count() {
   echo $((cores < memory ? cores : memory))
 }
 
+# CPU-seconds of this script's commands that have ended.
+cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '{ print int(($16 + $17) / ticks) }' "/proc/$$/stat"; }
+
+# stage TEXT COMMAND...: says what it does and how long it took. FLEET_STAGE_LOG, if set: appends text, seconds and CPU-seconds.
+stage() {
+  local text=$1 begun=$SECONDS cpu
+  cpu=$(cpu_seconds)
+  shift
+  say "$text"
+  "$@"
+  say "$text: done in $((SECONDS - begun)) s"
+  [ -z "${FLEET_STAGE_LOG:-}" ] || printf '%s\t%d\t%d\n' "$text" $((SECONDS - begun)) $(($(cpu_seconds) - cpu)) >>"$FLEET_STAGE_LOG"
+}
+
 # group_by_folder FILE...: groups of sources of one folder each that can be compiled as one (source_groups.awk), a line each.
 group_by_folder() {
   printf '%s\n' "$@" | sed 's|/[^/]*$||' | sort -u | while read -r folder; do

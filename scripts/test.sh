@@ -9,8 +9,10 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
   preset=$1
   shift
 fi
-scripts/setup.sh
+stage "packages" scripts/setup.sh
 scripts/setup.sh gdb python3-dbg || true  # a test of the stacks of Python ranks is skipped without them
+# A folder's first build compiles sources in groups, which takes half of the time.
+[ -e "build/$preset/CMakeCache.txt" ] || export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL}
 options=() targets=()
 case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.
@@ -23,13 +25,12 @@ case $preset in
     # die_after_fork: a test starts a thread in a child of a process with threads.
     export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$PWD/tests/tsan_suppressions.txt:die_after_fork=0} ;;
 esac
-configure "$preset"
+stage "configure" configure "$preset"
 if [ ${#options[@]} -gt 0 ]; then  # the programs of these tests, not all others
   mapfile -t targets < <(comm -12 <(ctest --test-dir "build/$preset" -N "${options[@]}" | awk '/Test +#/ { print $3 "_tests" }' | sort) \
                                   <(cmake --build "build/$preset" --target help | sed -n 's/: phony$//p' | sort))
 fi
-compile "$preset" "${targets[@]}"
-say "ctest"
+stage "build" compile "$preset" "${targets[@]}"
 # List skipped tests and reasons before ctest's summary, which stays the end of the output.
 skipped() {
   awk '/: Skipped$/ { getline; sub(/^[ \t]+/, ""); if ($0 != "" && !seen[$0]++) print "skipped: " $0 }
@@ -41,17 +42,27 @@ failed() {
        /^\[  FAILED  \] [^ ]+( \(|, where|$)/ { name = $4; sub(/,$/, "", name); if (name ~ /\./ && !seen[test, name]++) print "failed: " test ": " name }' \
     "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null || true
 }
-# Hold back the summary, from "NN% tests passed" on, until ctest has ended and its log is complete.
-ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
-  summary=()
-  while IFS= read -r line; do
-    if [ ${#summary[@]} -gt 0 ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then
-      summary+=("$line")
-    else
-      printf '%s\n' "$line"
-    fi
-  done
-  skipped
-  failed
-  [ ${#summary[@]} -eq 0 ] || printf '%s\n' "" "${summary[@]}"
+# Tests that took more than half a minute.
+slow() {
+  awk '/^[0-9]+\/[0-9]+ Test: / { test = $3 }
+       /^Test time = / && $4 > 30 { printf "%6.1f %s\n", $4, test }' "build/$preset/Testing/Temporary/LastTest.log" 2>/dev/null |
+    sort -rn | awk '{ print "slow: " $1 " s  " $2 }'
 }
+# Hold back the summary, from "NN% tests passed" on, until ctest has ended and its log is complete.
+run_tests() {
+  ctest --test-dir "build/$preset" --no-tests=error -j "$(nproc)" --output-on-failure "${options[@]}" "$@" 2>&1 | {
+    summary=()
+    while IFS= read -r line; do
+      if [ ${#summary[@]} -gt 0 ] || [[ $line =~ ^[0-9]+%\ tests\ passed ]]; then
+        summary+=("$line")
+      else
+        printf '%s\n' "$line"
+      fi
+    done
+    skipped
+    slow
+    failed
+    [ ${#summary[@]} -eq 0 ] || printf '%s\n' "" "${summary[@]}"
+  }
+}
+stage "tests" run_tests "$@"

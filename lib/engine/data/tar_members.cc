@@ -24,7 +24,7 @@ struct Field {
   size_t at, length;
 };
 constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kPrefix{345, 155};
-constexpr size_t kType = 156, kMagic = 257;
+constexpr size_t kType = 156, kMagicAt = 257;
 
 using Block = std::array<char, kBlock>;
 
@@ -94,7 +94,7 @@ class TarReader {
       TarMember member{.name = text_of(block, kName), .offset = at + kBlock};
       if (!parse_number(block, kSize, &member.size)) damaged(at);
       const std::string prefix = text_of(block, kPrefix);
-      const bool posix = std::memcmp(block.data() + kMagic, "ustar\0", 6) == 0;
+      const bool posix = std::memcmp(block.data() + kMagicAt, "ustar\0", 6) == 0;
       if (posix && !prefix.empty()) member.name = prefix + "/" + member.name;
       const char type = block[kType];
       if (type == 'L' || type == 'x') {
