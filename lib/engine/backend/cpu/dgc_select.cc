@@ -11,7 +11,7 @@ namespace {
 
 using cpu::TopK;
 
-struct Constants {
+struct DgcSelectConstants {
   float scale, momentum, decay;
 };
 
@@ -25,7 +25,7 @@ struct Tensor {
 
 // Adds up a stretch that begins at a tile boundary; stores the largest magnitude of each tile.
 template <bool nesterov, bool decays>
-FLEET_INLINE void accumulate(const Tensor& t, int64_t begin, int64_t end, Constants k,
+FLEET_INLINE void accumulate(const Tensor& t, int64_t begin, int64_t end, DgcSelectConstants k,
                              uint32_t* maxima) {
   for (int64_t tile = begin; tile < end; tile += TopK::kTile) {
     const float *p = t.parameter + tile, *g = t.gradient + tile;
@@ -46,14 +46,15 @@ FLEET_INLINE void accumulate(const Tensor& t, int64_t begin, int64_t end, Consta
   }
 }
 
-FLEET_SIMD void plain(const Tensor& t, int64_t begin, int64_t end, Constants k, uint32_t* maxima) {
+FLEET_SIMD void plain(const Tensor& t, int64_t begin, int64_t end, DgcSelectConstants k,
+                      uint32_t* maxima) {
   accumulate<false, false>(t, begin, end, k, maxima);
 }
-FLEET_SIMD void decaying(const Tensor& t, int64_t begin, int64_t end, Constants k,
+FLEET_SIMD void decaying(const Tensor& t, int64_t begin, int64_t end, DgcSelectConstants k,
                          uint32_t* maxima) {
   accumulate<false, true>(t, begin, end, k, maxima);
 }
-FLEET_SIMD void with_nesterov(const Tensor& t, int64_t begin, int64_t end, Constants k,
+FLEET_SIMD void with_nesterov(const Tensor& t, int64_t begin, int64_t end, DgcSelectConstants k,
                               uint32_t* maxima) {
   accumulate<true, true>(t, begin, end, k, maxima);
 }
@@ -103,7 +104,8 @@ struct Select {
  private:
   void add_up(const TopK::Piece& piece) const {
     const Tensor& tensor = tensors[piece.tensor];
-    const Constants k{tensor.scale ? factor * *tensor.scale : factor, momentum, tensor.decay};
+    const DgcSelectConstants k{tensor.scale ? factor * *tensor.scale : factor, momentum,
+                               tensor.decay};
     const auto rule = nesterov ? with_nesterov : tensor.decay != 0 ? decaying : plain;
     rule(tensor, piece.begin, piece.end, k, largest->maxima(piece.tensor));
   }

@@ -7,11 +7,11 @@ namespace {
 
 using Stretch = cpu::UpdateChunks::Stretch;
 
-struct Constants {
+struct AdagradConstants {
   float scale, rate, decay, epsilon;
 };
 
-FLEET_SIMD void adagrad(const Stretch& at, Constants k) {
+FLEET_SIMD void adagrad(const Stretch& at, AdagradConstants k) {
   float *parameter = at.parameter, *sum = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
@@ -35,7 +35,7 @@ FLEET_KERNEL(cpu, adagrad) {
     const float epsilon = static_cast<float>(attributes.number("epsilon"));
     return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) {
       const double rate = chunks.learning_rate() / (1 + static_cast<double>(*step - 1) * lr_decay);
-      const Constants k{chunks.gradient_scale(), static_cast<float>(rate), decay, epsilon};
+      const AdagradConstants k{chunks.gradient_scale(), static_cast<float>(rate), decay, epsilon};
       chunks.run([=](const Stretch& at) { adagrad(at, k); });
     });
   };

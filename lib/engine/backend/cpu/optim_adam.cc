@@ -7,7 +7,7 @@ namespace {
 
 using Stretch = cpu::UpdateChunks::Stretch;
 
-struct Constants {
+struct AdamConstants {
   float scale;
   float beta1, beta2, epsilon;
   float rest1, rest2;     // 1 - beta1, 1 - beta2, rounded once
@@ -18,7 +18,7 @@ struct Constants {
 };
 
 template <bool amsgrad>
-FLEET_INLINE void loop(const Stretch& at, Constants k) {
+FLEET_INLINE void adam_loop(const Stretch& at, AdamConstants k) {
   float *parameter = at.parameter, *moment1 = at.state(0), *moment2 = at.state(1);
   float* max_moment2 = amsgrad ? at.state(2) : nullptr;
   const float* gradient = at.gradient;
@@ -39,21 +39,21 @@ FLEET_INLINE void loop(const Stretch& at, Constants k) {
   }
 }
 
-FLEET_SIMD void adam(const Stretch& at, Constants k) { loop<false>(at, k); }
-FLEET_SIMD void adam_amsgrad(const Stretch& at, Constants k) { loop<true>(at, k); }
+FLEET_SIMD void adam(const Stretch& at, AdamConstants k) { adam_loop<false>(at, k); }
+FLEET_SIMD void adam_amsgrad(const Stretch& at, AdamConstants k) { adam_loop<true>(at, k); }
 
-// Constants of all elements, from the attributes and this step's inputs.
-struct Rule {
+// AdamConstants of all elements, from the attributes and this step's inputs.
+struct AdamRule {
   double beta1, beta2, epsilon, decay;
   bool decoupled;
-  explicit Rule(const Attributes& attributes)
+  explicit AdamRule(const Attributes& attributes)
       : beta1(attributes.number("beta1")),
         beta2(attributes.number("beta2")),
         epsilon(attributes.number("epsilon")),
         decay(attributes.number("weight_decay")),
         decoupled(attributes.boolean("decoupled")) {}
 
-  Constants at(int64_t step, double rate, float scale) const {
+  AdamConstants at(int64_t step, double rate, float scale) const {
     const double t = static_cast<double>(step);
     return {.scale = scale,
             .beta1 = static_cast<float>(beta1),
@@ -68,13 +68,13 @@ struct Rule {
   }
 };
 
-void define(KernelDef& def, void (*update)(const Stretch&, Constants)) {
+void define_adam(KernelDef& def, void (*update)(const Stretch&, AdamConstants)) {
   def.layouts = cpu::update_layouts;
   def.create = [update](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<int64_t>();
     return make_kernel(
-        [=, chunks = cpu::UpdateChunks(context), rule = Rule(context.attributes())](Stream&) {
-          const Constants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
+        [=, chunks = cpu::UpdateChunks(context), rule = AdamRule(context.attributes())](Stream&) {
+          const AdamConstants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
           chunks.run([=](const Stretch& at) { update(at, k); });
         });
   };
@@ -82,7 +82,7 @@ void define(KernelDef& def, void (*update)(const Stretch&, Constants)) {
 
 }  // namespace
 
-FLEET_KERNEL(cpu, adam) { define(def, adam); }
-FLEET_KERNEL(cpu, adam_amsgrad) { define(def, adam_amsgrad); }
+FLEET_KERNEL(cpu, adam) { define_adam(def, adam); }
+FLEET_KERNEL(cpu, adam_amsgrad) { define_adam(def, adam_amsgrad); }
 
 }  // namespace fleet

@@ -7,7 +7,7 @@ namespace {
 
 using Stretch = cpu::UpdateChunks::Stretch;
 
-struct Constants {
+struct AdanConstants {
   float scale;
   float beta1, beta2, beta3, epsilon;
   float rest1, rest2, rest3;    // 1 - beta, rounded once
@@ -17,7 +17,7 @@ struct Constants {
   float differs;                // 0 for the first update, which has no previous gradient; else 1
 };
 
-FLEET_SIMD void adan(const Stretch& at, Constants k) {
+FLEET_SIMD void adan(const Stretch& at, AdanConstants k) {
   float *parameter = at.parameter, *moment = at.state(0), *difference = at.state(1);
   float *square = at.state(2), *previous = at.state(3);
   const float* gradient = at.gradient;
@@ -39,10 +39,10 @@ FLEET_SIMD void adan(const Stretch& at, Constants k) {
   }
 }
 
-struct Rule {
+struct AdanRule {
   double beta1, beta2, beta3, epsilon, decay;
   bool no_prox;
-  explicit Rule(const Attributes& attributes)
+  explicit AdanRule(const Attributes& attributes)
       : beta1(attributes.number("beta1")),
         beta2(attributes.number("beta2")),
         beta3(attributes.number("beta3")),
@@ -50,7 +50,7 @@ struct Rule {
         decay(attributes.number("weight_decay")),
         no_prox(attributes.boolean("no_prox")) {}
 
-  Constants at(int64_t step, double rate, float scale) const {
+  AdanConstants at(int64_t step, double rate, float scale) const {
     const double t = static_cast<double>(step);
     return {.scale = scale,
             .beta1 = static_cast<float>(beta1),
@@ -75,11 +75,11 @@ FLEET_KERNEL(cpu, adan) {
   def.layouts = cpu::update_layouts;
   def.create = [](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<int64_t>();
-    return make_kernel(
-        [chunks = cpu::UpdateChunks(context), rule = Rule(context.attributes()), step](Stream&) {
-          const Constants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
-          chunks.run([=](const Stretch& at) { adan(at, k); });
-        });
+    return make_kernel([chunks = cpu::UpdateChunks(context), rule = AdanRule(context.attributes()),
+                        step](Stream&) {
+      const AdanConstants k = rule.at(*step, chunks.learning_rate(), chunks.gradient_scale());
+      chunks.run([=](const Stretch& at) { adan(at, k); });
+    });
   };
 }
 

@@ -6,10 +6,10 @@ namespace fleet {
 namespace {
 
 using cpu::UpdateChunks;
-using Stretch = UpdateChunks::Stretch;
+using Stretch = cpu::UpdateChunks::Stretch;
 using Sums = UpdateChunks::Sums;
 
-struct Constants {
+struct LambConstants {
   float scale;
   float beta1, beta2, epsilon;
   float rest1, rest2;              // 1 - beta1, 1 - beta2, rounded once
@@ -18,13 +18,13 @@ struct Constants {
 };
 
 // One element of r.
-FLEET_INLINE float direction(float moment1, float moment2, float parameter, Constants k) {
+FLEET_INLINE float direction(float moment1, float moment2, float parameter, LambConstants k) {
   return moment1 * k.correction1 / (std::sqrt(moment2) * k.correction2 + k.epsilon) +
          k.decay * parameter;
 }
 
 // Updates the moments. Returns the sums of squares of the parameter's elements and of r's.
-FLEET_SIMD Sums measure(const Stretch& at, Constants k) {
+FLEET_SIMD Sums measure_lamb(const Stretch& at, LambConstants k) {
   float *parameter = at.parameter, *moment1 = at.state(0), *moment2 = at.state(1);
   const float* gradient = at.gradient;
   float p2 = 0, r2 = 0;
@@ -42,7 +42,7 @@ FLEET_SIMD Sums measure(const Stretch& at, Constants k) {
   return {p2, r2};
 }
 
-FLEET_SIMD void update(const Stretch& at, Constants k, float rate) {
+FLEET_SIMD void update_lamb(const Stretch& at, LambConstants k, float rate) {
   float* parameter = at.parameter;
   const float *moment1 = at.state(0), *moment2 = at.state(1);
 #pragma omp simd
@@ -64,19 +64,19 @@ struct Lamb {
 
   void operator()(Stream&) {
     const double t = static_cast<double>(*step);
-    const Constants k{.scale = chunks.gradient_scale(),
-                      .beta1 = static_cast<float>(beta1),
-                      .beta2 = static_cast<float>(beta2),
-                      .epsilon = static_cast<float>(epsilon),
-                      .rest1 = static_cast<float>(1 - beta1),
-                      .rest2 = static_cast<float>(1 - beta2),
-                      .correction1 = static_cast<float>(1 / (1 - std::pow(beta1, t))),
-                      .correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
-                      .decay = static_cast<float>(decay),
-                      .coupled = static_cast<float>(coupled)};
-    chunks.run_measured([=](const Stretch& at) { return measure(at, k); },
-                        [&](const Stretch& at, const Sums& sums) { update(at, k, rate_of(sums)); },
-                        scratch);
+    const LambConstants k{.scale = chunks.gradient_scale(),
+                          .beta1 = static_cast<float>(beta1),
+                          .beta2 = static_cast<float>(beta2),
+                          .epsilon = static_cast<float>(epsilon),
+                          .rest1 = static_cast<float>(1 - beta1),
+                          .rest2 = static_cast<float>(1 - beta2),
+                          .correction1 = static_cast<float>(1 / (1 - std::pow(beta1, t))),
+                          .correction2 = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
+                          .decay = static_cast<float>(decay),
+                          .coupled = static_cast<float>(coupled)};
+    chunks.run_measured(
+        [=](const Stretch& at) { return measure_lamb(at, k); },
+        [&](const Stretch& at, const Sums& sums) { update_lamb(at, k, rate_of(sums)); }, scratch);
   }
 
   float rate_of(const Sums& sums) const {

@@ -6,15 +6,15 @@ namespace fleet {
 namespace {
 
 using cpu::UpdateChunks;
-using Stretch = UpdateChunks::Stretch;
+using Stretch = cpu::UpdateChunks::Stretch;
 using Sums = UpdateChunks::Sums;
 
-struct Constants {
+struct LarsConstants {
   float scale, momentum, decay, coupled;
 };
 
 // The sums of squares of the parameter's elements and of its gradient's.
-FLEET_SIMD Sums squares(const Stretch& at, Constants k) {
+FLEET_SIMD Sums squares(const Stretch& at, LarsConstants k) {
   const float *parameter = at.parameter, *gradient = at.gradient;
   float p2 = 0, g2 = 0;
 #pragma omp simd reduction(+ : p2, g2)
@@ -26,7 +26,7 @@ FLEET_SIMD Sums squares(const Stretch& at, Constants k) {
   return {p2, g2};
 }
 
-FLEET_SIMD void update(const Stretch& at, Constants k, float rate) {
+FLEET_SIMD void update_lars(const Stretch& at, LarsConstants k, float rate) {
   float *parameter = at.parameter, *velocity = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
@@ -48,14 +48,15 @@ struct Lars {
         epsilon(context.attributes().number("epsilon")) {}
 
   void operator()(Stream&) {
-    const Constants k{chunks.gradient_scale(), momentum, static_cast<float>(decay), coupled};
+    const LarsConstants k{chunks.gradient_scale(), momentum, static_cast<float>(decay), coupled};
     if (decay <= 0) {
-      chunks.run([=, rate = chunks.learning_rate()](const Stretch& at) { update(at, k, rate); });
+      chunks.run(
+          [=, rate = chunks.learning_rate()](const Stretch& at) { update_lars(at, k, rate); });
       return;
     }
-    chunks.run_measured([=](const Stretch& at) { return squares(at, k); },
-                        [&](const Stretch& at, const Sums& sums) { update(at, k, rate_of(sums)); },
-                        scratch);
+    chunks.run_measured(
+        [=](const Stretch& at) { return squares(at, k); },
+        [&](const Stretch& at, const Sums& sums) { update_lars(at, k, rate_of(sums)); }, scratch);
   }
 
   float rate_of(const Sums& sums) const {

@@ -5,13 +5,13 @@ namespace {
 
 using Stretch = cpu::UpdateChunks::Stretch;
 
-struct Constants {
+struct LionConstants {
   float scale, rate;
   float keep;  // factor of the parameter after decay
   float beta1, rest1, beta2, rest2;
 };
 
-FLEET_SIMD void lion(const Stretch& at, Constants k) {
+FLEET_SIMD void lion(const Stretch& at, LionConstants k) {
   float *parameter = at.parameter, *momentum = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
@@ -33,13 +33,13 @@ FLEET_KERNEL(cpu, lion) {
     const double beta2 = context.attributes().number("beta2");
     const double decay = context.attributes().number("weight_decay");
     return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) {
-      const Constants k{.scale = chunks.gradient_scale(),
-                        .rate = chunks.learning_rate(),
-                        .keep = static_cast<float>(1 - chunks.learning_rate() * decay),
-                        .beta1 = static_cast<float>(beta1),
-                        .rest1 = static_cast<float>(1 - beta1),
-                        .beta2 = static_cast<float>(beta2),
-                        .rest2 = static_cast<float>(1 - beta2)};
+      const LionConstants k{.scale = chunks.gradient_scale(),
+                            .rate = chunks.learning_rate(),
+                            .keep = static_cast<float>(1 - chunks.learning_rate() * decay),
+                            .beta1 = static_cast<float>(beta1),
+                            .rest1 = static_cast<float>(1 - beta1),
+                            .beta2 = static_cast<float>(beta2),
+                            .rest2 = static_cast<float>(1 - beta2)};
       chunks.run([=](const Stretch& at) { lion(at, k); });
     });
   };

@@ -5,11 +5,11 @@ namespace {
 
 using Stretch = cpu::UpdateChunks::Stretch;
 
-struct Constants {
+struct MomentumConstants {
   float scale, rate, momentum, decay;
 };
 
-FLEET_SIMD void heavy_ball(const Stretch& at, Constants k) {
+FLEET_SIMD void heavy_ball(const Stretch& at, MomentumConstants k) {
   float *parameter = at.parameter, *velocity = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
@@ -20,7 +20,7 @@ FLEET_SIMD void heavy_ball(const Stretch& at, Constants k) {
   }
 }
 
-FLEET_SIMD void nesterov(const Stretch& at, Constants k) {
+FLEET_SIMD void nesterov(const Stretch& at, MomentumConstants k) {
   float *parameter = at.parameter, *velocity = at.state(0);
   const float* gradient = at.gradient;
 #pragma omp simd
@@ -40,7 +40,7 @@ FLEET_KERNEL(cpu, momentum) {
     const float decay = static_cast<float>(context.attributes().number("weight_decay"));
     const auto update = context.attributes().boolean("use_nesterov") ? nesterov : heavy_ball;
     return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) {
-      const Constants k{chunks.gradient_scale(), chunks.learning_rate(), momentum, decay};
+      const MomentumConstants k{chunks.gradient_scale(), chunks.learning_rate(), momentum, decay};
       chunks.run([=](const Stretch& at) { update(at, k); });
     });
   };

@@ -7,14 +7,14 @@ namespace {
 
 using Stretch = cpu::UpdateChunks::Stretch;
 
-struct Constants {
+struct RmspropConstants {
   float scale, rate, decay;
   float alpha, rest;  // rest: 1 - alpha, rounded once
   float epsilon, momentum;
 };
 
 template <bool centered, bool with_momentum>
-FLEET_INLINE void loop(const Stretch& at, Constants k) {
+FLEET_INLINE void rmsprop_loop(const Stretch& at, RmspropConstants k) {
   float *parameter = at.parameter, *square = at.state(0);
   float* mean = centered ? at.state(1) : nullptr;
   float* momentum = with_momentum ? at.state(centered ? 2 : 1) : nullptr;
@@ -40,23 +40,31 @@ FLEET_INLINE void loop(const Stretch& at, Constants k) {
   }
 }
 
-FLEET_SIMD void plain(const Stretch& at, Constants k) { loop<false, false>(at, k); }
-FLEET_SIMD void with_momentum(const Stretch& at, Constants k) { loop<false, true>(at, k); }
-FLEET_SIMD void centered(const Stretch& at, Constants k) { loop<true, false>(at, k); }
-FLEET_SIMD void centered_momentum(const Stretch& at, Constants k) { loop<true, true>(at, k); }
+FLEET_SIMD void without_momentum(const Stretch& at, RmspropConstants k) {
+  rmsprop_loop<false, false>(at, k);
+}
+FLEET_SIMD void with_momentum(const Stretch& at, RmspropConstants k) {
+  rmsprop_loop<false, true>(at, k);
+}
+FLEET_SIMD void centered(const Stretch& at, RmspropConstants k) {
+  rmsprop_loop<true, false>(at, k);
+}
+FLEET_SIMD void centered_momentum(const Stretch& at, RmspropConstants k) {
+  rmsprop_loop<true, true>(at, k);
+}
 
-void define(KernelDef& def, void (*update)(const Stretch&, Constants)) {
+void define_rmsprop(KernelDef& def, void (*update)(const Stretch&, RmspropConstants)) {
   def.layouts = cpu::update_layouts;
   def.create = [update](KernelContext& context) {
     const Attributes& attributes = context.attributes();
     const double alpha = attributes.number("alpha");
-    Constants k{.scale = 1,
-                .rate = 0,
-                .decay = static_cast<float>(attributes.number("weight_decay")),
-                .alpha = static_cast<float>(alpha),
-                .rest = static_cast<float>(1 - alpha),
-                .epsilon = static_cast<float>(attributes.number("epsilon")),
-                .momentum = static_cast<float>(attributes.number("momentum"))};
+    RmspropConstants k{.scale = 1,
+                       .rate = 0,
+                       .decay = static_cast<float>(attributes.number("weight_decay")),
+                       .alpha = static_cast<float>(alpha),
+                       .rest = static_cast<float>(1 - alpha),
+                       .epsilon = static_cast<float>(attributes.number("epsilon")),
+                       .momentum = static_cast<float>(attributes.number("momentum"))};
     return make_kernel([=, chunks = cpu::UpdateChunks(context)](Stream&) mutable {
       k.scale = chunks.gradient_scale();
       k.rate = chunks.learning_rate();
@@ -67,9 +75,9 @@ void define(KernelDef& def, void (*update)(const Stretch&, Constants)) {
 
 }  // namespace
 
-FLEET_KERNEL(cpu, rmsprop) { define(def, plain); }
-FLEET_KERNEL(cpu, rmsprop_momentum) { define(def, with_momentum); }
-FLEET_KERNEL(cpu, rmsprop_centered) { define(def, centered); }
-FLEET_KERNEL(cpu, rmsprop_centered_momentum) { define(def, centered_momentum); }
+FLEET_KERNEL(cpu, rmsprop) { define_rmsprop(def, without_momentum); }
+FLEET_KERNEL(cpu, rmsprop_momentum) { define_rmsprop(def, with_momentum); }
+FLEET_KERNEL(cpu, rmsprop_centered) { define_rmsprop(def, centered); }
+FLEET_KERNEL(cpu, rmsprop_centered_momentum) { define_rmsprop(def, centered_momentum); }
 
 }  // namespace fleet

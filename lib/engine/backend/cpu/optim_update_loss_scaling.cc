@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-struct Rule {
+struct LossScalingRule {
   int64_t incr_every, decr_every;
   float incr_ratio, decr_ratio;
 
@@ -35,10 +35,10 @@ FLEET_KERNEL(cpu, update_loss_scaling) {
     float* scaling = context.outputs[0].as<float>();
     int64_t *good = context.outputs[1].as<int64_t>(), *bad = context.outputs[2].as<int64_t>();
     const Attributes& attributes = context.attributes();
-    const Rule rule{.incr_every = attributes.integer("incr_every_n_steps"),
-                    .decr_every = attributes.integer("decr_every_n_nan_or_inf"),
-                    .incr_ratio = static_cast<float>(attributes.number("incr_ratio")),
-                    .decr_ratio = static_cast<float>(attributes.number("decr_ratio"))};
+    const LossScalingRule rule{.incr_every = attributes.integer("incr_every_n_steps"),
+                               .decr_every = attributes.integer("decr_every_n_nan_or_inf"),
+                               .incr_ratio = static_cast<float>(attributes.number("incr_ratio")),
+                               .decr_ratio = static_cast<float>(attributes.number("decr_ratio"))};
     return make_kernel([=](Stream&) { rule.update(*found_inf != 0, *scaling, *good, *bad); });
   };
 }
