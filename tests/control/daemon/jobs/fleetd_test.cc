@@ -95,7 +95,12 @@ TEST_F(TwoFleetds, DryRun_PlansTheWholeJobAndAsksNobody) {
 }
 
 TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
-  const auto client = start("one", {}, {"sh", "-c", "echo rank $RANK; exit $RANK"}, "127.0.0.2");
+  // The rank that fails waits: a failure ends the other one wherever it is.
+  const auto client = start("one", {},
+                            {"sh", "-c",
+                             "echo rank $RANK; : >said.$RANK; "
+                             "until test -e said.0; do sleep 0.01; done; exit $RANK"},
+                            "127.0.0.2");
   EXPECT_EQ(client->wait(), 1) << client->output();
   EXPECT_THAT(split(client->output(), '\n'), Contains("rank 0"));
   EXPECT_THAT(left(), IsEmpty());

@@ -126,9 +126,11 @@ struct RestartNodes : ::testing::Test {
 };
 
 TEST_F(RestartNodes, RankOfTheSecondNodeFails_BothStartAgain) {
+  // The rank that fails waits: a failure ends the other one wherever it is.
   const std::string script =
       "echo start $FLEET_GENERATION >>starts.$RANK; test $FLEET_GENERATION = 3 && exit 0; "
-      "test $RANK = 1 && exit 5; exec sleep 1000";
+      ": >up.$FLEET_GENERATION.$RANK; test $RANK = 0 && exec sleep 1000; "
+      "until test -e up.$FLEET_GENERATION.0; do sleep 0.01; done; exit 5";
   for (const int node : {0, 1}) {
     start(node, script, {"--ips=127.0.0.1,127.0.0.2", "--max_restart=3"});
   }
