@@ -71,7 +71,8 @@ TEST_F(TwoFleetds, StandardOutput_IsTheRanksAlone) {
 }
 
 TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
-  const std::string rendezvous = std::to_string(ReservedPort::any("127.0.0.1").port());
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const std::string rendezvous = std::to_string(held.port());
   const auto client = start("ported", {"--rdzv_port=" + rendezvous, "--tee=3"},
                             {"sh", "-c", "echo $RANK meets at $FLEET_STORE_ADDRESS"});
   EXPECT_EQ(client->wait(), 0) << client->output();

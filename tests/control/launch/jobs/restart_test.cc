@@ -100,10 +100,6 @@ TEST_F(Restart, GuardianLost_EndsTheJob) {
 
 // Nodes of one machine, as 127.0.0.1, 127.0.0.2 and so on.
 struct RestartNodes : ::testing::Test {
-  RestartNodes() {
-    rdzv_port = ReservedPort::any("127.0.0.1").port();
-    start_port = 20000 + rdzv_port % 10000;
-  }
   void start(int node, const std::string& script, std::vector<std::string> options,
              const std::string& name = "") {
     const std::string number = std::to_string(node);
@@ -121,7 +117,8 @@ struct RestartNodes : ::testing::Test {
     ASSERT_THAT(node.output(), HasSubstr(text));
   }
   JobFolder job;
-  int rdzv_port = 0, start_port = 0;
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");  // held: no other's meanwhile
+  const int rdzv_port = rendezvous.port(), start_port = 20000 + rdzv_port % 10000;
   std::vector<std::unique_ptr<Fleetrun>> nodes;
 };
 

@@ -26,12 +26,6 @@ using ::testing::IsSupersetOf;
 const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 struct TwoNodes : ::testing::Test {
-  // Ports that no other test is using now.
-  TwoNodes() {
-    const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
-    rdzv_port = rendezvous.port();
-    start_port = 20000 + rdzv_port % 10000;
-  }
   std::unique_ptr<Fleetrun> start(int node, const std::string& script,
                                   std::vector<std::string> options = {}) {
     const std::string number = std::to_string(node);
@@ -54,7 +48,10 @@ struct TwoNodes : ::testing::Test {
   }
   JobFolder job;
   std::string ips = "127.0.0.1, 127.0.0.2";
-  int rdzv_port = 0, start_port = 0;
+  // Ports of this test: the first is held while it runs.
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
+  const int rdzv_port = rendezvous.port();
+  int start_port = 20000 + rdzv_port % 10000;
   std::unique_ptr<Fleetrun> first, second;
 };
 
