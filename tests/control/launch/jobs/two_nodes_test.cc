@@ -222,7 +222,7 @@ TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
 // Ctrl-Z and fg.
 TEST_F(TwoNodes, NodeSuspendedWhileItWaits_JoinsAgain) {
   ips = "127.0.0.1,127.0.0.2,127.0.0.3";
-  const std::vector<std::string> options = {"--heartbeat_timeout=0.5"};
+  const std::vector<std::string> options = {"--heartbeat_timeout=1"};
   first = start(0, "exit 0", options);
   second = start(1, "exit 0", options);
   const auto await = [](const Fleetrun& node, const std::string& text) {
@@ -244,7 +244,7 @@ TEST_F(TwoNodes, NodeSuspendedWhileItWaits_JoinsAgain) {
 
 TEST_F(TwoNodes, HostSuspendedWhileItWaits_TheOthersJoinAgain) {
   ips = "127.0.0.1,127.0.0.2,127.0.0.3";
-  const std::vector<std::string> options = {"--heartbeat_timeout=0.5", "--rdzv_timeout=60"};
+  const std::vector<std::string> options = {"--heartbeat_timeout=1", "--rdzv_timeout=60"};
   first = start(0, "exit 0", options);
   second = start(1, "exit 0", options);
   for (int i = 0;
@@ -252,7 +252,7 @@ TEST_F(TwoNodes, HostSuspendedWhileItWaits_TheOthersJoinAgain) {
     ::usleep(1000);
   }
   first->signal(SIGSTOP);
-  ::usleep(1'500'000);  // three times what makes a node lost
+  ::usleep(2'000'000);  // twice what makes a node lost
   first->signal(SIGCONT);
   const auto third = start(2, "exit 0", options);
   EXPECT_EQ(first->wait(), 0) << first->output();
