@@ -334,6 +334,8 @@ TEST_F(TwoFleetds, FleetdStartedAgain_KnowsItsJobs) {
   start("done", {}, {"sh", "-c", "echo the end of $RANK"})->wait();
   start("broken", {}, {"sh", "-c", "exit $((RANK + 3))"}, "127.0.0.1")->wait();
   start("taken", {"--detach"}, endless("echo taken along"), "127.0.0.1")->wait();
+  // The job is known before its ranks have said anything.
+  while (job.read("log/taken/workerlog.1") != "taken along\n") ::poll(nullptr, 0, 5);
   fleetds[0]->signal(SIGKILL);
   fleetds[0]->wait();
   EXPECT_THAT(left(), IsEmpty());
