@@ -428,10 +428,11 @@ TEST_F(TwoFleetds, CommandsWithoutAnAnswer_NameTheFleetd) {
 // This host's fleetd need not exist, but one that hangs may know the job.
 TEST_F(TwoFleetds, HungFleetdOfThisHost_IsNamed) {
   fleetds[0]->signal(SIGSTOP);
-  for (const std::string name : {"status", "logs"}) {
-    Fleetrun command(job, name, {name, "elsewhere", "--fleetd_port=" + port});
-    EXPECT_EQ(command.wait(), 1) << name;
-    EXPECT_THAT(command.output(), HasSubstr("no answer from fleetd at 127.0.0.1:" + port)) << name;
+  Fleetrun about(job, "status", {"status", "elsewhere", "--fleetd_port=" + port});
+  Fleetrun logs(job, "logs", {"logs", "elsewhere", "--fleetd_port=" + port});
+  for (Fleetrun* command : {&about, &logs}) {
+    EXPECT_EQ(command->wait(), 1) << command->output();
+    EXPECT_THAT(command->output(), HasSubstr("no answer from fleetd at 127.0.0.1:" + port));
   }
   fleetds[0]->signal(SIGCONT);
 }
