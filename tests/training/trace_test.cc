@@ -235,7 +235,8 @@ bool enter_other_clocks() {
 }
 
 TEST_F(TraceCommand, NodesWhoseClocksDiffer_OneTimeAxis) {
-  const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
+  const std::string port = std::to_string(rendezvous.port());
   const auto node = [&](int number) {
     return start("node" + std::to_string(number),
                  {"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0." + std::to_string(number + 1),

@@ -277,7 +277,8 @@ TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
 }
 
 TEST_F(LocalJobs, NodesOfOneJobHere_AreOneLine) {
-  const std::string rendezvous = std::to_string(ReservedPort::any("127.0.0.1").port());
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const std::string rendezvous = std::to_string(held.port());
   for (const char* host : {"127.0.0.1", "127.0.0.2"}) {
     start("two", "echo rank $RANK; exit 0",
           {"--ips=127.0.0.1,127.0.0.2", "--host=" + std::string(host), "--start_port=0",
