@@ -83,7 +83,7 @@ pid_t parent_of(pid_t pid) {
 class Job {
  public:
   explicit Job(const Round& round) : round_(round) {
-    const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
+    const std::string port = std::to_string(rendezvous_.port());
     const std::string start_port = std::to_string(20000 + std::stoi(port) % 10000);
     for (int node = 0; node < round.nodes; ++node) {
       const std::string number = std::to_string(node);
@@ -148,6 +148,7 @@ class Job {
   }
 
   Round round_;
+  const ReservedPort rendezvous_ = ReservedPort::any("127.0.0.1");
   JobFolder folder_;
   std::vector<std::unique_ptr<Fleetrun>> nodes_;
 };

@@ -77,7 +77,8 @@ TEST_F(HangOfTraining, StacksOfAStoppedRank_NameTheCollectiveToo) {
 
 // Its calls travel to the host of the rendezvous.
 TEST_F(HangOfTraining, StoppedRankOfAnotherNode_IsNamedOnBoth) {
-  const int rdzv_port = ReservedPort::any("127.0.0.1").port();
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
+  const int rdzv_port = rendezvous.port();
   const auto node = [&](const std::string& number) {
     return job.start(
         "node" + number,

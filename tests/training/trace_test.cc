@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/small_file.h"
 #include "node/reserved_ports.h"
 #include "tests/control/node/decoded_trace.h"
 #include "tests/test_paths.h"
@@ -37,6 +38,21 @@ struct TraceCommand : ::testing::Test {
       ::poll(nullptr, 0, 50);
     }
     ASSERT_FALSE(job.folder().read("out/metrics.jsonl").empty()) << fleetrun.output();
+  }
+  // Waits until all ranks of a trace that was asked for have its memory, and begin to record.
+  void wait_for_recording(size_t ranks) {
+    const auto records = [](pid_t pid) {
+      return small_file("/proc/" + std::to_string(pid) + "/maps").find("fleet-trace") !=
+             std::string::npos;
+    };
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    size_t recording = 0;
+    while (recording < ranks && std::chrono::steady_clock::now() < end) {
+      ::poll(nullptr, 0, 10);
+      const std::vector<pid_t> workers = job.folder().processes("fleet-worker");
+      recording = static_cast<size_t>(std::ranges::count_if(workers, records));
+    }
+    ASSERT_EQ(recording, ranks);
   }
   int trace(const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"trace", "traced", "--output=it"};
@@ -147,8 +163,9 @@ TEST_F(TraceCommand, RankStopsForAMoment_TheGapIsWhereItStopped) {
   ASSERT_EQ(trace({"--steps=1"}), 0) << said;
   const pid_t rank = std::stoi(decoded().of("rank 1", "about").at(0).annotations.at("pid"));
   Fleetrun command(job.folder(), "stall_command",
-                   {"trace", "traced", "--output=it", "--steps=100000", "--timeout=6"});
-  ::poll(nullptr, 0, 3'000);  // both ranks record after a second, on a busy machine later
+                   {"trace", "traced", "--output=it", "--steps=100000", "--timeout=5"});
+  wait_for_recording(2);
+  ::poll(nullptr, 0, 500);  // some steps
   DecodedSlice stall;
   ::kill(rank, SIGSTOP);
   stall.begin_ns = monotonic_ns();
@@ -192,7 +209,8 @@ TEST_F(TraceCommand, JobEndsMeanwhile_WhatWasGatheredIsKept) {
   wait_for_steps(*fleetrun);
   Fleetrun command(job.folder(), "ends_command",
                    {"trace", "traced", "--output=it", "--steps=100000"});
-  ::poll(nullptr, 0, 2'000);
+  wait_for_recording(1);
+  ::poll(nullptr, 0, 1'000);  // some steps
   fleetrun->signal(SIGTERM);
   EXPECT_EQ(command.wait(), 1) << command.output();
   EXPECT_THAT(command.output(), HasSubstr("of 100000 steps recorded"));
@@ -217,7 +235,8 @@ bool enter_other_clocks() {
 }
 
 TEST_F(TraceCommand, NodesWhoseClocksDiffer_OneTimeAxis) {
-  const std::string port = std::to_string(ReservedPort::any("127.0.0.1").port());
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
+  const std::string port = std::to_string(rendezvous.port());
   const auto node = [&](int number) {
     return start("node" + std::to_string(number),
                  {"--ips=127.0.0.1,127.0.0.2", "--host=127.0.0." + std::to_string(number + 1),

@@ -42,7 +42,8 @@ std::unique_ptr<Fleetrun> TrainingJob::start(const std::string& name,
 
 int TrainingJob::run_on_two_nodes(const std::string& name, int ranks,
                                   const std::vector<std::string>& overrides) {
-  const int rdzv_port = ReservedPort::any("127.0.0.1").port();
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
+  const int rdzv_port = rendezvous.port();
   const auto node = [&](int number) {
     const std::string n = std::to_string(number);
     return start(

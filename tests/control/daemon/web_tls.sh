@@ -138,17 +138,16 @@ timeout 60 cat <&3 >noise.out 2>/dev/null || [ $? != 124 ] || fail "noise keeps 
 exec 3>&-
 status "$(get after -b jar "$page/")" 200 "after plain HTTP and noise"
 
-# A client that connects and says nothing is closed after a time; so is one that stops after the handshake.
-exec 3<>"/dev/tcp/127.0.0.1/$port"
-timeout 60 cat <&3 >silent.out || fail "a silent client keeps its connection"
-exec 3>&-
+# A client that connects and says nothing is closed after a time; so is one that stops after the handshake. Both wait at once.
 mkfifo idle
-exec 3<>idle
-timeout 60 openssl s_client -quiet -connect "127.0.0.1:$port" <&3 >handshake.out 2>&1 & half=$!
+exec 3<>"/dev/tcp/127.0.0.1/$port" 4<>idle
+timeout 60 cat <&3 >silent.out & silent=$!
+timeout 60 openssl s_client -quiet -connect "127.0.0.1:$port" <&4 >handshake.out 2>&1 & half=$!
+wait $silent || fail "a silent client keeps its connection"
 code=0
 wait $half || code=$?
 [ $code != 124 ] || fail "a client without a request keeps its connection"
-exec 3>&-
+exec 3>&- 4>&-
 echo "silence"
 
 # More connections than there are places: those beyond are closed at once, and once they have gone, others are answered.

@@ -110,7 +110,7 @@ TEST(ReasonOf, WrapperUponWrapper_LeavesTheWordsForPeople) {
 
 TEST(GrpcJoin, NodeMissing_NamedToEveryoneThere) {
   auto options = server_for(job_of({"10.0.0.1", "10.0.0.2", "10.0.0.3"}));
-  options.timeout = 500ms;
+  options.timeout = 1s;  // who comes later hears that the job has ended
   RendezvousServer server(options);
   TestNode host(server.local_address()), other(server.local_address());
   host.client->start(node_of(options.job, "10.0.0.1"));

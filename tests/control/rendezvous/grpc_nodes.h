@@ -71,6 +71,17 @@ class TestNode {
     });
     return found;
   }
+  // Whether an event of one of these types comes.
+  template <typename... Events>
+  bool hears_one_of() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kSoon, [&] {
+      for (const auto& event : heard_) {
+        if ((get_if<Events>(event) || ...)) return true;
+      }
+      return false;
+    });
+  }
   template <typename Event>
   static const Event* get_if(const RendezvousEvent& event) {
     if constexpr (std::is_same_v<Event, Assignment> || std::is_same_v<Event, Refusal> ||

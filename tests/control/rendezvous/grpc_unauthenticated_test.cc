@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/file.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_setup.h"
@@ -58,14 +60,23 @@ TEST_F(Unauthenticated, JoinTooLarge_EndsItsStreamOnly) {
   expect_job_goes_on();
 }
 
-// A connection that has sent nothing yet.
-UniqueFd silent_connection(int port) {
+// A connection that has sent nothing yet; none if the server has turned it away. It does so by a
+// reset, and on a busy machine that comes before connect() has returned.
+UniqueFd try_silent_connection(int port) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  EXPECT_THAT(errno, testing::AnyOf(ECONNRESET, ECONNABORTED));
+  return UniqueFd();
+}
+
+// The same, of a server that has room for it.
+UniqueFd silent_connection(int port) {
+  UniqueFd fd = try_silent_connection(port);
+  EXPECT_TRUE(fd) << "the server has turned it away";
   return fd;
 }
 
@@ -120,11 +131,14 @@ TEST_P(FewUnauthenticated, ManyConnectionsOneAfterAnotherWithTheSecret_AllGetIn)
 TEST(Flood, OfSilentConnections_IsClosedAtOnceAndTheJobGoesOn) {
   RunningJob job(2, few_unauthenticated("127.0.0.1"));
   std::vector<UniqueFd> flood;
-  for (int i = 0; i < 100; ++i) flood.push_back(silent_connection(job.server->port()));
+  for (int i = 0; i < 100; ++i) flood.push_back(try_silent_connection(job.server->port()));
   // The last one is among those that are turned away: a reset, or the end.
   char byte;
-  EXPECT_LE(read(flood.back().get(), &byte, 1), 0);
+  if (flood.back()) {
+    EXPECT_LE(read(flood.back().get(), &byte, 1), 0);
+  }
   // The first one is not: nothing has been said to it.
+  ASSERT_TRUE(flood.front());
   EXPECT_EQ(recv(flood.front().get(), &byte, 1, MSG_DONTWAIT), -1);
   EXPECT_EQ(errno, EAGAIN);
   for (auto& node : job.nodes) node->finish();

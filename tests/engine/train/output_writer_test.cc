@@ -60,6 +60,7 @@ TEST(OutputWriter, DiskThatDoesNotAnswer_IsNamedOnceAndNeverWaitedFor) {
   int later = 0;
   writer.write([&] { disk.write(); });
   writer.write([&] { ++later; });
+  disk.wait_for_write();
   EXPECT_FALSE(writer.wait_for(milliseconds(20)));
   EXPECT_EQ(writer.pending(), 2u);
   EXPECT_THAT(writer.take_messages(), ElementsAre(HasSubstr("does not answer")));

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -26,6 +29,25 @@ struct StepTraceTest : TrainerTest {
   void train(const Job& job) {
     HostDevice device;
     Trainer(job, device, {}).run();
+  }
+  // Asks when the first step is done, and ends the training when so many steps are recorded: on a
+  // busy machine some epochs may be over before anybody has asked.
+  void train_until(const TraceReader& trace, int64_t steps, const Job& job) {
+    std::atomic<int> stop{0};
+    const std::jthread asker([&] {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      const auto await = [&end](const auto& condition) {
+        while (!condition() && std::chrono::steady_clock::now() < end) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      };
+      await([&] { return launcher.read().has_value(); });
+      launcher.request_trace(trace.file());
+      await([&] { return trace.status().steps_done >= steps; });
+      stop = SIGTERM;
+    });
+    HostDevice device;
+    Trainer(job, device, {.stop = &stop}).run();
   }
   // Asks as soon as the first step is done.
   std::jthread ask(const TraceReader& trace) {
@@ -59,11 +81,8 @@ int64_t number_of_line(const std::string& text, const std::string& part) {
 
 TEST_F(StepTraceTest, AskedDuringTraining_RecordsSoManyStepsWithTheirOperationsAndInput) {
   const TraceReader trace(3);
-  {
-    const auto asker = ask(trace);
-    // Evaluations between epochs would belong to no step.
-    train(job({"train.epochs=300", "data.threads=1", "train.evaluate_every=0"}));
-  }
+  // Evaluations between epochs would belong to no step.
+  train_until(trace, 3, job({"train.epochs=1000000", "data.threads=1", "train.evaluate_every=0"}));
   const TraceStatus status = trace.status();
   ASSERT_EQ(status.state, TraceMemory::kDone);
   EXPECT_EQ(status.steps_done, 3);
@@ -113,21 +132,17 @@ TEST_F(StepTraceTest, NotAsked_RecordsNothing) {
 
 TEST_F(StepTraceTest, TrainingEndsBefore_KeepsTheStepsSoFar) {
   const TraceReader trace(1'000'000);
-  {
-    const auto asker = ask(trace);
-    train(job({"train.epochs=300"}));
-  }
+  train_until(trace, 1, job({"train.epochs=1000000"}));
   EXPECT_EQ(trace.status().state, TraceMemory::kDone);
   EXPECT_GT(trace.status().steps_done, 0);
-  EXPECT_LT(trace.status().steps_done, 300 * 5);
+  EXPECT_LT(trace.status().steps_done, 1'000'000);
 }
 
 TEST_F(StepTraceTest, OperationsThatRunTogether_HaveTheirOwnStreams) {
   const TraceReader trace(2);
-  {
-    const auto asker = ask(trace);
-    train(job({"train.epochs=300"}, R"({"name": "mlp", "num_classes": 4, "hidden": [32]})"));
-  }
+  train_until(
+      trace, 2,
+      job({"train.epochs=1000000"}, R"({"name": "mlp", "num_classes": 4, "hidden": [32]})"));
   EXPECT_EQ(trace.status().steps_done, 2);
   EXPECT_EQ(trace.status().dropped, 0u);
 }

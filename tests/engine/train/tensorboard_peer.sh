@@ -20,7 +20,7 @@ cat >job.json <<'JSON'
  "checkpoint": {"every_steps": 100, "resume": "auto"}}
 JSON
 "$fleetrun" --nproc_per_node=2 job.json >first.out 2>&1 & job=$!
-for ((i = 0; i < 600; ++i)); do
+for ((i = 0; i < 3000; ++i)); do
   compgen -G "run/checkpoints/step_*200" >/dev/null && break
   sleep 0.02
 done

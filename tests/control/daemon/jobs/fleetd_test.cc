@@ -71,7 +71,8 @@ TEST_F(TwoFleetds, StandardOutput_IsTheRanksAlone) {
 }
 
 TEST_F(TwoFleetds, PortOfTheRendezvous_IsTheOneThatWasAskedFor) {
-  const std::string rendezvous = std::to_string(ReservedPort::any("127.0.0.1").port());
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const std::string rendezvous = std::to_string(held.port());
   const auto client = start("ported", {"--rdzv_port=" + rendezvous, "--tee=3"},
                             {"sh", "-c", "echo $RANK meets at $FLEET_STORE_ADDRESS"});
   EXPECT_EQ(client->wait(), 0) << client->output();
@@ -95,7 +96,12 @@ TEST_F(TwoFleetds, DryRun_PlansTheWholeJobAndAsksNobody) {
 }
 
 TEST_F(TwoFleetds, SingleNode_ShowsAsALocalOne) {
-  const auto client = start("one", {}, {"sh", "-c", "echo rank $RANK; exit $RANK"}, "127.0.0.2");
+  // The rank that fails waits: a failure ends the other one wherever it is.
+  const auto client = start("one", {},
+                            {"sh", "-c",
+                             "echo rank $RANK; : >said.$RANK; "
+                             "until test -e said.0; do sleep 0.01; done; exit $RANK"},
+                            "127.0.0.2");
   EXPECT_EQ(client->wait(), 1) << client->output();
   EXPECT_THAT(split(client->output(), '\n'), Contains("rank 0"));
   EXPECT_THAT(left(), IsEmpty());
@@ -328,6 +334,8 @@ TEST_F(TwoFleetds, FleetdStartedAgain_KnowsItsJobs) {
   start("done", {}, {"sh", "-c", "echo the end of $RANK"})->wait();
   start("broken", {}, {"sh", "-c", "exit $((RANK + 3))"}, "127.0.0.1")->wait();
   start("taken", {"--detach"}, endless("echo taken along"), "127.0.0.1")->wait();
+  // The job is known before its ranks have said anything.
+  while (job.read("log/taken/workerlog.1") != "taken along\n") ::poll(nullptr, 0, 5);
   fleetds[0]->signal(SIGKILL);
   fleetds[0]->wait();
   EXPECT_THAT(left(), IsEmpty());
@@ -420,10 +428,11 @@ TEST_F(TwoFleetds, CommandsWithoutAnAnswer_NameTheFleetd) {
 // This host's fleetd need not exist, but one that hangs may know the job.
 TEST_F(TwoFleetds, HungFleetdOfThisHost_IsNamed) {
   fleetds[0]->signal(SIGSTOP);
-  for (const std::string name : {"status", "logs"}) {
-    Fleetrun command(job, name, {name, "elsewhere", "--fleetd_port=" + port});
-    EXPECT_EQ(command.wait(), 1) << name;
-    EXPECT_THAT(command.output(), HasSubstr("no answer from fleetd at 127.0.0.1:" + port)) << name;
+  Fleetrun about(job, "status", {"status", "elsewhere", "--fleetd_port=" + port});
+  Fleetrun logs(job, "logs", {"logs", "elsewhere", "--fleetd_port=" + port});
+  for (Fleetrun* command : {&about, &logs}) {
+    EXPECT_EQ(command->wait(), 1) << command->output();
+    EXPECT_THAT(command->output(), HasSubstr("no answer from fleetd at 127.0.0.1:" + port));
   }
   fleetds[0]->signal(SIGCONT);
 }

@@ -175,7 +175,11 @@ TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
 }
 
 TEST_F(LocalJobs, RunsOfOneName_AreDistinguished) {
-  EXPECT_EQ(run("same", "echo first; exit 3"), 3);
+  // Each rank waits for the other: a failure ends that one wherever it is.
+  EXPECT_EQ(run("same",
+                "echo first; : >said.$RANK; until test -e said.0 -a -e said.1; do sleep 0.01; "
+                "done; exit 3"),
+            3);
   EXPECT_EQ(run("same", "echo second"), 0);
   EXPECT_EQ(job.read("log/workerlog.0"), "first\nsecond\n");
   EXPECT_EQ(run_command({"logs", "same"}), "second\n");  // the newest
@@ -273,7 +277,8 @@ TEST_F(LocalJobs, KilledFleetrun_LeavesOnlyItsName) {
 }
 
 TEST_F(LocalJobs, NodesOfOneJobHere_AreOneLine) {
-  const std::string rendezvous = std::to_string(ReservedPort::any("127.0.0.1").port());
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const std::string rendezvous = std::to_string(held.port());
   for (const char* host : {"127.0.0.1", "127.0.0.2"}) {
     start("two", "echo rank $RANK; exit 0",
           {"--ips=127.0.0.1,127.0.0.2", "--host=" + std::string(host), "--start_port=0",

@@ -188,7 +188,8 @@ TEST_F(TopOfThisHost, BadInput_IsOneLineAndTwo) {
 }
 
 TEST_F(TopOfThisHost, Metrics_AreThoseOfTheRanks) {
-  const int metrics = ReservedPort::any("127.0.0.1").port();
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const int metrics = held.port();
   std::vector<std::string> program = counting_ranks();
   program.insert(program.begin(), "--metrics=127.0.0.1:" + std::to_string(metrics));
   start(program);
@@ -218,7 +219,8 @@ TEST_F(TopOfThisHost, Metrics_AreThoseOfTheRanks) {
 }
 
 TEST_F(TopOfThisHost, MetricsWithAToken_AskForIt) {
-  const int metrics = ReservedPort::any("127.0.0.1").port();
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const int metrics = held.port();
   const std::string file = job.path() + "/token", token = "0123456789abcdef0123456789";
   std::ofstream(file) << token;
   ::chmod(file.c_str(), 0600);

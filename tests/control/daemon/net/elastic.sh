@@ -24,7 +24,7 @@ in_generation() {  # in_generation JOB GENERATION RANKS: as many run
 }
 for victim in 3 1; do
   job=cut$victim
-  from_laptop --via=fleetd --ips=10.79.0.1,10.79.0.2,10.79.0.3 --nnodes=2:3 --elastic_timeout=1 --grace=1 --job_id=$job \
+  from_laptop --via=fleetd --ips=10.79.0.1,10.79.0.2,10.79.0.3 --nnodes=2:3 --elastic_timeout=5 --grace=1 --job_id=$job \
     sh -c "$rank" >$job.out 2>&1 &
   client=$!
   in_generation $job 1 3

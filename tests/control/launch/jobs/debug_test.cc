@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <memory>
 
 #include "tests/control/launch/jobs/fleetrun_process.h"
@@ -40,7 +41,7 @@ TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
   Fleetrun fleetrun(job, "job",
                     {"--nproc_per_node=2", "sh", "-c",
                      "test -e second && { pwd; echo $RANK; exit 0; }; : >ran.$RANK; "
-                     "while ! test -e second; do sleep 0.01; done; sleep 0.5"});
+                     "while ! test -e over; do sleep 0.01; done"});
   job.wait_for("ran.0");
   job.wait_for("ran.1");
   Fleetrun mark(job, "mark",
@@ -49,12 +50,13 @@ TEST(Debug, RunningRank_SecondOneHasItsEnvironmentAndFolder) {
   EXPECT_EQ(mark.wait(), 0) << mark.output();
   EXPECT_THAT(mark.output(), AllOf(HasSubstr("rank 1 already runs, as pid"), HasSubstr(job.path()),
                                    HasSubstr("1 of 2\n"), HasSubstr("test -e second")));
+  std::ofstream(job.path() + "/over").flush();
   EXPECT_EQ(fleetrun.wait(), 0) << fleetrun.output();
 }
 
 // The launcher records a rank a moment after its start.
 void wait_for_record(JobFolder& job, const std::string& text) {
-  for (int tries = 0; tries < 100; ++tries) {
+  for (int tries = 0; tries < 3000; ++tries) {
     Fleetrun status(job, "status", {"status", "default"});
     if (status.wait() == 0 && status.output().find(text) != std::string::npos) return;
     ::usleep(20'000);

@@ -100,10 +100,6 @@ TEST_F(Restart, GuardianLost_EndsTheJob) {
 
 // Nodes of one machine, as 127.0.0.1, 127.0.0.2 and so on.
 struct RestartNodes : ::testing::Test {
-  RestartNodes() {
-    rdzv_port = ReservedPort::any("127.0.0.1").port();
-    start_port = 20000 + rdzv_port % 10000;
-  }
   void start(int node, const std::string& script, std::vector<std::string> options,
              const std::string& name = "") {
     const std::string number = std::to_string(node);
@@ -121,14 +117,17 @@ struct RestartNodes : ::testing::Test {
     ASSERT_THAT(node.output(), HasSubstr(text));
   }
   JobFolder job;
-  int rdzv_port = 0, start_port = 0;
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");  // held: no other's meanwhile
+  const int rdzv_port = rendezvous.port(), start_port = 20000 + rdzv_port % 10000;
   std::vector<std::unique_ptr<Fleetrun>> nodes;
 };
 
 TEST_F(RestartNodes, RankOfTheSecondNodeFails_BothStartAgain) {
+  // The rank that fails waits: a failure ends the other one wherever it is.
   const std::string script =
       "echo start $FLEET_GENERATION >>starts.$RANK; test $FLEET_GENERATION = 3 && exit 0; "
-      "test $RANK = 1 && exit 5; exec sleep 1000";
+      ": >up.$FLEET_GENERATION.$RANK; test $RANK = 0 && exec sleep 1000; "
+      "until test -e up.$FLEET_GENERATION.0; do sleep 0.01; done; exit 5";
   for (const int node : {0, 1}) {
     start(node, script, {"--ips=127.0.0.1,127.0.0.2", "--max_restart=3"});
   }

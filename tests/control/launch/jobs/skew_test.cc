@@ -16,7 +16,6 @@ using ::testing::HasSubstr;
 
 struct Skew : ::testing::Test {
   Skew() {
-    rdzv_port = ReservedPort::any("127.0.0.1").port();
     write(0, "exit 0\n");
     write(1, "exit 0\n");
   }
@@ -38,7 +37,8 @@ struct Skew : ::testing::Test {
     return std::make_unique<Fleetrun>(job, "node" + number, arguments, environment);
   }
   JobFolder job;
-  int rdzv_port = 0;
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");  // held: no other's meanwhile
+  const int rdzv_port = rendezvous.port();
 };
 
 TEST_F(Skew, OtherProgramFile_NodeIsRefusedNamingIt_AndMayComeAgain) {

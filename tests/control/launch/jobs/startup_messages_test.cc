@@ -100,7 +100,11 @@ TEST_F(Screen, StreamsOfSeveralRanks_GoTheirOwnWays) {
 }
 
 TEST_F(Screen, EqualLines_CollapseWithinTheirStream) {
-  EXPECT_EQ(run({"--nproc_per_node=2", "-t3", "--collapse=on"}, "echo same; echo same >&2"), 0);
+  // The ranks meet first: a line that comes 0.2 s later is shown by itself.
+  EXPECT_EQ(run({"--nproc_per_node=2", "-t3", "--collapse=on"},
+                ": >up.$RANK; until test -e up.0 -a -e up.1; do sleep 0.01; done; "
+                "echo same; echo same >&2"),
+            0);
   EXPECT_EQ(output, "[ranks 0-1] same\n");
   EXPECT_THAT(split(errors, '\n'), Contains("[ranks 0-1] same"));
 }

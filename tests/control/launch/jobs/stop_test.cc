@@ -67,7 +67,8 @@ void wait_for_output(const Fleetrun& node, const std::string& text) {
 // The checks wait for a node that is suspended. Its suspension is not noticed, nor its loss.
 TEST(Stop, SignalDuringPreflight_EndsTheWholeJob) {
   JobFolder job;
-  const int rendezvous = ReservedPort::any("127.0.0.1").port(), first = 20000 + rendezvous % 10000;
+  const ReservedPort held = ReservedPort::any("127.0.0.1");
+  const int rendezvous = held.port(), first = 20000 + rendezvous % 10000;
   std::vector<std::unique_ptr<Fleetrun>> nodes;
   const auto start = [&](int node) {
     const std::string number = std::to_string(node);

@@ -133,10 +133,12 @@ TEST_F(AsTorchrun, Duplicates_AreLinesWithTheText) {
 }
 
 TEST_F(AsTorchrun, Restarts_HaveAFolderEach) {
-  EXPECT_EQ(run("echo $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; "
-                "test $TORCHELASTIC_RESTART_COUNT = 1",
-                {"--max-restarts=2", "--log-dir=logs", "-r", "3"}),
-            0);
+  // Each rank waits for the other: a failure ends that one wherever it is.
+  const std::string script =
+      "start=$TORCHELASTIC_RESTART_COUNT; echo $start of $TORCHELASTIC_MAX_RESTARTS; "
+      ": >said.$start.$RANK; "
+      "until test -e said.$start.0 -a -e said.$start.1; do sleep 0.01; done; test $start = 1";
+  EXPECT_EQ(run(script, {"--max-restarts=2", "--log-dir=logs", "-r", "3"}), 0);
   const std::string folder = run_folder("logs");
   EXPECT_EQ(job.read(folder + "/attempt_0/0/stdout.log"), "0 of 2\n");
   EXPECT_EQ(job.read(folder + "/attempt_1/0/stdout.log"), "1 of 2\n");

@@ -26,12 +26,6 @@ using ::testing::IsSupersetOf;
 const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 struct TwoNodes : ::testing::Test {
-  // Ports that no other test is using now.
-  TwoNodes() {
-    const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
-    rdzv_port = rendezvous.port();
-    start_port = 20000 + rdzv_port % 10000;
-  }
   std::unique_ptr<Fleetrun> start(int node, const std::string& script,
                                   std::vector<std::string> options = {}) {
     const std::string number = std::to_string(node);
@@ -54,7 +48,10 @@ struct TwoNodes : ::testing::Test {
   }
   JobFolder job;
   std::string ips = "127.0.0.1, 127.0.0.2";
-  int rdzv_port = 0, start_port = 0;
+  // Ports of this test: the first is held while it runs.
+  const ReservedPort rendezvous = ReservedPort::any("127.0.0.1");
+  const int rdzv_port = rendezvous.port();
+  int start_port = 20000 + rdzv_port % 10000;
   std::unique_ptr<Fleetrun> first, second;
 };
 
@@ -225,7 +222,7 @@ TEST_F(TwoNodes, GuardianLost_TheOtherNodeEndsToo) {
 // Ctrl-Z and fg.
 TEST_F(TwoNodes, NodeSuspendedWhileItWaits_JoinsAgain) {
   ips = "127.0.0.1,127.0.0.2,127.0.0.3";
-  const std::vector<std::string> options = {"--heartbeat_timeout=0.5"};
+  const std::vector<std::string> options = {"--heartbeat_timeout=1"};
   first = start(0, "exit 0", options);
   second = start(1, "exit 0", options);
   const auto await = [](const Fleetrun& node, const std::string& text) {
@@ -247,7 +244,7 @@ TEST_F(TwoNodes, NodeSuspendedWhileItWaits_JoinsAgain) {
 
 TEST_F(TwoNodes, HostSuspendedWhileItWaits_TheOthersJoinAgain) {
   ips = "127.0.0.1,127.0.0.2,127.0.0.3";
-  const std::vector<std::string> options = {"--heartbeat_timeout=0.5", "--rdzv_timeout=60"};
+  const std::vector<std::string> options = {"--heartbeat_timeout=1", "--rdzv_timeout=60"};
   first = start(0, "exit 0", options);
   second = start(1, "exit 0", options);
   for (int i = 0;
@@ -255,7 +252,7 @@ TEST_F(TwoNodes, HostSuspendedWhileItWaits_TheOthersJoinAgain) {
     ::usleep(1000);
   }
   first->signal(SIGSTOP);
-  ::usleep(1'500'000);  // three times what makes a node lost
+  ::usleep(2'000'000);  // twice what makes a node lost
   first->signal(SIGCONT);
   const auto third = start(2, "exit 0", options);
   EXPECT_EQ(first->wait(), 0) << first->output();
@@ -272,11 +269,12 @@ TEST_F(TwoNodes, MissingNode_IsNamedAtTheTimeout) {
 
 // The other node would wait for its results.
 TEST_F(TwoNodes, PreflightOnOneNodeOnly_IsRefused) {
-  first = start(0, ": >ran", {"--rdzv_timeout=4"});
+  first = start(0, ": >ran");
   second = start(1, ": >ran", {"--preflight"});
   EXPECT_EQ(second->wait(), 2) << second->output();
   EXPECT_THAT(second->output(), HasSubstr("give every node the same --preflight"));
-  EXPECT_EQ(first->wait(), 112) << first->output();
+  first->signal(SIGTERM);  // it still waits
+  EXPECT_EQ(first->wait(), 128 + SIGTERM) << first->output();
   EXPECT_FALSE(std::filesystem::exists(job.path() + "/ran"));
 }
 
