@@ -37,7 +37,7 @@ wire::GuardianEvent sample_event() {
   return event;
 }
 
-wire::GuardianCommand kill_command() {
+wire::GuardianCommand guardian_kill() {
   wire::GuardianCommand command;
   command.mutable_kill();
   return command;
@@ -65,7 +65,7 @@ void expect_refused(std::string bytes, ErrorCode code = ErrorCode::kInternal) {
 }
 
 TEST(Frame, Commands_ComeBackEqualAndInOrder) {
-  std::string bytes = frame(sample_command()) + frame(kill_command());
+  std::string bytes = frame(sample_command()) + frame(guardian_kill());
   wire::GuardianCommand command;
   ASSERT_TRUE(take_frame(bytes, &command));
   EXPECT_EQ(frame(command), frame(sample_command()));

@@ -39,12 +39,14 @@ wire::DatagramHeartbeat heartbeat_of(uint64_t session, uint64_t count, bool of_h
 }
 
 // Session 7 has this key; there is no other.
-std::optional<wire::DatagramHeartbeat> decode(std::string_view bytes, const std::string& key) {
+std::optional<wire::DatagramHeartbeat> decode_signed(std::string_view bytes,
+                                                     const std::string& key) {
   return decode_heartbeat(bytes, [&](uint64_t session) { return session == 7 ? &key : nullptr; });
 }
 
 TEST(DatagramHeartbeat, WithItsKey_IsDecoded) {
-  const auto heartbeat = decode(encode_heartbeat(heartbeat_of(7, 1'000'000, true), kKey), kKey);
+  const auto heartbeat =
+      decode_signed(encode_heartbeat(heartbeat_of(7, 1'000'000, true), kKey), kKey);
   ASSERT_TRUE(heartbeat);
   EXPECT_EQ(heartbeat->session(), 7u);
   EXPECT_EQ(heartbeat->count(), 1'000'000u);
@@ -53,15 +55,15 @@ TEST(DatagramHeartbeat, WithItsKey_IsDecoded) {
 
 TEST(DatagramHeartbeat, ForgedOrDamaged_IsNone) {
   const std::string bytes = encode_heartbeat(heartbeat_of(7, 1, false), kKey);
-  EXPECT_FALSE(decode(bytes, std::string(32, 'x')));
+  EXPECT_FALSE(decode_signed(bytes, std::string(32, 'x')));
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] ^= 1;
-    EXPECT_FALSE(decode(damaged, kKey)) << "byte " << i;
+    EXPECT_FALSE(decode_signed(damaged, kKey)) << "byte " << i;
   }
-  EXPECT_FALSE(decode(bytes + "x", kKey));
-  EXPECT_FALSE(decode(encode_heartbeat(heartbeat_of(8, 1, false), kKey), kKey));
-  EXPECT_FALSE(decode("hello", kKey));
+  EXPECT_FALSE(decode_signed(bytes + "x", kKey));
+  EXPECT_FALSE(decode_signed(encode_heartbeat(heartbeat_of(8, 1, false), kKey), kKey));
+  EXPECT_FALSE(decode_signed("hello", kKey));
 }
 
 struct BothEnds : ::testing::Test {
