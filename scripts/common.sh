@@ -7,6 +7,59 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { printf '== %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
+# What to do after a failure, for scripts that can be started again.
+again="start it again, and it goes on where it was"
+
+# For `trap interrupted INT`: Ctrl-C.
+interrupted() {
+  progress_end
+  printf '%s: interrupted; %s\n' "$(basename "$0")" "$again" >&2
+  exit 130
+}
+
+# progress TEXT: how far a long command is: one line that changes on a terminal, elsewhere a line every 30 s.
+progress() {
+  if [ -t 2 ]; then
+    printf '\r\033[K== %s' "$*" >&2
+    progress_open=yes
+  elif [ -z "${progress_at:-}" ] || [ $((SECONDS - progress_at)) -ge 30 ]; then
+    say "$*"
+    progress_at=$SECONDS
+  fi
+}
+# Ends the line, so that other output starts on a new one.
+progress_end() {
+  [ -z "${progress_open:-}" ] || printf '\r\033[K' >&2
+  progress_open=
+}
+# duration SECONDS: in words.
+duration() {
+  if [ "$1" -lt 90 ]; then echo "$1 s"; else echo "$((($1 + 30) / 60)) minutes"; fi
+}
+
+# existing FOLDER: the folder, or the one in which it will be made.
+existing() {
+  local folder=$1
+  while [ ! -e "$folder" ]; do folder=$(dirname "$folder"); done
+  echo "$folder"
+}
+
+# free_mb FOLDER: the megabytes that are free where the folder is, or will be.
+free_mb() { df -Pk "$(existing "$1")" | awk 'END { print int($4 / 1024) }'; }
+
+# die_if_full OUTPUT FOLDER...: names the folder that is full, if that is why a command with this output failed.
+die_if_full() {
+  local output=$1 folder free least='' where=''
+  shift
+  for folder in "$@"; do
+    free=$(free_mb "$folder")
+    [ -n "$least" ] && [ "$free" -ge "$least" ] || { least=$free where=$folder; }
+  done
+  # A linker whose output does not fit may end without a message.
+  grep -qE 'No space left on device|Disk quota exceeded|enough free space' <<<"$output" || [ "$least" -lt 20 ] || return 0
+  die "no space left in $where ($least MB are free now); make room there, then $again"
+}
+
 # Number of compile jobs: one per core, limited by memory (gRPC's and json's headers take about 1 GB per job).
 job_count() {
   local cores memory
@@ -37,13 +90,16 @@ group_by_folder() {
   done
 }
 
-# configure PRESET: configures build/PRESET. FLEET_GROUP_SOURCES, if set: scripts/cmake/group_sources.cmake.
+# configure PRESET [CMAKE_OPTION...]: configures build/PRESET. FLEET_GROUP_SOURCES, if set: scripts/cmake/group_sources.cmake.
 configure() {
-  local preset=$1
+  local preset=$1 output
+  shift
   say "configure build/$preset"
-  local output
-  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} 2>&1) || {
+  # scripts/quickstart.sh leaves a folder without tests.
+  [ "$preset" = package ] || set -- -DFLEET_BUILD_TESTS=ON "$@"
+  output=$(cmake --preset "$preset" ${FLEET_GROUP_SOURCES:+"-DFLEET_GROUP_SOURCES=$FLEET_GROUP_SOURCES"} "$@" 2>&1) || {
     printf '%s\n' "$output" >&2
+    die_if_full "$output" "$PWD/build"
     die "cmake --preset $preset failed; run scripts/setup.sh if a package is missing"
   }
   grep -E '^-- CUDA' <<<"$output" >&2 || true

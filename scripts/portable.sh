@@ -32,7 +32,8 @@ esac
 
 if [ -z "$folder" ]; then
   folder=build/portable
-  cmake --preset portable ${architectures:+"-DFLEET_CUDA_ARCHITECTURES=$architectures"} >/dev/null ||
+  # Groups take less than half of the time of single files.
+  cmake --preset portable "-DFLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL}" ${architectures:+"-DFLEET_CUDA_ARCHITECTURES=$architectures"} >/dev/null ||
     die "cmake --preset portable failed; run scripts/setup.sh if a package is missing"
   cmake --build "$folder" -j "$(job_count)" --target portable_files >&2
 elif [ -n "$architectures" ]; then

@@ -21,14 +21,15 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-command -v zip >/dev/null || scripts/setup.sh zip
+{ command -v zip && command -v openssl; } >/dev/null || scripts/setup.sh --build zip openssl
 version=$(cat VERSION)
 glibc=2.35
 tag=py3-none-manylinux_${glibc/./_}_$(uname -m)
 
 if [ -z "$folder" ]; then
   folder=build/package
-  build package portable_files
+  # Groups take less than half of the time of single files.
+  FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL} build package portable_files
 fi
 
 staging=$(mktemp -d)
