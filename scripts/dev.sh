@@ -11,6 +11,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "scripts/$(basename "$0")"; }
 
+# A developer's folder is built again and again: single files, unless told otherwise.
+export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-OFF}
 command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in

@@ -19,7 +19,7 @@ done
 mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || die "$prefix is not writable; run this as root, or with --prefix \$HOME/.local"
 
 if [ -e CMakeLists.txt ]; then
-  cmake --preset package -DFLEET_STATIC_CONTROL=AUTO ${FLEET_CUDA_ARCHITECTURES:+"-DFLEET_CUDA_ARCHITECTURES=$FLEET_CUDA_ARCHITECTURES"} >/dev/null ||
+  cmake --preset package -DFLEET_STATIC_CONTROL=AUTO "-DFLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL}" ${FLEET_CUDA_ARCHITECTURES:+"-DFLEET_CUDA_ARCHITECTURES=$FLEET_CUDA_ARCHITECTURES"} >/dev/null ||
     die "cmake --preset package failed; run scripts/setup.sh if a package is missing"
   cmake --build build/package -j "$(job_count)" >&2
   cmake --install build/package --component runtime --strip --prefix "$prefix" >/dev/null

@@ -4,15 +4,6 @@
 # It installs only what this needs, and builds no tests. After an interruption or a failure, it goes on where it was.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# stage TEXT COMMAND...: says what it does, and how long it took.
-stage() {
-  local text=$1 begun=$SECONDS
-  shift
-  say "$text"
-  "$@"
-  say "done in $((SECONDS - begun)) s"
-}
-
 command=(build/release/bin/fleetrun --nproc_per_node=2 config/fashion_mnist.json "$@")
 jobs=$(job_count)
 build_minutes=$((18 / jobs + 1))
@@ -66,7 +57,8 @@ show_build() {
 compile_programs() {
   need_space
   # Groups take less than half of the time of single files. Another build of this folder sets both options back.
-  FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL} configure release -DFLEET_BUILD_TESTS=OFF
+  group_if_new release
+  configure release -DFLEET_BUILD_TESTS=OFF
   local log output failed
   log=$(mktemp)
   say "build/release: fleetrun fleet-worker, $jobs at a time; a step takes up to a minute"

@@ -11,8 +11,7 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
 fi
 stage "packages" scripts/setup.sh
 scripts/setup.sh gdb python3-dbg || true  # a test of the stacks of Python ranks is skipped without them
-# A folder's first build compiles sources in groups, which takes half of the time.
-[ -e "build/$preset/CMakeCache.txt" ] || export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL}
+group_if_new "$preset"
 options=() targets=()
 case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.

@@ -9,13 +9,13 @@
 namespace fleet::data {
 namespace {
 
-struct Source {
+struct PixelSource {
   std::string name, json;
   std::vector<double> mean, deviation;
 };
 
 // By the formula of normalize_image.
-std::vector<float> normalised(const Batch& batch, const Source& source) {
+std::vector<float> normalised(const Batch& batch, const PixelSource& source) {
   const ImageShape& image = batch.image;
   const int64_t pixel = bytes_a_pixel(image);
   std::vector<float> out;
@@ -34,7 +34,7 @@ std::vector<float> normalised(const Batch& batch, const Source& source) {
   return out;
 }
 
-void check(const Source& source, bool train, double tolerance) {
+void check(const PixelSource& source, bool train, double tolerance) {
   const Settings settings = testing::settings_of(source.name, source.json);
   auto floats = make_pipeline(settings, train, {.seed = 3});
   auto bytes = make_pipeline(settings, train, {.seed = 3, .bytes = true});
@@ -78,7 +78,7 @@ class Photographs : public ::testing::Test {
     }
     testing::write(folder_ / "list.txt", list);
   }
-  Source source(const std::string& augment) const {
+  PixelSource source(const std::string& augment) const {
     return {"image_list",
             R"({"root": ")" + folder_.path() +
                 R"(", "image": {"channels": 3, "height": 24, "width": 20}, "batch_size": 4,

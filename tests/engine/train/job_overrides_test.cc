@@ -27,7 +27,7 @@ struct Result {
   std::vector<std::string> lines;
 };
 
-Result with(const std::vector<std::string>& overrides, const std::string& json = kImageNet) {
+Result overridden(const std::vector<std::string>& overrides, const std::string& json = kImageNet) {
   ConfigTree tree = ConfigTree::from_json(json, "job.json");
   Result result;
   result.lines = apply_overrides(tree, overrides);
@@ -36,11 +36,11 @@ Result with(const std::vector<std::string>& overrides, const std::string& json =
 }
 
 Error refusal(const std::vector<std::string>& overrides, const std::string& json = kImageNet) {
-  return thrown_by([&] { with(overrides, json); });
+  return thrown_by([&] { overridden(overrides, json); });
 }
 
 TEST(JobOverrides, AnotherOptimizer_DropsWhatBelongsToTheFormer) {
-  const Result result = with({"optimizer.name=adam", "optimizer.beta1=0.8"});
+  const Result result = overridden({"optimizer.name=adam", "optimizer.beta1=0.8"});
   EXPECT_EQ(result.job.optimizer.text("name"), "adam");
   EXPECT_EQ(result.job.optimizer.number("beta1"), 0.8);
   EXPECT_EQ(result.job.optimizer.number("weight_decay"), 1e-4);  // both have it
@@ -85,8 +85,8 @@ TEST(GlobalBatch, WithABatchOrNotDivisible_IsRefused) {
 }
 
 TEST(JobOverrides, AnotherScheduleModelOrSource_DoesSoToo) {
-  const Result result = with({"learning_rate.name=cosine", "learning_rate.base=0.2",
-                              "model.name=lenet", "data.source=synthetic"});
+  const Result result = overridden({"learning_rate.name=cosine", "learning_rate.base=0.2",
+                                    "model.name=lenet", "data.source=synthetic"});
   EXPECT_EQ(result.job.schedule.number("base"), 0.2);
   EXPECT_EQ(result.job.schedule.number("warmup_epochs"), 5);
   EXPECT_EQ(result.job.model.integer("num_classes"), 10);
@@ -97,14 +97,15 @@ TEST(JobOverrides, OtherFormOfASetting_ReplacesTheFiles) {
   const char* const chosen = R"({"model": {"name": "mlp"}, "data": {"threads": "auto",
                                  "prefetch": "auto"}, "train": {"class_weights": "balanced"}})";
   const Job given =
-      with({"data.threads=3", "data.prefetch=2", "train.class_weights=[1,2]"}, chosen).job;
+      overridden({"data.threads=3", "data.prefetch=2", "train.class_weights=[1,2]"}, chosen).job;
   EXPECT_FALSE(given.data.boolean("auto.threads"));
   EXPECT_EQ(given.data.integer("threads"), 3);
   EXPECT_FALSE(given.data.boolean("auto.prefetch"));
   EXPECT_EQ(given.train.text("class_weights.rule"), "");
   const char* const fixed = R"({"model": {"name": "mlp"}, "data": {"threads": 3},
                                 "train": {"class_weights": [1, 2]}})";
-  const Job automatic = with({"data.threads=auto", "train.class_weights=balanced"}, fixed).job;
+  const Job automatic =
+      overridden({"data.threads=auto", "train.class_weights=balanced"}, fixed).job;
   EXPECT_TRUE(automatic.data.boolean("auto.threads"));
   EXPECT_FALSE(automatic.data.given("threads"));
   EXPECT_THAT(automatic.train.numbers("class_weights.values"), ::testing::IsEmpty());
@@ -123,11 +124,11 @@ TEST(JobOverrides, KeyThatBelongsToAnother_IsRefusedByTheCommandLineAndTheFile) 
 }
 
 TEST(JobOverrides, Null_RemovesAKeyOrASection) {
-  const Result result = with({"optimizer.weight_decay=null", "train=null", "data.root=null"});
+  const Result result = overridden({"optimizer.weight_decay=null", "train=null", "data.root=null"});
   EXPECT_EQ(result.job.optimizer.number("weight_decay"), 0);
   EXPECT_EQ(result.job.train.integer("epochs"), 1);
   EXPECT_THAT(result.lines, IsEmpty());
-  EXPECT_EQ(with({"train.epochs=3", "train.epochs=null"}).job.train.integer("epochs"), 1);
+  EXPECT_EQ(overridden({"train.epochs=3", "train.epochs=null"}).job.train.integer("epochs"), 1);
   EXPECT_THAT(refusal({"train.epoch=null"}), Advises("did you mean 'train.epochs'?"));
   EXPECT_EQ(refusal({"model.name=null"}).failure(), "the required key 'model.name' is missing");
 }
@@ -145,19 +146,19 @@ TEST(JobOverrides, MistypedSection_IsNamedInsteadOfTheKeyThatIsMissing) {
 }
 
 TEST(JobOverrides, Section_IsReplacedAsAWhole) {
-  const Result result = with({"optimizer={\"name\": \"adam\", \"beta2\": 0.9}"});
+  const Result result = overridden({"optimizer={\"name\": \"adam\", \"beta2\": 0.9}"});
   EXPECT_EQ(result.job.optimizer.text("name"), "adam");
   EXPECT_EQ(result.job.optimizer.number("beta2"), 0.9);
   EXPECT_EQ(result.job.optimizer.number("weight_decay"), 0);
   EXPECT_THAT(result.lines, ElementsAre(HasSubstr("replaces the whole section and drops")));
-  EXPECT_EQ(with({"optimizer={'name': 'sgd'}", "optimizer.weight_decay=1"})
+  EXPECT_EQ(overridden({"optimizer={'name': 'sgd'}", "optimizer.weight_decay=1"})
                 .job.optimizer.number("weight_decay"),
             1);
-  EXPECT_EQ(with({"optimizer={}"}).job.optimizer.text("name"), "sgd");
+  EXPECT_EQ(overridden({"optimizer={}"}).job.optimizer.text("name"), "sgd");
   // Below a section an object sets what it names, as in Paddle.
   const std::string amp = R"({"model": {"name": "mlp"}, "data": {"source": "synthetic"},
     "strategy": {"amp": true, "amp_configs": {"incr_ratio": 3}}})";
-  EXPECT_EQ(with({"strategy.amp_configs={'decr_ratio': 0.5}"}, amp)
+  EXPECT_EQ(overridden({"strategy.amp_configs={'decr_ratio': 0.5}"}, amp)
                 .job.strategy.number("amp_configs.incr_ratio"),
             3);
 }
@@ -165,7 +166,7 @@ TEST(JobOverrides, Section_IsReplacedAsAWhole) {
 TEST(JobOverrides, Base_ScalesEverySchedule) {
   for (const char* name : {"constant", "cosine", "polynomial", "piecewise"}) {
     const std::string chosen = std::string("learning_rate.name=") + name;
-    EXPECT_EQ(with({chosen, "learning_rate.base=0.2"}).job.schedule.number("base"), 0.2);
+    EXPECT_EQ(overridden({chosen, "learning_rate.base=0.2"}).job.schedule.number("base"), 0.2);
   }
 }
 
@@ -173,7 +174,7 @@ std::vector<std::string> unused(const std::vector<std::string>& overrides,
                                 const JobFacts& facts = {}) {
   std::vector<std::string> all = {"data.source=synthetic"};
   all.insert(all.end(), overrides.begin(), overrides.end());
-  return unused_options(with(all).job, facts);
+  return unused_options(overridden(all).job, facts);
 }
 
 TEST(UnusedOptions, EachIsNamed) {
@@ -215,9 +216,9 @@ TEST(UnusedOptions, EachIsNamed) {
 TEST(UnusedOptions, NamesThatFitNoParameter_AreNamed) {
   Program program;
   program.parameter("conv1.weight", {2}, Init());
-  EXPECT_THAT(
-      unused_parameter_names(with({"optimizer.exclude_from_weight_decay=conv,bn"}).job, program),
-      ElementsAre("optimizer.exclude_from_weight_decay: no parameter matches 'bn'"));
+  EXPECT_THAT(unused_parameter_names(
+                  overridden({"optimizer.exclude_from_weight_decay=conv,bn"}).job, program),
+              ElementsAre("optimizer.exclude_from_weight_decay: no parameter matches 'bn'"));
 }
 
 }  // namespace

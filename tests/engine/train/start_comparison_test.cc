@@ -66,13 +66,13 @@ Job job_with(const std::vector<std::string>& overrides) {
   return make_job(tree);
 }
 
-std::vector<ComparedItem> with(const std::vector<std::string>& overrides) {
+std::vector<ComparedItem> items_with(const std::vector<std::string>& overrides) {
   return compared_items_of_job(job_with(overrides), "cpu");
 }
 
 TEST(StartComparisonTest, AThousandAlikeRanks_AskTheStoreFiveTimesEach) {
   CountingStore store;
-  const auto items = with({});
+  const auto items = items_with({});
   const Outcome outcome = compare(1000, store, [&](int) { return items; });
   EXPECT_EQ(std::count(outcome.failures.begin(), outcome.failures.end(), ""), 1000);
   EXPECT_LE(store.calls, 4 * 1000u + 3);
@@ -81,7 +81,7 @@ TEST(StartComparisonTest, AThousandAlikeRanks_AskTheStoreFiveTimesEach) {
 
 TEST(StartComparisonTest, OneOfAThousand_IsNamedByKeyAndRank) {
   CountingStore store;
-  const auto usual = with({}), odd = with({"data.batch_size=16", "train.max_steps=7"});
+  const auto usual = items_with({}), odd = items_with({"data.batch_size=16", "train.max_steps=7"});
   const Outcome outcome = compare(1000, store, [&](int rank) { return rank == 700 ? odd : usual; });
   EXPECT_EQ(outcome.codes[700], ErrorCode::kUsage);
   EXPECT_EQ(outcome.codes[3], ErrorCode::kPeerLost);
@@ -95,8 +95,8 @@ TEST(StartComparisonTest, OneOfAThousand_IsNamedByKeyAndRank) {
 
 TEST(StartComparisonTest, TwoRanks_AreBothRefused) {
   CountingStore store;
-  const Outcome outcome =
-      compare(2, store, [&](int rank) { return with({"train.seed=" + std::to_string(rank + 1)}); });
+  const Outcome outcome = compare(
+      2, store, [&](int rank) { return items_with({"train.seed=" + std::to_string(rank + 1)}); });
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(outcome.codes[rank], ErrorCode::kUsage);
     EXPECT_EQ(outcome.failures[rank],
@@ -108,8 +108,8 @@ TEST(StartComparisonTest, WhatIsOfTheMachine_MayDiffer) {
   CountingStore store;
   const Outcome outcome = compare(2, store, [&](int rank) {
     const std::string n = std::to_string(rank + 1);
-    return with({"data.root=/disk" + n, "data.threads=" + n, "train.output=out" + n,
-                 "data.prefetch=" + n, "comm.timeout=" + n});
+    return items_with({"data.root=/disk" + n, "data.threads=" + n, "train.output=out" + n,
+                       "data.prefetch=" + n, "comm.timeout=" + n});
   });
   EXPECT_EQ(outcome.failures, std::vector<std::string>(2));
 }
@@ -122,7 +122,7 @@ TEST(StartComparisonTest, DeviceDataAndWeights_AreCompared) {
     const std::string begin = "rank 1 differs from rank 0: ";
     return failure.starts_with(begin) ? failure.substr(begin.size()) : failure;
   };
-  EXPECT_EQ(differs(with({}), compared_items_of_job(job_with({}), "cuda")),
+  EXPECT_EQ(differs(items_with({}), compared_items_of_job(job_with({}), "cuda")),
             "device is cuda, not cpu");
   const data::Fingerprint print{.samples = 8, .classes = 2, .labels = 1, .files = 2, .images = 3};
   const auto data = [&](const data::Fingerprint& train) {
@@ -149,7 +149,7 @@ TEST(StartComparisonTest, DeviceDataAndWeights_AreCompared) {
 
 TEST(StartComparisonTest, RankThatDoesNotCome_IsNamed) {
   CountingStore store;
-  const auto items = with({});
+  const auto items = items_with({});
   const std::chrono::milliseconds soon(20);
   StartComparison zero(items, "job", {0, 3}, store, soon), two(items, "job", {2, 3}, store, soon);
   try {
