@@ -90,9 +90,9 @@ group_by_folder() {
   done
 }
 
-# group_if_new PRESET: a folder's first build compiles sources in groups, which takes half of the time. FLEET_GROUP_SOURCES=OFF
-# before the command: single files, for a folder in which sources will change.
-group_if_new() { [ -e "build/$1/CMakeCache.txt" ] || export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-ALL}; }
+# group_if_new PRESET [OFF]: a folder's first build compiles sources in groups, which takes half of the time; with OFF single files,
+# for a folder in which sources will change. FLEET_GROUP_SOURCES of the user comes first; a folder that exists stays as it is.
+group_if_new() { [ -e "build/$1/CMakeCache.txt" ] || export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-${2:-ALL}}; }
 
 # configure PRESET [CMAKE_OPTION...]: configures build/PRESET. FLEET_GROUP_SOURCES, if set: scripts/cmake/group_sources.cmake.
 configure() {

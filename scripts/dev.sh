@@ -11,15 +11,16 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "scripts/$(basename "$0")"; }
 
-# A developer's folder is built again and again: single files, unless told otherwise.
-export FLEET_GROUP_SOURCES=${FLEET_GROUP_SOURCES:-OFF}
 command=${1:-help}
 [ $# -eq 0 ] || shift
 case $command in
   fmt) git ls-files -z -co --exclude-standard '*.h' '*.cc' '*.cu' '*.cuh' | xargs -0 -r clang-format -i ;;
   lint) exec scripts/lint.sh ;;
   build) build "${1:-dev}" ;;
-  test) exec scripts/test.sh "${@:-dev}" ;;
+  test)
+    group_if_new "${1:-dev}" OFF
+    exec scripts/test.sh "${@:-dev}"
+    ;;
   bench) exec scripts/bench.sh "$@" ;;
   all)
     scripts/lint.sh
