@@ -211,6 +211,11 @@ const Json* Json::end() const {
   return is_null() ? this : this + 1;
 }
 
+const std::vector<Json>& Json::elements() const {
+  if (!is_array()) refuse_type("array");
+  return std::get<std::vector<Json>>(value_);
+}
+
 const std::vector<std::string>& Json::keys() const {
   static const std::vector<std::string> none;
   const auto* object = std::get_if<Object>(&value_);

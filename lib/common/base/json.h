@@ -98,6 +98,8 @@ class Json {
   // The elements of an array, or the values of an object. A scalar has itself as the only element.
   const Json* begin() const;
   const Json* end() const;
+  // JsonError if it is not an array.
+  const std::vector<Json>& elements() const;
   // Of an object, else none.
   const std::vector<std::string>& keys() const;
   // Copies the keys. Those of an array are "0", "1", ...

@@ -8,7 +8,7 @@ template <typename T>
 std::vector<T> list_of(const Json& json) {
   std::vector<T> list;
   list.reserve(json.size());
-  for (const Json& element : json) list.push_back(element.get<T>());
+  for (const Json& element : json.elements()) list.push_back(element.get<T>());
   return list;
 }
 
@@ -68,31 +68,26 @@ std::string Json::get<std::string>() const {
 
 template <>
 std::vector<int> Json::get<std::vector<int>>() const {
-  if (!is_array()) refuse_type("array");
   return list_of<int>(*this);
 }
 
 template <>
 std::vector<int64_t> Json::get<std::vector<int64_t>>() const {
-  if (!is_array()) refuse_type("array");
   return list_of<int64_t>(*this);
 }
 
 template <>
 std::vector<uint64_t> Json::get<std::vector<uint64_t>>() const {
-  if (!is_array()) refuse_type("array");
   return list_of<uint64_t>(*this);
 }
 
 template <>
 std::vector<double> Json::get<std::vector<double>>() const {
-  if (!is_array()) refuse_type("array");
   return list_of<double>(*this);
 }
 
 template <>
 std::vector<std::string> Json::get<std::vector<std::string>>() const {
-  if (!is_array()) refuse_type("array");
   return list_of<std::string>(*this);
 }
 
