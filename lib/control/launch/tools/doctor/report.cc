@@ -54,13 +54,6 @@ Json shown_json(const JobReport& report) {
 
 // As the nodes exchange reports: with sorted keys.
 template <typename T>
-Json list_json(const std::vector<T>& all) {
-  Json list = Json::array();
-  for (const T& one : all) list.push_back(to_json(one));
-  return list;
-}
-
-template <typename T>
 std::vector<T> list_of(const Json& json, T (*element_of)(const Json&)) {
   std::vector<T> all;
   for (const Json& one : json.elements()) all.push_back(element_of(one));
@@ -102,6 +95,29 @@ Reach reach_of(const Json& json) {
           .round_trip = json.at("round_trip").get<double>()};
 }
 
+Json to_json(const JobReport::Node& node) {
+  return {{"address", node.address}, {"hostname", node.hostname}};
+}
+
+JobReport::Node node_of(const Json& json) {
+  return {text_at(json, "address"), text_at(json, "hostname")};
+}
+
+Json to_json(const JobReport::Entry& entry) {
+  return {{"finding", to_json(entry.finding)}, {"nodes", entry.nodes}};
+}
+
+JobReport::Entry entry_of(const Json& json) {
+  return {finding_of(json.at("finding")), json.at("nodes").get<std::vector<int>>()};
+}
+
+template <typename T>
+Json list_json(const std::vector<T>& all) {
+  Json list = Json::array();
+  for (const T& one : all) list.push_back(to_json(one));
+  return list;
+}
+
 Json to_json(const NodeReport& report) {
   return {{"address", report.address},         {"findings", list_json(report.findings)},
           {"fingerprint", report.fingerprint}, {"gpus", report.gpus},
@@ -118,22 +134,6 @@ NodeReport node_report_of(const Json& json) {
           .gpus = json.at("gpus").get<std::vector<std::string>>(),
           .fingerprint = json.at("fingerprint").get<std::map<std::string, std::string>>(),
           .reached = list_of(json.at("reached"), reach_of)};
-}
-
-Json to_json(const JobReport::Node& node) {
-  return {{"address", node.address}, {"hostname", node.hostname}};
-}
-
-JobReport::Node node_of(const Json& json) {
-  return {text_at(json, "address"), text_at(json, "hostname")};
-}
-
-Json to_json(const JobReport::Entry& entry) {
-  return {{"finding", to_json(entry.finding)}, {"nodes", entry.nodes}};
-}
-
-JobReport::Entry entry_of(const Json& json) {
-  return {finding_of(json.at("finding")), json.at("nodes").get<std::vector<int>>()};
 }
 
 Json to_json(const JobReport& report) {
