@@ -222,7 +222,7 @@ const std::vector<std::string>& Json::keys() const {
   return object ? object->keys : none;
 }
 
-std::vector<JsonMember> Json::items() const {
+std::vector<JsonMember> Json::items() const& {
   std::vector<JsonMember> all;
   all.reserve(size());
   for (const Json& child : *this) {

@@ -103,7 +103,8 @@ class Json {
   // Of an object, else none.
   const std::vector<std::string>& keys() const;
   // Copies the keys. Those of an array are "0", "1", ...
-  std::vector<JsonMember> items() const;
+  std::vector<JsonMember> items() const&;
+  std::vector<JsonMember> items() && = delete;  // the values would be gone
 
   // nullptr: not an object, or it has no such member. Takes time in proportion to their number.
   const Json* find(std::string_view key) const;

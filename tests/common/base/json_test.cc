@@ -185,7 +185,8 @@ TEST(Json, Iteration_VisitsElementsOrValues) {
   for (const Json& one : Json::array({1, 2, 3})) sum += one.get<int>();
   EXPECT_EQ(sum, 6);
   std::string seen;
-  for (const auto& [key, value] : Json({{"b", 1}, {"a", 2}}).items()) seen += key + value.dump();
+  const Json object = {{"b", 1}, {"a", 2}};
+  for (const auto& [key, value] : object.items()) seen += key + value.dump();
   EXPECT_EQ(seen, "b1a2");
   const Json null, scalar = 3;
   EXPECT_EQ(null.begin(), null.end());
