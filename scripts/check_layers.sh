@@ -120,7 +120,7 @@ awk '
       else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/control/(rendezvous|node|daemon)/"
       else if (header ~ /^CLI\//) owner = "^apps/|^lib/common/base/read_options"
       else if (header ~ /^boost\//) owner = "^lib/control/|^apps/(fleetrun|fleetd)/"
-      else if (header ~ /^nlohmann\// && header !~ /json_fwd/) owner = "\\.cc$|^lib/common/base/config_value\\.h"
+      else if (header ~ /^nlohmann\//) owner = "^lib/common/base/json_text\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/common/base/log\\.|^lib/common/base/"
       else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/engine/data/"
       else if (header ~ /^minizip\//) owner = "^lib/engine/train/zip_file"

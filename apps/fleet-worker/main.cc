@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "api/worker.h"
 #include "arguments.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -168,7 +168,7 @@ int run(int argc, char** argv) {
   }
   if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
   if (!arguments.predict.empty()) {
-    tree.set("predict.input", nlohmann::json(arguments.predict).dump(), "--predict");
+    tree.set("predict.input", Json(arguments.predict).dump(), "--predict");
   }
   if (print(arguments, tree)) return 0;
   if (arguments.explain) {
@@ -250,13 +250,13 @@ Failure current_failure() {
 
 // --check --format json; docs/reference/job_file.md lists the keys.
 void print_verdict(const Failure* failure) {
-  nlohmann::ordered_json verdict = {{"ok", !failure}};
+  Json verdict = {{"ok", !failure}};
   if (failure) {
     verdict["code"] = failure->code;
     verdict["exit_code"] = failure->exit_code;
     verdict["message"] = failure->message;
   }
-  std::puts(verdict.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::puts(verdict.dump_lossy().c_str());
 }
 
 }  // namespace

@@ -54,11 +54,11 @@ void add_environment(const std::vector<Option>& options, ConfigTree* tree) {
 }
 
 void add_given(const std::vector<GivenOption>& given, ConfigTree* tree) {
-  std::map<std::string, config::Json> lists;  // all values of an option that `repeats`
+  std::map<std::string, Json> lists;  // all values of an option that `repeats`
   for (const GivenOption& one : given) {
     std::string value = one.option->is_flag() ? truth(one.value) : one.value;
     if (one.option->repeats) {
-      config::Json& list = lists[one.option->key];
+      Json& list = lists[one.option->key];
       list.push_back(value);
       value = config::dump(list);
     }

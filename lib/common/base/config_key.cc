@@ -48,8 +48,8 @@ void spell_choice(const ConfigKey& key, Scalar* scalar) {
 // parsed as that type.
 std::optional<Scalar> coerce(const Scalar& given, ConfigType wanted, bool untyped) {
   if (untyped && wanted != ConfigType::kText && std::holds_alternative<std::string>(given)) {
-    const Json json = Json::parse(json_from_python(std::get<std::string>(given)), nullptr, false);
-    const auto scalar = to_scalar(json);
+    const auto json = Json::try_parse(json_from_python(std::get<std::string>(given)));
+    const auto scalar = json ? to_scalar(*json) : std::nullopt;
     return scalar ? coerce(*scalar, wanted, false) : std::nullopt;
   }
   switch (wanted) {

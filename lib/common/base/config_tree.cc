@@ -9,7 +9,6 @@
 
 namespace fleet {
 
-using config::Json;
 using config::Scalar;
 
 namespace {
@@ -29,24 +28,22 @@ constexpr size_t kLongestKey = 200;
 class JobFileCheck {
  public:
   explicit JobFileCheck(const std::string& origin) : origin_(origin) {}
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+  void operator()(JsonEvent event, int depth, const std::string& key) {
     if (depth > kDeepest) too_much("is nested more than " + std::to_string(kDeepest) + " deep");
-    if (event == Json::parse_event_t::key && ++keys_ > kMaxKeys) {
+    if (event == JsonEvent::kKey && ++keys_ > kMaxKeys) {
       too_much("has more than " + std::to_string(kMaxKeys) + " keys");
     }
-    if (event == Json::parse_event_t::key &&
-        parsed.get_ref<const std::string&>().size() > kLongestKey) {
+    if (event == JsonEvent::kKey && key.size() > kLongestKey) {
       too_much("has a key of more than " + std::to_string(kLongestKey) + " bytes");
     }
-    if (event == Json::parse_event_t::object_start) {
+    if (event == JsonEvent::kObject) {
       names_.resize(depth + 1);
       names_.back().clear();
-    } else if (event == Json::parse_event_t::key) {
+    } else if (event == JsonEvent::kKey) {
       path_.resize(depth);
-      path_.back() = parsed.get<std::string>();
+      path_.back() = key;
       if (!names_[depth - 1].insert(path_.back()).second) given_twice(join(path_, "."), origin_);
     }
-    return true;
   }
 
  private:
@@ -65,9 +62,8 @@ class JobFileCheck {
 ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origin) {
   Json root;
   try {
-    root = Json::parse(json_from_python(json), JobFileCheck(origin), true,
-                       /*ignore_comments=*/true);
-  } catch (const Json::exception& error) {
+    root = Json::parse(json_from_python(json), JobFileCheck(origin), /*comments=*/true);
+  } catch (const JsonError& error) {
     const std::string what = error.what();
     const size_t at = what.find("at line");
     throw Error(ErrorCode::kUsage,
@@ -116,7 +112,8 @@ ConfigTree ConfigTree::from_file(const std::string& path) {
 
 void ConfigTree::set(const std::string& path, std::string_view text, const std::string& origin) {
   if (text.starts_with('[')) {
-    const auto value = config::to_value(Json::parse(json_from_python(text), nullptr, false));
+    const auto parsed = Json::try_parse(json_from_python(text));
+    const auto value = parsed ? config::to_value(*parsed) : std::nullopt;
     if (value) {
       entries_[path] = {*value, origin};
       return;

@@ -3,9 +3,7 @@
 namespace fleet {
 namespace config {
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& json) { return json.dump_lossy(); }
 
 Json to_json(const Scalar& scalar) {
   return std::visit([](const auto& value) { return Json(value); }, scalar);
@@ -38,7 +36,7 @@ std::optional<ConfigValue> to_value(const Json& json) {
 std::string ConfigValue::text() const {
   if (const Scalar* scalar = std::get_if<Scalar>(&value))
     return config::dump(config::to_json(*scalar));
-  config::Json array = config::Json::array();
+  Json array = Json::array();
   for (const Scalar& element : std::get<std::vector<Scalar>>(value))
     array.push_back(config::to_json(element));
   return config::dump(array);

@@ -1,15 +1,13 @@
 // JSON to and from the values of a ConfigTree. For config*.cc.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "base/config.h"
+#include "base/json.h"
 
 namespace fleet::config {
-
-using Json = nlohmann::ordered_json;
 using Scalar = ConfigValue::Scalar;
 
 // An empty object leaves an entry under its path followed by this character: validate() then tells

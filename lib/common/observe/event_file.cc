@@ -6,17 +6,15 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/owned_file.h"
 
 namespace fleet {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json to_json(const std::vector<double>& values) {
@@ -44,7 +42,7 @@ std::string EventLine::json(double time) const {
   for (const auto& [name, value] : values_) {
     line[name] = std::visit([](const auto& v) { return to_json(v); }, value);
   }
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return line.dump_lossy();
 }
 
 EventFile::EventFile(const std::string& path) : path_(path) { open(); }

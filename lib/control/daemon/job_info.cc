@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/text.h"
@@ -15,8 +15,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Limits of table cells, in characters.
 constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
@@ -242,7 +240,7 @@ std::string job_status(const std::vector<JobInfo>& parts, double now) {
 std::string jobs_json(const std::vector<JobInfo>& jobs) {
   Json all = Json::array();
   for (const JobInfo& job : jobs) all.push_back(to_json(job));
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump_lossy(2) + "\n";
 }
 
 }  // namespace fleet

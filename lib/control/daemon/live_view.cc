@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <span>
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/json.h"
 #include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/terminal_text.h"
@@ -19,7 +19,6 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using wire::GpuUsage;
 using wire::LiveRank;
 
@@ -361,7 +360,7 @@ std::string live_json(const LiveReport& report, const std::string& sort, double 
   if (report.has_bottleneck()) all["bottleneck"] = bottleneck_json(report.bottleneck());
   all["ranks"] = Json::array();
   for (const LiveRank* rank : sorted(report, sort)) all["ranks"].push_back(rank_json(*rank));
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump_lossy() + "\n";
 }
 
 }  // namespace fleet

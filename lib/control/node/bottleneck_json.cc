@@ -1,13 +1,11 @@
 #include "node/bottleneck_json.h"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "rendezvous/bottleneck.h"
 
 namespace fleet {
 
-nlohmann::ordered_json bottleneck_json(const wire::Bottleneck& bottleneck) {
-  using Json = nlohmann::ordered_json;
+Json bottleneck_json(const wire::Bottleneck& bottleneck) {
   Json causes = Json::array();
   for (const wire::Cause& cause : bottleneck.causes()) {
     causes.push_back({{"kind", name_of(cause.kind())},

@@ -1,14 +1,13 @@
 // A bottleneck for programs, as verdict.json and `fleetrun top --format=json` have it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "base/json.h"
 #include "rendezvous/control_messages.h"
 
 namespace fleet {
 
 // {"line": "bottleneck: ...", "compute": 0.6, "causes": [{"kind": "input", "share": 0.31, "rank":
 // null, "action": "..."}]}
-nlohmann::ordered_json bottleneck_json(const wire::Bottleneck& bottleneck);
+Json bottleneck_json(const wire::Bottleneck& bottleneck);
 
 }  // namespace fleet

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 
@@ -138,8 +138,6 @@ std::string failure_cause(std::string_view log, int signal) {
 
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kLongestFile = 1 << 20;
 
 // "" if the file cannot be read.
@@ -160,14 +158,14 @@ std::string read_start(const std::string& path) {
 }
 
 std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  const Json* found = object.find(key);
+  return found && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // A number, or a string that holds one.
 int64_t time_of(const Json& object) {
-  const auto found = object.find("timestamp");
-  if (found == object.end()) return 0;
+  const Json* found = object.find("timestamp");
+  if (!found) return 0;
   if (found->is_number()) {
     const double seconds = found->get<double>();
     return seconds > 0 && seconds < 1e15 ? static_cast<int64_t>(seconds) : 0;
@@ -180,18 +178,19 @@ int64_t time_of(const Json& object) {
 
 RecordedError read_error_file(const std::string& path) {
   if (path.empty()) return {};
-  const Json file = Json::parse(read_start(path), nullptr, /*allow_exceptions=*/false);
-  if (!file.is_object() || !file.contains("message")) return {};
-  const Json& message = file["message"];
+  const auto file = Json::try_parse(read_start(path));
+  const Json* found = file ? file->find("message") : nullptr;
+  if (!found) return {};
+  const Json& message = *found;
   RecordedError error;
   if (message.is_string()) {
     error.set_message(message.get<std::string>());
-    error.set_unix_time(time_of(file));
+    error.set_unix_time(time_of(*file));
   }
   if (!message.is_object()) return error;
   error.set_message(text_of(message, "message"));
-  const auto extra = message.find("extraInfo");
-  if (extra != message.end() && extra->is_object()) {
+  const Json* extra = message.find("extraInfo");
+  if (extra && extra->is_object()) {
     error.set_callstack(text_of(*extra, "py_callstack"));
     error.set_unix_time(time_of(*extra));
   }

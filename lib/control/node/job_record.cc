@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_name.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "node/control_socket.h"
@@ -23,8 +23,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kEnding[] = ".job";
 

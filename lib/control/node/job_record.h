@@ -5,11 +5,11 @@
 
 #include <sys/types.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "node/log_reader.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
@@ -20,7 +20,7 @@ using wire::JobInfo;
 using wire::JobRecord;
 
 // For programs: as `fleetrun ls` shows it.
-nlohmann::ordered_json job_record_json(const JobRecord& record);
+Json job_record_json(const JobRecord& record);
 // Throws kUsage if the file is not a record; kNotFound and kIo as read_file() does.
 JobRecord read_job_record(const std::string& path);
 // Names a run of a job: "night.4711.1763800000000".

@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "node/realtime_history.h"
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::json;
 
 [[noreturn]] void refuse(const std::string& what, const MergedFile& file, const std::string& next) {
   throw Error(ErrorCode::kUsage, what, file.path, next);
@@ -26,15 +24,16 @@ std::string text_of(const Json& value) {
   return value.is_number_integer() ? std::to_string(value.get<int64_t>()) : "";
 }
 std::string text_at(const Json& event, const char* key) {
-  return text_of(event.value(key, Json()));
+  const Json* found = event.find(key);
+  return found ? text_of(*found) : "";
 }
 std::string thread_of(const Json& event) {
-  return text_of(event.value("pid", Json())) + "/" + text_of(event.value("tid", Json()));
+  return text_at(event, "pid") + "/" + text_at(event, "tid");
 }
 
 double number_of(const Json& event, const char* key) {
-  const auto found = event.find(key);
-  return found != event.end() && found->is_number() ? found->get<double>() : -1;
+  const Json* found = event.find(key);
+  return found && found->is_number() ? found->get<double>() : -1;
 }
 
 RankTrace* rank_called(JobTrace* trace, int rank) {
@@ -46,18 +45,17 @@ RankTrace* rank_called(JobTrace* trace, int rank) {
 
 RankTrace& owner(const Json& file, const MergedFile& given, JobTrace* trace) {
   std::optional<int> rank = given.rank;
-  const Json info = file.value("distributedInfo", Json());
-  if (!rank && info.is_object() && info.value("rank", Json()).is_number_integer()) {
-    rank = info["rank"].get<int>();
-  }
+  const Json* info = file.find("distributedInfo");
+  const Json* number = info ? info->find("rank") : nullptr;
+  if (!rank && number && number->is_number_integer()) rank = number->get<int>();
   if (rank) {
     if (RankTrace* found = rank_called(trace, *rank)) return *found;
     refuse("rank " + std::to_string(*rank) + " is not in the trace", given,
            "name another one: --merge RANK=FILE");
   }
   std::set<std::string> processes;
-  for (const Json& event : file["traceEvents"]) {
-    if (event.is_object()) processes.insert(text_of(event.value("pid", Json())));
+  for (const Json& event : file.at("traceEvents")) {
+    if (event.is_object()) processes.insert(text_at(event, "pid"));
   }
   std::vector<RankTrace*> owners;
   for (RankTrace& one : trace->ranks) {
@@ -76,18 +74,18 @@ class Merger {
       refuse("the clocks of node " + std::to_string(node.node_rank) + " are not known", given,
              "trace again");
     }
-    const Json base = file.value("baseTimeNanoseconds", Json());
-    if (base.is_number_integer()) base_ns_ = base.get<int64_t>();
+    const Json* base = file.find("baseTimeNanoseconds");
+    if (base && base->is_number_integer()) base_ns_ = base->get<int64_t>();
     for (const auto& [number, name] : rank_.names) next_name_ = std::max(next_name_, number + 1);
     for (const auto& [number, name] : rank_.tracks) next_track_ = std::max(next_track_, number + 1);
   }
 
   size_t run() {
-    for (const Json& event : file_["traceEvents"]) {
+    for (const Json& event : file_.at("traceEvents")) {
       if (event.is_object() && text_at(event, "ph") == "M") note_thread(event);
     }
     size_t count = 0;
-    for (const Json& event : file_["traceEvents"]) {
+    for (const Json& event : file_.at("traceEvents")) {
       if (event.is_object() && text_at(event, "ph") == "X" && add(event)) ++count;
     }
     return count;
@@ -96,9 +94,9 @@ class Merger {
  private:
   void note_thread(const Json& event) {
     if (text_at(event, "name") != "thread_name") return;
-    const Json arguments = event.value("args", Json::object());
-    if (arguments.is_object())
-      threads_[thread_of(event)] = text_of(arguments.value("name", Json()));
+    const Json* arguments = event.find("args");
+    if (arguments && !arguments->is_object()) return;
+    threads_[thread_of(event)] = arguments ? text_at(*arguments, "name") : "";
   }
 
   bool add(const Json& event) {
@@ -116,7 +114,7 @@ class Merger {
   }
 
   uint32_t name_number(const Json& event) {
-    const std::pair key(text_of(event.value("cat", Json())), text_of(event.value("name", Json())));
+    const std::pair key(text_at(event, "cat"), text_at(event, "name"));
     const auto [at, added] = names_.try_emplace(key, next_name_);
     if (added) {
       rank_.names[next_name_++] = {.category = key.first.empty() ? "merged" : key.first,
@@ -161,13 +159,14 @@ MergedFile merged_file(const std::string& given) {
 
 size_t merge_chrome_trace(const std::string& json, const MergedFile& file, JobTrace* trace) {
   if (json.starts_with("\x1f\x8b")) refuse("it is compressed", file, "gunzip it first");
-  const Json parsed = Json::parse(json, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("traceEvents") || !parsed["traceEvents"].is_array()) {
+  const auto parsed = Json::try_parse(json);
+  const Json* events = parsed ? parsed->find("traceEvents") : nullptr;
+  if (!events || !events->is_array()) {
     refuse("it is no Chrome trace (JSON with traceEvents)", file,
            "give what torch.profiler's export_chrome_trace() wrote");
   }
-  RankTrace& rank = owner(parsed, file, trace);
-  return Merger(parsed, file, &rank, trace->nodes.at(rank.node_rank)).run();
+  RankTrace& rank = owner(*parsed, file, trace);
+  return Merger(*parsed, file, &rank, trace->nodes.at(rank.node_rank)).run();
 }
 
 }  // namespace fleet

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <climits>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/program_file.h"
 #include "base/text.h"
 
@@ -38,19 +38,18 @@ std::string reason_in(const std::string& printed, const std::string& debugger) {
 }
 
 PythonFrames frames_of_py_spy(const std::string& printed, pid_t pid) {
-  using Json = nlohmann::json;
   PythonFrames found;
   // Warnings of py-spy may come first.
   size_t begin = printed.find("[\n");
   if (begin == std::string::npos) begin = printed.find('[');
-  const Json threads = Json::parse(printed.substr(std::min(begin, printed.size())), nullptr, false);
+  const auto threads = Json::try_parse(printed.substr(std::min(begin, printed.size())));
   const auto is_main = [&](const Json& thread) {
     return thread.is_object() && (thread.value("os_thread_id", Json()) == Json(pid) ||
                                   thread.value("thread_name", Json()) == Json("MainThread"));
   };
-  if (threads.is_array()) {
-    const auto main = std::find_if(threads.begin(), threads.end(), is_main);
-    const Json frames = main == threads.end() ? Json() : main->value("frames", Json());
+  if (threads && threads->is_array()) {
+    const auto main = std::find_if(threads->begin(), threads->end(), is_main);
+    const Json frames = main == threads->end() ? Json() : main->value("frames", Json());
     for (const Json& frame : frames) {
       if (!frame.is_object() || found.frames.size() == kMaxFrames) continue;
       const auto text = [&](const char* key) {

@@ -1,11 +1,11 @@
 #include "node/stack_report.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/commands.h"
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "node/control_socket.h"
 #include "node/named_job.h"
@@ -14,8 +14,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Debuggers get 4 s; the rendezvous waits a little longer.
 constexpr int kAnswerSeconds = 15;
@@ -44,10 +42,10 @@ std::string stack_report_json(const StackReport& report) {
                                {"python_missing", cluster.python_missing()}});
   }
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
-  all["silent_nodes"] = Json(report.silent());
+  all["silent_nodes"] = numbers(report.silent());
   all["waits"] = waits_json(report.waits());
   all["notes"] = texts(report.notes());
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump_lossy(2) + "\n";
 }
 
 std::string stack_report_text(const StackReport& report) {

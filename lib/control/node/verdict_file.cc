@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/terminal_text.h"
@@ -22,8 +22,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // split() would trim the lines.
 std::vector<std::string> lines_of(std::string_view text) {
@@ -126,7 +124,7 @@ Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, do
 
 std::string verdict_file_text(const JobRecord& record) {
   const Json all = verdict_json(record.verdict(), record.job_id(), record.started());
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump_lossy(2) + "\n";
 }
 
 namespace {

@@ -1,9 +1,9 @@
 // The outcome of a job, for programs: verdict.json.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/json.h"
 #include "node/job_record.h"
 #include "rendezvous/types.h"
 
@@ -12,8 +12,7 @@ namespace fleet {
 // `world`: of the job; nullptr if it did not run. `unix_time`: when the verdict arrived.
 wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time);
 // `started`: when this node's part of the job started, in seconds since 1970.
-nlohmann::ordered_json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id,
-                                    double started);
+Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started);
 // The record's verdict as verdict.json has it: one JSON object. Bytes that are not UTF-8 are
 // replaced.
 std::string verdict_file_text(const JobRecord& record);

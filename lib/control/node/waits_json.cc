@@ -1,6 +1,6 @@
 #include "node/waits_json.h"
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
 
 namespace fleet {
 namespace {
@@ -22,8 +22,7 @@ const char* name_of(CollectiveWait::Kind kind) {
 
 }  // namespace
 
-nlohmann::ordered_json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits) {
-  using Json = nlohmann::ordered_json;
+Json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits) {
   Json all = Json::array();
   for (const CollectiveWait& wait : waits) {
     const GroupCall& call = wait.call();
@@ -33,8 +32,8 @@ nlohmann::ordered_json waits_json(const google::protobuf::RepeatedPtrField<Colle
                    {"sequence", call.sequence()},
                    {"for", call.purpose()},
                    {"bytes", call.size()},
-                   {"missing", Json(wait.missing())},
-                   {"waiting", Json(wait.waiting())},
+                   {"missing", numbers(wait.missing())},
+                   {"waiting", numbers(wait.waiting())},
                    {"text", wait.line()}});
   }
   return all;

@@ -3,14 +3,13 @@
 
 #include <google/protobuf/repeated_field.h>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "base/json.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
 
 // [{"kind": "missing", "group": "data parallel", "operation": "all_reduce", "sequence": 812, "for":
 // "bucket 4", "bytes": 26214400, "missing": [3], "waiting": [0, 1, 2], "text": "rank 3 has ..."}]
-nlohmann::ordered_json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits);
+Json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits);
 
 }  // namespace fleet

@@ -42,8 +42,11 @@ inline std::map<std::string, std::string> values_of(const NamedValues& values) {
   for (const wire::NamedValue& one : values) all[one.name()] = one.value();
   return all;
 }
-// A repeated field of texts, for functions that take a vector.
+// A repeated field of texts or numbers, for functions that take a vector.
 inline std::vector<std::string> texts(const google::protobuf::RepeatedPtrField<std::string>& all) {
+  return {all.begin(), all.end()};
+}
+inline std::vector<int> numbers(const google::protobuf::RepeatedField<int>& all) {
   return {all.begin(), all.end()};
 }
 

@@ -1,19 +1,17 @@
 // The cache file of measured rates.
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/cache_file.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "cost/rates.h"
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 3;  // of the file: another one is measured again
 
@@ -29,30 +27,34 @@ Json link_json(const LinkRates& link) {
           {"all_reduce", transfers}};
 }
 
+double number_at(const Json& list, size_t index) { return list.at(index).get<double>(); }
+
 LinkRates link_of(const Json& json) {
-  LinkRates link{.transport = json.at("transport"),
-                 .ranks = json.at("ranks"),
-                 .nodes = json.at("nodes"),
-                 .communicators = json.at("communicators"),
+  LinkRates link{.transport = json.at("transport").get<std::string>(),
+                 .ranks = json.at("ranks").get<int>(),
+                 .nodes = json.at("nodes").get<int>(),
+                 .communicators = json.at("communicators").get<int>(),
                  .all_reduce = {}};
   for (const Json& one : json.at("all_reduce")) {
-    link.all_reduce.push_back({one.at(0), one.at(1), one.at(2)});
+    link.all_reduce.push_back({number_at(one, 0), number_at(one, 1), number_at(one, 2)});
   }
   return link;
 }
 
 MachineRates rates_of(const Json& json) {
-  MachineRates rates{.device = json.at("device"), .origin = json.at("origin")};
+  MachineRates rates{.device = json.at("device").get<std::string>(),
+                     .origin = json.at("origin").get<std::string>()};
   rates.peak = json.at("operations_per_second").get<std::map<std::string, double>>();
-  rates.bytes_per_second = json.at("bytes_per_second");
-  rates.op_seconds = json.at("op_seconds");
-  rates.step_seconds = json.at("step_seconds");
-  rates.kernel_bytes = json.at("kernel_bytes");
-  rates.library_bytes = json.at("library_bytes");
-  rates.memory_bytes = json.at("memory_bytes");
-  rates.idle_factor = json.at("idle_factor");
+  rates.bytes_per_second = json.at("bytes_per_second").get<double>();
+  rates.op_seconds = json.at("op_seconds").get<double>();
+  rates.step_seconds = json.at("step_seconds").get<double>();
+  rates.kernel_bytes = json.at("kernel_bytes").get<double>();
+  rates.library_bytes = json.at("library_bytes").get<double>();
+  rates.memory_bytes = json.at("memory_bytes").get<double>();
+  rates.idle_factor = json.at("idle_factor").get<double>();
   for (const Json& one : json.at("operations")) {
-    rates.samples.push_back({one.at(0), one.at(1), one.at(2), one.at(3), one.at(4)});
+    rates.samples.push_back({one.at(0).get<std::string>(), one.at(1).get<std::string>(),
+                             number_at(one, 2), number_at(one, 3), number_at(one, 4)});
   }
   for (const Json& one : json.at("links")) rates.links.push_back(link_of(one));
   return rates;
@@ -87,7 +89,7 @@ std::optional<MachineRates> parse_rates(const std::string& text) {
     const Json json = Json::parse(text);
     if (json.at("version") != kVersion) return std::nullopt;
     return rates_of(json);
-  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonError&) {
     return std::nullopt;
   }
 }

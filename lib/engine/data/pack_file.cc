@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/regular_file.h"
 
 namespace fleet::data {
@@ -67,15 +67,14 @@ const PackSplit* PackManifest::find(const std::string& split) const {
 }
 
 std::string PackManifest::text() const {
-  nlohmann::ordered_json json = {{"version", kVersion}, {"format", format},
-                                 {"size", size},        {"channels", channels},
-                                 {"quality", quality},  {"class_names", class_names}};
+  Json json = {{"version", kVersion},  {"format", format},   {"size", size},
+               {"channels", channels}, {"quality", quality}, {"class_names", class_names}};
   for (const auto& [name, split] : splits) {
     json["splits"][name] = {{"samples", split.samples},
                             {"file_samples", split.file_samples},
                             {"fingerprint", split.fingerprint}};
   }
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json.dump_lossy(1) + "\n";
 }
 
 PackManifest PackManifest::read(const std::string& folder) {
@@ -86,26 +85,26 @@ PackManifest PackManifest::read(const std::string& folder) {
   }
   constexpr int64_t kMost = int64_t{1} << 28;
   try {
-    const auto json = nlohmann::ordered_json::parse(read_regular_file(path, kMost));
+    const auto json = Json::parse(read_regular_file(path, kMost));
     if (json.at("version") != kVersion) {
       throw Error(ErrorCode::kUsage, "version " + json.at("version").dump() + " of packs", path,
                   "use the release of fleetrun that wrote it, or pack the images again");
     }
-    PackManifest manifest{.format = json.at("format"),
-                          .size = json.at("size"),
-                          .channels = json.at("channels"),
-                          .quality = json.at("quality"),
-                          .class_names = json.at("class_names"),
+    PackManifest manifest{.format = json.at("format").get<std::string>(),
+                          .size = json.at("size").get<int64_t>(),
+                          .channels = json.at("channels").get<int64_t>(),
+                          .quality = json.at("quality").get<int64_t>(),
+                          .class_names = json.at("class_names").get<std::vector<std::string>>(),
                           .splits = {}};
     for (const auto& [name, split] : json.at("splits").items()) {
-      const PackSplit one{.samples = split.at("samples"),
-                          .file_samples = split.at("file_samples"),
-                          .fingerprint = split.at("fingerprint")};
+      const PackSplit one{.samples = split.at("samples").get<int64_t>(),
+                          .file_samples = split.at("file_samples").get<int64_t>(),
+                          .fingerprint = split.at("fingerprint").get<std::string>()};
       if (one.samples < 1 || one.file_samples < 1) damaged(path, "it has an impossible number");
       manifest.splits.emplace_back(name, one);
     }
     return manifest;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonError&) {
     damaged(path, "it is not what fleetrun pack writes");
   }
 }

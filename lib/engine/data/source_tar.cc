@@ -3,9 +3,9 @@
 // the start; samples are then read in any order.
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -114,11 +114,10 @@ class ShardIndex {
     read_part(path_, text.data(), text.size(), member.offset);
     long long label = 0;
     if (json) {
-      const auto object = nlohmann::json::parse(text, nullptr, false);
+      const auto object = Json::try_parse(text);
       for (const char* name : {"cls", "label"}) {
-        if (object.is_object() && object.contains(name) && object[name].is_number_integer()) {
-          label_ = object[name].get<int64_t>();
-        }
+        const Json* found = object ? object->find(name) : nullptr;
+        if (found && found->is_number_integer()) label_ = found->get<int64_t>();
       }
       return;
     }

@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/exchange_folders.h"
 #include "base/file.h"
 #include "base/file_status.h"
+#include "base/json.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -26,7 +26,6 @@ namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr char kModelFile[] = "model.safetensors";
 constexpr char kOptimizerFile[] = "optimizer.safetensors";
@@ -96,14 +95,15 @@ Json to_json(const EvaluationRecord& record) {
 }
 
 BestValue best_from(const Json& json) {
-  return {json.at("metric"), json.at("value"), json.at("step")};
+  return {json.at("metric").get<std::string>(), json.at("value").get<double>(),
+          json.at("step").get<int64_t>()};
 }
 
 EvaluationRecord record_from(const Json& state) {
   if (!state.contains("evaluations")) return {};
   const Json& json = state.at("evaluations");
-  return {best_from(json.at("kept")), best_from(json.at("stopping")), json.at("without"),
-          json.at("observed_step")};
+  return {best_from(json.at("kept")), best_from(json.at("stopping")),
+          json.at("without").get<int64_t>(), json.at("observed_step").get<int64_t>()};
 }
 
 // ranks: number of ranks whose parts belong to the checkpoint; 0: no parts.
@@ -133,11 +133,10 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
   try {
     constexpr int64_t kLargest = 1 << 20;  // bytes
     Json state = Json::parse(read_regular_file(path, kLargest),
-                             [&](int depth, Json::parse_event_t, const Json&) {
+                             [&](JsonEvent, int depth, const std::string&) {
                                if (depth > 8) throw damaged("it is nested too deeply");
-                               return true;
                              });
-    *version = state.at("version");
+    *version = state.at("version").get<int>();
     const std::string checksum = state.value(kChecksum, std::string());
     state.erase(kChecksum);
     const bool required = *version != 1 || !checksum.empty();
@@ -150,13 +149,13 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                       ", this fleetrun reads versions 1 to " + std::to_string(kVersion),
                   path, "use the release that wrote it, or a newer one");
     }
-    const TrainingPosition position = {.step = state.at("step"),
-                                       .epoch = state.at("epoch"),
-                                       .batch = state.at("batch"),
-                                       .seed = state.at("seed"),
-                                       .global_batch = state.at("global_batch"),
+    const TrainingPosition position = {.step = state.at("step").get<int64_t>(),
+                                       .epoch = state.at("epoch").get<int64_t>(),
+                                       .batch = state.at("batch").get<int64_t>(),
+                                       .seed = state.at("seed").get<uint64_t>(),
+                                       .global_batch = state.at("global_batch").get<int64_t>(),
                                        .merged_steps = state.value("merged_steps", int64_t{1}),
-                                       .model = state.at("model"),
+                                       .model = state.at("model").get<std::string>(),
                                        .schedule = state.value("schedule", std::vector<double>()),
                                        .evaluations = record_from(state),
                                        .validation = state.value("validation", std::string()),
@@ -166,7 +165,7 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
     }
     *ranks = state.value("ranks", 0);
     return position;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonError&) {
     throw damaged("not the state of a checkpoint");
   }
 }

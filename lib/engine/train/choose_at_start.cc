@@ -1,10 +1,10 @@
 // The choices of strategy.auto at the start of a job: measures, decides on rank 0, tells the
 // others.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/counted.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "exec/backend.h"
@@ -115,7 +115,7 @@ std::vector<StrategyChoice> choose_together(const ConfigTree& tree, const Choosi
       if (ranks.ranks > 1) ranks.store->set(kChoiceKey, kFailure);
       throw;
     }
-    nlohmann::json overrides = nlohmann::json::array();
+    Json overrides = Json::array();
     for (const StrategyChoice& choice : choices) overrides.push_back(choice.override);
     if (ranks.ranks > 1) ranks.store->set(kChoiceKey, overrides.dump());
     return choices;
@@ -125,7 +125,7 @@ std::vector<StrategyChoice> choose_together(const ConfigTree& tree, const Choosi
     throw Error(ErrorCode::kPeerLost, "could not choose a strategy", "rank 0",
                 "see the message of that rank");
   }
-  for (const auto& override : nlohmann::json::parse(overrides)) {
+  for (const auto& override : Json::parse(overrides)) {
     choices.push_back({override.get<std::string>(), {}});
   }
   return choices;

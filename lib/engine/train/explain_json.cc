@@ -1,13 +1,11 @@
 // The explanation of a job for programs.
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/json.h"
 #include "train/explain.h"
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json memory_json(const ExplainedMemory& memory) {
   return {{"parameters", memory.planned.parameters},
@@ -101,7 +99,7 @@ std::string explanation_json(const Explanation& job) {
   json["text"] = Json::array();
   std::istringstream lines(explanation_text(job));
   for (std::string line; std::getline(lines, line);) json["text"].push_back(line);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump_lossy();
 }
 
 }  // namespace fleet

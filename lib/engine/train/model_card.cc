@@ -1,22 +1,21 @@
 #include "train/model_card.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 
 namespace fleet {
 namespace {
 
-using Json = nlohmann::json;
 constexpr char kClasses[] = "classes", kImage[] = "image";
 
 template <typename T>
 void write_list(const std::vector<T>& list, const std::string& key,
                 std::map<std::string, std::string>* metadata) {
   if (list.empty()) return;
-  (*metadata)[key] = Json(list).dump(-1, ' ', false, Json::error_handler_t::replace);
+  (*metadata)[key] = Json(list).dump_lossy();
 }
 
 template <typename T>
@@ -26,7 +25,7 @@ std::vector<T> read_list(const std::map<std::string, std::string>& metadata,
   if (found == metadata.end() || found->second.starts_with("[[")) return {};
   try {
     return Json::parse(found->second).get<std::vector<T>>();
-  } catch (const Json::exception&) {
+  } catch (const JsonError&) {
     return {};
   }
 }

@@ -7,15 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/owned_file.h"
 #include "base/regular_file.h"
 
 namespace fleet {
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr size_t kPiece = size_t{1} << 16;
 
 // Rounds to the digits of a float32.
@@ -93,15 +92,15 @@ void PredictionFile::add(const std::string& file, std::span<const double> ranked
     top.push_back(std::move(one));
   }
   Json line = {{"file", file}};
-  line.update(top[0]);
+  for (const auto& [key, value] : top.at(0).items()) line[key] = value;
   line["top"] = std::move(top);
-  write(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  write(line.dump_lossy());
 }
 
 void PredictionFile::add_failure(const std::string& file, const std::string& why) {
   if (format_.csv) return add_csv(file, {}, why);
   const Json line = {{"file", file}, {"error", why}};
-  write(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  write(line.dump_lossy());
 }
 
 void PredictionFile::write(const std::string& line) {

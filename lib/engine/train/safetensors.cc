@@ -12,18 +12,16 @@
 #include <cstring>
 #include <functional>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/owned_file.h"
 #include "tensor/relayout.h"
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct TypeName {
   DType dtype;
@@ -89,7 +87,7 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
                         const Content& content) {
   const size_t begin = kLength + content.header;
   HostTensor tensor;
-  const std::string type = entry.at("dtype");
+  const auto type = entry.at("dtype").get<std::string>();
   bool known = false;
   for (const TypeName& candidate : kTypes) {
     if (type != candidate.name) continue;
@@ -340,9 +338,8 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
 static TensorFile parse(const std::string& path, const Content& content, Checksum checksum) {
   TensorFile file;
   try {
-    const auto check = [&](int depth, Json::parse_event_t, const Json&) {
+    const auto check = [&](JsonEvent, int depth, const std::string&) {
       if (depth > kDeepestHeader) bad(path, "its header is nested too deeply");
-      return true;
     };
     const std::string_view text(content.memory.get() + kLength, content.header);
     const Json header = Json::parse(text, check);
@@ -353,7 +350,7 @@ static TensorFile parse(const std::string& path, const Content& content, Checksu
         file.tensors.emplace(name, parse_tensor(path, name, entry, content));
       }
     }
-  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonError&) {
     bad(path, "the header is not that of a safetensors file");
   }
   check_checksum(path, content, &file, checksum);

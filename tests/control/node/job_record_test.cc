@@ -355,7 +355,7 @@ TEST(JobRecord, AsJson_HasItsRanks) {
   rank->mutable_log_begin()->set_file(1);
   rank->mutable_log_begin()->set_at(2);
   record.add_ranks()->set_server(true);
-  const auto ranks = job_record_json(record)["ranks"];
+  const auto ranks = nlohmann::json::parse(job_record_json(record).dump())["ranks"];
   EXPECT_EQ(ranks[0]["rank"], 4);
   EXPECT_EQ(ranks[0]["log_begin"], (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(ranks[0]["error_log"], "/log/workerlog.0.err");

@@ -35,7 +35,7 @@ Verdict sample() {
 }
 
 Json json_of(const Verdict& verdict) {
-  return verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5);
+  return Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5).dump_lossy());
 }
 
 TEST(VerdictJson, FailedRank_HasEverything) {

@@ -2,11 +2,11 @@
 
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/owned_file.h"
 #include "daemon/web/log_stream.h"
 #include "launch/planning/addresses.h"
@@ -51,14 +51,13 @@ class TableJob : public WatchedJob {
 };
 
 std::string jobs_event(const std::vector<JobInfo>& jobs) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const JobInfo& job : jobs) {
     const JobRecord& record = job.record();
-    nlohmann::ordered_json one = {
-        {"number", job.number()},     {"job_id", record.job_id()},
-        {"state", state_of(job)},     {"ended", job.phase() == JobInfo::ENDED},
-        {"nnodes", record.nnodes()},  {"world_size", record.world_size()},
-        {"started", record.started()}};
+    Json one = {{"number", job.number()},     {"job_id", record.job_id()},
+                {"state", state_of(job)},     {"ended", job.phase() == JobInfo::ENDED},
+                {"nnodes", record.nnodes()},  {"world_size", record.world_size()},
+                {"started", record.started()}};
     if (record.has_progress()) {
       one["step"] = record.progress().step();
       one["target"] = record.progress().target();
@@ -66,8 +65,7 @@ std::string jobs_event(const std::vector<JobInfo>& jobs) {
     }
     list.push_back(std::move(one));
   }
-  return nlohmann::ordered_json({{"host", host_name()}, {"jobs", std::move(list)}})
-      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return Json({{"host", host_name()}, {"jobs", std::move(list)}}).dump_lossy();
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "daemon/live_view.h"
 #include "daemon/web/page_files.h"
 #include "daemon/web/web_gate.h"
@@ -14,11 +14,7 @@
 namespace fleet {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& json) { return json.dump_lossy(); }
 
 std::shared_ptr<const std::string> event_of(std::string_view event, std::string_view data) {
   return std::make_shared<const std::string>(server_sent_event(event, data));

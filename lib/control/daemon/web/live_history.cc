@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// nlohmann's tree of half a million numbers would take 16 times their size.
+// A tree of half a million numbers would take 16 times their size.
 void append(double value, const char* format, std::string* json) {
   if (!std::isfinite(value)) {
     *json += "null";

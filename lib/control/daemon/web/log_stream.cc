@@ -2,11 +2,11 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "node/log_reader.h"
 
 namespace fleet {
@@ -16,9 +16,8 @@ constexpr std::chrono::milliseconds kInterval{300};
 constexpr size_t kChunk = 64 << 10;
 
 std::string event_of(const std::string& text, bool error) {
-  const nlohmann::json json = {{"text", text}, {"error", error}};
-  return server_sent_event("lines",
-                           json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const Json json = {{"error", error}, {"text", text}};
+  return server_sent_event("lines", json.dump_lossy());
 }
 
 // Its timer keeps it alive until the browser has gone.

@@ -1,8 +1,7 @@
 #include "launch/planning/job_verdict.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/child_process.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -11,8 +10,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kWrongInput = 2;  // exit code of an error that the user must correct
 
@@ -30,18 +27,18 @@ std::string reason(const ChildResult& check) {
 }  // namespace
 
 std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
-  const Json answer = Json::parse(last_line(output), nullptr, false);
-  if (!answer.is_object()) return std::nullopt;
-  const auto ok = answer.find("ok"), code = answer.find("code"),
-             exit_code = answer.find("exit_code"), message = answer.find("message");
-  if (ok == answer.end() || !ok->is_boolean()) return std::nullopt;
+  const auto answer = Json::try_parse(last_line(output));
+  if (!answer) return std::nullopt;
+  const Json *ok = answer->find("ok"), *code = answer->find("code"),
+             *exit_code = answer->find("exit_code"), *message = answer->find("message");
+  if (!ok || !ok->is_boolean()) return std::nullopt;
   JobVerdict verdict{ok->get<bool>(), {}, 0, {}};
   if (verdict.ok) return verdict;
-  if (exit_code == answer.end() || !exit_code->is_number_integer()) return std::nullopt;
-  if (message == answer.end() || !message->is_string()) return std::nullopt;
+  if (!exit_code || !exit_code->is_number_integer()) return std::nullopt;
+  if (!message || !message->is_string()) return std::nullopt;
   verdict.exit_code = exit_code->get<int>();
   verdict.message = message->get<std::string>();
-  if (code != answer.end() && code->is_string()) verdict.code = code->get<std::string>();
+  if (code && code->is_string()) verdict.code = code->get<std::string>();
   return verdict;
 }
 

@@ -1,9 +1,9 @@
 #include "launch/tools/data_sets.h"
 
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/regular_file.h"
 
 namespace fleet {
@@ -94,19 +94,21 @@ void check_file(DataFile* file, const std::string& list) {
 std::vector<DataSet> read_data_sets(const std::string& path) {
   constexpr int64_t kMost = int64_t{1} << 24;
   try {
-    const auto json = nlohmann::ordered_json::parse(read_regular_file(path, kMost));
+    const auto json = Json::parse(read_regular_file(path, kMost));
     std::vector<DataSet> sets;
     for (const auto& [name, one] : json.items()) {
-      DataSet set{.name = name, .about = one.value("about", ""), .files = {}};
+      DataSet set{.name = name, .about = one.value("about", std::string()), .files = {}};
       for (const auto& file : one.at("files")) {
-        set.files.push_back({file.at("name"), file.at("url"), file.at("bytes"), file.at("sha256")});
+        set.files.push_back({file.at("name").get<std::string>(), file.at("url").get<std::string>(),
+                             file.at("bytes").get<int64_t>(),
+                             file.at("sha256").get<std::string>()});
         check_file(&set.files.back(), path);
       }
       if (one.value("unpack", false)) set.unpacking = DataUnpacking::kTar;
       sets.push_back(std::move(set));
     }
     return sets;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const JsonError& error) {
     throw Error(ErrorCode::kUsage, std::string("not a list of data sets: ") + error.what(), path,
                 "docs/how-to/get_data.md shows one");
   }

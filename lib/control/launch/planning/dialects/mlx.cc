@@ -1,8 +1,8 @@
 // MLX, for its ring and NCCL backends. Ranks of the ring listen on their endpoints. NCCL's first
 // rank publishes the NCCL id on its endpoint.
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/owned_file.h"
 #include "launch/planning/dialects/dialect.h"
 
@@ -27,9 +27,9 @@ Variables mlx_variables(const Assignment& assignment, int local_rank, const Rank
 
 // A list of addresses for each rank.
 void write_files(const Assignment& assignment, const RankContext& context) {
-  auto hosts = nlohmann::json::array();
+  auto hosts = Json::array();
   for (const std::string& endpoint : endpoints_of(*assignment.world, false)) {
-    hosts.push_back(nlohmann::json::array({endpoint}));
+    hosts.push_back(Json::array({endpoint}));
   }
   replace_owned_file(hostfile(context), hosts.dump() + "\n");
 }

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/terminal_text.h"
@@ -12,8 +12,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostOfValue = 20;  // columns of a setting
 constexpr size_t kMostRunsListed = 6;
@@ -130,8 +128,7 @@ Json spread_json(const Spread& spread) {
 // Values of config.txt are JSON; those of damaged files are texts.
 Json value_json(const std::string& value) {
   if (value.empty()) return nullptr;
-  Json parsed = Json::parse(value, nullptr, false);
-  return parsed.is_discarded() ? Json(value) : parsed;
+  return Json::try_parse(value).value_or(Json(value));
 }
 
 // A setting for people: a text without its quotes.
@@ -219,7 +216,7 @@ std::string comparison_json(const Comparison& all, const ComparisonOptions& opti
     for (const size_t run : group.runs) one["runs"].push_back(run_json(all.runs[run], target));
     json["groups"].push_back(std::move(one));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump_lossy(2) + "\n";
 }
 
 }  // namespace fleet

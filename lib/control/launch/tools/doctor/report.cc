@@ -1,27 +1,14 @@
 #include "launch/tools/doctor/report.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/ranges.h"
 
 namespace fleet {
 
-NLOHMANN_JSON_SERIALIZE_ENUM(Severity, {{Severity::kOk, "ok"},
-                                        {Severity::kWarn, "warn"},
-                                        {Severity::kFail, "fail"}})
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Finding, check, severity, what, next)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reach, node_rank, result, detail, clock_offset, round_trip)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeReport, node_rank, address, hostname, findings, mtu, gpus,
-                                   fingerprint, reached)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobReport::Node, address, hostname)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobReport::Entry, finding, nodes)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JobReport, nodes, entries)
-
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Display order of the checks of single nodes.
 constexpr const char* kOrder[] = {"GPUs",           "libraries", "interface",     "NCCL interface",
@@ -33,14 +20,16 @@ auto order_of(const std::string& check) {
 }
 
 // Texts of a machine are arbitrary bytes, but JSON needs UTF-8.
-template <typename AnyJson>
-std::string dump(const AnyJson& json, int indent = -1) {
-  return json.dump(indent, ' ', false, AnyJson::error_handler_t::replace);
+std::string dump(const Json& json, int indent = -1) { return json.dump_lossy(indent); }
+
+const char* name_of(Severity severity) {
+  constexpr const char* kNames[] = {"ok", "warn", "fail"};
+  return kNames[static_cast<size_t>(severity)];
 }
 
 Json shown_json(const Finding& finding) {
   return {{"check", finding.check},
-          {"severity", finding.severity},
+          {"severity", name_of(finding.severity)},
           {"what", finding.what},
           {"next", finding.next}};
 }
@@ -63,12 +52,104 @@ Json shown_json(const JobReport& report) {
   return json;
 }
 
-// As the nodes exchange reports.
+// As the nodes exchange reports: with sorted keys.
+template <typename T>
+std::vector<T> list_of(const Json& json, T (*element_of)(const Json&)) {
+  std::vector<T> all;
+  for (const Json& one : json.elements()) all.push_back(element_of(one));
+  return all;
+}
+
+std::string text_at(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
+
+Json to_json(const Finding& finding) {
+  return {{"check", finding.check},
+          {"next", finding.next},
+          {"severity", name_of(finding.severity)},
+          {"what", finding.what}};
+}
+
+Finding finding_of(const Json& json) {
+  Finding finding{.check = text_at(json, "check")};
+  for (const Severity severity : {Severity::kWarn, Severity::kFail}) {
+    if (json.at("severity") == name_of(severity)) finding.severity = severity;
+  }
+  finding.what = text_at(json, "what");
+  finding.next = text_at(json, "next");
+  return finding;
+}
+
+Json to_json(const Reach& reach) {
+  return {{"clock_offset", reach.clock_offset},
+          {"detail", reach.detail},
+          {"node_rank", reach.node_rank},
+          {"result", static_cast<int>(reach.result)},
+          {"round_trip", reach.round_trip}};
+}
+
+Reach reach_of(const Json& json) {
+  return {.node_rank = json.at("node_rank").get<int>(),
+          .result = static_cast<ReachResult>(json.at("result").get<int64_t>()),
+          .detail = text_at(json, "detail"),
+          .clock_offset = json.at("clock_offset").get<double>(),
+          .round_trip = json.at("round_trip").get<double>()};
+}
+
+Json to_json(const JobReport::Node& node) {
+  return {{"address", node.address}, {"hostname", node.hostname}};
+}
+
+JobReport::Node node_of(const Json& json) {
+  return {text_at(json, "address"), text_at(json, "hostname")};
+}
+
+Json to_json(const JobReport::Entry& entry) {
+  return {{"finding", to_json(entry.finding)}, {"nodes", entry.nodes}};
+}
+
+JobReport::Entry entry_of(const Json& json) {
+  return {finding_of(json.at("finding")), json.at("nodes").get<std::vector<int>>()};
+}
+
+template <typename T>
+Json list_json(const std::vector<T>& all) {
+  Json list = Json::array();
+  for (const T& one : all) list.push_back(to_json(one));
+  return list;
+}
+
+Json to_json(const NodeReport& report) {
+  return {{"address", report.address},         {"findings", list_json(report.findings)},
+          {"fingerprint", report.fingerprint}, {"gpus", report.gpus},
+          {"hostname", report.hostname},       {"mtu", report.mtu},
+          {"node_rank", report.node_rank},     {"reached", list_json(report.reached)}};
+}
+
+NodeReport node_report_of(const Json& json) {
+  return {.node_rank = json.at("node_rank").get<int>(),
+          .address = text_at(json, "address"),
+          .hostname = text_at(json, "hostname"),
+          .findings = list_of(json.at("findings"), finding_of),
+          .mtu = json.at("mtu").get<int>(),
+          .gpus = json.at("gpus").get<std::vector<std::string>>(),
+          .fingerprint = json.at("fingerprint").get<std::map<std::string, std::string>>(),
+          .reached = list_of(json.at("reached"), reach_of)};
+}
+
+Json to_json(const JobReport& report) {
+  return {{"entries", list_json(report.entries)}, {"nodes", list_json(report.nodes)}};
+}
+
+JobReport job_report_of(const Json& json) {
+  return {.nodes = list_of(json.at("nodes"), node_of),
+          .entries = list_of(json.at("entries"), entry_of)};
+}
+
 template <typename Report>
-Report decode(std::string_view bytes) {
+Report decode(std::string_view bytes, Report (*report_of)(const Json&)) {
   try {
-    return nlohmann::json::parse(bytes).get<Report>();
-  } catch (const nlohmann::json::exception& error) {
+    return report_of(Json::parse(bytes));
+  } catch (const JsonError& error) {
     throw Error(ErrorCode::kInternal,
                 std::string("cannot read another node's report: ") + error.what());
   }
@@ -149,9 +230,9 @@ Json findings_json(const Findings& findings) {
 
 std::string report_json(const JobReport& report) { return dump(shown_json(report), 2) + "\n"; }
 
-std::string encode(const NodeReport& report) { return dump(nlohmann::json(report)); }
-NodeReport decode_node_report(std::string_view bytes) { return decode<NodeReport>(bytes); }
-std::string encode(const JobReport& report) { return dump(nlohmann::json(report)); }
-JobReport decode_job_report(std::string_view bytes) { return decode<JobReport>(bytes); }
+std::string encode(const NodeReport& report) { return dump(to_json(report)); }
+NodeReport decode_node_report(std::string_view bytes) { return decode(bytes, node_report_of); }
+std::string encode(const JobReport& report) { return dump(to_json(report)); }
+JobReport decode_job_report(std::string_view bytes) { return decode(bytes, job_report_of); }
 
 }  // namespace fleet

@@ -1,11 +1,11 @@
 // The report on all nodes, and its formats.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/facts.h"
 
@@ -35,7 +35,7 @@ std::string report_table(const JobReport& report, bool failures_only = false);
 std::string report_line(const JobReport& report, const JobReport::Entry& entry);
 // For programs, as JSON.
 std::string report_json(const JobReport& report);
-nlohmann::ordered_json findings_json(const Findings& findings);  // an array
+Json findings_json(const Findings& findings);  // an array
 
 // Encoding between nodes. Decoding throws kInternal for malformed bytes.
 std::string encode(const NodeReport& report);

@@ -1,16 +1,14 @@
 #include "launch/tools/dry_run/job_explanation.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/child_process.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kPassedOn[] = {"OMP_NUM_THREADS", "FLAGS_selected_gpus", "PADDLE_TRAINER_ID"};
 
@@ -23,17 +21,17 @@ std::string last_line(std::string_view text) {
 
 JobExplanation parse_job_explanation(const std::string& output) {
   JobExplanation explanation;
-  Json answer = Json::parse(last_line(output), nullptr, false);
-  const auto text = answer.is_object() ? answer.find("text") : answer.end();
-  if (!answer.is_object() || text == answer.end() || !text->is_array()) {
+  auto answer = Json::try_parse(last_line(output));
+  const Json* text = answer ? answer->find("text") : nullptr;
+  if (!text || !text->is_array()) {
     explanation.missing = "fleet-worker gave no explanation";
     return explanation;
   }
   for (const Json& line : *text) {
     if (line.is_string()) explanation.lines.push_back(escape_controls(line.get<std::string>()));
   }
-  answer.erase("text");
-  explanation.json = answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  answer->erase("text");
+  explanation.json = answer->dump_lossy();
   return explanation;
 }
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/counted.h"
 #include "base/env.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/text_table.h"
@@ -19,8 +19,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // With more processes, the table shows only this node's in full.
 constexpr int kMaxShownInFull = 64;
@@ -143,9 +141,7 @@ Json rank_json(const DryRunPlan& job, const DryRunRank& rank) {
   return entry;
 }
 
-std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& json, int indent = -1) { return json.dump_lossy(indent); }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/ranges.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -11,8 +11,6 @@
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // With more nodes, the table shows only the first one's command.
 constexpr size_t kMaxShownCommands = 8;
@@ -97,7 +95,7 @@ void write_via_json(const ViaPlan& plan, std::ostream& out) {
   for (size_t k = 0; k < plan.nodes.size(); ++k) {
     all["nodes"].push_back(node_json(plan.nodes[k], k));
   }
-  out << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  out << all.dump_lossy(2) << "\n";
 }
 
 void print_via_plan(const ViaPlan& plan, const DryRun& options) {

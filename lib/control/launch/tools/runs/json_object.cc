@@ -2,14 +2,12 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/number_text.h"
 
 namespace fleet {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLargestNumber = 1e300;  // differences of larger ones overflow
@@ -42,9 +40,7 @@ double number_of(const Json& value) {
   return std::abs(number) <= kLargestNumber ? number : kNoNumber;
 }
 
-std::string dumped(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dumped(const Json& value) { return value.dump_lossy(); }
 
 }  // namespace
 
@@ -55,10 +51,7 @@ struct JsonObject::Content {
     if (!value.is_object()) return std::nullopt;
     return JsonObject(std::make_shared<const Content>(Content{std::move(value)}));
   }
-  const Json* find(const std::string& key) const {
-    const auto found = value.find(key);
-    return found == value.end() ? nullptr : &*found;
-  }
+  const Json* find(const std::string& key) const { return value.find(key); }
   // nullptr: not a list.
   const Json* list(const std::string& key) const {
     const Json* found = find(key);
@@ -67,9 +60,11 @@ struct JsonObject::Content {
 };
 
 std::optional<JsonObject> JsonObject::parse(std::string_view text) {
-  Json value = Json::parse(text, nullptr, false);
-  if (value.is_discarded()) value = Json::parse(without_infinities(text), nullptr, false);
-  return Content::object(std::move(value));
+  auto value = Json::try_parse(text);
+  if (!value) value = Json::try_parse(without_infinities(text));
+  if (!value) return std::nullopt;
+  value->sort_keys();
+  return Content::object(std::move(*value));
 }
 
 bool JsonObject::has(const std::string& key) const { return content_->find(key) != nullptr; }

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "rendezvous/client.h"
@@ -19,11 +19,7 @@
 
 namespace fleet {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodesReport, failed, why, nanoseconds, cpu_ns)
-
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int kStoreConnections = 8;  // per process
 constexpr std::chrono::seconds kStoreTimeout{120};
@@ -68,6 +64,20 @@ std::optional<std::string> receive_text(int fd) {
   std::string text(size, 0);
   if (!receive(fd, text.data(), size)) return std::nullopt;
   return text;
+}
+
+Json to_json(const NodesReport& report) {
+  return {{"cpu_ns", report.cpu_ns},
+          {"failed", report.failed},
+          {"nanoseconds", report.nanoseconds},
+          {"why", report.why}};
+}
+
+NodesReport report_of(const Json& json) {
+  return {.failed = json.at("failed").get<int64_t>(),
+          .why = json.at("why").get<std::string>(),
+          .nanoseconds = json.at("nanoseconds").get<std::vector<int64_t>>(),
+          .cpu_ns = json.at("cpu_ns").get<int64_t>()};
 }
 
 // Collects the events of this process's clients. Thread safe.
@@ -182,14 +192,16 @@ class Nodes {
   try {
     while (const auto text = receive_text(fd)) {
       const Json command = Json::parse(*text);
-      const std::string what = command["what"], address = command["text"];
-      const Security security{command["secret"], command["tls"], {}};
+      const auto what = command.at("what").get<std::string>(),
+                 address = command.at("text").get<std::string>();
+      const Security security{
+          command.at("secret").get<std::string>(), command.at("tls").get<bool>(), {}};
       NodesReport report = what == "j"   ? nodes->join(address, security)
                            : what == "g" ? nodes->get(address, security)
                            : what == "f" ? nodes->finish()
                                          : NodesReport{};
       report.cpu_ns = cpu_ns();
-      send_text(fd, Json(report).dump());
+      send_text(fd, to_json(report).dump());
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fleetrun simulate: %s\n", error.what());
@@ -233,17 +245,17 @@ NodesProcess::~NodesProcess() {
 }
 
 void NodesProcess::send_command(char what, const std::string& text, const Security& security) {
-  send_text(socket_.get(), Json{{"what", std::string(1, what)},
+  send_text(socket_.get(), Json{{"secret", security.secret},
                                 {"text", text},
-                                {"secret", security.secret},
-                                {"tls", security.tls}}
+                                {"tls", security.tls},
+                                {"what", std::string(1, what)}}
                                .dump());
 }
 
 NodesReport NodesProcess::report() {
   const auto text = receive_text(socket_.get());
   if (!text) throw Error(ErrorCode::kInternal, "a process of simulated nodes has ended");
-  return Json::parse(*text).get<NodesReport>();
+  return report_of(Json::parse(*text));
 }
 
 }  // namespace fleet
