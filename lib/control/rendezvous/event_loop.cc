@@ -15,8 +15,9 @@ namespace fleet {
 
 namespace asio = boost::asio;
 
-EventLoop::EventLoop() : context_(std::make_unique<asio::io_context>(1)) {}
-EventLoop::~EventLoop() = default;
+EventLoop::EventLoop()
+    : context_(std::make_unique<asio::io_context>(1)), gate_(std::make_shared<LoopGate>(*this)) {}
+EventLoop::~EventLoop() { gate_->close(); }
 
 size_t EventLoop::run() { return context_->run(); }
 size_t EventLoop::run_until_stopped() {
@@ -34,6 +35,16 @@ void EventLoop::restart() { context_->restart(); }
 
 void EventLoop::post(std::function<void()> handler) { asio::post(*context_, std::move(handler)); }
 bool EventLoop::runs_here() const { return context_->get_executor().running_in_this_thread(); }
+
+void LoopGate::post(std::function<void()> handler) {
+  const MutexLock lock(mutex_);
+  if (loop_) loop_->post(std::move(handler));
+}
+
+void LoopGate::close() {
+  const MutexLock lock(mutex_);
+  loop_ = nullptr;
+}
 
 struct LoopTimer::State {
   asio::steady_timer timer;

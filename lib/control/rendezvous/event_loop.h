@@ -10,11 +10,15 @@
 #include <initializer_list>
 #include <memory>
 
+#include "base/mutex.h"
+
 namespace boost::asio {
 class io_context;
 }  // namespace boost::asio
 
 namespace fleet {
+
+class LoopGate;
 
 // Calls handlers in the thread that runs it; an exception of a handler leaves run(). One thread may
 // run it at a time. Destroys, without a call, the handlers that are left when it is destroyed, and
@@ -42,11 +46,32 @@ class EventLoop {
   void post(std::function<void()> handler);
   bool runs_here() const;  // whether the caller is one of its handlers
 
+  // For threads that may outlive the loop.
+  const std::shared_ptr<LoopGate>& gate() const { return gate_; }
+
   // For the few files that use Asio's sockets; they include its headers.
   boost::asio::io_context& asio() { return *context_; }
 
  private:
   const std::unique_ptr<boost::asio::io_context> context_;
+  const std::shared_ptr<LoopGate> gate_;
+};
+
+// Posts to a loop that may end before its holders do. Thread-safe.
+class LoopGate {
+ public:
+  explicit LoopGate(EventLoop& loop) : loop_(&loop) {}
+  LoopGate(const LoopGate&) = delete;
+  LoopGate& operator=(const LoopGate&) = delete;
+  // As EventLoop::post(); does nothing once the loop is being destroyed.
+  void post(std::function<void()> handler);
+
+ private:
+  friend class EventLoop;
+  void close();
+
+  Mutex mutex_;
+  EventLoop* loop_ FLEET_GUARDED_BY(mutex_);  // nullptr: closed
 };
 
 // Calls a handler at a time of the steady clock. Waits for one time at once: the next at() or
