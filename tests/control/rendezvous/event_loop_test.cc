@@ -94,8 +94,9 @@ TEST(EventLoop, Destroyed_DestroysItsHandlersWithoutCalls) {
     loop.post([held] { ++*held; });
     const auto timer = std::make_shared<LoopTimer>(loop);
     timer->after(kNever, [held, timer] { ++*held; });
-    const auto pipe = std::make_shared<LoopDescriptor>(loop, std::move(Pipe().reading));
-    EXPECT_EQ(held.use_count(), 3);
+    const auto end = std::make_shared<LoopDescriptor>(loop, std::move(Pipe().reading));
+    end->wait(LoopDescriptor::Event::kReadable, [held, end](std::error_code) { ++*held; });
+    EXPECT_EQ(held.use_count(), 4);
   }
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_EQ(*held, 0);
