@@ -29,8 +29,8 @@ int port_of(const std::string& endpoint) {
 
 }  // namespace
 
-ClientSession::ClientSession(boost::asio::io_context& loop, NodeJobs& jobs,
-                             std::shared_ptr<ServerStream> stream, std::function<void()> on_end)
+ClientSession::ClientSession(EventLoop& loop, NodeJobs& jobs, std::shared_ptr<ServerStream> stream,
+                             std::function<void()> on_end)
     : loop_(loop),
       jobs_(jobs),
       stream_(std::move(stream)),
@@ -48,20 +48,17 @@ ClientSession::~ClientSession() {
 }
 
 void ClientSession::start_heartbeat_timer() {
-  heartbeat_timer_.expires_after(kHeartbeatTimes.heartbeat_interval);
-  heartbeat_timer_.async_wait(
-      [this, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
-        if (error || alive.expired()) return;
-        if (role_ == Role::kOwner || role_ == Role::kNone) {
-          if (!failure_detector_.poll(std::chrono::steady_clock::now())) return stream_->cancel();
-        }
-        request_count_ = 0;
-        // A client that is not reading gets queued messages later anyway, so skip the heartbeat.
-        if (stream_->queued_bytes() == 0) {
-          stream_->send(envelope(&wire::FleetdMessage::mutable_heartbeat));
-        }
-        start_heartbeat_timer();
-      });
+  heartbeat_timer_.after(kHeartbeatTimes.heartbeat_interval, [this] {
+    if (role_ == Role::kOwner || role_ == Role::kNone) {
+      if (!failure_detector_.poll(std::chrono::steady_clock::now())) return stream_->cancel();
+    }
+    request_count_ = 0;
+    // A client that is not reading gets queued messages later anyway, so skip the heartbeat.
+    if (stream_->queued_bytes() == 0) {
+      stream_->send(envelope(&wire::FleetdMessage::mutable_heartbeat));
+    }
+    start_heartbeat_timer();
+  });
 }
 
 void ClientSession::on_message(const wire::ClientMessage& message) {

@@ -2,8 +2,6 @@
 // job into events.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +10,7 @@
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "node/log_reader.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/failure_detector.h"
 
 namespace fleet {
@@ -19,7 +18,7 @@ namespace fleet {
 class ClientSession {
  public:
   // Calls `on_end` once, at the very end.
-  ClientSession(boost::asio::io_context& loop, NodeJobs& jobs, std::shared_ptr<ServerStream> stream,
+  ClientSession(EventLoop& loop, NodeJobs& jobs, std::shared_ptr<ServerStream> stream,
                 std::function<void()> on_end);
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
@@ -58,13 +57,13 @@ class ClientSession {
   void send_end(const JobInfo& job);
   void start_heartbeat_timer();
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   NodeJobs& jobs_;
   std::shared_ptr<ServerStream> stream_;
   std::function<void()> on_end_;
   std::shared_ptr<bool> alive_ =
       std::make_shared<bool>(true);  // guards callbacks that may run after destruction
-  boost::asio::steady_timer heartbeat_timer_;
+  LoopTimer heartbeat_timer_;
   FailureDetector failure_detector_;
   Role role_ = Role::kNone;
   int number_ = 0;                // number of the job

@@ -22,7 +22,7 @@ std::string labelled(const std::string& node, bool error, std::string_view line)
 
 }  // namespace
 
-ConsoleOutput::ConsoleOutput(boost::asio::io_context& loop, bool several, Kind kind)
+ConsoleOutput::ConsoleOutput(EventLoop& loop, bool several, Kind kind)
     : output_(loop, STDOUT_FILENO), errors_(loop, STDERR_FILENO), several_(several), kind_(kind) {}
 
 void ConsoleOutput::on_drained(const std::function<void()>& callback) {

@@ -1,7 +1,6 @@
 // Writes the output of the nodes' launchers to this process's standard output and error.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <map>
 #include <string>
@@ -11,6 +10,7 @@
 #include "base/terminal_text.h"
 #include "node/console.h"
 #include "node/line_splitter.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -22,7 +22,7 @@ class ConsoleOutput {
   // kRunningJob: standard output is that of the program. kHistory: recorded output goes to standard
   // output, without control sequences on a terminal.
   enum class Kind { kRunningJob, kHistory };
-  ConsoleOutput(boost::asio::io_context& loop, bool several, Kind kind = Kind::kRunningJob);
+  ConsoleOutput(EventLoop& loop, bool several, Kind kind = Kind::kRunningJob);
   void write(const std::string& node, bool error, std::string_view text);
   void flush();  // writes incomplete lines
   bool full() const { return output_.full() || errors_.full(); }

@@ -5,16 +5,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "base/file.h"
 
 namespace fleet {
 
-FileWatcher::FileWatcher(boost::asio::io_context& loop) : inotify_(loop) {
+FileWatcher::FileWatcher(EventLoop& loop) : inotify_(loop) {
   const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd < 0) throw_errno("cannot watch files (inotify)");
-  inotify_.assign(fd);
+  inotify_.assign(UniqueFd(fd));
   wait();
 }
 
@@ -22,7 +23,7 @@ int FileWatcher::add(const std::string& path, uint32_t mask,
                      std::function<void(const std::string&)> changed) {
   // All watches of a folder share one mask.
   const int descriptor =
-      ::inotify_add_watch(inotify_.native_handle(), path.c_str(), mask | IN_ONLYDIR | IN_MASK_ADD);
+      ::inotify_add_watch(inotify_.get(), path.c_str(), mask | IN_ONLYDIR | IN_MASK_ADD);
   if (descriptor < 0) throw_errno("cannot be watched", path);
   watches_.emplace(++last_, Watch{descriptor, std::move(changed)});
   return last_;
@@ -51,21 +52,20 @@ void FileWatcher::unwatch(int watch) {
   const bool shared = std::any_of(watches_.begin(), watches_.end(), [&](const auto& other) {
     return other.second.descriptor == descriptor;
   });
-  if (!shared) ::inotify_rm_watch(inotify_.native_handle(), descriptor);
+  if (!shared) ::inotify_rm_watch(inotify_.get(), descriptor);
 }
 
 void FileWatcher::wait() {
-  inotify_.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                      [this](boost::system::error_code error) {
-                        if (error) return;
-                        read();
-                        wait();
-                      });
+  inotify_.wait(LoopDescriptor::Event::kReadable, [this](std::error_code error) {
+    if (error) return;
+    read();
+    wait();
+  });
 }
 
 void FileWatcher::read() {
   alignas(inotify_event) char buffer[16384];
-  const ssize_t size = ::read(inotify_.native_handle(), buffer, sizeof buffer);
+  const ssize_t size = ::read(inotify_.get(), buffer, sizeof buffer);
   for (ssize_t at = 0; at < size;) {
     const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
     const std::string name = event->len > 0 ? event->name : "";

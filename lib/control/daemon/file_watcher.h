@@ -1,18 +1,19 @@
 // Reports file changes.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <map>
 #include <string>
 
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
+
 namespace fleet {
 
-// inotify in an Asio loop. Not thread safe.
+// inotify in a loop. Not thread safe.
 class FileWatcher {
  public:
-  explicit FileWatcher(boost::asio::io_context& loop);
+  explicit FileWatcher(EventLoop& loop);
   // Calls `changed` with the name of each file that is written or renamed into this folder, or with
   // "" if the kernel dropped events. The folder must exist. Throws kIo. Returns an id for forget().
   int watch_folder(const std::string& folder, std::function<void(const std::string&)> changed);
@@ -26,7 +27,7 @@ class FileWatcher {
   void wait();
   void read();
 
-  boost::asio::posix::stream_descriptor inotify_;
+  LoopDescriptor inotify_;
   int last_ = 0;
   struct Watch {
     int descriptor;  // the kernel has one per folder

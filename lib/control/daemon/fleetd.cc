@@ -4,12 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "base/command_line.h"
 #include "base/error.h"
@@ -27,11 +26,10 @@
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "node/process_tree.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
-
-namespace asio = boost::asio;
 
 constexpr size_t kMaxSessions = 1024;
 constexpr std::chrono::seconds kDrainTimeout{2};
@@ -61,12 +59,11 @@ class Daemon {
  public:
   explicit Daemon(FleetdOptions options)
       : jobs_(loop_, JobTable(options.user, options.gpus), std::move(options.job_store)),
-        signals_(loop_, SIGTERM, SIGINT),
+        signals_(loop_, {SIGTERM, SIGINT, SIGHUP}),
         drain_timer_(loop_),
         server_(loop_, options.host, options.port, options.security,
                 [this](std::shared_ptr<ServerStream> stream) { accept(std::move(stream)); }) {
-    signals_.add(SIGHUP);
-    wait_for_signal();
+    signals_.on_signal([this](int signal) { end_jobs(signal); });
     if (options.web.wanted()) {
       site_ = std::make_unique<FleetdSite>(loop_, jobs_, options.web);
       spdlog::info("the page of its jobs is at {}; {} has its address with the token",
@@ -93,27 +90,22 @@ class Daemon {
 
   // Waits briefly so that clients receive the end of their jobs.
   void drain() {
-    jobs_ended_ = true;
-    if (sessions_.empty()) return loop_.stop();
-    drain_timer_.expires_after(kDrainTimeout);
-    drain_timer_.async_wait([this](boost::system::error_code) { loop_.stop(); });
+    const bool asked_again = std::exchange(jobs_ended_, true);
+    if (sessions_.empty() || asked_again) return loop_.stop();
+    drain_timer_.after(kDrainTimeout, [this] { loop_.stop(); });
   }
 
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code error, int signal) {
-      if (error) return;
-      wait_for_signal();
-      spdlog::info("{}: ending all jobs", signal_name(signal));
-      jobs_.stop_all(stop_job(SIGTERM, stopping_), [this] { drain(); });
-      stopping_ = true;
-    });
+  void end_jobs(int signal) {
+    spdlog::info("{}: ending all jobs", signal_name(signal));
+    jobs_.stop_all(stop_job(SIGTERM, stopping_), [this] { drain(); });
+    stopping_ = true;
   }
 
-  asio::io_context loop_{1};
+  EventLoop loop_;
   NodeJobs jobs_;
   std::unique_ptr<FleetdSite> site_;
-  asio::signal_set signals_;
-  asio::steady_timer drain_timer_;
+  LoopSignals signals_;
+  LoopTimer drain_timer_;
   std::map<int, std::unique_ptr<ClientSession>> sessions_;
   int last_ = 0;
   bool stopping_ = false, jobs_ended_ = false;

@@ -1,7 +1,6 @@
 #include "daemon/fleetd_client.h"
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -85,15 +84,13 @@ void FleetdCalls::start(const std::string& address, wire::ClientMessage request,
 }
 
 void FleetdCalls::run() {
-  const auto work_guard = boost::asio::make_work_guard(loop_);
-  response_timer_.expires_after(kResponseTimeout);
-  response_timer_.async_wait([this](boost::system::error_code) {
+  response_timer_.after(kResponseTimeout, [this] {
     for (Call& each : calls_) {
       each.timed_out = !each.answered;
       if (each.timed_out) each.stream->cancel();
     }
   });
-  if (open_ > 0) loop_.run();
+  if (open_ > 0) loop_.run_until_stopped();
 }
 
 void FleetdCalls::pause_reading(bool paused) {

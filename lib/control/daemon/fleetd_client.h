@@ -1,8 +1,6 @@
 // The fleetds that a sub-command queries, and their replies.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,6 +13,7 @@
 #include "base/option_group.h"
 #include "daemon/job_info.h"
 #include "daemon/message_stream.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/security.h"
 
 namespace fleet {
@@ -30,7 +29,7 @@ class FleetdCalls {
              const std::function<void(const Error&)>& on_error);
   void run();
   void pause_reading(bool paused);  // pauses reading
-  boost::asio::io_context& loop() { return loop_; }
+  EventLoop& loop() { return loop_; }
 
  private:
   struct Call {
@@ -39,8 +38,8 @@ class FleetdCalls {
   };
 
   const Security security_;
-  boost::asio::io_context loop_{1};
-  boost::asio::steady_timer response_timer_;
+  EventLoop loop_;
+  LoopTimer response_timer_;
   std::deque<Call> calls_;  // a deque, so that addresses stay valid
   int open_ = 0;
   bool reading_paused_ = false;

@@ -25,6 +25,7 @@
 #include "daemon/via_fleetd.h"
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
@@ -106,7 +107,7 @@ void show_output(const std::vector<JobPart>& parts, const wire::ReadLog& log_req
   calls.run();
   output.flush();
   // Write the rest for a slow reader.
-  boost::asio::io_context& loop = calls.loop();
+  EventLoop& loop = calls.loop();
   loop.restart();
   output.on_drained([&] {
     if (output.idle()) loop.stop();

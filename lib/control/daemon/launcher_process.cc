@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "base/child_process.h"
 #include "base/file.h"
@@ -41,8 +42,8 @@ std::vector<std::string> variables_of(const wire::JobRequest& request) {
 
 }  // namespace
 
-LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const wire::JobRequest& request,
-                                 int rdzv_port, OnOutput on_output)
+LauncherProcess::LauncherProcess(EventLoop& loop, const wire::JobRequest& request, int rdzv_port,
+                                 OnOutput on_output)
     : on_output_(std::move(on_output)), output_(loop, false), errors_(loop, true) {
   std::error_code none;
   if (!std::filesystem::is_directory(request.folder(), none)) {
@@ -51,10 +52,10 @@ LauncherProcess::LauncherProcess(boost::asio::io_context& loop, const wire::JobR
   }
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
-  output_.end.assign(out[0]);
+  output_.end.assign(UniqueFd(out[0]));
   const UniqueFd out_end(out[1]);
   if (::pipe2(err, O_CLOEXEC) != 0) throw_errno("cannot create a pipe");
-  errors_.end.assign(err[0]);
+  errors_.end.assign(UniqueFd(err[0]));
   const UniqueFd err_end(err[1]);
   for (const int fd : {out[0], err[0]}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
 
@@ -100,8 +101,7 @@ void LauncherProcess::on_reaped() {
     while (!pipe->closed && read(pipe)) {
     }
     // Other holders of the pipe's far end are no longer part of the job.
-    boost::system::error_code ignored;
-    pipe->end.close(ignored);
+    pipe->end.close();
     pipe->closed = true;
   }
 }
@@ -109,20 +109,18 @@ void LauncherProcess::on_reaped() {
 void LauncherProcess::wait(Pipe* pipe) {
   if (pipe->waits || pipe->closed || paused_) return;
   pipe->waits = true;
-  pipe->end.async_wait(
-      boost::asio::posix::descriptor_base::wait_read,
-      [this, pipe, alive = std::weak_ptr(alive_)](boost::system::error_code error) {
-        if (error || alive.expired()) return;
-        pipe->waits = false;
-        if (paused_) return;
-        read(pipe);
-        wait(pipe);
-      });
+  pipe->end.wait(LoopDescriptor::Event::kReadable, [this, pipe](std::error_code error) {
+    if (error) return;
+    pipe->waits = false;
+    if (paused_) return;
+    read(pipe);
+    wait(pipe);
+  });
 }
 
 bool LauncherProcess::read(Pipe* pipe) {
   char buffer[65536];
-  const ssize_t size = ::read(pipe->end.native_handle(), buffer, sizeof buffer);
+  const ssize_t size = ::read(pipe->end.get(), buffer, sizeof buffer);
   if (size > 0) on_output_(pipe->error, {buffer, static_cast<size_t>(size)});
   if (size == 0) pipe->closed = true;
   return size > 0;

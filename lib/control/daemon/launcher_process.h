@@ -3,14 +3,14 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
 
@@ -22,7 +22,7 @@ class LauncherProcess {
 
   // rdzv_port: as in a LaunchJob. Throws kUsage if the folder does not exist, kIo if the process
   // cannot start. Call it from the main thread: the launcher dies with the thread that started it.
-  LauncherProcess(boost::asio::io_context& loop, const wire::JobRequest& request, int rdzv_port,
+  LauncherProcess(EventLoop& loop, const wire::JobRequest& request, int rdzv_port,
                   OnOutput on_output);
   pid_t pid() const { return pid_; }
   void signal(int number);  // ignored once it has ended
@@ -32,16 +32,14 @@ class LauncherProcess {
 
  private:
   struct Pipe {
-    Pipe(boost::asio::io_context& loop, bool is_error) : end(loop), error(is_error) {}
-    boost::asio::posix::stream_descriptor end;
+    Pipe(EventLoop& loop, bool is_error) : end(loop), error(is_error) {}
+    LoopDescriptor end;
     bool error;
     bool waits = false, closed = false;
   };
   void wait(Pipe* pipe);
   bool read(Pipe* pipe);  // false: empty or closed
 
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // guards callbacks that may run after destruction
   OnOutput on_output_;
   Pipe output_, errors_;
   pid_t pid_ = -1;

@@ -5,16 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <cstdio>
+#include <system_error>
+#include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/file_watcher.h"
 #include "daemon/local_jobs.h"
 #include "launch/planning/torchrun/stop_signals.h"
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
 
@@ -97,8 +99,6 @@ void LocalOutput::finish() {
 
 namespace {
 
-namespace asio = boost::asio;
-
 // Follows the output until all of some processes have ended.
 class ProcessFollower {
  public:
@@ -111,7 +111,7 @@ class ProcessFollower {
 
   void forward_signals() {
     for (const int signal : forwarded_signals()) signals_.add(signal);
-    wait_for_signal();
+    signals_.on_signal([this](int signal) { forward(signal); });
   }
 
   void run() {
@@ -128,9 +128,9 @@ class ProcessFollower {
 
  private:
   void wait_for(const JobRecord& record) {
-    const auto pid_file = static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0));
-    if (pid_file < 0) return;
-    processes_.push_back(std::make_unique<asio::posix::stream_descriptor>(loop_, pid_file));
+    UniqueFd pid_file(static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0)));
+    if (!pid_file) return;
+    processes_.push_back(std::make_unique<LoopDescriptor>(loop_, std::move(pid_file)));
     // Another process may have reused the pid.
     const auto now = still_runs(record);
     if (!now) {
@@ -138,10 +138,9 @@ class ProcessFollower {
       return;
     }
     ++running_;
-    processes_.back()->async_wait(asio::posix::descriptor_base::wait_read,
-                                  [this](boost::system::error_code) {
-                                    if (--running_ == 0) loop_.stop();
-                                  });
+    processes_.back()->wait(LoopDescriptor::Event::kReadable, [this](std::error_code) {
+      if (--running_ == 0) loop_.stop();
+    });
   }
 
   static bool still_runs(const JobRecord& record) {
@@ -151,23 +150,17 @@ class ProcessFollower {
     return now && now->phase() != JobInfo::ENDED;
   }
 
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code error, int signal) {
-      if (error) return;
-      wait_for_signal();
-      for (const auto& process : processes_) {  // one launcher forwards it to the others
-        if (::syscall(SYS_pidfd_send_signal, process->native_handle(), signal, nullptr, 0) == 0) {
-          return;
-        }
-      }
-    });
+  void forward(int signal) const {
+    for (const auto& process : processes_) {  // one launcher forwards it to the others
+      if (::syscall(SYS_pidfd_send_signal, process->get(), signal, nullptr, 0) == 0) return;
+    }
   }
 
-  asio::io_context loop_{1};
+  EventLoop loop_;
   LocalOutput* output_;
-  asio::signal_set signals_;
+  LoopSignals signals_;
   FileWatcher watch_;
-  std::vector<std::unique_ptr<asio::posix::stream_descriptor>> processes_;
+  std::vector<std::unique_ptr<LoopDescriptor>> processes_;
   int running_ = 0;
 };
 

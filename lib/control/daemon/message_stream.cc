@@ -37,15 +37,14 @@ void ClientStream::OnReadDone(bool ok) {
   RemoveHold();
 }
 
-std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
-                                                  const std::string& address,
+std::shared_ptr<ClientStream> ClientStream::start(EventLoop& loop, const std::string& address,
                                                   const Security& security,
                                                   wire::ClientMessage first,
                                                   StreamCallbacks<wire::FleetdMessage> callbacks) {
   return start(loop, make_channel(address, security), std::move(first), std::move(callbacks));
 }
 
-std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
+std::shared_ptr<ClientStream> ClientStream::start(EventLoop& loop,
                                                   const std::shared_ptr<grpc::Channel>& channel,
                                                   wire::ClientMessage first,
                                                   StreamCallbacks<wire::FleetdMessage> callbacks) {
@@ -64,13 +63,13 @@ std::shared_ptr<ClientStream> ClientStream::start(boost::asio::io_context& loop,
 class StreamServer::Service final : public wire::Fleetd::CallbackService,
                                     public grpc::CallbackGenericService {
  public:
-  Service(boost::asio::io_context& loop, std::function<void(std::shared_ptr<ServerStream>)> accept)
+  Service(EventLoop& loop, std::function<void(std::shared_ptr<ServerStream>)> accept)
       : loop_(loop), accept_(std::move(accept)) {}
 
   grpc::ServerBidiReactor<wire::ClientMessage, wire::FleetdMessage>* Session(
       grpc::CallbackServerContext* context) override {
     auto stream = std::make_shared<ServerStream>(loop_, context);
-    boost::asio::post(loop_, [this, stream] { accept_(stream); });
+    loop_.post([this, stream] { accept_(stream); });
     return stream.get();
   }
   // A client of another version calls a service of another name. With --via=ssh an older client
@@ -83,11 +82,11 @@ class StreamServer::Service final : public wire::Fleetd::CallbackService,
   }
 
  private:
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   std::function<void(std::shared_ptr<ServerStream>)> accept_;
 };
 
-StreamServer::StreamServer(boost::asio::io_context& loop, const std::string& host, int port,
+StreamServer::StreamServer(EventLoop& loop, const std::string& host, int port,
                            const Security& security,
                            std::function<void(std::shared_ptr<ServerStream>)> accept)
     : service_(std::make_unique<Service>(loop, std::move(accept))),
@@ -113,7 +112,7 @@ StreamServer::StreamServer(boost::asio::io_context& loop, const std::string& hos
   connections_->open();
 }
 
-StreamServer::StreamServer(boost::asio::io_context& loop, UniqueFd connection,
+StreamServer::StreamServer(EventLoop& loop, UniqueFd connection,
                            std::function<void(std::shared_ptr<ServerStream>)> accept)
     : service_(std::make_unique<Service>(loop, std::move(accept))) {
   grpc::ServerBuilder builder;

@@ -1,10 +1,9 @@
 // One client session with fleetd (service Fleetd of proto/control.proto) over gRPC, seen from
-// either end, as events in an Asio loop.
+// either end, as events in a loop.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,9 +12,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mutex.h"
-#include "daemon/loop_gate.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/queued_writer.h"
 #include "rendezvous/security.h"
 
@@ -37,7 +36,7 @@ template <typename Reactor, typename In, typename Out>
 class MessageStream : public QueuedWriter<Reactor, Out>,
                       public std::enable_shared_from_this<MessageStream<Reactor, In, Out>> {
  public:
-  explicit MessageStream(boost::asio::io_context& loop) : loop_(LoopGate::of(loop)) {}
+  explicit MessageStream(EventLoop& loop) : loop_(loop.gate()) {}
 
   // Drops the message if the session is over. Cancels it if the other end does not read for long.
   void send(Out message) { this->write(std::move(message)); }
@@ -91,8 +90,8 @@ class MessageStream : public QueuedWriter<Reactor, Out>,
     });
   }
 
-  const std::shared_ptr<LoopGate> loop_;
-  StreamCallbacks<In> callbacks_;  // loop's thread only, once started
+  const std::shared_ptr<LoopGate> loop_;  // may end before gRPC does
+  StreamCallbacks<In> callbacks_;         // loop's thread only, once started
   std::shared_ptr<MessageStream> keep_alive_;
   In in_;
   bool reading_paused_ = false, read_pending_ = false;  // loop's thread only: reading is paused
@@ -103,7 +102,7 @@ class ServerStream final
     : public MessageStream<grpc::ServerBidiReactor<wire::ClientMessage, wire::FleetdMessage>,
                            wire::ClientMessage, wire::FleetdMessage> {
  public:
-  ServerStream(boost::asio::io_context& loop, grpc::CallbackServerContext* context)
+  ServerStream(EventLoop& loop, grpc::CallbackServerContext* context)
       : MessageStream(loop), context_(context) {}
   // Ends the session without waiting for a client that may be gone.
   void cancel();
@@ -128,14 +127,13 @@ class ClientStream final
  public:
   // Uses this channel, and sends `first` with this version. Errors arrive in the status of
   // on_closed.
-  static std::shared_ptr<ClientStream> start(boost::asio::io_context& loop,
+  static std::shared_ptr<ClientStream> start(EventLoop& loop,
                                              const std::shared_ptr<grpc::Channel>& channel,
                                              wire::ClientMessage first,
                                              StreamCallbacks<wire::FleetdMessage> callbacks);
   // Connects to "host:port".
-  static std::shared_ptr<ClientStream> start(boost::asio::io_context& loop,
-                                             const std::string& address, const Security& security,
-                                             wire::ClientMessage first,
+  static std::shared_ptr<ClientStream> start(EventLoop& loop, const std::string& address,
+                                             const Security& security, wire::ClientMessage first,
                                              StreamCallbacks<wire::FleetdMessage> callbacks);
   using MessageStream::MessageStream;
   void cancel() { context_.TryCancel(); }
@@ -156,10 +154,10 @@ class ClientStream final
 class StreamServer {
  public:
   // Throws kUsage if it cannot listen on the address or port.
-  StreamServer(boost::asio::io_context& loop, const std::string& host, int port,
-               const Security& security, std::function<void(std::shared_ptr<ServerStream>)> accept);
+  StreamServer(EventLoop& loop, const std::string& host, int port, const Security& security,
+               std::function<void(std::shared_ptr<ServerStream>)> accept);
   // Serves one existing connection: a socket whose other end may use make_channel_from_fd().
-  StreamServer(boost::asio::io_context& loop, UniqueFd connection,
+  StreamServer(EventLoop& loop, UniqueFd connection,
                std::function<void(std::shared_ptr<ServerStream>)> accept);
   ~StreamServer();
   int port() const;

@@ -34,16 +34,16 @@ bool differ_in_progress_only(JobRecord one, JobRecord other) {
 
 }  // namespace
 
-NodeJobs::NodeJobs(boost::asio::io_context& loop, JobTable table, JobStore store)
+NodeJobs::NodeJobs(EventLoop& loop, JobTable table, JobStore store)
     : loop_(loop),
       table_(std::move(table)),
       store_(std::move(store)),
       records_(make_runtime_folder()),
       files_(loop),
-      children_(loop, SIGCHLD) {
+      children_(loop, {SIGCHLD}) {
   files_.watch_folder(records_, [this](const std::string& file) { on_record(file); });
   restore_jobs();
-  wait_for_children();
+  children_.on_signal([this](int) { reap(); });
 }
 
 void NodeJobs::restore_jobs() {
@@ -219,14 +219,6 @@ void NodeJobs::on_record(const std::string& file) {
     save_job(number);
     notify_watchers(number);
   }
-}
-
-void NodeJobs::wait_for_children() {
-  children_.async_wait([this](boost::system::error_code error, int) {
-    if (error) return;
-    wait_for_children();
-    reap();
-  });
 }
 
 void NodeJobs::reap() {

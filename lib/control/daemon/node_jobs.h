@@ -2,8 +2,6 @@
 // it.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,6 +15,7 @@
 #include "daemon/job_table.h"
 #include "daemon/launcher_process.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -25,7 +24,7 @@ namespace fleet {
 class NodeJobs {
  public:
   // Starts with the jobs recorded in `memory`.
-  NodeJobs(boost::asio::io_context& loop, JobTable table, JobStore store = {});
+  NodeJobs(EventLoop& loop, JobTable table, JobStore store = {});
 
   // Like JobTable::prepare(); returns the number. Throws its errors.
   int prepare(JobRequest request);
@@ -69,7 +68,6 @@ class NodeJobs {
   };
 
   void restore_jobs();
-  void wait_for_children();
   void reap();
   void read_last_record(int number, pid_t launcher);
   void launcher_ended(int number, int status);
@@ -79,12 +77,12 @@ class NodeJobs {
   void save_job(int number);
   bool any_running() const;
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   JobTable table_;
   JobStore store_;
   std::string records_;  // folder of the job records
   FileWatcher files_;
-  boost::asio::signal_set children_;
+  LoopSignals children_;
   std::map<int, Run> runs_;  // by the job's number
   std::map<int, Watch> watches_;
   int last_watch_ = 0;

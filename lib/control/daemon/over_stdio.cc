@@ -19,6 +19,7 @@
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "launch/planning/refuse.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
@@ -87,8 +88,7 @@ int run_over_stdio(const CommandLine&) {
   set_up_logging("ERROR", "fleetrun");
   ::signal(SIGPIPE, SIG_IGN);
   StdioSocket stdio = socket_of_stdio();
-  boost::asio::io_context loop{1};
-  const auto work_guard = boost::asio::make_work_guard(loop);
+  EventLoop loop;
   // ssh has already decided which user runs the commands.
   auto* jobs = new NodeJobs(loop, JobTable({}, visible_gpu_names()));
   std::unique_ptr<ClientSession> session;
@@ -97,11 +97,11 @@ int run_over_stdio(const CommandLine&) {
       new StreamServer(loop, std::move(stdio.socket), [&](std::shared_ptr<ServerStream> stream) {
         if (session) return stream->cancel();
         session = std::make_unique<ClientSession>(loop, *jobs, std::move(stream), [&] {
-          boost::asio::post(loop, [&] { jobs->when_idle([&loop] { loop.stop(); }); });
+          loop.post([&] { jobs->when_idle([&loop] { loop.stop(); }); });
         });
       });
   (void)server;
-  loop.run();
+  loop.run_until_stopped();
   flush_output(stdio);
   return 0;
 }

@@ -2,8 +2,6 @@
 
 #include <signal.h>
 
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <memory>
 
@@ -22,6 +20,7 @@
 #include "daemon/secret.h"
 #include "launch/planning/torchrun/stop_signals.h"
 #include "launch/starting/startup_messages.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/failure_detector.h"
 #include "rendezvous/failure_message.h"
 #include "rendezvous/grpc_setup.h"
@@ -29,8 +28,6 @@
 
 namespace fleet {
 namespace {
-
-namespace asio = boost::asio;
 
 // How long to wait for a blocked console after the job has ended.
 constexpr std::chrono::seconds kConsoleFlushTimeout{2};
@@ -49,7 +46,7 @@ class JobClient {
   EndClient run() {
     for (const int signal : forwarded_signals()) signals_.add(signal);
     ::signal(SIGPIPE, SIG_IGN);
-    wait_for_signal();
+    signals_.on_signal([this](int signal) { step(SignalReceived{signal}); });
     output_.on_drained([this] {
       if (!output_.full()) pause_reading(false);
       if (ended_ && output_.idle()) loop_.stop();
@@ -98,18 +95,9 @@ class JobClient {
     if (!ended_) step(FleetdLost{node, nodes_[index].explain(status, sessions_[index].connected)});
   }
 
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code error, int signal) {
-      if (error) return;
-      wait_for_signal();
-      step(SignalReceived{signal});
-    });
-  }
-
   void send_heartbeats() {
-    heartbeat_timer_.expires_after(kHeartbeatTimes.heartbeat_interval);
-    heartbeat_timer_.async_wait([this](boost::system::error_code error) {
-      if (error || ended_) return;
+    heartbeat_timer_.after(kHeartbeatTimes.heartbeat_interval, [this] {
+      if (ended_) return;
       const auto now = std::chrono::steady_clock::now();
       for (Session& session : sessions_) {
         if (session.stream->queued_bytes() == 0) {
@@ -142,10 +130,7 @@ class JobClient {
       std::visit([this](auto& one) { carry_out(one); }, action);
     }
     if (ended_) return;
-    timer_.expires_at(job_.next_deadline());
-    timer_.async_wait([this](boost::system::error_code error) {
-      if (!error) step(TimePassed{});
-    });
+    timer_.at(job_.next_deadline(), [this] { step(TimePassed{}); });
   }
   void carry_out(ToFleetd& action) {
     sessions_[static_cast<size_t>(action.node)].stream->send(std::move(action.message));
@@ -163,17 +148,14 @@ class JobClient {
     end_ = end;
     output_.flush();
     if (output_.idle()) return loop_.stop();
-    timer_.expires_after(kConsoleFlushTimeout);
-    timer_.async_wait([this](boost::system::error_code error) {
-      if (!error) loop_.stop();
-    });
+    timer_.after(kConsoleFlushTimeout, [this] { loop_.stop(); });
   }
 
   const std::vector<RemoteNode> nodes_;
-  asio::io_context loop_{1};
+  EventLoop loop_;
   RemoteJob job_;
-  asio::signal_set signals_;
-  asio::steady_timer heartbeat_timer_, timer_;
+  LoopSignals signals_;
+  LoopTimer heartbeat_timer_, timer_;
   ConsoleOutput output_;
   struct Session {
     std::shared_ptr<ClientStream> stream;

@@ -4,15 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
@@ -34,10 +29,9 @@
 #include "node/trace_questions.h"
 #include "node/verdict_file.h"
 #include "rendezvous/failure_message.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -85,7 +79,7 @@ class Agent {
                 }),
         client_(RendezvousClient::make(plan_.client, [this](RendezvousEvent event) {
           // On one of gRPC's threads.
-          asio::post(loop_, [this, event = std::move(event)]() mutable { on_rendezvous(event); });
+          loop_.post([this, event = std::move(event)]() mutable { on_rendezvous(event); });
         })) {}
 
   int run() {
@@ -100,9 +94,9 @@ class Agent {
     }
     // The reader of our output may be gone: that must not end the job.
     ::signal(SIGPIPE, SIG_IGN);
-    wait_for_signal();
+    signals_.on_signal([this](int signal) { signal == SIGCHLD ? reap() : on_signal(signal); });
     if (plan_.control_pipe) {
-      control_pipe_.emplace(loop_, plan_.control_pipe.release());
+      control_pipe_.emplace(loop_, std::move(plan_.control_pipe));
       wait_for_control_pipe();
     }
     if (plan_.observe) {
@@ -116,8 +110,7 @@ class Agent {
     // Unblock only now: existing threads keep all signals blocked, so signals arrive in this
     // thread.
     ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
-    const auto keep = asio::make_work_guard(loop_);
-    loop_.run();
+    loop_.run_until_stopped();
     service_.reset();
     channel_.close();  // ends the guardian, meanwhile:
     client_->leave();
@@ -157,14 +150,6 @@ class Agent {
   }
 
   // --- events ---
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code error, int signal) {
-      if (error) return;
-      wait_for_signal();
-      signal == SIGCHLD ? reap() : on_signal(signal);
-    });
-  }
-
   void note_stop(int signal) {
     if (!record_.record().has_verdict() && end_.stopped_by() == 0) end_.set_stopped_by(signal);
   }
@@ -187,9 +172,8 @@ class Agent {
   // timeout(1) signals its child and then the child's process group: treat both as one signal.
   void on_stop_signal(int signal) {
     if (!arriving_.insert(signal).second) return;
-    const auto timer = std::make_shared<asio::steady_timer>(loop_, kOneDelivery);
-    timer->async_wait([this, signal, timer](boost::system::error_code error) {
-      if (error) return;
+    const auto timer = std::make_shared<LoopTimer>(loop_);
+    timer->after(kOneDelivery, [this, signal, timer] {
       arriving_.erase(signal);
       note_stop(signal);
       step(stop_job(signal));
@@ -209,16 +193,14 @@ class Agent {
   }
 
   void wait_for_control_pipe() {
-    control_pipe_->async_read_some(asio::buffer(control_pipe_bytes_),
-                                   [this](boost::system::error_code error, size_t n) {
-                                     if (error) {
-                                       note_stop(SIGHUP);
-                                       return step(StarterLost{});
-                                     }
-                                     for (size_t i = 0; i < n; ++i)
-                                       on_control_signal(control_pipe_bytes_[i]);
-                                     wait_for_control_pipe();
-                                   });
+    control_pipe_->read_some(control_pipe_bytes_, [this](std::error_code error, size_t n) {
+      if (error) {
+        note_stop(SIGHUP);
+        return step(StarterLost{});
+      }
+      for (size_t i = 0; i < n; ++i) on_control_signal(control_pipe_bytes_[i]);
+      wait_for_control_pipe();
+    });
   }
 
   void reap() {
@@ -352,8 +334,7 @@ class Agent {
       } catch (const Error& thrown) {
         error = thrown;
       }
-      asio::post(loop_,
-                 [this, assignment, failed, error] { on_checked(assignment, failed, error); });
+      loop_.post([this, assignment, failed, error] { on_checked(assignment, failed, error); });
     });
   }
 
@@ -493,15 +474,15 @@ class Agent {
   JobInfo end_;
   std::shared_ptr<const World> world_;
   std::optional<wire::Node> node_;  // this one, in world_
-  asio::io_context loop_{1};
+  EventLoop loop_;
   Supervision supervision_;
-  asio::signal_set signals_;
+  LoopSignals signals_;
   std::set<int> arriving_;  // stop signals whose copies may follow
   ProcessTreeReaper reaper_;
   Channel<wire::GuardianCommand, wire::GuardianEvent> channel_;
   GuardianMonitor monitor_;  // while the ranks are to end
   std::unique_ptr<RankService> service_;
-  std::optional<asio::posix::stream_descriptor> control_pipe_;
+  std::optional<LoopDescriptor> control_pipe_;
   char control_pipe_bytes_[16];
   LiveReporter live_;
   ProgressRecord progress_;

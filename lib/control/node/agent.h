@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "node/rank_service.h"
 #include "rendezvous/client.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/server.h"
 #include "rendezvous/types.h"
 
@@ -46,12 +46,11 @@ struct AgentPlan {
   // Creates the service that answers the ranks while they run: nullptr, or a function that may
   // return nullptr. `tell` writes to a rank's service socket. Called before prepare().
   std::function<std::unique_ptr<RankService>(
-      boost::asio::io_context&, const Assignment&,
-      std::function<void(int local_rank, std::string bytes)> tell)>
+      EventLoop&, const Assignment&, std::function<void(int local_rank, std::string bytes)> tell)>
       serve;
   // If set, creates what serves the state of the job to others, for as long as the agent runs. An
   // Error ends the start.
-  std::function<std::shared_ptr<void>(boost::asio::io_context&, AskLive)> observe;
+  std::function<std::shared_ptr<void>(EventLoop&, AskLive)> observe;
   // The control pipe: a remote starter of this launcher holds the other end. Each byte acts like a
   // signal sent to this process, the end of the pipe like a SIGHUP. Empty if there is none.
   UniqueFd control_pipe;

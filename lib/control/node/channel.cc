@@ -1,6 +1,9 @@
 #include "node/channel.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <cstdint>
 #include <cstring>
@@ -52,18 +55,25 @@ bool take_frame(std::string& buffer, wire::ControlRequest* request) {
 bool take_frame(std::string& buffer, wire::ControlReply* reply) { return take(buffer, reply); }
 
 namespace asio = boost::asio;
+using boost::asio::local::stream_protocol;
 
-ByteStream::ByteStream(asio::io_context& loop, UniqueFd socket,
+struct ByteStream::Socket : stream_protocol::socket {
+  using basic_stream_socket::basic_stream_socket;
+};
+
+ByteStream::ByteStream(EventLoop& loop, UniqueFd socket,
                        std::function<void(std::string_view)> on_bytes,
                        std::function<void()> on_closed)
-    : socket_(loop, asio::local::stream_protocol(), socket.release()),
+    : socket_(std::make_unique<Socket>(loop.asio(), stream_protocol(), socket.release())),
       on_bytes_(std::move(on_bytes)),
       on_closed_(std::move(on_closed)) {
   read();
 }
 
+ByteStream::~ByteStream() = default;
+
 void ByteStream::read() {
-  socket_.async_read_some(asio::buffer(chunk_), [this](boost::system::error_code error, size_t n) {
+  socket_->async_read_some(asio::buffer(chunk_), [this](boost::system::error_code error, size_t n) {
     if (error == asio::error::operation_aborted) return;
     if (error) {
       closed_ = true;
@@ -81,14 +91,15 @@ void ByteStream::send(std::string bytes) {
   const size_t size = bytes.size();
   boost::system::error_code ignored;
   if (!queue_.push(std::move(bytes), size)) {
-    socket_.shutdown(asio::socket_base::shutdown_both, ignored);  // the reading side reports it
+    // The reading side reports it.
+    socket_->shutdown(asio::socket_base::shutdown_both, ignored);
   } else if (idle) {
     write();
   }
 }
 
 void ByteStream::write() {
-  asio::async_write(socket_, asio::buffer(queue_.front()),
+  asio::async_write(*socket_, asio::buffer(queue_.front()),
                     [this](boost::system::error_code error, size_t) {
                       if (error == asio::error::operation_aborted) return;
                       error ? queue_.drop_after(0) : queue_.pop();  // the reading side reports it
@@ -105,7 +116,7 @@ void ByteStream::when_sent(std::function<void()> callback) {
 void ByteStream::close() {
   closed_ = true;
   boost::system::error_code ignored;
-  socket_.close(ignored);
+  socket_->close(ignored);
 }
 
 }  // namespace fleet

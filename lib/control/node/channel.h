@@ -1,11 +1,10 @@
-// Messages over a launcher's local sockets, in one Asio loop: to its guardian a GuardianCommand,
+// Messages over a launcher's local sockets, in one loop: to its guardian a GuardianCommand,
 // from it a GuardianEvent; on the control socket a ControlRequest and its ControlReply
 // (proto/control.proto).
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "base/file.h"
 #include "rendezvous/bounded_queue.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -20,8 +20,9 @@ namespace fleet {
 class ByteStream {
  public:
   // `on_bytes` receives incoming bytes; `on_closed` runs once when the other end is gone.
-  ByteStream(boost::asio::io_context& loop, UniqueFd socket,
-             std::function<void(std::string_view)> on_bytes, std::function<void()> on_closed);
+  ByteStream(EventLoop& loop, UniqueFd socket, std::function<void(std::string_view)> on_bytes,
+             std::function<void()> on_closed);
+  ~ByteStream();
   // Sends in order. Drops the bytes if the other end is gone. Closes the connection, which
   // on_closed reports, if the other end does not read (bounded_queue.h).
   void send(std::string bytes);
@@ -34,7 +35,8 @@ class ByteStream {
   void read();
   void write();
 
-  boost::asio::local::stream_protocol::socket socket_;
+  struct Socket;
+  const std::unique_ptr<Socket> socket_;
   std::function<void(std::string_view)> on_bytes_;
   std::function<void()> on_closed_, on_sent_;
   BoundedQueue<std::string> queue_;  // the first is being written
@@ -56,7 +58,7 @@ template <typename Sent, typename Received>
 class Channel {
  public:
   // `on_message` receives each message; `on_closed` runs once when the other end is gone.
-  Channel(boost::asio::io_context& loop, UniqueFd socket, std::function<void(Received)> on_message,
+  Channel(EventLoop& loop, UniqueFd socket, std::function<void(Received)> on_message,
           std::function<void()> on_closed)
       : on_message_(std::move(on_message)),
         stream_(

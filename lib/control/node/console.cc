@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace fleet {
-
-namespace asio = boost::asio;
 
 int open_nonblocking(int fd) {
   struct stat status;
@@ -29,7 +30,7 @@ bool same_destination(int fd, int other) {
          one.st_ino == two.st_ino;
 }
 
-Console::Console(asio::io_context& loop, int fd) : out_(loop) {
+Console::Console(EventLoop& loop, int fd) : out_(loop) {
   struct stat status;
   terminal_ = ::isatty(fd) == 1;
   // epoll rejects files and /dev/null; those never block for long.
@@ -37,12 +38,18 @@ Console::Console(asio::io_context& loop, int fd) : out_(loop) {
   pollable_ = terminal_ || (known && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)));
   int own = open_nonblocking(fd);
   own_ = own >= 0;
-  // Otherwise write pieces that fit, when the descriptor is writable. Asio closes its descriptor,
-  // hence the copy.
+  // Otherwise write pieces that fit, when the descriptor is writable. `out_` closes its
+  // descriptor, hence the copy.
   if (own < 0) own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  boost::system::error_code error;
-  if (own >= 0) out_.assign(own, error);
-  broken_ = own < 0 || error;
+  if (own < 0) {
+    broken_ = true;
+    return;
+  }
+  try {
+    out_.assign(UniqueFd(own));
+  } catch (const Error&) {
+    broken_ = true;
+  }
 }
 
 void Console::write(std::string_view output) {
@@ -110,7 +117,7 @@ size_t Console::next_piece() const {
 }
 
 bool Console::write_piece() {
-  const ssize_t n = ::write(out_.native_handle(), waiting_.data() + written_, next_piece());
+  const ssize_t n = ::write(out_.get(), waiting_.data() + written_, next_piece());
   if (n < 0 && errno != EINTR && errno != EAGAIN) give_up();
   if (n <= 0) return n < 0 && errno == EINTR;
   written_ += static_cast<size_t>(n);
@@ -123,7 +130,7 @@ void Console::pump() {
   for (;;) {
     if (waiting() == 0 && skipping_) report_skipped();
     if (waiting() == 0) break;
-    pollfd state = {out_.native_handle(), POLLOUT, 0};
+    pollfd state = {out_.get(), POLLOUT, 0};
     if (pollable_ && !own_ && ::poll(&state, 1, 0) != 1) break;
     if (!write_piece()) break;
   }
@@ -134,15 +141,13 @@ void Console::pump() {
     return;
   }
   waits_ = true;
-  out_.async_wait(asio::posix::stream_descriptor::wait_write,
-                  [this](boost::system::error_code error) {
-                    if (error == asio::error::operation_aborted) return;
-                    waits_ = false;
-                    if (error) give_up();
-                    const bool was_full = full();
-                    pump();
-                    if (was_full && !full() && !idle() && on_drained_) on_drained_();
-                  });
+  out_.wait(LoopDescriptor::Event::kWritable, [this](std::error_code error) {
+    waits_ = false;
+    if (error) give_up();
+    const bool was_full = full();
+    pump();
+    if (was_full && !full() && !idle() && on_drained_) on_drained_();
+  });
 }
 
 }  // namespace fleet

@@ -1,12 +1,13 @@
 // Standard output or standard error, written without blocking the loop.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
 
@@ -21,7 +22,7 @@ bool same_destination(int fd, int other);
 // PIPE_BUF bytes are written atomically, so other processes' output appears between lines.
 class Console {
  public:
-  Console(boost::asio::io_context& loop, int fd);
+  Console(EventLoop& loop, int fd);
 
   // If true, whole lines are dropped while too much output waits, and a line reports their number.
   // Otherwise (the default) full() tells the producer to pause until on_drained.
@@ -53,7 +54,7 @@ class Console {
   bool write_piece();
   void give_up();
 
-  boost::asio::posix::stream_descriptor out_;
+  LoopDescriptor out_;
   std::string waiting_, log_hint_;
   size_t written_ = 0;  // of waiting_
   int64_t taken_ = 0;

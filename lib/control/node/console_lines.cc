@@ -160,9 +160,7 @@ void ConsoleLines::pass_on() {
   const auto due = collapse_ ? collapse_->next_due() : std::nullopt;
   if (!due || timer_at_) return;  // one timer at a time: it checks again when it fires
   timer_at_ = due;
-  timer_.expires_at(*due);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (error) return;
+  timer_.at(*due, [this] {
     timer_at_.reset();
     pass_on();
   });

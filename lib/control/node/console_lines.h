@@ -1,8 +1,6 @@
 // The lines of several ranks on one console, and copies of some.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -18,6 +16,7 @@
 #include "base/file.h"
 #include "node/console.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -88,7 +87,7 @@ class Stamp {
 // Not thread-safe.
 class ConsoleLines {
  public:
-  ConsoleLines(boost::asio::io_context& loop, Console& console) : console_(console), timer_(loop) {}
+  ConsoleLines(EventLoop& loop, Console& console) : console_(console), timer_(loop) {}
   // Call it before lines arrive, and again when ranks restart.
   void begin(const wire::LogSettings& settings, const wire::ConsoleStream& stream);
   // `label`: before the rank's lines, if LogSettings::labels; empty: "[rank 3] ".
@@ -107,7 +106,7 @@ class ConsoleLines {
   void take_due(LineCollapse::Time now);
 
   Console& console_;
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   wire::LogSettings settings_;
   std::optional<LineCollapse> collapse_;
   std::optional<LineCollapse::Time> timer_at_;

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/post.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -45,14 +48,22 @@ bool set_address(const std::string& path, sockaddr_un* address) {
 
 }  // namespace
 
-ControlSocket::ControlSocket(boost::asio::io_context& loop, OnRequest on_request)
-    : loop_(loop), on_request_(std::move(on_request)), acceptor_(loop), pause_(loop) {
+struct ControlSocket::Listener {
+  explicit Listener(boost::asio::io_context& loop) : acceptor(loop), pause(loop) {}
+  stream_protocol::acceptor acceptor;
+  boost::asio::steady_timer pause;
+};
+
+ControlSocket::ControlSocket(EventLoop& loop, OnRequest on_request)
+    : loop_(loop),
+      on_request_(std::move(on_request)),
+      listener_(std::make_unique<Listener>(loop.asio())) {
   try {
     path_ = path_in(make_runtime_folder(), ::getpid());
     ::unlink(path_.c_str());  // left by a killed process with our pid
-    acceptor_.open();
-    acceptor_.bind(stream_protocol::endpoint(path_));
-    acceptor_.listen();
+    listener_->acceptor.open();
+    listener_->acceptor.bind(stream_protocol::endpoint(path_));
+    listener_->acceptor.listen();
     accept();
   } catch (const std::exception& error) {
     spdlog::debug("{}: this fleetrun cannot answer requests: {}", path_, error.what());
@@ -65,7 +76,8 @@ ControlSocket::~ControlSocket() {
 }
 
 void ControlSocket::accept() {
-  acceptor_.async_accept([this](boost::system::error_code error, stream_protocol::socket socket) {
+  listener_->acceptor.async_accept([this](boost::system::error_code error,
+                                          stream_protocol::socket socket) {
     if (error == boost::asio::error::operation_aborted) return;
     if (!error) {
       const uint64_t id = ++last_;
@@ -73,13 +85,13 @@ void ControlSocket::accept() {
           loop_, UniqueFd(socket.release()),
           [this, id](std::string_view bytes) { on_bytes(id, bytes); }, [this, id] { drop(id); });
     }
-    accept_again(error, &pause_, [this] { accept(); });
+    accept_again(error, &listener_->pause, [this] { accept(); });
   });
 }
 
 // Deferred, because the client's stream may be the caller.
 void ControlSocket::drop(uint64_t id) {
-  boost::asio::post(loop_, [this, id] { clients_.erase(id); });
+  loop_.post([this, id] { clients_.erase(id); });
 }
 
 void ControlSocket::on_bytes(uint64_t id, std::string_view bytes) {
@@ -164,21 +176,19 @@ namespace {
 // Its pending operations keep it alive.
 class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
  public:
-  PendingRequest(boost::asio::io_context& loop, UniqueFd socket, std::string where,
+  PendingRequest(EventLoop& loop, UniqueFd socket, std::string where,
                  std::function<void(const wire::ControlReply&)> done)
-      : socket_(loop, stream_protocol(), socket.release()),
+      : socket_(loop.asio(), stream_protocol(), socket.release()),
         timer_(loop),
         where_(std::move(where)),
         done_(std::move(done)) {}
 
   void begin(int timeout_seconds) {
-    timer_.expires_after(std::chrono::seconds(timeout_seconds));
-    timer_.async_wait([self = shared_from_this(),
-                       timeout_seconds](boost::system::error_code error) {
-      if (error) return;
-      self->fail(ErrorCode::kTimeout,
-                 "its fleetrun did not answer within " + std::to_string(timeout_seconds) + " s");
-    });
+    timer_.after(std::chrono::seconds(timeout_seconds),
+                 [self = shared_from_this(), timeout_seconds] {
+                   self->fail(ErrorCode::kTimeout, "its fleetrun did not answer within " +
+                                                       std::to_string(timeout_seconds) + " s");
+                 });
     read();
   }
 
@@ -216,7 +226,7 @@ class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
   }
 
   stream_protocol::socket socket_;
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   const std::string where_;
   std::function<void(const wire::ControlReply&)> done_;
   std::string incoming_;
@@ -225,8 +235,8 @@ class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
 
 }  // namespace
 
-void send_control_request(boost::asio::io_context& loop, pid_t pid,
-                          const wire::ControlRequest& request, int timeout_seconds,
+void send_control_request(EventLoop& loop, pid_t pid, const wire::ControlRequest& request,
+                          int timeout_seconds,
                           std::function<void(const wire::ControlReply&)> done) {
   std::make_shared<PendingRequest>(loop, send_to(pid, request), "pid " + std::to_string(pid),
                                    std::move(done))

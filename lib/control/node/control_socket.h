@@ -5,9 +5,6 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +13,7 @@
 
 #include "node/channel.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -28,7 +26,7 @@ class ControlSocket {
   using Reply = std::function<void(const wire::ControlReply& reply)>;  // once, now or later
   using OnRequest = std::function<void(const wire::ControlRequest& request, Reply reply)>;
 
-  ControlSocket(boost::asio::io_context& loop, OnRequest on_request);
+  ControlSocket(EventLoop& loop, OnRequest on_request);
   ~ControlSocket();  // removes the socket
 
  private:
@@ -43,11 +41,11 @@ class ControlSocket {
   void on_bytes(uint64_t id, std::string_view bytes);
   void drop(uint64_t id);
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   OnRequest on_request_;
   std::string path_;
-  boost::asio::local::stream_protocol::acceptor acceptor_;
-  boost::asio::steady_timer pause_;
+  struct Listener;
+  const std::unique_ptr<Listener> listener_;
   std::map<uint64_t, Client> clients_;
   uint64_t last_ = 0;
 };
@@ -59,9 +57,8 @@ wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& r
 
 // The same without waiting, for callers with a loop: `done` runs once, in the loop, with the reply
 // or the error. Throws kNotFound if the fleetrun cannot be reached.
-void send_control_request(boost::asio::io_context& loop, pid_t pid,
-                          const wire::ControlRequest& request, int timeout_seconds,
-                          std::function<void(const wire::ControlReply&)> done);
+void send_control_request(EventLoop& loop, pid_t pid, const wire::ControlRequest& request,
+                          int timeout_seconds, std::function<void(const wire::ControlReply&)> done);
 
 wire::StopJob stop_job(int signal, bool kill = false, Grace grace = {});
 

@@ -34,10 +34,7 @@ void FlightCollector::collect(const std::vector<Target>& targets, const std::str
 }
 
 void FlightCollector::poll_later() {
-  timer_.expires_after(kPollInterval);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) poll();
-  });
+  timer_.after(kPollInterval, [this] { poll(); });
 }
 
 void FlightCollector::poll() {

@@ -2,8 +2,6 @@
 // thread: a disk that does not answer must not keep the guardian from its ranks.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "node/flight_search.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -21,7 +20,7 @@ class FlightCollector {
   using Target = FlightSearch::Target;
   using Done = std::function<void(std::vector<RankCollectives>)>;
 
-  explicit FlightCollector(boost::asio::io_context& loop) : timer_(loop) {}
+  explicit FlightCollector(EventLoop& loop) : timer_(loop) {}
   ~FlightCollector();
   FlightCollector(const FlightCollector&) = delete;
   FlightCollector& operator=(const FlightCollector&) = delete;
@@ -34,7 +33,7 @@ class FlightCollector {
   void poll_later();
   void poll();
 
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   std::chrono::steady_clock::time_point deadline_;
   std::shared_ptr<FlightSearch> search_;  // shared with its thread; the last one
   Done on_done_;

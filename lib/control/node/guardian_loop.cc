@@ -5,9 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -35,12 +32,11 @@
 #include "node/stack_collector.h"
 #include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/stacks.h"
 #include "rendezvous/validate.h"
 
 namespace fleet {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -75,7 +71,7 @@ class Guardian {
   Guardian(UniqueFd socket, UniqueFd alive, const sigset_t& original, const rlimit& descriptors)
       : original_(original),
         descriptors_(descriptors),
-        children_(loop_, SIGCHLD),
+        children_(loop_, {SIGCHLD}),
         reaper_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
         inspect_timer_(loop_),
@@ -88,7 +84,7 @@ class Guardian {
             loop_, std::move(socket),
             [this](wire::GuardianCommand command) { on_command(command); },
             [this] { on_launcher_lost(); }) {
-    wait_for_children();
+    children_.on_signal([this](int) { reap(); });
   }
 
   void run() { loop_.run(); }
@@ -184,9 +180,8 @@ class Guardian {
   // Delayed, so that the start and end of short ranks do not wait for a fork.
   void start_watchdog() {
     if (watchdog_.pid() > 0) return;
-    watchdog_timer_.expires_after(kWatchdogDelay);
-    watchdog_timer_.async_wait([this](boost::system::error_code error) {
-      if (error || killed_) return;
+    watchdog_timer_.after(kWatchdogDelay, [this] {
+      if (killed_) return;
       watchdog_.start();
       reaper_.exclude(watchdog_.pid());
     });
@@ -233,10 +228,7 @@ class Guardian {
       send_progress();
     }
     check_for_hangs(now);
-    inspect_timer_.expires_after(inspect_interval_);
-    inspect_timer_.async_wait([this](boost::system::error_code error) {
-      if (!error) inspect_ranks();
-    });
+    inspect_timer_.after(inspect_interval_, [this] { inspect_ranks(); });
   }
 
   // Not while the job starts, because the kernel takes time to move a process. Processes that the
@@ -420,22 +412,13 @@ class Guardian {
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, SIGCONT);
     }
-    grace_.expires_after(std::chrono::milliseconds(stop.grace_ms()));
-    grace_.async_wait([this, grace_ms = stop.grace_ms()](boost::system::error_code error) {
-      if (error) return;
+    const int grace_ms = stop.grace_ms();
+    grace_.after(std::chrono::milliseconds(grace_ms), [this, grace_ms] {
       spdlog::warn("the grace time of {} s is over: killing the remaining processes",
                    static_cast<double>(grace_ms) / 1000);
       kill_all();
     });
     end_if_done();
-  }
-
-  void wait_for_children() {
-    children_.async_wait([this](boost::system::error_code error, int) {
-      if (error) return;
-      wait_for_children();
-      reap();
-    });
   }
 
   void reap() {
@@ -550,12 +533,12 @@ class Guardian {
   }
 
   RankDescriptors rank_descriptors_;  // first: it takes the lowest descriptors
-  asio::io_context loop_{1};
+  EventLoop loop_;
   sigset_t original_;
   rlimit descriptors_;
-  asio::signal_set children_;
+  LoopSignals children_;
   ProcessTreeReaper reaper_;
-  asio::steady_timer grace_, inspect_timer_, watchdog_timer_;
+  LoopTimer grace_, inspect_timer_, watchdog_timer_;
   OrphanWatchdog watchdog_;
   StackCollector collector_;
   FlightCollector flight_collector_;

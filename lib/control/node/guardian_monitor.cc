@@ -2,9 +2,10 @@
 
 #include <utility>
 
+
 namespace fleet {
 
-GuardianMonitor::GuardianMonitor(boost::asio::io_context& loop, std::function<void()> ping,
+GuardianMonitor::GuardianMonitor(EventLoop& loop, std::function<void()> ping,
                                  std::function<void()> on_hung, HeartbeatTimes times)
     : times_(times), ping_(std::move(ping)), on_hung_(std::move(on_hung)), timer_(loop) {}
 
@@ -26,10 +27,7 @@ void GuardianMonitor::stop() {
 }
 
 void GuardianMonitor::wait_until(Clock::time_point time) {
-  timer_.expires_at(time);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (!error && begin_) tick();
-  });
+  timer_.at(time, [this] { tick(); });
 }
 
 void GuardianMonitor::tick() {

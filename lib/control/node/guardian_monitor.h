@@ -2,12 +2,11 @@
 // file server that does not answer.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <optional>
 
+#include "rendezvous/event_loop.h"
 #include "rendezvous/failure_detector.h"
 
 namespace fleet {
@@ -21,8 +20,8 @@ class GuardianMonitor {
                                          std::chrono::milliseconds(15'000)};
 
   // `on_hung` is called once per start(), when no ping was answered for times.max_silence.
-  GuardianMonitor(boost::asio::io_context& loop, std::function<void()> ping,
-                  std::function<void()> on_hung, HeartbeatTimes times = kTimes);
+  GuardianMonitor(EventLoop& loop, std::function<void()> ping, std::function<void()> on_hung,
+                  HeartbeatTimes times = kTimes);
   // Begins after `delay`, or earlier if an earlier start() says so.
   void start(std::chrono::milliseconds delay);
   void on_pong();
@@ -35,7 +34,7 @@ class GuardianMonitor {
 
   const HeartbeatTimes times_;
   const std::function<void()> ping_, on_hung_;
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   std::optional<Clock::time_point> begin_;   // nullopt: not started
   std::optional<FailureDetector> detector_;  // from begin_ on
 };

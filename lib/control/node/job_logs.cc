@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,7 +13,6 @@
 #include "base/text.h"
 
 namespace fleet {
-namespace asio = boost::asio;
 
 RankLog::RankLog(const LogContext& context, const wire::RankCommand& command, RankOutput output,
                  std::vector<std::optional<LogFile>> files)
@@ -28,8 +28,7 @@ RankLog::RankLog(const LogContext& context, const wire::RankCommand& command, Ra
   for (std::optional<LogFile>& file : files) files_.push_back({std::move(file)});
   const auto add = [&](UniqueFd end, int shown, const ConsoleTarget& target,
                        const wire::ConsoleStream& how, LineCopies& copies) {
-    streams_.push_back(std::make_unique<Stream>(
-        asio::posix::stream_descriptor(context_.loop, end.release()), target, copies));
+    streams_.push_back(std::make_unique<Stream>(context_.loop, std::move(end), target, copies));
     Stream* stream = streams_.back().get();
     stream->file = std::min(streams_.size(), files_.size()) - 1;
     stream->shown = (command.shown_streams() & shown) != 0;
@@ -50,16 +49,13 @@ void RankLog::wait(Stream* stream) {
   if (stream->waits || stream->closed) return;
   if (stream->shown && stream->target.console.full()) return;
   stream->waits = true;
-  stream->pipe.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [this, stream](boost::system::error_code error) {
-                            if (error == asio::error::operation_aborted) return;
-                            stream->waits = false;
-                            if (error) return;
-                            // One piece per turn: a rank that writes endlessly must not starve the
-                            // loop.
-                            read_once(stream);
-                            wait(stream);
-                          });
+  stream->pipe.wait(LoopDescriptor::Event::kReadable, [this, stream](std::error_code error) {
+    stream->waits = false;
+    if (error) return;
+    // One piece per turn: a rank that writes endlessly must not starve the loop.
+    read_once(stream);
+    wait(stream);
+  });
 }
 
 void RankLog::resume() {
@@ -68,7 +64,7 @@ void RankLog::resume() {
 
 bool RankLog::read_once(Stream* stream) {
   const std::span<char> buffer = context_.buffer;
-  const ssize_t n = ::read(stream->pipe.native_handle(), buffer.data(), buffer.size());
+  const ssize_t n = ::read(stream->pipe.get(), buffer.data(), buffer.size());
   if (n > 0) {
     if (bytes_ == 0) first_output_ns_ = monotonic_ns();
     bytes_ += n;
@@ -202,7 +198,7 @@ std::vector<std::string> paths_of(const wire::SpawnRanks& spawn) {
 
 }  // namespace
 
-JobLogs::JobLogs(boost::asio::io_context& loop)
+JobLogs::JobLogs(EventLoop& loop)
     : loop_(loop),
       output_(loop, STDOUT_FILENO),
       errors_(loop, STDERR_FILENO),
@@ -267,10 +263,8 @@ void JobLogs::finish(std::function<void()> on_done) {
 }
 
 void JobLogs::wait_for_consoles() {
-  limit_.expires_after(kConsoleAfter);
   const int64_t taken = output_.taken() + errors_.taken();
-  limit_.async_wait([this, taken](boost::system::error_code error) {
-    if (error) return;
+  limit_.after(kConsoleAfter, [this, taken] {
     if (output_.taken() + errors_.taken() != taken) return wait_for_consoles();
     spdlog::warn("{} of the ranks' output are not shown: standard {} accepts no more data",
                  mebibytes(output_.waiting() + errors_.waiting()),

@@ -1,9 +1,6 @@
 // All output of this node's ranks: their logs and the console.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -20,6 +18,8 @@
 #include "node/log_file.h"
 #include "node/spawn.h"
 #include "rendezvous/control_messages.h"
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
 
@@ -31,7 +31,7 @@ struct ConsoleTarget {
 
 // State shared by the logs of a node's ranks; must outlive them.
 struct LogContext {
-  boost::asio::io_context& loop;
+  EventLoop& loop;
   ConsoleTarget output, errors;  // may be the same place
   LineCopies &output_copies, &error_copies;
   const wire::LogSettings& settings;
@@ -63,9 +63,9 @@ class RankLog {
 
  private:
   struct Stream {
-    Stream(boost::asio::posix::stream_descriptor end, const ConsoleTarget& where, LineCopies& kept)
-        : pipe(std::move(end)), target(where), copies(kept) {}
-    boost::asio::posix::stream_descriptor pipe;
+    Stream(EventLoop& loop, UniqueFd end, const ConsoleTarget& where, LineCopies& kept)
+        : pipe(loop, std::move(end)), target(where), copies(kept) {}
+    LoopDescriptor pipe;
     ConsoleTarget target;
     LineCopies& copies;
     size_t file = 0;  // of files_
@@ -107,7 +107,7 @@ class RankLog {
 // Not thread-safe: everything happens in the loop's thread.
 class JobLogs {
  public:
-  explicit JobLogs(boost::asio::io_context& loop);
+  explicit JobLogs(EventLoop& loop);
   // Call it before the ranks start, and again before each restart: it finishes the logs of the
   // earlier start, which are set aside when the rank's new log is opened.
   void begin(const wire::SpawnRanks& spawn);
@@ -122,11 +122,11 @@ class JobLogs {
   void wait_for_consoles();
   void done();
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   Console output_, errors_;
   ConsoleLines output_lines_, error_lines_;
   LineCopies output_copies_, error_copies_;
-  boost::asio::steady_timer limit_;
+  LoopTimer limit_;
   wire::LogSettings settings_;
   std::vector<char> buffer_;
   std::optional<LogFolder> folder_;

@@ -27,7 +27,7 @@ std::chrono::milliseconds usage_interval(int nnodes) {
   return std::chrono::seconds(std::max(1, (nnodes + kReportsPerSecond - 1) / kReportsPerSecond));
 }
 
-LiveReporter::LiveReporter(boost::asio::io_context& loop, std::function<void(StepReport)> send)
+LiveReporter::LiveReporter(EventLoop& loop, std::function<void(StepReport)> send)
     : timer_(loop), send_(std::move(send)) {}
 
 LiveReporter::~LiveReporter() = default;
@@ -55,9 +55,7 @@ void LiveReporter::on_rank_started(int local_rank, pid_t pid) {
 }
 
 void LiveReporter::wait() {
-  timer_.expires_after(interval_);
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (error || !assignment_) return;
+  timer_.after(interval_, [this] {
     report();
     wait();
   });

@@ -4,8 +4,6 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,6 +12,7 @@
 
 #include "node/gpu_monitor.h"
 #include "node/rank_usage.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -25,7 +24,7 @@ std::chrono::milliseconds usage_interval(int nnodes);
 // Not thread-safe: everything happens in the loop's thread.
 class LiveReporter {
  public:
-  LiveReporter(boost::asio::io_context& loop, std::function<void(StepReport)> send);
+  LiveReporter(EventLoop& loop, std::function<void(StepReport)> send);
   ~LiveReporter();
 
   // A generation begins: forgets the ranks of the one before.
@@ -38,7 +37,7 @@ class LiveReporter {
   void report();
   void wait();
 
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   const std::function<void(StepReport)> send_;
   std::optional<Assignment> assignment_;
   std::vector<RankUsageSampler::Target> targets_;

@@ -10,16 +10,14 @@ namespace fleet {
 
 constexpr std::chrono::seconds kStuckAfter{10};
 
-ProcessTreeReaper::ProcessTreeReaper(boost::asio::io_context& loop, std::vector<pid_t> except,
+ProcessTreeReaper::ProcessTreeReaper(EventLoop& loop, std::vector<pid_t> except,
                                      std::function<void(std::string)> on_gone)
     : except_(std::move(except)), on_gone_(std::move(on_gone)), limit_(loop) {}
 
 void ProcessTreeReaper::start() {
   if (running_) return;
   running_ = true;
-  limit_.expires_after(kStuckAfter);
-  limit_.async_wait([this](boost::system::error_code error) {
-    if (error || !running_) return;
+  limit_.after(kStuckAfter, [this] {
     std::string stuck;
     for (const pid_t pid : descendants(except_)) {
       stuck += (stuck.empty() ? "" : "\n") + describe_process(pid);

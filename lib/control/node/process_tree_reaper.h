@@ -3,11 +3,11 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -18,7 +18,7 @@ class ProcessTreeReaper {
   // `on_gone` is called once per start(), with a line for each process that could not be killed
   // within some seconds (for example because it waits for a dead file server), so that it cannot
   // keep the job from ending.
-  ProcessTreeReaper(boost::asio::io_context& loop, std::vector<pid_t> except,
+  ProcessTreeReaper(EventLoop& loop, std::vector<pid_t> except,
                     std::function<void(std::string stuck)> on_gone);
   // Neither kills nor waits for this process from now on.
   void exclude(pid_t pid) { except_.push_back(pid); }
@@ -31,7 +31,7 @@ class ProcessTreeReaper {
 
   std::vector<pid_t> except_;
   std::function<void(std::string)> on_gone_;
-  boost::asio::steady_timer limit_;
+  LoopTimer limit_;
   bool running_ = false;
 };
 

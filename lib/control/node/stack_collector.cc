@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,8 +22,6 @@
 #include "rendezvous/stacks.h"
 
 namespace fleet {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -93,7 +91,7 @@ void keep(const std::string& path, const std::string& printed) {
 
 }  // namespace
 
-StackCollector::StackCollector(asio::io_context& loop, size_t at_once)
+StackCollector::StackCollector(EventLoop& loop, size_t at_once)
     : loop_(loop),
       at_once_(at_once > 0 ? at_once : std::max(1u, std::thread::hardware_concurrency())),
       limit_(loop) {}
@@ -129,9 +127,7 @@ void StackCollector::collect(const std::vector<Target>& targets, std::chrono::mi
   for (const auto& job : jobs_) runs_.push_back(&job->native);
   for (const auto& job : jobs_) runs_.push_back(&job->python);
   std::erase_if(runs_, [](const Run* run) { return run->command.empty(); });
-  limit_.expires_after(limit);
-  limit_.async_wait([this](boost::system::error_code error) {
-    if (error) return;
+  limit_.after(limit, [this] {
     for (Run* run : runs_) {
       if (run->done) continue;
       run->missing = run->pid > 0 ? run->name + " did not end in time" : "no time was left";
@@ -140,7 +136,7 @@ void StackCollector::collect(const std::vector<Target>& targets, std::chrono::mi
     finish();
   });
   // Deferred: the callback must not run within this call.
-  asio::post(loop_, [this] {
+  loop_.post([this] {
     for (size_t i = 0; i < at_once_; ++i) start_next();
     if (runs_.empty()) finish();
   });
@@ -157,7 +153,7 @@ void StackCollector::start(Run* run) {
     return end(run);
   }
   const UniqueFd writing(ends[1]);
-  run->output = std::make_unique<asio::posix::stream_descriptor>(loop_, ends[0]);
+  run->output = std::make_unique<LoopDescriptor>(loop_, UniqueFd(ends[0]));
   run->pid = start_debugger(run->command, writing.get());
   if (run->pid < 0) {
     run->missing = run->command[0] + ": " + std::strerror(errno);
@@ -167,14 +163,12 @@ void StackCollector::start(Run* run) {
 }
 
 void StackCollector::read(Run* run) {
-  run->output->async_read_some(asio::buffer(run->chunk),
-                               [this, run](boost::system::error_code error, size_t n) {
-                                 if (error == asio::error::operation_aborted) return;
-                                 if (error) return end(run);
-                                 const size_t room = kMaxPrinted - run->printed.size();
-                                 run->printed.append(run->chunk, std::min(n, room));
-                                 read(run);
-                               });
+  run->output->read_some(run->chunk, [this, run](std::error_code error, size_t n) {
+    if (error) return end(run);
+    const size_t room = kMaxPrinted - run->printed.size();
+    run->printed.append(run->chunk, std::min(n, room));
+    read(run);
+  });
 }
 
 void StackCollector::end(Run* run) {

@@ -4,9 +4,6 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,6 +11,8 @@
 #include <vector>
 
 #include "node/python_stack.h"
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -29,7 +28,7 @@ class StackCollector {
 
   // At most `at_once` debuggers run; 0: one per core. More would all finish late. Those for Python
   // follow when all native stacks are there.
-  explicit StackCollector(boost::asio::io_context& loop, size_t at_once = 0);
+  explicit StackCollector(EventLoop& loop, size_t at_once = 0);
   // Calls back once, with one cluster per target (by local_rank), stopped ones first. After
   // `limit`, it kills unfinished debuggers and calls back at the latest. Does nothing while an
   // earlier call is pending.
@@ -42,7 +41,7 @@ class StackCollector {
     std::string name;  // for messages
     std::vector<std::string> command;
     pid_t pid = -1;
-    std::unique_ptr<boost::asio::posix::stream_descriptor> output;
+    std::unique_ptr<LoopDescriptor> output;
     std::string printed, missing;
     char chunk[4096];
     bool done = false;
@@ -62,9 +61,9 @@ class StackCollector {
   void finish();
   static StackCluster cluster_of(const Job& job);
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   const size_t at_once_;
-  boost::asio::steady_timer limit_;
+  LoopTimer limit_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Run*> runs_;  // in the order in which they start
   size_t started_ = 0;      // of them

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+
 namespace fleet {
 
 void TraceQuestions::ask(TraceRequest request, int nodes, ControlSocket::Reply reply) {
@@ -10,10 +11,8 @@ void TraceQuestions::ask(TraceRequest request, int nodes, ControlSocket::Reply r
   question.reply = std::move(reply);
   for (int node = 0; node < nodes; ++node) question.awaited.insert(node);
   if (request.has_node_rank()) question.awaited = {request.node_rank()};
-  question.limit = std::make_unique<boost::asio::steady_timer>(loop_, patience_);
-  question.limit->async_wait([this, ticket](boost::system::error_code error) {
-    if (!error) finish(ticket);
-  });
+  question.limit = std::make_unique<LoopTimer>(loop_);
+  question.limit->after(patience_, [this, ticket] { finish(ticket); });
   request.set_ticket(ticket);
   send_(std::move(request));
 }

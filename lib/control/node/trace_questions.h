@@ -1,8 +1,6 @@
 // Questions of `fleetrun trace` to the nodes of the job, which come back as one answer each.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,6 +9,7 @@
 #include <set>
 
 #include "node/control_socket.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -19,7 +18,7 @@ namespace fleet {
 class TraceQuestions {
  public:
   // send: to the rendezvous host. patience: for the answers.
-  TraceQuestions(boost::asio::io_context& loop, std::function<void(TraceRequest)> send,
+  TraceQuestions(EventLoop& loop, std::function<void(TraceRequest)> send,
                  std::chrono::milliseconds patience = std::chrono::milliseconds(3'000))
       : loop_(loop), send_(std::move(send)), patience_(patience) {}
   // nodes: of the job. Replies once, with a TraceReport.
@@ -31,11 +30,11 @@ class TraceQuestions {
     std::set<int> awaited;  // nodes
     TraceReport report;
     ControlSocket::Reply reply;
-    std::unique_ptr<boost::asio::steady_timer> limit;
+    std::unique_ptr<LoopTimer> limit;
   };
   void finish(uint64_t ticket);
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   const std::function<void(TraceRequest)> send_;
   const std::chrono::milliseconds patience_;
   uint64_t last_ = 0;

@@ -6,21 +6,22 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <future>
 #include <optional>
+#include <system_error>
 #include <unordered_map>
+#include <utility>
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 #include "rendezvous/screened_connection.h"
 #include "rendezvous/tcp_listener.h"
 
 namespace fleet {
 namespace {
 
-namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
 // How long a client may take to read the server's last messages.
@@ -99,14 +100,14 @@ class ConnectionLimiter::Impl {
       : limits_(limits),
         accept_("connections",
                 [this](UniqueFd fd, const sockaddr_storage& name) { take(std::move(fd), name); }),
-        budget_(std::make_shared<SharedBudget>(
-            limits.connections,
-            [this](std::string connection) {
-              asio::post(accept_.context(), [this, connection = std::move(connection)] {
-                handshakes_.erase(connection);
-              });
-            })),
-        screen_{.loop = accept_.context(),
+        budget_(std::make_shared<SharedBudget>(limits.connections,
+                                               [this](std::string connection) {
+                                                 accept_.loop().post(
+                                                     [this, connection = std::move(connection)] {
+                                                       handshakes_.erase(connection);
+                                                     });
+                                               })),
+        screen_{.loop = accept_.loop(),
                 .limits = {},
                 .streams = StreamBudget(limits.streams, Clock::now()),
                 .hand_over = [this](UniqueFd fd) { hand_over(std::move(fd)); },
@@ -114,7 +115,7 @@ class ConnectionLimiter::Impl {
                                  const char* reason) { screened_ended(connection, reason); },
                 .on_excess = [this](const StreamBudget::Excess& excess) { close_excess(excess); },
                 .handshake_timeout = limits.handshake_timeout},
-        check_(accept_.context()) {}
+        check_(accept_.loop()) {}
   ~Impl() { close(); }
 
   int listen(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
@@ -155,19 +156,19 @@ class ConnectionLimiter::Impl {
   }
 
  private:
-  using Descriptor = asio::posix::stream_descriptor;
   // A connection owned by gRPC that has not proved the secret. The descriptor is a duplicate, used
   // to notice the end of the connection or to end it.
   struct Handshake {
+    Handshake(std::string from, EventLoop& loop) : address(std::move(from)), socket(loop) {}
     std::string address;
-    Descriptor socket;
+    LoopDescriptor socket;
   };
 
   void drain_connections() {
     if (!limits_.screened || !accept_.running()) return;
     auto done = std::make_shared<std::promise<void>>();
     auto out = done->get_future();
-    asio::post(accept_.context(), [this, done] {
+    accept_.loop().post([this, done] {
       drained_ = done;
       notify_if_drained();
     });
@@ -216,15 +217,17 @@ class ConnectionLimiter::Impl {
   }
 
   void watch_handshake(UniqueFd fd, const Peer& peer) {
-    const int same = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
-    if (same < 0) return;  // no descriptor is left: the client connects again
+    UniqueFd same(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+    if (!same) return;  // no descriptor is left: the client connects again
     hand_over(std::move(fd));
-    const auto [at, added] = handshakes_.insert_or_assign(
-        peer.connection, Handshake{peer.address, Descriptor(accept_.context(), same)});
-    at->second.socket.async_wait(Descriptor::wait_error,
-                                 [this, connection = peer.connection](auto error) {
-                                   if (!error) on_handshake_ended(connection);
-                                 });
+    handshakes_.erase(peer.connection);
+    const auto [at, added] = handshakes_.try_emplace(peer.connection, peer.address, accept_.loop());
+    LoopDescriptor& socket = at->second.socket;
+    socket.assign(std::move(same));
+    socket.wait(LoopDescriptor::Event::kError,
+                [this, connection = peer.connection](std::error_code error) {
+                  if (!error) on_handshake_ended(connection);
+                });
   }
 
   void on_handshake_ended(const std::string& connection) {
@@ -236,8 +239,8 @@ class ConnectionLimiter::Impl {
 
   void make_room(const std::string& connection) {
     if (const auto found = handshakes_.find(connection); found != handshakes_.end()) {
-      reset_on_close(found->second.socket.native_handle());
-      ::shutdown(found->second.socket.native_handle(), SHUT_RDWR);
+      reset_on_close(found->second.socket.get());
+      ::shutdown(found->second.socket.get(), SHUT_RDWR);
       handshakes_.erase(found);
     }
     if (const auto found = screened_.find(connection); found != screened_.end()) {
@@ -263,9 +266,7 @@ class ConnectionLimiter::Impl {
   }
 
   void check_later() {
-    check_.expires_after(kCheckEvery);
-    check_.async_wait([this](auto error) {
-      if (error) return;
+    check_.after(kCheckEvery, [this] {
       const auto all = screened_;
       for (const auto& [peer, connection] : all) connection->check(Clock::now());
       check_later();
@@ -279,7 +280,7 @@ class ConnectionLimiter::Impl {
   std::unordered_map<std::string, Handshake> handshakes_;
   ScreenedConnection::Server screen_;
   std::unordered_map<std::string, std::shared_ptr<ScreenedConnection>> screened_;
-  asio::steady_timer check_;
+  LoopTimer check_;
   std::shared_ptr<std::promise<void>> drained_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   Clock::time_point next_warning_{};

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace fleet {
@@ -61,7 +62,7 @@ ScreenedConnection::ScreenedConnection(Server& server, UniqueFd client, std::str
       limiter_(server.limits, std::chrono::steady_clock::now()),
       began_(std::chrono::steady_clock::now()) {
   bound_buffers(client.get());
-  client_.assign(client.release());
+  client_.assign(std::move(client));
 }
 
 void ScreenedConnection::begin() {
@@ -72,18 +73,16 @@ void ScreenedConnection::begin() {
 void ScreenedConnection::close(const char* reason) {
   if (std::exchange(ended_, true)) return;
   const auto self = shared_from_this();
-  boost::system::error_code ignored;
   pause_.cancel();
-  client_.close(ignored);
-  if (grpc_.is_open()) grpc_.close(ignored);
+  client_.close();
+  grpc_.close();
   server_.streams.closed(address_, peer_, std::chrono::steady_clock::now());
   server_.on_end(*this, reason);
 }
 
-void ScreenedConnection::wait(Descriptor& descriptor, Descriptor::wait_type what, bool* waiting,
-                              Then then) {
+void ScreenedConnection::wait(LoopDescriptor& descriptor, Event event, bool* waiting, Then then) {
   if (std::exchange(*waiting, true)) return;
-  descriptor.async_wait(what, [self = shared_from_this(), waiting, then](auto error) {
+  descriptor.wait(event, [self = shared_from_this(), waiting, then](std::error_code error) {
     *waiting = false;
     if (!error && !self->ended_) (self.get()->*then)();
   });
@@ -95,12 +94,12 @@ void ScreenedConnection::proceed() {
   if (grpc_ended_ && to_client_.empty()) return close(nullptr);
   using This = ScreenedConnection;
   if (!to_client_.empty()) {
-    wait(client_, Descriptor::wait_write, &client_writable_, &This::write_client);
+    wait(client_, Event::kWritable, &client_writable_, &This::write_client);
   } else if (grpc_.is_open() && !grpc_ended_) {
-    wait(grpc_, Descriptor::wait_read, &grpc_readable_, &This::read_server);
+    wait(grpc_, Event::kReadable, &grpc_readable_, &This::read_server);
   }
   if (!to_grpc_.empty() && grpc_.is_open()) {
-    wait(grpc_, Descriptor::wait_write, &grpc_writable_, &This::write_server);
+    wait(grpc_, Event::kWritable, &grpc_writable_, &This::write_server);
   } else if (to_client_.empty() && !grpc_ended_ && !pausing_) {
     go_on_reading(std::chrono::steady_clock::now());
   }
@@ -114,23 +113,21 @@ void ScreenedConnection::go_on_reading(Time now) {
   }
   if (pause.count() > 0) return wait_for(pause);
   if (held_.empty())
-    return wait(client_, Descriptor::wait_read, &client_readable_,
-                &ScreenedConnection::read_client);
+    return wait(client_, Event::kReadable, &client_readable_, &ScreenedConnection::read_client);
   const std::string held = std::exchange(held_, {});
   take(held);
 }
 
 void ScreenedConnection::wait_for(std::chrono::milliseconds pause) {
   pausing_ = true;
-  pause_.expires_after(pause);
-  pause_.async_wait([self = shared_from_this()](auto error) {
+  pause_.after(pause, [self = shared_from_this()] {
     self->pausing_ = false;
-    if (!error) self->proceed();
+    self->proceed();
   });
 }
 
 void ScreenedConnection::read_client() {
-  const ssize_t n = receive(client_.native_handle());
+  const ssize_t n = receive(client_.get());
   if (n == 0 || n == -2) return close(nullptr);
   if (n < 0) return proceed();
   take({scratch().data(), static_cast<size_t>(n)});
@@ -143,7 +140,7 @@ void ScreenedConnection::take(std::string_view bytes) {
   const auto read = limiter_.client_sent(bytes, may_open, now);
   if (read.error) {
     std::string_view settings = kSettings;
-    if (!grpc_.is_open()) send_some(client_.native_handle(), &settings);
+    if (!grpc_.is_open()) send_some(client_.get(), &settings);
     return close(read.error);
   }
   held_.assign(bytes.substr(read.consumed));
@@ -158,7 +155,7 @@ bool ScreenedConnection::open_server_side() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return false;
   UniqueFd theirs(ends[1]);
-  grpc_.assign(ends[0]);
+  grpc_.assign(UniqueFd(ends[0]));
   for (const int end : ends) bound_buffers(end);
   server_.hand_over(std::move(theirs));
   return true;
@@ -177,14 +174,14 @@ void ScreenedConnection::account() {
 
 void ScreenedConnection::write_server() {
   std::string_view left = to_grpc_;
-  if (!send_some(grpc_.native_handle(), &left)) return close(nullptr);
+  if (!send_some(grpc_.get(), &left)) return close(nullptr);
   to_grpc_.erase(0, to_grpc_.size() - left.size());
   if (to_grpc_.empty()) to_grpc_.shrink_to_fit();
   proceed();
 }
 
 void ScreenedConnection::read_server() {
-  const ssize_t n = receive(grpc_.native_handle());
+  const ssize_t n = receive(grpc_.get());
   if (n == -1) return proceed();
   if (n <= 0) {
     grpc_ended_ = true;
@@ -193,7 +190,7 @@ void ScreenedConnection::read_server() {
   std::string_view bytes(scratch().data(), static_cast<size_t>(n));
   const size_t before = limiter_.open_streams();
   limiter_.server_sent(bytes);
-  if (!send_some(client_.native_handle(), &bytes)) return close(nullptr);
+  if (!send_some(client_.get(), &bytes)) return close(nullptr);
   to_client_.assign(bytes);
   if (limiter_.open_streams() != before) account();
   proceed();
@@ -201,7 +198,7 @@ void ScreenedConnection::read_server() {
 
 void ScreenedConnection::write_client() {
   std::string_view left = to_client_;
-  if (!send_some(client_.native_handle(), &left)) return close(nullptr);
+  if (!send_some(client_.get(), &left)) return close(nullptr);
   to_client_.erase(0, to_client_.size() - left.size());
   if (to_client_.empty()) to_client_.shrink_to_fit();
   proceed();

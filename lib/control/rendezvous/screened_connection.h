@@ -3,9 +3,8 @@
 // violates the limits is disconnected.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,7 +12,9 @@
 
 #include "base/file.h"
 #include "rendezvous/client_budgets.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/http2_limiter.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
 
@@ -23,7 +24,7 @@ class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnectio
   using Time = std::chrono::steady_clock::time_point;
   // Shared by all connections of a server.
   struct Server {
-    boost::asio::io_context& loop;
+    EventLoop& loop;
     Http2Limits limits;
     StreamBudget streams;
     std::function<void(UniqueFd)> hand_over;  // gRPC's end, once the client has sent its preface
@@ -47,11 +48,11 @@ class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnectio
   const std::string& peer() const { return peer_; }
 
  private:
-  using Descriptor = boost::asio::posix::stream_descriptor;
+  using Event = LoopDescriptor::Event;
   using Then = void (ScreenedConnection::*)();
 
   void proceed();  // waits for the next possible event
-  void wait(Descriptor& descriptor, Descriptor::wait_type what, bool* waiting, Then then);
+  void wait(LoopDescriptor& descriptor, Event event, bool* waiting, Then then);
   void read_client();
   void read_server();
   void write_client();
@@ -64,8 +65,8 @@ class ScreenedConnection : public std::enable_shared_from_this<ScreenedConnectio
 
   Server& server_;
   const std::string address_, peer_;
-  Descriptor client_, grpc_;
-  boost::asio::steady_timer pause_;
+  LoopDescriptor client_, grpc_;
+  LoopTimer pause_;
   Http2Limiter limiter_;
   std::string held_;                 // bytes that the client may not send yet
   std::string to_grpc_, to_client_;  // bytes that the other side has not accepted yet

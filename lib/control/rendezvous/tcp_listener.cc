@@ -6,10 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -17,6 +14,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -188,25 +186,21 @@ AcceptLoop::AcceptLoop(std::string name, OnConnection on_connection)
 
 AcceptLoop::~AcceptLoop() { stop(); }
 
-void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, listener.release()); }
+void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, std::move(listener)); }
 
 void AcceptLoop::start() {
   for (auto& listener : listeners_) wait(listener);
   thread_ = Thread(name_, [this] {
     // Runs until stop(), because others post work to it after listening has ended.
-    const auto keep = boost::asio::make_work_guard(loop_);
-    loop_.run();
+    loop_.run_until_stopped();
   });
 }
 
 void AcceptLoop::stop_listening() {
   if (!running()) return listeners_.clear();
   std::promise<void> closed;
-  boost::asio::post(loop_, [&] {
-    for (auto& listener : listeners_) {
-      boost::system::error_code ignored;
-      listener.close(ignored);
-    }
+  loop_.post([&] {
+    for (auto& listener : listeners_) listener.close();
     closed.set_value();
   });
   closed.get_future().wait();
@@ -218,17 +212,17 @@ void AcceptLoop::stop() {
   listeners_.clear();
 }
 
-void AcceptLoop::wait(Descriptor& listener) {
-  listener.async_wait(Descriptor::wait_read, [this, &listener](boost::system::error_code error) {
-    if (!error && listener.is_open()) accept_some(listener);
+void AcceptLoop::wait(LoopDescriptor& listener) {
+  listener.wait(LoopDescriptor::Event::kReadable, [this, &listener](std::error_code error) {
+    if (!error) accept_some(listener);
   });
 }
 
-void AcceptLoop::accept_some(Descriptor& listener) {
+void AcceptLoop::accept_some(LoopDescriptor& listener) {
   for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
-    UniqueFd fd(::accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size,
+    UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size,
                           SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
       on_connection_(std::move(fd), peer);
@@ -242,9 +236,9 @@ void AcceptLoop::accept_some(Descriptor& listener) {
 }
 
 // No descriptor is left: connections wait in the kernel's queue until one is free.
-void AcceptLoop::back_off(Descriptor& listener) {
-  auto timer = std::make_shared<boost::asio::steady_timer>(loop_, std::chrono::milliseconds(100));
-  timer->async_wait([this, &listener, timer](boost::system::error_code) {
+void AcceptLoop::back_off(LoopDescriptor& listener) {
+  const auto timer = std::make_shared<LoopTimer>(loop_);
+  timer->after(std::chrono::milliseconds(100), [this, &listener, timer] {
     if (listener.is_open()) wait(listener);
   });
 }

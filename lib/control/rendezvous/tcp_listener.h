@@ -4,8 +4,6 @@
 
 #include <sys/socket.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <functional>
 #include <list>
@@ -15,6 +13,8 @@
 
 #include "base/file.h"
 #include "base/thread.h"
+#include "rendezvous/event_loop.h"
+#include "rendezvous/loop_descriptor.h"
 
 namespace fleet {
 
@@ -70,18 +70,17 @@ class AcceptLoop {
   void stop();            // stops listening and ends the thread; idempotent
   bool running() const { return thread_.joinable(); }
   // For other work in the loop's thread.
-  boost::asio::io_context& context() { return loop_; }
+  EventLoop& loop() { return loop_; }
 
  private:
-  using Descriptor = boost::asio::posix::stream_descriptor;
-  void wait(Descriptor& listener);
-  void accept_some(Descriptor& listener);
-  void back_off(Descriptor& listener);
+  void wait(LoopDescriptor& listener);
+  void accept_some(LoopDescriptor& listener);
+  void back_off(LoopDescriptor& listener);
 
   const std::string name_;
   const OnConnection on_connection_;
-  boost::asio::io_context loop_{1};
-  std::list<Descriptor> listeners_;
+  EventLoop loop_;
+  std::list<LoopDescriptor> listeners_;
   Thread thread_;
 };
 

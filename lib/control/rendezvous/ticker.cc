@@ -1,47 +1,37 @@
 #include "rendezvous/ticker.h"
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <exception>
 #include <future>
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
 
-namespace asio = boost::asio;
-
 // Starts with the first ticker and lives as long as the process, so it is never destroyed while in
 // use.
-struct Loop {
-  asio::io_context context{1};
-  asio::executor_work_guard<asio::io_context::executor_type> keep{context.get_executor()};
-  Thread thread{"ticker", [this] { context.run(); }};
-
-  static Loop& one() {
-    static Loop* const loop = new Loop;  // reachable: leak checkers see no leak
-    return *loop;
-  }
+struct LoopThread {
+  EventLoop loop;
+  Thread thread{"ticker", [this] { loop.run_until_stopped(); }};
 };
+
+EventLoop& the_loop() {
+  static LoopThread* const one = new LoopThread;  // reachable: leak checkers see no leak
+  return one->loop;
+}
 
 }  // namespace
 
 // Used in the loop's thread only.
 struct Ticker::State : std::enable_shared_from_this<State> {
-  explicit State(std::function<Time()> function)
-      : fire(std::move(function)), timer(Loop::one().context) {}
+  explicit State(std::function<Time()> function) : fire(std::move(function)), timer(the_loop()) {}
 
   void due_by(Time time) {
     if (stopped || time >= due) return;
     due = time;
-    timer.expires_at(time);
-    timer.async_wait([self = shared_from_this()](boost::system::error_code error) {
-      if (!error && !self->stopped) self->run();
-    });
+    timer.at(time, [self = shared_from_this()] { self->run(); });
   }
   void run() {
     due = Time::max();
@@ -60,7 +50,7 @@ struct Ticker::State : std::enable_shared_from_this<State> {
   }
 
   const std::function<Time()> fire;
-  asio::steady_timer timer;
+  LoopTimer timer;
   Time due = Time::max();
   bool stopped = false;
 };
@@ -68,13 +58,13 @@ struct Ticker::State : std::enable_shared_from_this<State> {
 Ticker::Ticker(std::function<Time()> fire) : state_(std::make_shared<State>(std::move(fire))) {}
 
 void Ticker::due_by(Time time) {
-  asio::post(Loop::one().context, [state = state_, time] { state->due_by(time); });
+  the_loop().post([state = state_, time] { state->due_by(time); });
 }
 
 void Ticker::stop() {
-  if (Loop::one().context.get_executor().running_in_this_thread()) return state_->stop();
+  if (the_loop().runs_here()) return state_->stop();
   std::promise<void> stopped;
-  asio::post(Loop::one().context, [&] {
+  the_loop().post([&] {
     state_->stop();
     stopped.set_value();
   });

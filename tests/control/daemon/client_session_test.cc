@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/failure_message.h"
 
 namespace fleet {
@@ -33,7 +34,7 @@ JobRequest request_of(const std::string& job_id) {
 // A client, and the fleetd's end of its session.
 class Client {
  public:
-  Client(boost::asio::io_context& loop, NodeJobs& jobs) : loop_(loop) {
+  Client(EventLoop& loop, NodeJobs& jobs) : loop_(loop) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
     server_ = std::make_unique<StreamServer>(
@@ -86,7 +87,7 @@ class Client {
   bool closed = false;
 
  private:
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<ClientSession> session_;
   std::unique_ptr<StreamServer> server_;
@@ -114,7 +115,7 @@ struct ClientSessionTest : ::testing::Test {
   }
 
   std::string folder;
-  boost::asio::io_context loop{1};
+  EventLoop loop;
   std::unique_ptr<NodeJobs> jobs;
 };
 

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/file.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
@@ -25,7 +26,7 @@ struct FileWatchTest : ::testing::Test {
   }
 
   std::string folder;
-  boost::asio::io_context loop{1};
+  EventLoop loop;
 };
 
 TEST_F(FileWatchTest, File_IsWatchedByName) {

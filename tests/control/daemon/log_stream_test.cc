@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
 
 namespace fleet {
@@ -81,7 +82,7 @@ TEST(LocalLog, LongLog_IsReadOnOnlyWhenTheBrowserReads) {
   std::ofstream log(rank.log_path());
   for (int i = 0; i < 100'000; ++i) log << "line " << i << "\n";
   log.flush();
-  boost::asio::io_context loop;
+  EventLoop loop;
   const auto stream = std::make_shared<TestStream>();
   stream_local_log(loop, rank, stream);
   EXPECT_THAT(stream->all, ::testing::HasSubstr("line 99999"));
@@ -101,7 +102,7 @@ TEST(LocalLog, LongLog_IsReadOnOnlyWhenTheBrowserReads) {
 }
 
 TEST(LocalLog, OutputThatIsNotKept_IsAnError) {
-  boost::asio::io_context loop;
+  EventLoop loop;
   EXPECT_THAT(
       thrown_by([&] { stream_local_log(loop, JobRecord::Rank(), std::make_shared<TestStream>()); }),
       IsError(ErrorCode::kNotFound, "rank 0"));

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <boost/asio/io_context.hpp>
 #include <cstring>
 
 #include "base/error.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
@@ -132,7 +132,7 @@ TEST(ByteStream, OtherEndThatDoesNotRead_IsDisconnected) {
   int sockets[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
   const UniqueFd other(sockets[1]);
-  boost::asio::io_context loop;
+  EventLoop loop;
   bool closed = false;
   ByteStream stream(
       loop, UniqueFd(sockets[0]), [](std::string_view) {}, [&] { closed = true; });

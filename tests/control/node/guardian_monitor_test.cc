@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/asio/io_context.hpp>
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 namespace {
@@ -14,7 +14,7 @@ constexpr HeartbeatTimes kQuick{20ms, 200ms};
 // Whether the monitor stopped the loop by itself, and its pings until then.
 struct Monitored {
   explicit Monitored(bool answers, int stop_after = 0) {
-    boost::asio::io_context loop;
+    EventLoop loop;
     GuardianMonitor monitor(
         loop,
         [&] {

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "rendezvous/event_loop.h"
+
 namespace fleet {
 namespace {
 
@@ -58,7 +60,7 @@ struct JobLogsTest : ::testing::Test {
     return all;
   }
 
-  boost::asio::io_context loop{1};
+  EventLoop loop;
   std::string folder, tail;
   int64_t bytes = 0;
   wire::SpawnRanks spawn;
@@ -132,7 +134,7 @@ TEST_F(JobLogsTest, FolderThatComesBack_IsWrittenAgain) {
 }
 
 TEST(ConsoleTest, SlowTerminal_DropsWholeLinesAndSaysSo) {
-  boost::asio::io_context loop{1};
+  EventLoop loop;
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd reading(ends[0]), writing(ends[1]);

@@ -26,6 +26,7 @@
 #include "node/ended_jobs.h"
 #include "node/named_job.h"
 #include "node/runtime_folder.h"
+#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
 
 namespace fleet {
@@ -318,7 +319,7 @@ TEST_F(JobRecords, FolderBehindALink_IsRefused) {
   std::filesystem::create_directory_symlink("elsewhere", folder + "/run");
   EXPECT_THROW(make_runtime_folder(), Error);
   const JobRecordFile file(sample());
-  boost::asio::io_context loop;
+  EventLoop loop;
   const ControlSocket socket(loop, [](const wire::ControlRequest&, const ControlSocket::Reply&) {});
   EXPECT_TRUE(std::filesystem::is_empty(folder + "/elsewhere"));
 }

@@ -18,7 +18,7 @@ namespace {
 // A job of this fleetd.
 class TableJob : public WatchedJob {
  public:
-  TableJob(boost::asio::io_context& loop, NodeJobs& jobs, int number)
+  TableJob(EventLoop& loop, NodeJobs& jobs, int number)
       : loop_(loop), jobs_(jobs), number_(number) {}
 
   void live(std::function<void(Answer)> done) override {
@@ -45,7 +45,7 @@ class TableJob : public WatchedJob {
   }
 
  private:
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   NodeJobs& jobs_;
   const int number_;
 };
@@ -70,7 +70,7 @@ std::string jobs_event(const std::vector<JobInfo>& jobs) {
 
 }  // namespace
 
-FleetdSite::FleetdSite(boost::asio::io_context& loop, NodeJobs& jobs, const WebConfig& config)
+FleetdSite::FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config)
     : loop_(loop),
       jobs_(jobs),
       config_(config),
@@ -93,10 +93,7 @@ std::string FleetdSite::address() const { return config_.url(server_.port()); }
 void FleetdSite::show_jobs() {
   drop_idle_sites();
   if (streams_.any()) streams_.send("jobs", jobs_event(jobs_.all()));
-  timer_.expires_after(std::chrono::seconds(1));
-  timer_.async_wait([this](boost::system::error_code error) {
-    if (!error) show_jobs();
-  });
+  timer_.after(std::chrono::seconds(1), [this] { show_jobs(); });
 }
 
 void FleetdSite::drop_idle_sites() {

@@ -1,8 +1,6 @@
 // fleetd's page: the jobs of its node, and the page of each.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +10,7 @@
 #include "daemon/web/job_site.h"
 #include "daemon/web/web_config.h"
 #include "daemon/web/web_gate.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -19,7 +18,7 @@ namespace fleet {
 class FleetdSite {
  public:
   // Throws kUsage if it cannot listen, and if the runtime folder is not private.
-  FleetdSite(boost::asio::io_context& loop, NodeJobs& jobs, const WebConfig& config);
+  FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config);
   // The address of the page, and the file of this user that has it with the token: a log may have
   // other readers.
   std::string address() const;
@@ -31,13 +30,13 @@ class FleetdSite {
   void show_jobs();
   void drop_idle_sites();
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   NodeJobs& jobs_;
   const WebConfig config_;
   std::string address_file_;
   std::map<int, std::shared_ptr<JobSite>> sites_;  // by the job's number
   EventStreams streams_;
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   std::optional<WebGate> gate_;
   HttpServer server_;
 };

@@ -53,7 +53,7 @@ bool EventStreams::any() {
   return !streams_.empty();
 }
 
-JobSite::JobSite(boost::asio::io_context& loop, std::unique_ptr<WatchedJob> job, bool always)
+JobSite::JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job, bool always)
     : loop_(loop), job_(std::move(job)), always_(always), timer_(loop) {}
 
 void JobSite::look() {
@@ -70,10 +70,8 @@ void JobSite::look() {
 }
 
 void JobSite::look_again() {
-  timer_.expires_after(std::chrono::seconds(1));
-  timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-    const auto self = weak.lock();
-    if (!error && self) self->look();
+  timer_.after(std::chrono::seconds(1), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->look();
   });
 }
 

@@ -1,8 +1,6 @@
 // The page of one job: its files, its events, and the logs of its ranks.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +11,7 @@
 #include "daemon/web/live_history.h"
 #include "daemon/web/watched_job.h"
 #include "launch/starting/http_server.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -37,7 +36,7 @@ class JobSite : public std::enable_shared_from_this<JobSite> {
  public:
   static constexpr int kIdleSeconds = 600;
 
-  JobSite(boost::asio::io_context& loop, std::unique_ptr<WatchedJob> job, bool always);
+  JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job, bool always);
   void begin() { look(); }  // needed if `always`
 
   // `path`: below the job's folder: "", "events", "log", ...
@@ -56,10 +55,10 @@ class JobSite : public std::enable_shared_from_this<JobSite> {
   void on_outcome(const Error& failure, const std::optional<JobOutcome>& outcome);
   void greet(const std::shared_ptr<HttpStream>& stream);
 
-  boost::asio::io_context& loop_;
+  EventLoop& loop_;
   const std::unique_ptr<WatchedJob> job_;
   const bool always_;
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   LiveHistory history_;
   EventStreams streams_;
   std::string last_frame_;

@@ -1,6 +1,5 @@
 #include "daemon/web/log_stream.h"
 
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -23,7 +22,7 @@ std::string event_of(const std::string& text, bool error) {
 // Its timer keeps it alive until the browser has gone.
 class LocalLogStream : public std::enable_shared_from_this<LocalLogStream> {
  public:
-  LocalLogStream(boost::asio::io_context& loop, std::shared_ptr<HttpStream> stream)
+  LocalLogStream(EventLoop& loop, std::shared_ptr<HttpStream> stream)
       : timer_(loop), stream_(std::move(stream)) {}
 
   void add(const std::string& path, const LogPosition& begin, const LogPosition& end, bool error) {
@@ -42,8 +41,7 @@ class LocalLogStream : public std::enable_shared_from_this<LocalLogStream> {
       stream_->send(std::make_shared<const std::string>(event_of(error.failure() + "\n", true)));
       return stream_->close();
     }
-    timer_.expires_after(kInterval);
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code) { self->run(); });
+    timer_.after(kInterval, [self = shared_from_this()] { self->run(); });
   }
 
  private:
@@ -62,7 +60,7 @@ class LocalLogStream : public std::enable_shared_from_this<LocalLogStream> {
     }
   }
 
-  boost::asio::steady_timer timer_;
+  LoopTimer timer_;
   const std::shared_ptr<HttpStream> stream_;
   std::vector<std::unique_ptr<Log>> logs_;
 };
@@ -80,7 +78,7 @@ std::string LogLines::add(std::string_view bytes) {
   return text.empty() ? "" : event_of(text, error_);
 }
 
-void stream_local_log(boost::asio::io_context& loop, const JobRecord::Rank& rank,
+void stream_local_log(EventLoop& loop, const JobRecord::Rank& rank,
                       std::shared_ptr<HttpStream> stream) {
   if (rank.log_path().empty() && rank.error_log().empty()) {
     throw Error(ErrorCode::kNotFound, "its output is not kept",

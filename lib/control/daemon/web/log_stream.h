@@ -1,7 +1,6 @@
 // A rank's log as Server-Sent Events.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "daemon/job_info.h"
 #include "launch/starting/http_server.h"
 #include "node/line_splitter.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -36,7 +36,7 @@ class LogLines {
 
 // Sends the end of the log of a rank of this host, of its standard error too, and what is added,
 // until the stream is closed.
-void stream_local_log(boost::asio::io_context& loop, const JobRecord::Rank& rank,
+void stream_local_log(EventLoop& loop, const JobRecord::Rank& rank,
                       std::shared_ptr<HttpStream> stream);
 
 }  // namespace fleet

@@ -3,9 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -19,6 +16,7 @@
 #include "daemon/web/job_site.h"
 #include "daemon/web/log_stream.h"
 #include "daemon/web/web_gate.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/failure_message.h"
 #include "rendezvous/security.h"
 #include "rendezvous/validate.h"
@@ -26,11 +24,9 @@
 namespace fleet {
 namespace {
 
-namespace asio = boost::asio;
-
 // One request to a fleetd. Calls `on_message` with each reply, and `on_end` last: with an error, or
 // without.
-std::shared_ptr<ClientStream> ask_fleetd(asio::io_context& loop, const std::string& address,
+std::shared_ptr<ClientStream> ask_fleetd(EventLoop& loop, const std::string& address,
                                          const Security& security, wire::ClientMessage request,
                                          std::function<void(const wire::FleetdMessage&)> on_message,
                                          std::function<void(std::optional<Error>)> on_end) {
@@ -58,10 +54,10 @@ std::shared_ptr<ClientStream> ask_fleetd(asio::io_context& loop, const std::stri
 // A log that fleetd sends from its beginning: only the end of what has come is passed on.
 class FleetdLogStream : public std::enable_shared_from_this<FleetdLogStream> {
  public:
-  FleetdLogStream(asio::io_context& loop, std::shared_ptr<HttpStream> stream)
+  FleetdLogStream(EventLoop& loop, std::shared_ptr<HttpStream> stream)
       : timer_(loop), stream_(std::move(stream)) {}
 
-  void begin(asio::io_context& loop, const std::string& address, const Security& security,
+  void begin(EventLoop& loop, const std::string& address, const Security& security,
              wire::ClientMessage request) {
     const std::weak_ptr weak = weak_from_this();
     log_ = ask_fleetd(
@@ -92,11 +88,10 @@ class FleetdLogStream : public std::enable_shared_from_this<FleetdLogStream> {
       stream_->send(std::make_shared<const std::string>(lines_.add(waiting_)));
       waiting_.clear();
     }
-    timer_.expires_after(std::chrono::milliseconds(300));
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code) { self->pass_on(); });
+    timer_.after(std::chrono::milliseconds(300), [self = shared_from_this()] { self->pass_on(); });
   }
 
-  asio::steady_timer timer_;
+  LoopTimer timer_;
   const std::shared_ptr<HttpStream> stream_;
   std::shared_ptr<ClientStream> log_;
   std::string waiting_;
@@ -106,7 +101,7 @@ class FleetdLogStream : public std::enable_shared_from_this<FleetdLogStream> {
 // Every launcher of the job knows about all ranks: asks one after the other.
 class JobOfParts : public WatchedJob {
  public:
-  JobOfParts(asio::io_context& loop, std::vector<JobPart> parts, Security security)
+  JobOfParts(EventLoop& loop, std::vector<JobPart> parts, Security security)
       : loop_(loop), parts_(std::move(parts)), security_(std::move(security)) {}
 
   void live(std::function<void(Answer)> done) override { ask(0, std::nullopt, std::move(done)); }
@@ -193,16 +188,14 @@ class JobOfParts : public WatchedJob {
   void call(const std::string& address, wire::ClientMessage request,
             std::function<void(const wire::FleetdMessage&)> on_message,
             std::function<void(std::optional<Error>)> on_end) {
-    const auto timer = std::make_shared<asio::steady_timer>(loop_, std::chrono::seconds(5));
+    const auto timer = std::make_shared<LoopTimer>(loop_);
     const auto stream =
         ask_fleetd(loop_, address, security_, std::move(request), std::move(on_message),
                    [timer, on_end = std::move(on_end)](std::optional<Error> error) {
                      timer->cancel();
                      on_end(std::move(error));
                    });
-    timer->async_wait([stream](boost::system::error_code error) {
-      if (!error) stream->cancel();
-    });
+    timer->after(std::chrono::seconds(5), [stream] { stream->cancel(); });
   }
 
   void stream_log_of(const JobPart& part, const RankLog& which,
@@ -216,7 +209,7 @@ class JobOfParts : public WatchedJob {
         ->begin(loop_, part.address, security_, std::move(request));
   }
 
-  asio::io_context& loop_;
+  EventLoop& loop_;
   std::vector<JobPart> parts_;
   const Security security_;
 };
@@ -228,7 +221,7 @@ int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient*
       std::ranges::all_of(parts, [](const JobPart& part) { return part.address.empty(); });
   const Security security = local ? Security{} : fleetds->security();
   const std::string name = shown_name(parts[0].job.record().job_id());
-  auto& loop = *new asio::io_context(1);  // never destroyed: gRPC's threads post to it
+  auto& loop = *new EventLoop;  // never destroyed: gRPC's threads post to it
   const auto site = std::make_shared<JobSite>(
       loop, std::make_unique<JobOfParts>(loop, std::move(parts), security), true);
   site->on_end = [&](const JobOutcome& outcome) {
@@ -253,9 +246,9 @@ int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient*
                                 : "?token=TOKEN, with that of " + config.token_file;
   std::printf("job %s: %s%s\n", name.c_str(), config.url(server.port()).c_str(), token.c_str());
   std::fflush(stdout);
-  asio::signal_set signals(loop, SIGINT, SIGTERM);
+  LoopSignals signals(loop, {SIGINT, SIGTERM});
   int ended_by = 0;
-  signals.async_wait([&](boost::system::error_code, int signal) {
+  signals.on_signal([&](int signal) {
     ended_by = signal;
     loop.stop();
   });

@@ -18,8 +18,7 @@ JobOutcome outcome_of(const JobInfo& job) {
   return {state_of(job), std::move(text)};
 }
 
-void ask_launcher(boost::asio::io_context& loop, pid_t pid,
-                  std::function<void(WatchedJob::Answer)> done) {
+void ask_launcher(EventLoop& loop, pid_t pid, std::function<void(WatchedJob::Answer)> done) {
   wire::ControlRequest request;
   request.mutable_live();
   const auto shared = std::make_shared<std::function<void(WatchedJob::Answer)>>(std::move(done));

@@ -1,7 +1,6 @@
 // A job as a page asks about it: on this host, or through fleetd.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "daemon/job_info.h"
 #include "launch/starting/http_server.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -44,7 +44,6 @@ class WatchedJob {
 };
 
 // Asks the fleetrun with this pid, on this host.
-void ask_launcher(boost::asio::io_context& loop, pid_t pid,
-                  std::function<void(WatchedJob::Answer)> done);
+void ask_launcher(EventLoop& loop, pid_t pid, std::function<void(WatchedJob::Answer)> done);
 
 }  // namespace fleet

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -59,9 +60,11 @@ bool equal_secrets(std::string_view one, std::string_view other) {
 
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, const std::string& address, int port, Handler handler,
-       HttpsContext https)
-      : acceptor_(loop), pause_(loop), handler_(std::move(handler)), https_(std::move(https)) {
+  Impl(EventLoop& loop, const std::string& address, int port, Handler handler, HttpsContext https)
+      : acceptor_(loop.asio()),
+        pause_(loop.asio()),
+        handler_(std::move(handler)),
+        https_(std::move(https)) {
     try {
       const tcp::endpoint where(asio::ip::make_address(address), static_cast<unsigned short>(port));
       acceptor_.open(where.protocol());
@@ -293,8 +296,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   int open_streams_ = 0;
 };
 
-HttpServer::HttpServer(asio::io_context& loop, const std::string& address, int port,
-                       Handler handler, HttpsContext https)
+HttpServer::HttpServer(EventLoop& loop, const std::string& address, int port, Handler handler,
+                       HttpsContext https)
     : impl_(std::make_shared<Impl>(loop, address, port, std::move(handler), std::move(https))) {
   impl_->accept();
 }

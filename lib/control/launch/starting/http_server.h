@@ -1,8 +1,7 @@
-// A small HTTP or HTTPS server in an Asio loop: one request per connection. For metrics and pages
+// A small HTTP or HTTPS server in a loop: one request per connection. For metrics and pages
 // that a user asks for; it is never open unless an option names its address.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,7 @@
 
 #include "launch/planning/dialects/kv_http.h"
 #include "launch/starting/https.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -63,7 +63,7 @@ class HttpServer {
 
   // Throws kUsage if it cannot listen at `address`, a numeric one. Port 0: any. Without `https` it
   // speaks plain HTTP, otherwise only TLS.
-  HttpServer(boost::asio::io_context& loop, const std::string& address, int port, Handler handler,
+  HttpServer(EventLoop& loop, const std::string& address, int port, Handler handler,
              HttpsContext https = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

@@ -16,8 +16,7 @@ constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace
 
-std::shared_ptr<void> serve_metrics(const MetricsConfig& config, boost::asio::io_context& loop,
-                                    AskLive ask) {
+std::shared_ptr<void> serve_metrics(const MetricsConfig& config, EventLoop& loop, AskLive ask) {
   const std::string token = config.token_file.empty() ? "" : read_secret(config.token_file);
   auto server = std::make_shared<HttpServer>(
       loop, config.address, config.port,

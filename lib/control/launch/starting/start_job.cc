@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -33,6 +32,7 @@
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "observe/progress.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/store_client.h"
 
 namespace fleet {
@@ -141,7 +141,7 @@ wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignm
 }
 
 // Starts the services of dialects whose ranks query their node.
-std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io_context& loop,
+std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, EventLoop& loop,
                                          const Assignment& assignment,
                                          std::function<void(int, std::string)> send) {
   if (!std::ranges::any_of(dialects_named(plan.config().dialects), &Dialect::serve)) return nullptr;
@@ -149,19 +149,19 @@ std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, boost::asio::io
                          std::move(send)};
   context.store = connect_async_store(
       assignment.store_address, plan.config().job_id.value, assignment.generation(), plan.security,
-      [&loop](std::function<void()> answer) { boost::asio::post(loop, std::move(answer)); });
+      [&loop](std::function<void()> answer) { loop.post(std::move(answer)); });
   return start_dialect_services(plan.config().dialects, context);
 }
 
 // Callbacks of the agent while the job runs.
 void add_callbacks(const LaunchPlan& plan, std::optional<FolderLock>* logs, AgentPlan* agent) {
   agent->take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
-  agent->serve = [&plan](boost::asio::io_context& loop, const Assignment& assignment,
+  agent->serve = [&plan](EventLoop& loop, const Assignment& assignment,
                          std::function<void(int, std::string)> send) {
     return serve_ranks(plan, loop, assignment, std::move(send));
   };
   if (plan.config().metrics.wanted()) {
-    agent->observe = [&plan](boost::asio::io_context& loop, AskLive ask) {
+    agent->observe = [&plan](EventLoop& loop, AskLive ask) {
       return serve_metrics(plan.config().metrics, loop, std::move(ask));
     };
   }

@@ -6,13 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/post.hpp>
 #include <chrono>
 #include <future>
 #include <memory>
 
 #include "base/file.h"
 #include "base/thread.h"
+#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
 #include "tests/http_answer.h"
 
@@ -62,7 +62,7 @@ class HttpServerTest : public ::testing::Test {
     return rest_of(socket);
   }
 
-  boost::asio::io_context loop_{1};
+  EventLoop loop_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<Thread> thread_;
   int port_ = 0;
@@ -177,9 +177,9 @@ TEST(EqualSecrets, OnlyTheSameText_IsEqual) {
 
 // Runs in the loop's thread, and waits for it.
 template <typename Work>
-auto in_loop(boost::asio::io_context& loop, Work work) {
+auto in_loop(EventLoop& loop, Work work) {
   std::promise<decltype(work())> done;
-  boost::asio::post(loop, [&] { done.set_value(work()); });
+  loop.post([&] { done.set_value(work()); });
   return done.get_future().get();
 }
 
@@ -285,7 +285,7 @@ TEST_F(HttpServerTest, HostAndCookie_ArePassedOn) {
 
 TEST_F(HttpServerTest, TakenPort_IsRefused) {
   serve([](const HttpRequest&, const HttpServer::Respond&) {});
-  boost::asio::io_context loop{1};
+  EventLoop loop;
   EXPECT_THAT(thrown_by([&] { HttpServer(loop, "127.0.0.1", port_, {}); }),
               IsError(ErrorCode::kUsage, "127.0.0.1:" + std::to_string(port_)));
 }

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "launch/starting/http_server.h"
 #include "rendezvous/certificates.h"
+#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
 
 namespace fleet {
@@ -76,7 +77,8 @@ struct HttpsTest : ::testing::Test {
   }
 
   const Certificates pair = issue_certificates("a secret for this test");
-  asio::io_context loop{1}, clients;
+  EventLoop loop;
+  asio::io_context clients;
   std::vector<std::shared_ptr<HttpStream>> streams;
   std::unique_ptr<HttpServer> server;
   std::unique_ptr<Thread> thread;

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -18,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/failure_message.h"
 
 namespace fleet {
@@ -40,7 +39,7 @@ class ControlSocketTest : public testing::Test {
   }
   void serve(ControlSocket::OnRequest on_request) {
     socket_ = std::make_unique<ControlSocket>(loop_, std::move(on_request));
-    thread_ = std::make_unique<Thread>("loop", [this] { loop_.run(); });
+    thread_ = std::make_unique<Thread>("loop", [this] { loop_.run_until_stopped(); });
   }
 
   // The callback does not run afterwards.
@@ -50,9 +49,7 @@ class ControlSocketTest : public testing::Test {
   }
 
   std::string folder_;
-  boost::asio::io_context loop_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> keep_{
-      loop_.get_executor()};
+  EventLoop loop_;
   std::unique_ptr<ControlSocket> socket_;
   std::unique_ptr<Thread> thread_;
 };
@@ -112,7 +109,7 @@ TEST_F(ControlSocketTest, RequestWithoutWaiting_GetsItsReplyInTheLoop) {
     answer.mutable_live()->set_world_size(request.has_live() ? 3 : 0);
     reply(answer);
   });
-  boost::asio::io_context loop{1};
+  EventLoop loop;
   wire::ControlRequest request;
   request.mutable_live();
   int size = 0, replies = 0;
@@ -130,7 +127,7 @@ TEST_F(ControlSocketTest, RequestWithoutWaiting_UnansweredOrCutOff_Fails) {
   serve([&](const wire::ControlRequest&, ControlSocket::Reply reply) {
     never.push_back(std::move(reply));
   });
-  boost::asio::io_context loop{1};
+  EventLoop loop;
   std::vector<wire::Failure::Code> codes;
   send_control_request(loop, ::getpid(), stacks_request(), 1, [&](const wire::ControlReply& reply) {
     codes.push_back(reply.failure().code());

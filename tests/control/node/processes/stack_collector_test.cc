@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/program_file.h"
 #include "node/process_tree.h"
+#include "rendezvous/event_loop.h"
 #include "rendezvous/stacks.h"
 
 namespace fleet {
@@ -49,7 +50,7 @@ struct StackCollectorTest : ::testing::Test {
     ::setenv("PATH", (folder + ":" + path).c_str(), 1);
   }
   Stacks collect(size_t at_once, std::chrono::milliseconds limit) {
-    boost::asio::io_context loop;
+    EventLoop loop;
     StackCollector collector(loop, at_once);
     std::vector<StackCollector::Target> targets;
     for (int i = 0; i < 3; ++i) targets.push_back({i, pids[i], folder + "/" + std::to_string(i)});
@@ -128,7 +129,7 @@ struct PythonStacks : StackCollectorTest {
   // Of the Python process, with only these folders on the PATH.
   StackCluster collect_python(const std::string& folders, std::chrono::milliseconds limit = 60s) {
     ::setenv("PATH", folders.c_str(), 1);
-    boost::asio::io_context loop;
+    EventLoop loop;
     StackCollector collector(loop, 1);
     Stacks stacks;
     collector.collect({{0, python, folder + "/out"}}, limit, [&](Stacks all) {

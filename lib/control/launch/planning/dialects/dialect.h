@@ -3,7 +3,6 @@
 //   FLEET_DIALECT(jax) { def.variables = ...; }
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "base/registry.h"
 #include "launch/planning/environment.h"
 #include "node/rank_service.h"
+#include "rendezvous/event_loop.h"
 
 namespace fleet {
 
@@ -21,7 +21,7 @@ class AsyncStore;
 
 // The context of a dialect's service. Every member outlives the service.
 struct ServiceContext {
-  boost::asio::io_context& loop;
+  EventLoop& loop;
   Assignment assignment;
   int port = 0;  // RankContext::service_port: held; listen on it with SO_REUSEADDR
   std::shared_ptr<AsyncStore> store;  // the store of this generation; answers on the loop

@@ -1,5 +1,6 @@
 // Horovod with its Gloo controller, which uses an HTTP key-value server.
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -86,8 +87,8 @@ class HorovodService final : public RankService {
  public:
   explicit HorovodService(const ServiceContext& context)
       : kv_(std::make_shared<HorovodKv>(context.assignment, context.store)),
-        acceptor_(context.loop),
-        pause_(context.loop) {
+        acceptor_(context.loop.asio()),
+        pause_(context.loop.asio()) {
     try {
       const tcp::endpoint where(asio::ip::address_v4::loopback(),
                                 static_cast<unsigned short>(context.port));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/planning/dialects/dialect.h"
+#include "rendezvous/event_loop.h"
 #include "tests/control/launch/planning/dialects/fake_store.h"
 #include "tests/control/launch/sample_job.h"
 
@@ -21,7 +22,7 @@ TEST(MpichDialect, HasPmisNames) {
 }
 
 TEST(MpichDialect, TwoNodes_MeetThroughTheStore) {
-  boost::asio::io_context loop;
+  EventLoop loop;
   auto store = std::make_shared<FakeStore>();
   std::vector<std::string> told[2];
   std::unique_ptr<RankService> nodes[2];
