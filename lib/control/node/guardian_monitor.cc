@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace fleet {
 
 GuardianMonitor::GuardianMonitor(EventLoop& loop, std::function<void()> ping,

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace fleet {
 
 void TraceQuestions::ask(TraceRequest request, int nodes, ControlSocket::Reply reply) {
