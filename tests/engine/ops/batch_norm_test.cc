@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct BatchNormCase {
   Shape x;
   bool relu = false, is_test = false;
   std::optional<Layout> layout = {};
@@ -38,7 +38,7 @@ Moments moments(const Shape& shape, const Values& x, int64_t c) {
 }
 
 // x, scale, bias, running mean and variance -> y, the running ones after it, the batch's.
-std::vector<Values> naive(const Case& c, const std::vector<Values>& in) {
+std::vector<Values> naive_batch_norm(const BatchNormCase& c, const std::vector<Values>& in) {
   const double count = static_cast<double>(c.x.elements() / c.x[1]);
   Values y(in[0].size()), mean(in[3]), variance(in[4]), batch_mean, batch_variance;
   for (int64_t ch = 0; ch < c.x[1]; ++ch) {
@@ -57,7 +57,7 @@ std::vector<Values> naive(const Case& c, const std::vector<Values>& in) {
   return {y, mean, variance, batch_mean, batch_variance};
 }
 
-OpCheck check_of(const Case& c) {
+OpCheck check_of_batch_norm(const BatchNormCase& c) {
   const Shape channels{c.x[1]};
   const VarKind kind = c.layout ? VarKind::kState : VarKind::kFeed;
   return {.type = "batch_norm",
@@ -84,13 +84,13 @@ OpCheck check_of(const Case& c) {
                       .high = 2}},
           // The gradient is that of y; the statistics are checked by themselves.
           .reference = [c](const std::vector<Values>& in) {
-            return std::vector<Values>{naive(c, in)[0]};
+            return std::vector<Values>{naive_batch_norm(c, in)[0]};
           }};
 }
 
-void check(const Case& c) {
+void check_batch_norm(const BatchNormCase& c) {
   SCOPED_TRACE("x " + c.x.text() + (c.relu ? " relu" : "") + (c.is_test ? " is_test" : ""));
-  check_op(check_of(c));
+  check_op(check_of_batch_norm(c));
 }
 
 Layout blocked(const Shape& x, int64_t block) {
@@ -101,23 +101,23 @@ Layout blocked(const Shape& x, int64_t block) {
 }
 
 TEST(BatchNorm, Training_MatchesReference) {
-  check({.x = {3, 5, 4, 3}});
-  check({.x = {16, 7}});
-  check({.x = {3, 4, 6}});
+  check_batch_norm({.x = {3, 5, 4, 3}});
+  check_batch_norm({.x = {16, 7}});
+  check_batch_norm({.x = {3, 4, 6}});
 }
 
 TEST(BatchNorm, TrainingWithRelu_MatchesReference) {
-  check({.x = {3, 5, 4, 3}, .relu = true});
-  check({.x = {16, 7}, .relu = true});
+  check_batch_norm({.x = {3, 5, 4, 3}, .relu = true});
+  check_batch_norm({.x = {16, 7}, .relu = true});
 }
 
 TEST(BatchNorm, BlockedLayouts_MatchReference) {
   for (const int64_t channels : {3, 16, 17, 20}) {
     const Shape x{2, channels, 3, 5};
     for (const bool relu : {false, true}) {
-      check({.x = x, .relu = relu, .layout = blocked(x, 16)});
-      check({.x = x, .relu = relu, .layout = blocked(x, 8)});
-      check({.x = x, .relu = relu, .layout = Layout::channels_last(x)});
+      check_batch_norm({.x = x, .relu = relu, .layout = blocked(x, 16)});
+      check_batch_norm({.x = x, .relu = relu, .layout = blocked(x, 8)});
+      check_batch_norm({.x = x, .relu = relu, .layout = Layout::channels_last(x)});
     }
   }
 }
@@ -128,27 +128,27 @@ TEST(BatchNorm, LargerImages_MatchReference) {
     const Shape x{2, channels, 9, 9};
     for (const bool relu : {false, true}) {
       for (const bool is_test : {false, true}) {
-        check({.x = x, .relu = relu, .is_test = is_test});
-        check({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 16)});
-        check({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 8)});
+        check_batch_norm({.x = x, .relu = relu, .is_test = is_test});
+        check_batch_norm({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 16)});
+        check_batch_norm({.x = x, .relu = relu, .is_test = is_test, .layout = blocked(x, 8)});
       }
     }
   }
-  check({.x = {3, 5, 40}, .relu = true});
+  check_batch_norm({.x = {3, 5, 40}, .relu = true});
 }
 
 TEST(BatchNorm, IsTest_UsesTheRunningStatistics) {
   const Shape x{2, 20, 3, 3};
-  check({.x = x, .is_test = true});
-  check({.x = x, .is_test = true, .layout = blocked(x, 16)});
-  check({.x = x, .relu = true, .is_test = true, .layout = blocked(x, 16)});
-  check({.x = x, .relu = true, .is_test = true, .layout = Layout::channels_last(x)});
+  check_batch_norm({.x = x, .is_test = true});
+  check_batch_norm({.x = x, .is_test = true, .layout = blocked(x, 16)});
+  check_batch_norm({.x = x, .relu = true, .is_test = true, .layout = blocked(x, 16)});
+  check_batch_norm({.x = x, .relu = true, .is_test = true, .layout = Layout::channels_last(x)});
 }
 
 TEST(BatchNorm, IsTestWithoutOptionalOutputs_MatchesReference) {
   for (const bool relu : {false, true}) {
     for (const Shape& x : {Shape{2, 20, 3, 3}, Shape{2, 20, 9, 9}}) {
-      OpCheck without = check_of({.x = x, .relu = relu, .is_test = true});
+      OpCheck without = check_of_batch_norm({.x = x, .relu = relu, .is_test = true});
       without.optional_outputs = false;
       without.check_gradient = false;
       check_op(without);
@@ -158,21 +158,21 @@ TEST(BatchNorm, IsTestWithoutOptionalOutputs_MatchesReference) {
 
 TEST(BatchNorm, Training_ReturnsTheStatisticsOfTheBatch) {
   for (const Shape& x : {Shape{4, 20, 3, 3}, Shape{4, 20, 7, 7}}) {
-    const Case c{.x = x, .relu = true};
-    OpCheck statistics = check_of(c);
+    const BatchNormCase c{.x = x, .relu = true};
+    OpCheck statistics = check_of_batch_norm(c);
     statistics.check_gradient = false;
-    statistics.reference = [c](const std::vector<Values>& in) { return naive(c, in); };
+    statistics.reference = [c](const std::vector<Values>& in) { return naive_batch_norm(c, in); };
     check_op(statistics);
   }
 }
 
 TEST(BatchNorm, Training_MovesTheRunningStatisticsInPlace) {
   // The check runs twice but sets its states before each run, so one step's result is left.
-  const Case c{.x = {4, 6, 3, 3}, .layout = Layout::channels_last({4, 6, 3, 3})};
-  OpCheck in_place = check_of(c);
+  const BatchNormCase c{.x = {4, 6, 3, 3}, .layout = Layout::channels_last({4, 6, 3, 3})};
+  OpCheck in_place = check_of_batch_norm(c);
   in_place.check_gradient = false;
   in_place.updates = {{1, 3}, {2, 4}};
-  in_place.reference = [c](const std::vector<Values>& in) { return naive(c, in); };
+  in_place.reference = [c](const std::vector<Values>& in) { return naive_batch_norm(c, in); };
   check_op(in_place);
 }
 

@@ -7,7 +7,7 @@ namespace fleet {
 namespace {
 
 // Tensors [outer, size * inner] side by side.
-Values naive(const std::vector<Values>& in, int64_t outer) {
+Values naive_concat(const std::vector<Values>& in, int64_t outer) {
   Values y;
   for (int64_t o = 0; o < outer; ++o) {
     for (const Values& x : in) {
@@ -18,23 +18,24 @@ Values naive(const std::vector<Values>& in, int64_t outer) {
   return y;
 }
 
-void check(int64_t axis, const std::vector<Shape>& shapes, int64_t outer) {
+void check_concat(int64_t axis, const std::vector<Shape>& shapes, int64_t outer) {
   std::vector<CheckInput> inputs;
   for (const Shape& shape : shapes) inputs.push_back({.shape = shape});
-  check_op(
-      {.type = "concat",
-       .attributes = {{"axis", axis}},
-       .inputs = inputs,
-       .reference =
-           [&](const std::vector<Values>& in) { return std::vector<Values>{naive(in, outer)}; },
-       .tolerance = 0});
+  check_op({.type = "concat",
+            .attributes = {{"axis", axis}},
+            .inputs = inputs,
+            .reference =
+                [&](const std::vector<Values>& in) {
+                  return std::vector<Values>{naive_concat(in, outer)};
+                },
+            .tolerance = 0});
 }
 
 TEST(Concat, EachAxis_MatchesReference) {
-  check(0, {{2, 3}, {1, 3}}, 1);
-  check(1, {{2, 3, 2}, {2, 1, 2}, {2, 4, 2}}, 2);
-  check(2, {{2, 3, 2}, {2, 3, 1}}, 6);
-  check(1, {{2, 3}}, 2);
+  check_concat(0, {{2, 3}, {1, 3}}, 1);
+  check_concat(1, {{2, 3, 2}, {2, 1, 2}, {2, 4, 2}}, 2);
+  check_concat(2, {{2, 3, 2}, {2, 3, 1}}, 6);
+  check_concat(1, {{2, 3}}, 2);
 }
 
 // Channels that fill blocks, and some that do not.
@@ -52,7 +53,7 @@ TEST(Concat, InLayoutsOfImages_MatchesReference) {
                         [&](const std::vector<Values>& in) {
                           int64_t outer = 1;
                           for (int d = 0; d < axis; ++d) outer *= x[d];
-                          return std::vector<Values>{naive(in, outer)};
+                          return std::vector<Values>{naive_concat(in, outer)};
                         },
                     .tolerance = 0});
         }
@@ -65,11 +66,13 @@ TEST(Concat, OneGradientWanted_MatchesReference) {
   check_op({.type = "concat",
             .inputs = {{.shape = {2, 3}, .differentiate = false}, {.shape = {2, 2}}},
             .reference = [](const std::vector<Values>& in) {
-              return std::vector<Values>{naive(in, 2)};
+              return std::vector<Values>{naive_concat(in, 2)};
             }});
 }
 
-TEST(Concat, OtherExtentsDiffer_IsRefused) { EXPECT_THROW(check(0, {{2, 3}, {2, 4}}, 1), Error); }
+TEST(Concat, OtherExtentsDiffer_IsRefused) {
+  EXPECT_THROW(check_concat(0, {{2, 3}, {2, 4}}, 1), Error);
+}
 
 }  // namespace
 }  // namespace fleet

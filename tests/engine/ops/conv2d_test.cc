@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct Conv2dCase {
   Shape x, weight;
   std::vector<int64_t> strides = {1, 1}, paddings = {0, 0}, dilations = {1, 1};
   int64_t groups = 1;
@@ -22,7 +22,7 @@ Values relu(Values x) {
   return x;
 }
 
-void check(const Case& c) {
+void check_conv2d(const Conv2dCase& c) {
   SCOPED_TRACE("x " + c.x.text() + " weight " + c.weight.text() + " groups " +
                std::to_string(c.groups));
   check_op({.type = "conv2d",
@@ -45,92 +45,96 @@ void check(const Case& c) {
 }
 
 TEST(Conv2d, OneByOne_MatchesReference) {
-  check({.x = {2, 16, 5, 5}, .weight = {32, 16, 1, 1}});
-  check({.x = {2, 17, 5, 4}, .weight = {20, 17, 1, 1}, .bias = true});
-  check({.x = {2, 16, 7, 7}, .weight = {32, 16, 1, 1}, .strides = {2, 2}});
+  check_conv2d({.x = {2, 16, 5, 5}, .weight = {32, 16, 1, 1}});
+  check_conv2d({.x = {2, 17, 5, 4}, .weight = {20, 17, 1, 1}, .bias = true});
+  check_conv2d({.x = {2, 16, 7, 7}, .weight = {32, 16, 1, 1}, .strides = {2, 2}});
 }
 
 TEST(Conv2d, ThreeByThree_MatchesReference) {
-  check({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {1, 1}});
-  check({.x = {2, 20, 3, 2}, .weight = {17, 20, 3, 3}, .paddings = {1, 1}, .bias = true});
-  check({.x = {1, 16, 5, 4}, .weight = {32, 16, 3, 3}, .strides = {2, 2}, .paddings = {1, 1}});
+  check_conv2d({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {1, 1}});
+  check_conv2d({.x = {2, 20, 3, 2}, .weight = {17, 20, 3, 3}, .paddings = {1, 1}, .bias = true});
+  check_conv2d(
+      {.x = {1, 16, 5, 4}, .weight = {32, 16, 3, 3}, .strides = {2, 2}, .paddings = {1, 1}});
 }
 
 TEST(Conv2d, FewChannels_MatchesReference) {
-  check({.x = {1, 3, 9, 8}, .weight = {16, 3, 7, 7}, .strides = {2, 2}, .paddings = {3, 3}});
-  check({.x = {2, 1, 8, 8}, .weight = {6, 1, 5, 5}, .paddings = {2, 2}, .bias = true});
-  check({.x = {2, 3, 5, 5}, .weight = {10, 3, 3, 3}, .paddings = {1, 1}});
-  check({.x = {2, 10, 5, 5}, .weight = {17, 10, 3, 3}, .paddings = {1, 1}});
+  check_conv2d({.x = {1, 3, 9, 8}, .weight = {16, 3, 7, 7}, .strides = {2, 2}, .paddings = {3, 3}});
+  check_conv2d({.x = {2, 1, 8, 8}, .weight = {6, 1, 5, 5}, .paddings = {2, 2}, .bias = true});
+  check_conv2d({.x = {2, 3, 5, 5}, .weight = {10, 3, 3, 3}, .paddings = {1, 1}});
+  check_conv2d({.x = {2, 10, 5, 5}, .weight = {17, 10, 3, 3}, .paddings = {1, 1}});
 }
 
 TEST(Conv2d, OneChannelToOne_MatchesReference) {
-  check({.x = {2, 1, 6, 5}, .weight = {1, 1, 3, 3}, .paddings = {1, 1}, .bias = true});
+  check_conv2d({.x = {2, 1, 6, 5}, .weight = {1, 1, 3, 3}, .paddings = {1, 1}, .bias = true});
 }
 
 TEST(Conv2d, UnevenWindow_MatchesReference) {
-  check({.x = {2, 5, 9, 6},
-         .weight = {4, 5, 3, 2},
-         .strides = {2, 1},
-         .paddings = {1, 0},
-         .dilations = {1, 2}});
-  check({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .strides = {3, 2}});  // a column left over
+  check_conv2d({.x = {2, 5, 9, 6},
+                .weight = {4, 5, 3, 2},
+                .strides = {2, 1},
+                .paddings = {1, 0},
+                .dilations = {1, 2}});
+  check_conv2d(
+      {.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .strides = {3, 2}});  // a column left over
 }
 
 TEST(Conv2d, Dilated_MatchesReference) {
-  check({.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {2, 2}, .dilations = {2, 2}});
-  check({.x = {1, 3, 9, 9}, .weight = {5, 3, 3, 3}, .dilations = {3, 2}});
+  check_conv2d(
+      {.x = {1, 16, 4, 4}, .weight = {16, 16, 3, 3}, .paddings = {2, 2}, .dilations = {2, 2}});
+  check_conv2d({.x = {1, 3, 9, 9}, .weight = {5, 3, 3, 3}, .dilations = {3, 2}});
 }
 
 TEST(Conv2d, Groups_MatchReference) {
-  check({.x = {1, 32, 3, 3}, .weight = {32, 16, 3, 3}, .paddings = {1, 1}, .groups = 2});
-  check({.x = {1, 20, 4, 4}, .weight = {40, 5, 3, 3}, .paddings = {1, 1}, .groups = 4});
-  check({.x = {2, 6, 5, 5}, .weight = {4, 3, 3, 3}, .groups = 2, .bias = true});
+  check_conv2d({.x = {1, 32, 3, 3}, .weight = {32, 16, 3, 3}, .paddings = {1, 1}, .groups = 2});
+  check_conv2d({.x = {1, 20, 4, 4}, .weight = {40, 5, 3, 3}, .paddings = {1, 1}, .groups = 4});
+  check_conv2d({.x = {2, 6, 5, 5}, .weight = {4, 3, 3, 3}, .groups = 2, .bias = true});
 }
 
 TEST(Conv2d, Depthwise_MatchesReference) {
-  check({.x = {2, 32, 6, 6}, .weight = {32, 1, 3, 3}, .paddings = {1, 1}, .groups = 32});
-  check({.x = {2, 10, 6, 5},
-         .weight = {10, 1, 3, 3},
-         .strides = {2, 2},
-         .paddings = {1, 1},
-         .groups = 10,
-         .bias = true});
-  check({.x = {1, 10, 5, 5}, .weight = {20, 1, 3, 3}, .groups = 10});  // two outputs a channel
-  check({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .use_cudnn = false});
+  check_conv2d({.x = {2, 32, 6, 6}, .weight = {32, 1, 3, 3}, .paddings = {1, 1}, .groups = 32});
+  check_conv2d({.x = {2, 10, 6, 5},
+                .weight = {10, 1, 3, 3},
+                .strides = {2, 2},
+                .paddings = {1, 1},
+                .groups = 10,
+                .bias = true});
+  check_conv2d(
+      {.x = {1, 10, 5, 5}, .weight = {20, 1, 3, 3}, .groups = 10});  // two outputs a channel
+  check_conv2d({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .use_cudnn = false});
 }
 
 // Also where channels fill no whole block, windows leave columns over, and the kernel is wider than
 // the image.
 TEST(Conv2d, DepthwiseOfLargeKernels_MatchesReference) {
-  check({.x = {2, 32, 6, 7}, .weight = {32, 1, 7, 7}, .paddings = {3, 3}, .groups = 32});
-  check({.x = {2, 10, 9, 8},
-         .weight = {10, 1, 5, 5},
-         .strides = {2, 2},
-         .paddings = {2, 2},
-         .groups = 10,
-         .bias = true});
-  check({.x = {1, 17, 9, 12}, .weight = {17, 1, 5, 5}, .strides = {1, 3}, .groups = 17});
-  check({.x = {3, 16, 2, 3},
-         .weight = {16, 1, 7, 7},
-         .paddings = {3, 3},
-         .groups = 16,
-         .bias = true});
+  check_conv2d({.x = {2, 32, 6, 7}, .weight = {32, 1, 7, 7}, .paddings = {3, 3}, .groups = 32});
+  check_conv2d({.x = {2, 10, 9, 8},
+                .weight = {10, 1, 5, 5},
+                .strides = {2, 2},
+                .paddings = {2, 2},
+                .groups = 10,
+                .bias = true});
+  check_conv2d({.x = {1, 17, 9, 12}, .weight = {17, 1, 5, 5}, .strides = {1, 3}, .groups = 17});
+  check_conv2d({.x = {3, 16, 2, 3},
+                .weight = {16, 1, 7, 7},
+                .paddings = {3, 3},
+                .groups = 16,
+                .bias = true});
 }
 
 TEST(Conv2d, DepthwiseWithRelu_MatchesReference) {
-  check({.x = {2, 32, 6, 6},
-         .weight = {32, 1, 3, 3},
-         .paddings = {1, 1},
-         .groups = 32,
-         .relu = true});
-  check({.x = {6, 10, 6, 5},
-         .weight = {10, 1, 3, 3},
-         .strides = {2, 2},
-         .paddings = {1, 1},
-         .groups = 10,
-         .bias = true,
-         .relu = true});
-  check({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .relu = true});
+  check_conv2d({.x = {2, 32, 6, 6},
+                .weight = {32, 1, 3, 3},
+                .paddings = {1, 1},
+                .groups = 32,
+                .relu = true});
+  check_conv2d({.x = {6, 10, 6, 5},
+                .weight = {10, 1, 3, 3},
+                .strides = {2, 2},
+                .paddings = {1, 1},
+                .groups = 10,
+                .bias = true,
+                .relu = true});
+  check_conv2d({.x = {1, 9, 5, 5}, .weight = {9, 1, 2, 3}, .groups = 9, .relu = true});
 }
 
 // So large that relu and convolution take turns, slice by slice of the batch.
@@ -171,11 +175,11 @@ TEST(Conv2d, DepthwiseWithReluOfManyImages_IsReluThenConvolution) {
 }
 
 TEST(Conv2d, InputActivationOfAnother_IsRefused) {
-  EXPECT_THROW(check({.x = {1, 4, 5, 5}, .weight = {8, 4, 3, 3}, .relu = true}), Error);
+  EXPECT_THROW(check_conv2d({.x = {1, 4, 5, 5}, .weight = {8, 4, 3, 3}, .relu = true}), Error);
 }
 
 TEST(Conv2d, ChannelsLastImage_MatchesReference) {
-  const Case c{.x = {2, 32, 3, 3}, .weight = {16, 32, 1, 1}};
+  const Conv2dCase c{.x = {2, 32, 3, 3}, .weight = {16, 32, 1, 1}};
   check_op(
       {.type = "conv2d",
        .attributes = {{"paddings", c.paddings}},
@@ -189,7 +193,7 @@ TEST(Conv2d, ChannelsLastImage_MatchesReference) {
 }
 
 TEST(Conv2d, OnlyTheBiasIsTrained_MatchesReference) {
-  const Case c{.x = {2, 20, 4, 4}, .weight = {18, 20, 1, 1}};
+  const Conv2dCase c{.x = {2, 20, 4, 4}, .weight = {18, 20, 1, 1}};
   check_op({.type = "conv2d",
             .inputs = {{.shape = c.x, .differentiate = false},
                        {.shape = c.weight, .differentiate = false},

@@ -25,7 +25,7 @@ Floats random_floats(int64_t count, uint32_t seed) {
 }
 
 // One parameter's update: its gradient, the elements to send, and the values before it.
-struct Case {
+struct DgcCase {
   Floats gradient;
   int64_t sent = 1;
   Floats parameter = {}, velocity = {}, residual = {};  // empty: zeros
@@ -46,7 +46,7 @@ struct Outcome {
 };
 
 // One step of one operation over all cases.
-std::vector<Outcome> select(std::vector<Case> cases, const Rule& rule = {}) {
+std::vector<Outcome> select(std::vector<DgcCase> cases, const Rule& rule = {}) {
   Program program;
   const SectionId section = program.add_section("always", {});
   PlanOptions options = op_plan_options();
@@ -56,7 +56,7 @@ std::vector<Outcome> select(std::vector<Case> cases, const Rule& rule = {}) {
   std::vector<double> decays;
   std::vector<std::pair<VarId, Floats>> written;
   for (size_t i = 0; i < cases.size(); ++i) {
-    Case& one = cases[i];
+    DgcCase& one = cases[i];
     const auto count = static_cast<int64_t>(one.gradient.size());
     const Shape shape = one.shape.rank() > 0 ? one.shape : Shape{count};
     for (Floats* values : {&one.parameter, &one.gradient, &one.velocity, &one.residual}) {
@@ -188,7 +188,7 @@ TEST(DgcSelect, NotANumber_IsSentBeforeAllElse) {
 // The rule in double: with momentum, decay, scale and factor, one parameter larger than the other.
 void expect_rule(bool nesterov) {
   const Rule rule{.momentum = 0.75, .factor = 4, .nesterov = nesterov};
-  std::vector<Case> cases;
+  std::vector<DgcCase> cases;
   for (const int64_t count : {50000, 130}) {
     const auto seed = static_cast<uint32_t>(count);
     cases.push_back({.gradient = random_floats(count, seed + 1),
@@ -201,7 +201,7 @@ void expect_rule(bool nesterov) {
   }
   const std::vector<Outcome> outcomes = select(cases, rule);
   for (size_t c = 0; c < cases.size(); ++c) {
-    const Case& one = cases[c];
+    const DgcCase& one = cases[c];
     Floats sums;
     std::vector<double> velocities, residuals;
     for (size_t i = 0; i < one.gradient.size(); ++i) {

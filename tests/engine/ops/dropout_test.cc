@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-std::vector<Values> naive(const std::vector<Values>& in, double p, uint64_t salt) {
+std::vector<Values> naive_dropout(const std::vector<Values>& in, double p, uint64_t salt) {
   Values y = in[0];
   const size_t size = y.size() / in[1].size();
   for (size_t i = 0; i < y.size(); ++i) {
@@ -17,20 +17,20 @@ std::vector<Values> naive(const std::vector<Values>& in, double p, uint64_t salt
   return {y};
 }
 
-OpCheck check_of(const Shape& shape, Values keys, double p, int64_t salt = 3) {
+OpCheck check_of_dropout(const Shape& shape, Values keys, double p, int64_t salt = 3) {
   const auto samples = static_cast<int64_t>(keys.size());
   return {.type = "dropout",
           .attributes = {{"p", p}, {"salt", salt}},
           .inputs = {{.shape = shape, .low = 1, .high = 2},
                      {.shape = {samples}, .values = std::move(keys), .dtype = DType::kInt64}},
           .reference = [=](const std::vector<Values>& in) {
-            return naive(in, p, static_cast<uint64_t>(salt));
+            return naive_dropout(in, p, static_cast<uint64_t>(salt));
           }};
 }
 
 // y of ones: 0 or 1 / (1 - p).
 Values mask(const Shape& shape, Values keys, double p, int64_t salt = 3) {
-  OpCheck check = check_of(shape, std::move(keys), p, salt);
+  OpCheck check = check_of_dropout(shape, std::move(keys), p, salt);
   check.inputs[0].values = Values(shape.elements(), 1);
   check.check_gradient = false;
   return check_op(check)[0];
@@ -43,12 +43,12 @@ double kept(const Values& mask) {
 }
 
 TEST(Dropout, Training_MatchesReference) {
-  check_op(check_of({3, 4, 5}, {11, -7, 1e15}, 0.3));
-  check_op(check_of({2, 9}, {1, 2}, 0));
+  check_op(check_of_dropout({3, 4, 5}, {11, -7, 1e15}, 0.3));
+  check_op(check_of_dropout({2, 9}, {1, 2}, 0));
 }
 
 TEST(Dropout, SamplesAcrossThreads_MatchesReference) {
-  OpCheck check = check_of({7, 5001}, {1, 2, 3, 4, 5, 6, 7}, 0.5);
+  OpCheck check = check_of_dropout({7, 5001}, {1, 2, 3, 4, 5, 6, 7}, 0.5);
   check.check_gradient = false;
   check_op(check);
 }
@@ -90,7 +90,7 @@ TEST(Dropout, IsTest_IsTheIdentity) {
 }
 
 TEST(Dropout, NoKeysInTraining_IsRefused) {
-  OpCheck check = check_of({2, 3}, {1, 2}, 0.5);
+  OpCheck check = check_of_dropout({2, 3}, {1, 2}, 0.5);
   check.inputs[1].present = false;
   check.reference = [](const std::vector<Values>& in) { return std::vector<Values>{in[0]}; };
   EXPECT_THROW(check_op(check), Error);

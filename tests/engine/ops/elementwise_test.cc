@@ -4,7 +4,7 @@
 namespace fleet {
 namespace {
 
-void check(const BinaryOperation& op, const Operands& operands) {
+void check_elementwise(const BinaryOperation& op, const Operands& operands) {
   SCOPED_TRACE(operands.x.text() + " and " + operands.y.text());
   check_op({.type = op.type,
             .attributes = {{"axis", operands.axis}},
@@ -16,10 +16,12 @@ void check(const BinaryOperation& op, const Operands& operands) {
             .check_gradient = small(operands)});
 }
 
-TEST_P(ElementwiseTest, SameShape_MatchesReference) { check(GetParam(), {{3, 4, 5}, {3, 4, 5}}); }
+TEST_P(ElementwiseTest, SameShape_MatchesReference) {
+  check_elementwise(GetParam(), {{3, 4, 5}, {3, 4, 5}});
+}
 
 TEST_P(ElementwiseTest, Spread_MatchesReference) {
-  for (const Operands& operands : spreads()) check(GetParam(), operands);
+  for (const Operands& operands : spreads()) check_elementwise(GetParam(), operands);
 }
 
 TEST_P(ElementwiseTest, OneGradientWanted_MatchesReference) {
@@ -48,7 +50,7 @@ TEST_P(ElementwiseTest, BlockedLayout_MatchesReference) {
 
 TEST_P(ElementwiseTest, ShapesThatDoNotFit_AreRefusedByName) {
   try {
-    check(GetParam(), {{2, 3}, {4}});
+    check_elementwise(GetParam(), {{2, 3}, {4}});
     FAIL() << "was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUsage);

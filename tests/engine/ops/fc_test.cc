@@ -5,13 +5,13 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct FcCase {
   Shape x;
   int64_t axis, in, out;
   bool bias = true;
 };
 
-Values naive(const Case& c, const std::vector<Values>& in) {
+Values naive_fc(const FcCase& c, const std::vector<Values>& in) {
   const int64_t rows = c.x.elements() / c.in;
   Values y(rows * c.out);
   for (int64_t r = 0; r < rows; ++r) {
@@ -24,7 +24,7 @@ Values naive(const Case& c, const std::vector<Values>& in) {
   return y;
 }
 
-void check(const Case& c) {
+void check_fc(const FcCase& c) {
   SCOPED_TRACE("x " + c.x.text() + " to " + std::to_string(c.out));
   check_op({.type = "fc",
             .attributes = {{"axis", c.axis}},
@@ -32,47 +32,47 @@ void check(const Case& c) {
                        {.shape = {c.out, c.in}, .kind = VarKind::kParameter},
                        {.shape = {c.out}, .kind = VarKind::kParameter, .present = c.bias}},
             .reference = [&](const std::vector<Values>& in) {
-              return std::vector<Values>{naive(c, in)};
+              return std::vector<Values>{naive_fc(c, in)};
             }});
 }
 
 TEST(Fc, Matrix_MatchesReference) {
-  check({.x = {4, 10}, .axis = 1, .in = 10, .out = 3});
-  check({.x = {16, 64}, .axis = 1, .in = 64, .out = 17});
-  check({.x = {1, 32}, .axis = 1, .in = 32, .out = 16, .bias = false});
+  check_fc({.x = {4, 10}, .axis = 1, .in = 10, .out = 3});
+  check_fc({.x = {16, 64}, .axis = 1, .in = 64, .out = 17});
+  check_fc({.x = {1, 32}, .axis = 1, .in = 32, .out = 16, .bias = false});
 }
 
 TEST(Fc, Image_IsFlattened) {
-  check({.x = {3, 4, 2, 2}, .axis = 1, .in = 16, .out = 5});
-  check({.x = {2, 20, 1, 1}, .axis = 1, .in = 20, .out = 5});
+  check_fc({.x = {3, 4, 2, 2}, .axis = 1, .in = 16, .out = 5});
+  check_fc({.x = {2, 20, 1, 1}, .axis = 1, .in = 20, .out = 5});
 }
 
 TEST(Fc, Sequence_KeepsItsLeadingAxes) {
-  check({.x = {2, 3, 8}, .axis = 2, .in = 8, .out = 4});
-  check({.x = {2, 3, 2, 4}, .axis = 2, .in = 8, .out = 4});
+  check_fc({.x = {2, 3, 8}, .axis = 2, .in = 8, .out = 4});
+  check_fc({.x = {2, 3, 2, 4}, .axis = 2, .in = 8, .out = 4});
 }
 
 TEST(Fc, FrozenWeight_MatchesReference) {
   // A parameter is trained by nature, so a feed stands for a frozen weight.
-  const Case c{.x = {4, 10}, .axis = 1, .in = 10, .out = 3};
+  const FcCase c{.x = {4, 10}, .axis = 1, .in = 10, .out = 3};
   check_op({.type = "fc",
             .inputs = {{.shape = c.x},
                        {.shape = {c.out, c.in}, .differentiate = false},
                        {.shape = {c.out}}},
             .reference = [&](const std::vector<Values>& in) {
-              return std::vector<Values>{naive(c, in)};
+              return std::vector<Values>{naive_fc(c, in)};
             }});
 }
 
 TEST(Fc, BlockedImage_IsReadInItsOrder) {
   const Layout blocked = Layout::blocked({2, 32, 2, 2}, {128, 64, 32, 16}, {{1, 16}});
-  const Case c{.x = {2, 20, 2, 2}, .axis = 1, .in = 80, .out = 4};
+  const FcCase c{.x = {2, 20, 2, 2}, .axis = 1, .in = 80, .out = 4};
   check_op({.type = "fc",
             .inputs = {{.shape = c.x, .kind = VarKind::kState, .layout = blocked},
                        {.shape = {c.out, c.in}, .kind = VarKind::kParameter},
                        {.shape = {c.out}, .kind = VarKind::kParameter}},
             .reference = [&](const std::vector<Values>& in) {
-              return std::vector<Values>{naive(c, in)};
+              return std::vector<Values>{naive_fc(c, in)};
             }});
 }
 

@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct FusedBnAddActivationCase {
   Shape x;
   bool is_test = false;
   std::optional<Layout> layout = {};
@@ -20,7 +20,8 @@ struct Case {
 constexpr double kEpsilon = 1e-3, kMomentum = 0.25;
 
 // x, scale, bias, running mean and variance, z -> y, the running ones after it, the batch's.
-std::vector<Values> naive(const Case& c, const std::vector<Values>& in) {
+std::vector<Values> naive_fused_bn_add_activation(const FusedBnAddActivationCase& c,
+                                                  const std::vector<Values>& in) {
   const int64_t channels = c.x[1], inner = c.x.elements() / c.x[0] / channels;
   const double count = static_cast<double>(c.x[0] * inner);
   Values y(in[0].size()), mean(in[3]), variance(in[4]), batch_mean(in[3]), batch_variance(in[4]);
@@ -49,7 +50,7 @@ std::vector<Values> naive(const Case& c, const std::vector<Values>& in) {
   return {y, mean, variance, batch_mean, batch_variance};
 }
 
-OpCheck check_of(const Case& c) {
+OpCheck check_of_fused_bn_add_activation(const FusedBnAddActivationCase& c) {
   const Shape channels{c.x[1]};
   const VarKind kind = c.layout ? VarKind::kState : VarKind::kFeed;
   return {.type = "fused_bn_add_activation",
@@ -73,7 +74,9 @@ OpCheck check_of(const Case& c) {
                       .high = 2},
                      {.shape = c.x, .kind = kind, .layout = c.layout}},
           .reference =
-              [c](const std::vector<Values>& in) { return std::vector<Values>{naive(c, in)[0]}; },
+              [c](const std::vector<Values>& in) {
+                return std::vector<Values>{naive_fused_bn_add_activation(c, in)[0]};
+              },
           .step = 1e-5};
 }
 
@@ -85,26 +88,27 @@ Layout blocked(const Shape& x, int64_t block) {
 }
 
 TEST(FusedBnAddActivation, Training_MatchesReference) {
-  check_op(check_of({.x = {3, 5, 4, 3}}));
-  check_op(check_of({.x = {9, 3}}));
-  check_op(check_of({.x = {3, 4, 7}}));
-  check_op(check_of({.x = {1, 2, 5, 9}}));
+  check_op(check_of_fused_bn_add_activation({.x = {3, 5, 4, 3}}));
+  check_op(check_of_fused_bn_add_activation({.x = {9, 3}}));
+  check_op(check_of_fused_bn_add_activation({.x = {3, 4, 7}}));
+  check_op(check_of_fused_bn_add_activation({.x = {1, 2, 5, 9}}));
 }
 
 TEST(FusedBnAddActivation, BlockedLayouts_MatchReference) {
   for (const int64_t channels : {3, 16, 17, 40}) {
     const Shape x{2, channels, 3, 5};
-    check_op(check_of({.x = x, .layout = blocked(x, 16)}));
-    check_op(check_of({.x = x, .layout = blocked(x, 8)}));
-    check_op(check_of({.x = x, .layout = Layout::channels_last(x)}));
+    check_op(check_of_fused_bn_add_activation({.x = x, .layout = blocked(x, 16)}));
+    check_op(check_of_fused_bn_add_activation({.x = x, .layout = blocked(x, 8)}));
+    check_op(check_of_fused_bn_add_activation({.x = x, .layout = Layout::channels_last(x)}));
   }
 }
 
 TEST(FusedBnAddActivation, IsTest_UsesTheRunningStatistics) {
   const Shape x{2, 20, 3, 3};
-  check_op(check_of({.x = x, .is_test = true}));
-  check_op(check_of({.x = x, .is_test = true, .layout = blocked(x, 16)}));
-  OpCheck without = check_of({.x = x, .is_test = true, .layout = blocked(x, 16)});
+  check_op(check_of_fused_bn_add_activation({.x = x, .is_test = true}));
+  check_op(check_of_fused_bn_add_activation({.x = x, .is_test = true, .layout = blocked(x, 16)}));
+  OpCheck without =
+      check_of_fused_bn_add_activation({.x = x, .is_test = true, .layout = blocked(x, 16)});
   without.optional_outputs = false;
   without.check_gradient = false;
   check_op(without);
@@ -114,7 +118,8 @@ TEST(FusedBnAddActivation, IsTest_UsesTheRunningStatistics) {
 TEST(FusedBnAddActivation, LargeImagesFarFromZero_KeepTheirDigits) {
   for (const std::optional<Layout>& layout :
        {std::optional<Layout>(), std::optional<Layout>(blocked({2, 16, 40, 50}, 16))}) {
-    OpCheck large = check_of({.x = {2, 16, 40, 50}, .layout = layout, .low = 99, .high = 101});
+    OpCheck large = check_of_fused_bn_add_activation(
+        {.x = {2, 16, 40, 50}, .layout = layout, .low = 99, .high = 101});
     large.check_gradient = false;
     large.tolerance = 1e-4;  // the inputs themselves have 7 digits of 100, and are spread by 2
     check_op(large);
@@ -122,11 +127,13 @@ TEST(FusedBnAddActivation, LargeImagesFarFromZero_KeepTheirDigits) {
 }
 
 TEST(FusedBnAddActivation, Training_MovesTheRunningStatisticsInPlace) {
-  const Case c{.x = {4, 20, 3, 3}, .layout = blocked({4, 20, 3, 3}, 16)};
-  OpCheck in_place = check_of(c);
+  const FusedBnAddActivationCase c{.x = {4, 20, 3, 3}, .layout = blocked({4, 20, 3, 3}, 16)};
+  OpCheck in_place = check_of_fused_bn_add_activation(c);
   in_place.check_gradient = false;
   in_place.updates = {{1, 3}, {2, 4}};
-  in_place.reference = [c](const std::vector<Values>& in) { return naive(c, in); };
+  in_place.reference = [c](const std::vector<Values>& in) {
+    return naive_fused_bn_add_activation(c, in);
+  };
   check_op(in_place);
 }
 

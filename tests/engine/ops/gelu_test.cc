@@ -8,21 +8,22 @@
 namespace fleet {
 namespace {
 
-std::vector<Values> naive(const std::vector<Values>& in) {
+std::vector<Values> naive_gelu(const std::vector<Values>& in) {
   Values y = in[0];
   for (double& x : y) x = x / 2 * std::erfc(-x / std::sqrt(2.0));
   return {y};
 }
 
 TEST(Gelu, Plain_MatchesReference) {
-  check_op(
-      {.type = "gelu", .inputs = {{.shape = {3, 5, 7}, .low = -5, .high = 5}}, .reference = naive});
+  check_op({.type = "gelu",
+            .inputs = {{.shape = {3, 5, 7}, .low = -5, .high = 5}},
+            .reference = naive_gelu});
 }
 
 TEST(Gelu, SeveralThreads_MatchesReference) {
   check_op({.type = "gelu",
             .inputs = {{.shape = {4, 8191}, .low = -5, .high = 5}},
-            .reference = naive,
+            .reference = naive_gelu,
             .check_gradient = false});
 }
 
@@ -30,7 +31,7 @@ TEST(Gelu, BlockedLayoutWithPadding_MatchesReference) {
   const Layout blocked = Layout::blocked({2, 32, 3, 3}, {288, 144, 48, 16}, {{1, 16}});
   check_op({.type = "gelu",
             .inputs = {{.shape = {2, 20, 3, 3}, .kind = VarKind::kState, .layout = blocked}},
-            .reference = naive});
+            .reference = naive_gelu});
 }
 
 std::vector<Values> naive_tanh_form(const std::vector<Values>& in) {
@@ -50,7 +51,7 @@ TEST(Gelu, Approximate_MatchesTanhForm) {
 
 TEST(Gelu, LargeInputs_AreTheIdentityOrZero) {
   const auto y = check_op(
-      {.type = "gelu", .inputs = {{.shape = {2}, .values = {-100, 100}}}, .reference = naive});
+      {.type = "gelu", .inputs = {{.shape = {2}, .values = {-100, 100}}}, .reference = naive_gelu});
   EXPECT_EQ(y[0][1], 100);
 }
 

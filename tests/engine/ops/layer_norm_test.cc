@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct LayerNormCase {
   Shape x;
   int64_t axis = 1;
   double epsilon = 1e-3;
@@ -15,7 +15,7 @@ struct Case {
   double low = -2, high = 3;
 };
 
-std::vector<Values> naive(const Case& c, const std::vector<Values>& in) {
+std::vector<Values> naive_layer_norm(const LayerNormCase& c, const std::vector<Values>& in) {
   int64_t rows = 1;
   for (int d = 0; d < c.axis; ++d) rows *= c.x[d];
   const int64_t size = c.x.elements() / rows;
@@ -38,7 +38,7 @@ std::vector<Values> naive(const Case& c, const std::vector<Values>& in) {
   return {y, means, variances};
 }
 
-OpCheck check_of(const Case& c) {
+OpCheck check_of_layer_norm(const LayerNormCase& c) {
   int64_t size = 1;
   for (int d = static_cast<int>(c.axis); d < c.x.rank(); ++d) size *= c.x[d];
   return {.type = "layer_norm",
@@ -54,40 +54,42 @@ OpCheck check_of(const Case& c) {
                       .dtype = DType::kFloat32,
                       .kind = VarKind::kParameter,
                       .present = c.bias}},
-          .reference = [=](const std::vector<Values>& in) { return naive(c, in); }};
+          .reference = [=](const std::vector<Values>& in) { return naive_layer_norm(c, in); }};
 }
 
 // The statistics are outputs that are not differentiable: gradients are checked of y alone.
-void check(const Case& c, bool gradients = true) {
+void check_layer_norm(const LayerNormCase& c, bool gradients = true) {
   SCOPED_TRACE(c.x.text());
-  OpCheck statistics = check_of(c);
+  OpCheck statistics = check_of_layer_norm(c);
   statistics.check_gradient = false;
   check_op(statistics);
   if (!gradients) return;
-  OpCheck values = check_of(c);
+  OpCheck values = check_of_layer_norm(c);
   values.reference = [=](const std::vector<Values>& in) {
-    return std::vector<Values>{naive(c, in)[0]};
+    return std::vector<Values>{naive_layer_norm(c, in)[0]};
   };
   check_op(values);
 }
 
-TEST(LayerNorm, Rows_MatchReference) { check({.x = {5, 13}}); }
+TEST(LayerNorm, Rows_MatchReference) { check_layer_norm({.x = {5, 13}}); }
 
-TEST(LayerNorm, LaterAxis_NormalisesWhatIsBehindIt) { check({.x = {2, 3, 4, 5}, .axis = 2}); }
+TEST(LayerNorm, LaterAxis_NormalisesWhatIsBehindIt) {
+  check_layer_norm({.x = {2, 3, 4, 5}, .axis = 2});
+}
 
 TEST(LayerNorm, WithoutScaleOrBias_MatchesReference) {
-  check({.x = {4, 9}, .scale = false});
-  check({.x = {4, 9}, .bias = false});
-  check({.x = {4, 9}, .scale = false, .bias = false});
+  check_layer_norm({.x = {4, 9}, .scale = false});
+  check_layer_norm({.x = {4, 9}, .bias = false});
+  check_layer_norm({.x = {4, 9}, .scale = false, .bias = false});
 }
 
 TEST(LayerNorm, LongRowsAndManyRows_MatchReference) {
-  check({.x = {3, 1500}}, /*gradients=*/false);
-  check({.x = {700, 24}}, /*gradients=*/false);
+  check_layer_norm({.x = {3, 1500}}, /*gradients=*/false);
+  check_layer_norm({.x = {700, 24}}, /*gradients=*/false);
 }
 
 TEST(LayerNorm, RowsFarFromZero_KeepTheirDigits) {
-  OpCheck far = check_of({.x = {4, 64}, .low = 100, .high = 101});
+  OpCheck far = check_of_layer_norm({.x = {4, 64}, .low = 100, .high = 101});
   for (CheckInput& input : far.inputs) input.dtype = DType::kFloat32;
   far.tolerance = 1e-4;
   far.check_gradient = false;
@@ -95,7 +97,7 @@ TEST(LayerNorm, RowsFarFromZero_KeepTheirDigits) {
 }
 
 TEST(LayerNorm, ScaleThatDoesNotFit_IsRefused) {
-  OpCheck wrong = check_of({.x = {4, 9}});
+  OpCheck wrong = check_of_layer_norm({.x = {4, 9}});
   wrong.inputs[1].shape = {8};
   wrong.reference = [](const std::vector<Values>& in) { return std::vector<Values>{in[0]}; };
   EXPECT_THROW(check_op(wrong), Error);

@@ -5,12 +5,12 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct MatmulCase {
   int64_t batch, m, k, n;
   bool transpose_x = false, transpose_y = false;
 };
 
-Values naive(const Case& c, const Values& x, const Values& y) {
+Values naive_matmul(const MatmulCase& c, const Values& x, const Values& y) {
   Values z(c.batch * c.m * c.n);
   for (int64_t b = 0; b < c.batch; ++b) {
     for (int64_t i = 0; i < c.m; ++i) {
@@ -26,7 +26,7 @@ Values naive(const Case& c, const Values& x, const Values& y) {
   return z;
 }
 
-void check(const Case& c, const std::vector<int64_t>& leading) {
+void check_matmul(const MatmulCase& c, const std::vector<int64_t>& leading) {
   const auto shape = [&](int64_t rows, int64_t columns, bool transposed) {
     std::vector<int64_t> dims = leading;
     dims.push_back(transposed ? columns : rows);
@@ -38,7 +38,7 @@ void check(const Case& c, const std::vector<int64_t>& leading) {
             .inputs = {{.shape = shape(c.m, c.k, c.transpose_x)},
                        {.shape = shape(c.k, c.n, c.transpose_y)}},
             .reference = [&](const std::vector<Values>& in) {
-              return std::vector<Values>{naive(c, in[0], in[1])};
+              return std::vector<Values>{naive_matmul(c, in[0], in[1])};
             }});
 }
 
@@ -46,17 +46,17 @@ TEST(Matmul, AllTransposes_MatchReference) {
   for (const bool tx : {false, true}) {
     for (const bool ty : {false, true}) {
       SCOPED_TRACE(std::string(tx ? "x transposed " : "") + (ty ? "y transposed" : ""));
-      check({1, 5, 7, 3, tx, ty}, {});
-      check({3, 4, 5, 6, tx, ty}, {3});
-      check({6, 2, 3, 4, tx, ty}, {2, 3});
+      check_matmul({1, 5, 7, 3, tx, ty}, {});
+      check_matmul({3, 4, 5, 6, tx, ty}, {3});
+      check_matmul({6, 2, 3, 4, tx, ty}, {2, 3});
     }
   }
 }
 
 TEST(Matmul, RowsAndColumns_MatchReference) {
-  check({1, 1, 9, 1}, {});
-  check({1, 8, 1, 9}, {});
-  check({2, 1, 17, 5}, {1, 2});
+  check_matmul({1, 1, 9, 1}, {});
+  check_matmul({1, 8, 1, 9}, {});
+  check_matmul({2, 1, 17, 5}, {1, 2});
 }
 
 TEST(Matmul, ShapesThatDoNotFit_AreRefusedByName) {

@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct NormalizeImageCase {
   Shape pixels;  // N, H, W, P
   std::vector<double> mean, deviation;
   bool flips = true;
@@ -18,7 +18,7 @@ Values bytes(int64_t count, int factor) {
   return all;
 }
 
-Values formula(const Case& c, const Values& pixels, const Values& flip) {
+Values formula(const NormalizeImageCase& c, const Values& pixels, const Values& flip) {
   const int64_t n = c.pixels[0], h = c.pixels[1], w = c.pixels[2], p = c.pixels[3];
   Values image;
   for (int64_t i = 0; i < n; ++i) {
@@ -35,7 +35,7 @@ Values formula(const Case& c, const Values& pixels, const Values& flip) {
   return image;
 }
 
-void check(const Case& c, DType to) {
+void check_normalize_image(const NormalizeImageCase& c, DType to) {
   check_op(
       {.type = "normalize_image",
        .dtype = to,
@@ -55,18 +55,20 @@ void check(const Case& c, DType to) {
        .check_gradient = false});
 }
 
-const Case kColour = {{3, 5, 7, 4}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
-const Case kGrey = {{2, 4, 4, 1}, {0.1307}, {0.3081}};
+const NormalizeImageCase kColour = {{3, 5, 7, 4}, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+const NormalizeImageCase kGrey = {{2, 4, 4, 1}, {0.1307}, {0.3081}};
 
-TEST(NormalizeImage, Colour_MirrorsAndNormalises) { check(kColour, DType::kFloat32); }
-TEST(NormalizeImage, Grey_MirrorsAndNormalises) { check(kGrey, DType::kFloat32); }
-TEST(NormalizeImage, Float16_IsRoundedOnce) { check(kColour, DType::kFloat16); }
-TEST(NormalizeImage, BFloat16_IsRoundedOnce) { check(kColour, DType::kBFloat16); }
+TEST(NormalizeImage, Colour_MirrorsAndNormalises) {
+  check_normalize_image(kColour, DType::kFloat32);
+}
+TEST(NormalizeImage, Grey_MirrorsAndNormalises) { check_normalize_image(kGrey, DType::kFloat32); }
+TEST(NormalizeImage, Float16_IsRoundedOnce) { check_normalize_image(kColour, DType::kFloat16); }
+TEST(NormalizeImage, BFloat16_IsRoundedOnce) { check_normalize_image(kColour, DType::kBFloat16); }
 
 TEST(NormalizeImage, WithoutFlip_TakesRowsAsTheyAre) {
-  Case straight = kColour;
+  NormalizeImageCase straight = kColour;
   straight.flips = false;
-  check(straight, DType::kFloat32);
+  check_normalize_image(straight, DType::kFloat32);
 }
 
 TEST(NormalizeImage, ThreeBytesAPixel_IsAnError) {

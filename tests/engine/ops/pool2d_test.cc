@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-struct Case {
+struct Pool2dCase {
   Shape x, y;  // y written out by hand
   std::string type = "max";
   std::vector<int64_t> kernel = {2, 2}, strides = {2, 2}, paddings = {0, 0};
@@ -19,7 +19,7 @@ struct Case {
   std::optional<Layout> layout = {};
 };
 
-double naive_window(const Case& c, const Values& x, int64_t plane, int64_t oh, int64_t ow) {
+double naive_window(const Pool2dCase& c, const Values& x, int64_t plane, int64_t oh, int64_t ow) {
   const int64_t kernel_h = c.global ? c.x[2] : c.kernel[0];
   const int64_t kernel_w = c.global ? c.x[3] : c.kernel[1];
   double sum = 0, most = -std::numeric_limits<double>::infinity();
@@ -39,7 +39,7 @@ double naive_window(const Case& c, const Values& x, int64_t plane, int64_t oh, i
   return sum / static_cast<double>(c.exclusive ? inside : kernel_h * kernel_w);
 }
 
-Values naive(const Case& c, const Values& x) {
+Values naive_pool2d(const Pool2dCase& c, const Values& x) {
   Values y;
   for (int64_t plane = 0; plane < c.x[0] * c.x[1]; ++plane) {
     for (int64_t oh = 0; oh < c.y[2]; ++oh) {
@@ -63,7 +63,7 @@ Values distinct(const Shape& x) {
   return values;
 }
 
-void check(const Case& c) {
+void check_pool2d(const Pool2dCase& c) {
   SCOPED_TRACE(c.type + " of x " + c.x.text());
   check_op({.type = "pool2d",
             .attributes = {{"type", c.type},
@@ -78,47 +78,47 @@ void check(const Case& c) {
                         .kind = c.layout ? VarKind::kState : VarKind::kFeed,
                         .layout = c.layout}},
             .reference = [&](const std::vector<Values>& in) {
-              return std::vector<Values>{naive(c, in[0])};
+              return std::vector<Values>{naive_pool2d(c, in[0])};
             }});
 }
 
 TEST(Pool2d, Max_MatchesReference) {
-  check({.x = {2, 3, 6, 4}, .y = {2, 3, 3, 2}});
-  check({.x = {2, 3, 7, 5}, .y = {2, 3, 3, 2}});  // a row and a column left over
-  check({.x = {2, 5, 7, 7},
-         .y = {2, 5, 4, 4},
-         .kernel = {3, 3},
-         .strides = {2, 2},
-         .paddings = {1, 1}});
+  check_pool2d({.x = {2, 3, 6, 4}, .y = {2, 3, 3, 2}});
+  check_pool2d({.x = {2, 3, 7, 5}, .y = {2, 3, 3, 2}});  // a row and a column left over
+  check_pool2d({.x = {2, 5, 7, 7},
+                .y = {2, 5, 4, 4},
+                .kernel = {3, 3},
+                .strides = {2, 2},
+                .paddings = {1, 1}});
 }
 
 TEST(Pool2d, MaxInBlockedLayouts_MatchesReference) {
   for (const int64_t channels : {16, 20, 10}) {
     const Shape x{2, channels, 7, 6}, y{2, channels, 4, 3};
     for (const Layout& layout : {blocked16(x), Layout::channels_last(x)}) {
-      check({.x = x,
-             .y = y,
-             .kernel = {3, 3},
-             .strides = {2, 2},
-             .paddings = {1, 1},
-             .layout = layout});
+      check_pool2d({.x = x,
+                    .y = y,
+                    .kernel = {3, 3},
+                    .strides = {2, 2},
+                    .paddings = {1, 1},
+                    .layout = layout});
     }
   }
 }
 
 TEST(Pool2d, Average_MatchesReference) {
-  check({.x = {2, 3, 6, 4}, .y = {2, 3, 3, 2}, .type = "avg"});
+  check_pool2d({.x = {2, 3, 6, 4}, .y = {2, 3, 3, 2}, .type = "avg"});
   for (const bool exclusive : {true, false}) {
     const Shape x{2, 20, 7, 6};
     for (const Layout& layout : {Layout::plain(x), blocked16(x), Layout::channels_last(x)}) {
-      check({.x = x,
-             .y = {2, 20, 4, 3},
-             .type = "avg",
-             .kernel = {3, 3},
-             .strides = {2, 2},
-             .paddings = {1, 1},
-             .exclusive = exclusive,
-             .layout = layout});
+      check_pool2d({.x = x,
+                    .y = {2, 20, 4, 3},
+                    .type = "avg",
+                    .kernel = {3, 3},
+                    .strides = {2, 2},
+                    .paddings = {1, 1},
+                    .exclusive = exclusive,
+                    .layout = layout});
     }
   }
 }
@@ -126,46 +126,49 @@ TEST(Pool2d, Average_MatchesReference) {
 TEST(Pool2d, CeilMode_RoundsTheNumberOfWindowsUp) {
   for (const std::string type : {"max", "avg"}) {
     for (const bool exclusive : {true, false}) {
-      check({.x = {1, 3, 7, 6},
-             .y = {1, 3, 4, 3},
-             .type = type,
-             .ceil_mode = true,
-             .exclusive = exclusive});
+      check_pool2d({.x = {1, 3, 7, 6},
+                    .y = {1, 3, 4, 3},
+                    .type = type,
+                    .ceil_mode = true,
+                    .exclusive = exclusive});
       // 6 rows, padding 1: a fourth window would begin behind the image.
-      check({.x = {1, 16, 6, 6},
-             .y = {1, 16, 4, 4},
-             .type = type,
-             .kernel = {2, 2},
-             .paddings = {1, 1},
-             .ceil_mode = true,
-             .exclusive = exclusive,
-             .layout = blocked16({1, 16, 6, 6})});
-      check({.x = {1, 3, 4, 4},
-             .y = {1, 3, 2, 2},
-             .type = type,
-             .kernel = {2, 2},
-             .strides = {3, 3},
-             .ceil_mode = true,
-             .exclusive = exclusive});
+      check_pool2d({.x = {1, 16, 6, 6},
+                    .y = {1, 16, 4, 4},
+                    .type = type,
+                    .kernel = {2, 2},
+                    .paddings = {1, 1},
+                    .ceil_mode = true,
+                    .exclusive = exclusive,
+                    .layout = blocked16({1, 16, 6, 6})});
+      check_pool2d({.x = {1, 3, 4, 4},
+                    .y = {1, 3, 2, 2},
+                    .type = type,
+                    .kernel = {2, 2},
+                    .strides = {3, 3},
+                    .ceil_mode = true,
+                    .exclusive = exclusive});
     }
   }
 }
 
 TEST(Pool2d, Global_TakesTheWholeImage) {
   for (const std::string type : {"max", "avg"}) {
-    check({.x = {2, 5, 7, 3}, .y = {2, 5, 1, 1}, .type = type, .global = true});
+    check_pool2d({.x = {2, 5, 7, 3}, .y = {2, 5, 1, 1}, .type = type, .global = true});
     const Shape x{2, 20, 7, 7};
-    check({.x = x, .y = {2, 20, 1, 1}, .type = type, .global = true, .layout = blocked16(x)});
+    check_pool2d(
+        {.x = x, .y = {2, 20, 1, 1}, .type = type, .global = true, .layout = blocked16(x)});
   }
 }
 
 TEST(Pool2d, WithoutMask_MatchesReference) {
-  const Case c{.x = {2, 20, 6, 4}, .y = {2, 20, 3, 2}};
+  const Pool2dCase c{.x = {2, 20, 6, 4}, .y = {2, 20, 3, 2}};
   check_op({.type = "pool2d",
             .attributes = {{"kernel", c.kernel}, {"strides", c.strides}},
             .inputs = {{.shape = c.x}},
             .reference =
-                [&](const std::vector<Values>& in) { return std::vector<Values>{naive(c, in[0])}; },
+                [&](const std::vector<Values>& in) {
+                  return std::vector<Values>{naive_pool2d(c, in[0])};
+                },
             .check_gradient = false,
             .optional_outputs = false});
 }

@@ -9,8 +9,8 @@ namespace fleet {
 namespace {
 
 // x as [outer, size, inner].
-void check(const Shape& shape, int64_t axis, int64_t start, int64_t end,
-           const std::optional<Layout>& layout = std::nullopt) {
+void check_slice(const Shape& shape, int64_t axis, int64_t start, int64_t end,
+                 const std::optional<Layout>& layout = std::nullopt) {
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < axis; ++d) outer *= shape[d];
   for (int d = static_cast<int>(axis) + 1; d < shape.rank(); ++d) inner *= shape[d];
@@ -36,29 +36,29 @@ void check(const Shape& shape, int64_t axis, int64_t start, int64_t end,
 }
 
 TEST(Slice, EachAxis_MatchesReference) {
-  check({4, 3, 5}, 0, 1, 3);
-  check({4, 3, 5}, 1, 0, 1);
-  check({4, 3, 5}, 2, 2, 5);
-  check({4, 3, 5}, 1, 0, 3);
+  check_slice({4, 3, 5}, 0, 1, 3);
+  check_slice({4, 3, 5}, 1, 0, 1);
+  check_slice({4, 3, 5}, 2, 2, 5);
+  check_slice({4, 3, 5}, 1, 0, 3);
 }
 
 TEST(Slice, InLayoutsOfImages_MatchesReference) {
   const Shape x{2, 48, 3, 2}, padded{2, 20, 3, 2};
   for (const Layout& layout : {blocked16(x), Layout::channels_last(x)}) {
-    check(x, 1, 16, 48, layout);
-    check(x, 1, 32, 48, layout);
-    check(x, 1, 8, 24, layout);  // inside blocks
-    check(x, 0, 1, 2, layout);
-    check(x, 2, 1, 3, layout);
+    check_slice(x, 1, 16, 48, layout);
+    check_slice(x, 1, 32, 48, layout);
+    check_slice(x, 1, 8, 24, layout);  // inside blocks
+    check_slice(x, 0, 1, 2, layout);
+    check_slice(x, 2, 1, 3, layout);
   }
-  check(padded, 1, 0, 16, blocked16(padded));
-  check(padded, 0, 1, 2, blocked16(padded));
+  check_slice(padded, 1, 0, 16, blocked16(padded));
+  check_slice(padded, 0, 1, 2, blocked16(padded));
 }
 
 TEST(Slice, OutsideOrEmpty_IsRefused) {
-  EXPECT_THROW(check({4, 3}, 0, 2, 5), Error);
-  EXPECT_THROW(check({4, 3}, 0, 2, 2), Error);
-  EXPECT_THROW(check({4, 3}, 0, -1, 2), Error);
+  EXPECT_THROW(check_slice({4, 3}, 0, 2, 5), Error);
+  EXPECT_THROW(check_slice({4, 3}, 0, 2, 2), Error);
+  EXPECT_THROW(check_slice({4, 3}, 0, -1, 2), Error);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace fleet {
 namespace {
 
 // Softmax of x seen as [outer, classes, inner].
-std::vector<Values> naive(const Values& x, int64_t classes, int64_t inner) {
+std::vector<Values> naive_softmax(const Values& x, int64_t classes, int64_t inner) {
   Values y(x.size());
   const int64_t outer = static_cast<int64_t>(x.size()) / (classes * inner);
   for (int64_t o = 0; o < outer; ++o) {
@@ -24,23 +24,26 @@ std::vector<Values> naive(const Values& x, int64_t classes, int64_t inner) {
 }
 
 TEST(Softmax, LastAxis_MatchesReference) {
-  check_op({.type = "softmax",
-            .inputs = {{.shape = {3, 4, 17}, .low = -3, .high = 3}},
-            .reference = [](const std::vector<Values>& in) { return naive(in[0], 17, 1); }});
+  check_op(
+      {.type = "softmax",
+       .inputs = {{.shape = {3, 4, 17}, .low = -3, .high = 3}},
+       .reference = [](const std::vector<Values>& in) { return naive_softmax(in[0], 17, 1); }});
 }
 
 TEST(Softmax, InnerAxis_MatchesReference) {
-  check_op({.type = "softmax",
-            .attributes = {{"axis", int64_t{1}}},
-            .inputs = {{.shape = {2, 5, 70}, .low = -3, .high = 3}},
-            .reference = [](const std::vector<Values>& in) { return naive(in[0], 5, 70); }});
+  check_op(
+      {.type = "softmax",
+       .attributes = {{"axis", int64_t{1}}},
+       .inputs = {{.shape = {2, 5, 70}, .low = -3, .high = 3}},
+       .reference = [](const std::vector<Values>& in) { return naive_softmax(in[0], 5, 70); }});
 }
 
 TEST(Softmax, ManyRows_MatchesReference) {
-  check_op({.type = "softmax",
-            .inputs = {{.shape = {50, 1000}, .low = -9, .high = 9}},
-            .reference = [](const std::vector<Values>& in) { return naive(in[0], 1000, 1); },
-            .check_gradient = false});
+  check_op(
+      {.type = "softmax",
+       .inputs = {{.shape = {50, 1000}, .low = -9, .high = 9}},
+       .reference = [](const std::vector<Values>& in) { return naive_softmax(in[0], 1000, 1); },
+       .check_gradient = false});
 }
 
 TEST(Softmax, LargeLogits_StayFinite) {
@@ -48,7 +51,7 @@ TEST(Softmax, LargeLogits_StayFinite) {
             .inputs = {{.shape = {2, 3},
                         .values = {1e4, 1e4 - 1, -1e4, -3e38, -3e38, 3e38},
                         .dtype = DType::kFloat32}},
-            .reference = [](const std::vector<Values>& in) { return naive(in[0], 3, 1); },
+            .reference = [](const std::vector<Values>& in) { return naive_softmax(in[0], 3, 1); },
             .check_gradient = false});
 }
 

@@ -9,7 +9,8 @@ namespace fleet {
 namespace {
 
 // Straight from the definition: -sum target * log softmax.
-std::vector<Values> naive(const std::vector<Values>& in, double smoothing, int ignore = -100) {
+std::vector<Values> naive_softmax_with_cross_entropy(const std::vector<Values>& in,
+                                                     double smoothing, int ignore = -100) {
   const size_t samples = in[1].size(), classes = in[0].size() / samples;
   Values loss(samples), softmax(in[0].size());
   for (size_t n = 0; n < samples; ++n) {
@@ -30,7 +31,7 @@ std::vector<Values> naive(const std::vector<Values>& in, double smoothing, int i
 
 // The softmax is compared by a check without gradients: it is not differentiable.
 std::vector<Values> loss_only(const std::vector<Values>& in, double smoothing, int ignore = -100) {
-  return {naive(in, smoothing, ignore)[0]};
+  return {naive_softmax_with_cross_entropy(in, smoothing, ignore)[0]};
 }
 
 CheckInput labels(const Shape& shape, Values values) {
@@ -45,10 +46,12 @@ TEST(SoftmaxWithCrossEntropy, Labels_MatchesReference) {
 }
 
 TEST(SoftmaxWithCrossEntropy, SoftmaxAskedFor_MatchesReference) {
-  check_op({.type = "softmax_with_cross_entropy",
-            .inputs = {{.shape = {4, 7}, .low = -3, .high = 3}, labels({4}, {0, 6, 3, 3})},
-            .reference = [](const std::vector<Values>& in) { return naive(in, 0); },
-            .check_gradient = false});
+  check_op(
+      {.type = "softmax_with_cross_entropy",
+       .inputs = {{.shape = {4, 7}, .low = -3, .high = 3}, labels({4}, {0, 6, 3, 3})},
+       .reference =
+           [](const std::vector<Values>& in) { return naive_softmax_with_cross_entropy(in, 0); },
+       .check_gradient = false});
 }
 
 TEST(SoftmaxWithCrossEntropy, SequencesAndColumnOfLabels_MatchesReference) {
@@ -91,11 +94,13 @@ TEST(SoftmaxWithCrossEntropy, LargeLogits_StayFinite) {
 }
 
 TEST(SoftmaxWithCrossEntropy, ManyClasses_MatchesReference) {
-  check_op({.type = "softmax_with_cross_entropy",
-            .attributes = {{"label_smoothing", 0.1}},
-            .inputs = {{.shape = {40, 1000}, .low = -9, .high = 9}, labels({40}, Values(40, 999))},
-            .reference = [](const std::vector<Values>& in) { return naive(in, 0.1); },
-            .check_gradient = false});
+  check_op(
+      {.type = "softmax_with_cross_entropy",
+       .attributes = {{"label_smoothing", 0.1}},
+       .inputs = {{.shape = {40, 1000}, .low = -9, .high = 9}, labels({40}, Values(40, 999))},
+       .reference =
+           [](const std::vector<Values>& in) { return naive_softmax_with_cross_entropy(in, 0.1); },
+       .check_gradient = false});
 }
 
 OpCheck label_out_of_range() {

@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-std::vector<Values> naive(const std::vector<Values>& in) {
+std::vector<Values> naive_sum_of_squares(const std::vector<Values>& in) {
   double sum = 0;
   for (const Values& x : in) {
     for (double value : x) sum += value * value;
@@ -19,7 +19,7 @@ TEST(SumOfSquares, SeveralInputs_MatchesReference) {
             .inputs = {{.shape = {3, 7}},
                        {.shape = {2, 20, 3, 3}, .kind = VarKind::kState, .layout = blocked},
                        {.shape = {200000}}},
-            .reference = naive,
+            .reference = naive_sum_of_squares,
             .tolerance = 1e-6,
             .check_gradient = false});
 }

@@ -6,7 +6,7 @@ namespace fleet {
 namespace {
 
 // y[j0, j1, ...] = x[i], where i[perm[d]] = j[d].
-Values naive(const Values& x, const Shape& shape, const std::vector<int64_t>& perm) {
+Values naive_transpose(const Values& x, const Shape& shape, const std::vector<int64_t>& perm) {
   Shape turned = shape;
   for (size_t d = 0; d < perm.size(); ++d) turned[d] = shape[perm[d]];
   const Layout from = Layout::plain(shape), to = Layout::plain(turned);
@@ -23,34 +23,34 @@ Values naive(const Values& x, const Shape& shape, const std::vector<int64_t>& pe
   return y;
 }
 
-void check(const Shape& shape, const std::vector<int64_t>& perm) {
+void check_transpose(const Shape& shape, const std::vector<int64_t>& perm) {
   SCOPED_TRACE(shape.text());
   check_op({.type = "transpose",
             .attributes = {{"perm", perm}},
             .inputs = {{.shape = shape}},
             .reference =
                 [&](const std::vector<Values>& in) {
-                  return std::vector<Values>{naive(in[0], shape, perm)};
+                  return std::vector<Values>{naive_transpose(in[0], shape, perm)};
                 },
             .tolerance = 0,
             .check_gradient = shape.elements() < 1000});
 }
 
 TEST(Transpose, Permutations_MatchesReference) {
-  check({5}, {0});
-  check({3, 5}, {1, 0});
-  check({3, 5}, {0, 1});
-  check({2, 3, 4, 5}, {0, 2, 3, 1});
-  check({2, 3, 4, 5}, {0, 3, 1, 2});
-  check({2, 3, 4, 5}, {3, 2, 1, 0});
-  check({2, 3, 4, 5}, {1, 0, 2, 3});
-  check({2, 5, 1, 3, 2}, {4, 1, 0, 3, 2});
+  check_transpose({5}, {0});
+  check_transpose({3, 5}, {1, 0});
+  check_transpose({3, 5}, {0, 1});
+  check_transpose({2, 3, 4, 5}, {0, 2, 3, 1});
+  check_transpose({2, 3, 4, 5}, {0, 3, 1, 2});
+  check_transpose({2, 3, 4, 5}, {3, 2, 1, 0});
+  check_transpose({2, 3, 4, 5}, {1, 0, 2, 3});
+  check_transpose({2, 5, 1, 3, 2}, {4, 1, 0, 3, 2});
 }
 
 TEST(Transpose, ManyTiles_MatchesReference) {
-  check({300, 257}, {1, 0});
-  check({3, 40, 5, 70}, {0, 2, 1, 3});
-  check({3, 40, 5, 70}, {0, 3, 2, 1});
+  check_transpose({300, 257}, {1, 0});
+  check_transpose({3, 40, 5, 70}, {0, 2, 1, 3});
+  check_transpose({3, 40, 5, 70}, {0, 3, 2, 1});
 }
 
 TEST(Transpose, PermThatIsNone_IsRefused) {

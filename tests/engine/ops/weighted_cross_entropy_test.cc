@@ -9,7 +9,8 @@ namespace fleet {
 namespace {
 
 // Straight from the definition: -sum weight * target * log softmax; and the label's weight.
-std::vector<Values> naive(const std::vector<Values>& in, double smoothing, int ignore = -100) {
+std::vector<Values> naive_weighted_cross_entropy(const std::vector<Values>& in, double smoothing,
+                                                 int ignore = -100) {
   const size_t samples = in[1].size(), classes = in[0].size() / samples;
   Values loss(samples), weight(samples);
   for (size_t n = 0; n < samples; ++n) {
@@ -47,12 +48,13 @@ std::vector<Values> check(const CheckInput& logits, const CheckInput& label,
                 .attributes = {{"label_smoothing", smoothing}, {"ignore_index", ignore}},
                 .inputs = {logits, label, weight},
                 .reference = [=](const std::vector<Values>& in) {
-                  return std::vector<Values>{naive(in, smoothing, static_cast<int>(ignore))[0], {}};
+                  return std::vector<Values>{
+                      naive_weighted_cross_entropy(in, smoothing, static_cast<int>(ignore))[0], {}};
                 }};
   check_op(check);
   check.check_gradient = false;
   check.reference = [=](const std::vector<Values>& in) {
-    return naive(in, smoothing, static_cast<int>(ignore));
+    return naive_weighted_cross_entropy(in, smoothing, static_cast<int>(ignore));
   };
   return check_op(check);
 }
@@ -94,7 +96,8 @@ TEST(WeightedCrossEntropy, LargeLogits_StayFinite) {
                         .dtype = DType::kFloat32},
                        labels({2}, {1, 2}),
                        weights({1, 2, 3})},
-            .reference = [](const std::vector<Values>& in) { return naive(in, 0); },
+            .reference =
+                [](const std::vector<Values>& in) { return naive_weighted_cross_entropy(in, 0); },
             .check_gradient = false});
 }
 
@@ -106,7 +109,8 @@ TEST(WeightedCrossEntropy, ManyClasses_MatchesItsFormula) {
             .inputs = {{.shape = {12, 2000}, .low = -9, .high = 9},
                        labels({12}, Values(12, 1999)),
                        weights(many)},
-            .reference = [](const std::vector<Values>& in) { return naive(in, 0.1); },
+            .reference =
+                [](const std::vector<Values>& in) { return naive_weighted_cross_entropy(in, 0.1); },
             .check_gradient = false});
 }
 
