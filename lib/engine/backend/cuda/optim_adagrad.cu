@@ -3,7 +3,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct AdagradConstants {
   float scale, rate, decay, epsilon;
   __device__ void update(float& parameter, float gradient, float& sum) const {
     const float g = gradient * scale + decay * parameter;
@@ -12,11 +12,11 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct AdagradRule {
   static constexpr int kStates = 1;
   const int64_t* step;
   float decay, epsilon, lr_decay;
-  __device__ Constants at(float rate, float scale) const {
+  __device__ AdagradConstants at(float rate, float scale) const {
     return {scale, rate / (1 + static_cast<float>(*step - 1) * lr_decay), decay, epsilon};
   }
 };
@@ -27,10 +27,11 @@ FLEET_KERNEL(cuda, adagrad) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
     const Attributes& attributes = context.attributes();
-    return cuda::update_kernel(context, Rule{context.inputs[kUpdateOtherInputs].as<const int64_t>(),
-                                             static_cast<float>(attributes.number("weight_decay")),
-                                             static_cast<float>(attributes.number("epsilon")),
-                                             static_cast<float>(attributes.number("lr_decay"))});
+    return cuda::update_kernel(context,
+                               AdagradRule{context.inputs[kUpdateOtherInputs].as<const int64_t>(),
+                                           static_cast<float>(attributes.number("weight_decay")),
+                                           static_cast<float>(attributes.number("epsilon")),
+                                           static_cast<float>(attributes.number("lr_decay"))});
   };
 }
 

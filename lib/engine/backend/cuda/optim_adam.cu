@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct AdamConstants {
   float scale;
   float beta1, beta2, epsilon;
   float rest1, rest2;     // 1 - beta1, 1 - beta2, rounded once
@@ -28,14 +28,14 @@ struct Constants {
 };
 
 template <bool amsgrad>
-struct Rule {
+struct AdamRule {
   static constexpr int kStates = amsgrad ? 3 : 2;
   const int64_t* step;
   float beta1, beta2, rest1, rest2, epsilon, decay;
   float log_beta1, log_beta2;
   bool decoupled;
 
-  Rule(const Attributes& attributes, const int64_t* step_of)
+  AdamRule(const Attributes& attributes, const int64_t* step_of)
       : step(step_of),
         epsilon(static_cast<float>(attributes.number("epsilon"))),
         decay(static_cast<float>(attributes.number("weight_decay"))),
@@ -50,7 +50,7 @@ struct Rule {
   }
 
   // 1 - beta^t is -expm1(t log(beta)): exact to float's precision if beta^t is close to 1.
-  __device__ Constants at(float learning_rate, float scale) const {
+  __device__ AdamConstants at(float learning_rate, float scale) const {
     const auto t = static_cast<float>(*step);
     return {.scale = scale,
             .beta1 = beta1,
@@ -66,11 +66,11 @@ struct Rule {
 };
 
 template <bool amsgrad>
-void define(KernelDef& def) {
+void define_adam(KernelDef& def) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<const int64_t>();
-    return cuda::update_kernel(context, Rule<amsgrad>(context.attributes(), step));
+    return cuda::update_kernel(context, AdamRule<amsgrad>(context.attributes(), step));
   };
 }
 

@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct AdanConstants {
   float scale;
   float beta1, beta2, beta3, epsilon;
   float rest1, rest2, rest3;    // 1 - beta, rounded once
@@ -28,14 +28,14 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct AdanRule {
   static constexpr int kStates = 4;
   const int64_t* step;
   float beta1, beta2, beta3, rest1, rest2, rest3, epsilon, decay;
   float log_beta1, log_beta2, log_beta3;
   bool no_prox;
 
-  Rule(const Attributes& attributes, const int64_t* step_of)
+  AdanRule(const Attributes& attributes, const int64_t* step_of)
       : step(step_of),
         epsilon(static_cast<float>(attributes.number("epsilon"))),
         decay(static_cast<float>(attributes.number("weight_decay"))),
@@ -54,7 +54,7 @@ struct Rule {
   }
 
   // 1 - beta^t is -expm1(t log(beta)): exact to float's precision if beta^t is close to 1.
-  __device__ Constants at(float learning_rate, float scale) const {
+  __device__ AdanConstants at(float learning_rate, float scale) const {
     const auto t = static_cast<float>(*step);
     return {.scale = scale,
             .beta1 = beta1,
@@ -79,7 +79,7 @@ FLEET_KERNEL(cuda, adan) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<const int64_t>();
-    return cuda::update_kernel(context, Rule(context.attributes(), step));
+    return cuda::update_kernel(context, AdanRule(context.attributes(), step));
   };
 }
 

@@ -3,7 +3,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct EmaConstants {
   float rate;
   // As torch.lerp: exact at both ends.
   __device__ void update(float& average, float value) const {
@@ -12,9 +12,9 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct EmaRule {
   static constexpr int kStates = 0;
-  __device__ Constants at(float rate, float) const { return {rate}; }
+  __device__ EmaConstants at(float rate, float) const { return {rate}; }
 };
 
 // power 0: no warm-up.
@@ -31,7 +31,7 @@ __global__ void decide_rate(const int64_t* updates, double decay, double gamma, 
 
 FLEET_KERNEL(cuda, ema) {
   def.layouts = cuda::update_layouts;
-  def.create = [](KernelContext& context) { return cuda::update_kernel(context, Rule{}); };
+  def.create = [](KernelContext& context) { return cuda::update_kernel(context, EmaRule{}); };
 }
 
 FLEET_KERNEL(cuda, ema_rate) {

@@ -5,7 +5,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct LambConstants {
   float scale;
   float beta1, beta2, epsilon;
   float rest1, rest2;              // 1 - beta1, 1 - beta2, rounded once
@@ -29,13 +29,13 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct LambRule {
   static constexpr int kStates = 2;
   const int64_t* step;
   float beta1, beta2, rest1, rest2, epsilon, decay, coupled;
   float log_beta1, log_beta2;
 
-  Rule(const Attributes& attributes, const int64_t* step_of)
+  LambRule(const Attributes& attributes, const int64_t* step_of)
       : step(step_of),
         epsilon(static_cast<float>(attributes.number("epsilon"))),
         decay(static_cast<float>(attributes.number("weight_decay"))),
@@ -50,7 +50,7 @@ struct Rule {
   }
 
   // 1 - beta^t is -expm1(t log(beta)): exact to float's precision if beta^t is close to 1.
-  __device__ Constants at(float scale) const {
+  __device__ LambConstants at(float scale) const {
     const auto t = static_cast<float>(*step);
     return {.scale = scale,
             .beta1 = beta1,
@@ -75,7 +75,7 @@ FLEET_KERNEL(cuda, lamb) {
   def.layouts = cuda::trust_layouts;
   def.create = [](KernelContext& context) {
     const int64_t* step = context.inputs[kUpdateOtherInputs].as<const int64_t>();
-    return cuda::trust_kernel(context, Rule(context.attributes(), step));
+    return cuda::trust_kernel(context, LambRule(context.attributes(), step));
   };
 }
 

@@ -3,7 +3,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct LarsConstants {
   float scale, momentum, decay, coupled;
   __device__ float gradient_of(float parameter, float gradient) const {
     return gradient * scale + coupled * parameter;
@@ -20,16 +20,16 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct LarsRule {
   static constexpr int kStates = 1;
   float momentum, coeff, decay, coupled, epsilon;
-  explicit Rule(const Attributes& attributes)
+  explicit LarsRule(const Attributes& attributes)
       : momentum(static_cast<float>(attributes.number("momentum"))),
         coeff(static_cast<float>(attributes.number("lars_coeff"))),
         decay(static_cast<float>(attributes.number("weight_decay"))),
         coupled(static_cast<float>(attributes.number("coupled_weight_decay"))),
         epsilon(static_cast<float>(attributes.number("epsilon"))) {}
-  __device__ Constants at(float scale) const { return {scale, momentum, decay, coupled}; }
+  __device__ LarsConstants at(float scale) const { return {scale, momentum, decay, coupled}; }
   __device__ float rate_of(float rate, cuda::TrustSums sums) const {
     if (!(decay > 0) || !(sums.first > 0) || !(sums.second > 0)) return rate;
     const float p = sqrtf(sums.first), g = sqrtf(sums.second);
@@ -42,7 +42,7 @@ struct Rule {
 FLEET_KERNEL(cuda, lars) {
   def.layouts = cuda::trust_layouts;
   def.create = [](KernelContext& context) {
-    return cuda::trust_kernel(context, Rule(context.attributes()));
+    return cuda::trust_kernel(context, LarsRule(context.attributes()));
   };
 }
 

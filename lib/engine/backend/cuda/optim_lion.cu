@@ -3,7 +3,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct LionConstants {
   float scale, rate;
   float keep;  // factor of the parameter after decay
   float beta1, rest1, beta2, rest2;
@@ -16,10 +16,10 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct LionRule {
   static constexpr int kStates = 1;
   float beta1, rest1, beta2, rest2, decay;
-  __device__ Constants at(float rate, float scale) const {
+  __device__ LionConstants at(float rate, float scale) const {
     return {scale, rate, 1 - rate * decay, beta1, rest1, beta2, rest2};
   }
 };
@@ -32,10 +32,10 @@ FLEET_KERNEL(cuda, lion) {
     const double beta1 = context.attributes().number("beta1");
     const double beta2 = context.attributes().number("beta2");
     const double decay = context.attributes().number("weight_decay");
-    return cuda::update_kernel(
-        context,
-        Rule{static_cast<float>(beta1), static_cast<float>(1 - beta1), static_cast<float>(beta2),
-             static_cast<float>(1 - beta2), static_cast<float>(decay)});
+    return cuda::update_kernel(context,
+                               LionRule{static_cast<float>(beta1), static_cast<float>(1 - beta1),
+                                        static_cast<float>(beta2), static_cast<float>(1 - beta2),
+                                        static_cast<float>(decay)});
   };
 }
 

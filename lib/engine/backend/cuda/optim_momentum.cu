@@ -3,7 +3,7 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct MomentumConstants {
   float scale, rate, momentum, decay;
   bool nesterov;
   __device__ void update(float& parameter, float gradient, float& velocity) const {
@@ -13,11 +13,11 @@ struct Constants {
   }
 };
 
-struct Rule {
+struct MomentumRule {
   static constexpr int kStates = 1;
   float momentum, decay;
   bool nesterov;
-  __device__ Constants at(float rate, float scale) const {
+  __device__ MomentumConstants at(float rate, float scale) const {
     return {scale, rate, momentum, decay, nesterov};
   }
 };
@@ -27,10 +27,10 @@ struct Rule {
 FLEET_KERNEL(cuda, momentum) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
-    return cuda::update_kernel(context,
-                               Rule{static_cast<float>(context.attributes().number("momentum")),
-                                    static_cast<float>(context.attributes().number("weight_decay")),
-                                    context.attributes().boolean("use_nesterov")});
+    return cuda::update_kernel(
+        context, MomentumRule{static_cast<float>(context.attributes().number("momentum")),
+                              static_cast<float>(context.attributes().number("weight_decay")),
+                              context.attributes().boolean("use_nesterov")});
   };
 }
 

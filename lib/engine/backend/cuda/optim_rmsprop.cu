@@ -4,7 +4,7 @@ namespace fleet {
 namespace {
 
 template <bool centered, bool with_momentum>
-struct Constants {
+struct RmspropConstants {
   float scale, rate, decay;
   float alpha, rest;  // rest: 1 - alpha, rounded once
   float epsilon, momentum;
@@ -33,25 +33,25 @@ struct Constants {
 };
 
 template <bool centered, bool with_momentum>
-struct Rule {
+struct RmspropRule {
   static constexpr int kStates = 1 + centered + with_momentum;
   float decay, alpha, rest, epsilon, momentum;
-  explicit Rule(const Attributes& attributes)
+  explicit RmspropRule(const Attributes& attributes)
       : decay(static_cast<float>(attributes.number("weight_decay"))),
         alpha(static_cast<float>(attributes.number("alpha"))),
         rest(static_cast<float>(1 - attributes.number("alpha"))),
         epsilon(static_cast<float>(attributes.number("epsilon"))),
         momentum(static_cast<float>(attributes.number("momentum"))) {}
-  __device__ Constants<centered, with_momentum> at(float rate, float scale) const {
+  __device__ RmspropConstants<centered, with_momentum> at(float rate, float scale) const {
     return {scale, rate, decay, alpha, rest, epsilon, momentum};
   }
 };
 
 template <bool centered, bool with_momentum>
-void define(KernelDef& def) {
+void define_rmsprop(KernelDef& def) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
-    return cuda::update_kernel(context, Rule<centered, with_momentum>(context.attributes()));
+    return cuda::update_kernel(context, RmspropRule<centered, with_momentum>(context.attributes()));
   };
 }
 

@@ -3,17 +3,17 @@
 namespace fleet {
 namespace {
 
-struct Constants {
+struct SgdConstants {
   float scale, rate, decay;
   __device__ void update(float& parameter, float gradient) const {
     parameter -= rate * (gradient * scale + decay * parameter);
   }
 };
 
-struct Rule {
+struct SgdRule {
   static constexpr int kStates = 0;
   float decay;
-  __device__ Constants at(float rate, float scale) const { return {scale, rate, decay}; }
+  __device__ SgdConstants at(float rate, float scale) const { return {scale, rate, decay}; }
 };
 
 }  // namespace
@@ -22,7 +22,7 @@ FLEET_KERNEL(cuda, sgd) {
   def.layouts = cuda::update_layouts;
   def.create = [](KernelContext& context) {
     return cuda::update_kernel(
-        context, Rule{static_cast<float>(context.attributes().number("weight_decay"))});
+        context, SgdRule{static_cast<float>(context.attributes().number("weight_decay"))});
   };
 }
 

@@ -4,13 +4,13 @@
 namespace fleet {
 namespace {
 
-struct Rule {
+struct UpdateLossScalingRule {
   int64_t incr_every, decr_every;
   float incr_ratio, decr_ratio;
 };
 
-__global__ void update(Rule rule, const int32_t* found_inf, float* scaling, int64_t* good,
-                       int64_t* bad) {
+__global__ void update(UpdateLossScalingRule rule, const int32_t* found_inf, float* scaling,
+                       int64_t* good, int64_t* bad) {
   if (*found_inf != 0) {
     *good = 0;
     if (++*bad == rule.decr_every) {
@@ -33,10 +33,11 @@ __global__ void update(Rule rule, const int32_t* found_inf, float* scaling, int6
 FLEET_KERNEL(cuda, update_loss_scaling) {
   def.create = [](KernelContext& context) {
     const Attributes& attributes = context.attributes();
-    const Rule rule{.incr_every = attributes.integer("incr_every_n_steps"),
-                    .decr_every = attributes.integer("decr_every_n_nan_or_inf"),
-                    .incr_ratio = static_cast<float>(attributes.number("incr_ratio")),
-                    .decr_ratio = static_cast<float>(attributes.number("decr_ratio"))};
+    const UpdateLossScalingRule rule{
+        .incr_every = attributes.integer("incr_every_n_steps"),
+        .decr_every = attributes.integer("decr_every_n_nan_or_inf"),
+        .incr_ratio = static_cast<float>(attributes.number("incr_ratio")),
+        .decr_ratio = static_cast<float>(attributes.number("decr_ratio"))};
     const int32_t* found_inf = context.inputs[0].as<const int32_t>();
     float* scaling = context.outputs[0].as<float>();
     int64_t* good = context.outputs[1].as<int64_t>();
