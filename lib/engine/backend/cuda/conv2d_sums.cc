@@ -20,7 +20,7 @@ char* behind(void* workspace, size_t bytes) {
   return static_cast<char*>(workspace) + aligned(bytes);
 }
 
-NormShape norm_shape(const Shape& image, DType dtype) {
+NormShape image_norm_shape(const Shape& image, DType dtype) {
   return {.dtype = dtype, .rows = image[0] * image[2] * image[3], .channels = image[1]};
 }
 
@@ -31,9 +31,9 @@ size_t bytes_of(const Shape& image, DType dtype) { return image.elements() * siz
 size_t plain_workspace(Device* device, const Pattern& pattern) {
   const cuda::dnn::Convolution& conv = pattern.convolution;
   size_t bytes = workspace_of(device, conv);
-  if (pattern.sums_y) bytes = std::max(bytes, norm_workspace(norm_shape(conv.y, conv.dtype)));
+  if (pattern.sums_y) bytes = std::max(bytes, norm_workspace(image_norm_shape(conv.y, conv.dtype)));
   if (pattern.normalises_x) {
-    bytes = std::max(bytes, norm_workspace(norm_shape(conv.x, conv.dtype)));
+    bytes = std::max(bytes, norm_workspace(image_norm_shape(conv.x, conv.dtype)));
   }
   return bytes + (pattern.transforms_x ? aligned(bytes_of(conv.x, conv.dtype)) : 0);
 }
@@ -91,8 +91,8 @@ FLEET_KERNEL(cuda, conv2d_sums) {
       if (factor) memory.emplace_back(cuda::dnn::kPatternBias, constant.data);
       return make_kernel(context.device, pattern, memory, context.workspace);
     }
-    const NormShape image = norm_shape(problem.conv().x, x.dtype),
-                    result = norm_shape(y.shape, y.dtype);
+    const NormShape image = image_norm_shape(problem.conv().x, x.dtype),
+                    result = image_norm_shape(y.shape, y.dtype);
     void* from = factor ? context.workspace : x.data;
     void* workspace =
         factor ? behind(context.workspace, bytes_of(x.shape, x.dtype)) : context.workspace;
@@ -135,7 +135,7 @@ FLEET_KERNEL(cuda, conv2d_sums_weight_grad) {
                                 {cuda::dnn::kPatternBias, constant.data}},
                          context.workspace);
     }
-    const NormShape image = norm_shape(x.shape, x.dtype);
+    const NormShape image = image_norm_shape(x.shape, x.dtype);
     void* transformed = context.workspace;
     std::shared_ptr<Kernel> product =
         make_kernel(context.device, problem.conv(), transformed, dweight.data, dy.data, nullptr,
@@ -190,7 +190,7 @@ FLEET_KERNEL(cuda, conv2d_relu_norm_grad) {
     }
     std::shared_ptr<Kernel> product = make_kernel(context.device, problem.conv(), dz.data,
                                                   weight.data, dy.data, nullptr, context.workspace);
-    const cuda::ReluNormGradient rest{.shape = norm_shape(x.shape, x.dtype),
+    const cuda::ReluNormGradient rest{.shape = image_norm_shape(x.shape, x.dtype),
                                       .x = x.data,
                                       .mean = in[3].as<float>(),
                                       .inverse = in[4].as<float>(),
