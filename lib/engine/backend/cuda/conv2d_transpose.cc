@@ -52,7 +52,7 @@ ChannelRows rows_of(const Shape& image, DType dtype) {
           .stored = image[1]};
 }
 
-Shape weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy) {
+Shape transposed_weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy) {
   const std::vector<int64_t>& kernel = attributes.integers("kernel");
   return {x[1], dy[1] / attributes.integer("groups"), kernel[0], kernel[1]};
 }
@@ -95,7 +95,7 @@ FLEET_KERNEL(cuda, conv2d_transpose_weight_grad) {
   def.dtypes = cuda::kernel_types();
   def.layouts = [](LayoutQuery& query) {
     const Var &x = query.input_var(0), &dy = query.input_var(1);
-    const Shape weight = weight_shape(query.attributes(), x.shape, dy.shape);
+    const Shape weight = transposed_weight_shape(query.attributes(), x.shape, dy.shape);
     query.need(0, channels_last(x.shape));
     query.need(1, channels_last(dy.shape));
     query.give(0, channels_last(weight));
@@ -108,7 +108,7 @@ FLEET_KERNEL(cuda, conv2d_transpose_weight_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
     const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
-    const Shape weight = weight_shape(context.attributes(), x.shape, dy.shape);
+    const Shape weight = transposed_weight_shape(context.attributes(), x.shape, dy.shape);
     const auto conv = convolution_of(Direction::kWeight, context.attributes(), dy.shape, weight,
                                      x.shape, x.dtype);
     void* workspace = context.workspace;

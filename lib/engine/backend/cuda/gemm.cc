@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kWorkspace = size_t{32} << 20;  // NVIDIA's recommendation for Hopper
 
-void check(cublasStatus_t status, const std::string& what) {
+void check_gemm(cublasStatus_t status, const std::string& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const bool unsupported =
       status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
@@ -32,7 +32,7 @@ cublasLtHandle_t handle_of(CudaDevice& device) {
   static auto* const handles FLEET_PT_GUARDED_BY(mutex) = new std::map<int, cublasLtHandle_t>;
   const MutexLock lock(mutex);
   cublasLtHandle_t& handle = (*handles)[device.index()];
-  if (!handle) check(cublasLtCreate(&handle), "starting cuBLASLt on " + device.name());
+  if (!handle) check_gemm(cublasLtCreate(&handle), "starting cuBLASLt on " + device.name());
   return handle;
 }
 
@@ -62,25 +62,25 @@ using Preference =
 
 template <typename T>
 void set(const Description& description, cublasLtMatmulDescAttributes_t name, T value) {
-  check(cublasLtMatmulDescSetAttribute(description.get(), name, &value, sizeof(value)),
-        "describing a product");
+  check_gemm(cublasLtMatmulDescSetAttribute(description.get(), name, &value, sizeof(value)),
+             "describing a product");
 }
 template <typename T>
 void set(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t name, T value) {
-  check(cublasLtMatrixLayoutSetAttribute(layout.get(), name, &value, sizeof(value)),
-        "describing a matrix");
+  check_gemm(cublasLtMatrixLayoutSetAttribute(layout.get(), name, &value, sizeof(value)),
+             "describing a matrix");
 }
 template <typename T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, T value) {
-  check(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value)),
-        "preferences of a product");
+  check_gemm(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof(value)),
+             "preferences of a product");
 }
 
 // cuBLASLt sees a row-major matrix as the column-major matrix of its transpose, so it computes dᵀ =
 // bᵀ aᵀ with b first, and a matrix stored as [height, width] has width rows.
 MatrixLayout matrix(const Product& p, int64_t height, int64_t width) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(cublasLtMatrixLayoutCreate(&made, type_of(p.dtype), width, height, width), p.text());
+  check_gemm(cublasLtMatrixLayoutCreate(&made, type_of(p.dtype), width, height, width), p.text());
   MatrixLayout layout(made);
   if (p.batch > 1) {
     set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(p.batch));
@@ -92,9 +92,9 @@ MatrixLayout matrix(const Product& p, int64_t height, int64_t width) {
 Description describe(const Product& p, bool tensor_op_math, void* bias) {
   const bool fast = p.dtype == DType::kFloat32 && tensor_op_math;
   cublasLtMatmulDesc_t made = nullptr;
-  check(cublasLtMatmulDescCreate(&made, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                                 CUDA_R_32F),
-        p.text());
+  check_gemm(cublasLtMatmulDescCreate(
+                 &made, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+             p.text());
   Description description(made);
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -121,7 +121,7 @@ class ProductKernel : public Kernel {
   // Chooses cuBLASLt's algorithm. Returns whether there is one.
   bool choose() {
     cublasLtMatmulPreference_t made = nullptr;
-    check(cublasLtMatmulPreferenceCreate(&made), text_);
+    check_gemm(cublasLtMatmulPreferenceCreate(&made), text_);
     const Preference preference(made);
     set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
     // A Plan aligns its variables to 64 bytes, less than cuBLASLt assumes.
@@ -137,7 +137,7 @@ class ProductKernel : public Kernel {
                                        d_.get(), preference.get(), 1, &result, &count);
     // Some epilogues of some sizes are "invalid" instead of "not supported".
     const bool optional = status == CUBLAS_STATUS_INVALID_VALUE && has_epilogue_;
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED && !optional) check(status, text_);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && !optional) check_gemm(status, text_);
     algorithm_ = result.algo;
     workspace_bytes_ = result.workspaceSize;
     return status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS;
@@ -145,10 +145,11 @@ class ProductKernel : public Kernel {
 
   void run(Stream& stream) override {
     const float one = 1, zero = 0;
-    check(cublasLtMatmul(handle_, description_.get(), &one, arguments_.b, b_.get(), arguments_.a,
-                         a_.get(), &zero, arguments_.d, d_.get(), arguments_.d, d_.get(),
-                         &algorithm_, arguments_.workspace, workspace_bytes_, stream_of(stream)),
-          text_);
+    check_gemm(
+        cublasLtMatmul(handle_, description_.get(), &one, arguments_.b, b_.get(), arguments_.a,
+                       a_.get(), &zero, arguments_.d, d_.get(), arguments_.d, d_.get(), &algorithm_,
+                       arguments_.workspace, workspace_bytes_, stream_of(stream)),
+        text_);
   }
 
  private:

@@ -76,7 +76,7 @@ void define_adam(KernelDef& def) {
 
 }  // namespace
 
-FLEET_KERNEL(cuda, adam) { define<false>(def); }
-FLEET_KERNEL(cuda, adam_amsgrad) { define<true>(def); }
+FLEET_KERNEL(cuda, adam) { define_adam<false>(def); }
+FLEET_KERNEL(cuda, adam_amsgrad) { define_adam<true>(def); }
 
 }  // namespace fleet

@@ -57,9 +57,9 @@ void define_rmsprop(KernelDef& def) {
 
 }  // namespace
 
-FLEET_KERNEL(cuda, rmsprop) { define<false, false>(def); }
-FLEET_KERNEL(cuda, rmsprop_momentum) { define<false, true>(def); }
-FLEET_KERNEL(cuda, rmsprop_centered) { define<true, false>(def); }
-FLEET_KERNEL(cuda, rmsprop_centered_momentum) { define<true, true>(def); }
+FLEET_KERNEL(cuda, rmsprop) { define_rmsprop<false, false>(def); }
+FLEET_KERNEL(cuda, rmsprop_momentum) { define_rmsprop<false, true>(def); }
+FLEET_KERNEL(cuda, rmsprop_centered) { define_rmsprop<true, false>(def); }
+FLEET_KERNEL(cuda, rmsprop_centered_momentum) { define_rmsprop<true, true>(def); }
 
 }  // namespace fleet
