@@ -153,6 +153,8 @@ struct JsonMember {
 };
 
 template <>
+Json Json::get<Json>() const;
+template <>
 bool Json::get<bool>() const;
 template <>
 int Json::get<int>() const;

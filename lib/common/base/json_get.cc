@@ -23,6 +23,10 @@ std::map<std::string, T> map_of(const Json& json) {
 }  // namespace
 
 template <>
+Json Json::get<Json>() const {
+  return *this;
+}
+template <>
 bool Json::get<bool>() const {
   if (!is_boolean()) refuse_type("boolean");
   return std::get<bool>(value_);
