@@ -7,7 +7,7 @@ namespace fleet {
 namespace {
 
 // Quotes text for single quotes and for [..] of a specification.
-std::string quoted(const std::string& text) {
+std::string zsh_quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -38,9 +38,9 @@ std::string specifications(const OptionGroup& group) {
     for (const std::string& name : option.flags()) {
       std::string equals = option.is_flag() ? "" : name.starts_with("--") ? "=" : "+";
       std::string value =
-          option.is_flag() ? "" : ":" + quoted(option.value) + ":" + action_of(option, key);
+          option.is_flag() ? "" : ":" + zsh_quoted(option.value) + ":" + action_of(option, key);
       if (!option.implied.empty()) equals += "-", value = ":" + value;
-      text += "    '" + name + equals + "[" + quoted(key.help) + "]" + value + "' \\\n";
+      text += "    '" + name + equals + "[" + zsh_quoted(key.help) + "]" + value + "' \\\n";
     }
   }
   return text;
@@ -55,7 +55,7 @@ std::string function(const std::string& name, const OptionGroup& options,
 
 constexpr char kHelp[] = "    '--help[print help]' \\\n";
 constexpr char kJob[] = "    '1:job:_fleetrun_jobs'\n";
-constexpr char kFiles[] = "    '*:file:_files'\n";
+constexpr char kZshFiles[] = "    '*:file:_files'\n";
 constexpr char kNoWords[] = "    '*: :'\n";
 constexpr char kProgram[] =
     "    '1:program:{_files; _command_names -e}' \\\n    '*::arguments:_normal'\n";
@@ -75,10 +75,10 @@ std::string zsh_completion() {
     if (command.run_unparsed) options.include(launch_option_group());
     const std::string words = command.run_unparsed   ? kProgram
                               : of_a_job             ? kJob
-                              : takes_files(command) ? kFiles
+                              : takes_files(command) ? kZshFiles
                                                      : kNoWords;
     text += function(command.name, options, kHelp + words);
-    described += "    '" + command.name + ":" + quoted(command.summary()) + "'\n";
+    described += "    '" + command.name + ":" + zsh_quoted(command.summary()) + "'\n";
   }
   return text +
          "_fleetrun_jobs() {\n"

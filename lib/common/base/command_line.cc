@@ -13,8 +13,8 @@
 namespace fleet {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where,
-                         const std::string& next) {
+[[noreturn]] void refuse_line(const std::string& what, const std::string& where,
+                              const std::string& next) {
   throw Error(ErrorCode::kUsage, what, where, next);
 }
 
@@ -95,15 +95,15 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
     return read_options(known, corrected, PositionalWords::kInterleaved).bad.empty();
   });
   if (given.words.size() > syntax.most) {
-    refuse("unexpected argument '" + given.words[syntax.most] + "'", command,
-           syntax.takes_rest ? "write the command to run after --" : see_help);
+    refuse_line("unexpected argument '" + given.words[syntax.most] + "'", command,
+                syntax.takes_rest ? "write the command to run after --" : see_help);
   }
   if (given.words.size() < syntax.least) {
-    refuse("missing argument: " + syntax.words, command,
-           syntax.missing_word.empty() ? see_help : syntax.missing_word);
+    refuse_line("missing argument: " + syntax.words, command,
+                syntax.missing_word.empty() ? see_help : syntax.missing_word);
   }
   if (!given.rest.empty() && !syntax.takes_rest) {
-    refuse("unexpected argument '" + given.rest[0] + "'", command, see_help);
+    refuse_line("unexpected argument '" + given.rest[0] + "'", command, see_help);
   }
   ConfigTree tree;
   add_environment(known, &tree);

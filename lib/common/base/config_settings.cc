@@ -19,7 +19,7 @@ const T& Settings::scalar(const std::string& path) const {
 }
 
 template <typename T>
-static std::vector<T> list_of(const ConfigValue& value) {
+static std::vector<T> settings_list_of(const ConfigValue& value) {
   std::vector<T> all;
   for (const Scalar& element : std::get<std::vector<Scalar>>(value.value))
     all.push_back(std::get<T>(element));
@@ -33,13 +33,13 @@ const std::string& Settings::text(const std::string& path) const {
   return scalar<std::string>(path);
 }
 std::vector<int64_t> Settings::integers(const std::string& path) const {
-  return list_of<int64_t>(entry(path).value);
+  return settings_list_of<int64_t>(entry(path).value);
 }
 std::vector<double> Settings::numbers(const std::string& path) const {
-  return list_of<double>(entry(path).value);
+  return settings_list_of<double>(entry(path).value);
 }
 std::vector<std::string> Settings::texts(const std::string& path) const {
-  return list_of<std::string>(entry(path).value);
+  return settings_list_of<std::string>(entry(path).value);
 }
 bool Settings::given(const std::string& path) const { return entry(path).origin != "default"; }
 const std::string& Settings::origin(const std::string& path) const { return entry(path).origin; }

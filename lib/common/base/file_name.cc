@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kLongest = 100;
+constexpr size_t kLongestName = 100;
 
 // FNV-1a.
 std::string digest_of(const std::string& text) {
@@ -22,9 +22,9 @@ std::string digest_of(const std::string& text) {
 }  // namespace
 
 std::string file_name_component(std::string text) {
-  if (text.size() > kLongest) {
+  if (text.size() > kLongestName) {
     const std::string digest = digest_of(text);
-    text = text.substr(0, kLongest - digest.size()) + digest;
+    text = text.substr(0, kLongestName - digest.size()) + digest;
   }
   for (char& c : text) {
     const bool fine = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

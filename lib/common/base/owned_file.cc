@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kMaxLinks = 40;  // the kernel's limit
 
-[[noreturn]] void refuse(const std::string& what, const std::string& path,
-                         const std::string& next) {
+[[noreturn]] void refuse_owned(const std::string& what, const std::string& path,
+                               const std::string& next) {
   throw Error(ErrorCode::kUsage, what, path, next);
 }
 
@@ -52,8 +52,9 @@ class Walk {
       if (!name.empty() && name != ".") step(name);
     }
     if (!planted_.empty() && !is_trusted(here_.status.st_uid)) {
-      refuse("it belongs to " + name_of_user(planter_) + ", in a folder that everyone may write",
-             planted_, "name a folder of your own");
+      refuse_owned(
+          "it belongs to " + name_of_user(planter_) + ", in a folder that everyone may write",
+          planted_, "name a folder of your own");
     }
   }
   Folder take() && { return std::move(here_); }
@@ -106,8 +107,8 @@ class Walk {
     const bool open_to_all = (here_.status.st_mode & S_IWOTH) != 0;
     const bool planted = open_to_all && owner != here_.status.st_uid;
     if (link && (planted || !planted_.empty())) {
-      refuse("it is a link of " + name_of_user(owner) + ", in a folder that others may write",
-             entry.path, "remove it, or name a folder of your own");
+      refuse_owned("it is a link of " + name_of_user(owner) + ", in a folder that others may write",
+                   entry.path, "remove it, or name a folder of your own");
     }
     if (!planted || !planted_.empty()) return;
     planted_ = entry.path;
@@ -135,11 +136,11 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+std::string name_of_owned(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 Folder open_folder_of(const std::string& path) { return Walk(folder_of(path)).take(); }
 
-const char* kind_of(mode_t mode) {
+const char* kind_of_owned(mode_t mode) {
   if (S_ISLNK(mode)) return "a symbolic link, and links are not written through";
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
@@ -148,20 +149,22 @@ const char* kind_of(mode_t mode) {
 
 void check_file(const std::string& path, const struct stat& file, const struct stat& folder) {
   constexpr char kNext[] = "remove it, or name another folder";
-  if (!S_ISREG(file.st_mode)) refuse(std::string("it is ") + kind_of(file.st_mode), path, kNext);
+  if (!S_ISREG(file.st_mode))
+    refuse_owned(std::string("it is ") + kind_of_owned(file.st_mode), path, kNext);
   if (!is_trusted(file.st_uid) && file.st_uid != folder.st_uid) {
-    refuse("it belongs to " + name_of_user(file.st_uid), path, kNext);
+    refuse_owned("it belongs to " + name_of_user(file.st_uid), path, kNext);
   }
   // The hard link may point to any file of this user.
   const bool shared = (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0 || !is_trusted(folder.st_uid);
   if (file.st_nlink > 1 && shared) {
-    refuse("it has a second name (hard link), in a folder that others may write", path, kNext);
+    refuse_owned("it has a second name (hard link), in a folder that others may write", path,
+                 kNext);
   }
 }
 
 // Checks that the file could be written.
 void check_entry(const Folder& folder, const std::string& path) {
-  const std::string name = name_of(path);
+  const std::string name = name_of_owned(path);
   struct stat status = {};
   if (::fstatat(folder.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     fail("cannot inspect the file", path);
@@ -178,7 +181,7 @@ UniqueFd open_owned_folder(const std::string& path) { return std::move(Walk(path
 
 UniqueFd open_owned_file(const std::string& path, int flags, mode_t mode) {
   const Folder folder = open_folder_of(path);
-  const std::string name = name_of(path);
+  const std::string name = name_of_owned(path);
   const auto open = [&](int more) {
     // O_NONBLOCK: do not wait for the reader of a pipe.
     return UniqueFd(::openat(folder.fd.get(), name.c_str(),
@@ -234,7 +237,7 @@ void write_all(int file, std::string_view content, const std::string& path) {
 
 void replace_file(int folder, const std::string& path, std::string_view content,
                   const ReplaceOptions& options) {
-  const std::string name = name_of(path);
+  const std::string name = name_of_owned(path);
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const std::string aside =

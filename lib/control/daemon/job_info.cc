@@ -18,7 +18,7 @@ namespace {
 
 // Limits of table cells, in characters.
 constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
-constexpr int kLossDigits = 4;
+constexpr int kInfoLossDigits = 4;
 
 Json to_json(const JobInfo& job) {
   const bool ended = job.phase() == JobInfo::ENDED;
@@ -58,7 +58,7 @@ ProgressCells progress_of(const JobInfo& job, double now) {
   const wire::JobProgress& progress = job.record().progress();
   cells.step = std::to_string(progress.step());
   if (progress.target() > 0) cells.step += "/" + std::to_string(progress.target());
-  if (progress.has_loss()) cells.loss = number_text(progress.loss(), kLossDigits);
+  if (progress.has_loss()) cells.loss = number_text(progress.loss(), kInfoLossDigits);
   if (progress.has_seconds_left() && job.phase() != JobInfo::ENDED) {
     const double left = progress.seconds_left() - (now - progress.unix_time());
     cells.eta = format_duration(std::max(0.0, std::floor(left)));

@@ -29,10 +29,10 @@
 namespace fleet {
 namespace {
 
-constexpr int kAnswerSeconds = 5;
+constexpr int kTopAnswerSeconds = 5;
 
 // "night", or the pid of its fleetrun if another of these jobs has the same name.
-std::string name_of(const JobPart& job, const std::vector<const JobPart*>& jobs) {
+std::string top_name_of(const JobPart& job, const std::vector<const JobPart*>& jobs) {
   const JobRecord& record = job.job.record();
   const auto alike = [&](const JobPart* other) {
     return other->job.record().job_id() == record.job_id();
@@ -59,7 +59,7 @@ std::vector<JobPart> running_job(const std::string& name, FleetdClient* fleetds)
   }
   if (jobs.size() > 1) {
     std::vector<std::string> names;
-    for (const JobPart* job : jobs) names.push_back(name_of(*job, jobs));
+    for (const JobPart* job : jobs) names.push_back(top_name_of(*job, jobs));
     refuse("several jobs run", "top", "name one: " + join(names, ", "));
   }
   return parts;
@@ -90,7 +90,7 @@ class LiveSource {
     if (!part.address.empty()) return read_by_fleetd(part);
     wire::ControlRequest request;
     request.mutable_live();
-    return send_control_request(part.job.record().pid(), request, kAnswerSeconds).live();
+    return send_control_request(part.job.record().pid(), request, kTopAnswerSeconds).live();
   }
 
   LiveReport read_by_fleetd(const JobPart& part) {

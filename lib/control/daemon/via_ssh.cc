@@ -56,7 +56,7 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   return ssh;
 }
 
-std::string text_of(int memory) {
+std::string ssh_text_of(int memory) {
   std::string text(64 << 10, '\0');
   const ssize_t size = ::pread(memory, text.data(), text.size(), 0);
   text.resize(size > 0 ? static_cast<size_t>(size) : 0);
@@ -150,7 +150,7 @@ int start_via_ssh(const LaunchRequest& request) {
         return other_version("ssh to " + host,
                              "install the same version there, or choose it with --remote_fleetrun");
       }
-      return explain_ssh(host, text_of((*processes)[k].error_output.get()), connected);
+      return explain_ssh(host, ssh_text_of((*processes)[k].error_output.get()), connected);
     };
   }
   RemoteJob::Options job_options = remote_job_options(config);

@@ -25,12 +25,12 @@
 namespace fleet {
 namespace {
 
-constexpr char kEnding[] = ".ended";
+constexpr char kEndedSuffix[] = ".ended";
 // A younger file may belong to a process that is about to use it.
 constexpr double kUnfinished = 60;  // seconds
 
 std::string path_of(const std::string& folder, const JobRecord& record) {
-  return folder + "/" + run_name(record) + kEnding;
+  return folder + "/" + run_name(record) + kEndedSuffix;
 }
 
 struct KeptFile {
@@ -71,7 +71,7 @@ class RuntimeFolderCleaner {
  private:
   void inspect(const std::string& name) {
     const std::string path = folder_ + "/" + name;
-    if (name.ends_with(kEnding) || name.ends_with(kVerdictSuffix)) {
+    if (name.ends_with(kEndedSuffix) || name.ends_with(kVerdictSuffix)) {
       if (auto kept = stat_file(path)) ended_.push_back(std::move(*kept));
     } else if (name.ends_with(".json")) {  // of a running job of fleetrun 0.1
       if (is_gone(pid_in(name))) ::unlink(path.c_str());
@@ -102,7 +102,7 @@ class RuntimeFolderCleaner {
     size_t jobs = 0;
     int64_t bytes = 0;
     for (const KeptFile& file : ended_) {
-      jobs += file.path.ends_with(kEnding) ? 1 : 0;
+      jobs += file.path.ends_with(kEndedSuffix) ? 1 : 0;
       bytes += file.size;
       const bool keep =
           jobs <= limits_.jobs && bytes <= limits_.bytes && now_ - file.changed <= limits_.seconds;
@@ -142,7 +142,7 @@ JobInfo end_of_killed(const JobRecord& record) {
 
 std::vector<JobInfo> find_ended_jobs() {
   std::vector<JobInfo> found;
-  for (const std::string& path : files_in_runtime_folder(kEnding)) {
+  for (const std::string& path : files_in_runtime_folder(kEndedSuffix)) {
     try {
       JobInfo job;
       if (!job.ParseFromString(read_file(path))) continue;  // of another version

@@ -157,7 +157,7 @@ std::string read_start(const std::string& path) {
   return text;
 }
 
-std::string text_of(const Json& object, const char* key) {
+std::string cause_text(const Json& object, const char* key) {
   const Json* found = object.find(key);
   return found && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -188,10 +188,10 @@ RecordedError read_error_file(const std::string& path) {
     error.set_unix_time(time_of(*file));
   }
   if (!message.is_object()) return error;
-  error.set_message(text_of(message, "message"));
+  error.set_message(cause_text(message, "message"));
   const Json* extra = message.find("extraInfo");
   if (extra && extra->is_object()) {
-    error.set_callstack(text_of(*extra, "py_callstack"));
+    error.set_callstack(cause_text(*extra, "py_callstack"));
     error.set_unix_time(time_of(*extra));
   }
   return error;

@@ -23,10 +23,10 @@ using Value = Pickle::Value;
 // PyTorch keeps 2,000 calls unless it is told otherwise. These bound the time that a hostile dump
 // takes: its values may refer to each other.
 constexpr size_t kMostEntries = 1 << 16, kMostFields = 32, kMostFrames = 32, kMostSizes = 16;
-constexpr size_t kMostGroups = 128, kMostRuns = 64, kMostText = 256, kMostRankText = 1 << 20;
+constexpr size_t kMostDumpedGroups = 128, kMostRuns = 64, kMostText = 256, kMostRankText = 1 << 20;
 constexpr int64_t kMostRanks = 1 << 16, kMostCalls = int64_t{1} << 48;
 // Calls that are kept after the first that is not done: a host issues them a whole step ahead.
-constexpr int64_t kCallsBefore = 2, kCallsAfter = 125;
+constexpr int64_t kDumpedCallsBefore = 2, kCallsAfter = 125;
 constexpr size_t kMostShown = 64;
 constexpr std::string_view kDefaultGroup = "default_pg";
 
@@ -184,7 +184,8 @@ class Reader {
 };
 
 void Reader::read_groups() {
-  const auto config = values_.items(values_.field(values_.root(), "pg_config"), 2 * kMostGroups);
+  const auto config =
+      values_.items(values_.field(values_.root(), "pg_config"), 2 * kMostDumpedGroups);
   for (size_t i = 1; i < config.size(); i += 2) {
     const std::string name(values_.text(values_.field(config[i], "name")));
     if (name.empty()) continue;  // Gloo of PyTorch 2.15 has one entry for all of its groups
@@ -286,7 +287,8 @@ void Reader::read_entries() {
 void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
                  const Numbered& numbered, RankCollectives* all) const {
   const std::vector<RankRun> runs = runs_of(ranks);
-  if (runs.empty() || runs.size() > kMostRuns || all->groups_size() >= int{kMostGroups}) return;
+  if (runs.empty() || runs.size() > kMostRuns || all->groups_size() >= int{kMostDumpedGroups})
+    return;
   if (numbered.calls.empty() && complete_) return;  // as a rank that does not have the group yet
   GroupCalls& calls = *all->add_groups();
   calls.set_name(group.label);
@@ -299,12 +301,13 @@ void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
   calls.set_entered(numbered.entered());
   calls.set_done(numbered.done());
   for (const auto& [number, call] : numbered.calls) {
-    const bool last = number > numbered.entered() - kCallsBefore;
+    const bool last = number > numbered.entered() - kDumpedCallsBefore;
     if (number == calls.done() + 1) {
       const int64_t waited = call.created > 0 ? (of_.unix_time - call.created) / 1'000'000 : 0;
       calls.set_waiting_ms(std::max<int64_t>(waited, 0));
     }
-    if (number <= calls.done() - kCallsBefore || (number > calls.done() + kCallsAfter && !last)) {
+    if (number <= calls.done() - kDumpedCallsBefore ||
+        (number > calls.done() + kCallsAfter && !last)) {
       continue;
     }
     GroupCall& one = *calls.add_calls();

@@ -24,7 +24,7 @@ namespace fleet {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{50};
+constexpr std::chrono::milliseconds kSearchInterval{50};
 constexpr char kCopy[] = "/flight_recorder_";
 constexpr char kNoAnswer[] = "its dump is not read yet: does the disk of its folder answer?";
 
@@ -184,7 +184,7 @@ void FlightSearch::wait_for_dumps() {
     const MutexLock lock(mutex_);
     if (cancelled_) return;
     if (!last_time) {
-      changed_.wait_until(mutex_, std::chrono::steady_clock::now() + kPollInterval);
+      changed_.wait_until(mutex_, std::chrono::steady_clock::now() + kSearchInterval);
     }
   }
   char seconds[16];

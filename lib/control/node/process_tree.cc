@@ -22,14 +22,14 @@ namespace fleet {
 namespace {
 
 // A file of /proc/PID; "" if the process has ended.
-std::string proc_file(pid_t pid, const char* name) {
+std::string process_file(pid_t pid, const char* name) {
   return small_file("/proc/" + std::to_string(pid) + "/" + name);
 }
 
 // The fields of /proc/PID/stat from the third on (the state); the name before them may contain any
 // character. Empty if the process is gone.
 std::vector<std::string> stat_fields(pid_t pid) {
-  const std::string stat = proc_file(pid, "stat");
+  const std::string stat = process_file(pid, "stat");
   const size_t end = stat.rfind(')');
   return end == std::string::npos ? std::vector<std::string>()
                                   : split(trim(stat.substr(end + 1)), ' ');
@@ -133,7 +133,7 @@ std::vector<pid_t> processes_with_environment(const std::string& mark) {
   std::set<pid_t> found;
   for (const auto& [parent, pid] : children) {
     // A zombie has no environment; that of another user's process is not readable.
-    const std::string environment = '\0' + proc_file(pid, "environ");
+    const std::string environment = '\0' + process_file(pid, "environ");
     if (environment.find('\0' + mark) == std::string::npos) continue;
     found.insert(pid);
     for (const pid_t child : below(pid, {}, children)) {
@@ -181,7 +181,7 @@ std::string process_start_ticks(pid_t pid) {
 }
 
 std::string wait_channel(pid_t pid) {
-  const std::string channel = proc_file(pid, "wchan");
+  const std::string channel = process_file(pid, "wchan");
   return channel == "0" ? "" : channel;
 }
 
@@ -206,7 +206,7 @@ static pid_t thread_left(pid_t pid) {
 std::string describe_process(pid_t pid) {
   std::string text = "pid " + std::to_string(pid);
   const pid_t thread = thread_left(pid);
-  const std::string name = proc_file(pid, "comm"), channel = wait_channel(thread);
+  const std::string name = process_file(pid, "comm"), channel = wait_channel(thread);
   if (!name.empty()) text += " (" + name + "), state " + process_state(thread);
   if (!channel.empty()) text += ", waiting in " + channel;
   return text;

@@ -16,7 +16,7 @@ namespace fleet {
 namespace {
 
 // Debuggers get 4 s; the rendezvous waits a little longer.
-constexpr int kAnswerSeconds = 15;
+constexpr int kStackAnswerSeconds = 15;
 
 }  // namespace
 
@@ -74,7 +74,7 @@ int run_stacks(const CommandLine& line) {
   wire::ControlRequest request;
   request.mutable_stacks();
   const wire::ControlReply reply =
-      send_control_request(running_job_called(job, "stacks").pid(), request, kAnswerSeconds);
+      send_control_request(running_job_called(job, "stacks").pid(), request, kStackAnswerSeconds);
   const StackReport& report = reply.stacks();
   const bool json = line.settings.text("format") == "json";
   std::fputs((json ? stack_report_json(report) : stack_report_text(report)).c_str(), stdout);

@@ -24,7 +24,7 @@ namespace fleet {
 namespace {
 
 // split() would trim the lines.
-std::vector<std::string> lines_of(std::string_view text) {
+std::vector<std::string> verdict_lines(std::string_view text) {
   std::vector<std::string> lines;
   for (size_t start = 0; start <= text.size();) {
     const size_t end = std::min(text.find('\n', start), text.size());
@@ -44,7 +44,7 @@ Json error_json(const RecordedError& error) {
           {"timestamp", error.unix_time() > 0 ? Json(error.unix_time()) : Json(nullptr)}};
 }
 
-Json rank_json(const RankExit& exit) {
+Json verdict_rank_json(const RankExit& exit) {
   Json rank;
   rank["role"] = exit.server() ? "server" : "trainer";
   rank["rank"] = exit.rank();
@@ -59,7 +59,7 @@ Json rank_json(const RankExit& exit) {
   rank["error"] = error_json(exit.error());
   rank["log"] = exit.log_path();
   rank["last_lines"] =
-      exit.tail().empty() ? Json::array() : Json(lines_of(resolve_output(exit.tail())));
+      exit.tail().empty() ? Json::array() : Json(verdict_lines(resolve_output(exit.tail())));
   return rank;
 }
 
@@ -107,7 +107,7 @@ Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, do
                    {"address", verdict.node()},
                    {"hostname", verdict.hostname()}};
   }
-  if (verdict.has_exit()) all["rank"] = rank_json(verdict.exit());
+  if (verdict.has_exit()) all["rank"] = verdict_rank_json(verdict.exit());
   if (verdict.kind() == Verdict::HANG) {
     all["waits"] = waits_json(verdict.waits());
     all["notes"] = texts(verdict.notes());

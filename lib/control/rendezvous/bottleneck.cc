@@ -16,7 +16,7 @@ using wire::Cause;
 
 // The lower median: with two ranks, the faster one sets the expectation.
 template <typename Value>
-double median(const std::vector<const RankTimes*>& ranks, Value value) {
+double median_of(const std::vector<const RankTimes*>& ranks, Value value) {
   std::vector<double> all;
   for (const RankTimes* rank : ranks) all.push_back(value(*rank));
   const auto middle = all.begin() + static_cast<ptrdiff_t>((all.size() - 1) / 2);
@@ -134,9 +134,10 @@ class Division {
   Division(const std::vector<RankTimes>& ranks, int nnodes, const BottleneckRules& rules)
       : rules_(rules), nnodes_(nnodes) {
     for (const RankTimes& rank : ranks) all_.push_back(&rank);
-    step_ = median(all_, [](const RankTimes& rank) { return rank.step; });
+    step_ = median_of(all_, [](const RankTimes& rank) { return rank.step; });
     typical_ = *std::ranges::min_element(all_, {}, [&](const RankTimes* rank) {
-      return std::abs(rank->own() - median(all_, [](const RankTimes& one) { return one.own(); }));
+      return std::abs(rank->own() -
+                      median_of(all_, [](const RankTimes& one) { return one.own(); }));
     });
     divide_exchanges();
     divide_waiting();
@@ -173,10 +174,10 @@ class Division {
         **std::ranges::max_element(all_, {}, [](const RankTimes* rank) { return rank->own(); });
     exchange_ = *slowest.exposed;
     skew_ = std::max(0.0, exchange_ - slowest.exchange);
-    const double usual = median(all_, [](const RankTimes& rank) { return rank.own(); });
+    const double usual = median_of(all_, [](const RankTimes& rank) { return rank.own(); });
     const double excess = slowest.own() - usual;
     if (excess < rules_.min_excess * usual || excess < rules_.min_share * step_) return;
-    const double input = median(all_, [](const RankTimes& rank) { return rank.input; });
+    const double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
     if (slowest.input - input >= excess / 2 && slowest.input < kStragglerInput * input) {
       uneven_input_ = excess;
       return;
@@ -187,8 +188,8 @@ class Division {
 
   // What a usual rank loses by itself.
   void divide_waiting() {
-    double input = median(all_, [](const RankTimes& rank) { return rank.input; });
-    double delayed = median(all_, [](const RankTimes& rank) { return rank.delayed; });
+    double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
+    double delayed = median_of(all_, [](const RankTimes& rank) { return rank.delayed; });
     delayed = std::min(delayed, std::max(0.0, typical_->own() - input));
     const bool reads =
         typical_->making > 0 && typical_->reading / typical_->making >= kMostlyReading;

@@ -38,7 +38,7 @@ void add_usage(const RankUsage& from, const RankUsage& to, wire::LiveRank* live)
 
 // In ns a step: what the rank itself needs; 0: unknown. A device that hides its waiting measures
 // how long its collectives take.
-double own_time(const RankSteps& from, const RankSteps& to) {
+double own_time_of(const RankSteps& from, const RankSteps& to) {
   const int64_t steps = to.steps() - from.steps(), time = to.step_ns() - from.step_ns();
   const int64_t waited =
       to.has_exposed_ns() ? to.exposed_ns() - from.exposed_ns() : to.waited_ns() - from.waited_ns();
@@ -114,7 +114,7 @@ void LiveTable::mark_slowest(LiveReport* report) const {
   auto rank = ranks_.begin();
   for (wire::LiveRank& live : *report->mutable_ranks()) {
     const ReportWindow<RankSteps>& steps = (rank++)->second.steps;
-    const double own = steps.any() ? own_time(steps.first(), steps.last()) : 0;
+    const double own = steps.any() ? own_time_of(steps.first(), steps.last()) : 0;
     if (own <= 0) continue;
     ++measured;
     if (own > most) slowest = &live, most = own;

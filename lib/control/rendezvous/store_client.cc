@@ -25,9 +25,9 @@ constexpr std::chrono::milliseconds kAnswerTime{60'000};
 constexpr std::chrono::milliseconds kLongestWait{86'400'000};
 
 // A connection to the store, and the requests over it.
-struct Connection {
-  Connection(const std::string& at, const std::string& job_id, int generation, int rank,
-             const Security& security)
+struct StoreConnection {
+  StoreConnection(const std::string& at, const std::string& job_id, int generation, int rank,
+                  const Security& security)
       : address(at), stub(wire::Rendezvous::NewStub(make_channel(at, security, kStreamTimeout))) {
     caller.set_job_id(job_id);
     caller.set_generation(generation);
@@ -66,7 +66,7 @@ struct Connection {
   wire::Caller caller;
 };
 
-Error Connection::error_of(const grpc::Status& status, const std::string& key) const {
+Error StoreConnection::error_of(const grpc::Status& status, const std::string& key) const {
   const std::string where = "rendezvous of job '" + caller.job_id() + "' at " + address;
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     return Error(ErrorCode::kUsage, "the value of key '" + key + "' is too large", where,
@@ -86,7 +86,7 @@ Error Connection::error_of(const grpc::Status& status, const std::string& key) c
 
 class StoreClient final : public Store {
  public:
-  explicit StoreClient(Connection to) : to_(std::move(to)) {}
+  explicit StoreClient(StoreConnection to) : to_(std::move(to)) {}
 
   void set(const std::string& key, std::string_view value) override {
     call(&wire::Rendezvous::Stub::Set, to_.set(key, value), to_.deadline());
@@ -112,12 +112,12 @@ class StoreClient final : public Store {
     return reply;
   }
 
-  const Connection to_;
+  const StoreConnection to_;
 };
 
 class AsyncStoreClient final : public AsyncStore {
  public:
-  AsyncStoreClient(Connection to, std::function<void(std::function<void()>)> post)
+  AsyncStoreClient(StoreConnection to, std::function<void(std::function<void()>)> post)
       : to_(std::move(to)), post_(std::move(post)) {}
 
   ~AsyncStoreClient() override {
@@ -185,7 +185,7 @@ class AsyncStoreClient final : public AsyncStore {
     });
   }
 
-  const Connection to_;
+  const StoreConnection to_;
   std::function<void(std::function<void()>)> post_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // read in the loop
   Mutex mutex_;
@@ -197,15 +197,16 @@ class AsyncStoreClient final : public AsyncStore {
 
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
                                      int generation, int rank, const Security& security) {
-  return std::make_shared<StoreClient>(Connection(address, job_id, generation, rank, security));
+  return std::make_shared<StoreClient>(
+      StoreConnection(address, job_id, generation, rank, security));
 }
 
 std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
                                                 const std::string& job_id, int generation,
                                                 const Security& security,
                                                 std::function<void(std::function<void()>)> post) {
-  return std::make_unique<AsyncStoreClient>(Connection(address, job_id, generation, -1, security),
-                                            std::move(post));
+  return std::make_unique<AsyncStoreClient>(
+      StoreConnection(address, job_id, generation, -1, security), std::move(post));
 }
 
 // A launcher of version 0.1 sets only the old name.

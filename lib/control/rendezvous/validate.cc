@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxText = 1024;
 constexpr int kMaxRanksPerNode = 4096, kMaxConfigEntries = 256;
 constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
-constexpr int kMaxFrames = 64;
+constexpr int kMaxStackFrames = 64;
 constexpr size_t kMaxPythonFrame = 1 << 10;
 constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
 constexpr int kMaxCollectives = 4096, kMaxGroups = 256, kMaxCalls = 256, kMaxRuns = 64;
@@ -28,23 +28,23 @@ void keep_last(size_t most, std::string* text) {
   text->erase(0, text->size() - std::min(text->size(), most));
 }
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_message(const std::string& what) {
   throw Error(ErrorCode::kUsage, "a message of another program or version: " + what, {},
               "install the same version everywhere");
 }
 
 template <typename Message>
 void require_kind(const Message& message) {
-  if (message.kind_case() == Message::KIND_NOT_SET) refuse("its kind is unknown");
+  if (message.kind_case() == Message::KIND_NOT_SET) refuse_message("its kind is unknown");
 }
 void require_known(bool known, const char* name, int value) {
-  if (!known) refuse(std::string(name) + " " + std::to_string(value) + " is unknown");
+  if (!known) refuse_message(std::string(name) + " " + std::to_string(value) + " is unknown");
 }
 void require_natural(int64_t number, const char* name) {
-  if (number < 0) refuse(std::string(name) + " is negative");
+  if (number < 0) refuse_message(std::string(name) + " is negative");
 }
 void require_signal(int signal) {
-  if (signal <= 0 || signal > SIGRTMAX) refuse("signal " + std::to_string(signal));
+  if (signal <= 0 || signal > SIGRTMAX) refuse_message("signal " + std::to_string(signal));
 }
 template <typename Ranks>
 void require_local_ranks(const Ranks& ranks) {
@@ -84,7 +84,8 @@ void cut(wire::GroupCalls* calls) {
   // The ranks are enumerated.
   int64_t ranks = 0;
   for (int i = 2; i < calls->ranks_size(); i += 3) ranks += std::max(calls->ranks(i), 0);
-  if (calls->ranks_size() > 3 * kMaxRuns || ranks > kMaxRanks) refuse("a group is too large");
+  if (calls->ranks_size() > 3 * kMaxRuns || ranks > kMaxRanks)
+    refuse_message("a group is too large");
 }
 
 void cut_waits(google::protobuf::RepeatedPtrField<wire::CollectiveWait>* waits) {
@@ -114,7 +115,7 @@ void validate(const wire::Join& join) {
   const int ranks = std::max({node.ports_size(), node.devices_size(), node.ranks_size()});
   const int entries = std::max(job.agreed_config_size(), job.fingerprint_size());
   if (long_text || ranks > kMaxRanksPerNode || entries > kMaxConfigEntries)
-    refuse("it exceeds the limits of a node");
+    refuse_message("it exceeds the limits of a node");
 }
 
 void validate(const wire::StopJob& stop) {
@@ -150,12 +151,13 @@ void cut(wire::Stacks* stacks) {
     for (wire::GroupCalls& calls : *rank.mutable_groups()) cut(&calls);
   }
   for (wire::StackCluster& cluster : *stacks->mutable_clusters()) {
-    if (cluster.frames_size() > kMaxFrames) {
-      cluster.mutable_frames()->DeleteSubrange(kMaxFrames, cluster.frames_size() - kMaxFrames);
+    if (cluster.frames_size() > kMaxStackFrames) {
+      cluster.mutable_frames()->DeleteSubrange(kMaxStackFrames,
+                                               cluster.frames_size() - kMaxStackFrames);
     }
     for (std::string& frame : *cluster.mutable_frames()) keep_first(kMaxFrame, &frame);
     keep_first(kMaxMissing, cluster.mutable_missing());
-    keep_first_items(kMaxFrames, cluster.mutable_python_frames());
+    keep_first_items(kMaxStackFrames, cluster.mutable_python_frames());
     for (std::string& frame : *cluster.mutable_python_frames()) keep_first(kMaxPythonFrame, &frame);
     keep_first(kMaxMissing, cluster.mutable_python_missing());
   }
@@ -199,7 +201,7 @@ void validate(wire::HostMessage* message) {
 void validate(wire::GuardianCommand* message) {
   require_kind(*message);
   for (const wire::RankCommand& rank : message->spawn().ranks()) {
-    if (rank.argv().empty()) refuse("a rank has no program");
+    if (rank.argv().empty()) refuse_message("a rank has no program");
   }
   require_local_ranks(message->spawn().ranks());
   require_natural(message->spawn().settings().hang_timeout_ms(), "a hang timeout");
@@ -245,7 +247,7 @@ void validate(const wire::ClientMessage& message) {
   const wire::StopJob& stop = message.has_stop() ? message.stop() : message.stop_named().how();
   constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   const bool stops = std::ranges::find(kStops, stop.signal()) != std::end(kStops);
-  if (!stops) refuse("signal " + std::to_string(stop.signal()) + " stops no job");
+  if (!stops) refuse_message("signal " + std::to_string(stop.signal()) + " stops no job");
   validate(stop);
 }
 
@@ -260,7 +262,7 @@ void validate(const wire::JobInfo& job) {
   require_known(wire::JobInfo::Phase_IsValid(job.phase()), "phase", job.phase());
   validate(record.verdict().verdict());
   for (const double time : {record.started(), job.ended(), record.verdict().unix_time()}) {
-    if (!std::isfinite(time)) refuse("a time is not a number");
+    if (!std::isfinite(time)) refuse_message("a time is not a number");
   }
 }
 

@@ -26,10 +26,10 @@ Schema mixup_schema() {
   return schema;
 }
 
-bool mixes(const Settings& settings) { return settings.number("mixup_alpha") > 0; }
+bool alpha_mixes(const Settings& settings) { return settings.number("mixup_alpha") > 0; }
 
 std::unique_ptr<Augment> make_mixup(const Settings& settings, const ImageShape&) {
-  return mixes(settings) ? std::make_unique<Mixup>(settings.number("mixup_alpha")) : nullptr;
+  return alpha_mixes(settings) ? std::make_unique<Mixup>(settings.number("mixup_alpha")) : nullptr;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ FLEET_AUGMENTATION(mixup) {
   def.train = true;
   def.schema = mixup_schema;
   def.make = make_mixup;
-  def.mixes = mixes;
+  def.mixes = alpha_mixes;
 }
 
 }  // namespace fleet::data

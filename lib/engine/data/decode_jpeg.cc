@@ -15,14 +15,14 @@ namespace {
 
 // libjpeg exits through longjmp on errors: the frames that it crosses must not contain objects with
 // destructors.
-struct ErrorManager {
+struct DecodeErrors {
   jpeg_error_mgr base;
   std::jmp_buf escape;
   bool too_many_scans = false;
 };
 
-[[noreturn]] void on_error(j_common_ptr info) {
-  std::longjmp(reinterpret_cast<ErrorManager*>(info->err)->escape, 1);
+[[noreturn]] void on_decode_error(j_common_ptr info) {
+  std::longjmp(reinterpret_cast<DecodeErrors*>(info->err)->escape, 1);
 }
 
 // libjpeg continues after these warnings, with grey or garbage in the picture; other warnings leave
@@ -33,26 +33,26 @@ bool means_damage(int code) {
 }
 
 void on_message(j_common_ptr info, int level) {
-  if (level < 0 && means_damage(info->err->msg_code)) on_error(info);
+  if (level < 0 && means_damage(info->err->msg_code)) on_decode_error(info);
 }
 
 // A header may claim any size; a larger one is an error, not a training image.
-constexpr int64_t kLargestImage = int64_t{1} << 28;
+constexpr int64_t kLargestJpeg = int64_t{1} << 28;
 // Of a progressive file, which encoders make of about ten. A few bytes of a scan may go over all of
 // the image: a small file could take hours.
 constexpr int kMaxScans = 100;
 
 void check_scans(j_common_ptr info) {
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
-  reinterpret_cast<ErrorManager*>(info->err)->too_many_scans = true;
-  on_error(info);
+  reinterpret_cast<DecodeErrors*>(info->err)->too_many_scans = true;
+  on_decode_error(info);
 }
 
 class Jpeg : public Decoder::Format {
  public:
   Jpeg() {
     info_.err = jpeg_std_error(&errors_.base);
-    errors_.base.error_exit = on_error;
+    errors_.base.error_exit = on_decode_error;
     errors_.base.emit_message = on_message;
     jpeg_create_decompress(&info_);
     progress_.progress_monitor = check_scans;
@@ -64,7 +64,7 @@ class Jpeg : public Decoder::Format {
     jpeg_abort_decompress(&info_);
     channels_ = channels;
     if (!read_header(bytes)) return false;
-    if (int64_t{width} * height <= kLargestImage) return true;
+    if (int64_t{width} * height <= kLargestJpeg) return true;
     why = "its header claims " + std::to_string(width) + "x" + std::to_string(height) + " pixels";
     return false;
   }
@@ -182,7 +182,7 @@ class Jpeg : public Decoder::Format {
   }
 
   jpeg_decompress_struct info_{};
-  ErrorManager errors_{};
+  DecodeErrors errors_{};
   jpeg_progress_mgr progress_{};
   PixelMemory memory_;
   int channels_ = 3;

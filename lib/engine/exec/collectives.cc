@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> nothing() {
 }
 
 // For a group of one rank: y is x.
-std::unique_ptr<Kernel> copy(KernelContext& context) {
+std::unique_ptr<Kernel> local_copy(KernelContext& context) {
   const View from = view_of(context.inputs[0]), to = view_of(context.outputs[0]);
   Device* device = &context.device;
   return make_kernel(
@@ -114,7 +114,7 @@ FLEET_KERNEL(any, fetch_parameters) {
 // The parts are rows of the tensors, so the layouts are plain.
 FLEET_KERNEL(any, all_gather) {
   def.create = [](KernelContext& context) {
-    if (!context.communicator) return copy(context);
+    if (!context.communicator) return local_copy(context);
     const View in = view_of(context.inputs[0]), out = view_of(context.outputs[0]);
     Communicator* communicator = context.communicator;
     return make_kernel([=](Stream& stream) { communicator->all_gather(in, out, stream); });
@@ -123,7 +123,7 @@ FLEET_KERNEL(any, all_gather) {
 
 FLEET_KERNEL(any, reduce_scatter) {
   def.create = [](KernelContext& context) {
-    if (!context.communicator) return copy(context);
+    if (!context.communicator) return local_copy(context);
     const View in = view_of(context.inputs[0]), out = view_of(context.outputs[0]);
     const ReduceOp op = reduction(context);
     Communicator* communicator = context.communicator;

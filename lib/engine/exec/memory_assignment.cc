@@ -37,9 +37,9 @@ struct Piece {
   std::vector<std::pair<VarId, size_t>> vars;  // with their offsets in the piece
 };
 
-class Assignment {
+class ArenaAssignment {
  public:
-  Assignment(Plan& plan, const std::vector<VarId>& keep) : plan_(plan), order_(plan) {
+  ArenaAssignment(Plan& plan, const std::vector<VarId>& keep) : plan_(plan), order_(plan) {
     const int count = plan.program.var_count();
     uses_.resize(count);
     kept_.assign(count, false);
@@ -245,6 +245,8 @@ class Assignment {
 
 }  // namespace
 
-void assign_memory(Plan& plan, const std::vector<VarId>& keep) { Assignment(plan, keep).run(); }
+void assign_memory(Plan& plan, const std::vector<VarId>& keep) {
+  ArenaAssignment(plan, keep).run();
+}
 
 }  // namespace fleet

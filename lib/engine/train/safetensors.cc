@@ -39,14 +39,14 @@ const char* type_name(DType dtype) {
   return "";
 }
 
-[[noreturn]] void bad(const std::string& path, const std::string& what) {
+[[noreturn]] void bad_file(const std::string& path, const std::string& what) {
   throw DamagedFile(
       what, path,
       "it is damaged, or neither a safetensors nor a torch.save() file; use another one");
 }
 
 // A file: in memory as a whole, or its header only.
-struct Content {
+struct HeaderContent {
   std::shared_ptr<char[]> memory;
   std::shared_ptr<UniqueFd> file;  // if values are read later
   size_t size = 0;
@@ -62,7 +62,7 @@ constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr int kDeepestHeader = 8;
 
 // Whether a file of so many bytes can hold the elements. A product of any other sizes may overflow.
-bool fits(const Shape& shape, size_t bytes) {
+bool tensor_fits(const Shape& shape, size_t bytes) {
   const auto most = static_cast<int64_t>(bytes);
   int64_t elements = 1;
   for (const int64_t size : shape) {
@@ -77,14 +77,14 @@ void read_at(int fd, size_t offset, std::span<char> to, const std::string& path)
     const ssize_t n = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_errno("cannot read the file", path);
-    if (n == 0) bad(path, "truncated while it was read");
+    if (n == 0) bad_file(path, "truncated while it was read");
     offset += static_cast<size_t>(n);
     to = to.subspan(static_cast<size_t>(n));
   }
 }
 
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
-                        const Content& content) {
+                        const HeaderContent& content) {
   const size_t begin = kLength + content.header;
   HostTensor tensor;
   const auto type = entry.at("dtype").get<std::string>();
@@ -94,17 +94,20 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
     tensor.dtype = candidate.dtype;
     known = true;
   }
-  if (!known) bad(path, "tensor '" + name + "' has the unknown type " + type);
+  if (!known) bad_file(path, "tensor '" + name + "' has the unknown type " + type);
   const auto dims = entry.at("shape").get<std::vector<int64_t>>();
-  if (dims.size() > Shape::kMaxRank) bad(path, "tensor '" + name + "' has too many dimensions");
+  if (dims.size() > Shape::kMaxRank)
+    bad_file(path, "tensor '" + name + "' has too many dimensions");
   tensor.shape = Shape(std::span<const int64_t>(dims));
-  if (!fits(tensor.shape, content.size)) bad(path, "tensor '" + name + "' has impossible sizes");
+  if (!tensor_fits(tensor.shape, content.size))
+    bad_file(path, "tensor '" + name + "' has impossible sizes");
   const auto place = entry.at("data_offsets").get<std::vector<uint64_t>>();
   const uint64_t bytes = tensor.shape.elements() * size_of(tensor.dtype);
   if (place.size() != 2 || place[0] > place[1] || place[1] - place[0] != bytes) {
-    bad(path, "tensor '" + name + "' does not fit its shape");
+    bad_file(path, "tensor '" + name + "' does not fit its shape");
   }
-  if (place[1] > content.size - begin) bad(path, "truncated: tensor '" + name + "' is cut off");
+  if (place[1] > content.size - begin)
+    bad_file(path, "truncated: tensor '" + name + "' is cut off");
   if (content.file) {
     tensor.load = [=, file = content.file, offset = begin + place[0]] {
       TensorBytes values(bytes);
@@ -123,13 +126,13 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
   return tensor;
 }
 
-constexpr char kChecksum[] = "crc32c";
+constexpr char kFileChecksum[] = "crc32c";
 constexpr char kNoChecksum[] = "00000000";
 
 // The position of the checksum's digits in the header: metadata comes first, with its keys in
 // order.
 size_t place_of_checksum(std::string_view header) {
-  const std::string before = std::string("\"") + kChecksum + "\":\"";
+  const std::string before = std::string("\"") + kFileChecksum + "\":\"";
   const size_t found = header.find(before);
   const size_t place = found + before.size();
   return found == std::string_view::npos || place + 8 > header.size() ? std::string_view::npos
@@ -148,19 +151,19 @@ uint32_t checksum_of_start(std::string_view length_and_header, size_t place) {
   return crc32c(length_and_header.substr(place + 8), before);
 }
 
-void check_checksum(const std::string& path, const Content& content, TensorFile* file,
+void check_checksum(const std::string& path, const HeaderContent& content, TensorFile* file,
                     Checksum checksum) {
-  const auto found = file->metadata.find(kChecksum);
+  const auto found = file->metadata.find(kFileChecksum);
   if (found == file->metadata.end()) {
-    if (checksum == Checksum::kRequired) bad(path, "has no checksum");
+    if (checksum == Checksum::kRequired) bad_file(path, "has no checksum");
     return;
   }
-  if (content.checksum != found->second) bad(path, "its content does not match its checksum");
+  if (content.checksum != found->second) bad_file(path, "its content does not match its checksum");
   file->metadata.erase(found);
 }
 
 // Size of one read or write: small enough to stay in the caches until it is summed.
-constexpr size_t kPiece = size_t{1} << 18;
+constexpr size_t kReadPiece = size_t{1} << 18;
 
 // Reads `size` bytes, or as many as there are.
 size_t read_some(int fd, char* to, size_t size, const std::string& path) {
@@ -187,7 +190,7 @@ std::shared_ptr<char[]> make_memory(size_t size) {
 }
 
 // whole: if false, keeps the header only.
-Content read_content(const std::string& path, bool whole) {
+HeaderContent read_content(const std::string& path, bool whole) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
@@ -195,29 +198,30 @@ Content read_content(const std::string& path, bool whole) {
   }
   struct stat status = {};
   if (::fstat(fd.get(), &status) != 0) throw_errno("cannot inspect the file", path);
-  if (!S_ISREG(status.st_mode)) bad(path, "it is not a regular file");
+  if (!S_ISREG(status.st_mode)) bad_file(path, "it is not a regular file");
   const auto size = static_cast<size_t>(status.st_size);
-  Content content{.memory = make_memory(whole ? std::max(size, kLength) : kLength), .file = {}};
+  HeaderContent content{.memory = make_memory(whole ? std::max(size, kLength) : kLength),
+                        .file = {}};
   const auto read_to = [&](size_t end) {
     content.size +=
         read_some(fd.get(), content.memory.get() + content.size, end - content.size, path);
     return content.size == end;
   };
-  if (size < kLength || !read_to(kLength)) bad(path, "truncated: no header");
+  if (size < kLength || !read_to(kLength)) bad_file(path, "truncated: no header");
   uint64_t header = 0;
   std::memcpy(&header, content.memory.get(), kLength);
   if (!whole && header <= std::min<uint64_t>(size, kLargestHeader)) {
-    const auto larger = make_memory(kLength + header + kPiece);
+    const auto larger = make_memory(kLength + header + kReadPiece);
     std::memcpy(larger.get(), content.memory.get(), kLength);
     content.memory = larger;
   }
   if (header > size - kLength || header > kLargestHeader || !read_to(kLength + header)) {
-    bad(path, "truncated: the header is cut off");
+    bad_file(path, "truncated: the header is cut off");
   }
   content.header = header;
   // Checked before reading the rest.
   if (header == 0 || content.all()[kLength] != '{') {
-    bad(path, "the header is not that of a safetensors file");
+    bad_file(path, "the header is not that of a safetensors file");
   }
   const size_t place = place_of_checksum(content.all());
   uint32_t sum = 0;
@@ -225,7 +229,7 @@ Content read_content(const std::string& path, bool whole) {
   char* const rest = content.memory.get() + content.size;
   const size_t begin = content.size;
   for (bool more = true; more && content.size < size;) {
-    const size_t piece = std::min(size - content.size, kPiece);
+    const size_t piece = std::min(size - content.size, kReadPiece);
     char* const to = whole ? rest + (content.size - begin) : rest;
     const size_t got = read_some(fd.get(), to, piece, path);
     if (place != std::string_view::npos) sum = crc32c({to, got}, sum);
@@ -279,13 +283,13 @@ void for_each_piece(const HostTensor& tensor, std::vector<char>* scratch,
   if (!tensor.layout || tensor.layout->is_plain()) {
     const TensorBytes values = tensor.values();
     const std::string_view all(values.data(), elements * width);
-    for (size_t at = 0; at < all.size(); at += kPiece) action(all.substr(at, kPiece));
+    for (size_t at = 0; at < all.size(); at += kReadPiece) action(all.substr(at, kReadPiece));
     return;
   }
   const Relayout copy(tensor.shape, width, *tensor.layout, Layout::plain(tensor.shape));
   const int64_t rows = std::max<int64_t>(copy.rows(), 1), step = copy.row_step();
   const size_t row = elements * width / static_cast<size_t>(rows);
-  const int64_t fit = static_cast<int64_t>(kPiece / std::max<size_t>(row, 1));
+  const int64_t fit = static_cast<int64_t>(kReadPiece / std::max<size_t>(row, 1));
   const int64_t at_once = std::max(step, fit / step * step);
   for (int64_t begin = 0; begin < rows; begin += at_once) {
     const int64_t end = std::min(rows, begin + at_once);
@@ -305,7 +309,7 @@ TensorBytes::TensorBytes(const std::vector<char>& bytes) : TensorBytes(bytes.siz
 void write_safetensors(const std::string& path, const TensorFile& file) {
   Json header = Json::object();
   std::map<std::string, std::string> metadata = file.metadata;
-  metadata[kChecksum] = kNoChecksum;
+  metadata[kFileChecksum] = kNoChecksum;
   header["__metadata__"] = metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : file.tensors) {
@@ -335,11 +339,12 @@ void write_safetensors(const std::string& path, const TensorFile& file) {
   out.finish();
 }
 
-static TensorFile parse(const std::string& path, const Content& content, Checksum checksum) {
+static TensorFile parse_header(const std::string& path, const HeaderContent& content,
+                               Checksum checksum) {
   TensorFile file;
   try {
     const auto check = [&](JsonEvent, int depth, const std::string&) {
-      if (depth > kDeepestHeader) bad(path, "its header is nested too deeply");
+      if (depth > kDeepestHeader) bad_file(path, "its header is nested too deeply");
     };
     const std::string_view text(content.memory.get() + kLength, content.header);
     const Json header = Json::parse(text, check);
@@ -351,18 +356,18 @@ static TensorFile parse(const std::string& path, const Content& content, Checksu
       }
     }
   } catch (const JsonError&) {
-    bad(path, "the header is not that of a safetensors file");
+    bad_file(path, "the header is not that of a safetensors file");
   }
   check_checksum(path, content, &file, checksum);
   return file;
 }
 
 TensorFile read_safetensors(const std::string& path, Checksum checksum) {
-  return parse(path, read_content(path, true), checksum);
+  return parse_header(path, read_content(path, true), checksum);
 }
 
 TensorFile open_safetensors(const std::string& path, Checksum checksum) {
-  return parse(path, read_content(path, false), checksum);
+  return parse_header(path, read_content(path, false), checksum);
 }
 
 }  // namespace fleet

@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds kInterval{300};
 constexpr size_t kChunk = 64 << 10;
 
-std::string event_of(const std::string& text, bool error) {
+std::string log_event_of(const std::string& text, bool error) {
   const Json json = {{"error", error}, {"text", text}};
   return server_sent_event("lines", json.dump_lossy());
 }
@@ -38,7 +38,8 @@ class LocalLogStream : public std::enable_shared_from_this<LocalLogStream> {
     try {
       for (const auto& log : logs_) send_new(log.get());
     } catch (const Error& error) {  // it cannot be read
-      stream_->send(std::make_shared<const std::string>(event_of(error.failure() + "\n", true)));
+      stream_->send(
+          std::make_shared<const std::string>(log_event_of(error.failure() + "\n", true)));
       return stream_->close();
     }
     timer_.after(kInterval, [self = shared_from_this()] { self->run(); });
@@ -75,7 +76,7 @@ std::string LogLines::add(std::string_view bytes) {
     if (std::exchange(cut_, false)) continue;
     if (!line.ends_with('\r')) text += line;
   }
-  return text.empty() ? "" : event_of(text, error_);
+  return text.empty() ? "" : log_event_of(text, error_);
 }
 
 void stream_local_log(EventLoop& loop, const JobRecord::Rank& rank,

@@ -14,11 +14,11 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMaxNodes = 65536;
+constexpr size_t kMaxListedNodes = 65536;
 constexpr int kMaxDevices = 4096;
-constexpr size_t kMaxName = 255;   // characters of a host name
-constexpr size_t kMaxDigits = 18;  // of a number in a range: none can overflow
-constexpr long kMaxRanges = 8;     // of a name
+constexpr size_t kMaxNodeName = 255;  // characters of a host name
+constexpr size_t kMaxDigits = 18;     // of a number in a range: none can overflow
+constexpr long kMaxRanges = 8;        // of a name
 
 [[noreturn]] void refuse_entry(const std::string& what, const std::string& entry,
                                const std::string& origin) {
@@ -86,7 +86,7 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
         !parse_int(high, &last) || first < 0 || last < first) {
       refuse_entry("'" + range + "' is not a range of numbers", entry, origin);
     }
-    if (static_cast<unsigned long long>(last - first) >= kMaxNodes - all.size()) {
+    if (static_cast<unsigned long long>(last - first) >= kMaxListedNodes - all.size()) {
       refuse_entry("the range is too long", entry, origin);
     }
     for (long long number = first; number <= last; ++number) {
@@ -100,7 +100,7 @@ std::vector<std::string> numbers_of(const std::string& ranges, const std::string
 
 void add_name(std::string name, const std::string& entry, const std::string& origin,
               std::vector<std::string>* names) {
-  if (name.size() > kMaxName) refuse_entry("a host name is too long", entry, origin);
+  if (name.size() > kMaxNodeName) refuse_entry("a host name is too long", entry, origin);
   names->push_back(std::move(name));
 }
 
@@ -117,7 +117,7 @@ void expand_ranges(const std::string& name, const std::string& entry, const std:
   std::vector<std::string> heads;
   expand_ranges(name.substr(0, open), entry, origin, &heads);
   const auto numbers = numbers_of(name.substr(open + 1, close - open - 1), entry, origin);
-  if (heads.size() * numbers.size() + names->size() > kMaxNodes) {
+  if (heads.size() * numbers.size() + names->size() > kMaxListedNodes) {
     refuse_entry("there are too many nodes", entry, origin);
   }
   const std::string tail = name.substr(close + 1);
@@ -141,7 +141,7 @@ void add_entry(const std::string& entry, const std::string& origin,
   std::vector<std::string> names;
   expand_ranges(node.address, entry, origin, &names);
   for (std::string& name : names) nodes->push_back({std::move(name), node.devices});
-  if (nodes->size() > kMaxNodes) refuse_entry("there are too many nodes", entry, origin);
+  if (nodes->size() > kMaxListedNodes) refuse_entry("there are too many nodes", entry, origin);
 }
 
 // Converts "host slots=8 max_slots=16" of the host files of Open MPI, DeepSpeed and Horovod to
@@ -168,7 +168,8 @@ std::string read_host_file(const std::string& path, const std::string& origin) {
   }
 }
 
-void add_file(const std::string& path, const std::string& origin, std::vector<ListedNode>* nodes) {
+void add_node_file(const std::string& path, const std::string& origin,
+                   std::vector<ListedNode>* nodes) {
   int number = 0;
   for (const std::string& line : split(read_host_file(path, origin), '\n')) {
     const std::string where = origin + ", " + path + " line " + std::to_string(++number) + ":";
@@ -188,7 +189,7 @@ std::vector<ListedNode> expand_nodes(const std::string& list, const std::string&
   for (const std::string& entry : split_entries(list)) {
     if (entry.starts_with('@')) {
       const size_t before = nodes.size();
-      add_file(entry.substr(1), origin, &nodes);
+      add_node_file(entry.substr(1), origin, &nodes);
       if (nodes.size() == before) refuse_entry("the host file lists no node", entry, origin);
     } else {
       add_entry(entry, origin, &nodes);

@@ -18,7 +18,7 @@ using wire::LiveRank;
 constexpr int kFullGpus = 2, kBriefGpus = 9;  // of a rank: at most 10 + 2 * 9 series
 
 // A value of a label, as the format wants it. Names of others may contain anything.
-std::string escaped(const std::string& text) {
+std::string escaped_label(const std::string& text) {
   std::string all;
   for (const char c : text) {
     if (c == '\\' || c == '"') all += '\\';
@@ -31,7 +31,7 @@ std::string escaped(const std::string& text) {
   return all;
 }
 
-std::string number(double value) {
+std::string metric_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   char text[32];
@@ -41,7 +41,7 @@ std::string number(double value) {
 
 class Writer {
  public:
-  explicit Writer(const std::string& job_id) : job_("job_id=\"" + escaped(job_id) + "\"") {}
+  explicit Writer(const std::string& job_id) : job_("job_id=\"" + escaped_label(job_id) + "\"") {}
 
   // The series that follow have this name.
   void family(const char* name, const char* help) {
@@ -52,7 +52,7 @@ class Writer {
   // labels: ",rank=\"3\""
   void add(double value, const std::string& labels = {}) {
     text_ += std::exchange(header_, {});
-    text_ += "fleetrun_" + name_ + "{" + job_ + labels + "} " + number(value) + "\n";
+    text_ += "fleetrun_" + name_ + "{" + job_ + labels + "} " + metric_number(value) + "\n";
   }
   const std::string& text() const { return text_; }
 
@@ -67,34 +67,34 @@ struct RankSeries {
 };
 
 template <auto kHas, auto kGet>
-std::optional<double> value_of(const LiveRank& rank) {
+std::optional<double> metric_value(const LiveRank& rank) {
   if (!(rank.*kHas)()) return std::nullopt;
   return static_cast<double>((rank.*kGet)());
 }
 
 constexpr RankSeries kRankSeries[] = {
-    {"rank_step", "Last finished step.", value_of<&LiveRank::has_step, &LiveRank::step>},
+    {"rank_step", "Last finished step.", metric_value<&LiveRank::has_step, &LiveRank::step>},
     {"rank_step_seconds", "Time of a step, without evaluations and saves.",
      [](const LiveRank& rank) {
        return rank.has_step_ms() ? std::optional(rank.step_ms() / 1000) : std::nullopt;
      }},
     {"rank_samples_per_second", "Samples trained in a second.",
-     value_of<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>},
+     metric_value<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>},
     {"rank_input_ratio", "Share of the step in which the rank waits for input.",
-     value_of<&LiveRank::has_input_share, &LiveRank::input_share>},
+     metric_value<&LiveRank::has_input_share, &LiveRank::input_share>},
     {"rank_peers_ratio", "Share of the step in which the rank waits for collectives.",
-     value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>},
-    {"rank_loss", "Last loss.", value_of<&LiveRank::has_loss, &LiveRank::loss>},
+     metric_value<&LiveRank::has_exposed_share, &LiveRank::exposed_share>},
+    {"rank_loss", "Last loss.", metric_value<&LiveRank::has_loss, &LiveRank::loss>},
     {"rank_slowest", "1 for the rank that the others wait for.",
      [](const LiveRank& rank) {
        return rank.has_exposed_share() ? std::optional(rank.slowest() ? 1.0 : 0.0) : std::nullopt;
      }},
     {"rank_cpu_cores", "Cores in use by the processes of the rank.",
-     value_of<&LiveRank::has_cpu, &LiveRank::cpu>},
+     metric_value<&LiveRank::has_cpu, &LiveRank::cpu>},
     {"rank_memory_bytes", "Resident memory of the processes of the rank.",
-     value_of<&LiveRank::has_memory, &LiveRank::memory>},
+     metric_value<&LiveRank::has_memory, &LiveRank::memory>},
     {"rank_without_core_ratio", "Share of the time in which its first thread had no core.",
-     value_of<&LiveRank::has_delayed, &LiveRank::delayed>},
+     metric_value<&LiveRank::has_delayed, &LiveRank::delayed>},
 };
 
 struct GpuSeries {

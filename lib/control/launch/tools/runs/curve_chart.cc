@@ -11,7 +11,7 @@ namespace fleet {
 namespace {
 
 // Pixels.
-constexpr double kWidth = 470, kHeight = 250;
+constexpr double kChartWidth = 470, kHeight = 250;
 constexpr double kLeft = 62, kRight = 14, kTop = 44, kBottom = 30;
 constexpr int kColumns = 400;
 
@@ -141,7 +141,7 @@ class ChartDrawing {
   }
 
  private:
-  double x(double step) const { return kLeft + steps_.at(step) * (kWidth - kLeft - kRight); }
+  double x(double step) const { return kLeft + steps_.at(step) * (kChartWidth - kLeft - kRight); }
   double y(double value) const {
     return kHeight - kBottom - values_.at(value) * (kHeight - kTop - kBottom);
   }
@@ -152,7 +152,7 @@ class ChartDrawing {
   std::string legend() const {
     if (chart_.curves.size() < 2) return {};
     std::string text;
-    double right = kWidth - kRight;
+    double right = kChartWidth - kRight;
     for (size_t k = chart_.curves.size(); k-- > 0;) {
       const std::string& name = chart_.curves[k].name;
       text += format("<text class=\"label end\" x=\"%.0f\" y=\"%.0f\">", right, 16) +
@@ -168,7 +168,7 @@ class ChartDrawing {
   std::string grid() const {
     std::string text, lines;
     for (const double mark : marks_of(values_, 4)) {
-      lines += "M" + format("%.1f %.1f", kLeft, y(mark)) + format("H%.1f", kWidth - kRight, 0);
+      lines += "M" + format("%.1f %.1f", kLeft, y(mark)) + format("H%.1f", kChartWidth - kRight, 0);
       text += format("<text class=\"label end\" x=\"%.0f\" y=\"%.1f\">", kLeft - 6, y(mark) + 4) +
               number_text(mark) + "</text>";
     }
@@ -237,7 +237,7 @@ class ChartDrawing {
   const Range steps_, values_;
 };
 
-Points values_of(const RunHistory& run, const std::string& name) {
+Points curve_values(const RunHistory& run, const std::string& name) {
   const auto found = run.train.find(name);
   return found == run.train.end() ? Points() : found->second;
 }
@@ -331,14 +331,14 @@ std::vector<CurveChart> charts_of(const RunHistory& run) {
   std::vector<CurveChart> charts;
   const auto both = [&](const char* title, const char* unit, const char* name) {
     CurveChart chart{title, unit, {}, run.resumes};
-    if (Points points = values_of(run, name); !points.empty())
+    if (Points points = curve_values(run, name); !points.empty())
       chart.curves.push_back({"training", std::move(points), Curve::Style::kNoisy});
     if (Points points = tests_of(run, name); !points.empty())
       chart.curves.push_back({"evaluation", std::move(points), Curve::Style::kMarks});
     charts.push_back(std::move(chart));
   };
   const auto one = [&](const char* title, const char* unit, const char* name) {
-    charts.push_back({title, unit, {{title, values_of(run, name)}}, run.resumes});
+    charts.push_back({title, unit, {{title, curve_values(run, name)}}, run.resumes});
   };
   both("Loss", "by step", "loss");
   charts.back().may_be_logarithmic = true;
@@ -367,7 +367,7 @@ const char* curve_chart_style() {
 
 std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone) {
   const auto count = static_cast<double>(charts.size());
-  const double width = charts.size() > 1 ? 2 * kWidth + 20 : kWidth;
+  const double width = charts.size() > 1 ? 2 * kChartWidth + 20 : kChartWidth;
   const double height = std::max(std::ceil(count / 2), 1.0) * kHeight + 10;
   std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"" +
                     format(" viewBox=\"0 0 %g %g\"", width, height);
@@ -382,7 +382,7 @@ std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone) 
   }
   for (size_t k = 0; k < charts.size(); ++k) {
     const size_t row = k / 2;
-    svg += ChartDrawing(charts[k]).svg(k % 2 == 0 ? 5 : kWidth + 15,
+    svg += ChartDrawing(charts[k]).svg(k % 2 == 0 ? 5 : kChartWidth + 15,
                                        static_cast<double>(row) * kHeight + 5);
   }
   return svg + "</svg>\n";

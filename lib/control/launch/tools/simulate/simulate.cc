@@ -36,7 +36,7 @@ constexpr int kNodesAProcess = 64;  // a process with fewer is not worthwhile
 
 double seconds_since(int64_t begin, int64_t end) { return static_cast<double>(end - begin) * 1e-9; }
 
-int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
+int64_t clock_ns() { return Clock::now().time_since_epoch().count(); }
 
 double cpu_seconds() {
   timespec used{};
@@ -154,7 +154,7 @@ class Simulation {
   }
 
   void join(int port, double memory_before) {
-    const int64_t begin = now_ns();
+    const int64_t begin = clock_ns();
     const double cpu = cpu_seconds();
     for (NodesProcess& process : processes_) process.join(address_, security_);
     const NodesReport joined = reports();
@@ -183,10 +183,10 @@ class Simulation {
     const JobTimes times = heartbeat_intervals_for(job_.nnodes(), {});
     std::this_thread::sleep_for(times.startup_time + times.startup_heartbeat_interval);
     const double cpu = cpu_seconds();
-    const int64_t begin = now_ns(), theirs = nodes_cpu();
+    const int64_t begin = clock_ns(), theirs = nodes_cpu();
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     const double theirs_used = static_cast<double>(nodes_cpu() - theirs) * 1e-9;
-    const double passed = seconds_since(begin, now_ns());
+    const double passed = seconds_since(begin, clock_ns());
     std::printf("idle: the server uses %.1f %% of a core, the nodes %.1f %%, over %.1f s\n",
                 100 * (cpu_seconds() - cpu) / passed, 100 * theirs_used / passed, passed);
     std::fflush(stdout);
@@ -198,23 +198,23 @@ class Simulation {
     const int ids = (job_.ranks + kRanksPerId - 1) / kRanksPerId;
     const std::string id(128, 'i');
     const auto store = connect_store(address_, job_.spec().config.job_id(), 1, 0, security_);
-    const int64_t begin = now_ns();
+    const int64_t begin = clock_ns();
     std::string all;
     for (int i = 0; i < ids; ++i) store->set("ids/" + std::to_string(i), id);
     for (int i = 0; i < ids; ++i)
       all += store->get("ids/" + std::to_string(i), std::chrono::seconds(60));
     store->set(kSimulatedKey, all);
-    const double published = seconds_since(begin, now_ns());
+    const double published = seconds_since(begin, clock_ns());
     for (NodesProcess& process : processes_) process.get(address_, security_);
     reports();
     std::printf(
         "store: %d ids of 128 bytes together after %.3f s, all ranks have them after %.3f s\n", ids,
-        published, seconds_since(begin, now_ns()));
+        published, seconds_since(begin, clock_ns()));
     std::fflush(stdout);
   }
 
   void finish() {
-    const int64_t begin = now_ns();
+    const int64_t begin = clock_ns();
     for (NodesProcess& process : processes_) process.finish();
     const NodesReport ended = reports();
     std::printf("ended: every node has the verdict after %.3f s\n",
