@@ -6,9 +6,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 command=(build/release/bin/fleetrun --nproc_per_node=2 config/fashion_mnist.json "$@")
 jobs=$(job_count)
-build_minutes=$((18 / jobs + 1))
-build_steps=200  # about as many as there are on an empty folder
-build_mb=800     # most of it precompiled headers
+build_minutes=$((11 / jobs + 1))
+build_steps=110  # about as many as there are on an empty folder
+build_mb=300     # 130 without CUDA
 
 # mb_to_build: the space that the rest of the build needs.
 mb_to_build() {
