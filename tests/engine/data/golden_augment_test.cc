@@ -15,12 +15,12 @@
 namespace fleet::data {
 namespace {
 
-using nlohmann::json;
+using Golden = nlohmann::json;
 
-const json& golden() {
-  static const json values = [] {
+const Golden& golden() {
+  static const Golden values = [] {
     std::ifstream file(source_folder() + "/tests/golden/augment.json");
-    return json::parse(file);
+    return Golden::parse(file);
   }();
   return values;
 }
@@ -72,12 +72,12 @@ const std::map<std::string, Operation>& operations() {
 
 TEST(GoldenAugment, EachOperation_IsTorchvisions) {
   std::set<std::string> tested;
-  for (const json& one : golden().at("cases")) {
+  for (const Golden& one : golden().at("cases")) {
     const std::string name = one.at("operation");
     const ImageShape image{one.at("image")[0], one.at("image")[1], one.at("image")[2]};
     std::vector<float> pixels = image_of("augment", image.count());
     operations().at(name)(planes_of(pixels, image), one.at("value"));
-    const json& wanted = one.at("result");
+    const Golden& wanted = one.at("result");
     ASSERT_EQ(wanted.size(), pixels.size());
     for (size_t i = 0; i < pixels.size(); ++i) {
       ASSERT_NEAR(pixels[i], wanted[i].get<double>() / 10000, 6e-5)
@@ -102,13 +102,13 @@ void expect_golden(const std::string& name, const BatchMix& mix) {
   std::vector<float> images = batch_images();
   const std::vector<float> last(images.end() - static_cast<long>(image.count()), images.end());
   mix_images(images.data(), 3, last.data(), image, mix);
-  const json& wanted = golden().at(name).at("images");
+  const Golden& wanted = golden().at(name).at("images");
   ASSERT_EQ(wanted.size(), images.size());
   for (size_t i = 0; i < images.size(); ++i) {
     ASSERT_NEAR(images[i], wanted[i].get<double>() / 10000, 6e-5) << name << ", element " << i;
   }
   // Image i has label i: its row of the labels is `own` there, and the rest at the label before.
-  const json& labels = golden().at(name).at("labels");
+  const Golden& labels = golden().at(name).at("labels");
   for (int i = 0; i < 3; ++i) {
     EXPECT_NEAR(labels[i * 3 + i].get<double>() / 10000, mix.own, 6e-5);
     EXPECT_NEAR(labels[i * 3 + (i + 2) % 3].get<double>() / 10000, 1 - mix.own, 6e-5);
@@ -120,7 +120,7 @@ TEST(GoldenAugment, Mixup_IsTorchvisions) {
 }
 
 TEST(GoldenAugment, Cutmix_IsTorchvisions) {
-  const json& box = golden().at("cutmix").at("box");
+  const Golden& box = golden().at("cutmix").at("box");
   expect_golden("cutmix", {.own = 1 - 9.0f / 30,
                            .left = box[0],
                            .top = box[1],
