@@ -37,7 +37,7 @@ void GuardianMonitor::tick() {
     return on_hung_();
   }
   ping_();
-  wait_until(now + times_.heartbeat_interval);
+  if (begin_) wait_until(now + times_.heartbeat_interval);  // ping_() may stop it
 }
 
 }  // namespace fleet
