@@ -57,7 +57,7 @@ void LiveReporter::on_rank_started(int local_rank, pid_t pid) {
 void LiveReporter::wait() {
   timer_.after(interval_, [this] {
     report();
-    wait();
+    if (assignment_) wait();  // the report may end the job, and with it the reports
   });
 }
 
