@@ -56,7 +56,7 @@ show_build() {
 
 compile_programs() {
   need_space
-  # Groups take less than half of the time of single files. Another build of this folder sets both options back.
+  # A later build by another preset or script turns the tests on again.
   group_if_new release
   configure release -DFLEET_BUILD_TESTS=OFF
   local log output failed
