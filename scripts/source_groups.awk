@@ -42,6 +42,12 @@ FNR == 1 { file[++files] = FILENAME; inside = 0 }
   alias = $0 ~ /^(using|namespace) .*=/ ? $0 : FILENAME
   gsub(/ /, "", alias)
   names[files] = names[files] " " name " " alias
+  # Further constants of the same line.
+  for (rest = $0; match(rest, /, k[A-Z][A-Za-z0-9]* ?[={[]/); rest = substr(rest, RSTART + RLENGTH)) {
+    name = substr(rest, RSTART + 2, RLENGTH - 3)
+    sub(/[ ={[].*/, "", name)
+    names[files] = names[files] " " name " " FILENAME
+  }
 }
 
 END {

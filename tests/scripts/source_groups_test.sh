@@ -12,10 +12,12 @@ together() { groups "$1" "$2" | grep -q ' '; }
 # inside NAME LINE...: a file with these lines in an unnamed namespace.
 inside() { printf '%s\n' 'namespace fleet {' 'namespace {' "${@:2}" '}  // namespace' '}  // namespace fleet' >"$1"; }
 
-inside a.cc 'int count(const std::string& text, int from) {' '  return 1;' '}' 'using Clock = std::chrono::steady_clock;'
+inside a.cc 'int count(const std::string& text, int from) {' '  return 1;' '}' 'using Clock = std::chrono::steady_clock;' \
+       'constexpr int kFirst = 1, kLimit = 2;'
 for line in 'size_t count(int x) { return x; }' 'struct count {' 'constexpr int count = 5;' 'std::map<int, std::string> count;' \
             '#define count 1' 'using count = int;' 'enum class count { kA };' 'class count : public B {' 'const char* const count[] = {' \
-            'using Clock = std::chrono::system_clock;' 'bool Clock(int x) {'; do
+            'using Clock = std::chrono::system_clock;' 'bool Clock(int x) {' \
+            '[[noreturn]] void count(int x) {' 'constexpr int kOther = 1, kLimit = 2;'; do
   inside b.cc "$line"
   ! together a.cc b.cc || fail "one group although both declare a name: $line"
 done

@@ -26,7 +26,7 @@ constexpr size_t kMostEntries = 1 << 16, kMostFields = 32, kMostFrames = 32, kMo
 constexpr size_t kMostDumpedGroups = 128, kMostRuns = 64, kMostText = 256, kMostRankText = 1 << 20;
 constexpr int64_t kMostRanks = 1 << 16, kMostCalls = int64_t{1} << 48;
 // Calls that are kept after the first that is not done: a host issues them a whole step ahead.
-constexpr int64_t kDumpedCallsBefore = 2, kCallsAfter = 125;
+constexpr int64_t kDumpedCallsBefore = 2, kDumpedCallsAfter = 125;
 constexpr size_t kMostShown = 64;
 constexpr std::string_view kDefaultGroup = "default_pg";
 
@@ -307,7 +307,7 @@ void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
       calls.set_waiting_ms(std::max<int64_t>(waited, 0));
     }
     if (number <= calls.done() - kDumpedCallsBefore ||
-        (number > calls.done() + kCallsAfter && !last)) {
+        (number > calls.done() + kDumpedCallsAfter && !last)) {
       continue;
     }
     GroupCall& one = *calls.add_calls();

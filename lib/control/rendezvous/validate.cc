@@ -18,7 +18,7 @@ constexpr size_t kMaxTail = 64 << 10, kMaxCause = 4 << 10;
 constexpr int kMaxStackFrames = 64;
 constexpr size_t kMaxPythonFrame = 1 << 10;
 constexpr size_t kMaxFrame = 256, kMaxMissing = 1 << 10;
-constexpr int kMaxCollectives = 4096, kMaxGroups = 256, kMaxCalls = 256, kMaxRuns = 64;
+constexpr int kMaxCollectives = 4096, kMaxGroups = 256, kMaxGroupCalls = 256, kMaxRuns = 64;
 constexpr int kMaxWaits = 16;
 constexpr int64_t kMaxRanks = 1 << 20;
 constexpr size_t kMaxErrorMessage = 4 << 10, kMaxCallstack = 16 << 10;
@@ -79,7 +79,7 @@ void cut(wire::GroupCall* call) {
 
 void cut(wire::GroupCalls* calls) {
   keep_first(kMaxFrame, calls->mutable_name());
-  keep_first_items(kMaxCalls, calls->mutable_calls());
+  keep_first_items(kMaxGroupCalls, calls->mutable_calls());
   for (wire::GroupCall& call : *calls->mutable_calls()) cut(&call);
   // The ranks are enumerated.
   int64_t ranks = 0;
