@@ -7,7 +7,7 @@
 #
 # Part 1 adds what costs new files, or a line in a list. The programs know it then, and a job trains with it.
 # Part 2 adds messages, and options with a field: at most five edited files each. The compiler misses the case of a new message.
-# Both build what changes of the libraries, and link each test with its own file only.
+# Both build what changes of the libraries, and link each test with its own file only, or with its group (FLEET_GROUP_SOURCES).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=$(realpath "${1:?usage: recipes_test.sh BUILD_DIR}")
@@ -35,11 +35,6 @@ ninja=$(sed -n 's/^CMAKE_MAKE_PROGRAM:[^=]*=//p' "$build/CMakeCache.txt")
 [ "$(basename "$ninja")" = ninja ] || skip "the build folder is not ninja's"
 log=$(mktemp)
 scratch=$(mktemp)
-# Each test is linked with its own file only, so the copy compiles no groups (FLEET_GROUP_SOURCES).
-grep -q '^FLEET_GROUP_SOURCES:STRING=OFF$' "$build/CMakeCache.txt" ||
-  "$(sed -n 's/^CMAKE_COMMAND:INTERNAL=//p' "$build/CMakeCache.txt")" -DFLEET_GROUP_SOURCES=OFF "$build" >"$log" 2>&1 ||
-  { cat "$log"; fail "cmake on the copy"; }
-
 # recipe TARGET FILE FILTER: build_and_test will build FILE of the test program TARGET, and run these tests.
 tests=()
 recipe() { tests+=("$1 $2 $3"); }
@@ -59,7 +54,8 @@ build_and_test() {
   make build.ninja  # new files
   for test in "${tests[@]}"; do
     read -r target file filter <<<"$test"
-    link_of "$target" "$file" | grep "/$(basename "$file").o\$" >/dev/null || fail "$target has no $file"
+    link_of "$target" "$file" | grep "/$(basename "$file").o\$" >/dev/null ||
+      grep -qsF "$file\"" "$build/$(dirname "$file")/CMakeFiles/$target.dir/Unity"/* || fail "$target has no $file"
     mapfile -t -O "${#inputs[@]}" inputs < <(link_of "$target" "$file" | grep -E '^[^/].*\.[ao]$')
   done
   mapfile -t inputs < <(printf '%s\n' "${inputs[@]}" | sort -u)
