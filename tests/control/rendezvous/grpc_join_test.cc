@@ -90,7 +90,7 @@ TEST(GrpcJoin, NobodyListens_TimesOutSayingWhy) {
   auto options = server_for(job_of({"127.0.0.1"}));
   const int port = RendezvousServer(options).port();
   const Error error =
-      refusal_of("127.0.0.1:" + std::to_string(port), node_of(options.job, "127.0.0.1"), 300ms);
+      refusal_of("127.0.0.1:" + std::to_string(port), node_of(options.job, "127.0.0.1"), 1s);
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("127.0.0.1:" + std::to_string(port)),
                                   HasSubstr("Connection refused")));
