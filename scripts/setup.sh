@@ -140,7 +140,7 @@ failed() {
   die "${list:+cannot install $list: }apt-get failed (see above); fix the cause, then $again"
 }
 
-# Each remedy is tried once. What was fetched and installed stays, so the next attempt goes on there.
+# Each remedy is tried once. An attempt continues from the packages that earlier ones fetched and installed.
 repaired='' updated=''
 until plan && install; do
   if [ -z "$repaired" ] && logged 'dpkg was interrupted|[Uu]nmet dependencies|--fix-broken'; then

@@ -1,12 +1,12 @@
 # FLEET_GROUP_SOURCES=ALL compiles the files of a target in groups, each as one source, as large as names allow: a group parses
-# its headers and instantiates templates once, which takes half of the time for a build that is made once (the first one, CI's,
-# those with sanitizers). A build that is changed and made again is faster without. Files that changed since origin/main are
-# compiled alone, so that an include that only the rest of the group has is missed.
+# its headers and instantiates templates once, which halves the time of a build that is made once (the first one, CI's, those with
+# sanitizers). Where sources are edited and built again, single files are faster. Files that changed since origin/main are compiled
+# alone, so the compiler finds an include that they lack and their group has.
 set(FLEET_GROUP_SOURCES OFF CACHE STRING "Compile several sources as one: OFF, ALL")
 set(FLEET_CHANGED_FILES "")
 if(FLEET_GROUP_SOURCES)
   set(FLEET_PRECOMPILE OFF)  # would save less than it costs: a group parses the shared headers once
-  # In a clone of what is tested, origin/main is HEAD: the last commit then.
+  # Where origin/main is HEAD, as in CI's clone: the files of the last commit.
   execute_process(COMMAND sh -c "git diff --name-only $(git merge-base origin/main HEAD | grep -vx \"$(git rev-parse HEAD)\" || echo HEAD~1)
                                  git ls-files --others --exclude-standard"
                   WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE FLEET_CHANGED_FILES ERROR_QUIET)

@@ -67,7 +67,7 @@ class Json {
   // Of equal keys, the last one's value counts, at the place of the first.
   static Json object(std::vector<std::string> keys, std::vector<Json> values);
 
-  // JsonError says what is wrong, with line and column. comments: allows // and /* */.
+  // JsonError names the line, the column and the mistake. comments: allows // and /* */.
   static Json parse(std::string_view text, const JsonCheck& check = {}, bool comments = false);
   // nullopt if it is not valid.
   static std::optional<Json> try_parse(std::string_view text);

@@ -37,7 +37,7 @@ class EventLoop {
   size_t run_one();            // until one handler has run
   size_t run_for(std::chrono::milliseconds limit);
   size_t run_one_for(std::chrono::milliseconds limit);
-  size_t poll();  // what is ready now
+  size_t poll();  // the handlers that are due, without waiting
   // The run in progress, or else the next one, ends. Callable from any thread.
   void stop();
   void restart();  // after stop(), or after a run has left nothing to wait for

@@ -13,9 +13,9 @@
 
 namespace fleet {
 
-// Owns the descriptor. Several waits may be pending at once. A handler is called once, with an
-// error if the kernel cannot tell what is asked (epoll refuses files, for example); it is not
-// called after close(), or after the destruction. It may own this object, or destroy it. Not
+// Owns the descriptor. Several waits may be pending at once. A handler is called once; it gets an
+// error if the kernel cannot watch the descriptor (epoll refuses files, for example). No handler is
+// called after close() or destruction. A handler may own this object, or destroy it. Not
 // thread-safe: use it in the loop's thread, or while the loop does not run.
 class LoopDescriptor {
  public:
