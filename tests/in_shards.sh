@@ -8,7 +8,8 @@ set -euo pipefail
 
 shards=$1
 shift
-isolated=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
+# A shell starts what runs in the background with SIGINT and SIGQUIT ignored.
+isolated=(env --default-signal=INT --default-signal=QUIT unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
 "${isolated[@]}" true 2>/dev/null || exec "$@"
 
 output=$(mktemp -d)
