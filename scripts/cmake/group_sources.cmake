@@ -1,5 +1,5 @@
 # FLEET_GROUP_SOURCES=ALL compiles the files of a target in groups, each as one source, as large as names allow: a group parses
-# its headers and instantiates templates once, which halves the time of a build that is made once (the first one, CI's, those with
+# its headers and instantiates templates once, which saves time in a build that is made once (the first one, CI's, those with
 # sanitizers). Where sources are edited and built again, single files are faster. Files that changed since origin/main are compiled
 # alone, so the compiler finds an include that they lack and their group has.
 set(FLEET_GROUP_SOURCES OFF CACHE STRING "Compile several sources as one: OFF, ALL")
