@@ -4,16 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "base/env.h"
-#include "store/env.h"
-
 namespace fleet {
 
 struct WorkerArguments {
   std::string job_file;
   std::string device;                  // "": from the job file
   std::vector<std::string> overrides;  // "key=value"
-  std::string log_level = env_or(kEnvLogLevel, "INFO");
+  std::string log_level = "INFO";
   std::vector<std::string> predict;  // images, folders, lists
   bool check = false;
   bool explain = false;

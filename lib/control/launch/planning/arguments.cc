@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
 
 #include "base/command_line.h"
 #include "base/env.h"
@@ -13,6 +12,7 @@
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 #include "store/env.h"
+#include "store/worker_options.h"
 
 namespace fleet {
 namespace {
@@ -142,25 +142,21 @@ ConfigTree tree_of(const std::vector<GivenOption>& given) {
   return tree;
 }
 
-// Whether the word is an option of fleet-worker, which belongs after the job file.
-bool is_workers(const std::string& word) {
-  static const std::set<std::string> flags = {
-      "--set",        "--predict",     "--export_onnx", "--print_keys", "--print_program",
-      "--print_plan", "--print_flags", "--profile",     "--paddle",     "--save_strategy",
-      "--check",      "--explain",     "--device",      "--for",        "--measure",
-      "--link_rate",  "--ranks",       "--nodes",       "--pack",       "--pack_threads"};
-  return flags.contains(canonical_flag(word.substr(0, word.find('='))));
-}
-
-}  // namespace
-
-bool is_launch_option(const std::string& word) {
+// Whether a word of a command line, "--key" or "--key=value", is one of these options.
+bool is_flag_of(const std::vector<Option>& options, const std::string& word) {
   const std::string flag = canonical_flag(word.substr(0, word.find('=')));
-  return std::ranges::any_of(own_options(), [&](const Option& option) {
+  return std::ranges::any_of(options, [&](const Option& option) {
     const std::vector<std::string> flags = option.flags();
     return !option.internal && std::find(flags.begin(), flags.end(), flag) != flags.end();
   });
 }
+
+// Whether the word is an option of fleet-worker, which belongs after the job file.
+bool is_workers(const std::string& word) { return is_flag_of(worker_options().options(), word); }
+
+}  // namespace
+
+bool is_launch_option(const std::string& word) { return is_flag_of(own_options(), word); }
 
 namespace {
 

@@ -44,11 +44,13 @@ std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
 
 // fleet-worker does not know the options that belong before the job file.
 static std::string explained(const std::string& message) {
-  constexpr std::string_view kUnknown = "unknown argument '";
-  if (!message.starts_with(kUnknown)) return message;
-  const size_t end = message.find('\'', kUnknown.size());
-  const std::string word = message.substr(kUnknown.size(), end - kUnknown.size());
-  if (!is_launch_option(word)) return message;
+  constexpr std::string_view kUnknown = "unknown option '";
+  // The worker's corrected line is not the user's.
+  const std::string own = message.substr(0, message.find("\ncorrected: "));
+  if (!own.starts_with(kUnknown)) return own;
+  const size_t end = own.find('\'', kUnknown.size());
+  const std::string word = own.substr(kUnknown.size(), end - kUnknown.size());
+  if (!is_launch_option(word)) return own;
   return "'" + word + "' is an option of fleetrun: write it before the job file";
 }
 

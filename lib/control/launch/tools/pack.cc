@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
+#include "store/worker_options.h"
 
 namespace fleet {
 namespace {
@@ -54,14 +55,7 @@ FLEET_COMMAND(pack) {
                 .least = 2,
                 .most = 2,
                 .missing_word = "give a job file and a folder: fleetrun pack job.json packed/"};
-  def.syntax.options
-      .integer({.key = "size", .value = "N"}, 0, 0, 65500,
-               "shorter side of packed images; larger images are resized to it; 0: no resizing")
-      .flag({.key = "raw"}, "pack pixels, which need no decoding")
-      .flag({.key = "jpeg"}, "pack image files; resized ones become JPEG files (the default)")
-      .integer({.key = "quality", .value = "N"}, 0, 0, 100, "quality of these JPEG files; 0: 90")
-      .integer({.key = "pack_threads", .aliases = {"threads"}, .value = "N"}, 0, 0, 1024,
-               "number of packing threads; 0: one per core")
+  def.syntax.options.include(pack_options())
       .texts({.key = "set", .value = "KEY=VALUE", .repeats = true},
              "override a key of the job file");
   def.run = run_pack;

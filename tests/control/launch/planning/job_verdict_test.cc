@@ -85,7 +85,7 @@ TEST_F(CheckJobFile, OptionOfFleetrunAfterTheJobFile_BelongsBeforeIt) {
   for (const auto& [word, ours] : {std::pair("--nproc-per-node=2", true), {"--nonsense", false}}) {
     const std::string message = check(
         "echo \"{\\\"ok\\\":false,\\\"code\\\":\\\"usage\\\",\\\"exit_code\\\":2,"
-        "\\\"message\\\":\\\"unknown argument '" +
+        "\\\"message\\\":\\\"unknown option '" +
         std::string(word) + "'; known: --set\\\"}\"; exit 2");
     EXPECT_EQ(message.ends_with("is an option of fleetrun: write it before the job file"), ours)
         << message;
@@ -100,9 +100,9 @@ TEST_F(CheckJobFile, AnotherError_DoesNotKeepTheJobFromStarting) {
 
 TEST_F(CheckJobFile, UnusableAnswer_IsOneLineAndTheJobStarts) {
   std::string warning;
-  EXPECT_EQ(check("echo \"fleet-worker: unknown argument '--check'\" >&2; exit 2", &warning), "");
+  EXPECT_EQ(check("echo \"fleet-worker: unknown option '--check'\" >&2; exit 2", &warning), "");
   EXPECT_THAT(warning, HasSubstr("no usable verdict on the job file (exit code 2: fleet-worker: "
-                                 "unknown argument '--check')"));
+                                 "unknown option '--check')"));
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
 }
 
