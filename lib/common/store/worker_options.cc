@@ -10,11 +10,11 @@ constexpr double kMaxRanks = 1'000'000;
 OptionGroup job_options() {
   OptionGroup group;
   group
-      .texts({.key = "set", .value = "KEY=VALUE", .repeats = true},
+      .texts({.key = "set", .value = "KEY=VALUE", .optional = true, .repeats = true},
              "override a key of the job file; may be repeated")
       .text({.key = "device", .value = "DEVICE", .optional = true}, "",
             "auto, cpu or cuda; short for --set train.device=, which it overrides")
-      .texts({.key = "predict", .value = "PATH...", .repeats = true},
+      .texts({.key = "predict", .value = "PATH...", .optional = true, .repeats = true},
              "predict the classes of these images, folders of images or lists of them (.txt) "
              "instead of training; write it after the job file; short for --set predict.input=")
       .text({.key = "log_level", .environment = {kEnvLogLevel}, .value = "LEVEL"}, "INFO",
