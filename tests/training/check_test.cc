@@ -76,11 +76,35 @@ TEST_F(Check, TwoActions_AreRefused) {
 
 TEST_F(Check, OptionWithoutItsValue_IsNamed) {
   EXPECT_EQ(job_.run_worker({"job.json", "--set", "--check"}, &error_), 2);
-  EXPECT_THAT(error_, HasSubstr("--set needs key=value"));
+  EXPECT_THAT(error_, HasSubstr("--set: it needs a value"));
   EXPECT_EQ(job_.run_worker({"job.json", "--predict", "--set", "train.output=x"}, &error_), 2);
-  EXPECT_THAT(error_, HasSubstr("--predict needs images, folders or lists"));
+  EXPECT_THAT(error_, HasSubstr("--predict: it needs a value"));
   EXPECT_EQ(check({"--ranks=0"}), 2);
   EXPECT_THAT(error_, HasSubstr("1000000"));
+}
+
+TEST_F(Check, OptionThatBelongsToAnother_IsRefusedAlone) {
+  for (const char* option : {"--nodes=2", "--for=h200", "--measure=never", "--link_rate=10G"}) {
+    EXPECT_EQ(job_.run_worker({"job.json", option}, &error_), 2) << option;
+    EXPECT_THAT(error_, HasSubstr("requires --explain")) << option;
+  }
+  for (const char* option : {"--size=8", "--raw", "--jpeg", "--quality=9", "--pack_threads=2"}) {
+    EXPECT_EQ(job_.run_worker({"job.json", option}, &error_), 2) << option;
+    EXPECT_THAT(error_, HasSubstr("requires --pack")) << option;
+  }
+  EXPECT_EQ(job_.run_worker({"job.json", "--paddle=2.0"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("requires --save_strategy"));
+}
+
+TEST_F(Check, WordsBehindTheJobFile_AreOnlyImages) {
+  EXPECT_EQ(check({"second.json"}), 2);
+  EXPECT_THAT(error_, HasSubstr("unexpected argument 'second.json'"));
+  EXPECT_EQ(check({"--predict", "a.png", "b.png"}), 0) << error_;
+}
+
+TEST_F(Check, MistypedOption_IsCorrected) {
+  EXPECT_EQ(job_.run_worker({"job.json", "--sett=model.name=mlp"}, &error_), 2);
+  EXPECT_THAT(error_, HasSubstr("corrected: fleet-worker job.json --set=model.name=mlp"));
 }
 
 TEST_F(Check, FormatAlone_IsRefused) {

@@ -102,8 +102,8 @@ TEST(Arguments, UnknownFlag_NamesTheNearest) {
 
 // Without the line that would leave them out: it would train where something else was asked for.
 TEST(Arguments, OptionsOfFleetWorker_BelongBehindTheJobFile) {
-  for (const char* option :
-       {"--predict", "--export-onnx", "--set", "--explain", "--check", "--device"}) {
+  for (const char* option : {"--predict", "--export-onnx", "--set", "--explain", "--check",
+                             "--device", "--raw", "--jpeg", "--quality", "--size"}) {
     EXPECT_THAT(usage_error({"--nproc_per_node=2", option, "x", "job.json"}).failure(),
                 EndsWith("it is an option of fleet-worker: write it after the job file"));
   }
