@@ -44,6 +44,7 @@ std::string path_of(const std::string& name, const Assignment& assignment,
 
 JobLists lists_of(const Assignment& assignment, const RankContext& context) {
   JobLists lists;
+  lists.roles = role_ranks(*assignment.world);
   for (const Dialect* dialect : dialects_named(context.dialects)) {
     if (!dialect->lists) continue;
     for (auto& [name, value] : dialect->lists(*assignment.world)) {
@@ -60,6 +61,20 @@ JobLists lists_of(const Assignment& assignment, const RankContext& context) {
 }
 
 }  // namespace
+
+std::vector<RoleRanks> role_ranks(const World& world) {
+  std::map<std::string_view, int> sizes;
+  std::vector<RoleRanks> all;
+  for (const wire::Node& node : world.nodes()) {
+    int& size = sizes[node.role()];
+    all.push_back({size, 0});
+    size += node.local_world_size();
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].size = sizes[world.nodes(static_cast<int>(i)).role()];
+  }
+  return all;
+}
 
 std::vector<std::string> endpoints_of(const World& world, bool servers) {
   std::vector<std::string> all(static_cast<size_t>(servers ? world.servers() : world.world_size()));

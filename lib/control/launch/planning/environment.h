@@ -18,12 +18,19 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 struct LongValue {
   std::string name, path, value;
 };
-// The variables that grow with the world. They are equal for all ranks, so they are created once.
+// A node's first rank among the ranks of all nodes with its role, and their number.
+struct RoleRanks {
+  int first = 0, size = 0;
+};
+// What grows with the world. It is equal for all ranks, so it is created once.
 struct JobLists {
   // As ranks get them, keyed by name: NAME and its value, or NAME_FILE and a path.
   std::map<std::string, std::pair<std::string, std::string>> variables;
   std::vector<LongValue> files;  // contents of those paths
+  std::vector<RoleRanks> roles;  // by node rank
 };
+
+std::vector<RoleRanks> role_ranks(const World& world);
 
 // Facts that a rank needs besides the Assignment.
 struct RankContext {

@@ -7,32 +7,17 @@ namespace {
 
 constexpr char kAsyncErrors[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 
-// A rank's index among the ranks of nodes with the same role.
-struct RoleRank {
-  int rank = 0, size = 0;
-};
-
-RoleRank role_rank(const Assignment& assignment, int local_rank) {
-  RoleRank own{local_rank, 0};
-  for (const wire::Node& node : assignment.world->nodes()) {
-    if (node.role() != assignment.node().role()) continue;
-    own.size += node.local_world_size();
-    if (node.node_rank() < assignment.node_rank) own.rank += node.local_world_size();
-  }
-  return own;
-}
-
 Variables torch_variables(const Assignment& assignment, int local_rank,
                           const RankContext& context) {
   const World& world = *assignment.world;
-  const RoleRank role = role_rank(assignment, local_rank);
+  const RoleRanks& role = context.lists->roles.at(static_cast<size_t>(assignment.node_rank));
   Variables all = {{"RANK", std::to_string(assignment.node().first_rank() + local_rank)},
                    {"LOCAL_RANK", std::to_string(context.virtual_local_rank ? 0 : local_rank)},
                    {"WORLD_SIZE", std::to_string(world.world_size())},
                    {"LOCAL_WORLD_SIZE", std::to_string(assignment.node().local_world_size())},
                    {"GROUP_RANK", std::to_string(assignment.node_rank)},
                    {"GROUP_WORLD_SIZE", std::to_string(assignment.nnodes())},
-                   {"ROLE_RANK", std::to_string(role.rank)},
+                   {"ROLE_RANK", std::to_string(role.first + local_rank)},
                    {"ROLE_NAME", assignment.node().role()},
                    {"ROLE_WORLD_SIZE", std::to_string(role.size)},
                    {"MASTER_ADDR", world.master_address()},
