@@ -37,6 +37,7 @@ FNR == 1 { file[++files] = FILENAME; inside = 0 }
 /^#include <linux\// { alone[files] }  # defines again what the C library's headers define
 /^namespace \{/ { inside = 1 }
 /^\}  \/\/ namespace$/ { inside = 0 }
+!inside && /^const .*\) \{$/ { next }  # a function that others call
 (inside || /^(#define|const|constexpr|static|using|inline|extern|thread_local) ?/) && (name = declared($0)) != "" {
   # An alias may be repeated, if it is the same.
   alias = $0 ~ /^(using|namespace) .*=/ ? $0 : FILENAME

@@ -28,6 +28,8 @@ done
 # Outside of an unnamed namespace, functions are overloads or would not link.
 echo 'int count(const std::string& text) {' >b.cc
 together a.cc b.cc || fail "two groups without need: a function outside"
+echo 'const char* count(int x) {' >b.cc
+together a.cc b.cc || fail "two groups without need: a function outside, of a constant"
 echo 'static int count(int x) {' >b.cc
 ! together a.cc b.cc || fail "one group although both have a static function"
 

@@ -15,7 +15,7 @@ namespace fleet {
 namespace {
 
 // "fleetP4": a file with other content is left alone.
-constexpr uint64_t kMagic = 0x0034507465656c66;
+constexpr uint64_t kProgressMagic = 0x0034507465656c66;
 
 // Shared with another process: only lock-free atomics. `turn` is odd while the writer is storing.
 struct Shared {
@@ -26,7 +26,7 @@ struct Shared {
 };
 static_assert(sizeof(Shared) <= 4096);
 
-void* map(int file) {
+void* map_progress(int file) {
   void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
@@ -44,8 +44,8 @@ ProgressWriter::ProgressWriter(const std::string& path)
     : folder_(path.substr(0, path.rfind('/') + 1)) {
   const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file || ::lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(Shared))) return;
-  memory_ = map(file.get());
-  if (memory_ && shared(memory_).magic != kMagic) {
+  memory_ = map_progress(file.get());
+  if (memory_ && shared(memory_).magic != kProgressMagic) {
     ::munmap(std::exchange(memory_, nullptr), sizeof(Shared));
   }
 }
@@ -125,10 +125,10 @@ ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CL
   if (!file_ || ::ftruncate(file_.get(), sizeof(Shared)) != 0) {
     throw_errno("cannot create the in-memory file of a rank's progress");
   }
-  memory_ = map(file_.get());
+  memory_ = map_progress(file_.get());
   if (!memory_) throw_errno("cannot map the file of a rank's progress");
   shared(memory_).progress.store(RankProgress());
-  shared(memory_).magic = kMagic;
+  shared(memory_).magic = kProgressMagic;
   path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
 }
 

@@ -19,7 +19,7 @@
 namespace fleet {
 namespace {
 
-constexpr std::chrono::seconds kSearchInterval{5};
+constexpr std::chrono::seconds kMinSearchInterval{5};
 constexpr int kSearchShare = 200;  // a search may take 1/200 of the time
 
 long long number(const std::string& text) {
@@ -153,7 +153,7 @@ void RankUsageSampler::find_processes(Time now) {
     ranks_[i].quota = cpu_quota(ranks_[i].target.pid);
   }
   const Time::duration took = std::chrono::steady_clock::now() - begun;
-  next_search_ = now + std::max<Time::duration>(kSearchInterval, kSearchShare * took);
+  next_search_ = now + std::max<Time::duration>(kMinSearchInterval, kSearchShare * took);
 }
 
 bool RankUsageSampler::add(const Rank& rank, RankUsage* usage) {

@@ -13,17 +13,17 @@
 namespace fleet {
 namespace {
 
-void define(OpDef& def, const std::vector<std::string>& states) {
+void define_rmsprop(OpDef& def, const std::vector<std::string>& states) {
   define_update_op(def, /*other_inputs=*/{}, states);
   def.attributes = {{"alpha", 0.99}, {"epsilon", 1e-8}, {"momentum", 0.0}, {"weight_decay", 0.0}};
 }
 
 }  // namespace
 
-FLEET_OP(rmsprop) { define(def, {"square"}); }
-FLEET_OP(rmsprop_momentum) { define(def, {"square", "momentum"}); }
-FLEET_OP(rmsprop_centered) { define(def, {"square", "mean"}); }
-FLEET_OP(rmsprop_centered_momentum) { define(def, {"square", "mean", "momentum"}); }
+FLEET_OP(rmsprop) { define_rmsprop(def, {"square"}); }
+FLEET_OP(rmsprop_momentum) { define_rmsprop(def, {"square", "momentum"}); }
+FLEET_OP(rmsprop_centered) { define_rmsprop(def, {"square", "mean"}); }
+FLEET_OP(rmsprop_centered_momentum) { define_rmsprop(def, {"square", "mean", "momentum"}); }
 
 FLEET_OPTIMIZER(rmsprop) {
   def.help = "steps divided by the root of the mean square of the gradient (RMSProp)";

@@ -17,7 +17,7 @@ std::vector<int64_t> dims_of(const Shape& shape) {
   return {dims.begin(), dims.end()};
 }
 
-bool contains(const std::vector<VarId>& ids, VarId id) {
+bool has_id(const std::vector<VarId>& ids, VarId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
@@ -147,14 +147,14 @@ class Splitter {
     if (!is_temporary(id)) return id;
     const auto [known, is_new] = local_[micro_batch].try_emplace(id, id);
     if (!is_new) return known->second;
-    const bool own_name = micro_batch == 0 && !contains(options_.batch.rows, id);
+    const bool own_name = micro_batch == 0 && !has_id(options_.batch.rows, id);
     if (!own_name) known->second = fresh(id, micro_batch);
     return known->second;
   }
 
   VarId read(VarId id, int micro_batch, SectionId section) {
     if (id == kNoVar) return id;
-    if (contains(options_.batch.feeds, id)) return slice(id, micro_batch, section);
+    if (has_id(options_.batch.feeds, id)) return slice(id, micro_batch, section);
     if (!is_temporary(id)) return id;
     const auto known = local_[micro_batch].find(id);
     FLEET_CHECK(known != local_[micro_batch].end(),
@@ -340,7 +340,7 @@ class Splitter {
     if (micro_batch > 0) program_.append(backward, "sum", {part, sum}, {sum});
   }
 
-  bool is_sum(VarId id) const { return id == options_.loss || contains(options_.batch.sums, id); }
+  bool is_sum(VarId id) const { return id == options_.loss || has_id(options_.batch.sums, id); }
 
   void add_sums(const Op& op, int micro_batch) {
     for (const VarId id : op.outputs) {
@@ -418,7 +418,7 @@ class Splitter {
   // Values that this stage received keep the name under which the other stage writes them.
   void append_others() {
     for (const auto& [id, value] : values_) {
-      const bool fresh_name = is_sum(id) || contains(options_.batch.rows, id);
+      const bool fresh_name = is_sum(id) || has_id(options_.batch.rows, id);
       if (value.stage != options_.stage && !fresh_name) local_[0][id] = id;
     }
     for (size_t i = 0; i < old_.size(); ++i) {

@@ -54,7 +54,7 @@ constexpr Sample kSamples[] = {
 };
 // Timed steps of each. The median counts: the fastest would be one in which the other ranks
 // happened to leave this one the memory.
-constexpr int kLeastRounds = 3, kMostRounds = 30;
+constexpr int kMinRounds = 3, kMaxRounds = 30;
 constexpr double kRoundsSeconds = 0.15;
 constexpr int kMostRanks = 16;
 
@@ -71,7 +71,7 @@ Job sample_job(const Sample& sample, bool low) {
   return make_job(ConfigTree::from_json(json, "a sample of the benchmark"));
 }
 
-Shape image_of(const Job& job) {
+Shape input_shape(const Job& job) {
   return {job.data.integer("image.channels"), job.data.integer("image.height"),
           job.data.integer("image.width")};
 }
@@ -107,7 +107,7 @@ using Agree = std::function<bool(bool)>;
 void measure_network(const Sample& sample, bool low, Device& device, const Agree& agree,
                      Samples* samples) {
   const Job job = sample_job(sample, low);
-  BuiltProgram built = build_program(job, {.image = image_of(job), .backend = device.backend()});
+  BuiltProgram built = build_program(job, {.image = input_shape(job), .backend = device.backend()});
   Executor executor(
       plan_program(std::move(built.program), built.keep,
                    {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
@@ -119,8 +119,8 @@ void measure_network(const Sample& sample, bool low, Device& device, const Agree
   executor.synchronize();
   std::vector<std::vector<double>> rounds(executor.plan().ops.size());
   const double start = monotonic_seconds();
-  for (int i = 0; i < kMostRounds; ++i) {
-    if (!agree(i < kLeastRounds || monotonic_seconds() - start <= kRoundsSeconds)) break;
+  for (int i = 0; i < kMaxRounds; ++i) {
+    if (!agree(i < kMinRounds || monotonic_seconds() - start <= kRoundsSeconds)) break;
     executor.set_profiling(true);
     executor.run(step);
     executor.synchronize();
@@ -147,7 +147,7 @@ void measure_memory(bool low, Device& device, MachineRates* rates) {
   const double after = resident_bytes();
   rates->library_bytes = std::max(after - before, 0.0);
   const Job job = sample_job({"resnet18", 2, 64, "momentum"}, low);
-  BuiltProgram built = build_program(job, {.image = image_of(job), .backend = device.backend()});
+  BuiltProgram built = build_program(job, {.image = input_shape(job), .backend = device.backend()});
   Executor executor(
       plan_program(std::move(built.program), built.keep,
                    {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
@@ -239,7 +239,7 @@ class Ranks {
     barrier_.arrive_and_wait();
     return wish;
   }
-  // The others go on without it, at most kMostRounds a network if it was the first.
+  // The others go on without it, at most kMaxRounds a network if it was the first.
   void leave() { barrier_.arrive_and_drop(); }
 
  private:
@@ -346,7 +346,7 @@ std::string now_text() {
   return text;
 }
 
-MachineRates measure(const MeasureOptions& options) {
+MachineRates measure_machine(const MeasureOptions& options) {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);  // of the sample networks' passes
   const int cores = static_cast<int>(available_cores().size());
@@ -379,7 +379,7 @@ MachineRates measured_rates(const MeasureOptions& options) {
   }
   spdlog::info("measuring the rates of this machine, once ({})",
                path.empty() ? "there is no cache folder" : path);
-  MachineRates rates = measure(options);
+  MachineRates rates = measure_machine(options);
   if (!options.agree) write_rates(rates, path);
   return rates;
 }
