@@ -203,9 +203,7 @@ int run(int argc, char** argv) {
     start.reset();  // an abrupt end would leave a partial output file
     return predict_images(job, world, *choice.device, communicators, worker);
   }
-  const RunStart of_run{
-      .run = env_or(kEnvRun, ""),
-      .restarted = env_int_or(kEnvGeneration, env_int_or(kEnvOldGeneration, 1)) > 1};
+  const RunStart of_run{.run = env_or(kEnvRun, ""), .restarted = env_int_or(kEnvGeneration, 1) > 1};
   Trainer trainer(
       make_job_at_start(tree, world, *choice.device, communicators, false, of_run), *choice.device,
       {.rank = world.rank,

@@ -39,10 +39,9 @@ bool is_record(const std::string& name) {
 
 JobStore::StoredJob read_stored_job(const std::string& path) {
   wire::StoredJob message;
-  if (!message.ParseFromString(read_file(path))) {
-    throw Error(ErrorCode::kIo, "not a job record of fleetd", path);
+  if (!message.ParseFromString(read_file(path)) || !message.has_job()) {
+    throw Error(ErrorCode::kIo, "not a job record of this fleetd", path);
   }
-  if (!message.has_job()) throw Error(ErrorCode::kIo, "a job record of an older fleetd", path);
   validate(message.job());
   JobStore::StoredJob stored{message.job(), ConsoleLog(kConsoleLogBytes)};
   for (const auto& output : message.console()) stored.console.add(output.error(), output.text());

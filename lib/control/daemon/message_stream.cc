@@ -72,8 +72,8 @@ class StreamServer::Service final : public wire::Fleetd::CallbackService,
     loop_.post([this, stream] { accept_(stream); });
     return stream.get();
   }
-  // A client of another version calls a service of another name. With --via=ssh an older client
-  // shows the last line of our standard error.
+  // A client of another version calls a service of another name. With --via=ssh it shows the last
+  // line of our standard error.
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override {
     spdlog::error("the client has another version than this fleetrun " FLEET_VERSION

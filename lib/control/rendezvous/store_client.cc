@@ -209,21 +209,12 @@ std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
       StoreConnection(address, job_id, generation, -1, security), std::move(post));
 }
 
-// A launcher of version 0.1 sets only the old name.
-static int generation_from_env() {
-  const auto old = get_env(kEnvOldGeneration);
-  if (old && !get_env(kEnvGeneration)) {
-    spdlog::warn("{} is the old name of {}, and the next version will not read it; update fleetrun",
-                 kEnvOldGeneration, kEnvGeneration);
-  }
-  return static_cast<int>(env_int_or(kEnvGeneration, env_int_or(kEnvOldGeneration, 1)));
-}
-
 std::shared_ptr<Store> connect_store_from_env() {
   const auto address = get_env(kEnvStoreAddress);
   if (!address) return nullptr;
   const auto credentials = get_env(kEnvCredentials);
-  return connect_store(*address, env_or(kEnvJobId, "default"), generation_from_env(),
+  return connect_store(*address, env_or(kEnvJobId, "default"),
+                       static_cast<int>(env_int_or(kEnvGeneration, 1)),
                        static_cast<int>(env_int_or(kEnvRank, 0)),
                        credentials ? security_from_text(read_file(*credentials)) : Security{});
 }

@@ -7,7 +7,6 @@
 #include "base/thread.h"
 #include "rendezvous/store_client.h"
 #include "store/env.h"
-#include "tests/captured_log.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 
 namespace fleet {
@@ -135,13 +134,7 @@ TEST(GrpcStore, FromTheEnvironment_ConnectsOrIsAbsent) {
   setenv(kEnvRank, "0", 1);
   connect_store_from_env()->set("k", "v");
   EXPECT_EQ(store_of(job, 1)->get("k", 0ms), "v");
-  unsetenv(kEnvGeneration);
-  setenv(kEnvOldGeneration, "1", 1);
-  const std::string log = captured_log([&] { connect_store_from_env()->set("old", "v"); });
-  EXPECT_THAT(log, HasSubstr(kEnvOldGeneration));
-  EXPECT_EQ(store_of(job, 1)->get("old", 0ms), "v");
-  for (const char* name : {kEnvStoreAddress, kEnvJobId, kEnvOldGeneration, kEnvRank})
-    unsetenv(name);
+  for (const char* name : {kEnvStoreAddress, kEnvJobId, kEnvGeneration, kEnvRank}) unsetenv(name);
 }
 
 }  // namespace

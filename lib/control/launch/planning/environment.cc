@@ -163,9 +163,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
     all.emplace_back(kEnvCredentials, context.credentials);
   }
   all.emplace_back(kEnvJobId, context.job_id);
-  for (const char* name : {kEnvGeneration, kEnvOldGeneration}) {
-    all.emplace_back(name, std::to_string(assignment.generation()));
-  }
+  all.emplace_back(kEnvGeneration, std::to_string(assignment.generation()));
   if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run());
   all.emplace_back(kEnvLogLevel, context.log_level);
   if (context.terminal_width > 0) {

@@ -90,7 +90,6 @@ TEST(RankEnvironment, HasTheNamesOfEveryWorld) {
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_GENERATION", "1"},
-      {"FLEET_EPOCH", "1"},
       {"FLEET_LOG_LEVEL", "DEBUG"},
       {"OMP_NUM_THREADS", "4"},
   };
@@ -215,7 +214,6 @@ TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_GENERATION", "1"},
-      {"FLEET_EPOCH", "1"},
       {"FLEET_LOG_LEVEL", "INFO"},
       {"OMP_NUM_THREADS", "2"},
   };
