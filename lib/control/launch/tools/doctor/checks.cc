@@ -7,8 +7,8 @@
 namespace fleet {
 
 Findings check_settings(const NodeFacts& node) {
-  Findings all = explain_settings(node);
-  for (const Findings& more : {check_spelling(node), check_values(node), check_sense(node)}) {
+  Findings all = check_spelling(node);
+  for (const Findings& more : {check_values(node), check_sense(node)}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -68,22 +68,11 @@ namespace {
 
 constexpr char kCheck[] = "settings";
 
-struct Variable {
-  const char* name;
-  const char* what;
-};
-// Old names of NCCL, and of variables that PyTorch has renamed.
-constexpr Variable kOldNames[] = {
-    {"NCCL_IB_CUDA_SUPPORT",
-     "use NCCL_NET_GDR_LEVEL instead: =LOC for the old 0, =SYS for the old 1"},
-    {"NCCL_LL_THRESHOLD", "use NCCL_PROTO instead"},
-    {"NCCL_TREE_THRESHOLD", "use NCCL_ALGO instead"},
-    {"NCCL_SINGLE_RING_THRESHOLD", "NCCL now chooses by itself: leave it out"},
-    {"NCCL_RINGS", "use NCCL_GRAPH_FILE instead"},
-    {"NCCL_BLOCKING_WAIT", "PyTorch reads TORCH_NCCL_BLOCKING_WAIT instead"},
-    {"NCCL_ASYNC_ERROR_HANDLING", "PyTorch reads TORCH_NCCL_ASYNC_ERROR_HANDLING instead"},
-    {"NCCL_DESYNC_DEBUG", "PyTorch reads TORCH_NCCL_DESYNC_DEBUG instead"},
-};
+// Variables that PyTorch has renamed: it now reads TORCH_ and the old name.
+bool is_torchs_old_name(const std::string& name) {
+  return name == "NCCL_BLOCKING_WAIT" || name == "NCCL_ASYNC_ERROR_HANDLING" ||
+         name == "NCCL_DESYNC_DEBUG";
+}
 
 // Variables of container images and build systems, and of well-known plugins.
 bool is_foreign(const std::string& name) {
@@ -112,13 +101,6 @@ bool is_number(const std::string& name) {
     if (name.ends_with(ending)) return true;
   }
   return false;
-}
-
-const Variable* old_name(const std::string& name) {
-  for (const Variable& old : kOldNames) {
-    if (name == old.name) return &old;
-  }
-  return nullptr;
 }
 
 std::string with_value(const NodeFacts& node, const std::string& name) {
@@ -236,34 +218,14 @@ void check_hca(const NodeFacts& node, Findings* found) {
   }
 }
 
-constexpr Variable kMeanings[] = {
-    {"NCCL_SOCKET_IFNAME", "interfaces for NCCL's TCP: prefixes, = exactly, ^ all but these"},
-    {"NCCL_IB_DISABLE", "1: TCP instead of RDMA"},
-    {"NCCL_IB_HCA", "RDMA devices to use"},
-    {"NCCL_IB_GID_INDEX", "address of RoCE; NCCL 2.21 and newer detect it"},
-    {"NCCL_P2P_DISABLE", "1: GPUs of a node do not copy to each other directly"},
-    {"NCCL_SHM_DISABLE", "1: no shared memory between the ranks of a node"},
-    {"NCCL_NET_GDR_LEVEL",
-     "largest distance between a GPU and the RDMA device that reads its memory"},
-    {"NCCL_DEBUG", "log level of NCCL: WARN for faults, INFO for its choices"},
-    {"NCCL_DEBUG_SUBSYS", "parts of NCCL that log at INFO"},
-    {"NCCL_DEBUG_FILE", "log file of NCCL"},
-    {"NCCL_ALGO", "the algorithm, instead of NCCL's choice"},
-    {"NCCL_PROTO", "the protocol, instead of NCCL's choice"},
-    {"NCCL_NET", "the network: IB, Socket, or a plugin"},
-    {"NCCL_CROSS_NIC", "whether rings may use another device on the next node"},
-    {"NCCL_BUFFSIZE", "buffer size of a channel in bytes"},
-    {"NCCL_TOPO_FILE", "topology of the machine, instead of detection"},
-    {"GLOO_SOCKET_IFNAME", "the interface for PyTorch's gloo"},
-};
-
 }  // namespace
 
 Findings check_spelling(const NodeFacts& node) {
   Findings found;
   for (const std::string& name : set_names(node)) {
-    if (const Variable* old = old_name(name)) {
-      found.push_back(warn(kCheck, name + " is obsolete", old->what));
+    if (is_torchs_old_name(name)) {
+      found.push_back(
+          warn(kCheck, name + " is obsolete", "PyTorch reads TORCH_" + name + " instead"));
       continue;
     }
     if (is_known(name) || is_foreign(name)) continue;
@@ -301,15 +263,6 @@ Findings check_sense(const NodeFacts& node) {
   check_debugging(node, &found);
   check_contradictions(node, &found);
   check_hca(node, &found);
-  return found;
-}
-
-Findings explain_settings(const NodeFacts& node) {
-  Findings found;
-  for (const Variable& meaning : kMeanings) {
-    if (node.setting(meaning.name).empty()) continue;
-    found.push_back(ok(kCheck, with_value(node, meaning.name) + " (" + meaning.what + ")"));
-  }
   return found;
 }
 

@@ -35,10 +35,9 @@ TEST(NcclSettings, Misspelt_NearestIsNamed) {
   EXPECT_THAT(check_spelling(with({{"NCCL_ZZZZZZZZZZZZ", "1"}})), OneFinding(Severity::kWarn));
 }
 
-TEST(NcclSettings, OldNames_SayWhatTookTheirPlace) {
-  EXPECT_THAT(said(check_spelling(with({{"NCCL_IB_CUDA_SUPPORT", "1"}}))),
-              HasSubstr("use NCCL_NET_GDR_LEVEL instead: =LOC for the old 0, =SYS for the old 1"));
-  EXPECT_THAT(check_spelling(with({{"NCCL_BLOCKING_WAIT", "1"}})), OneFinding(Severity::kWarn));
+TEST(NcclSettings, NamesThatPyTorchHasChanged_SayTheNewOne) {
+  EXPECT_THAT(said(check_spelling(with({{"NCCL_BLOCKING_WAIT", "1"}}))),
+              HasSubstr("PyTorch reads TORCH_NCCL_BLOCKING_WAIT instead"));
 }
 
 TEST(NcclSettings, OfImagesAndPlugins_AreLeftAlone) {
@@ -104,12 +103,6 @@ TEST(NcclSettings, HcaThatIsNotThere_Fails) {
   NodeFacts node = with({{"NCCL_NET", "IB"}});
   node.rdma.clear();
   EXPECT_THAT(check_sense(node), OneFinding(Severity::kFail));
-}
-
-TEST(NcclSettings, Explained) {
-  EXPECT_THAT(said(explain_settings(with({{"NCCL_P2P_DISABLE", "0"}}))),
-              HasSubstr("NCCL_P2P_DISABLE=0 (1: GPUs of a node do not copy"));
-  EXPECT_THAT(explain_settings(with({{"NCCL_TUNER_PLUGIN", "x"}})), IsEmpty());
 }
 
 }  // namespace
