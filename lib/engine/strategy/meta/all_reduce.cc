@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "strategy/fields.h"
-#include "strategy/meta/reduce.h"
 #include "strategy/meta_optimizer.h"
 #include "strategy/names.h"
 
@@ -140,6 +139,11 @@ class AllReduce : public MetaOptimizer {
 };
 
 }  // namespace
+
+bool reduces_to_owners(const StrategyProto& proto, const PassContext& context) {
+  return proto.build_strategy().reduce_strategy() == kReduceMode &&
+         context.data_parallel_degree() > 1;
+}
 
 AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext& context) {
   AllReduceSettings settings{.fuse = proto.fuse_all_reduce_ops(),

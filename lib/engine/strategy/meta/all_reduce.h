@@ -1,5 +1,5 @@
-// The summation of gradients over the data-parallel ranks: fuse_all_reduce_ops, its limits, and the
-// communicators that allreduces use in turn.
+// The summation of gradients over the data-parallel ranks: on all of them (fuse_all_reduce_ops, its
+// limits, and the communicators that allreduces use in turn), or on each parameter's owner.
 #pragma once
 
 #include "passes/buckets.h"
@@ -17,6 +17,12 @@ struct AllReduceSettings {
       true;            // sync_nccl_allreduce: each allreduce starts when the previous one has ended
   int group_size = 1;  // > 1: use_hierarchical_allreduce, hierarchical_allreduce_inter_nranks
 };
+
+inline constexpr int kReduceMode = 1;  // of build_strategy.reduce_strategy
+
+// Whether the strategy requests Reduce mode and the job has several ranks: each gradient is then
+// summed on its parameter's owner (reduce.cc), not on all ranks.
+bool reduces_to_owners(const StrategyProto& proto, const PassContext& context);
 
 // Switches off settings that make no sense in this job (groups on one node), and logs a line in
 // Paddle's words. kUsage for invalid values.

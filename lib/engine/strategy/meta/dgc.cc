@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "optim/parameter_groups.h"
-#include "strategy/meta/reduce.h"
+#include "strategy/meta/all_reduce.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {

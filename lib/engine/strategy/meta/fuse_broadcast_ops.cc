@@ -1,5 +1,5 @@
 #include "base/log.h"
-#include "strategy/meta/reduce.h"
+#include "strategy/meta/all_reduce.h"
 #include "strategy/meta_optimizer.h"
 
 namespace fleet {

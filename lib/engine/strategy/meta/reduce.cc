@@ -1,5 +1,4 @@
-#include "strategy/meta/reduce.h"
-
+// Reduce mode (build_strategy.reduce_strategy): each parameter is updated on its owner rank.
 #include <algorithm>
 
 #include "base/log.h"
@@ -9,8 +8,6 @@
 
 namespace fleet {
 namespace {
-
-constexpr int kReduce = 1;  // BuildStrategy.ReduceStrategy.Reduce
 
 class Reduce : public MetaOptimizer {
  public:
@@ -67,17 +64,13 @@ class Reduce : public MetaOptimizer {
 
 }  // namespace
 
-bool reduces_to_owners(const StrategyProto& proto, const PassContext& context) {
-  return proto.build_strategy().reduce_strategy() == kReduce && context.data_parallel_degree() > 1;
-}
-
 // Replaces all_reduce: runs after the check for infinite gradients, before updates are fused.
 FLEET_META_OPTIMIZER(reduce) {
   def.help = "each parameter is updated on one rank, its owner, and broadcast to the others";
   def.position = 405;
   def.fields = {"build_strategy.reduce_strategy"};
   def.requested = [](const StrategyProto& proto) {
-    return proto.build_strategy().reduce_strategy() == kReduce;
+    return proto.build_strategy().reduce_strategy() == kReduceMode;
   };
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
