@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 command=(build/release/bin/fleetrun --nproc_per_node=2 config/fashion_mnist.json "$@")
 jobs=$(job_count)
-build_minutes=$((11 / jobs + 1))
+build_minutes=$((9 / jobs + 1))
 build_steps=110  # about as many as there are on an empty folder
 build_mb=300     # 130 without CUDA
 
