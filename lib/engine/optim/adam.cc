@@ -3,10 +3,9 @@
 //   m1 = beta1 m1 + (1 - beta1) g;  m2 = beta2 m2 + (1 - beta2) g^2
 //   p -= lr / (1 - beta1^t) * m1 / (sqrt(m2 / (1 - beta2^t)) + epsilon)
 // amsgrad (Reddi, Kale and Kumar, 2018) divides by the root of the largest m2 so far, a third
-// state. Updates any number of parameters; see optim/update_op.h for g and for the inputs and
-// outputs that all rules share. step: int64 [1], t.
-#include "optim/adam.h"
-
+// state. adamw is adam with decoupled weight decay (Loshchilov and Hutter, 2019). Updates any
+// number of parameters; see optim/update_op.h for g and for the inputs and outputs that all rules
+// share. step: int64 [1], t.
 #include "optim/update_op.h"
 
 namespace fleet {
@@ -22,11 +21,6 @@ void define(OpDef& def, const std::vector<std::string>& states) {
                     {"decoupled", false}};
 }
 
-}  // namespace
-
-FLEET_OP(adam) { define(def, {"moment1", "moment2"}); }
-FLEET_OP(adam_amsgrad) { define(def, {"moment1", "moment2", "max_moment2"}); }
-
 Schema adam_schema() {
   Schema schema;
   schema.number("beta1", 0.9, 0, kMaxDecay, "decay of the first moment")
@@ -36,6 +30,7 @@ Schema adam_schema() {
   return schema;
 }
 
+// decoupled: weight decay is separate from the gradient (adamw).
 void append_adam(UpdateContext& context, const Update& update, bool decoupled) {
   const bool amsgrad = context.settings().boolean("amsgrad");
   std::vector<VarId> states = {context.state(update.parameter, "moment1"),
@@ -49,11 +44,25 @@ void append_adam(UpdateContext& context, const Update& update, bool decoupled) {
                     {"decoupled", decoupled}});
 }
 
+}  // namespace
+
+FLEET_OP(adam) { define(def, {"moment1", "moment2"}); }
+FLEET_OP(adam_amsgrad) { define(def, {"moment1", "moment2", "max_moment2"}); }
+
 FLEET_OPTIMIZER(adam) {
   def.help = "Adam; weight decay is part of the gradient";
   def.schema = adam_schema();
   def.append = [](UpdateContext& context, const Update& update) {
     append_adam(context, update, /*decoupled=*/false);
+  };
+}
+
+FLEET_OPTIMIZER(adamw) {
+  def.help = "Adam with decoupled weight decay";
+  def.schema = adam_schema();
+  def.weight_decay = 0.01;
+  def.append = [](UpdateContext& context, const Update& update) {
+    append_adam(context, update, /*decoupled=*/true);
   };
 }
 
