@@ -18,6 +18,9 @@ namespace {
 constexpr std::chrono::seconds kConnectionTimeout{3};
 // The largest message of a client: a job's environment and list of nodes.
 constexpr int kMaxRequestBytes = 4 << 20;
+// Without TLS: what gRPC may hold of strangers, and by how much this process may grow.
+constexpr size_t kUnauthenticatedBytes = 64 << 20;
+constexpr int64_t kMaxGrowth = 512 << 20;
 
 void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
@@ -91,10 +94,7 @@ StreamServer::StreamServer(EventLoop& loop, const std::string& host, int port,
                            std::function<void(std::shared_ptr<ServerStream>)> accept)
     : service_(std::make_unique<Service>(loop, std::move(accept))),
       credentials_(server_credentials(security)) {
-  ConnectionLimits limits;
-  limits.screened = !security.tls;
-  limits.connections.evict_oldest = security.tls;
-  connections_ = std::make_unique<ConnectionLimiter>(limits);
+  connections_ = std::make_unique<ConnectionLimiter>();
   if (const int error = connections_->listen(host, port, kConnectionTimeout)) {
     throw Error(
         ErrorCode::kUsage, std::string("cannot listen: ") + ::strerror(error),
@@ -107,8 +107,20 @@ StreamServer::StreamServer(EventLoop& loop, const std::string& host, int port,
   set_up_server(&builder, kConnectionTimeout);
   // Limits the time for the handshake of unauthenticated peers.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
+  if (!security.tls) limit_unauthenticated_clients(&builder, kUnauthenticatedBytes);
   connections_->serve(&builder, credentials_);
   start(&builder);
+  if (!security.tls) {
+    guard_ = std::make_unique<MemoryGuard>(kMaxGrowth, [this, address = host_port(host, port)] {
+      spdlog::error(
+          "{} is flooded: what strangers sent fills the memory of this process, so it closes the "
+          "port; leave out --insecure, and start fleetd again: then only clients with its secret "
+          "get in",
+          address);
+      connections_->stop_listening();
+      server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+    });
+  }
   connections_->open();
 }
 

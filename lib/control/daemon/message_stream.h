@@ -15,6 +15,7 @@
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/event_loop.h"
+#include "rendezvous/memory_guard.h"
 #include "rendezvous/queued_writer.h"
 #include "rendezvous/security.h"
 
@@ -169,7 +170,8 @@ class StreamServer {
   std::unique_ptr<Service> service_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;  // renewed automatically while it serves
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<ConnectionLimiter> connections_;  // last: passes connections to the server
+  std::unique_ptr<ConnectionLimiter> connections_;  // after it: passes connections to the server
+  std::unique_ptr<MemoryGuard> guard_;              // without TLS; last: ends both
 };
 
 // A client's channel over an existing connection.

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <future>
 #include <optional>
 #include <system_error>
 #include <unordered_map>
@@ -16,7 +15,6 @@
 #include "base/mutex.h"
 #include "rendezvous/event_loop.h"
 #include "rendezvous/loop_descriptor.h"
-#include "rendezvous/screened_connection.h"
 #include "rendezvous/tcp_listener.h"
 
 namespace fleet {
@@ -24,9 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a client may take to read the server's last messages.
-constexpr std::chrono::milliseconds kDrainTimeout{500};
-constexpr std::chrono::seconds kCheckEvery{1};
 constexpr std::chrono::seconds kWarnEvery{10};
 
 // The budget, shared with the server's calls, which prove that a client has the secret.
@@ -96,26 +91,13 @@ void reset_on_close(int fd) {
 
 class ConnectionLimiter::Impl {
  public:
-  explicit Impl(ConnectionLimits limits)
-      : limits_(limits),
-        accept_("connections",
+  explicit Impl(ConnectionBudget::Limits limits)
+      : accept_("connections",
                 [this](UniqueFd fd, const sockaddr_storage& name) { take(std::move(fd), name); }),
-        budget_(std::make_shared<SharedBudget>(limits.connections,
-                                               [this](std::string connection) {
-                                                 accept_.loop().post(
-                                                     [this, connection = std::move(connection)] {
-                                                       handshakes_.erase(connection);
-                                                     });
-                                               })),
-        screen_{.loop = accept_.loop(),
-                .limits = {},
-                .streams = StreamBudget(limits.streams, Clock::now()),
-                .hand_over = [this](UniqueFd fd) { hand_over(std::move(fd)); },
-                .on_end = [this](ScreenedConnection& connection,
-                                 const char* reason) { screened_ended(connection, reason); },
-                .on_excess = [this](const StreamBudget::Excess& excess) { close_excess(excess); },
-                .handshake_timeout = limits.handshake_timeout},
-        check_(accept_.loop()) {}
+        budget_(std::make_shared<SharedBudget>(limits, [this](std::string connection) {
+          accept_.loop().post(
+              [this, connection = std::move(connection)] { handshakes_.erase(connection); });
+        })) {}
   ~Impl() { close(); }
 
   int listen(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
@@ -130,33 +112,25 @@ class ConnectionLimiter::Impl {
     using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     server_ = builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD,
                                                                     std::move(credentials));
-    if (limits_.screened) return;
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
         interceptors;
     interceptors.push_back(std::make_unique<CallInterceptor>(budget_));
     builder->experimental().SetInterceptorCreators(std::move(interceptors));
   }
 
-  void open() {
-    if (limits_.screened) check_later();
-    accept_.start();
-  }
+  void open() { accept_.start(); }
 
   void stop_listening() { accept_.stop_listening(); }
 
   void close() {
     accept_.stop_listening();
-    drain_connections();
     budget_->detach();
     accept_.stop();
     handshakes_.clear();
-    for (auto all = std::exchange(screened_, {}); auto& [peer, connection] : all) {
-      connection->close(nullptr);
-    }
   }
 
  private:
-  // A connection owned by gRPC that has not proved the secret. The descriptor is a duplicate, used
+  // A connection owned by gRPC that has made no call. The descriptor is a duplicate, used
   // to notice the end of the connection or to end it.
   struct Handshake {
     Handshake(std::string from, EventLoop& loop) : address(std::move(from)), socket(loop) {}
@@ -164,56 +138,18 @@ class ConnectionLimiter::Impl {
     LoopDescriptor socket;
   };
 
-  void drain_connections() {
-    if (!limits_.screened || !accept_.running()) return;
-    auto done = std::make_shared<std::promise<void>>();
-    auto out = done->get_future();
-    accept_.loop().post([this, done] {
-      drained_ = done;
-      notify_if_drained();
-    });
-    out.wait_for(kDrainTimeout);
-  }
-
-  void notify_if_drained() {
-    if (drained_ && screened_.empty()) std::exchange(drained_, nullptr)->set_value();
-  }
-
   void take(UniqueFd fd, const sockaddr_storage& name) {
     const Peer peer = peer_of(name);
     const auto decision = budget_->admit(peer);
     if (!decision.close.empty()) make_room(decision.close);
     if (!decision.admitted) return reject_connection(std::move(fd), peer);
-    limits_.screened ? screen(std::move(fd), peer) : watch_handshake(std::move(fd), peer);
+    watch_handshake(std::move(fd), peer);
   }
 
   void hand_over(UniqueFd fd) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd.release();
     server_->HandleNewConnection(&connection);
-  }
-
-  void screen(UniqueFd fd, const Peer& peer) {
-    auto connection =
-        std::make_shared<ScreenedConnection>(screen_, std::move(fd), peer.address, peer.connection);
-    screened_[peer.connection] = connection;
-    connection->begin();
-  }
-
-  void screened_ended(ScreenedConnection& connection, const char* reason) {
-    budget_->closed(connection.address(), connection.peer(), reason == nullptr);
-    screened_.erase(connection.peer());
-    if (reason) warn("a connection from {} was closed: {}", connection.address(), reason);
-    notify_if_drained();
-  }
-
-  void close_excess(const StreamBudget::Excess& excess) {
-    const auto found = screened_.find(excess.peer);
-    if (found == screened_.end()) {
-      return screen_.streams.closed(excess.address, excess.peer, Clock::now());
-    }
-    const auto connection = found->second;
-    connection->close("too many calls are in progress, and it has the most");
   }
 
   void watch_handshake(UniqueFd fd, const Peer& peer) {
@@ -243,50 +179,28 @@ class ConnectionLimiter::Impl {
       ::shutdown(found->second.socket.get(), SHUT_RDWR);
       handshakes_.erase(found);
     }
-    if (const auto found = screened_.find(connection); found != screened_.end()) {
-      const auto victim = found->second;
-      victim->close("too many connections are open, and its address has the most");
-    }
   }
 
   void reject_connection(UniqueFd fd, const Peer& peer) {
     reset_on_close(fd.get());
-    warn(
-        "refused connections from {}: it has too many{}; check what runs there, or block it with "
-        "a firewall",
-        peer.address, limits_.screened ? "" : " that have not proved the secret");
-  }
-
-  template <typename... Arguments>
-  void warn(spdlog::format_string_t<Arguments...> line, Arguments&&... arguments) {
     const auto now = Clock::now();
     if (now < next_warning_) return;
     next_warning_ = now + kWarnEvery;
-    spdlog::warn(line, std::forward<Arguments>(arguments)...);
+    spdlog::warn(
+        "refused connections from {}: it opens too many; check what runs there, or block it with a "
+        "firewall",
+        peer.address);
   }
 
-  void check_later() {
-    check_.after(kCheckEvery, [this] {
-      const auto all = screened_;
-      for (const auto& [peer, connection] : all) connection->check(Clock::now());
-      check_later();
-    });
-  }
-
-  const ConnectionLimits limits_;
   AcceptLoop accept_;
   int port_ = 0;
   std::shared_ptr<SharedBudget> budget_;
   std::unordered_map<std::string, Handshake> handshakes_;
-  ScreenedConnection::Server screen_;
-  std::unordered_map<std::string, std::shared_ptr<ScreenedConnection>> screened_;
-  LoopTimer check_;
-  std::shared_ptr<std::promise<void>> drained_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
   Clock::time_point next_warning_{};
 };
 
-ConnectionLimiter::ConnectionLimiter(ConnectionLimits limits)
+ConnectionLimiter::ConnectionLimiter(ConnectionBudget::Limits limits)
     : impl_(std::make_unique<Impl>(limits)) {}
 ConnectionLimiter::~ConnectionLimiter() = default;
 int ConnectionLimiter::listen(const std::string& host, int port,

@@ -1,6 +1,5 @@
 // Listens for a gRPC server and passes on the connections that their address may have
-// (client_budgets.h). It closes the others before they cost a handshake. If the server is open
-// to everyone, it also screens all traffic (screened_connection.h).
+// (client_budgets.h). It closes the others before they cost a handshake.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -13,18 +12,9 @@
 
 namespace fleet {
 
-struct ConnectionLimits {
-  ConnectionBudget::Limits connections;
-  StreamBudget::Limits streams;  // of screened connections
-  // No secret guards the server: its connections are screened and count while they live.
-  bool screened = false;
-  // A screened connection that has not begun to speak HTTP/2 within this time is closed.
-  std::chrono::milliseconds handshake_timeout{30'000};
-};
-
 class ConnectionLimiter {
  public:
-  explicit ConnectionLimiter(ConnectionLimits limits = {});
+  explicit ConnectionLimiter(ConnectionBudget::Limits limits = {});
   ~ConnectionLimiter();  // close()
   ConnectionLimiter(const ConnectionLimiter&) = delete;
 
@@ -37,7 +27,7 @@ class ConnectionLimiter {
   void open();
   // Frees the port. Call it before the server shuts down. Idempotent.
   void stop_listening();
-  // Call it after the server's shutdown: the server's last messages are still sent. Idempotent.
+  // Call it after the server's shutdown. Idempotent.
   void close();
 
  private:

@@ -45,9 +45,9 @@ void set_up_server(grpc::ServerBuilder* builder,
 // For a server that only this user's processes on this host can reach: sets message limits. The
 // kernel reports closed peers, so the server sends no pings.
 void set_up_local_server(grpc::ServerBuilder* builder);
-// For a server that anyone can reach, with or without a secret: limits the memory of each call and
-// connection. Its connections must be screened (screened_connection.h).
-void limit_unauthenticated_clients(grpc::ServerBuilder* builder);
+// For a server without a secret to prove: limits the memory of each call and of all of them
+// together. Beyond that gRPC refuses calls, so who reaches the port can keep the nodes from it.
+void limit_unauthenticated_clients(grpc::ServerBuilder* builder, size_t bytes);
 
 // The informative part of a status: "Connection refused" from gRPC's chain of wrappers.
 std::string reason_of(const grpc::Status& status);

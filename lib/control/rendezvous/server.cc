@@ -15,6 +15,7 @@
 #include "rendezvous/grpc_setup.h"
 #include "rendezvous/heartbeat_intervals.h"
 #include "rendezvous/local_socket.h"
+#include "rendezvous/memory_guard.h"
 #include "rendezvous/service.h"
 #include "rendezvous/tcp_listener.h"
 
@@ -78,22 +79,28 @@ class PortTaken final : public Error {
 }
 
 // All nodes may share one address, and all of their ranks connect at the same moment.
-ConnectionLimits limits_of(const RendezvousServerOptions& options) {
+ConnectionBudget::Limits limits_of(const RendezvousServerOptions& options) {
+  if (options.unauthenticated_limits) return *options.unauthenticated_limits;
   const auto of_job = static_cast<size_t>(options.connections_per_node) *
                       static_cast<size_t>(options.job.config.nnodes());
-  ConnectionLimits limits;
-  limits.connections.total += of_job;
-  limits.connections.burst += static_cast<double>(of_job);
-  limits.screened = options.screened.value_or(!options.security.tls);
-  // If no client proves a secret, the oldest connections belong to the nodes.
-  limits.connections.evict_oldest = !limits.screened;
-  if (options.unauthenticated_limits) limits.connections = *options.unauthenticated_limits;
-  limits.streams.per_address += 4 * of_job;
-  limits.streams.total += 4 * of_job;
-  limits.streams.address_opens.burst += 16 * static_cast<double>(of_job);
-  limits.streams.all_opens.burst += 16 * static_cast<double>(of_job);
-  limits.handshake_timeout = options.handshake_timeout;
+  ConnectionBudget::Limits limits;
+  limits.total += of_job;
+  limits.burst += static_cast<double>(of_job);
   return limits;
+}
+
+// Of the connections of a job without TLS, in bytes: a few incomplete messages of strangers, and
+// what the nodes and ranks need.
+size_t memory_of(const RendezvousServerOptions& options) {
+  constexpr size_t kStrangers = 48 << 20, kOfConnection = 128 << 10;
+  return kStrangers + kOfConnection * static_cast<size_t>(options.connections_per_node) *
+                          static_cast<size_t>(options.job.config.nnodes());
+}
+// By how much the process that serves such a job may grow: far more than the job needs, far less
+// than a machine has.
+int64_t max_growth_of(const RendezvousServerOptions& options) {
+  if (options.max_growth) return *options.max_growth;
+  return (int64_t{256} << 20) + static_cast<int64_t>(4 * memory_of(options));
 }
 
 JobTimes times_of(const RendezvousServerOptions& options) {
@@ -190,7 +197,7 @@ class NetworkEndpoint final : public Endpoint {
     set_up_server(&builder, peer_timeout);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(options.handshake_timeout.count()));
-    if (!options.security.tls) limit_unauthenticated_clients(&builder);
+    if (!options.security.tls) limit_unauthenticated_clients(&builder, memory_of(options));
     limiter_.serve(&builder, credentials_);
     start(&builder, service);
   }
@@ -227,9 +234,15 @@ class RendezvousServer::Impl {
     if (options_.local_folder) {
       local_ = std::make_unique<LocalEndpoint>(*options_.local_folder, &service_);
     }
+    if (network_ && !options_.security.tls) {
+      guard_ = std::make_unique<MemoryGuard>(max_growth_of(options_), [this] { end_flood(); });
+    }
     if (network_) network_->open();
   }
-  ~Impl() { stop(std::chrono::milliseconds(0)); }
+  ~Impl() {
+    stop(std::chrono::milliseconds(0));
+    guard_.reset();
+  }
 
   void stop(std::chrono::milliseconds drain) {
     const MutexLock lock(stopping_);
@@ -252,6 +265,18 @@ class RendezvousServer::Impl {
   }
 
  private:
+  // The other nodes lose their host: the job ends, or goes on elsewhere.
+  void end_flood() {
+    const MutexLock lock(stopping_);
+    if (stopped_) return;
+    spdlog::error(
+        "{} is flooded: what strangers sent fills the memory of this process, so it closes the "
+        "port; leave out --insecure, then only nodes with the job's secret get in",
+        network_address());
+    network_->close();
+    network_->shut_down();
+  }
+
   // In a large job there would be more datagrams than the host can read.
   void open_datagram_heartbeats() {
     const int nnodes = options_.job.config.nnodes();
@@ -284,6 +309,7 @@ class RendezvousServer::Impl {
   bool stopped_ FLEET_GUARDED_BY(stopping_) = false;
   std::unique_ptr<NetworkEndpoint> network_;
   std::unique_ptr<LocalEndpoint> local_;
+  std::unique_ptr<MemoryGuard> guard_;  // without TLS
 };
 
 RendezvousServer::RendezvousServer(RendezvousServerOptions options)

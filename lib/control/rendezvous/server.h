@@ -37,9 +37,9 @@ struct RendezvousServerOptions {
   int connections_per_node = 16;
   // Limits for unauthenticated peers; default: by the job's size.
   std::optional<ConnectionBudget::Limits> unauthenticated_limits;
-  // Whether the traffic of clients without a certificate is screened (default: if there is no TLS).
-  // A simulation turns it off.
-  std::optional<bool> screened;
+  // By how many bytes this process may grow before a server without TLS closes its port; default:
+  // by the job's size.
+  std::optional<int64_t> max_growth;
 };
 
 class RendezvousServer {

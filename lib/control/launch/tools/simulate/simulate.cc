@@ -107,7 +107,6 @@ class Simulation {
     RendezvousServerOptions options;
     options.job = job_.spec();
     options.security = security_;
-    options.screened = false;  // as with TLS
     const double memory = resident_mb();
     RendezvousServer server(options);
     address_ = server.local_address();
