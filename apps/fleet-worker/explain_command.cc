@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "api/world.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process_memory.h"
