@@ -184,7 +184,8 @@ Assignment two_nodes(const std::string& first_role, const std::string& second_ro
 
 std::string value_of(const Assignment& assignment, const std::string& name,
                      const RankContext& context = {}) {
-  for (const auto& [key, value] : dialect_named("torch").variables(assignment, 1, context)) {
+  const RankContext whole = with_lists(assignment, context);
+  for (const auto& [key, value] : dialect_named("torch").variables(assignment, 1, whole)) {
     if (key == name) return value;
   }
   return "none";
