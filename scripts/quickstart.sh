@@ -79,5 +79,5 @@ trap interrupted INT
 need_space
 stage "1 of 3: install packages (a minute or two, by the network)" packages
 stage "2 of 3: build fleetrun and fleet-worker (about $build_minutes minutes with $jobs jobs on an empty build folder)" compile_programs
-say "3 of 3: train ten epochs on two ranks (about 20 s): ${command[*]}"
+say "3 of 3: train ten epochs on two ranks (about a minute): ${command[*]}"
 exec "${command[@]}"
