@@ -53,9 +53,9 @@ class SharedBudget {
     const MutexLock lock(mutex_);
     on_authenticated_ = nullptr;
   }
-  void closed(const std::string& address, const std::string& connection, bool well) {
+  void closed(const std::string& address, const std::string& connection) {
     const MutexLock lock(mutex_);
-    budget_.closed(address, connection, well, Clock::now());
+    budget_.closed(address, connection, false, Clock::now());
     unauthenticated_ = budget_.unauthenticated();
   }
 
@@ -169,7 +169,7 @@ class ConnectionLimiter::Impl {
   void on_handshake_ended(const std::string& connection) {
     const auto found = handshakes_.find(connection);
     if (found == handshakes_.end()) return;
-    budget_->closed(found->second.address, connection, false);
+    budget_->closed(found->second.address, connection);
     handshakes_.erase(found);
   }
 

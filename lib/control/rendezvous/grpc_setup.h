@@ -45,8 +45,9 @@ void set_up_server(grpc::ServerBuilder* builder,
 // For a server that only this user's processes on this host can reach: sets message limits. The
 // kernel reports closed peers, so the server sends no pings.
 void set_up_local_server(grpc::ServerBuilder* builder);
-// For a server without a secret to prove: limits the memory of each call and of all of them
-// together. Beyond that gRPC refuses calls, so who reaches the port can keep the nodes from it.
+// For a server without a secret to prove: limits the memory of each call, and gives gRPC a quota
+// for all. gRPC counts neither calls that wait to be handled nor headers without end in it: see
+// memory_guard.h.
 void limit_unauthenticated_clients(grpc::ServerBuilder* builder, size_t bytes);
 
 // The informative part of a status: "Connection refused" from gRPC's chain of wrappers.

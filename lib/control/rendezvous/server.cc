@@ -96,11 +96,11 @@ size_t memory_of(const RendezvousServerOptions& options) {
   return kStrangers + kOfConnection * static_cast<size_t>(options.connections_per_node) *
                           static_cast<size_t>(options.job.config.nnodes());
 }
-// By how much the process that serves such a job may grow: far more than the job needs, far less
-// than a machine has.
+// By how much the process that serves such a job may grow: more than a full store and its messages
+// need, less than a machine has.
 int64_t max_growth_of(const RendezvousServerOptions& options) {
   if (options.max_growth) return *options.max_growth;
-  return (int64_t{256} << 20) + static_cast<int64_t>(4 * memory_of(options));
+  return (int64_t{1024} << 20) + static_cast<int64_t>(4 * memory_of(options));
 }
 
 JobTimes times_of(const RendezvousServerOptions& options) {

@@ -65,7 +65,7 @@ open_to_everyone() {
     # shellcheck disable=SC2086
     flood "$x" $kind
     : >go
-    alive && memory_at_most 1048576 "$kind"
+    alive && memory_at_most 2097152 "$kind"
     wait "$first" && echo "  $kind: the job went on" && wait "$second" && continue
     wait "$second" || true
     grep -h "is flooded" a.out || fail "the job ended without a line under $kind"
