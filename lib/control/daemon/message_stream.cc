@@ -18,8 +18,7 @@ namespace {
 constexpr std::chrono::seconds kConnectionTimeout{3};
 // The largest message of a client: a job's environment and list of nodes.
 constexpr int kMaxRequestBytes = 4 << 20;
-// Without TLS: what gRPC may hold of strangers, and by how much this process may grow.
-constexpr size_t kUnauthenticatedBytes = 64 << 20;
+// By how much this process may grow without TLS.
 constexpr int64_t kMaxGrowth = 512 << 20;
 
 void make_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
@@ -107,7 +106,7 @@ StreamServer::StreamServer(EventLoop& loop, const std::string& host, int port,
   set_up_server(&builder, kConnectionTimeout);
   // Limits the time for the handshake of unauthenticated peers.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 3'000);
-  if (!security.tls) limit_unauthenticated_clients(&builder, kUnauthenticatedBytes);
+  if (!security.tls) limit_unauthenticated_clients(&builder);
   connections_->serve(&builder, credentials_);
   start(&builder);
   if (!security.tls) {

@@ -143,8 +143,7 @@ void set_up_local_server(grpc::ServerBuilder* builder) {
 }
 
 // Disables bandwidth probes, which would raise the amount a client may send ahead.
-void limit_unauthenticated_clients(grpc::ServerBuilder* builder, size_t bytes) {
-  builder->SetResourceQuota(grpc::ResourceQuota("unauthenticated").Resize(bytes));
+void limit_unauthenticated_clients(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kAheadBytes);

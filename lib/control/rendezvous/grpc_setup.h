@@ -45,10 +45,9 @@ void set_up_server(grpc::ServerBuilder* builder,
 // For a server that only this user's processes on this host can reach: sets message limits. The
 // kernel reports closed peers, so the server sends no pings.
 void set_up_local_server(grpc::ServerBuilder* builder);
-// For a server without a secret to prove: limits the memory of each call, and gives gRPC a quota
-// for all. gRPC counts neither calls that wait to be handled nor headers without end in it: see
-// memory_guard.h.
-void limit_unauthenticated_clients(grpc::ServerBuilder* builder, size_t bytes);
+// For a server without a secret to prove: limits the memory of each call and connection; for that
+// of all see memory_guard.h. (gRPC's quota for all would end the streams of the job's own nodes.)
+void limit_unauthenticated_clients(grpc::ServerBuilder* builder);
 
 // The informative part of a status: "Connection refused" from gRPC's chain of wrappers.
 std::string reason_of(const grpc::Status& status);

@@ -1,5 +1,5 @@
-// Watches the memory of a process whose port is open to everyone. gRPC's
-// quota counts neither calls that wait to be handled nor headers without end.
+// Watches the memory of a process whose port is open to everyone. gRPC limits what
+// it holds of a call, but not how many calls wait to be handled.
 #pragma once
 
 #include <cstdint>

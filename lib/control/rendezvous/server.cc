@@ -89,18 +89,13 @@ ConnectionBudget::Limits limits_of(const RendezvousServerOptions& options) {
   return limits;
 }
 
-// Of the connections of a job without TLS, in bytes: a few incomplete messages of strangers, and
-// what the nodes and ranks need.
-size_t memory_of(const RendezvousServerOptions& options) {
-  constexpr size_t kStrangers = 48 << 20, kOfConnection = 128 << 10;
-  return kStrangers + kOfConnection * static_cast<size_t>(options.connections_per_node) *
-                          static_cast<size_t>(options.job.config.nnodes());
-}
-// By how much the process that serves such a job may grow: more than a full store and its messages
-// need, less than a machine has.
+// By how much the process that serves a job without TLS may grow: more than a full store, its
+// messages and the job's connections need, less than a machine has.
 int64_t max_growth_of(const RendezvousServerOptions& options) {
   if (options.max_growth) return *options.max_growth;
-  return (int64_t{1024} << 20) + static_cast<int64_t>(4 * memory_of(options));
+  constexpr int64_t kOfConnection = 512 << 10;
+  return (int64_t{1280} << 20) +
+         kOfConnection * options.connections_per_node * options.job.config.nnodes();
 }
 
 JobTimes times_of(const RendezvousServerOptions& options) {
@@ -197,7 +192,7 @@ class NetworkEndpoint final : public Endpoint {
     set_up_server(&builder, peer_timeout);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                                static_cast<int>(options.handshake_timeout.count()));
-    if (!options.security.tls) limit_unauthenticated_clients(&builder, memory_of(options));
+    if (!options.security.tls) limit_unauthenticated_clients(&builder);
     limiter_.serve(&builder, credentials_);
     start(&builder, service);
   }
