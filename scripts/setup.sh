@@ -56,8 +56,9 @@ trap interrupted INT
 
 # Messages in English, no questions.
 quietly() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@" </dev/null 2>&1; }
-# Waits for another installation: that of automatic upgrades usually ends within two minutes.
-apt_get() { quietly apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@"; }
+# Waits for another installation: that of automatic upgrades usually ends within two minutes. Descriptor 3 is a copy of standard
+# output for APT::Status-Fd: apt-get closes the one given there in dpkg, and packages' scripts need standard output.
+apt_get() { quietly sh -c 'exec apt-get -q -y -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 "$@" 3>&1' sh "$@"; }
 # What lacks a dependency fails here, and is finished by apt-get.
 configure_unpacked() { quietly dpkg --configure -a --force-confold || true; }
 
@@ -100,7 +101,7 @@ plan() {
 
 install() {
   : >"$log"
-  apt_get install --no-install-recommends -o APT::Status-Fd=1 "${missing[@]}" | show_packages
+  apt_get install --no-install-recommends -o APT::Status-Fd=3 "${missing[@]}" | show_packages
 }
 
 # Did apt-get say this?

@@ -54,7 +54,13 @@ fi
 [ ! -e "$STATE/interrupted" ] || { echo "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem."; exit 100; }
 [ ! -e "$STATE/hang" ] || sleep 20
 [ ! -e "$STATE/install" ] || { cat "$STATE/install"; exit 100; }
-printf '%s\n' "dlstatus:1:40.5:Retrieving file 3 of 113 (20s remaining)" "pmstatus:cmake:50.0:Unpacking cmake (amd64)"
+# Progress goes to APT::Status-Fd, which the packages' scripts do not inherit; they print a line.
+if [[ " $* " =~ \ APT::Status-Fd=([0-9]+)\  ]]; then
+  status=${BASH_REMATCH[1]}
+  printf '%s\n' "dlstatus:1:40.5:Retrieving file 3 of 113 (20s remaining)" "pmstatus:cmake:50.0:Unpacking cmake (amd64)" >&"$status"
+  eval "exec $status>&-"
+fi
+echo "Setting up cmake ..." 2>/dev/null || { echo "E: Sub-process /usr/bin/dpkg returned an error code (1)" >&2; exit 100; }
 printf '%s\n' "${words[@]:1}" >>"$STATE/installed"
 END
 pretend cmake <<'END'
