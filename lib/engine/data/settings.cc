@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/thread.h"
 #include "data/pipeline.h"
