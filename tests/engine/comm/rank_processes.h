@@ -40,6 +40,7 @@ class RankProcesses {
     std::filesystem::remove_all(folder_);
   }
   int size() const { return static_cast<int>(pids_.size()); }
+  pid_t pid(int rank) const { return pids_[rank]; }
   void wait_until_begun() {
     for (int rank = 0; rank < size(); ++rank) store_->get("begun" + std::to_string(rank), kBound);
   }
