@@ -207,6 +207,8 @@ void JobRecordFile::on_assignment(const Assignment& assignment, const wire::Spaw
   record_.set_address(node.address());
   // This node's own path to a rendezvous that it hosts is useless to other nodes.
   if (!is_local_address(assignment.store_address)) record_.set_rendezvous(assignment.store_address);
+  // Another node of this job may run on this host: commands tell it from another job by its run.
+  if (record_.ranks().empty() && record_.nnodes() > 1) try_to_write();
   const JobRecord before = record_;
   record_.clear_ranks();
   for (const wire::RankCommand& command : spawn.ranks()) {
