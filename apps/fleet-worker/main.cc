@@ -77,8 +77,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
   }
   if (arguments.check) {
     check_job(make_job(tree), program_options(arguments));
-    if (arguments.format == "text")
-      std::puts("the job file has no mistake; its data were not looked at");
+    if (arguments.format == "text") std::puts("job file OK (data not checked)");
     return true;
   }
   const bool program = !arguments.print_program.empty();

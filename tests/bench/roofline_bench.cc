@@ -188,7 +188,7 @@ int run(const Options& options) {
   std::sort(order.begin(), order.end(),
             [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   std::printf("%-30s %5s %10s %9s %9s %9s  %5s  %s\n", "operation", "calls", "GFLOP", "MB",
-              "least ms", "took ms", "ratio", "bound by");
+              "bound ms", "meas. ms", "effic", "bound by");
   for (const auto& [name, row] : order) print_row(name, row);
   print_row("total, one after another", total);
   const double ours = static_cast<double>(batch) / whole;

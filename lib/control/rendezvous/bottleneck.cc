@@ -70,7 +70,7 @@ std::string input_action(const RankTimes& rank) {
 
 std::string communication_action(int nnodes) {
   if (nnodes > 1) {
-    return "strategy.fp16_allreduce halves what travels, strategy.gradient_merge sends it less "
+    return "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less "
            "often; or use a faster network";
   }
   return "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";

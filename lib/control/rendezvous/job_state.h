@@ -40,7 +40,7 @@ struct Outgoing {
   SessionId to;
   std::shared_ptr<const wire::HostMessage> message;  // shared between recipients
   bool last = false;                                 // ends the session after this message
-  // Of an Assignment: to be encoded once for all and appended (world_encoding.h).
+  // Appended to each Assignment; encoded once (world_encoding.h).
   std::shared_ptr<const World> world = {};
 };
 

@@ -10,7 +10,7 @@ namespace fleet {
 namespace {
 
 constexpr double kTera = 1e12, kGiga = 1e9;
-constexpr double kOfProducts = 0.8, kOfMemory = 0.9;  // of the data sheet's figures
+constexpr double kProductFraction = 0.8, kMemoryFraction = 0.9;  // of the data sheet's figures
 
 struct Card {
   const char* name;
@@ -61,10 +61,10 @@ MachineRates rates_of_card(const std::string& name) {
   MachineRates rates{.device = card.title,
                      .origin = "data sheet x 0.8 for products, x 0.9 for memory",
                      .estimate = true};
-  const double half = card.half * kTera * kOfProducts;
+  const double half = card.half * kTera * kProductFraction;
   rates.peak = {
-      {"float16", half}, {"bfloat16", half}, {"float32", card.single * kTera * kOfProducts}};
-  rates.bytes_per_second = card.memory * kTera * kOfMemory;
+      {"float16", half}, {"bfloat16", half}, {"float32", card.single * kTera * kProductFraction}};
+  rates.bytes_per_second = card.memory * kTera * kMemoryFraction;
   rates.op_seconds = 2e-6;     // between two kernels of a graph
   rates.step_seconds = 20e-6;  // one launch
   rates.memory_bytes = card.gigabytes * kGiga;

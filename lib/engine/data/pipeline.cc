@@ -80,10 +80,10 @@ class InputPipeline::Impl {
         cache_(options.cache_bytes > 0
                    ? std::make_shared<ImageCache>(source_->size(), options.cache_bytes)
                    : nullptr),
-        slots_(options.async ? std::max({options.prefetch, options.most_prefetch, 1}) + 1 : 1) {
+        slots_(options.async ? std::max({options.prefetch, options.max_prefetch, 1}) + 1 : 1) {
     FLEET_CHECK(options.image == chain_.image(),
                 "chain and pipeline make images of different sizes");
-    const int makers = options.async ? std::max({options.threads, options.most_threads, 1}) : 1;
+    const int makers = options.async ? std::max({options.threads, options.max_threads, 1}) : 1;
     for (Slot& slot : slots_) {
       slot.prepare(layout(), options.image_memory);
       if (options.reports_damaged) slot.why.resize(options.sampler.batch);
@@ -334,12 +334,12 @@ class InputPipeline::Impl {
   static ReaderTuner::Options tuner_options(const Options& options) {
     const ReaderSize first{std::max(options.threads, 1), std::max(options.prefetch, 1)};
     return {first,
-            {std::max(first.threads, options.most_threads),
-             std::max(first.prefetch, options.most_prefetch)}};
+            {std::max(first.threads, options.max_threads),
+             std::max(first.prefetch, options.max_prefetch)}};
   }
 
   bool tunes() const {
-    return options_.async && (options_.most_threads > 0 || options_.most_prefetch > 0);
+    return options_.async && (options_.max_threads > 0 || options_.max_prefetch > 0);
   }
 
   // The time since the last batch does not count: the consumer did something else.

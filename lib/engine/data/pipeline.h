@@ -85,7 +85,7 @@ class InputPipeline {
     int threads = 1;         // worker threads, if asynchronous
     int prefetch = 2;        // finished batches to keep ahead
     // If larger: may grow to this while the pipeline runs, when the consumer waits for batches.
-    int most_threads = 0, most_prefetch = 0;
+    int max_threads = 0, max_prefetch = 0;
     size_t cache_bytes = 0;  // memory for decoded images; 0: no cache
     bool async = true;
     bool fail_on_damaged = false;

@@ -43,7 +43,7 @@ constexpr int kMaxThreads = 64;
 // Tuned readers begin small: threads that are not needed would take cores from the network.
 constexpr int kMostPrefetch = 8, kFewestThreads = 16;
 
-int most_threads_of(const Settings& data) {
+int max_threads_of(const Settings& data) {
   if (!data.boolean("auto.threads")) return 0;
   // Threads that wait for a disk need no core.
   return std::clamp(2 * static_cast<int>(available_cores().size()), kFewestThreads, kMaxThreads);
@@ -160,8 +160,8 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
           .image = image,
           .threads = threads_of(data),
           .prefetch = static_cast<int>(data.integer("prefetch")),
-          .most_threads = most_threads_of(data),
-          .most_prefetch = data.boolean("auto.prefetch") ? kMostPrefetch : 0,
+          .max_threads = max_threads_of(data),
+          .max_prefetch = data.boolean("auto.prefetch") ? kMostPrefetch : 0,
           .cache_bytes = cache_bytes_of(data, context),
           .async = data.boolean("async"),
           .read_timeout = data.number("read_timeout"),

@@ -17,9 +17,9 @@ namespace {
 
 // Settings other than the defaults must be predicted to be faster by this part: predictions differ
 // from the truth, and the defaults are well tried. A predicted gain of 0.04 was a loss of 0.11.
-constexpr double kWorthIt = 0.05, kWorthOne = 0.005;  // all together, each of them
-constexpr double kOfMemory = 0.95;                    // of what is available may be used
-constexpr double kLongestSearch = 30;                 // seconds
+constexpr double kMinGain = 0.05, kMinGainOfOne = 0.005;  // all together, each of them
+constexpr double kMemoryFraction = 0.95;                  // of what is available may be used
+constexpr double kLongestSearch = 30;                     // seconds
 
 using Overrides = std::vector<std::string>;
 
@@ -101,7 +101,7 @@ class Chooser {
   bool fits(const JobCost& cost) const {
     return options_.available_bytes == 0 ||
            static_cast<double>(cost.memory.total()) <=
-               kOfMemory * static_cast<double>(options_.available_bytes);
+               kMemoryFraction * static_cast<double>(options_.available_bytes);
   }
 
   // Without those of keys that the user gave: they stay, also where their switch is off.
@@ -374,7 +374,7 @@ class Chooser {
     for (size_t i = 0; i < best.size(); ++i) {
       Point without = best;
       without[i] = 0;
-      if (seconds_at(without) * (1 - kWorthOne) < seconds_at(best)) best = without;
+      if (seconds_at(without) * (1 - kMinGainOfOne) < seconds_at(best)) best = without;
     }
     return best;
   }
@@ -416,7 +416,7 @@ class Chooser {
     if (dimensions_.empty()) return;
     const Point standard(dimensions_.size(), 0);
     Point best = search();
-    if (seconds_at(best) > seconds_at(standard) * (1 - kWorthIt)) best = standard;
+    if (seconds_at(best) > seconds_at(standard) * (1 - kMinGain)) best = standard;
     for (size_t i = 0; i < dimensions_.size(); ++i) report(i, best);
     note(format_printf(
         "communication takes %.2f ms of a step of %.2f ms, of which %.2f ms are "

@@ -113,7 +113,7 @@ TEST(FindBottleneck, SlowExchange_IsCommunication) {
   EXPECT_EQ(one.causes(0).kind(), Cause::COMMUNICATION);
   EXPECT_NEAR(one.causes(0).share(), 0.45, 1e-9);
   EXPECT_EQ(one.causes(0).action(),
-            "strategy.fp16_allreduce halves what travels, strategy.gradient_merge sends it less "
+            "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less "
             "often; or use a faster network");
 }
 

@@ -6,7 +6,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/dnn_kernel.h"
 #include "backend/cuda/layouts.h"
-#include "backend/cuda/own_convolution.h"
+#include "backend/cuda/native_convolution.h"
 
 namespace fleet {
 namespace {
@@ -27,7 +27,7 @@ cuda::dnn::Convolution convolution_of(Direction direction, const Attributes& att
           .dtype = dtype};
 }
 
-cuda::Convolution own_convolution_of(const cuda::dnn::Convolution& conv) {
+cuda::Convolution native_convolution_of(const cuda::dnn::Convolution& conv) {
   return {.dtype = conv.dtype,
           .batch = conv.x[0],
           .channels = conv.x[1],
@@ -42,7 +42,7 @@ cuda::Convolution own_convolution_of(const cuda::dnn::Convolution& conv) {
 
 // use_cudnn=false always selects our own kernel.
 bool is_own(const Attributes& attributes, const cuda::dnn::Convolution& conv) {
-  return !attributes.boolean("use_cudnn") || prefers_own_transposed(own_convolution_of(conv));
+  return !attributes.boolean("use_cudnn") || prefers_own_transposed(native_convolution_of(conv));
 }
 
 ChannelRows rows_of(const Shape& image, DType dtype) {
@@ -77,7 +77,7 @@ FLEET_KERNEL(cuda, conv2d_transpose) {
                                      x.shape, x.dtype);
     std::shared_ptr<Kernel> product;
     if (is_own(context.attributes(), conv)) {
-      product = make_kernel([own = own_convolution_of(conv), x, weight, y](Stream& stream) {
+      product = make_kernel([own = native_convolution_of(conv), x, weight, y](Stream& stream) {
         transposed_forward(own, x.data, weight.data, nullptr, y.data, cuda::stream_of(stream));
       });
     } else {

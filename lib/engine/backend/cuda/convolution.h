@@ -6,7 +6,7 @@
 #include "backend/cuda/channels.h"
 #include "backend/cuda/dnn_kernel.h"
 #include "backend/cuda/layouts.h"
-#include "backend/cuda/own_convolution.h"
+#include "backend/cuda/native_convolution.h"
 
 namespace fleet::cuda {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "backend/cuda/own_convolution.h"
+#include "backend/cuda/native_convolution.h"
 #include "backend/cuda/types.h"
 
 namespace fleet::cuda {

@@ -1,4 +1,4 @@
-#include "backend/cuda/own_convolution.h"
+#include "backend/cuda/native_convolution.h"
 
 #include <gtest/gtest.h>
 
