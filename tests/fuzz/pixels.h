@@ -21,10 +21,10 @@ inline void read_pixels(const data::Pixels& pixels, int channels) {
   use(sum);
 }
 
-// The whole image, and a part of it made smaller. Images of more than kMostPixels are not decoded:
+// The whole image, and a part of it made smaller. Images of more than kMaxPixels are not decoded:
 // a header may claim 16384 x 16384, which takes seconds.
 inline void decode_image(std::string_view bytes) {
-  constexpr int64_t kMostPixels = 1 << 20;
+  constexpr int64_t kMaxPixels = 1 << 20;
   const std::span<const uint8_t> image(reinterpret_cast<const uint8_t*>(bytes.data()),
                                        bytes.size());
   data::Decoder decoder;
@@ -33,7 +33,7 @@ inline void decode_image(std::string_view bytes) {
       if (!decoder.open(image, channels)) return;
       const int height = decoder.height(), width = decoder.width();
       require(height > 0 && width > 0, "an image that was opened has pixels");
-      if (int64_t{height} * width > kMostPixels) return;
+      if (int64_t{height} * width > kMaxPixels) return;
       const int x = part ? width / 3 : 0, y = part ? height / 3 : 0;
       const int across = std::max(part ? width / 2 : width, 1);
       const int down = std::max(part ? height / 2 : height, 1);

@@ -40,11 +40,11 @@ TraceStatus TraceReader::status() const {
           .dropped = records > TraceMemory::kRecords ? records - TraceMemory::kRecords : 0};
 }
 
-TracePart TraceReader::read(const TracePosition& from, size_t most_bytes) const {
+TracePart TraceReader::read(const TracePosition& from, size_t max_bytes) const {
   // Records first: a record's name was written before it.
   TracePart part{.next = from};
   const TracePosition end = status().end;
-  const size_t room = most_bytes / 2;
+  const size_t room = max_bytes / 2;
   const uint64_t stop = std::min(end.records, from.records + room / sizeof(TraceRecord));
   for (uint64_t i = from.records; i < stop; ++i) {
     TraceRecord& there = *memory_->record(i);

@@ -43,9 +43,9 @@ class TraceReader {
   int file() const { return file_.get(); }
   std::string path() const;
   TraceStatus status() const;
-  // Complete records and text, at most `most_bytes` together. Do not trust the numbers in records:
+  // Complete records and text, at most `max_bytes` together. Do not trust the numbers in records:
   // any program can write them; only names are never 0.
-  TracePart read(const TracePosition& from, size_t most_bytes) const;
+  TracePart read(const TracePosition& from, size_t max_bytes) const;
 
  private:
   UniqueFd file_;

@@ -229,11 +229,11 @@ std::string headline(const LiveReport& report) {
   return line;
 }
 
-// At words, into at most `most_lines`; the last one is cut.
-void add_wrapped(const std::string& text, size_t columns, size_t most_lines,
+// At words, into at most `max_lines`; the last one is cut.
+void add_wrapped(const std::string& text, size_t columns, size_t max_lines,
                  std::vector<std::string>* lines) {
   std::string line, rest = text;
-  for (size_t count = 1; count < most_lines && columns_of_text(rest) > columns; ++count) {
+  for (size_t count = 1; count < max_lines && columns_of_text(rest) > columns; ++count) {
     size_t end = 0;  // of the words that fit
     for (size_t next = rest.find(' '); next != std::string::npos; next = rest.find(' ', next + 1)) {
       if (columns_of_text(std::string_view(rest).substr(0, next)) > columns) break;

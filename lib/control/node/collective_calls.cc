@@ -9,7 +9,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMostGroups = 32;
+constexpr size_t kMaxGroups = 32;
 // Kept around the last call that was entered. A GPU's calls are issued a whole step ahead, so that
 // the one in which it waits is among many.
 constexpr int64_t kCallsBefore = 2, kCallsAfter = 1, kCallsOfDevice = 128;
@@ -88,7 +88,7 @@ RankCollectives calls_of(const CollectiveSnapshot& snapshot, int rank, int64_t n
   std::vector<CollectiveGroup> groups = snapshot.groups;
   std::stable_partition(groups.begin(), groups.end(),
                         [](const CollectiveGroup& group) { return !group.closed; });
-  if (groups.size() > kMostGroups) groups.resize(kMostGroups);
+  if (groups.size() > kMaxGroups) groups.resize(kMaxGroups);
   RankCollectives all;
   all.set_rank(rank);
   for (const CollectiveGroup& group : groups) {

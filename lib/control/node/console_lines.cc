@@ -48,7 +48,7 @@ bool LineCollapse::is_complete(const Entry& entry) const {
 std::optional<LineCollapse::Line> LineCollapse::take(Time now) {
   if (waiting_.empty()) return std::nullopt;
   const Entry& next = waiting_.front();
-  if (now < next.due && waiting_.size() <= most_lines_ && !is_complete(next)) return std::nullopt;
+  if (now < next.due && waiting_.size() <= max_lines_ && !is_complete(next)) return std::nullopt;
   return take_any();
 }
 

@@ -33,9 +33,9 @@ class LineCollapse {
     WallTime written;  // by the first of them
   };
 
-  // At most `most_lines` lines wait.
-  explicit LineCollapse(std::chrono::milliseconds window, size_t most_lines = 1024)
-      : window_(window), most_lines_(most_lines) {}
+  // At most `max_lines` lines wait.
+  explicit LineCollapse(std::chrono::milliseconds window, size_t max_lines = 1024)
+      : window_(window), max_lines_(max_lines) {}
   // Adds a rank to wait for; end() removes it.
   void begin(int rank) { writing_.insert(rank); }
   void end(int rank) { writing_.erase(rank); }
@@ -65,7 +65,7 @@ class LineCollapse {
   bool is_complete(const Entry& entry) const;
 
   std::chrono::milliseconds window_;
-  size_t most_lines_;
+  size_t max_lines_;
   std::set<int> writing_;
   std::deque<Entry> waiting_;
   uint64_t first_ = 1;                       // number of waiting_.front()

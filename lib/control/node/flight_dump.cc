@@ -22,12 +22,12 @@ using Value = Pickle::Value;
 
 // PyTorch keeps 2,000 calls unless it is told otherwise. These bound the time that a hostile dump
 // takes: its values may refer to each other.
-constexpr size_t kMostEntries = 1 << 16, kMostFields = 32, kMostFrames = 32, kMostSizes = 16;
-constexpr size_t kMostDumpedGroups = 128, kMostRuns = 64, kMostText = 256, kMostRankText = 1 << 20;
-constexpr int64_t kMostRanks = 1 << 16, kMostCalls = int64_t{1} << 48;
+constexpr size_t kMaxEntries = 1 << 16, kMaxFields = 32, kMaxFrames = 32, kMaxSizes = 16;
+constexpr size_t kMaxDumpedGroups = 128, kMaxRuns = 64, kMaxText = 256, kMaxRankText = 1 << 20;
+constexpr int64_t kMaxRanks = 1 << 16, kMaxCalls = int64_t{1} << 48;
 // Calls that are kept after the first that is not done: a host issues them a whole step ahead.
 constexpr int64_t kDumpedCallsBefore = 2, kDumpedCallsAfter = 125;
-constexpr size_t kMostShown = 64;
+constexpr size_t kMaxShown = 64;
 constexpr std::string_view kDefaultGroup = "default_pg";
 
 // PyTorch's names (c10::toString(ScalarType)); 0: unknown.
@@ -91,12 +91,12 @@ class Values {
   std::optional<Value> field(Value dict, std::string_view key) const {
     if (dict.kind != Kind::kDict) return std::nullopt;
     const std::vector<Value>& items = pickle_.dict(dict);
-    for (size_t i = 0; i + 1 < std::min(items.size(), 2 * kMostFields); i += 2) {
+    for (size_t i = 0; i + 1 < std::min(items.size(), 2 * kMaxFields); i += 2) {
       if (items[i].kind == Kind::kText && pickle_.text(items[i]) == key) return items[i + 1];
     }
     return std::nullopt;
   }
-  std::string_view text(std::optional<Value> value, size_t most = kMostText) const {
+  std::string_view text(std::optional<Value> value, size_t most = kMaxText) const {
     if (!value || value->kind != Kind::kText) return {};
     return std::string_view(pickle_.text(*value)).substr(0, most);
   }
@@ -124,7 +124,7 @@ std::vector<int> ranks_of(std::string_view text) {
   std::vector<int> ranks;
   for (const std::string& part : split(text.substr(1, text.size() - 2), ',')) {
     long long rank = 0;
-    if (!parse_int(trim(part), &rank) || rank < 0 || rank >= kMostRanks) return {};
+    if (!parse_int(trim(part), &rank) || rank < 0 || rank >= kMaxRanks) return {};
     ranks.push_back(static_cast<int>(rank));
   }
   return ranks;
@@ -133,7 +133,7 @@ std::vector<int> ranks_of(std::string_view text) {
 // "nccl:send 0->1" without the backend and the ends: "send".
 std::string operation_of(std::string_view name) {
   name.remove_prefix(std::min(name.find(':') + 1, name.size()));
-  return shown_name(name.substr(0, name.find(' ')), kMostShown);
+  return shown_name(name.substr(0, name.find(' ')), kMaxShown);
 }
 
 // The ends of "nccl:send 0->1" or "nccl:recv 1<-0", from and to.
@@ -144,7 +144,7 @@ std::optional<std::pair<int, int>> ends_of(std::string_view name) {
   long long own = 0, other = 0;
   if (!parse_int(name.substr(blank + 1, arrow - blank - 1), &own) ||
       !parse_int(name.substr(std::min(arrow + 2, name.size())), &other) || own < 0 || other < 0 ||
-      std::max(own, other) >= kMostRanks) {
+      std::max(own, other) >= kMaxRanks) {
     return std::nullopt;
   }
   const std::pair ends(static_cast<int>(own), static_cast<int>(other));
@@ -185,13 +185,13 @@ class Reader {
 
 void Reader::read_groups() {
   const auto config =
-      values_.items(values_.field(values_.root(), "pg_config"), 2 * kMostDumpedGroups);
+      values_.items(values_.field(values_.root(), "pg_config"), 2 * kMaxDumpedGroups);
   for (size_t i = 1; i < config.size(); i += 2) {
     const std::string name(values_.text(values_.field(config[i], "name")));
     if (name.empty()) continue;  // Gloo of PyTorch 2.15 has one entry for all of its groups
     const std::string description(values_.text(values_.field(config[i], "desc")));
     groups_[{name, description}].ranks =
-        ranks_of(values_.text(values_.field(config[i], "ranks"), kMostRankText));
+        ranks_of(values_.text(values_.field(config[i], "ranks"), kMaxRankText));
   }
 }
 
@@ -204,12 +204,12 @@ Group& Reader::group_of(Value entry) {
 
 // Of its input.
 int64_t Reader::bytes_of(Value entry) const {
-  const auto sizes = values_.items(values_.field(entry, "input_sizes"), kMostSizes);
-  const auto types = values_.items(values_.field(entry, "input_dtypes"), kMostSizes);
+  const auto sizes = values_.items(values_.field(entry, "input_sizes"), kMaxSizes);
+  const auto types = values_.items(values_.field(entry, "input_dtypes"), kMaxSizes);
   double bytes = 0;
   for (size_t i = 0; i < std::min(sizes.size(), types.size()); ++i) {
     auto tensor = static_cast<double>(size_of(values_.text(types[i])));
-    for (const Value& size : values_.items(sizes[i], kMostSizes)) {
+    for (const Value& size : values_.items(sizes[i], kMaxSizes)) {
       tensor *= static_cast<double>(std::max<int64_t>(integer(size).value_or(0), 0));
     }
     bytes += tensor;
@@ -220,11 +220,11 @@ int64_t Reader::bytes_of(Value entry) const {
 // "train.py:44": the innermost line that is not PyTorch's own.
 std::string Reader::where(Value entry) const {
   const std::optional<Value> frames = values_.field(entry, "frames");
-  for (const Value& frame : values_.items(frames, kMostFrames)) {
+  for (const Value& frame : values_.items(frames, kMaxFrames)) {
     const std::string_view file = values_.text(values_.field(frame, "filename"), 4096);
     const auto line = integer(values_.field(frame, "line"));
     if (!file.ends_with(".py") || file.find("/torch/") != std::string_view::npos || !line) continue;
-    return shown_name(file.substr(file.rfind('/') + 1), kMostShown) + ":" + std::to_string(*line);
+    return shown_name(file.substr(file.rfind('/') + 1), kMaxShown) + ":" + std::to_string(*line);
   }
   return {};
 }
@@ -247,7 +247,7 @@ Call Reader::call_of(Value entry) const {
 
 void Reader::read_entry(Value entry) {
   const auto number = integer(values_.field(entry, "collective_seq_id"));
-  if (!number || *number < 0 || *number > kMostCalls) return;
+  if (!number || *number < 0 || *number > kMaxCalls) return;
   Call call = call_of(entry);
   Group& group = group_of(entry);
   // Of calls that were issued as one, the last entry stands for all.
@@ -267,8 +267,8 @@ void Reader::read_entry(Value entry) {
 
 void Reader::read_entries() {
   auto entries = values_.items(values_.field(values_.root(), "entries"), SIZE_MAX);
-  entries = entries.last(std::min(entries.size(), kMostEntries));  // the newest
-  complete_ = entries.size() < kMostEntries;
+  entries = entries.last(std::min(entries.size(), kMaxEntries));  // the newest
+  complete_ = entries.size() < kMaxEntries;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto record = integer(values_.field(entries[i], "record_id"));
     if (record != static_cast<int64_t>(i)) complete_ = false;
@@ -287,7 +287,7 @@ void Reader::read_entries() {
 void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
                  const Numbered& numbered, RankCollectives* all) const {
   const std::vector<RankRun> runs = runs_of(ranks);
-  if (runs.empty() || runs.size() > kMostRuns || all->groups_size() >= int{kMostDumpedGroups})
+  if (runs.empty() || runs.size() > kMaxRuns || all->groups_size() >= int{kMaxDumpedGroups})
     return;
   if (numbered.calls.empty() && complete_) return;  // as a rank that does not have the group yet
   GroupCalls& calls = *all->add_groups();
@@ -331,7 +331,7 @@ RankCollectives Reader::calls() {
   for (auto& [key, group] : groups_) {
     const auto& [name, description] = key;
     const bool described = !description.empty() && description != "undefined";
-    group.label = shown_name(described ? description : name, kMostShown);
+    group.label = shown_name(described ? description : name, kMaxShown);
     const int ordinal = ordinals[{group.label, group.ranks}]++;
     add(group, group.ranks, ordinal, group.together, &all);
     for (const auto& [ends, messages] : group.messages) {

@@ -10,7 +10,7 @@ namespace fleet {
 namespace {
 
 // Workers of a data loader have the same libraries and environment as the rank itself.
-constexpr size_t kMostProcesses = 16;
+constexpr size_t kMaxProcesses = 16;
 
 std::string proc_file(pid_t pid, const char* name) {
   try {
@@ -80,7 +80,7 @@ FlightSettings flight_settings_in(std::string_view environment, const std::strin
 }
 
 FlightSettings flight_settings_of(const std::vector<pid_t>& processes) {
-  for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
+  for (size_t i = 0; i < std::min(processes.size(), kMaxProcesses); ++i) {
     const std::string folder = "/proc/" + std::to_string(processes[i]) + "/cwd";
     FlightSettings found = flight_settings_in(proc_file(processes[i], "environ"), folder);
     if (found.has_pipe) return found;
@@ -89,7 +89,7 @@ FlightSettings flight_settings_of(const std::vector<pid_t>& processes) {
 }
 
 bool uses_torch(const std::vector<pid_t>& processes) {
-  for (size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
+  for (size_t i = 0; i < std::min(processes.size(), kMaxProcesses); ++i) {
     if (proc_file(processes[i], "maps").find("/libtorch_cuda") != std::string::npos) return true;
   }
   return false;

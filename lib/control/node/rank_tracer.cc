@@ -9,7 +9,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMostEvents = 2'000;
+constexpr size_t kMaxEvents = 2'000;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void RankTracer::note(LauncherEvent::Kind kind, int local_rank, int rank, int nu
     event.set_local_rank(local_rank);
     event.set_rank(rank);
   }
-  if (events_.size() == kMostEvents) {
+  if (events_.size() == kMaxEvents) {
     events_.pop_front();
     if (before_ > 0) --before_;
   }

@@ -99,7 +99,7 @@ TraceProgress TraceCollection::progress() const {
   for (const RankTrace& rank : trace_.ranks) {
     if (rank.rank.state() == TracedRank::NONE) continue;
     const int64_t steps = rank.rank.steps_done();
-    progress.least_steps = progress.ranks == 0 ? steps : std::min(progress.least_steps, steps);
+    progress.min_steps = progress.ranks == 0 ? steps : std::min(progress.min_steps, steps);
     ++progress.ranks;
     if (!awaited(rank)) ++progress.done;
   }

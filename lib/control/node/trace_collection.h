@@ -15,7 +15,7 @@ namespace fleet {
 struct TraceProgress {
   int ranks = 0;  // that record
   int done = 0;   // of these
-  int64_t least_steps = 0;
+  int64_t min_steps = 0;
 };
 
 class TraceCollection {

@@ -53,7 +53,7 @@ class ProgressLine {
  public:
   explicit ProgressLine(int64_t steps) : steps_(steps) {}
   void show(const TraceProgress& progress) {
-    const std::string text = "trace: " + std::to_string(progress.least_steps) + " of " +
+    const std::string text = "trace: " + std::to_string(progress.min_steps) + " of " +
                              counted(static_cast<int>(steps_), "step") + " on all of " +
                              counted(progress.ranks, "rank");
     if (terminal_) {

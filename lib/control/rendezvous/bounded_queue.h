@@ -14,11 +14,11 @@ inline constexpr size_t kMaxUnsentBytes = 64 << 20;
 template <typename T>
 class BoundedQueue {
  public:
-  explicit BoundedQueue(size_t most_bytes = kMaxUnsentBytes) : most_bytes_(most_bytes) {}
+  explicit BoundedQueue(size_t max_bytes = kMaxUnsentBytes) : max_bytes_(max_bytes) {}
 
   // Returns false, and drops the item, if the queue is full. `bytes`: the size of its contents.
   bool push(T item, size_t bytes) {
-    if (bytes_ + items_.size() * kItemBytes >= most_bytes_) return false;
+    if (bytes_ + items_.size() * kItemBytes >= max_bytes_) return false;
     items_.push_back({std::move(item), bytes});
     bytes_ += bytes;
     return true;
@@ -46,7 +46,7 @@ class BoundedQueue {
     T value;
     size_t bytes;
   };
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   std::deque<Item> items_;
   size_t bytes_ = 0;
 };

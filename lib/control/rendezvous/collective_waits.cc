@@ -12,7 +12,7 @@ namespace fleet {
 namespace {
 
 constexpr int64_t kMinWaitMs = 1000;
-constexpr size_t kMostWaits = 4;
+constexpr size_t kMaxWaits = 4;
 
 using Kind = wire::CollectiveWait;
 
@@ -134,10 +134,10 @@ std::string size_text(int64_t bytes) {
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
-  constexpr size_t kMostText = 60;
+  constexpr size_t kMaxText = 60;
   const std::string text = ranges_text(ranks);
-  if (text.size() <= kMostText) return (ranks.size() == 1 ? "rank " : "ranks ") + text;
-  const size_t cut = text.rfind(',', kMostText);
+  if (text.size() <= kMaxText) return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+  const size_t cut = text.rfind(',', kMaxText);
   return std::to_string(ranks.size()) + " ranks (" + text.substr(0, cut) + ",...)";
 }
 
@@ -369,7 +369,7 @@ std::vector<CollectiveWait> find_collective_waits(const Stacks& all) {
   add(unknown);
   if (waits.empty()) add(circles);
   if (waits.empty()) add(stuck);
-  if (waits.size() > kMostWaits) waits.resize(kMostWaits);
+  if (waits.size() > kMaxWaits) waits.resize(kMaxWaits);
   return waits;
 }
 

@@ -8,7 +8,7 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMostNotes = 8;
+constexpr size_t kMaxNotes = 8;
 
 using Ranks = std::map<std::string, std::vector<int>>;  // by what they have in common
 
@@ -42,8 +42,8 @@ std::vector<std::string> flight_notes(const Stacks& all) {
                      "TORCH_NCCL_TRACE_BUFFER_SIZE=2000)");
   }
   // Reasons may differ from rank to rank, by the paths in them: they leave a place for the others.
-  others.resize(std::min(others.size(), kMostNotes));
-  notes.resize(std::min(notes.size(), kMostNotes - others.size()));
+  others.resize(std::min(others.size(), kMaxNotes));
+  notes.resize(std::min(notes.size(), kMaxNotes - others.size()));
   notes.insert(notes.end(), others.begin(), others.end());
   return notes;
 }

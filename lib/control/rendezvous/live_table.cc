@@ -93,7 +93,7 @@ LiveReport LiveTable::report(Time now) const {
   report.set_running_ms(
       std::chrono::duration_cast<std::chrono::milliseconds>(now - began_).count());
   for (const auto& [key, rank] : ranks_) {
-    if (report.ranks_size() == kMostRanks) break;
+    if (report.ranks_size() == kMaxRanks) break;
     *report.add_ranks() = live_rank(key, rank);
     const wire::LiveRank& added = report.ranks(report.ranks_size() - 1);
     if (!report.has_loss() && added.has_loss()) report.set_loss(added.loss());

@@ -44,7 +44,7 @@ class LiveTable {
   using Time = std::chrono::steady_clock::time_point;
 
   // The most ranks of one report: it must fit a message.
-  static constexpr int kMostRanks = 8192;
+  static constexpr int kMaxRanks = 8192;
 
   // The ranks start (again): forgets their earlier reports.
   void begin(Time now);

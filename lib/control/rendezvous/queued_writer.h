@@ -14,8 +14,8 @@ namespace fleet {
 template <typename Reactor, typename Out>
 class QueuedWriter : public Reactor {
  public:
-  // most_bytes: how much may wait for a peer that does not read.
-  explicit QueuedWriter(size_t most_bytes = kMaxUnsentBytes) : queue_(most_bytes) {}
+  // max_bytes: how much may wait for a peer that does not read.
+  explicit QueuedWriter(size_t max_bytes = kMaxUnsentBytes) : queue_(max_bytes) {}
 
   // Drops the message if the stream is closed or over. If the queue is full, the stream is
   // cancelled, and the waiting messages are dropped.

@@ -13,7 +13,7 @@ namespace fleet {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLeastShare = 0.01;  // of a core, that computation keeps
+constexpr double kMinShare = 0.01;  // of a core, that computation keeps
 constexpr double kNothing = 1e-12;    // seconds: less work than this has ended
 
 // The operations of one stream of a rank.
@@ -176,7 +176,7 @@ class Simulation {
         if (member.rank == r) lost += transfer.busy / transfer.seconds / ranks_[r].threads;
       }
     }
-    return std::max(1 - lost, kLeastShare);
+    return std::max(1 - lost, kMinShare);
   }
 
   double next_event() const {

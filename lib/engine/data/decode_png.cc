@@ -10,7 +10,7 @@
 namespace fleet::data {
 namespace {
 
-constexpr size_t kMostMemory = 8 << 20;  // bytes of one allocation: a row has less
+constexpr size_t kMaxMemory = 8 << 20;  // bytes of one allocation: a row has less
 
 class Png : public Decoder::Format {
  public:
@@ -28,7 +28,7 @@ class Png : public Decoder::Format {
     png_set_user_limits(png_, kLargestSide, kLargestSide);
     // Nobody reads the texts, of which each may take 30 ms to decompress.
     png_set_chunk_cache_max(png_, 8);
-    png_set_chunk_malloc_max(png_, kMostMemory);
+    png_set_chunk_malloc_max(png_, kMaxMemory);
     png_read_info(png_, info_);
     set_colours(channels);
     width = static_cast<int>(png_get_image_width(png_, info_));
@@ -80,7 +80,7 @@ class Png : public Decoder::Format {
   // libpng takes a chunk's memory before its bytes have come, and only warns where a limit of its
   // own is exceeded.
   static png_voidp allocate(png_structp, png_alloc_size_t size) {
-    return size > kMostMemory ? nullptr : std::malloc(size);
+    return size > kMaxMemory ? nullptr : std::malloc(size);
   }
   static void release(png_structp, png_voidp memory) { std::free(memory); }
 

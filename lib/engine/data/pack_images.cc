@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 // A split has at most this many files, so that a rank can hold all of them open.
 constexpr int64_t kFiles = 128, kFewestSamples = 16;
-constexpr int kMostInARow = 100;  // damaged images, as in training
+constexpr int kMaxInARow = 100;  // damaged images, as in training
 
 // Of the labels and names: a pack can only go on with the same data.
 std::string fingerprint_text(const Source& source) {
@@ -206,9 +206,9 @@ class Packer {
                  std::string(record.name), std::string(record.bytes));
     const MutexLock lock(mutex_);
     ++damaged_;
-    if (++damaged_in_a_row_ < kMostInARow) return;
+    if (++damaged_in_a_row_ < kMaxInARow) return;
     throw Error(ErrorCode::kIo,
-                std::to_string(kMostInARow) +
+                std::to_string(kMaxInARow) +
                     " images in a row are damaged, the last one: " + std::string(record.bytes),
                 std::string(record.name),
                 "check the file system of the images; the same command then goes on");

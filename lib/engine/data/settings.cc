@@ -41,7 +41,7 @@ namespace {
 constexpr int kMaxThreads = 64;
 
 // Tuned readers begin small: threads that are not needed would take cores from the network.
-constexpr int kMostPrefetch = 8, kFewestThreads = 16;
+constexpr int kMaxPrefetch = 8, kFewestThreads = 16;
 
 int max_threads_of(const Settings& data) {
   if (!data.boolean("auto.threads")) return 0;
@@ -161,7 +161,7 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
           .threads = threads_of(data),
           .prefetch = static_cast<int>(data.integer("prefetch")),
           .max_threads = max_threads_of(data),
-          .max_prefetch = data.boolean("auto.prefetch") ? kMostPrefetch : 0,
+          .max_prefetch = data.boolean("auto.prefetch") ? kMaxPrefetch : 0,
           .cache_bytes = cache_bytes_of(data, context),
           .async = data.boolean("async"),
           .read_timeout = data.number("read_timeout"),

@@ -103,13 +103,13 @@ std::string sizes_text(const std::vector<int64_t>& dims) {
 // Of an image. A header may claim any size.
 constexpr int64_t kLargestSide = 1 << 14;
 
-Idx load(const std::string& path, size_t fewest_dims, size_t most_dims) {
+Idx load(const std::string& path, size_t fewest_dims, size_t max_dims) {
   Reader reader(path);
   Idx idx{.path = path, .dims = {}, .bytes = {}};
   const int64_t magic = reader.big_endian_32();
   const size_t dims = magic & 0xff;
   if (magic >> 8 != 0x08) bad_file(path, "not an IDX file of unsigned bytes" + type_text(magic));
-  if (dims < fewest_dims || dims > most_dims) {
+  if (dims < fewest_dims || dims > max_dims) {
     bad_file(path, "it has " + std::to_string(dims) + " dimensions instead of " +
                        std::to_string(fewest_dims));
   }

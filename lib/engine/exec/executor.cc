@@ -434,8 +434,8 @@ void Executor::set_trace(TraceRecorder* trace, int64_t steps) {
   }
   trace_begins_.assign(streams_.size(), 0);
   if (!device_.runs_beside_host()) return;
-  constexpr size_t kMostOps = 100'000;
-  const size_t ops = std::min(kMostOps, prepared_ops_.size() * static_cast<size_t>(steps));
+  constexpr size_t kMaxOps = 100'000;
+  const size_t ops = std::min(kMaxOps, prepared_ops_.size() * static_cast<size_t>(steps));
   timer_ = make_stream_timer(device_, 2 * ops);
   timed_ops_.clear();
   timed_ops_.reserve(ops);

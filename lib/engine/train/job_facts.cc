@@ -17,7 +17,7 @@ namespace fleet {
 namespace {
 
 constexpr double kMeasuredSeconds = 0.3;
-constexpr int64_t kMostBatches = 50;
+constexpr int64_t kMaxBatches = 50;
 
 // A number of bytes in a file of one line; 0 if there is none ("max").
 size_t limit_in(const std::string& path) {
@@ -66,7 +66,7 @@ std::optional<InputCost> measure_input(const Job& job, Device& device,
     train.start_epoch(0);
     const double began = monotonic_seconds(), used = processor_seconds();
     const int64_t ahead = train.stats().capacity + 1;
-    for (int64_t taken = 0; taken < kMostBatches; ++taken) {
+    for (int64_t taken = 0; taken < kMaxBatches; ++taken) {
       if (taken > ahead && monotonic_seconds() - began > kMeasuredSeconds) break;
       if (!train.next()) break;
     }

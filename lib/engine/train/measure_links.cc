@@ -12,9 +12,9 @@ namespace fleet {
 namespace {
 
 // The largest is as large as the groups of gradients are by default, too large for most caches.
-constexpr size_t kLeastBytes = size_t{4} << 10, kMostBytes = size_t{32} << 20;
+constexpr size_t kMinBytes = size_t{4} << 10, kMaxBytes = size_t{32} << 20;
 constexpr double kLongestTransfer = 0.5, kLongest = 1.5;  // seconds
-constexpr int kMostRounds = 5;
+constexpr int kMaxRounds = 5;
 
 // A communicator with what its messages need.
 struct Lane {
@@ -25,13 +25,13 @@ struct Lane {
 
 Lane lane_of(Device& device, Communicator& communicator, bool accelerator) {
   // A named stream of the host has a thread, as those of a step's collectives.
-  Lane lane{&communicator, device.make_stream("link"), communicator.allocate(kMostBytes)};
-  if (!accelerator) std::memset(lane.buffer.data(), 0, kMostBytes);  // the pages are there
+  Lane lane{&communicator, device.make_stream("link"), communicator.allocate(kMaxBytes)};
+  if (!accelerator) std::memset(lane.buffer.data(), 0, kMaxBytes);  // the pages are there
   return lane;
 }
 
 size_t next_size(size_t bytes) {
-  return bytes < kMostBytes ? std::min(4 * bytes, kMostBytes) : bytes + 1;
+  return bytes < kMaxBytes ? std::min(4 * bytes, kMaxBytes) : bytes + 1;
 }
 
 // A message on each lane, at the same time.
@@ -50,11 +50,11 @@ void transfer(const std::vector<Lane>& lanes, size_t bytes) {
 std::vector<TransferSample> measure(const std::vector<Lane>& lanes, RankCoordinator& control,
                                     bool accelerator) {
   std::vector<TransferSample> samples;
-  transfer(lanes, kLeastBytes);  // connections are made
+  transfer(lanes, kMinBytes);  // connections are made
   double last = 0, all = 0;
-  for (size_t bytes = kLeastBytes; bytes <= kMostBytes; bytes = next_size(bytes)) {
+  for (size_t bytes = kMinBytes; bytes <= kMaxBytes; bytes = next_size(bytes)) {
     if (4 * last > kLongestTransfer || all > kLongest) break;
-    const int rounds = last > kLongestTransfer / 20 ? 2 : kMostRounds;
+    const int rounds = last > kLongestTransfer / 20 ? 2 : kMaxRounds;
     std::vector<double> seconds;
     const double used = processor_seconds();
     for (int round = 0; round < rounds; ++round) {

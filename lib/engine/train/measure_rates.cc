@@ -56,7 +56,7 @@ constexpr Sample kSamples[] = {
 // happened to leave this one the memory.
 constexpr int kMinRounds = 3, kMaxRounds = 30;
 constexpr double kRoundsSeconds = 0.15;
-constexpr int kMostRanks = 16;
+constexpr int kMaxRanks = 16;
 
 Job sample_job(const Sample& sample, bool low) {
   const bool grey = std::string(sample.model) == "lenet" || std::string(sample.model) == "mlp";
@@ -350,7 +350,7 @@ MachineRates measure_machine(const MeasureOptions& options) {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);  // of the sample networks' passes
   const int cores = static_cast<int>(available_cores().size());
-  const int ranks = std::clamp(options.ranks_here, 1, kMostRanks);
+  const int ranks = std::clamp(options.ranks_here, 1, kMaxRanks);
   MachineRates rates{.device = machine_text(options), .origin = "measured " + now_text()};
   try {
     // More ranks than cores would only take turns.

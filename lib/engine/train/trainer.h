@@ -164,7 +164,7 @@ class Trainer {
   StepMeter meter_;
   RankTimes rank_times_;
   MovingAverage utilization_, clock_;  // of the device, if it reports them
-  size_t most_memory_ = 0;
+  size_t max_memory_ = 0;
   DataPart part_;
   TrainingPosition position_;
   // Of this folder: saved_step_: saved, or being saved; kept_step_: its predecessor.

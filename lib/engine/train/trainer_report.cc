@@ -105,7 +105,7 @@ void Trainer::add_telemetry(EventLine* line) {
   if (!now) return;
   utilization_.add(now->utilization);
   clock_.add(now->clock);
-  most_memory_ = std::max(most_memory_, now->memory_used);
+  max_memory_ = std::max(max_memory_, now->memory_used);
   line->add("gpu_utilization", now->utilization)
       .add("gpu_memory", static_cast<int64_t>(now->memory_used))
       .add("gpu_clock", now->clock);
@@ -237,7 +237,7 @@ void Trainer::summarize() {
   }
   if (utilization_.count() > 0) {
     std::printf("gpu utilization: %.0f %%, memory: %s, clock: %.0f MHz\n",
-                utilization_.overall_mean(), mebibytes(most_memory_).c_str(),
+                utilization_.overall_mean(), mebibytes(max_memory_).c_str(),
                 clock_.overall_mean());
   }
   if (result_.evaluated) {
@@ -256,7 +256,7 @@ void Trainer::summarize() {
       .add("peak_host_memory", by_rank);
   if (utilization_.count() > 0) {
     summary.add("gpu_utilization", utilization_.overall_mean())
-        .add("gpu_memory", static_cast<int64_t>(most_memory_))
+        .add("gpu_memory", static_cast<int64_t>(max_memory_))
         .add("gpu_clock", clock_.overall_mean());
   }
   if (skips()) summary.add("skipped_updates", result_.skipped);

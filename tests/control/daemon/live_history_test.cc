@@ -58,8 +58,8 @@ TEST(LiveHistory, UnknownValues_AreNull) {
 TEST(LiveHistory, LongJobs_AreKeptFromTheBeginningWithFewerPoints) {
   LiveHistory history;
   for (int second = 1; second <= 20'000; ++second) history.add(report_of(2, second), second);
-  EXPECT_LT(history.size(), LiveHistory::kMostPoints);
-  EXPECT_GT(history.size(), LiveHistory::kMostPoints / 4);
+  EXPECT_LT(history.size(), LiveHistory::kMaxPoints);
+  EXPECT_GT(history.size(), LiveHistory::kMaxPoints / 4);
   const Json points = Json::parse(history.json())["points"];
   EXPECT_LT(points.front()["time"], 200);
   EXPECT_GT(points.back()["time"], 19'800);
@@ -77,7 +77,7 @@ TEST(LiveHistory, ManyRanks_HaveFewerPoints) {
   LiveHistory history;
   const LiveReport report = report_of(8192, 1);
   for (int second = 0; second < 200; ++second) history.add(report, second);
-  EXPECT_LE(history.size() * 8192, LiveHistory::kMostCells + 8192);
+  EXPECT_LE(history.size() * 8192, LiveHistory::kMaxCells + 8192);
   EXPECT_GT(history.size(), 16u);
 }
 

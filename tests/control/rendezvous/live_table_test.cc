@@ -170,10 +170,10 @@ TEST_F(LiveTableTest, Servers_ComeAfterTrainers) {
 
 TEST_F(LiveTableTest, MoreRanksThanFit_AreCounted) {
   StepReport reports;
-  for (int rank = 0; rank < LiveTable::kMostRanks + 5; ++rank) reports.add_usage()->set_rank(rank);
+  for (int rank = 0; rank < LiveTable::kMaxRanks + 5; ++rank) reports.add_usage()->set_rank(rank);
   table.update(reports, now);
   const LiveReport report = table.report(now);
-  EXPECT_EQ(report.ranks_size(), LiveTable::kMostRanks);
+  EXPECT_EQ(report.ranks_size(), LiveTable::kMaxRanks);
   EXPECT_EQ(report.left_out(), 5);
 }
 

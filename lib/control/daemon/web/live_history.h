@@ -16,7 +16,7 @@ namespace fleet {
 class LiveHistory {
  public:
   // Of points, and of all points' ranks together: 8 MiB.
-  static constexpr size_t kMostPoints = 480, kMostCells = 512 << 10;
+  static constexpr size_t kMaxPoints = 480, kMaxCells = 512 << 10;
 
   // `now`: seconds since 1970.
   void add(const LiveReport& report, double now);
@@ -35,7 +35,7 @@ class LiveHistory {
     int64_t step;  // -1: unknown
     std::vector<Rank> ranks;
   };
-  bool full() const { return points_.size() >= kMostPoints || cells_ > kMostCells; }
+  bool full() const { return points_.size() >= kMaxPoints || cells_ > kMaxCells; }
   void thin_out();
 
   std::vector<Point> points_;

@@ -146,7 +146,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     size_t queued() const override { return queued_; }
     bool send(std::shared_ptr<const std::string> bytes) override {
       if (!open() || bytes->empty()) return open();
-      if (queued_ > 0 && queued_ + bytes->size() > kMostQueued) return false;
+      if (queued_ > 0 && queued_ + bytes->size() > kMaxQueued) return false;
       queued_ += bytes->size();
       queue_.push_back(std::move(bytes));
       if (queue_.size() == 1) write();
@@ -226,7 +226,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     void stream(const Response& response) {
       const auto server = server_.lock();
       if (!server) return shut();
-      if (server->open_streams_ >= kMostConnections) {
+      if (server->open_streams_ >= kMaxConnections) {
         responded_ = false;
         return respond({.status = 503, .body = "too many streams\n"});
       }
@@ -291,7 +291,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   asio::steady_timer pause_;
   const Handler handler_;
   const HttpsContext https_;
-  ConnectionBudget budget_{{.total = kMostConnections}};
+  ConnectionBudget budget_{{.total = kMaxConnections}};
   std::unordered_map<std::string, std::weak_ptr<Connection>> unanswered_;  // by peer
   int open_streams_ = 0;
 };

@@ -19,7 +19,7 @@ namespace fleet {
 class HttpStream {
  public:
   // More than this is never held for a client that does not read, except for one larger message.
-  static constexpr size_t kMostQueued = 1 << 20;
+  static constexpr size_t kMaxQueued = 1 << 20;
   // A client that takes nothing for this long is gone.
   static constexpr int kSilentSeconds = 30;
 
@@ -54,9 +54,9 @@ class HttpServer {
   using Handler = std::function<void(const HttpRequest& request, Respond respond)>;
 
   // Strangers may reach the port, so a connection must become a stream or end within kSeconds,
-  // TLS's handshake included. At most kMostConnections do so at once: a further one replaces the
+  // TLS's handshake included. At most kMaxConnections do so at once: a further one replaces the
   // oldest of the address that has the most. There are at most as many streams.
-  static constexpr int kMostConnections = 32;
+  static constexpr int kMaxConnections = 32;
   static constexpr int kSeconds = 10;
   // Bytes of a request's body: it is read before the handler can refuse the request.
   static constexpr uint64_t kMaxBody = 64 << 10;

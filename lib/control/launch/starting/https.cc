@@ -14,7 +14,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ssl::context;
 
-constexpr int64_t kMostBytes = 1 << 20;  // of a certificate with those that lead to its authority
+constexpr int64_t kMaxBytes = 1 << 20;  // of a certificate with those that lead to its authority
 
 // Whatever keeps the file from being read is the user's to correct.
 template <typename Read>
@@ -36,7 +36,7 @@ void check(const boost::system::error_code& error, const std::string& what,
 HttpsContext make_https(const Sourced<std::string>& certificate_file,
                         const Sourced<std::string>& key_file) {
   const std::string chain = text_of(
-      certificate_file, [](const std::string& path) { return read_small_file(path, kMostBytes); });
+      certificate_file, [](const std::string& path) { return read_small_file(path, kMaxBytes); });
   const std::string key = text_of(key_file, read_private_file);
   auto https = std::make_shared<context>(context::tls_server);
   https->set_options(context::default_workarounds | context::no_tlsv1 | context::no_tlsv1_1 |

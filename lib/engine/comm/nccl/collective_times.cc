@@ -53,7 +53,7 @@ CollectiveTimes::CollectiveTimes() : on_(env_int_or("FLEET_NCCL_TIMES", 1) != 0)
 int CollectiveTimes::begin(cudaStream_t stream, bool captured) {
   if (!on_) return -1;
   if (captured) {
-    if (captured_ == kMostPairs) return -1;
+    if (captured_ == kMaxPairs) return -1;
     if (!std::exchange(graph_open_, true)) graphs_.emplace_back();
     Graph& graph = graphs_.back();
     graph.pairs.push_back(std::make_unique<TimedPair>());
@@ -62,9 +62,9 @@ int CollectiveTimes::begin(cudaStream_t stream, bool captured) {
     on_ = graph.pairs.back()->begin(stream, captured);
     return on_ ? static_cast<int>(graph.pairs.size()) - 1 : -1;
   }
-  if (free_.empty() && pending_.size() == kMostPending) collect();
+  if (free_.empty() && pending_.size() == kMaxPending) collect();
   if (free_.empty()) {
-    if (pairs_.size() == kMostPending) return -1;
+    if (pairs_.size() == kMaxPending) return -1;
     free_.push_back(static_cast<int>(pairs_.size()));
     pairs_.push_back(std::make_unique<TimedPair>());
   }

@@ -52,7 +52,7 @@ class CollectiveTimes {
     std::vector<std::unique_ptr<TimedPair>> pairs;
     std::vector<float> seen;  // what was read last
   };
-  static constexpr size_t kMostPending = 64, kMostPairs = 1024;
+  static constexpr size_t kMaxPending = 64, kMaxPairs = 1024;
   void collect_graphs();
 
   bool on_ = true;

@@ -142,7 +142,7 @@ TEST_F(HttpServerTest, LateAnswer_IsSentOnce) {
 TEST_F(HttpServerTest, ConnectionBeyondTheLimit_ReplacesTheOldest) {
   serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({.body = "ok"}); });
   std::vector<UniqueFd> idle;
-  for (int i = 0; i < HttpServer::kMostConnections; ++i) idle.push_back(connect());
+  for (int i = 0; i < HttpServer::kMaxConnections; ++i) idle.push_back(connect());
   EXPECT_EQ(parse_http(get("GET / HTTP/1.1\r\n\r\n")).body, "ok");
   EXPECT_EQ(rest_of(idle[0]), "");
   char byte = 0;
@@ -155,7 +155,7 @@ TEST_F(HttpServerTest, AddressWithManyConnections_DoesNotReplaceThoseOfOthers) {
   const UniqueFd slow = connect("127.0.0.2");
   ASSERT_GT(::send(slow.get(), request.data(), 4, MSG_NOSIGNAL), 0);
   std::vector<UniqueFd> idle;
-  for (int i = 0; i < 3 * HttpServer::kMostConnections; ++i) idle.push_back(connect());
+  for (int i = 0; i < 3 * HttpServer::kMaxConnections; ++i) idle.push_back(connect());
   EXPECT_EQ(parse_http(get(request, "127.0.0.3")).body, "ok");
   ASSERT_GT(::send(slow.get(), request.data() + 4, request.size() - 4, MSG_NOSIGNAL), 0);
   EXPECT_EQ(parse_http(rest_of(slow)).body, "ok");
@@ -232,10 +232,10 @@ TEST_F(HttpStreamTest, WhatIsSent_ArrivesUntilItIsClosed) {
 TEST_F(HttpStreamTest, ClientThatDoesNotRead_GetsNoMoreThanTheQueueHolds) {
   const UniqueFd socket = connect();
   const auto stream = stream_of(socket);
-  const std::string piece(HttpStream::kMostQueued / 8, 'x');
+  const std::string piece(HttpStream::kMaxQueued / 8, 'x');
   size_t taken = 0;
   while (send(stream, piece)) ASSERT_LT(++taken, 1000u);  // the kernel's buffers take some
-  EXPECT_LE(in_loop(loop_, [&] { return stream->queued(); }), HttpStream::kMostQueued);
+  EXPECT_LE(in_loop(loop_, [&] { return stream->queued(); }), HttpStream::kMaxQueued);
   EXPECT_TRUE(in_loop(loop_, [&] { return stream->open(); }));  // it may read later
 }
 
@@ -252,7 +252,7 @@ TEST_F(HttpStreamTest, ClientThatLeaves_ClosesIt) {
 
 // Those who hold the streams notice later.
 TEST_F(HttpStreamTest, ManyClientsThatLeave_MakeRoomForOthers) {
-  for (int i = 0; i < 3 * HttpServer::kMostConnections; ++i) {
+  for (int i = 0; i < 3 * HttpServer::kMaxConnections; ++i) {
     UniqueFd socket = connect();
     const std::string request = "GET / HTTP/1.1\r\n\r\n";
     ASSERT_GT(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
@@ -267,7 +267,7 @@ TEST_F(HttpStreamTest, ManyClientsThatLeave_MakeRoomForOthers) {
 
 TEST_F(HttpStreamTest, StreamsBeyondTheLimit_AreRefused) {
   std::vector<UniqueFd> open;
-  for (int i = 0; i < HttpServer::kMostConnections; ++i) {
+  for (int i = 0; i < HttpServer::kMaxConnections; ++i) {
     open.push_back(connect());
     stream_of(open.back());
     char byte = 0;

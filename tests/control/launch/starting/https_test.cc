@@ -107,7 +107,7 @@ TEST_F(HttpsTest, PlainRequest_GetsNothingAndTheEnd) {
 
 TEST_F(HttpsTest, ConnectionsBeforeTheHandshake_AreCounted) {
   std::vector<tcp::socket> idle;
-  for (int i = 0; i <= HttpServer::kMostConnections; ++i) idle.push_back(connected());
+  for (int i = 0; i <= HttpServer::kMaxConnections; ++i) idle.push_back(connected());
   char byte = 0;
   error_code error;
   EXPECT_EQ(idle.front().read_some(asio::buffer(&byte, 1), error), 0u);

@@ -31,8 +31,8 @@ HttpReader::State HttpReader::add(std::string_view bytes) {
   boost::beast::error_code error;
   while (!parser_->is_done() && !unread_.empty()) {
     // Beast asserts that the rest of a body in chunks has this length: "0\r\n\r\n" at least.
-    constexpr size_t kLeastRest = 5;
-    if (parser_->is_header_done() && parser_->chunked() && unread_.size() < kLeastRest) break;
+    constexpr size_t kMinRest = 5;
+    if (parser_->is_header_done() && parser_->chunked() && unread_.size() < kMinRest) break;
     unread_.erase(0, parser_->put(boost::asio::buffer(unread_), error));
     if (error == http::error::need_more) break;
     if (error) return State::kBad;

@@ -13,8 +13,8 @@
 namespace fleet {
 namespace {
 
-constexpr size_t kMostOfValue = 20;  // columns of a setting
-constexpr size_t kMostRunsListed = 6;
+constexpr size_t kMaxOfValue = 20;  // columns of a setting
+constexpr size_t kMaxRunsListed = 6;
 
 struct Column {
   std::string head;
@@ -101,7 +101,7 @@ std::string legend(const Comparison& all, size_t width) {
   for (size_t g = 0; g < all.groups.size(); ++g) {
     std::string line = std::to_string(g + 1) + ": ", seeds;
     const std::vector<size_t>& runs = all.groups[g].runs;
-    for (size_t k = 0; k < std::min(runs.size(), kMostRunsListed); ++k) {
+    for (size_t k = 0; k < std::min(runs.size(), kMaxRunsListed); ++k) {
       const RunSummary& run = all.runs[runs[k]];
       const std::string name =
           folder.empty() ? run.folder : std::filesystem::path(run.folder).filename().string();
@@ -109,8 +109,8 @@ std::string legend(const Comparison& all, size_t width) {
       if (!run.complete) line += " (incomplete)";
       seeds += (k > 0 ? ", " : "") + one_line(run.seed.empty() ? "?" : run.seed, 24);
     }
-    const bool more = runs.size() > kMostRunsListed;
-    if (more) line += ", and " + std::to_string(runs.size() - kMostRunsListed) + " more";
+    const bool more = runs.size() > kMaxRunsListed;
+    if (more) line += ", and " + std::to_string(runs.size() - kMaxRunsListed) + " more";
     if (runs.size() > 1 && !more) line += "; seeds " + seeds;
     text += cut_to_columns(line, width) + "\n";
   }
@@ -136,7 +136,7 @@ std::string value_text(const std::string& value) {
   if (value.empty()) return "-";
   const Json parsed = value_json(value);
   const std::string text = parsed.is_string() ? parsed.get<std::string>() : value;
-  return one_line(text.empty() ? "\"\"" : text, kMostOfValue);
+  return one_line(text.empty() ? "\"\"" : text, kMaxOfValue);
 }
 
 Json run_json(const RunSummary& run, bool target) {

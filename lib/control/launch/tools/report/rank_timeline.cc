@@ -12,7 +12,7 @@ namespace fleet {
 namespace {
 
 constexpr double kWidth = 960, kLeft = 72, kRight = 14, kTop = 26, kRow = 16, kGap = 4;
-constexpr size_t kMostRows = 64, kMostCells = 6000;
+constexpr size_t kMaxRows = 64, kMaxCells = 6000;
 
 std::string rectangle(double x, double y, double width, double height) {
   char text[96];
@@ -56,7 +56,7 @@ size_t rank_count(const RunHistory& run) {
 std::vector<size_t> shown_ranks(const RunHistory& run) {
   std::vector<size_t> ranks(rank_count(run));
   std::iota(ranks.begin(), ranks.end(), 0);
-  if (ranks.size() <= kMostRows) return ranks;
+  if (ranks.size() <= kMaxRows) return ranks;
   std::vector<double> waited(ranks.size());
   for (const RankInterval& interval : run.ranks) {
     for (size_t r = 0; r < interval.wait_time.size(); ++r) {
@@ -64,7 +64,7 @@ std::vector<size_t> shown_ranks(const RunHistory& run) {
     }
   }
   std::ranges::stable_sort(ranks, {}, [&](size_t rank) { return waited[rank]; });
-  ranks.resize(kMostRows);
+  ranks.resize(kMaxRows);
   std::ranges::sort(ranks);
   return ranks;
 }
@@ -117,7 +117,7 @@ class Timeline {
 
   std::string rank_rows() const {
     const auto intervals =
-        merged(run_.ranks, std::max<size_t>(kMostCells / std::max<size_t>(ranks_.size(), 1), 20));
+        merged(run_.ranks, std::max<size_t>(kMaxCells / std::max<size_t>(ranks_.size(), 1), 20));
     std::string computes, reads, waits, labels;
     double y = kTop + kRow + kGap;
     for (const size_t rank : ranks_) {

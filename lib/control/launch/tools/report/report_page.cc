@@ -35,7 +35,7 @@ constexpr const char* kBarColours[] = {"#8250df", "#2a6fdb", "#d9730d", "#b8bfc6
                                        "#57ab5a", "#bf8700", "#cf222e"};
 
 // Of one table, list or text.
-constexpr size_t kMostRows = 300, kMostText = 64 << 10;
+constexpr size_t kMaxRows = 300, kMaxText = 64 << 10;
 
 std::string e(std::string_view text) { return escape_markup(text); }
 
@@ -55,8 +55,8 @@ std::string time_text(double unix_time) {
 }
 
 std::string preformatted(const std::string& text) {
-  const bool cut = text.size() > kMostText;
-  return "<pre>" + e(cut ? text.substr(0, kMostText) + "\n... cut off" : text) + "</pre>\n";
+  const bool cut = text.size() > kMaxText;
+  return "<pre>" + e(cut ? text.substr(0, kMaxText) + "\n... cut off" : text) + "</pre>\n";
 }
 
 std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
@@ -205,7 +205,7 @@ class Page {
     html_ += "<table>" + row({"generation", "verdict", "ran for", "step", "message"}, "th");
     size_t rows = 0;
     for (const JsonObject& generation : generations) {
-      if (++rows > kMostRows) break;
+      if (++rows > kMaxRows) break;
       html_ += row({generation.shown("generation"), generation.shown("verdict"),
                     duration_text(generation.number("ran_for")), generation.shown("step"),
                     generation.shown("message")});
@@ -243,7 +243,7 @@ class Page {
           "<details><summary>" + std::to_string(run_.tests.size()) + " evaluations</summary>\n";
     }
     html_ += "<table>" + row({"step", "epoch", "samples", "loss", "acc1", "seconds"}, "th");
-    const size_t first = run_.tests.size() > kMostRows ? run_.tests.size() - kMostRows : 0;
+    const size_t first = run_.tests.size() > kMaxRows ? run_.tests.size() - kMaxRows : 0;
     if (first > 0) html_ += row({"earlier ones are left out"});
     for (size_t k = first; k < run_.tests.size(); ++k) {
       const JsonObject& test = run_.tests[k];
@@ -294,7 +294,7 @@ class Page {
   void add_warnings() {
     std::vector<std::string> lines;
     for (const JsonObject& event : run_.not_finite) {
-      if (lines.size() >= kMostRows) break;
+      if (lines.size() >= kMaxRows) break;
       const std::string rank = event.has("rank") ? " on rank " + event.shown("rank") : "";
       lines.push_back("step " + event.shown("step") + ": " + event.shown("what") +
                       " was infinite or NaN" + rank +

@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSlack = 5;             // seconds between clocks, and between two events
-constexpr int64_t kMostOfLog = 4 << 20;  // bytes of a log's end that are searched
-constexpr size_t kMostPieces = 4;        // of a log
-constexpr size_t kMostLogs = 64, kMostWarnings = 60, kMostStacks = 64;
-constexpr size_t kMostOfStack = 32 << 10, kMostOfProfile = 64 << 10;
+constexpr int64_t kMaxOfLog = 4 << 20;  // bytes of a log's end that are searched
+constexpr size_t kMaxPieces = 4;        // of a log
+constexpr size_t kMaxLogs = 64, kMaxWarnings = 60, kMaxStacks = 64;
+constexpr size_t kMaxOfStack = 32 << 10, kMaxOfProfile = 64 << 10;
 
 std::string cut(std::string text, size_t most) {
   if (text.size() <= most) return text;
@@ -142,7 +142,7 @@ std::vector<std::string> with_closed_pieces(const std::vector<std::string>& logs
   for (const std::string& log : logs) {
     const auto found = pieces.find(log);
     const size_t count = found == pieces.end() ? 0 : found->second.size();
-    for (size_t i = count - std::min(count, kMostPieces); i < count; ++i) {
+    for (size_t i = count - std::min(count, kMaxPieces); i < count; ++i) {
       all.push_back(found->second[i].path);
     }
     all.push_back(log);
@@ -162,7 +162,7 @@ class ReportReader {
     all_.host = host_of_lock(folder);
     attempt([&] {
       if (exists(folder + "/profile.txt"))
-        all_.profile = cut(end_of_file(folder + "/profile.txt", kMostOfProfile), kMostOfProfile);
+        all_.profile = cut(end_of_file(folder + "/profile.txt", kMaxOfProfile), kMaxOfProfile);
     });
     if (exists(folder + "/verdict.json")) {
       read_logs(folder, true);
@@ -229,11 +229,11 @@ class ReportReader {
     }
     end_of_job_ = std::fmax(all_.run.end, all_.verdict ? all_.verdict->number("time") : 0);
     for (const std::string& path : numbered_files(folder, "workerlog.", ".stack")) {
-      if (all_.stacks.size() == kMostStacks) break;
+      if (all_.stacks.size() == kMaxStacks) break;
       if (!chosen && !is_of_run(path)) continue;
       attempt([&] {
         all_.stacks.push_back(
-            {fs::path(path).filename(), cut(read_regular_file(path, 16 << 20), kMostOfStack)});
+            {fs::path(path).filename(), cut(read_regular_file(path, 16 << 20), kMaxOfStack)});
       });
     }
     read_warnings(folder);
@@ -243,18 +243,18 @@ class ReportReader {
     std::map<std::string, size_t> index;
     std::vector<std::string> logs = numbered_files(folder, "workerlog.", "");
     std::ranges::move(numbered_files(folder, "workerlog.", ".err"), std::back_inserter(logs));
-    if (logs.size() > kMostLogs) logs.resize(kMostLogs);
+    if (logs.size() > kMaxLogs) logs.resize(kMaxLogs);
     const double begin = all_.run.begin > 0 ? all_.run.begin - 600 : 0;  // of a long start
     const double end = all_.run.begin > 0 ? end_of_job_ + kSlack : HUGE_VAL;
     for (const std::string& path : with_closed_pieces(logs)) {
       attempt([&] {
-        const std::string log = end_of_file(path, kMostOfLog);
+        const std::string log = end_of_file(path, kMaxOfLog);
         const double shift = zone_shift(log, changed(path));
         for (const std::string& text : warnings_in(log, begin - shift, end - shift)) {
           const auto [found, is_new] = index.emplace(text, all_.warnings.size());
           if (!is_new) {
             ++all_.warnings[found->second].times;
-          } else if (all_.warnings.size() < kMostWarnings) {
+          } else if (all_.warnings.size() < kMaxWarnings) {
             all_.warnings.push_back({text, fs::path(path).filename()});
           } else {
             index.erase(found);
