@@ -21,6 +21,7 @@
 #include "launch/starting/via_slurm.h"
 #include "pages/pages.h"
 #include "rendezvous/types.h"
+#include "viewing/web/fleetd_site.h"
 
 namespace {
 
@@ -98,7 +99,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     if (!daemon) fleet::die_with_fleetd();
     if (torchrun) arguments.insert(arguments.begin(), "--compat=torchrun");
-    code = daemon ? fleet::fleetd_main(arguments) : run(arguments);
+    code = daemon ? fleet::fleetd_main(arguments, fleet::fleetd_page()) : run(arguments);
   } catch (const fleet::Error& error) {
     print_error(name, error.what());
     code = fleet::launcher_exit_code(error.code());

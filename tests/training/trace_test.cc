@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/small_file.h"
 #include "node/reserved_ports.h"
-#include "tests/control/node/decoded_trace.h"
+#include "tests/control/viewing/trace/decoded_trace.h"
 #include "tests/test_paths.h"
 #include "tests/training/training_job.h"
 

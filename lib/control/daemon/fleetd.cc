@@ -18,8 +18,6 @@
 #include "daemon/node_jobs.h"
 #include "daemon/protocol.h"
 #include "daemon/secret.h"
-#include "daemon/web/fleetd_site.h"
-#include "daemon/web/web_config.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/options.h"
@@ -41,7 +39,7 @@ struct FleetdOptions {
   std::string user;
   std::vector<std::string> gpus;
   JobStore job_store;
-  WebConfig web;
+  FleetdPage::Serve serve_page;
 };
 
 // "0.0.0.0:6767", "[::]:6767", "10.0.0.1", ":7000"
@@ -64,11 +62,7 @@ class Daemon {
         server_(loop_, options.host, options.port, options.security,
                 [this](std::shared_ptr<ServerStream> stream) { accept(std::move(stream)); }) {
     signals_.on_signal([this](int signal) { end_jobs(signal); });
-    if (options.web.wanted()) {
-      site_ = std::make_unique<FleetdSite>(loop_, jobs_, options.web);
-      spdlog::info("the page of its jobs is at {}; {} has its address with the token",
-                   site_->address(), site_->address_file());
-    }
+    if (options.serve_page) page_ = options.serve_page(loop_, jobs_);
     spdlog::info("fleetd listens on {}, for user {}, with {} GPUs",
                  endpoint(options.host, server_.port()), options.user, options.gpus.size());
   }
@@ -103,7 +97,7 @@ class Daemon {
 
   EventLoop loop_;
   NodeJobs jobs_;
-  std::unique_ptr<FleetdSite> site_;
+  std::shared_ptr<void> page_;
   LoopSignals signals_;
   LoopTimer drain_timer_;
   std::map<int, std::unique_ptr<ClientSession>> sessions_;
@@ -112,7 +106,7 @@ class Daemon {
   StreamServer server_;  // last: its threads post to the loop
 };
 
-CommandSyntax syntax() {
+CommandSyntax syntax(const FleetdPage& page) {
   CommandSyntax syntax{
       .program = "fleetd",
       .about = "start jobs on this node for `fleetrun --via=fleetd` on other machines",
@@ -135,9 +129,7 @@ CommandSyntax syntax() {
       .choice({.key = "log_level", .value = "LEVEL"}, "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"},
               "minimum severity to log")
       .flag({.key = "version", .aliases = {"V"}}, "print the version");
-  add_web_options("127.0.0.1:6780",
-                  "serve a page with its jobs (without a value: at 127.0.0.1:6780)",
-                  &syntax.options);
+  page.add_options(&syntax.options);
   return syntax;
 }
 
@@ -157,11 +149,10 @@ JobStore open_job_store(const std::string& wanted, const FleetdOptions& options)
 
 }  // namespace
 
-std::string fleetd_help() { return command_help(syntax()); }
-
-int fleetd_main(const std::vector<std::string>& arguments) {
-  const auto line = read_command_line(syntax(), arguments);
-  if (!line) return std::fputs(fleetd_help().c_str(), stdout), 0;
+int fleetd_main(const std::vector<std::string>& arguments, const FleetdPage& page) {
+  const CommandSyntax known = syntax(page);
+  const auto line = read_command_line(known, arguments);
+  if (!line) return std::fputs(command_help(known).c_str(), stdout), 0;
   const Settings& settings = line->settings;
   if (settings.boolean("version")) return std::printf("fleetd %s\n", FLEET_VERSION), 0;
   set_up_logging(settings.text("log_level"), "fleetd");
@@ -173,7 +164,7 @@ int fleetd_main(const std::vector<std::string>& arguments) {
   }
   const passwd* entry = ::getpwuid(::geteuid());
   options.user = entry ? entry->pw_name : std::to_string(::geteuid());
-  options.web = read_web_config(settings);
+  options.serve_page = page.read_options(settings);
   options.security = fleetd_security(settings.text("secret_file"), true);
   options.gpus = visible_gpu_names();
   ::signal(SIGPIPE, SIG_IGN);

@@ -1,0 +1,101 @@
+// fleetrun compare A B...: runs side by side, with means over seeds.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "base/commands.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "viewing/compare/comparison.h"
+
+namespace fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that is not a run stands for the runs in it, such as output/NAME.
+std::vector<std::string> expand(const std::vector<std::string>& words) {
+  std::vector<std::string> folders;
+  for (std::string word : words) {
+    while (word.size() > 1 && word.back() == '/') word.pop_back();
+    std::vector<std::string> inside;
+    std::error_code error;
+    if (!is_run_folder(word)) {
+      for (fs::directory_iterator entry(word, error), end; !error && entry != end;
+           entry.increment(error)) {
+        const bool link = entry->is_symlink(error);  // `latest` would be one of the others again
+        if (!link && is_run_folder(entry->path())) inside.push_back(entry->path());
+      }
+    }
+    if (inside.empty()) {
+      check_run_folder(word);
+      inside.push_back(word);
+    }
+    std::ranges::sort(inside);
+    std::ranges::move(inside, std::back_inserter(folders));
+  }
+  return folders;
+}
+
+// Several threads: most of the time goes into copying the files from the kernel.
+std::vector<RunSummary> read_all(const std::vector<std::string>& folders,
+                                 std::optional<double> target) {
+  std::vector<RunSummary> runs(folders.size());
+  std::atomic<size_t> next{0};
+  std::vector<Thread> threads;
+  const size_t count = std::min({available_cores().size(), folders.size(), size_t{16}});
+  for (size_t k = 0; k < count; ++k) {
+    threads.emplace_back("compare", [&] {
+      for (size_t run = 0; (run = next++) < folders.size();) {
+        runs[run] = read_run_summary(folders[run], target);
+      }
+    });
+  }
+  for (Thread& thread : threads) thread.join();
+  return runs;
+}
+
+int run_compare(const CommandLine& line) {
+  const std::string target = line.settings.text("target");
+  std::optional<double> reached;
+  if (!target.empty()) {
+    double value = 0;
+    if (!parse_double(target, &value) || !(value > 0 && value <= 1)) {
+      throw Error(ErrorCode::kUsage, "it is not an accuracy from 0 to 1", "--target " + target,
+                  "give a number such as 0.9");
+    }
+    reached = value;
+  }
+  const Comparison all = compare_runs(read_all(expand(line.words), reached));
+  const bool json = line.settings.text("format") == "json";
+  const ComparisonOptions options{.target = target};
+  std::fputs((json ? comparison_json(all, options) : comparison_text(all, options)).c_str(),
+             stdout);
+  return 0;
+}
+
+}  // namespace
+
+FLEET_COMMAND(compare) {
+  def.syntax = {
+      .program = "fleetrun compare",
+      .words = "FOLDER...",
+      .about =
+          "compare runs of fleet-worker: settings that differ, results, time to reach an accuracy\n"
+          "FOLDER: the folder of a run, or one with several runs, such as output/NAME. Runs that "
+          "differ\nonly in their seed form one group, shown as mean \xc2\xb1 standard deviation.",
+      .least = 1,
+      .most = 1'000'000,
+      .missing_word = "name the folders of runs, such as output/lenet/run-001"};
+  def.syntax.options
+      .text({.key = "target", .value = "ACCURACY", .optional = true}, "",
+            "also show the time until an evaluation first reaches this accuracy, such as 0.9")
+      .choice({.key = "format", .value = "text|json", .optional = true}, "text", {"text", "json"},
+              "output format: text for people, json for programs");
+  def.run = run_compare;
+}
+
+}  // namespace fleet

@@ -1,0 +1,46 @@
+// Everything that a report of a run shows: its own files, and those of its job's log folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewing/runs/run_history.h"
+
+namespace fleet {
+
+struct LogWarning {
+  std::string text;
+  std::string log;  // the first log that has it
+  int times = 1;    // in all logs
+};
+struct StackFile {
+  std::string name, text;
+};
+
+struct RunReport {
+  RunHistory run;
+  bool running = false;               // a process of this host holds the folder
+  std::string host;                   // where it ran last; "": unknown
+  std::optional<JsonObject> verdict;  // verdict.json, if there is one of this run
+  std::string log_folder;             // "": unknown
+  std::vector<StackFile> stacks;
+  std::vector<LogWarning> warnings;
+  std::string profile;             // profile.txt
+  std::vector<std::string> notes;  // what could not be read
+};
+
+// log_folder: "": the one that the run recorded. Of a log folder that the run recorded, a verdict
+// and stacks count only if their time is that of the run: a later job may have replaced them.
+// kUsage if the folder is not that of a run.
+RunReport read_run_report(const std::string& folder, const std::string& log_folder);
+
+// Whether a job with this verdict can have made an event at that time.
+bool covers_time(const JsonObject& verdict, double time);
+// Logs have local time without a zone. If the job ran in another zone than ours: the seconds to add
+// to the times in its log, which was `changed` (seconds since 1970) with its last line; else 0.
+double zone_shift(std::string_view log, double changed);
+// The warnings and errors of our programs in a log, from `begin` to `end` (seconds since 1970).
+std::vector<std::string> warnings_in(std::string_view log, double begin, double end);
+
+}  // namespace fleet

@@ -1,0 +1,325 @@
+// fleetrun top [JOB]: what every rank of a running job does, refreshed once a second.
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/commands.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "daemon/fleetd_client.h"
+#include "launch/planning/refuse.h"
+#include "node/control_socket.h"
+#include "viewing/live_view.h"
+#include "viewing/web/top_site.h"
+#include "viewing/web/web_config.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kTopAnswerSeconds = 5;
+
+// "night", or the pid of its fleetrun if another of these jobs has the same name.
+std::string top_name_of(const JobPart& job, const std::vector<const JobPart*>& jobs) {
+  const JobRecord& record = job.job.record();
+  const auto alike = [&](const JobPart* other) {
+    return other->job.record().job_id() == record.job_id();
+  };
+  if (std::ranges::count_if(jobs, alike) == 1) return shown_name(record.job_id());
+  return std::to_string(record.pid()) + " (" + shown_name(record.job_id()) + ")";
+}
+
+// The running parts of the job to look at.
+std::vector<JobPart> running_job(const std::string& name, FleetdClient* fleetds) {
+  std::vector<JobPart> parts = name.empty() ? fleetds->find("") : fleetds->require(name);
+  std::erase_if(parts, [](const JobPart& part) {
+    return part.job.phase() != JobInfo::RUNNING && part.job.phase() != JobInfo::STOPPING &&
+           part.job.phase() != JobInfo::FORMING;
+  });
+  if (parts.empty()) {
+    throw Error(ErrorCode::kNotFound, name.empty() ? "no job runs" : "it does not run",
+                name.empty() ? "top" : "job " + shown_name(name), "fleetrun ls lists the jobs");
+  }
+  std::vector<const JobPart*> jobs;  // a part of each
+  for (const JobPart& part : parts) {
+    const auto same = [&](const JobPart* other) { return same_run(part.job, other->job); };
+    if (std::ranges::none_of(jobs, same)) jobs.push_back(&part);
+  }
+  if (jobs.size() > 1) {
+    std::vector<std::string> names;
+    for (const JobPart* job : jobs) names.push_back(top_name_of(*job, jobs));
+    refuse("several jobs run", "top", "name one: " + join(names, ", "));
+  }
+  return parts;
+}
+
+// Every launcher of the job knows about all ranks: asks one after the other.
+class LiveSource {
+ public:
+  LiveSource(std::vector<JobPart> parts, FleetdClient* fleetds)
+      : parts_(std::move(parts)), fleetds_(fleetds) {}
+
+  // kNotFound if the job has ended, kTimeout if no launcher answers.
+  LiveReport read() {
+    std::optional<Error> failure;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      try {
+        return read_from(parts_[i]);
+      } catch (const Error& error) {
+        // A launcher that hangs says more about the job than one that has ended.
+        if (!failure || error.code() != ErrorCode::kNotFound) failure = error;
+      }
+    }
+    throw *failure;
+  }
+
+ private:
+  LiveReport read_from(const JobPart& part) {
+    if (!part.address.empty()) return read_by_fleetd(part);
+    wire::ControlRequest request;
+    request.mutable_live();
+    return send_control_request(part.job.record().pid(), request, kTopAnswerSeconds).live();
+  }
+
+  LiveReport read_by_fleetd(const JobPart& part) {
+    FleetdCalls calls(fleetds_->security());
+    wire::ClientMessage request;
+    request.mutable_live()->set_job_id(part.job.record().job_id());
+    std::optional<LiveReport> report;
+    std::optional<Error> failure;
+    calls.start(
+        part.address, std::move(request),
+        [&](const wire::FleetdMessage& event) {
+          if (event.has_live()) report = event.live();
+        },
+        [&](const Error& error) { failure = error; });
+    calls.run();
+    if (report) return *std::move(report);
+    throw failure.value_or(Error(ErrorCode::kTimeout, "fleetd has sent no answer", part.address));
+  }
+
+  const std::vector<JobPart> parts_;
+  FleetdClient* const fleetds_;
+};
+
+// The terminal while frames are drawn on it: no echo, no scrolled lines; as before at the end.
+class Screen {
+ public:
+  Screen() {
+    ::tcgetattr(STDIN_FILENO, &before_);
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    raw.c_cc[VSUSP] = _POSIX_VDISABLE;
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    write("\x1b[?1049h\x1b[?25l");  // the other screen, no cursor
+  }
+  ~Screen() {
+    write("\x1b[?25h\x1b[?1049l");
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+  Screen(const Screen&) = delete;
+
+  // `last`: the text of the last row.
+  void draw(const std::string& frame, const LiveViewOptions& view, const std::string& last) {
+    std::string text = "\x1b[H";
+    for (const char c : frame) text += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
+    text += "\x1b[J\x1b[" + std::to_string(view.rows + 1) + ";1H";
+    write(text + (view.colors ? "\x1b[2m" + last + "\x1b[0m" : last));
+  }
+  static void size(LiveViewOptions* view) {
+    winsize now = {};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &now) != 0 || now.ws_col == 0) return;
+    view->columns = now.ws_col;
+    view->rows = now.ws_row - 1;  // and the line of the keys
+  }
+
+ private:
+  static void write(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+  termios before_ = {};
+};
+
+// The sort key of a key on the keyboard.
+std::optional<std::string> sort_of(char key) {
+  for (const std::string& name : live_sort_keys()) {
+    if (name[0] == key) return name;  // the first with this letter
+  }
+  return std::nullopt;
+}
+
+class Top {
+ public:
+  Top(const CommandLine& line, LiveSource source, UniqueFd signals)
+      : source_(std::move(source)),
+        signals_(std::move(signals)),
+        json_(line.settings.text("format") == "json"),
+        once_(line.settings.boolean("once")),
+        interval_ms_(static_cast<int>(std::lround(1000 * line.settings.number("interval")))) {
+    view_.sort = line.settings.text("sort");
+    view_.colors = wants_colors(STDOUT_FILENO);
+  }
+
+  int run() {
+    LiveReport report = source_.read();  // an error before the first frame is the command's
+    const bool draws = !once_ && !json_ && ::isatty(STDOUT_FILENO) && ::isatty(STDIN_FILENO);
+    if (::isatty(STDOUT_FILENO)) Screen::size(&view_);
+    if (!draws) view_.rows = 0;
+    if (once_) return show(report), 0;
+    const std::string ended = draws ? on_screen(&report) : by_lines(&report);
+    if (!ended.empty()) std::fprintf(stderr, "%s\n", ended.c_str());
+    return signal_ == 0 ? 0 : 128 + signal_;
+  }
+
+ private:
+  void show(const LiveReport& report) {
+    const std::string text =
+        json_ ? live_json(report, view_.sort, unix_seconds()) : live_frame(report, view_);
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  // Returns why there are no more frames; "" if the user has ended them.
+  std::string by_lines(LiveReport* report) {
+    bool was_silent = false;
+    for (;;) {
+      if (silence_.empty()) {  // no old values as if they were new
+        show(*report);
+        if (!json_) std::fputs("\n", stdout);
+        was_silent = false;
+      } else if (!std::exchange(was_silent, true)) {
+        std::fputs(silence_.c_str(), stderr);
+      }
+      if (!wait(false)) return "";
+      if (const auto ended = refresh(report)) return *ended;
+    }
+  }
+
+  std::string on_screen(LiveReport* report) {
+    Screen screen;
+    for (;;) {
+      Screen::size(&view_);
+      screen.draw(live_frame(*report, view_) + silence_, view_,
+                  live_key_line(view_.sort, view_.columns));
+      const std::string sort = view_.sort;
+      if (!wait(true)) return "";
+      // At once, with the values that are there.
+      if (view_.sort != sort || std::exchange(resized_, false)) continue;
+      if (const auto ended = refresh(report)) return *ended;
+    }
+  }
+
+  std::optional<std::string> refresh(LiveReport* report) {
+    try {
+      *report = source_.read();
+      silence_.clear();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kNotFound) {
+        return "job " + shown_name(report->job_id()) + " has ended";
+      }
+      silence_ = error.failure() + "\n";  // it may answer again
+      if (!json_) spdlog::debug("{}", error.what());
+    }
+    return std::nullopt;
+  }
+
+  // Until the next frame is due, or a key asks for one. False: the user ends it.
+  bool wait(bool keys) {
+    const double until = monotonic_seconds() + interval_ms_ / 1000.0;
+    pollfd both[] = {{signals_.get(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    for (;;) {
+      const double left = until - monotonic_seconds();
+      if (left <= 0) return true;
+      const int ready = ::poll(both, keys ? 2 : 1, static_cast<int>(std::ceil(1000 * left)));
+      if (ready < 0 && errno != EINTR) return true;
+      if (ready <= 0) continue;
+      signalfd_siginfo info = {};
+      if (both[0].revents && ::read(signals_.get(), &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGWINCH) {
+          if (keys) return resized_ = true;
+          continue;
+        }
+        signal_ = static_cast<int>(info.ssi_signo);
+        return false;
+      }
+      char key = 0;
+      if (!keys || !both[1].revents) continue;
+      if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q') return false;
+      if (const auto sort = sort_of(key)) return view_.sort = *sort, true;
+    }
+  }
+
+  LiveSource source_;
+  const UniqueFd signals_;
+  const bool json_, once_;
+  const int interval_ms_;
+  LiveViewOptions view_;
+  std::string silence_;  // a line if the last look failed
+  bool resized_ = false;
+  int signal_ = 0;
+};
+
+// Before gRPC starts its threads: in one of them, a signal would end the process and leave the
+// terminal as it is.
+UniqueFd watch_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) ::sigaddset(&set, signal);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  return UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+int top(const CommandLine& line) {
+  set_up_logging("INFO", "fleetrun");
+  const WebConfig web = read_web_config(line.settings);
+  for (const char* key : {"once", "format", "sort"}) {
+    if (web.wanted() && line.settings.given(key)) {
+      refuse("a page takes no --" + std::string(key), "--web", "leave one of them out");
+    }
+  }
+  UniqueFd signals = web.wanted() || line.settings.boolean("once") ? UniqueFd() : watch_signals();
+  FleetdClient fleetds(line.settings);
+  std::vector<JobPart> parts = running_job(line.words.empty() ? "" : line.words[0], &fleetds);
+  if (web.wanted()) return serve_top(web, std::move(parts), &fleetds);
+  return Top(line, LiveSource(std::move(parts), &fleetds), std::move(signals)).run();
+}
+
+}  // namespace
+
+FLEET_COMMAND(top) {
+  def.syntax = {.program = "fleetrun top",
+                .words = "[JOB]",
+                .about =
+                    "show the progress of all ranks of a running job\n"
+                    "Shows steps, speed, waiting time, loss, CPU, memory and GPU of each rank, on "
+                    "all\nnodes, once a second. A \"*\" marks the slowest rank. Keys: q quits, the "
+                    "first\nletter of a sort key sorts by it.",
+                .most = 1};
+  def.syntax.options.flag({.key = "once"}, "print one frame and exit")
+      .choice({.key = "format", .value = "text|json", .optional = true}, "text", {"text", "json"},
+              "output format; json: one line per frame (default: text)")
+      .choice({.key = "sort", .value = "KEY", .optional = true}, "rank", live_sort_keys(),
+              "column to sort by, the largest first (default: rank)")
+      .number({.key = "interval", .value = "SECONDS"}, 1, 0.1, 3600, "time between frames");
+  add_web_options(
+      "127.0.0.1:0",
+      "serve a page for browsers on this host instead; without a value: at any free port",
+      &def.syntax.options);
+  add_fleetd_options(&def.syntax.options);
+  def.run = top;
+}
+
+}  // namespace fleet

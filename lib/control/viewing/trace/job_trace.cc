@@ -1,0 +1,55 @@
+#include "viewing/trace/job_trace.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+namespace fleet {
+namespace {
+
+// The text up to the separator, which it removes too.
+std::string_view take_field(std::string_view* line) {
+  const size_t end = std::min(line->find('\t'), line->size());
+  const std::string_view field = line->substr(0, end);
+  line->remove_prefix(std::min(end + 1, line->size()));
+  return field;
+}
+
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+void read_line(std::string_view line, RankTrace* into) {
+  const std::string_view what = take_field(&line);
+  const auto number = number_in(take_field(&line));
+  if (!number) return;
+  if (what == "track") into->tracks[*number] = take_field(&line);
+  if (what != "name") return;
+  ActivityName& name = into->names[*number];
+  name.category = take_field(&line);
+  name.name = take_field(&line);
+  name.detail = take_field(&line);
+  name.key = take_field(&line);
+}
+
+}  // namespace
+
+void RankTrace::add(const wire::TracePiece& piece) {
+  text += piece.text();
+  size_t begin = 0;
+  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    read_line(std::string_view(text).substr(begin, end - begin), this);
+  }
+  text.erase(0, begin);
+  const size_t count = piece.records().size() / sizeof(TraceRecord);
+  const size_t before = records.size();
+  records.resize(before + count);
+  std::memcpy(records.data() + before, piece.records().data(), count * sizeof(TraceRecord));
+}
+
+}  // namespace fleet

@@ -1,0 +1,186 @@
+#include "viewing/web/fleetd_site.h"
+
+#include <charconv>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/owned_file.h"
+#include "launch/planning/addresses.h"
+#include "node/runtime_folder.h"
+#include "viewing/web/job_site.h"
+#include "viewing/web/log_stream.h"
+#include "viewing/web/web_config.h"
+#include "viewing/web/web_gate.h"
+
+namespace fleet {
+namespace {
+
+// A job of this fleetd.
+class TableJob : public WatchedJob {
+ public:
+  TableJob(EventLoop& loop, NodeJobs& jobs, int number)
+      : loop_(loop), jobs_(jobs), number_(number) {}
+
+  void live(std::function<void(Answer)> done) override {
+    const JobInfo* job = jobs_.find(number_);
+    if (!job || job->phase() == JobInfo::ENDED || job->phase() == JobInfo::PREPARED) {
+      return done({.failure = Error(ErrorCode::kNotFound, "it does not run")});
+    }
+    ask_launcher(loop_, job->record().pid(), std::move(done));
+  }
+  void outcome(std::function<void(std::optional<JobOutcome>)> done) override {
+    const JobInfo* job = jobs_.find(number_);
+    if (!job) return done(JobOutcome{"ended", "This fleetd does not know it any more."});
+    done(job->phase() == JobInfo::ENDED ? std::optional(outcome_of(*job)) : std::nullopt);
+  }
+  void log(const RankLog& which, std::shared_ptr<HttpStream> stream) override {
+    if (const JobInfo* job = jobs_.find(number_)) {
+      for (const JobRecord::Rank& rank : job->record().ranks()) {
+        if (rank.rank() != which.rank || rank.server() != which.server) continue;
+        return stream_local_log(loop_, rank, std::move(stream));
+      }
+    }
+    throw Error(ErrorCode::kNotFound, "its log is on another node",
+                "rank " + std::to_string(which.rank), "see the page of fleetd there");
+  }
+
+ private:
+  EventLoop& loop_;
+  NodeJobs& jobs_;
+  const int number_;
+};
+
+std::string jobs_event(const std::vector<JobInfo>& jobs) {
+  Json list = Json::array();
+  for (const JobInfo& job : jobs) {
+    const JobRecord& record = job.record();
+    Json one = {{"number", job.number()},     {"job_id", record.job_id()},
+                {"state", state_of(job)},     {"ended", job.phase() == JobInfo::ENDED},
+                {"nnodes", record.nnodes()},  {"world_size", record.world_size()},
+                {"started", record.started()}};
+    if (record.has_progress()) {
+      one["step"] = record.progress().step();
+      one["target"] = record.progress().target();
+      if (record.progress().has_loss()) one["loss"] = record.progress().loss();
+    }
+    list.push_back(std::move(one));
+  }
+  return Json({{"host", host_name()}, {"jobs", std::move(list)}}).dump_lossy();
+}
+
+// Not thread-safe: everything happens in the loop's thread. `jobs` must outlive it.
+class FleetdSite {
+ public:
+  // Throws kUsage if it cannot listen, and if the runtime folder is not private.
+  FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config);
+
+ private:
+  HttpServer::Response respond(const HttpRequest& request);
+  HttpServer::Response respond_for_job(std::string_view path, const HttpRequest& request);
+  void show_jobs();
+  void drop_idle_sites();
+
+  EventLoop& loop_;
+  NodeJobs& jobs_;
+  std::map<int, std::shared_ptr<JobSite>> sites_;  // by the job's number
+  EventStreams streams_;
+  LoopTimer timer_;
+  std::optional<WebGate> gate_;
+  HttpServer server_;
+};
+
+FleetdSite::FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config)
+    : loop_(loop),
+      jobs_(jobs),
+      timer_(loop),
+      server_(
+          loop, config.address, config.port,
+          [this](const HttpRequest& request, const HttpServer::Respond& respond) {
+            respond(gate_->respond(request, [&] { return this->respond(request); }));
+          },
+          config.https) {
+  gate_.emplace(config.token, server_.port(), config.https != nullptr);
+  // A log may have other readers than this user: only the file has the token.
+  const std::string address = config.url(server_.port());
+  const std::string file =
+      make_runtime_folder() + "/fleetd." + std::to_string(server_.port()) + ".web";
+  replace_owned_file(file, address + "?token=" + config.token + "\n",
+                     {.mode = 0600, .sync = false});
+  spdlog::info("the page of its jobs is at {}; {} has its address with the token", address, file);
+  show_jobs();
+}
+
+void FleetdSite::show_jobs() {
+  drop_idle_sites();
+  if (streams_.any()) streams_.send("jobs", jobs_event(jobs_.all()));
+  timer_.after(std::chrono::seconds(1), [this] { show_jobs(); });
+}
+
+void FleetdSite::drop_idle_sites() {
+  std::erase_if(sites_, [this](const auto& entry) {
+    return entry.second->idle() || !jobs_.find(entry.first);
+  });
+}
+
+HttpServer::Response FleetdSite::respond(const HttpRequest& request) {
+  const std::string path = path_of_request(request);
+  constexpr std::string_view kJobs = "/jobs/";
+  if (path.starts_with(kJobs)) {
+    return respond_for_job(std::string_view(path).substr(kJobs.size()), request);
+  }
+  if (path == "/events") {
+    return {.type = "text/event-stream",
+            .on_stream = [this](const std::shared_ptr<HttpStream>& stream) {
+              stream->send(std::make_shared<const std::string>(
+                  server_sent_event("jobs", jobs_event(jobs_.all()))));
+              streams_.add(stream);
+            }};
+  }
+  auto file = path.starts_with('/') ? page_file(path.substr(1)) : std::nullopt;
+  return file ? *std::move(file) : not_found();
+}
+
+// "12/events"
+HttpServer::Response FleetdSite::respond_for_job(std::string_view path,
+                                                 const HttpRequest& request) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (error != std::errc() || end == path.data() + path.size() || *end != '/' ||
+      !jobs_.find(number)) {
+    return not_found();
+  }
+  auto& site = sites_[number];
+  if (!site) {
+    site =
+        std::make_shared<JobSite>(loop_, std::make_unique<TableJob>(loop_, jobs_, number), false);
+  }
+  return site->respond(std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))),
+                       request);
+}
+
+void add_page_options(OptionGroup* options) {
+  add_web_options("127.0.0.1:6780",
+                  "serve a page with its jobs (without a value: at 127.0.0.1:6780)", options);
+}
+
+FleetdPage::Serve read_page_options(const Settings& settings) {
+  const WebConfig config = read_web_config(settings);
+  if (!config.wanted()) return {};
+  return [config](EventLoop& loop, NodeJobs& jobs) {
+    return std::make_shared<FleetdSite>(loop, jobs, config);
+  };
+}
+
+}  // namespace
+
+FleetdPage fleetd_page() { return {add_page_options, read_page_options}; }
+
+}  // namespace fleet

@@ -1,0 +1,75 @@
+// The page of one job: its files, its events, and the logs of its ranks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/starting/http_server.h"
+#include "rendezvous/event_loop.h"
+#include "viewing/web/live_history.h"
+#include "viewing/web/watched_job.h"
+
+namespace fleet {
+
+// Streams that get the same events.
+class EventStreams {
+ public:
+  EventStreams() = default;
+  ~EventStreams();  // closes them
+  EventStreams(const EventStreams&) = delete;
+  void add(std::shared_ptr<HttpStream> stream) { streams_.push_back(std::move(stream)); }
+  // A browser that is too far behind does without this one.
+  void send(std::string_view event, std::string_view data);
+  bool any();  // forgets those that are closed
+
+ private:
+  std::vector<std::shared_ptr<HttpStream>> streams_;
+};
+
+// Asks the job for its state once a second: `always`, or only while somebody looks and for
+// kIdleSeconds afterwards. Not thread-safe: everything happens in the loop's thread.
+class JobSite : public std::enable_shared_from_this<JobSite> {
+ public:
+  static constexpr int kIdleSeconds = 600;
+
+  JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job, bool always);
+  void begin() { look(); }  // needed if `always`
+
+  // `path`: below the job's folder: "", "events", "log", ...
+  HttpServer::Response respond(const std::string& path, const HttpRequest& request);
+  // How the job has ended, once that is known.
+  const std::optional<JobOutcome>& outcome() const { return outcome_; }
+  // Nobody has looked for kIdleSeconds.
+  bool idle() const { return !looking_; }
+  // Called once the outcome is known.
+  std::function<void(const JobOutcome&)> on_end = [](const JobOutcome&) {};
+
+ private:
+  void look();
+  void look_again();
+  void on_answer(const WatchedJob::Answer& answer);
+  void on_outcome(const Error& failure, const std::optional<JobOutcome>& outcome);
+  void greet(const std::shared_ptr<HttpStream>& stream);
+
+  EventLoop& loop_;
+  const std::unique_ptr<WatchedJob> job_;
+  const bool always_;
+  LoopTimer timer_;
+  LiveHistory history_;
+  EventStreams streams_;
+  std::string last_frame_;
+  std::optional<JobOutcome> outcome_;
+  bool looking_ = false;
+  int idle_seconds_ = 0;
+};
+
+// The files of the page, which are the same for all jobs: "", "page.css", "page.js"; nullopt: no
+// such file.
+std::optional<HttpServer::Response> page_file(const std::string& path);
+HttpServer::Response not_found();
+
+}  // namespace fleet

@@ -1,0 +1,106 @@
+#include "viewing/web/web_config.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "launch/planning/addresses.h"
+#include "launch/planning/refuse.h"
+#include "rendezvous/security.h"
+
+namespace fleet {
+namespace {
+
+constexpr char kCertificate[] = "web_certificate", kKey[] = "web_key", kToken[] = "web_token_file";
+
+// A token is part of an address and of a cookie.
+std::string checked_token(const std::string& file, const std::string& where) {
+  std::string token;
+  try {
+    token = read_secret(file);
+  } catch (const Error& error) {
+    refuse(error.failure(), where, error.next());
+  }
+  const bool plain = std::ranges::all_of(token, [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~');
+  });
+  if (!plain) {
+    refuse("a token of a page has only letters, digits, and -_.~", where,
+           "`fleetrun secret --new` prints one");
+  }
+  return token;
+}
+
+void refuse_unprotected(const Settings& settings, const std::string& text, int port) {
+  std::string missing;
+  for (const std::string key : {kCertificate, kKey, kToken}) {
+    if (!settings.given(key)) missing += (missing.empty() ? "--" : ", --") + key;
+  }
+  if (missing.empty()) return;
+  const std::string local = "127.0.0.1:" + std::to_string(port > 0 ? port : 9401);
+  refuse("other machines could read " + text + ": it needs TLS and a token, and lacks " + missing,
+         settings.origin("web"),
+         "add that, or listen at " + local + ", and from elsewhere use ssh -L " +
+             split_endpoint(local).port.value() + ":" + local + " " + host_name());
+}
+
+}  // namespace
+
+std::string WebConfig::url(int actual_port) const {
+  const bool any = address == "0.0.0.0" || address == "::";
+  return (https ? "https://" : "http://") + endpoint(any ? host_name() : address, actual_port) +
+         "/";
+}
+
+void add_web_options(const std::string& implied, const std::string& help, OptionGroup* options) {
+  options
+      ->text({.key = "web", .value = "127.0.0.1:PORT", .optional = true, .implied = implied}, "",
+             help)
+      .text({.key = kCertificate, .value = "FILE", .optional = true}, "",
+            "PEM certificate of the page, for https; required to serve other machines")
+      .text({.key = kKey, .value = "FILE", .optional = true}, "",
+            "private key of the certificate, readable only by you")
+      .text({.key = kToken, .value = "FILE", .optional = true}, "",
+            "file with the page's token; required to serve other machines (default: a new token)");
+}
+
+WebConfig read_web_config(const Settings& settings) {
+  WebConfig config;
+  if (!settings.given("web")) {
+    for (const char* key : {kCertificate, kKey, kToken}) {
+      if (settings.given(key)) {
+        refuse("it has no effect without --web", settings.origin(key), "add --web");
+      }
+    }
+    return config;
+  }
+  const std::string text = settings.text("web"), where = settings.origin("web");
+  HostPort parts = split_endpoint(text);
+  if (!parts.port && parse_port(parts.host, 0, &config.port)) {
+    parts = {"127.0.0.1", parts.host};  // a port alone
+  }
+  if (!parts.port || !parse_port(*parts.port, 0, &config.port)) {
+    refuse("'" + text + "' is not an address with a port", where,
+           "write it like --web=127.0.0.1:9401");
+  }
+  config.address = resolve(parts.host);
+  if (config.address.empty()) {
+    refuse("'" + parts.host + "' cannot be resolved", where, "use 127.0.0.1");
+  }
+  if (!is_loopback(config.address)) refuse_unprotected(settings, text, config.port);
+  const auto certificate = sourced(settings, kCertificate, settings.text(kCertificate));
+  const auto key = sourced(settings, kKey, settings.text(kKey));
+  if (settings.given(kCertificate) != settings.given(kKey)) {
+    refuse("a certificate needs its key", settings.given(kKey) ? key.origin : certificate.origin,
+           std::string("add --") + (settings.given(kKey) ? kCertificate : kKey));
+  }
+  if (settings.given(kKey)) config.https = make_https(certificate, key);
+  config.token_file = settings.text(kToken);
+  config.token =
+      config.token_file.empty()
+          ? new_secret().substr(0, 32)
+          : checked_token(config.token_file, settings.origin(kToken) + " " + config.token_file);
+  return config;
+}
+
+}  // namespace fleet

@@ -1,0 +1,307 @@
+#include "viewing/report/run_report.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/commands.h"
+#include "base/file.h"
+#include "tests/control/viewing/runs/run_folder_files.h"
+#include "tests/errors.h"
+#include "viewing/report/report_page.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+std::string failed_verdict(double started, double time) {
+  return R"({"verdict":"rank failed","exit_code":7,"message":"rank 1 failed","text":"rank 1 of 2 exited",)"
+         R"("started":)" +
+         std::to_string(started) + R"(,"time":)" + std::to_string(time) +
+         R"(,"rank":{"rank":1,"log":"log/workerlog.1","last_lines":["one","<b>two</b>"]},"generations":[]})";
+}
+
+// The content of each element of this kind, with its markup.
+std::vector<std::string> elements_of(const std::string& page, const std::string& tag) {
+  std::vector<std::string> contents;
+  const std::string begin = "<" + tag, end = "</" + tag + ">";
+  for (size_t at = 0; (at = page.find(begin, at)) != page.npos;) {
+    at += begin.size();
+    if (page[at] != '>' && page[at] != ' ') continue;  // a longer name
+    const size_t from = page.find('>', at) + 1;
+    contents.push_back(page.substr(from, page.find(end, from) - from));
+  }
+  return contents;
+}
+// How the run ended, above everything else.
+std::string state_of(const std::string& page) { return elements_of(page, "b").at(0); }
+
+std::string page_of(const RunFiles& run) { return report_page(read_run_report(run.path(), "")); }
+
+// A page that asks for nothing elsewhere: its tags are these, without links and handlers.
+void expect_harmless(const std::string& page) {
+  const std::set<std::string> known = {
+      "!doctype", "html", "head", "meta",  "title", "style",   "body", "h1",    "h2", "p",
+      "b",        "div",  "span", "table", "tr",    "td",      "th",   "ul",    "li", "pre",
+      "details",  "svg",  "g",    "path",  "rect",  "summary", "text", "circle"};
+  for (size_t at = 0; (at = page.find('<', at)) != page.npos; ++at) {
+    const std::string tag = page.substr(at + 1, page.find('>', at) - at - 1);
+    const size_t slash = tag.starts_with("/") ? 1 : 0;
+    EXPECT_TRUE(known.contains(tag.substr(slash, tag.find_first_of(" />", slash) - slash))) << tag;
+    EXPECT_THAT(tag, AllOf(Not(HasSubstr("href")), Not(HasSubstr("src=")), Not(HasSubstr(" on"))));
+  }
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("url(")), Not(HasSubstr("@import"))));
+}
+
+TEST(RunReport, CompleteRun_HasCurvesTimesAndSettings) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5") +
+                                 train_line(110, 1, "1.5") + test_line(119, 2, "0.75") +
+                                 summary_line(120, 2));
+  run.write("config.txt", "train.seed = 1  (default)\noptimizer.name = \"lars\"  (job.json)\n");
+  run.write("profile.txt", "conv2d 7 calls\n");
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_EQ(state_of(page), "completed");
+  EXPECT_THAT(elements_of(page, "h2"),
+              ElementsAre("Curves", "Evaluations", "Where the time went", "Settings"));
+  EXPECT_THAT(elements_of(page, "text"),
+              IsSupersetOf({"Loss", "Accuracy", "Learning rate", "Speed"}));
+  EXPECT_THAT(elements_of(page, "td"), IsSupersetOf({"optimizer.name", "&quot;lars&quot;"}));
+  EXPECT_THAT(elements_of(page, "pre"), ElementsAre("conv2d 7 calls\n"));
+}
+
+TEST(RunReport, Times_AddUpToTheRun) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5") + summary_line(120, 2));
+  double total = 0, reads = 0;
+  for (const TimePart& part : time_parts(read_run_report(run.path(), ""))) {
+    total += part.seconds;
+    if (part.name == "training: waiting for data") reads = part.seconds;
+  }
+  EXPECT_NEAR(total, 20, 1e-9);  // 1 + 16 + 2 + 1
+  EXPECT_NEAR(reads, 4, 1e-9);   // 0.01 of 0.04 in 16 s
+}
+
+TEST(RunReport, CrashedRun_SaysSo) {
+  const RunFiles run;
+  run.write("metrics.jsonl",
+            start_line(100, 0) + train_line(105, 0, "2.5") + R"({"event":"train","ti)");
+  const std::string page = page_of(run);
+  EXPECT_EQ(state_of(page), "ended without a summary: it crashed or was killed");
+  EXPECT_THAT(
+      elements_of(page, "li"),
+      Contains("1 of 3 lines of metrics.jsonl could not be read; a crash cuts off the last"));
+}
+
+TEST(RunReport, FolderOfARunningJob_IsSaidToRun) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  run.write(".lock", "- process 1 on a\n");
+  EXPECT_FALSE(read_run_report(run.path(), "").running);
+  const UniqueFd lock(::open((run.path() + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_TRUE(read_run_report(run.path(), "").running);
+  EXPECT_EQ(state_of(page_of(run)), "running");
+}
+
+TEST(RunReport, JobOfAnotherHost_MayStillRun) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  run.write(".lock", "- process 1 on gpu-7\n");
+  EXPECT_EQ(state_of(page_of(run)), "no summary: it runs on gpu-7, or crashed or was killed there");
+}
+
+TEST(RunReport, LogFolderThatCannotBeRead_IsNamed) {
+  const RunFiles run;
+  const std::string logs = run.path() + "/" + std::string(300, 'x');  // too long for a name
+  run.write("metrics.jsonl",
+            start_line(100, 0, R"(,"log_dir":")" + logs + "\"") + train_line(105, 0, "2.5"));
+  EXPECT_THAT(read_run_report(run.path(), "").notes, Contains(HasSubstr(logs + " cannot be read")));
+}
+
+TEST(RunReport, WarningsBeforeARestart_AreInTheClosedLogs) {
+  const RunFiles run;
+  run.write("metrics.jsonl", "");
+  run.write("verdict.json", failed_verdict(99, 107));
+  run.write("workerlog.0.1", "ERROR 2026-11-24 13:00:02,000 fleet-worker] disk is full\n");
+  run.write("workerlog.0", "WARNING 2026-11-24 13:00:03,000 fleet-worker] disk is slow\n");
+  std::vector<std::string> found;
+  for (const LogWarning& warning : read_run_report(run.path(), "").warnings) {
+    found.push_back(warning.log + ": " + warning.text);
+  }
+  EXPECT_THAT(found, ElementsAre("workerlog.0.1: disk is full", "workerlog.0: disk is slow"));
+}
+
+TEST(RunReport, FailedJob_HasItsVerdictLinesAndStacks) {
+  const RunFiles run;
+  const std::string logs = run.path() + "/log";
+  run.write("metrics.jsonl",
+            start_line(100, 0, R"(,"log_dir":")" + logs + "\"") + train_line(105, 0, "2.5"));
+  run.write("log/verdict.json", failed_verdict(99, 107));
+  run.write("log/workerlog.1.stack", "main <at> loop.cc:3\n");
+  const RunReport report = read_run_report(run.path(), "");
+  ASSERT_TRUE(report.verdict);
+  EXPECT_EQ(report.verdict->number("exit_code"), 7);
+  EXPECT_THAT(report.stacks, IsEmpty());  // the file is newer than this run
+  const std::string page = report_page(read_run_report(run.path(), logs));
+  expect_harmless(page);
+  EXPECT_EQ(state_of(page), "rank failed, exit code 7");
+  EXPECT_THAT(elements_of(page, "pre"),
+              ElementsAre("rank 1 of 2 exited", "one\n&lt;b&gt;two&lt;/b&gt;\n",
+                          "main &lt;at&gt; loop.cc:3\n"));
+}
+
+TEST(RunReport, VerdictOfALaterJob_IsNotThisRuns) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + "/log\"") +
+                                 train_line(105, 0, "2.5"));
+  run.write("log/verdict.json", failed_verdict(500, 600));
+  const RunReport report = read_run_report(run.path(), "");
+  EXPECT_FALSE(report.verdict);
+  EXPECT_THAT(report.notes, Contains(run.path() + "/log/verdict.json is that of another job"));
+  EXPECT_TRUE(covers_time(*JsonObject::parse(failed_verdict(99, 107)), 105));
+  EXPECT_FALSE(covers_time(*JsonObject::parse(failed_verdict(99, 107)), 50));
+  EXPECT_FALSE(covers_time(*JsonObject::parse("{}"), 50));
+}
+
+TEST(RunReport, FolderWithSomeFiles_IsEnough) {
+  for (const char* file : {"config.txt", "verdict.json", "profile.txt", "metrics.jsonl"}) {
+    const RunFiles run;
+    run.write(file, "");
+    EXPECT_THAT(page_of(run), EndsWith("</html>\n")) << file;
+    run.write(file, std::string("\x00\xff{[<", 5) + std::string(10'000, '{'));
+    EXPECT_THAT(page_of(run), EndsWith("</html>\n")) << file;
+  }
+}
+
+TEST(RunReport, HostileText_StaysText) {
+  const std::string evil = R"(</pre></style><script>alert(1)</script><img src=x onerror=y>)";
+  const RunFiles run;
+  run.write("metrics.jsonl",
+            start_line(100, 0, R"(,"model":")" + evil + R"(","precision":")" + evil + "\"") +
+                R"({"event":"not_finite","time":101,"step":")" + evil + R"(","what":")" + evil +
+                "\"}\n" + test_line(102, 1, "\"" + evil + "\"") + train_line(103, 0, "1"));
+  run.write("config.txt", evil + " = " + evil + "  (" + evil + ")\n");
+  run.write("profile.txt", evil);
+  run.write("verdict.json", R"({"exit_code":1,"verdict":")" + evil + R"(","text":")" + evil +
+                                R"(","generations":[{"message":")" + evil +
+                                R"("},3],"rank":{"rank":")" + evil + R"(","last_lines":[")" + evil +
+                                R"(",null]}})");
+  run.write("workerlog.0.stack", evil);
+  run.write("workerlog.0.err", "WARNING 1970-01-01 00:01:40,000 x] " + evil + "\n");
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_THAT(
+      elements_of(page, "pre"),
+      Contains("&lt;/pre&gt;&lt;/style&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x "
+               "onerror=y&gt;"));
+}
+
+TEST(RunReport, HugeRun_StaysBelowAMegabyte) {
+  const RunFiles run;
+  std::string metrics = start_line(100, 0);
+  for (int i = 0; i < 20'000; ++i) {
+    metrics += train_line(101 + i, i, std::to_string((i * 7919) % 1000 / 100.0));
+    if (i % 20 == 0) metrics += test_line(101 + i, i, "0.5");
+    if (i % 4 != 0) continue;
+    metrics +=
+        R"({"event":"ranks","time":)" + std::to_string(101 + i) + R"(,"step":1,"batch_time":[)";
+    for (int rank = 0; rank < 128; ++rank) metrics += rank > 0 ? ",0.5" : "0.5";
+    metrics += R"(],"data_time":[],"wait_time":[]})" + std::string("\n");
+  }
+  run.write("metrics.jsonl", metrics);
+  run.write("profile.txt", std::string(10 << 20, 'x'));
+  std::string log;
+  for (int i = 0; i < 50'000; ++i) {
+    log += "WARNING 1970-01-01 00:02:00,000 x] warning " + std::to_string(i) + "\n";
+  }
+  run.write("verdict.json", failed_verdict(1, 2));
+  for (int i = 0; i < 10; ++i) {
+    run.write("workerlog." + std::to_string(i), log);
+    run.write("workerlog." + std::to_string(i) + ".stack", std::string(1 << 20, 'x'));
+  }
+  EXPECT_LT(page_of(run).size(), 1'000'000u);
+}
+
+TEST(WarningsIn, LinesOfTheRunsTime_AreFound) {
+  const std::string log =
+      "INFO 2026-11-24 13:00:00,000 fleet-worker] not this\n"
+      "WARNING 2026-11-24 13:00:01,500 fleet-worker] disk is slow\n"
+      "WARNING of a program\n"
+      "ERROR 2026-11-24 13:00:02,000 fleetrun] it ended\n"
+      "WARNING 2026-11-24 19:00:00,000 fleet-worker] later";
+  EXPECT_THAT(warnings_in(log, 0, HUGE_VAL), ElementsAre("disk is slow", "it ended", "later"));
+  std::tm day = {};
+  day.tm_year = 126, day.tm_mon = 10, day.tm_mday = 24, day.tm_hour = 13, day.tm_isdst = -1;
+  const auto one = static_cast<double>(std::mktime(&day));
+  EXPECT_THAT(warnings_in(log, one, one + 1.6), ElementsAre("disk is slow"));
+}
+
+TEST(WarningsIn, StampedLines_AreFound) {
+  EXPECT_THAT(warnings_in("2026-11-24T13:00:01.501+01:00 "
+                          "WARNING 2026-11-24 13:00:01,500 fleet-worker] disk is slow\n",
+                          0, HUGE_VAL),
+              ElementsAre("disk is slow"));
+}
+
+TEST(ZoneShift, LogOfAnotherZone_DiffersByQuarterHours) {
+  std::tm day = {};
+  day.tm_year = 126, day.tm_mon = 10, day.tm_mday = 24, day.tm_hour = 13, day.tm_isdst = -1;
+  const auto one = static_cast<double>(std::mktime(&day));
+  const std::string log =
+      "INFO 2026-11-24 12:58:00,000 fleet-worker] step 1\n"
+      "INFO 2026-11-24 13:00:00,000 fleet-worker] step 2\n"
+      "a line of a library\n";
+  EXPECT_EQ(zone_shift(log, one + 1), 0);
+  EXPECT_EQ(zone_shift(log, one - 3600 + 1), -3600);
+  EXPECT_EQ(zone_shift(log, one + 5.75 * 3600), 5.75 * 3600);  // Nepal
+  EXPECT_EQ(zone_shift(log, one + 3600 + 300), 0);             // written to later
+  EXPECT_EQ(zone_shift(log, one + 86'400), 0);
+  EXPECT_EQ(zone_shift("no times\n", one), 0);
+}
+
+int report(const std::vector<std::string>& arguments) {
+  return run_command(*find_command("report"), arguments);
+}
+
+TEST(ReportCommand, Folder_GetsAPage) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report({run.path() + "/"}), 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), run.path() + "/report.html\n");
+  EXPECT_THAT(read_file(run.path() + "/report.html"), EndsWith("</html>\n"));
+}
+
+TEST(ReportCommand, Svg_IsThePictureOnly) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report({run.path(), "--svg", "-"}), 0);
+  const std::string svg = ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(svg.starts_with("<svg")) << svg.substr(0, 40);
+  EXPECT_FALSE(std::filesystem::exists(run.path() + "/report.html"));
+}
+
+TEST(ReportCommand, OtherFolders_AreRefused) {
+  const RunFiles run;
+  EXPECT_THAT(thrown_by([&] { report({run.path()}); }), IsUsageError(run.path()));
+  EXPECT_THAT(thrown_by([&] { report({run.path(), "--svg", "-"}); }), IsUsageError(run.path()));
+  EXPECT_THAT(thrown_by([&] { report({}); }), IsUsageError());
+}
+
+}  // namespace
+}  // namespace fleet
