@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "commands.h"
-#include "launch/planning/compat/option.h"
+#include "launch/planning/compat/line.h"
 #include "launch/planning/options.h"
 #include "pages/pages.h"
 

@@ -1,6 +1,6 @@
-#include "daemon/console_log.h"
-
 #include <algorithm>
+
+#include "daemon/job_store.h"
 
 namespace fleet {
 

@@ -1,22 +1,29 @@
-// Writes the output of the nodes' launchers to this process's standard output and error.
+// Writes the output of jobs to this process's standard output and error.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdio>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/terminal_text.h"
+#include "daemon/job_info.h"
 #include "node/console.h"
 #include "node/line_splitter.h"
+#include "node/log_reader.h"
 #include "rendezvous/event_loop.h"
 
 namespace fleet {
 
-// Passes the output of a single node through. With several nodes, writes whole lines and prefixes
-// those of launchers with their node; ranks' lines have a prefix already. Never blocks. Not thread
-// safe.
+// The output of the nodes' launchers. Passes that of a single node through. With several nodes,
+// writes whole lines and prefixes those of launchers with their node; ranks' lines have a prefix
+// already. Never blocks. Not thread safe.
 class ConsoleOutput {
  public:
   // kRunningJob: standard output is that of the program. kHistory: recorded output goes to standard
@@ -39,5 +46,52 @@ class ConsoleOutput {
   std::map<Source, LineSplitter> lines_;
   std::map<Source, TerminalFilter> filters_;
 };
+
+// Shows the logs of ranks of one job on this node, including separate logs of standard error.
+// Copies the output of a single rank unchanged. Shows that of several ranks line by line with the
+// rank as prefix. Removes control sequences on a terminal. Not thread safe; blocks while nobody
+// reads standard output.
+class LocalOutput {
+ public:
+  // Shows the last `most` bytes of each log and everything appended later. `errors_apart`: writes
+  // logs of standard error to standard error, as a running job does; otherwise everything goes to
+  // standard output.
+  explicit LocalOutput(int64_t max_bytes, bool errors_apart = false)
+      : max_bytes_(max_bytes), errors_apart_(errors_apart) {}
+  void add(const JobRecord::Rank& rank);
+  // Copies new output. Returns false if a log does not exist yet.
+  bool copy();
+  // The job has ended: do not show output that later runs append to the logs.
+  void end(const JobRecord& record);
+  void finish();  // writes incomplete last lines
+  std::vector<std::string> paths() const;
+
+ private:
+  struct Source {
+    int rank;
+    bool server, error;
+    std::string path;
+    LogReader reader;
+    bool cut;  // starts in the middle of a line
+    LineSplitter lines;
+    std::unique_ptr<TerminalFilter> filter;  // on a terminal
+  };
+  std::FILE* file_of(const Source& source) const {
+    return source.error && errors_apart_ ? stderr : stdout;
+  }
+  void add(const JobRecord::Rank& rank, bool error);
+  void write(Source* source, std::string_view text);
+  void write_line(const Source& source, std::string_view line);
+
+  const int64_t max_bytes_;
+  const bool errors_apart_;
+  bool several_ = false;  // ranks
+  std::vector<std::unique_ptr<Source>> sources_;
+};
+
+// Shows the existing output, then new output until none of the given fleetrun processes runs any
+// more. With forward_signals, forwards this process's signals to them. Throws kIo if a log cannot
+// be read.
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals);
 
 }  // namespace fleet

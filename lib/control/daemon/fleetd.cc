@@ -17,7 +17,6 @@
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "daemon/protocol.h"
-#include "daemon/secret.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/options.h"

@@ -1,6 +1,7 @@
 // The state of a job on one node: what ls and status show, and what fleetd reports.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,18 @@ size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs);
 std::string job_status(const std::vector<JobInfo>& parts, double now);
 // The same for programs: an array with one object per job and node.
 std::string jobs_json(const std::vector<JobInfo>& jobs);
+
+// This user's jobs on this node that run without fleetd, from their job records: running ones, and
+// ended ones that are still recorded; oldest first, ended ones before others.
+// Throws kUsage if the runtime folder belongs to another user.
+std::vector<JobInfo> local_jobs();
+
+// The parts of one run among `jobs`, selected by job id, else by the pid of a fleetrun, else by log
+// folder, else by working folder. Running jobs take precedence over ended ones, later ones over
+// earlier ones. Empty if there is none; throws kUsage if several run.
+std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs);
+
+// The current state of the same job; nullopt if it is forgotten.
+std::optional<JobInfo> refresh(const JobInfo& job);
 
 }  // namespace fleet

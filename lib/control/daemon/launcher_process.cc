@@ -1,5 +1,3 @@
-#include "daemon/launcher_process.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,6 +11,7 @@
 
 #include "base/child_process.h"
 #include "base/file.h"
+#include "daemon/node_jobs.h"
 #include "launch/planning/refuse.h"
 
 namespace fleet {

@@ -1,5 +1,3 @@
-#include "daemon/local_jobs.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -7,6 +5,7 @@
 #include "base/error.h"
 #include "base/one_line.h"
 #include "base/text.h"
+#include "daemon/job_info.h"
 #include "launch/planning/refuse.h"
 #include "node/ended_jobs.h"
 

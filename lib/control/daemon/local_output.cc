@@ -1,5 +1,3 @@
-#include "daemon/local_output.h"
-
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,9 +10,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/console_output.h"
 #include "daemon/file_watcher.h"
-#include "daemon/local_jobs.h"
-#include "launch/planning/torchrun/stop_signals.h"
+#include "daemon/job_info.h"
+#include "launch/planning/launch_config.h"
 #include "rendezvous/event_loop.h"
 #include "rendezvous/loop_descriptor.h"
 

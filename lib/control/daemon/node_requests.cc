@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "launch/planning/addresses.h"
-#include "launch/planning/command_line_flags.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/options.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/secret_names.h"

@@ -1,9 +1,12 @@
-// The version of the messages between clients and fleetd.
+// What clients and fleetd agree on: the version of their messages, and the secret of a cluster.
 #pragma once
+
+#include <string>
 
 #include "base/error.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/failure_detector.h"
+#include "rendezvous/security.h"
 
 namespace fleet {
 
@@ -18,5 +21,10 @@ inline constexpr HeartbeatTimes kHeartbeatTimes{
 void check_version(const wire::ClientMessage& first);
 // The same on the client's side: the server at this address has no service of this version.
 Error other_version(const std::string& address, const std::string& next);
+
+// Reads it from `file` (if given), FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret or
+// /etc/fleetrun/fleetd.secret. Throws kUsage if there is none, it is too short, or other users may
+// read the file. `make`: creates a missing secret in the user's own file.
+Security fleetd_security(const std::string& file, bool make);
 
 }  // namespace fleet

@@ -1,5 +1,3 @@
-#include "daemon/via_fleetd.h"
-
 #include <signal.h>
 
 #include <chrono>
@@ -16,9 +14,8 @@
 #include "daemon/message_stream.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
-#include "daemon/remote_job.h"
-#include "daemon/secret.h"
-#include "launch/planning/torchrun/stop_signals.h"
+#include "daemon/via.h"
+#include "launch/planning/launch_config.h"
 #include "launch/starting/startup_messages.h"
 #include "rendezvous/event_loop.h"
 #include "rendezvous/failure_detector.h"

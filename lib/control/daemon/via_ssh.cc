@@ -1,5 +1,3 @@
-#include "daemon/via_ssh.h"
-
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -16,9 +14,10 @@
 #include "daemon/job_client.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
+#include "daemon/via.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
-#include "launch/planning/shell_words.h"
 #include "launch/starting/startup_messages.h"
 
 namespace fleet {

@@ -7,12 +7,11 @@
 #include "base/text.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/launch_plan.h"
-#include "launch/planning/option_rules.h"
 #include "launch/planning/options.h"
 #include "launch/planning/refuse.h"
 #include "launch/starting/start_job.h"
 #include "launch/tools/doctor/preflight.h"
-#include "launch/tools/dry_run/print_plan.h"
+#include "launch/tools/dry_run/dry_run.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

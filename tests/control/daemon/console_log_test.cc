@@ -1,6 +1,6 @@
-#include "daemon/console_log.h"
-
 #include <gtest/gtest.h>
+
+#include "daemon/job_store.h"
 
 namespace fleet {
 namespace {

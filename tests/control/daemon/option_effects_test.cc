@@ -11,9 +11,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "daemon/node_requests.h"
-#include "daemon/via_ssh.h"
+#include "daemon/via.h"
 #include "launch/planning/arguments.h"
-#include "launch/planning/option_rules.h"
 #include "launch/planning/options.h"
 #include "launch/starting/via_slurm.h"
 

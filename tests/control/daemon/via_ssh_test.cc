@@ -1,7 +1,7 @@
-#include "daemon/via_ssh.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "daemon/via.h"
 
 namespace fleet {
 namespace {

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/options.h"
-#include "launch/planning/shell_words.h"
 #include "tests/fuzz/fuzz.h"
 
 // Names in a list of hosts are not looked up: it would take seconds, and bother a server.

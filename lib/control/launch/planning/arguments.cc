@@ -1,10 +1,13 @@
 #include "launch/planning/arguments.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <optional>
 
 #include "base/command_line.h"
 #include "base/env.h"
+#include "base/text.h"
 #include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/line.h"
 #include "launch/planning/options.h"
@@ -257,6 +260,81 @@ bool print_if_requested(const LaunchRequest& request, const std::function<std::s
   }
   std::fputs(output.c_str(), stdout);
   return true;
+}
+
+namespace {
+
+// The shortest text that reads back as exactly this number.
+std::string exact_text(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+std::string value_of(const Settings& settings, const ConfigKey& key) {
+  switch (key.type) {
+    case ConfigType::kBool:
+      return settings.boolean(key.path) ? "true" : "false";
+    case ConfigType::kInteger:
+      return std::to_string(settings.integer(key.path));
+    case ConfigType::kNumber:
+      return exact_text(settings.number(key.path));
+    case ConfigType::kTexts:
+      return list_option(settings.texts(key.path));
+    default:
+      return settings.text(key.path);
+  }
+}
+
+}  // namespace
+
+std::string list_option(const std::vector<std::string>& entries) {
+  const std::string plain = join(entries, ",");
+  const bool has_comma = static_cast<size_t>(std::count(plain.begin(), plain.end(), ',')) + 1 !=
+                         std::max<size_t>(entries.size(), 1);
+  if (!has_comma) return plain;
+  return ConfigValue{std::vector<ConfigValue::Scalar>(entries.begin(), entries.end())}.text();
+}
+
+std::vector<std::string> given_flags(const LaunchRequest& request,
+                                     const std::set<std::string>& except) {
+  const Settings& settings = request.settings;
+  std::vector<std::string> all;
+  std::set<std::string> left_out = except;
+  for (const InapplicableOption& inapplicable : inapplicable_options(request))
+    left_out.insert(inapplicable.key);
+  for (const ConfigKey& key : launch_schema().keys()) {
+    if (!settings.given(key.path) || left_out.contains(key.path)) continue;
+    all.push_back("--" + key.path + "=" + value_of(settings, key));
+  }
+  return all;
+}
+
+std::vector<std::string> shell_words(const std::string& text, const std::string& origin) {
+  std::vector<std::string> words;
+  std::optional<std::string> word;
+  char quote = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool escapes = c == '\\' && quote != '\'' && at + 1 < text.size();
+    if (escapes) {
+      word = word.value_or("") + text[++at];
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+      word = word.value_or("");  // '' is an empty word
+    } else if (c == quote) {
+      quote = 0;
+    } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      if (word) words.push_back(std::move(*word));
+      word.reset();
+    } else {
+      word = word.value_or("") + c;
+    }
+  }
+  if (quote != 0) {
+    refuse(std::string("the quote ") + quote + " is not closed", origin, "quote it as in a shell");
+  }
+  if (word) words.push_back(std::move(*word));
+  return words;
 }
 
 }  // namespace fleet

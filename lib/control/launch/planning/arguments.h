@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,5 +50,29 @@ bool is_launch_option(const std::string& word);
 bool print_if_requested(const LaunchRequest& request, const std::function<std::string()>& help,
                         const std::function<std::string(const std::string& shell)>& completion = {},
                         const std::string& build_info = {});
+
+// "--key=value" for every option given on the command line or in the environment, without those in
+// `except` and those that have no effect in this job.
+std::vector<std::string> given_flags(const LaunchRequest& request,
+                                     const std::set<std::string>& except);
+
+// A list as the value of an option: "a,b", or JSON if an entry contains a comma.
+std::string list_option(const std::vector<std::string>& entries);
+
+// An option that has no effect in this job, whether it is given or not.
+struct InapplicableOption {
+  std::string key;
+  std::string what, next;  // message and advice, unless another check rejects the flag
+};
+std::vector<InapplicableOption> inapplicable_options(const LaunchRequest& request);
+
+// Throws kUsage for an option on the command line that has no effect (values from the environment
+// may be meant for other jobs), for options that contradict each other, and for invalid values. A
+// job started with --via is checked here, before anything starts.
+void check_options(const LaunchRequest& request, ArgumentsFor what);
+
+// Splits `text` at blanks. '..', ".." and \ protect blanks as in a shell; nothing else has a
+// special meaning. Throws kUsage, naming `origin`, for an unclosed quote.
+std::vector<std::string> shell_words(const std::string& text, const std::string& origin);
 
 }  // namespace fleet

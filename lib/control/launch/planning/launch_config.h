@@ -7,17 +7,108 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "launch/planning/log_config.h"
-#include "launch/planning/metrics_config.h"
-#include "launch/planning/nodes_config.h"
+#include "launch/planning/node_list.h"
 #include "launch/planning/program.h"
-#include "launch/planning/roles.h"
-#include "launch/planning/sourced.h"
+#include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/numa_binding.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
+
+// A server or trainer that the user has listed.
+struct RoleEntry {
+  std::string address;
+  int port = 0;  // 0: not given
+  int rank = 0;  // index in its list
+};
+
+// As the user lists them: "10.0.0.1:6070,10.0.0.2:6070".
+std::string list_text(const std::vector<RoleEntry>& entries);
+
+// Parameter servers: the server and trainer processes.
+struct Roles {
+  bool wanted = false;  // false: collective training
+  // Either listed by --servers and --workers, or counted per node by --server_num and --worker_num.
+  std::vector<RoleEntry> servers, trainers;
+  int server_num = 0, trainer_num = 0;
+  int with_gloo = 1;  // PADDLE_WITH_GLOO
+  int gloo_port = 0;  // 0: chosen like an endpoint port
+
+  bool listed() const { return !servers.empty(); }
+  // The nodes of the lists in order of appearance, servers first.
+  std::vector<ListedNode> nodes() const;
+};
+
+// --run_mode selects the mode, or one of its options implies it. Throws kUsage if options
+// contradict each other.
+Roles read_roles(const Settings& settings);
+
+// This node's processes, servers first.
+struct LocalRoles {
+  std::vector<RoleEntry> entries;
+  int servers = 0;
+};
+// `address`: this node's, as listed.
+LocalRoles local_roles(const Roles& roles, const std::string& address);
+
+struct NodeCount {
+  int min = 1, max = 1;
+
+  bool is_range() const { return min != max; }
+  std::string text() const;  // "4" or "2:4"
+};
+// Parses --nnodes, "4" or "2:4"; nullopt if it is not given. Throws kUsage for anything else.
+std::optional<NodeCount> read_node_count(const Settings& settings);
+
+// The one of max_restart and elastic_level that is ignored if they contradict each other; "" if
+// they agree. A flag wins over the environment. Within the environment level -1 wins, as in Paddle.
+// Throws kUsage for two contradicting flags.
+std::string overruled_by_elasticity(const Settings& settings);
+
+// The default of --max_restart is 3 if elasticity is requested (a range of nodes, --elastic_level
+// 1), else 0. Throws kUsage if the options contradict each other.
+RestartPolicy read_restart_policy(const Settings& settings);
+
+// --master.
+struct MasterAddress {
+  std::string address;
+  int port = 0;  // 0: not given
+};
+
+// The options that say which nodes take part and where they meet, resolved.
+struct NodesConfig {
+  // Those of --ips in rank order, or those of --servers and --workers; empty: nodes are counted.
+  Sourced<std::vector<ListedNode>> listed;
+  Sourced<std::optional<NodeCount>> count;  // --nnodes
+  Sourced<std::optional<MasterAddress>> master;
+  Sourced<std::string> host;                    // this node's address; "": found out
+  Sourced<std::optional<int>> rank;             // this node's; nullopt: found out, or by arrival
+  Sourced<std::optional<int>> rendezvous_port;  // --rdzv_port, or the port of --master; 0: any
+  Sourced<std::optional<int>> start_port;       // 0: any
+  int master_port = 0;                          // MASTER_PORT; 0: any
+
+  bool several_counted() const {
+    return listed.value.empty() && count.value && count.value->max > 1;
+  }
+};
+
+// Throws kUsage for an invalid value, and for options that contradict each other.
+NodesConfig read_nodes_config(const Settings& settings, const Roles& roles);
+
+// --metrics: where this node serves the state of its ranks to Prometheus.
+struct MetricsConfig {
+  std::string address;  // numeric; "": nowhere
+  int port = 0;
+  std::string token_file;  // "": no token is asked for
+
+  bool wanted() const { return !address.empty(); }
+};
+
+// kUsage for an address that is not one, and for one beyond loopback without a token.
+MetricsConfig read_metrics_config(const Settings& settings);
 
 struct SecurityConfig {
   bool insecure = false;
@@ -75,5 +166,14 @@ struct LaunchConfig {
 // Throws kUsage for values that are invalid on every machine, and for options that contradict each
 // other.
 LaunchConfig read_launch_config(const Settings& settings);
+
+// The signals that stop the job. Throws kUsage for an unknown name, or a signal that cannot be
+// handled.
+std::vector<int> read_stop_signals(const Settings& settings);
+// The signals that a client of a job forwards to it: all that stop it, SIGUSR1 and SIGUSR2. Without
+// those that this process was started to ignore: nohup, or the background of a script.
+std::vector<int> forwarded_signals();
+// "SIGTERM,SIGINT"
+std::string signal_names(const std::vector<int>& signals);
 
 }  // namespace fleet

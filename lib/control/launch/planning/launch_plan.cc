@@ -22,12 +22,11 @@
 #include "launch/planning/environment.h"
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/job_security.h"
-#include "launch/planning/job_verdict.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/log_config.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/numa_binding.h"
-#include "launch/planning/torchrun/stop_signals.h"
 #include "launch/planning/torchrun/template.h"
 #include "node/end_command.h"
 

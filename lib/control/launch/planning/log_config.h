@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/config.h"
-#include "launch/planning/sourced.h"
+#include "launch/planning/refuse.h"
 #include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
 

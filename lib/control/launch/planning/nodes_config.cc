@@ -1,9 +1,8 @@
-#include "launch/planning/nodes_config.h"
-
 #include <string_view>
 
 #include "base/text.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/options.h"
 #include "launch/planning/refuse.h"
 

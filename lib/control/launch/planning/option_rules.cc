@@ -1,11 +1,10 @@
-#include "launch/planning/option_rules.h"
-
 #include <algorithm>
 
 #include "base/text.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/dialects/dialect.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/log_config.h"
-#include "launch/planning/nodes_config.h"
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"

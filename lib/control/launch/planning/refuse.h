@@ -1,11 +1,32 @@
-// Rejects what a user asked for.
+// What a user asked for: values with their origin, and refusals.
 #pragma once
 
 #include <string>
 
+#include "base/config.h"
 #include "base/error.h"
 
 namespace fleet {
+
+// An option's value together with where it came from. Messages about the value name its origin:
+// "--host", "environment POD_IP".
+template <typename T>
+struct Sourced {
+  T value = {};  // the default unless given()
+  std::string origin = "default";
+
+  bool given() const { return origin != "default"; }
+  // Values from the environment may be meant for other jobs as well.
+  bool by_flag() const { return origin.starts_with("-"); }
+  // "--host 10.0.0.1"
+  std::string with(const std::string& text) const { return origin + " " + text; }
+};
+
+// `value`: read from option `key`.
+template <typename T>
+Sourced<T> sourced(const Settings& settings, const char* key, T value) {
+  return {std::move(value), settings.origin(key)};
+}
 
 // Throws kUsage; the parameters are those of Error.
 [[noreturn]] inline void refuse(std::string what, std::string where = {}, std::string next = {}) {

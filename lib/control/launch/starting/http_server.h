@@ -10,10 +10,22 @@
 #include <string_view>
 
 #include "launch/planning/dialects/kv_http.h"
-#include "launch/starting/https.h"
+#include "launch/planning/refuse.h"
 #include "rendezvous/event_loop.h"
 
+namespace boost::asio::ssl {
+class context;
+}
+
 namespace fleet {
+
+using HttpsContext = std::shared_ptr<boost::asio::ssl::context>;
+
+// TLS 1.2 or newer. The files are PEM, and read once: the server's certificate with those that lead
+// to its authority, and its private key, which only this user may read. Throws kUsage, naming
+// option and file, if they cannot be read or do not belong together.
+HttpsContext make_https(const Sourced<std::string>& certificate_file,
+                        const Sourced<std::string>& key_file);
 
 // A response that goes on until one of the two ends it. Not thread-safe.
 class HttpStream {
@@ -73,5 +85,9 @@ class HttpServer {
   class Impl;
   std::shared_ptr<Impl> impl_;
 };
+
+// Whether the request's head has the token: "Authorization: Bearer TOKEN", or as the password of
+// "Authorization: Basic", which a browser asks for. Thread-safe.
+bool has_token(const HttpRequest& request, std::string_view token);
 
 }  // namespace fleet

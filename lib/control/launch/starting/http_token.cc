@@ -1,4 +1,3 @@
-#include "launch/starting/http_token.h"
 
 #include <strings.h>
 

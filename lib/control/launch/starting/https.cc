@@ -1,11 +1,10 @@
-#include "launch/starting/https.h"
-
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ssl/context.hpp>
 
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "launch/planning/refuse.h"
+#include "launch/starting/http_server.h"
 #include "rendezvous/private_file.h"
 
 namespace fleet {

@@ -5,8 +5,6 @@
 #include "base/log.h"
 #include "launch/planning/addresses.h"
 #include "launch/starting/http_server.h"
-#include "launch/starting/http_token.h"
-#include "launch/starting/metrics_text.h"
 #include "rendezvous/security.h"
 
 namespace fleet {

@@ -1,5 +1,3 @@
-#include "launch/starting/metrics_text.h"
-
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -7,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "launch/starting/metrics_server.h"
 #include "rendezvous/bottleneck.h"
 
 namespace fleet {

@@ -1,11 +1,10 @@
-#include "launch/starting/rendezvous_setup.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "launch/planning/addresses.h"
+#include "launch/starting/start_job.h"
 #include "node/runtime_folder.h"
 #include "rendezvous/job_lookup.h"
 

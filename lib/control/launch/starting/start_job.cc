@@ -25,7 +25,6 @@
 #include "launch/planning/rank_files.h"
 #include "launch/planning/refuse.h"
 #include "launch/starting/metrics_server.h"
-#include "launch/starting/rendezvous_setup.h"
 #include "launch/starting/startup_messages.h"
 #include "node/agent.h"
 #include "node/log_file.h"

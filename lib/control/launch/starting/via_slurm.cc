@@ -13,12 +13,12 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/cluster_environment.h"
-#include "launch/planning/command_line_flags.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
-#include "launch/planning/torchrun/stop_signals.h"
 #include "rendezvous/security.h"
 
 namespace fleet {

@@ -16,7 +16,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "launch/planning/refuse.h"
-#include "launch/tools/cifar_to_idx.h"
 #include "launch/tools/data_sets.h"
 
 namespace fleet {

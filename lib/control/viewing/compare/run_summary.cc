@@ -1,5 +1,3 @@
-#include "viewing/compare/run_summary.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/regular_file.h"
+#include "viewing/compare/comparison.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,10 @@
-#include "viewing/report/rank_timeline.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
 
 #include "base/number_text.h"
+#include "viewing/report/report_page.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {

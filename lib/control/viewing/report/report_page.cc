@@ -8,7 +8,6 @@
 
 #include "base/number_text.h"
 #include "launch/planning/addresses.h"
-#include "viewing/report/rank_timeline.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {

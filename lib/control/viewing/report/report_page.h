@@ -20,4 +20,10 @@ struct TimePart {
 };
 std::vector<TimePart> time_parts(const RunReport& report);
 
+// A picture of what each rank did over time, as SVG. One row for each rank: computing, waiting for
+// data, waiting for other ranks, as shares of its steps; above them the evaluations and starts. ""
+// if the run recorded nothing of it. Of more than 64 ranks, the slowest ones.
+std::string rank_timeline_svg(const RunReport& report);
+const char* rank_timeline_style();
+
 }  // namespace fleet

@@ -1,10 +1,9 @@
-#include "viewing/runs/json_object.h"
-
 #include <cmath>
 #include <limits>
 
 #include "base/json.h"
 #include "base/number_text.h"
+#include "viewing/runs/run_history.h"
 
 namespace fleet {
 namespace {

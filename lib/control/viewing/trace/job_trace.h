@@ -1,9 +1,12 @@
-// A trace of a job, as gathered from its nodes: what is written to a file (perfetto_trace.h).
+// A trace of a job, as gathered from its nodes, and the file that it becomes.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "observe/trace_memory.h"
@@ -49,5 +52,28 @@ struct JobTrace {
   std::map<int, TracedNode> nodes;  // by node rank
   std::vector<RankTrace> ranks;
 };
+
+// Writes the trace in Perfetto's format (proto/perfetto_trace.proto), which ui.perfetto.dev opens,
+// in pieces to `write`. Ranks whose node is not calibrated, or that are refused, must not be in the
+// trace.
+//
+// Each rank is a process whose labels say how exact its times are; a process "launcher, node N" has
+// what the launchers saw that belongs to no rank. Events that are much older than the rest are
+// annotations of an instant at the beginning, so that the first view is not empty.
+void write_perfetto(const JobTrace& trace, const std::function<void(std::string_view)>& write);
+
+// A trace of another profiler in Chrome's JSON format, as torch.profiler (Kineto) and Paddle's
+// profiler export it; given as FILE or RANK=FILE.
+struct MergedFile {
+  std::optional<int> rank;
+  std::string path;
+};
+MergedFile merged_file(const std::string& given);
+
+// Adds the activities in `json` to the rank that it belongs to: `rank`, or else the rank that the
+// file names ("distributedInfo"), or the one whose process it is. Its times (microseconds after
+// "baseTimeNanoseconds", of CLOCK_REALTIME) are put on the clock of the rank's node. Returns the
+// number of activities. kUsage, naming the file, if it is no such trace or its rank is not known.
+size_t merge_chrome_trace(const std::string& json, const MergedFile& file, JobTrace* trace);
 
 }  // namespace fleet

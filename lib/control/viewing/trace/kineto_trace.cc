@@ -1,5 +1,3 @@
-#include "viewing/trace/kineto_trace.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "node/realtime_history.h"
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,3 @@
-#include "viewing/trace/perfetto_trace.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -8,6 +6,7 @@
 
 #include "base/text.h"
 #include "proto/perfetto_trace.pb.h"
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 namespace {

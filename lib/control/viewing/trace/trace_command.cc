@@ -19,8 +19,7 @@
 #include "base/regular_file.h"
 #include "node/control_socket.h"
 #include "node/named_job.h"
-#include "viewing/trace/kineto_trace.h"
-#include "viewing/trace/perfetto_trace.h"
+#include "viewing/trace/job_trace.h"
 #include "viewing/trace/trace_collection.h"
 
 namespace fleet {

@@ -18,7 +18,6 @@
 #include "viewing/web/job_site.h"
 #include "viewing/web/log_stream.h"
 #include "viewing/web/web_config.h"
-#include "viewing/web/web_gate.h"
 
 namespace fleet {
 namespace {

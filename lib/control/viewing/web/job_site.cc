@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "viewing/live_view.h"
 #include "viewing/web/page_files.h"
-#include "viewing/web/web_gate.h"
+#include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
-#include "daemon/local_jobs.h"
+#include "daemon/job_info.h"
 #include "daemon/message_stream.h"
 #include "rendezvous/event_loop.h"
 #include "rendezvous/failure_message.h"
@@ -19,7 +19,7 @@
 #include "rendezvous/validate.h"
 #include "viewing/web/job_site.h"
 #include "viewing/web/log_stream.h"
-#include "viewing/web/web_gate.h"
+#include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {

@@ -1,9 +1,8 @@
-#include "viewing/web/watched_job.h"
-
 #include <utility>
 
 #include "node/control_socket.h"
 #include "rendezvous/failure_message.h"
+#include "viewing/web/job_site.h"
 
 namespace fleet {
 namespace {

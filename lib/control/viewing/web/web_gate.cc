@@ -1,9 +1,8 @@
-#include "viewing/web/web_gate.h"
-
 #include <algorithm>
 
 #include "launch/planning/addresses.h"
-#include "launch/starting/http_token.h"
+#include "launch/starting/http_server.h"
+#include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launch/planning/libraries.h"
-
 namespace fleet {
 namespace {
 

@@ -1,5 +1,3 @@
-#include "launch/planning/job_verdict.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "launch/planning/program.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,4 @@
 // Every option counts in each way to start, or is refused there.
-#include "launch/planning/option_rules.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/planning/arguments.h"
 #include "launch/planning/options.h"
 #include "launch/starting/startup_messages.h"
 #include "tests/errors.h"

@@ -1,10 +1,9 @@
-#include "launch/planning/roles.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "launch/planning/arguments.h"
+#include "launch/planning/launch_config.h"
 #include "tests/errors.h"
 
 namespace fleet {

@@ -1,9 +1,8 @@
-#include "launch/planning/shell_words.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "launch/planning/arguments.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,6 @@
-#include "launch/starting/http_token.h"
-
 #include <gtest/gtest.h>
+
+#include "launch/starting/http_server.h"
 
 namespace fleet {
 namespace {

@@ -1,4 +1,3 @@
-#include "launch/starting/https.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

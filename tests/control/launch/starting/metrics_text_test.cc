@@ -1,5 +1,3 @@
-#include "launch/starting/metrics_text.h"
-
 #include <gmock/gmock.h>
 
 #include <cstdio>
@@ -8,6 +6,8 @@
 #include <map>
 #include <set>
 #include <sstream>
+
+#include "launch/starting/metrics_server.h"
 
 namespace fleet {
 namespace {

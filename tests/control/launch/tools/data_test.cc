@@ -15,7 +15,6 @@
 #include "base/commands.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "launch/tools/cifar_to_idx.h"
 #include "launch/tools/data_sets.h"
 #include "tests/errors.h"
 

@@ -1,10 +1,9 @@
-#include "viewing/trace/kineto_trace.h"
 
 #include <gmock/gmock.h>
 
 #include "tests/control/viewing/trace/decoded_trace.h"
 #include "tests/errors.h"
-#include "viewing/trace/perfetto_trace.h"
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 namespace {

@@ -1,9 +1,8 @@
-#include "viewing/trace/perfetto_trace.h"
-
 #include <gmock/gmock.h>
 #include <signal.h>
 
 #include "tests/control/viewing/trace/decoded_trace.h"
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 namespace {

@@ -1,7 +1,7 @@
-#include "viewing/web/web_gate.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {

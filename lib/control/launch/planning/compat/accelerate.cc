@@ -1,6 +1,6 @@
 // Options of Hugging Face's accelerate launch, which passes most of them to its library in
 // environment variables.
-#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/line.h"
 #include "launch/planning/secret_names.h"
 
 namespace fleet {

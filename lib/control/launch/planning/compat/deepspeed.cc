@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/line.h"
 #include "launch/planning/node_list.h"
 
 namespace fleet {

@@ -1,6 +1,6 @@
 // Options of Horovod's horovodrun.
 #include "base/text.h"
-#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/line.h"
 
 namespace fleet {
 namespace {

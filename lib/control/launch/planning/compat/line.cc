@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "launch/planning/command_line_flags.h"
+#include "launch/planning/arguments.h"
 
 namespace fleet {
 namespace {

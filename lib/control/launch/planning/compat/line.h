@@ -1,6 +1,7 @@
 // Translates options of other launchers on a command line into ours.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,9 +9,71 @@
 #include <vector>
 
 #include "base/command_line.h"
-#include "launch/planning/compat/option.h"
 
 namespace fleet {
+
+class CompatLine;
+
+// An option of another launcher (mpirun, srun, deepspeed, ...) that is not a setting of fleetrun.
+// Each is one call with everything about it, in the file of its launcher. An option that is only
+// another name for one of ours is an alias in planning/options instead.
+struct CompatOption {
+  using Translate = std::function<void(const std::string& value, CompatLine& line)>;
+
+  std::string of = {};                  // its launcher: "mpirun"; kSeveral if several have it
+  std::vector<std::string> flags = {};  // as written: "-np", "--bind-to"
+  std::string value = {};               // name of the value in messages; empty for a flag
+
+  // The action, one of these:
+  std::string ignored = {};  // accepted without effect; the reason, which is printed once
+  std::string refused = {};  // rejected; the reason
+  Translate translate = {};
+
+  std::string next = {};  // with `refused`: the advice; empty: "leave it out"
+  int values = 1;         // words of the value: two of "--mca KEY VALUE"
+  bool late = false;      // translated after the options that name nodes
+  // Set if the flag is also one of ours or of an earlier entry: whether a value selects this entry.
+  std::function<bool(const std::string& value)> when = {};
+};
+
+inline constexpr char kSeveral[] = "several";
+
+// All entries; the first entry with a flag wins.
+const std::vector<CompatOption>& compat_options();
+
+// Help lines that list the flags of each launcher.
+std::string compat_help();
+
+// The options of one launcher. Each call adds one, and returns it: set its other members there.
+class CompatGroup {
+ public:
+  using Flags = std::vector<std::string>;
+  explicit CompatGroup(std::string launcher) : launcher_(std::move(launcher)) {}
+
+  CompatOption& ignored(Flags flags, std::string value, std::string why);
+  CompatOption& refused(Flags flags, std::string value, std::string why, std::string next = {});
+  CompatOption& translated(Flags flags, std::string value, CompatOption::Translate translate);
+  // Sets our option `key` to `prefix` and the value.
+  CompatOption& sets(Flags flags, std::string value, std::string key, std::string prefix = {});
+  // Exports the value to the ranks as the environment variable `name`.
+  CompatOption& variable(std::string flag, std::string value, std::string name);
+
+  std::vector<CompatOption> options;
+
+ private:
+  CompatOption& add(CompatOption option);
+  std::string launcher_;
+};
+
+// Options by launcher. A new launcher is one file and its line in options.cc.
+CompatGroup several_options();  // flags shared by several launchers, with the same meaning or not
+CompatGroup paddle_options();
+CompatGroup torchrun_options();
+CompatGroup mpirun_options();  // Open MPI's, MPICH's and Intel MPI's
+CompatGroup horovodrun_options();
+CompatGroup srun_options();
+CompatGroup deepspeed_options();
+CompatGroup accelerate_options();
 
 // An option that was accepted but has no effect, and why.
 struct IgnoredFlag {
@@ -92,5 +155,26 @@ class CompatLine {
   const GivenOption* current_ = nullptr;
   BadOption problem_;  // the current option; bad if `what` is set
 };
+
+// "host1:4,host2:4" or "host1,host2" becomes --ips, started from here over ssh as mpirun does. A
+// list of only this machine becomes --nproc_per_node.
+void translate_hosts(const std::string& value, CompatLine& line);
+// The same for a host file.
+void translate_host_file(const std::string& path, CompatLine& line);
+// The total number of ranks of the job (mpirun -np). Call it after the nodes are known.
+void translate_total_ranks(const std::string& value, CompatLine& line);
+// "NAME" or "NAME=VALUE" for the ranks' environment. Call it after the nodes are known.
+void translate_variable(const std::string& value, CompatLine& line);
+
+// Whether the line gives the total number of ranks: "-np", "--ntasks", ...
+bool gives_total_ranks(const CompatLine& line);
+
+// Adds --via=ssh, unless the line shows that fleetrun runs on each node.
+void use_ssh(CompatLine& line);
+
+// Passes an option on to srun: through --via=slurm inside an allocation. Outside one it is
+// rejected, and the corrected line starts fleetrun with srun.
+void pass_to_srun(const std::string& word, CompatLine& line);
+void translate_srun_nodes(const std::string& value, CompatLine& line);
 
 }  // namespace fleet

@@ -1,6 +1,6 @@
 // Options of mpirun and mpiexec: Open MPI, MPICH (Hydra) and Intel MPI.
 #include "base/text.h"
-#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/line.h"
 
 namespace fleet {
 namespace {

@@ -1,9 +1,8 @@
-#include "launch/planning/compat/nodes.h"
-
 #include <algorithm>
 
 #include "base/env.h"
 #include "base/text.h"
+#include "launch/planning/compat/line.h"
 #include "launch/planning/node_list.h"
 #include "launch/planning/topology.h"
 

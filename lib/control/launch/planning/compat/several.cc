@@ -1,7 +1,7 @@
 // Flags that several launchers share.
 #include <algorithm>
 
-#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/line.h"
 
 namespace fleet {
 namespace {

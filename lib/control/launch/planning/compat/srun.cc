@@ -3,7 +3,7 @@
 #include "base/env.h"
 #include "base/text.h"
 #include "launch/planning/cluster_environment.h"
-#include "launch/planning/compat/nodes.h"
+#include "launch/planning/compat/line.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,6 @@
 // torchrun's options without a counterpart here; the others are in
 // launch/planning/options/torch.cc.
-#include "launch/planning/compat/option.h"
+#include "launch/planning/compat/line.h"
 
 namespace fleet {
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "launch/planning/compat/option.h"
-#include "launch/planning/options/group.h"
+#include "launch/planning/compat/line.h"
 #include "launch/planning/secret_names.h"
 
 namespace fleet {

@@ -1,4 +1,4 @@
-#include "launch/planning/options/group.h"
+#include "launch/planning/options.h"
 
 namespace fleet {
 

@@ -1,5 +1,5 @@
 #include "launch/planning/dialects/dialect.h"
-#include "launch/planning/options/group.h"
+#include "launch/planning/options.h"
 
 namespace fleet {
 

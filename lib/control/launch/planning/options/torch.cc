@@ -1,5 +1,5 @@
 // torchrun's options that Paddle lacks. launch/planning/torchrun/translate.h maps them to settings.
-#include "launch/planning/options/group.h"
+#include "launch/planning/options.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,10 @@
-#include "launch/planning/torchrun/stop_signals.h"
-
 #include <signal.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "launch/planning/launch_config.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "launch/tools/doctor/nccl_settings.h"
-
 namespace fleet {
 
 Findings check_settings(const NodeFacts& node) {

@@ -1,10 +1,13 @@
-// The checks of fleetrun doctor. A new check is a function and its line in checks.cc.
+// The checks of fleetrun doctor, and their report. A new check is a function and its line in
+// checks.cc.
 #pragma once
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "launch/tools/doctor/facts.h"
 #include "launch/tools/doctor/reachability.h"
 
@@ -18,7 +21,7 @@ Findings check_interface(const NodeFacts& node);
 Findings check_nccl_interface(const NodeFacts& node);
 Findings check_gloo_interface(const NodeFacts& node);
 Findings check_rdma(const NodeFacts& node);
-Findings check_settings(const NodeFacts& node);  // NCCL_* and others, see nccl_settings.h
+Findings check_settings(const NodeFacts& node);  // NCCL_* and others
 Findings check_cores(const NodeFacts& node);
 Findings check_memory(const NodeFacts& node);
 Findings check_open_files(const NodeFacts& node);
@@ -55,5 +58,51 @@ bool is_host_only(const std::string& interface);
 // The interfaces that NCCL would use, in its order: those of NCCL_SOCKET_IFNAME, else by its own
 // rule.
 std::vector<std::string> nccl_interfaces(const NodeFacts& node);
+
+// --- communication settings, above all NCCL's ---
+
+// The variables that NCCL 2.28.9 reads, sorted.
+const std::vector<std::string>& nccl_variables();
+
+// Reports unknown names with the nearest known one, and names that PyTorch has renamed.
+Findings check_spelling(const NodeFacts& node);
+// Reports values that NCCL would ignore.
+Findings check_values(const NodeFacts& node);
+// Reports settings for debugging, and settings that contradict each other or this node.
+Findings check_sense(const NodeFacts& node);
+
+// --- the report on all nodes, and its formats ---
+
+struct JobReport {
+  struct Node {
+    std::string address, hostname;
+  };
+  struct Entry {
+    Finding finding;
+    std::vector<int>
+        nodes;  // the nodes with this finding; empty: it concerns several nodes together
+  };
+  std::vector<Node> nodes;     // by rank
+  std::vector<Entry> entries;  // equal findings of several nodes share one entry
+
+  Severity worst() const;
+};
+
+// `nodes` by rank. `allow_skew`: differences are warnings.
+JobReport examine(const std::vector<NodeReport>& nodes, bool allow_skew);
+
+// For people: one line per finding, with advice below it. `failures_only` omits other findings.
+std::string report_table(const JobReport& report, bool failures_only = false);
+// One entry without the name of the check: "node 1 (10.0.0.2): ...".
+std::string report_line(const JobReport& report, const JobReport::Entry& entry);
+// For programs, as JSON.
+std::string report_json(const JobReport& report);
+Json findings_json(const Findings& findings);  // an array
+
+// Encoding between nodes. Decoding throws kInternal for malformed bytes.
+std::string encode(const NodeReport& report);
+NodeReport decode_node_report(std::string_view bytes);
+std::string encode(const JobReport& report);
+JobReport decode_job_report(std::string_view bytes);
 
 }  // namespace fleet

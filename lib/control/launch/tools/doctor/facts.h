@@ -1,6 +1,7 @@
-// The properties of a node that matter to a job: gathered once (gather.h), judged by pure checks.
+// The properties of a node that matter to a job: gathered once (gather.cc), judged by pure checks.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -95,5 +96,28 @@ inline Finding warn(std::string check, std::string what, std::string next) {
 inline Finding fail(std::string check, std::string what, std::string next) {
   return {std::move(check), Severity::kFail, std::move(what), std::move(next)};
 }
+
+// Everything about this node except its place in the job. Queries NVIDIA's driver and NCCL in a
+// child process with a timeout of 10 s. Call it before threads exist.
+//   environment  "NAME=value" each; keeps those of must_match() or is_node_specific()
+NodeFacts gather_facts(const std::vector<std::string>& environment, const std::string& log_dir);
+
+// The parts that read folders; `root` is the prefix of /sys, for tests.
+std::vector<RdmaPort> read_rdma(const std::string& root = {});
+// The settings of NCCL's configuration file: "NAME=value" lines.
+std::map<std::string, std::string> read_nccl_conf(const std::string& path);
+// Only the facts that the settings checks need; fast enough for every start.
+NodeFacts gather_settings(const std::vector<std::string>& environment);
+
+struct GpuLibraries {
+  std::string nvml = "libnvidia-ml.so.1";
+  std::string nccl;   // path; "" if not found
+  std::string cudnn;  // path; "" if not found
+};
+
+// Queries them in a child process, so that a driver that crashes or hangs (a GPU that fell off its
+// bus) becomes a finding. Gives up after `timeout`. Call it before threads exist.
+GpuFacts probe_gpus(std::chrono::milliseconds timeout = std::chrono::seconds(10));
+GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds timeout);
 
 }  // namespace fleet

@@ -1,5 +1,3 @@
-#include "launch/tools/doctor/gather.h"
-
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -20,6 +18,7 @@
 #include "launch/planning/cgroup.h"
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/launch_plan.h"
+#include "launch/tools/doctor/facts.h"
 
 namespace fleet {
 namespace {

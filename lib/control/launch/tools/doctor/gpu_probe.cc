@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "launch/planning/devices.h"
-#include "launch/planning/libraries.h"
-#include "launch/tools/doctor/gather.h"
+#include "launch/planning/fingerprint.h"
+#include "launch/tools/doctor/facts.h"
 
 namespace fleet {
 namespace {

@@ -1,9 +1,8 @@
-#include "launch/tools/doctor/nccl_settings.h"
-
 #include <algorithm>
 
 #include "base/text.h"
 #include "launch/planning/secret_names.h"
+#include "launch/tools/doctor/checks.h"
 
 namespace fleet {
 

@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
-#include "launch/tools/doctor/gather.h"
-#include "launch/tools/doctor/nccl_settings.h"
+#include "launch/tools/doctor/checks.h"
+#include "launch/tools/doctor/facts.h"
 #include "launch/tools/doctor/reachability.h"
 #include "rendezvous/store_client.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "launch/planning/launch_plan.h"
+#include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/facts.h"
-#include "launch/tools/doctor/report.h"
 #include "rendezvous/types.h"
 #include "store/store.h"
 

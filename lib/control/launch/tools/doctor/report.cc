@@ -1,10 +1,9 @@
-#include "launch/tools/doctor/report.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "base/ranges.h"
+#include "launch/tools/doctor/checks.h"
 
 namespace fleet {
 

@@ -1,11 +1,10 @@
-#include "launch/tools/dry_run/dry_run_plan.h"
-
 #include <algorithm>
 
 #include "base/file.h"
 #include "launch/planning/addresses.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/preflight.h"
+#include "launch/tools/dry_run/dry_run.h"
 #include "node/runtime_folder.h"
 
 namespace fleet {

@@ -1,11 +1,10 @@
-#include "launch/tools/dry_run/job_explanation.h"
-
 #include <algorithm>
 
 #include "base/child_process.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "launch/tools/dry_run/dry_run.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,3 @@
-#include "launch/tools/dry_run/print_plan.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +13,8 @@
 #include "base/text_table.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/secret_names.h"
-#include "launch/tools/doctor/report.h"
+#include "launch/tools/doctor/checks.h"
+#include "launch/tools/dry_run/dry_run.h"
 
 namespace fleet {
 namespace {

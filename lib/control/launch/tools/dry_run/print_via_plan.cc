@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/planning/secret_names.h"
-#include "launch/tools/dry_run/print_plan.h"
+#include "launch/tools/dry_run/dry_run.h"
 
 namespace fleet {
 namespace {

@@ -10,8 +10,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/arguments.h"
-#include "launch/planning/command_line_flags.h"
-#include "launch/planning/shell_words.h"
 
 namespace fleet {
 namespace {

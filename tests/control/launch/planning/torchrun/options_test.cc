@@ -10,7 +10,6 @@
 #include "launch/planning/devices.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/environment.h"
-#include "launch/planning/option_rules.h"
 #include "launch/planning/program.h"
 #include "launch/planning/topology.h"
 #include "tests/errors.h"

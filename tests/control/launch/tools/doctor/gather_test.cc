@@ -1,6 +1,4 @@
 // Facts about a machine, gathered from fake folders, libraries and nodes.
-#include "launch/tools/doctor/gather.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -10,6 +8,7 @@
 #include <fstream>
 
 #include "launch/planning/cgroup.h"
+#include "launch/tools/doctor/facts.h"
 #include "launch/tools/doctor/reachability.h"
 #include "node/reserved_ports.h"
 #include "tests/test_paths.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "launch/tools/doctor/report.h"
+#include "launch/tools/doctor/checks.h"
 #include "tests/control/launch/tools/doctor/facts.h"
 
 namespace fleet {

@@ -1,8 +1,7 @@
-#include "launch/tools/doctor/nccl_settings.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/tools/doctor/checks.h"
 #include "tests/control/launch/tools/doctor/facts.h"
 
 namespace fleet {

@@ -1,3 +1,5 @@
+#include "launch/tools/dry_run/dry_run.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +8,6 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "launch/tools/dry_run/print_plan.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,11 @@
-#include "launch/tools/dry_run/job_explanation.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+
+#include "launch/tools/dry_run/dry_run.h"
 
 namespace fleet {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "launch/tools/dry_run/print_plan.h"
+#include "launch/tools/dry_run/dry_run.h"
 
 namespace fleet {
 namespace {
