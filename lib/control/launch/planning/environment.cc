@@ -104,26 +104,6 @@ std::string join_numbers(std::span<const int> numbers, const char* separator) {
   return join(texts, separator);
 }
 
-std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
-                                 int on_host, bool user_decides, double quota) {
-  std::vector<CorePlan> plans(static_cast<size_t>(ranks));
-  if (user_decides) return plans;
-  if (quota > 0 && quota < static_cast<double>(available.size())) {
-    // Other containers share these cores, each for part of the time. Pinned ranks would all use the
-    // first cores.
-    for (CorePlan& plan : plans) plan.threads = std::max(1, static_cast<int>(quota / on_host));
-    return plans;
-  }
-  const int each = static_cast<int>(available.size()) / on_host;
-  for (int i = 0; i < ranks; ++i) {
-    CorePlan& plan = plans[static_cast<size_t>(i)];
-    plan.threads = std::max(1, each);
-    const auto begin = available.begin() + static_cast<std::ptrdiff_t>(first + i) * each;
-    if (each > 0) plan.cores.assign(begin, begin + each);
-  }
-  return plans;
-}
-
 RankContext with_lists(const Assignment& assignment, RankContext context) {
   if (!context.lists) {
     context.lists = std::make_shared<const JobLists>(lists_of(assignment, context));

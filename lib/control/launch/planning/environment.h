@@ -61,19 +61,6 @@ std::vector<std::string> endpoints_of(const World& world, bool servers);
 // "0,1": numbers as text.
 std::string join_numbers(std::span<const int> numbers, const char* separator);
 
-// A rank's share of the node's cores.
-struct CorePlan {
-  int threads = 0;         // OMP_NUM_THREADS; 0: keep the user's value
-  std::vector<int> cores;  // cores to pin the rank to; empty: not pinned
-};
-// Divides `available` among `ranks` ranks: max(1, cores / ranks) threads each, pinned to as many
-// cores if there are enough. Does nothing if the user set OMP_NUM_THREADS. `first` and `on_host`
-// are for nodes that share this host: this node's first rank among `on_host` ranks. `quota` is the
-// cgroup's limit in cores' worth of time, 0 if none. If it is less than the cores, it determines
-// the threads, and no rank is pinned.
-std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
-                                 int on_host, bool user_decides, double quota = 0);
-
 // Longer values go through a file: the rank gets NAME_FILE with the path, and no NAME. This is
 // Paddle's limit for its lists; Linux allows 128 KiB per string.
 inline constexpr size_t kMaxValueBytes = 48000;

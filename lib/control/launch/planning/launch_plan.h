@@ -7,12 +7,9 @@
 
 #include "launch/planning/arguments.h"
 #include "launch/planning/devices.h"
-#include "launch/planning/environment.h"
 #include "launch/planning/log_config.h"
-#include "launch/planning/rank_files.h"
 #include "launch/planning/topology.h"
 #include "node/reserved_ports.h"
-#include "rendezvous/control_messages.h"
 #include "rendezvous/security.h"
 #include "rendezvous/types.h"
 
@@ -48,41 +45,7 @@ LaunchPlan make_doctor_plan(LaunchRequest request);
 // Holds the port at which this node hosts the rendezvous if the host is lost.
 void reserve_failover_port(LaunchPlan* plan);
 
-// Throws kUsage, naming `origin`, if the job has no such rank.
-void check_rank(int rank, int world_size, const std::string& origin);
-
 // The folder, or its nearest existing parent.
 std::string nearest_folder(const std::string& path);
-
-JobSpec job_of(const LaunchPlan& plan);
-wire::Node node_of(const LaunchPlan& plan);
-wire::Join join_of(const LaunchPlan& plan, bool hosts_rendezvous);
-
-// The inputs of a rank's environment besides the Assignment, except for its cores.
-RankContext rank_context(const LaunchPlan& plan);
-
-// Creates the commands of the ranks of one world. Parts common to all ranks are created once.
-class RankCommands {
- public:
-  // Throws kUsage if the world lacks a rank that the options name.
-  RankCommands(const LaunchPlan& plan, const Assignment& assignment, int terminal_width);
-  // For a rank of any node, on `cores` of this machine.
-  wire::RankCommand of(const Assignment& assignment, int local_rank, const CorePlan& cores) const;
-
- private:
-  const LaunchPlan& plan_;
-  RankContext context_;
-  ShownRanks shown_;
-  RankFileLayout files_;
-  int terminal_width_, debugged_;
-};
-
-// Divides this node's cores among its ranks. Throws kUsage if --numa_binding is impossible.
-std::vector<CorePlan> cores_of_ranks(const LaunchPlan& plan, const Assignment& assignment);
-
-// The commands of this node's ranks, once the world is known. `terminal_width`: of the terminal
-// that shows local rank 0; 0 if none does.
-wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignment,
-                               int terminal_width);
 
 }  // namespace fleet

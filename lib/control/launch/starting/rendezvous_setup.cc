@@ -1,10 +1,16 @@
-#include <algorithm>
+#include "launch/starting/rendezvous_setup.h"
 
+#include <algorithm>
+#include <cstdio>
+
+#include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "launch/planning/addresses.h"
-#include "launch/starting/start_job.h"
+#include "launch/planning/fingerprint.h"
+#include "launch/planning/program.h"
 #include "node/runtime_folder.h"
 #include "rendezvous/job_lookup.h"
 
@@ -49,6 +55,77 @@ std::string find_other_host(const LaunchPlan& plan, const std::vector<std::strin
 }
 
 }  // namespace
+
+JobSpec job_of(const LaunchPlan& plan) {
+  const LaunchConfig& config = plan.config();
+  JobSpec job;
+  wire::JobConfig& shared = job.config;
+  job.min_nodes = plan.topology.min_nodes;
+  job.restarts = config.restarts;
+  const auto& program = plan.request.program;
+  const bool trains =
+      !program.empty() && is_job_file(program[0]) && config.program_kind == ProgramKind::kByName;
+  if (trains) job.restarts.final_exit = 2;  // fleet-worker: its input is wrong
+  shared.set_job_id(config.job_id.value);
+  shared.set_nnodes(plan.topology.nnodes);
+  shared.mutable_addresses()->Assign(plan.topology.nodes.begin(), plan.topology.nodes.end());
+  shared.set_version(FLEET_VERSION);
+  const auto agree = [&](const char* name, std::string value) {
+    add_value(name, std::move(value), shared.mutable_agreed_config());
+  };
+  agree("--run_mode", plan.doctor ? "doctor" : config.roles.wanted ? "ps" : "collective");
+  agree("--dialect", join(config.dialects, ","));
+  if (config.roles.listed()) {
+    agree("--servers", list_text(config.roles.servers));
+    agree("--workers", list_text(config.roles.trainers));
+  }
+  if (job.min_nodes != shared.nnodes() || job.restarts.max_restarts > 0) {
+    const std::optional<NodeCount>& count = config.nodes.count.value;
+    agree("--nnodes", count ? count->text() : "");
+    agree("--max_restart", std::to_string(job.restarts.max_restarts));
+    agree("--no_progress_restarts", std::to_string(job.restarts.no_progress_restarts));
+    agree("--elastic_timeout", std::to_string(job.restarts.elastic_timeout.count()) + " ms");
+  }
+  char heartbeat[32];
+  std::snprintf(heartbeat, sizeof heartbeat, "%g",
+                std::chrono::duration<double>(config.heartbeat_timeout).count());
+  agree("--heartbeat_timeout", heartbeat);
+  if (config.preflight && !plan.doctor) agree("--preflight", "true");  // all nodes compare results
+  if (!plan.topology.counts.empty()) agree("--ips", plan.topology.counts);
+  shared.set_allow_skew(plan.doctor || config.allow_skew);  // the doctor reports all differences
+  if (shared.nnodes() > 1) {
+    for (auto& [name, value] :
+         fingerprint({plan.command, plan.trains, plan.on_gpus(), whole_environment()})) {
+      add_value(name, value, shared.mutable_fingerprint());
+    }
+  }
+  return job;
+}
+
+wire::Node node_of(const LaunchPlan& plan) {
+  wire::Node node;
+  node.set_address(plan.topology.address);
+  node.set_hostname(host_name());
+  for (size_t rank = 0; rank < plan.ports.size(); ++rank) {
+    add_rank(&node, plan.ranks.devices[rank], plan.ports[rank].port());
+  }
+  node.set_servers(plan.local_roles.servers);
+  if (plan.config().roles.listed()) {
+    for (const RoleEntry& entry : plan.local_roles.entries) node.add_ranks(entry.rank);
+  }
+  if (plan.failover_port) node.set_rdzv_port(plan.failover_port->port());
+  node.set_role(plan.config().role);
+  return node;
+}
+
+wire::Join join_of(const LaunchPlan& plan, bool hosts_rendezvous) {
+  wire::Join join = join_for(job_of(plan).config);
+  *join.mutable_node() = node_of(plan);
+  if (plan.topology.node_rank >= 0) join.set_node_rank(plan.topology.node_rank);
+  join.set_hosts_rendezvous(hosts_rendezvous);
+  if (plan.master_port) join.set_master_port(plan.master_port->port());
+  return join;
+}
 
 std::unique_ptr<RendezvousServer> host_rendezvous(const LaunchPlan& plan) {
   const Topology& topology = plan.topology;

@@ -22,9 +22,10 @@
 #include "launch/planning/environment.h"
 #include "launch/planning/job_security.h"
 #include "launch/planning/log_config.h"
-#include "launch/planning/rank_files.h"
+#include "launch/planning/rank_commands.h"
 #include "launch/planning/refuse.h"
 #include "launch/starting/metrics_server.h"
+#include "launch/starting/rendezvous_setup.h"
 #include "launch/starting/startup_messages.h"
 #include "node/agent.h"
 #include "node/log_file.h"
@@ -128,12 +129,6 @@ wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignm
   }
   if (plan.config().logs.shows_start) print_start(plan, assignment, again);
   wire::SpawnRanks spawn = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
-  wire::LogSettings& logs = *spawn.mutable_logs();
-  logs = log_settings(plan.config().logs, assignment, spawn);
-  for (wire::RankCommand& rank : *spawn.mutable_ranks()) rank.set_shows_apart(logs.errors_apart());
-  const RankFileLayout files(plan.config(), plan.log_dir);
-  *logs.mutable_output_copies() = files.copies(false, assignment.world->restarts());
-  *logs.mutable_error_copies() = files.copies(true, assignment.world->restarts());
   warn_about_debugged_rank(plan, assignment, spawn);
   warn_about_missing_ranks(plan, assignment);
   return spawn;

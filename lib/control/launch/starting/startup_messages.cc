@@ -13,6 +13,7 @@
 #include "launch/planning/devices.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/options.h"
+#include "launch/planning/rank_commands.h"
 #include "launch/planning/secret_names.h"
 #include "launch/starting/proxies.h"
 #include "observe/progress.h"

@@ -10,7 +10,7 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/launch_plan.h"
-#include "launch/starting/start_job.h"
+#include "launch/starting/rendezvous_setup.h"
 #include "launch/tools/doctor/preflight.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "launch/planning/addresses.h"
-#include "launch/planning/cgroup.h"
+#include "launch/planning/cores.h"
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/launch_plan.h"
 #include "launch/tools/doctor/facts.h"

@@ -2,6 +2,8 @@
 
 #include "base/file.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/rank_commands.h"
+#include "launch/starting/rendezvous_setup.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/preflight.h"
 #include "launch/tools/dry_run/dry_run.h"
@@ -165,7 +167,7 @@ DryRunPlan make_dry_run_plan(const LaunchPlan& plan, const std::vector<std::stri
   job.assignment.node_rank = expected_node_rank(topology);
   note_long_values(plan, &job);
   const auto commands = std::make_shared<const RankCommands>(plan, job.assignment, 0);
-  const std::vector<CorePlan> cores = cores_of_ranks(plan, job.assignment);
+  const std::vector<CorePlan> cores = cores_of_ranks(plan.config(), plan.ranks, job.assignment);
   job.for_each_rank = [commands, cores, own = job.assignment](int rank,
                                                               const DryRunPlan::Visitor& visit) {
     for (int node = 0; node < own.nnodes(); ++node)

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/rank_commands.h"
 #include "launch/planning/secret_names.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/dry_run/dry_run.h"

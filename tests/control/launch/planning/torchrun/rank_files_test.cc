@@ -1,10 +1,9 @@
-#include "launch/planning/rank_files.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "launch/planning/arguments.h"
+#include "launch/planning/rank_commands.h"
 
 namespace fleet {
 namespace {

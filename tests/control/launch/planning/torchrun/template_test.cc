@@ -1,6 +1,6 @@
-#include "launch/planning/torchrun/template.h"
-
 #include <gtest/gtest.h>
+
+#include "launch/planning/rank_commands.h"
 
 namespace fleet {
 namespace {

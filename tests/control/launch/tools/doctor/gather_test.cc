@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launch/planning/cgroup.h"
+#include "launch/planning/cores.h"
 #include "launch/tools/doctor/facts.h"
 #include "launch/tools/doctor/reachability.h"
 #include "node/reserved_ports.h"
