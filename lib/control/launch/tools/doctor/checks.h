@@ -61,10 +61,7 @@ std::vector<std::string> nccl_interfaces(const NodeFacts& node);
 
 // --- communication settings, above all NCCL's ---
 
-// The variables that NCCL 2.28.9 reads, sorted.
-const std::vector<std::string>& nccl_variables();
-
-// Reports unknown names with the nearest known one, and names that PyTorch has renamed.
+// Reports misspelt names with the nearest known one, and names that PyTorch has renamed.
 Findings check_spelling(const NodeFacts& node);
 // Reports values that NCCL would ignore.
 Findings check_values(const NodeFacts& node);
