@@ -20,7 +20,7 @@
 #include "launch/starting/via_slurm.h"
 #include "pages/pages.h"
 #include "rendezvous/types.h"
-#include "viewing/web/fleetd_site.h"
+#include "viewing/web/sites.h"
 
 namespace {
 

@@ -23,7 +23,7 @@
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "viewing/live_view.h"
-#include "viewing/web/top_site.h"
+#include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
 namespace fleet {

@@ -1,5 +1,3 @@
-#include "viewing/web/fleetd_site.h"
-
 #include <charconv>
 #include <chrono>
 #include <map>
@@ -17,6 +15,7 @@
 #include "node/runtime_folder.h"
 #include "viewing/web/job_site.h"
 #include "viewing/web/log_stream.h"
+#include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
 namespace fleet {

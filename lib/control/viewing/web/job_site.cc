@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "viewing/live_view.h"
-#include "viewing/web/page_files.h"
 #include "viewing/web/web_config.h"
 
 namespace fleet {

@@ -107,4 +107,9 @@ class JobSite : public std::enable_shared_from_this<JobSite> {
 std::optional<HttpServer::Response> page_file(const std::string& path);
 HttpServer::Response not_found();
 
+// Those files as they are, embedded by CMake.
+std::string_view page_html();
+std::string_view page_css();
+std::string_view page_js();
+
 }  // namespace fleet

@@ -1,4 +1,4 @@
-#include "viewing/web/top_site.h"
+#include "viewing/web/sites.h"
 
 #include <signal.h>
 

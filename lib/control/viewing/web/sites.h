@@ -1,0 +1,20 @@
+// The two servers of pages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/fleetd.h"
+#include "daemon/fleetd_client.h"
+#include "viewing/web/web_config.h"
+
+namespace fleet {
+
+// fleetd --web: a page with the jobs of its node, and the page of each.
+FleetdPage fleetd_page();
+
+// fleetrun top --web: the page of one job, until the user ends it. `parts`: of one job that runs.
+// Returns an exit code. Throws kUsage if it cannot listen.
+int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient* fleetds);
+
+}  // namespace fleet
