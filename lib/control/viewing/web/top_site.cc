@@ -1,5 +1,3 @@
-#include "viewing/web/sites.h"
-
 #include <signal.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include "rendezvous/validate.h"
 #include "viewing/web/job_site.h"
 #include "viewing/web/log_stream.h"
+#include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
 namespace fleet {
