@@ -14,7 +14,7 @@
 #include "base/process_memory.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "cost/cards.h"
+#include "cost/rates.h"
 #include "train/choose_strategy.h"
 #include "train/device_settings.h"
 #include "train/explain.h"

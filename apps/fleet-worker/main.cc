@@ -21,7 +21,7 @@
 #include "store/connect.h"
 #include "store/env.h"
 #include "strategy/reference.h"
-#include "strategy/save.h"
+#include "strategy/strategy_file.h"
 #include "train/device_settings.h"
 #include "train/predict.h"
 #include "train/trainer.h"

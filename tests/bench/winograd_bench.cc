@@ -1,6 +1,6 @@
 // 3 x 3 convolutions, forward and both gradients, by Winograd's method (where the engine takes it)
 // against the direct one, in turns: shapes of well-known networks, and those at the edges of the
-// rule (lib/engine/backend/cpu/winograd.h).
+// rule (lib/engine/backend/cpu/convolution.h).
 //
 //   bench_winograd [--rounds N]
 //

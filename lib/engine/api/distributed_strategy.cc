@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "strategy/fields.h"
-#include "strategy/save.h"
 #include "strategy/strategy_file.h"
 
 namespace fleet {

@@ -14,9 +14,9 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "comm/group.h"
 #include "comm/host_communicator.h"
 #include "comm/peer_wait_timer.h"
-#include "comm/serialized_error.h"
 
 namespace fleet {
 

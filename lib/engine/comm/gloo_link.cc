@@ -1,5 +1,3 @@
-#include "comm/gloo_link.h"
-
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -9,6 +7,7 @@
 
 #include <cerrno>
 
+#include "comm/gloo.h"
 #include "comm/peer_wait_timer.h"
 
 namespace fleet {

@@ -1,10 +1,12 @@
 // Code that all backends share: the members of a group, and the check of a call's arguments.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 
 namespace fleet {
@@ -29,5 +31,20 @@ void check_pair(const char* operation, const View& in, const View& out, size_t i
                 size_t out_parts);
 void check_root(const char* operation, int root, const Group& group);
 void check_peer(const char* operation, int peer, const Group& group);
+
+// An Error without pointers, for shared memory and messages. Long texts are truncated.
+struct SerializedError {
+  void set(const Error& error);
+  Error get() const;
+
+  uint32_t code;
+  char text[1020];  // failure, where and next, each zero-terminated
+};
+
+// The error for the other ranks when `group.rank` aborts with `why`: the same error if it names a
+// lost or late rank, otherwise that this rank gave up.
+Error error_for_peers(const Error& why, const Group& group);
+Error rank_left_error(const std::string& names);
+Error ranks_late_error(const std::string& names, int64_t milliseconds);
 
 }  // namespace fleet

@@ -12,7 +12,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "comm/factory.h"
-#include "comm/serialized_error.h"
+#include "comm/group.h"
 
 namespace fleet {
 

@@ -1,5 +1,3 @@
-#include "comm/process_exit_watcher.h"
-
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -8,6 +6,7 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "comm/shared_memory.h"
 
 namespace fleet {
 

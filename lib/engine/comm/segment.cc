@@ -1,5 +1,3 @@
-#include "comm/segment.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "comm/shared_memory.h"
 
 namespace fleet {
 namespace {

@@ -1,7 +1,7 @@
-#include "comm/serialized_error.h"
-
 #include <algorithm>
 #include <cstring>
+
+#include "comm/group.h"
 
 namespace fleet {
 

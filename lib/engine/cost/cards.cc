@@ -1,10 +1,9 @@
-#include "cost/cards.h"
-
 #include <algorithm>
 #include <cctype>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cost/rates.h"
 
 namespace fleet {
 namespace {

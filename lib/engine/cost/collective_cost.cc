@@ -1,8 +1,7 @@
-#include "cost/collective_cost.h"
-
 #include <algorithm>
 #include <set>
 
+#include "cost/step_time.h"
 #include "ops/collective.h"
 
 namespace fleet {

@@ -1,7 +1,6 @@
-#include "cost/op_cost.h"
-
 #include <set>
 
+#include "cost/rates.h"
 #include "ops/arithmetic.h"
 
 namespace fleet {

@@ -6,9 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "cost/op_cost.h"
+#include "exec/plan.h"
 
 namespace fleet {
+
+struct OpCost {
+  // Type, kind (Arithmetic::kind) and element type: "conv2d 3x3 float32". Operations of one key
+  // have comparable speed.
+  std::string key;
+  // How the first input of several dimensions lies in memory: "plain", "blocked", "strided" or
+  // "opaque"; "" without such an input. Kernels of one operation may differ by it.
+  std::string layout = {};
+  DType dtype = DType::kFloat32;  // of the first floating input, else of the first output
+  double operations = 0;          // additions and multiplications; 0: only the bytes count
+  double bytes = 0;               // inputs read once and outputs written once, with padding
+};
+
+OpCost cost_of(const Plan& plan, const PlannedOp& planned);
 
 // The measured time of one operation.
 struct OpSample {
@@ -79,5 +93,16 @@ std::string rates_file(const std::string& name);
 std::optional<MachineRates> read_rates(const std::string& path);
 // A file that cannot be written causes a warning. Path "": nothing is written.
 void write_rates(const MachineRates& rates, const std::string& path);
+
+// "h200", "h100", ...
+std::vector<std::string> card_names();
+
+// Nominal rates: data sheets' dense figures x 0.8 for products and x 0.9 for memory, as in
+// scripts/gpu/roofline.py. Case and a leading "nvidia " do not matter. kUsage for an unknown name.
+MachineRates rates_of_card(const std::string& name);
+
+// Bytes a second of an all_reduce among the GPUs of one node (bus bandwidth), as NCCL's ring
+// reaches it; an estimate.
+double card_link_bytes(const std::string& name);
 
 }  // namespace fleet

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cost/timeline.h"
-#include "exec/op_work.h"
+#include "exec/compute_rates.h"
 #include "ops/collective.h"
 
 namespace fleet {

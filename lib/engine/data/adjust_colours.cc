@@ -1,9 +1,9 @@
-#include "data/adjust_colours.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
+
+#include "data/adjust_image.h"
 
 namespace fleet::data {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/adjust_colours.h"
+#include "data/adjust_image.h"
 #include "data/augment.h"
 
 namespace fleet::data {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "data/augment.h"
-#include "data/beta_draw.h"
+#include "data/random.h"
 
 namespace fleet::data {
 namespace {

@@ -1,7 +1,7 @@
 // Blends each image of a batch with another one, and its label (Zhang et al., "mixup: Beyond
 // Empirical Risk Minimization", 2017), like torchvision's MixUp.
 #include "data/augment.h"
-#include "data/beta_draw.h"
+#include "data/random.h"
 
 namespace fleet::data {
 namespace {

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/adjust_colours.h"
-#include "data/move_pixels.h"
+#include "data/adjust_image.h"
 
 namespace fleet::data {
 namespace {

@@ -1,6 +1,6 @@
-#include "data/batch_mix.h"
-
 #include <cstring>
+
+#include "data/batch_slot.h"
 
 namespace fleet::data {
 namespace {

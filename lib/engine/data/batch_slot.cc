@@ -4,8 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "data/batch_mix.h"
-
 namespace fleet::data {
 
 size_t BatchSlot::image_bytes() const {

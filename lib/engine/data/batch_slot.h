@@ -1,6 +1,7 @@
 // A batch buffer of the input pipeline's ring. Internal to data.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/pipeline.h"
 
 namespace fleet::data {
@@ -51,5 +53,13 @@ struct BatchSlot {
   void* memory_ = nullptr;
   std::unique_ptr<void, FreeMemory> owned_, before_;
 };
+
+// Mixes `count` images in place: image i with image i - 1 as it was before, image 0 with `before`.
+// Normalised floats, channels x height x width.
+void mix_images(float* images, int64_t count, const float* before, const ImageShape& image,
+                const BatchMix& mix);
+// The same for bytes, height x width x `step`; rounded.
+void mix_images(uint8_t* images, int64_t count, const uint8_t* before, const ImageShape& image,
+                int64_t step, const BatchMix& mix);
 
 }  // namespace fleet::data

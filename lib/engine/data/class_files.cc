@@ -1,5 +1,3 @@
-#include "data/class_files.h"
-
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/terminal_text.h"
+#include "data/image_files.h"
 
 namespace fleet::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/encode_jpeg.h"
+#include "data/encode_image.h"
 
 // clang-format off
 #include <cstdio>  // before jpeglib.h, which uses FILE

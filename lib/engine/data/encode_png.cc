@@ -1,6 +1,6 @@
-#include "data/encode_png.h"
-
 #include <png.h>
+
+#include "data/encode_image.h"
 
 namespace fleet::data {
 

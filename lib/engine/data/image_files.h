@@ -1,7 +1,12 @@
-// Labelled image files on disk: the common part of the list and folder sources.
+// Image files on disk: finds them in folders and lists, and reads them.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/terminal_text.h"
@@ -14,9 +19,9 @@ struct ImageFile {
   int64_t label = 0;
 };
 
-// Reads the bytes of the file into the scratch buffer. kIo, kNotFound or kUsage (not a regular
-// file), naming the path; never blocks in these cases, unless the file system itself does not
-// respond.
+// The common part of the list and folder sources. Reads the bytes of the file into the scratch
+// buffer. kIo, kNotFound or kUsage (not a regular file), naming the path; never blocks in these
+// cases, unless the file system itself does not respond.
 class ImageFiles : public Source {
  public:
   explicit ImageFiles(std::vector<ImageFile> files, std::vector<std::string> class_names = {})
@@ -31,5 +36,46 @@ class ImageFiles : public Source {
   std::vector<ImageFile> files_;
   std::vector<std::string> class_names_;
 };
+
+// Files with other endings than .jpg, .jpeg, .png, .webp, .bmp and .gif, by ending in lower case
+// ("" for none): their number, and one example.
+struct SkippedFiles {
+  int64_t count = 0;
+  std::string example;
+};
+using SkippedByExtension = std::map<std::string, SkippedFiles>;
+
+// Entries of a class folder that are not images.
+struct ClassFolderReport {
+  SkippedByExtension left_out;
+  SkippedFiles no_files;  // entries with an image name that are a broken link, a pipe or a device
+};
+
+// Visits the entries of a folder. kIo if it cannot be listed to its end.
+void for_each_entry(const std::string& folder,
+                    const std::function<void(const std::filesystem::directory_entry&)>& visit);
+
+bool is_image_name(const std::string& name);
+
+// The paths of the images in the folder and its subfolders, in the order of torchvision's
+// ImageFolder: folders sorted by path, files within each by name. Follows links; enters each folder
+// once. Skips hidden files and folders. Adds other entries to *notes. An entry with an image name
+// that is not a file is both noted and returned. kIo if a folder cannot be listed.
+std::vector<std::string> images_below(const std::string& folder, ClassFolderReport* notes);
+
+// ".tiff (12, such as a/b.tiff), .txt (1, such as a/c.txt)"; known image formats first.
+std::string text_of(const SkippedByExtension& left_out);
+
+// Calls body for each line of the file, without its newline. Never holds the whole file in memory.
+// A binary file fails soon, because a line must not be longer than a path can be. kUsage, kIo,
+// kNotFound naming the list.
+void for_each_line(const std::string& list, const std::function<void(std::string_view)>& body);
+
+// The images named by these arguments, in this order. For a folder: the images in it and in its
+// subfolders, folders sorted by path, files within each by name. For a list (a name that ends in
+// .txt, .lst or .list): its lines, "path" or "path label", relative to the list's folder. Else the
+// path itself, whether or not the file exists. kUsage if a folder has no image, or nothing is
+// given; kIo, kNotFound if a list or folder cannot be read.
+std::vector<std::string> image_paths(const std::vector<std::string>& named);
 
 }  // namespace fleet::data

@@ -1,12 +1,9 @@
-#include "data/image_paths.h"
-
 #include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/class_files.h"
-#include "data/list_lines.h"
+#include "data/image_files.h"
 #include "data/source.h"
 
 namespace fleet::data {

@@ -1,5 +1,3 @@
-#include "data/list_lines.h"
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/regular_file.h"
+#include "data/image_files.h"
 
 namespace fleet::data {
 

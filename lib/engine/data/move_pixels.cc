@@ -1,9 +1,9 @@
-#include "data/move_pixels.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
+
+#include "data/adjust_image.h"
 
 namespace fleet::data {
 namespace {

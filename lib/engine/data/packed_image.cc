@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "data/encode_jpeg.h"
+#include "data/encode_image.h"
 
 namespace fleet::data {
 namespace {

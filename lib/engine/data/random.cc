@@ -1,8 +1,36 @@
 #include "data/random.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include "base/error.h"
 
 namespace fleet::data {
+namespace {
+
+double normal(RandomStream& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+  return radius * std::cos(2 * std::numbers::pi * random.uniform());
+}
+
+// The logarithm of a draw from Gamma(shape, 1): a draw itself underflows for small shapes.
+// Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000.
+double log_gamma_draw(double shape, RandomStream& random) {
+  if (shape < 1) {
+    return log_gamma_draw(shape + 1, random) + std::log(1 - random.uniform()) / shape;
+  }
+  const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+  for (;;) {
+    const double x = normal(random), root = 1 + c * x, v = root * root * root;
+    const double u = 1 - random.uniform();
+    if (v > 0 && std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) {
+      return std::log(d) + std::log(v);
+    }
+  }
+}
+
+}  // namespace
 
 uint64_t mix(uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
@@ -52,6 +80,11 @@ int64_t RandomStream::below(int64_t count) {
               "RandomStream::below() of a count out of range");
   // Multiplying instead of rejecting has a bias below count / 2^32.
   return static_cast<int64_t>((uint64_t{bits()} * static_cast<uint64_t>(count)) >> 32);
+}
+
+double draw_beta(double alpha, RandomStream& random) {
+  const double a = log_gamma_draw(alpha, random), b = log_gamma_draw(alpha, random);
+  return 1 / (1 + std::exp(b - a));
 }
 
 }  // namespace fleet::data

@@ -33,4 +33,7 @@ class RandomStream {
   int used_ = 4;
 };
 
+// A draw from Beta(alpha, alpha), for mixup and cutmix; alpha > 0: within [0, 1].
+double draw_beta(double alpha, RandomStream& random);
+
 }  // namespace fleet::data

@@ -11,6 +11,8 @@
 
 namespace fleet::data {
 
+class Source;
+
 enum class Tail {
   kPad,   // the last batch is filled by wrapping around; the added samples have weight 0
   kDrop,  // samples that do not fill a batch are dropped from this epoch
@@ -67,5 +69,17 @@ class Sampler {
   int64_t batches_ = 0, epoch_ = 0;
   std::vector<int64_t> order_;  // empty: in the source's order
 };
+
+// The samples of `all` at these indices, in this order.
+std::unique_ptr<Source> subset_of(std::unique_ptr<Source> all, std::vector<int64_t> indices);
+
+struct Split {
+  std::vector<int64_t> train, validation;  // indices, ascending; together they are all samples
+};
+
+// Of each class with n samples, round(n x part) are for validation, but at least one if n > 1, and
+// never all. The choice depends only on (seed, index). kUsage if no sample is left for validation.
+// 0 < part < 1.
+Split split_by_class(const Source& source, double part, uint64_t seed);
 
 }  // namespace fleet::data

@@ -10,7 +10,7 @@
 #include "base/thread.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
-#include "data/subset.h"
+#include "data/sampler.h"
 
 namespace fleet::data {
 

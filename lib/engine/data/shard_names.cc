@@ -1,5 +1,3 @@
-#include "data/shard_names.h"
-
 #include <glob.h>
 
 #include <cstring>
@@ -7,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/source.h"
+#include "data/tar_files.h"
 
 namespace fleet::data {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "data/class_files.h"
 #include "data/image_files.h"
 
 namespace fleet::data {

@@ -8,7 +8,6 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/image_files.h"
-#include "data/list_lines.h"
 
 namespace fleet::data {
 namespace {

@@ -9,10 +9,9 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "data/class_files.h"
-#include "data/shard_names.h"
+#include "data/image_files.h"
 #include "data/source.h"
-#include "data/tar_members.h"
+#include "data/tar_files.h"
 
 namespace fleet::data {
 namespace {

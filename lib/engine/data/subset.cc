@@ -1,5 +1,3 @@
-#include "data/subset.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +5,8 @@
 
 #include "base/error.h"
 #include "data/random.h"
+#include "data/sampler.h"
+#include "data/source.h"
 
 namespace fleet::data {
 namespace {

@@ -1,5 +1,3 @@
-#include "data/tar_members.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "data/tar_files.h"
 
 namespace fleet::data {
 namespace {

@@ -1,5 +1,3 @@
-#include "exec/collective_sequences.h"
-
 #include <algorithm>
 #include <sstream>
 

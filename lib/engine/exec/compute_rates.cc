@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "exec/op_work.h"
-
 namespace fleet {
 
 double ComputeRates::seconds(const OpWork& work, double on) const {

@@ -1,9 +1,17 @@
 // How fast a typical device of a backend computes: for the choice of streams before a job runs.
 #pragma once
 
+#include "graph/program.h"
+
 namespace fleet {
 
-struct OpWork;
+// How much an operation computes and moves, estimated from shapes alone.
+struct OpWork {
+  double flops = 0;  // the trait Arithmetic (ops/arithmetic.h); 0: memory bounds the operation
+  double bytes = 0;  // read and written, each variable once
+};
+// The shapes must be known.
+OpWork work_of(const Program& program, const Op& op);
 
 // Only the ratio of two estimates is meant to be used. The defaults are those of a large GPU.
 struct ComputeRates {

@@ -1,7 +1,6 @@
-#include "exec/contiguous_vars.h"
-
 #include <map>
 
+#include "exec/assignment.h"
 #include "ops/collective.h"
 
 namespace fleet {

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "exec/normal_deviates.h"
-
 namespace fleet {
 namespace {
 

@@ -1,6 +1,6 @@
-#include "exec/layout_assignment.h"
-
 #include <map>
+
+#include "exec/assignment.h"
 
 namespace fleet {
 namespace {

@@ -1,10 +1,8 @@
-#include "exec/memory_assignment.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "exec/contiguous_vars.h"
+#include "exec/assignment.h"
 #include "exec/stream_order.h"
 #include "ops/offload.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tensor/dtype.h"
 #include "tensor/float16.h"
-#include "tensor/special_values.h"
 
 namespace fleet {
 namespace {

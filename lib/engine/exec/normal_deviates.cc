@@ -1,11 +1,10 @@
-#include "exec/normal_deviates.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
 
 #include "base/cpu.h"
+#include "exec/initialize.h"
 
 namespace fleet {
 namespace {

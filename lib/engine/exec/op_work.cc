@@ -1,5 +1,4 @@
-#include "exec/op_work.h"
-
+#include "exec/compute_rates.h"
 #include "ops/arithmetic.h"
 
 namespace fleet {

@@ -6,9 +6,7 @@
 #include <sstream>
 
 #include "base/text.h"
-#include "exec/layout_assignment.h"
-#include "exec/memory_assignment.h"
-#include "exec/stream_assignment.h"
+#include "exec/assignment.h"
 #include "exec/stream_order.h"
 #include "ops/collective.h"
 

@@ -1,6 +1,7 @@
 // The Plan holds every decision that can be made before the first step.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,17 +9,35 @@
 #include <string>
 #include <vector>
 
-#include "exec/collective_sequences.h"
 #include "exec/kernel.h"
 
 namespace fleet {
+
+class Store;
+
+// Operations of one rank in a group or with one other rank: one line each, in issue order.
+// Ranks that can work together have equal lines.
+struct CollectiveSequence {
+  std::vector<int> ranks;  // of the job, in the order of the group; of a pair, the lower rank first
+  std::vector<std::string> operations;
+  uint64_t hash() const;
+};
+
+// Keys: "ranks 0 1 2" for the operations of a group, "pair 0 1" for the messages between two ranks.
+using CollectiveSequences = std::map<std::string, CollectiveSequence>;
+
+// Publishes this rank's sequences and compares each with those of the other ranks in it.
+// Collective: every rank of the job calls it once per Store. kUsage names the rank that differs,
+// the group or pair, and the first differing operation; kTimeout if a rank does not arrive.
+void compare_collective_sequences(const CollectiveSequences& mine, int rank, int world,
+                                  Store& store, std::chrono::milliseconds timeout);
 
 struct PlanOptions {
   std::string backend = "cpu";  // selects the kernels
   std::map<VarId, Layout>
       initial_layouts;       // fixed beforehand (parameters, states, feeds); for tests
   Device* device = nullptr;  // the device that runs the Plan; null: the Plan is only inspected
-  int compute_streams = 1;   // the most that may compute at the same time: see stream_assignment.h
+  int compute_streams = 1;   // the most that may compute at the same time: see assign_streams()
   // Deals operations of a region to streams at random, in any order that their data allow. For
   // tests.
   std::optional<uint64_t> shuffle = {};

@@ -1,6 +1,6 @@
-#include "exec/predecessors.h"
-
 #include <map>
+
+#include "exec/stream_order.h"
 
 namespace fleet {
 

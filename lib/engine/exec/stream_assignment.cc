@@ -1,17 +1,15 @@
-#include "exec/stream_assignment.h"
-
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <random>
 #include <set>
 
+#include "exec/assignment.h"
 #include "exec/backend.h"
-#include "exec/memory_assignment.h"
-#include "exec/op_work.h"
-#include "exec/predecessors.h"
+#include "exec/compute_rates.h"
+#include "exec/stream_order.h"
 #include "ops/collective.h"
-#include "tensor/core_sharing.h"
+#include "tensor/device.h"
 
 namespace fleet {
 namespace {

@@ -2,19 +2,46 @@
 // type share.
 #pragma once
 
+#include <any>
 #include <functional>
 #include <map>
 #include <string>
+#include <typeindex>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/registry.h"
-#include "graph/op_traits.h"
 #include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 namespace fleet {
+
+// Properties that passes and backends need of an operation besides its definition, such as its
+// class under mixed precision. A trait is a struct in a header of the module that gives it a
+// meaning, and an operation adds it in its own file:
+//   FLEET_OP(relu) { def.add_trait<MixedPrecision>().precision = Precision::kGray; }
+// Stored by type; graph/ knows none of them. Not thread-safe while traits are added, which ends
+// before main().
+class OpTraits {
+ public:
+  // The trait, default-constructed by the first call.
+  template <typename Trait>
+  Trait& add() {
+    std::any& slot = by_type_[typeid(Trait)];
+    if (!slot.has_value()) slot = Trait();
+    return *std::any_cast<Trait>(&slot);
+  }
+  // Null if the operation does not have it.
+  template <typename Trait>
+  const Trait* find() const {
+    const auto found = by_type_.find(typeid(Trait));
+    return found == by_type_.end() ? nullptr : std::any_cast<Trait>(&found->second);
+  }
+
+ private:
+  std::map<std::type_index, std::any> by_type_;
+};
 
 using VarId = int;
 inline constexpr VarId kNoVar = -1;  // an absent optional input or output
@@ -90,7 +117,7 @@ struct OpDef {
       gradient;  // appends the backward operations; null: not differentiable
   // Output o may take the memory of input i: {i, o}. An updated state is passed as both.
   std::vector<std::pair<int, int>> inplace;
-  OpTraits traits;  // see graph/op_traits.h
+  OpTraits traits;
 
   template <typename Trait>
   Trait& add_trait() {
@@ -112,5 +139,22 @@ bool register_op(const std::string& type, void (*define)(OpDef&));
 // FLEET_OP(relu) { def.inputs = ...; } in lib/engine/ops/relu.cc defines and registers an
 // operation.
 #define FLEET_OP(name) FLEET_REGISTER(op_##name, ::fleet::OpDef& def, ::fleet::register_op, #name)
+
+// Shapes as attributes: a gradient operation that needs only the shape of a forward variable stores
+// it this way, so that the variable need not stay live.
+inline std::vector<int64_t> to_attribute(const Shape& shape) {
+  return {shape.begin(), shape.end()};
+}
+inline Shape to_shape(const std::vector<int64_t>& dims) {
+  return Shape(std::span<const int64_t>(dims));
+}
+
+// Element types as attributes, stored by name: "float32". kInternal for other texts.
+inline DType to_dtype(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(DType::kUInt8); ++i) {
+    if (name == name_of(static_cast<DType>(i))) return static_cast<DType>(i);
+  }
+  FLEET_CHECK(false, "no element type '" + name + "'");
+}
 
 }  // namespace fleet

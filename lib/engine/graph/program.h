@@ -211,4 +211,11 @@ class GradientContext {
   std::vector<VarId> output_gradients_;
 };
 
+// A part of a model: the operations between the previous block's output and this one's. Blocks are
+// listed in the order of the forward pass.
+struct Block {
+  std::string name;       // "layer1.0"
+  VarId output = kNoVar;  // usually the only value that later blocks read
+};
+
 }  // namespace fleet

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "models/model.h"
-#include "models/round_channels.h"
+#include "models/network.h"
 
 namespace fleet {
 namespace {

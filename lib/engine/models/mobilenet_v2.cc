@@ -1,7 +1,7 @@
 // mobilenet_v2: Sandler et al. 2018: inverted residuals with linear bottlenecks; torchvision's
 // names and initialisation.
 #include "models/model.h"
-#include "models/round_channels.h"
+#include "models/network.h"
 
 namespace fleet {
 namespace {

@@ -1,7 +1,7 @@
 // mobilenet_v3_small, mobilenet_v3_large: Howard et al. 2019; torchvision's names and
 // initialisation.
 #include "models/model.h"
-#include "models/round_channels.h"
+#include "models/network.h"
 
 namespace fleet {
 namespace {

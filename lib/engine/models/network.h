@@ -1,12 +1,13 @@
 // Builds networks from named layers, each consisting of a few operations and their parameters.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "graph/block.h"
 #include "graph/program.h"
 
 namespace fleet {
@@ -152,5 +153,14 @@ class Network {
   std::set<std::string> layers_;
   std::vector<Block> blocks_, devices_;
 };
+
+// Channels of scaled networks: the multiple of `divisor` nearest to `channels`, but at least 0.9 x
+// channels and at least `divisor` (torchvision's _make_divisible).
+inline int64_t round_channels(double channels, int64_t divisor = 8) {
+  const auto half = static_cast<double>(divisor) / 2;
+  const int64_t nearest = static_cast<int64_t>(channels + half) / divisor * divisor;
+  const int64_t rounded = std::max(divisor, nearest);
+  return static_cast<double>(rounded) < 0.9 * channels ? rounded + divisor : rounded;
+}
 
 }  // namespace fleet

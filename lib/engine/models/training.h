@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/config.h"
-#include "graph/block.h"
 #include "graph/program.h"
 
 namespace fleet {

@@ -3,12 +3,20 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "graph/program.h"
-#include "ops/activation_fusion.h"
 #include "ops/mixed_precision.h"
 
 namespace fleet {
+
+// An elementwise activation y of x that other operations may fuse through their attribute
+// "activation".
+struct Activation {};
+
+struct FusesActivations {
+  std::vector<std::string> types;  // activations that the operation can fuse
+};
 
 // The value that a gradient is computed from, besides dy. With kOutput the input need not stay
 // live.

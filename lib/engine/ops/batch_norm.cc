@@ -12,7 +12,7 @@
 // gradient.
 #include "base/error.h"
 #include "graph/program.h"
-#include "ops/activation_fusion.h"
+#include "ops/activation.h"
 #include "ops/mixed_precision.h"
 
 namespace fleet {

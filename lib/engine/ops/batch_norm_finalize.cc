@@ -1,8 +1,8 @@
 // The parts of a training batch_norm whose other parts are computed by convolutions
 // (conv2d_sums.cc), or by separate operations with a sum over ranks in between
 // (batch_norm_sums.cc). The passes fuse_resunit and sync_batch_norm insert them.
+#include "graph/op.h"
 #include "graph/program.h"
-#include "ops/dtype_attribute.h"
 #include "ops/mixed_precision.h"
 
 namespace fleet {

@@ -1,6 +1,6 @@
 // cast: y = x in the element type `to`. To integers it truncates toward zero.
+#include "graph/op.h"
 #include "graph/program.h"
-#include "ops/dtype_attribute.h"
 #include "ops/element_formula.h"
 #include "ops/mixed_precision.h"
 

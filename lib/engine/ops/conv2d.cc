@@ -5,7 +5,7 @@
 // and is used for them in any case.
 //
 // winograd: allows a backend to use Winograd's method, which multiplies less and rounds more (see
-// backend/cpu/winograd.h). false: never. Ignored on a GPU, where cuDNN decides.
+// backend/cpu/convolution.h). false: never. Ignored on a GPU, where cuDNN decides.
 //
 // input_activation "relu": applies relu to x on the way in, for depthwise convolutions (groups =
 // filters = channels), so that relu's output is never stored. Set by the pass

@@ -2,12 +2,12 @@
 // With activation "relu" it is the join of a residual block. activation and y_activation are
 // "relu", "tanh", "scale" (t * scale + bias) or empty, and at most one of them is set; with
 // y_activation, out = x + y_activation(y). Intermediate values are never stored.
+#include "graph/op.h"
 #include "graph/program.h"
-#include "ops/activation_fusion.h"
+#include "ops/activation.h"
 #include "ops/broadcast.h"
 #include "ops/element_formula.h"
 #include "ops/mixed_precision.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 namespace {

@@ -1,9 +1,9 @@
 // elementwise_sub: out = x - y, with y broadcast over x along `axis` (ops/broadcast.h).
+#include "graph/op.h"
 #include "graph/program.h"
 #include "ops/broadcast.h"
 #include "ops/element_formula.h"
 #include "ops/mixed_precision.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 

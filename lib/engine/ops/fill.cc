@@ -1,7 +1,6 @@
 // fill: a constant of shape `shape`.
+#include "graph/op.h"
 #include "graph/program.h"
-#include "ops/dtype_attribute.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 

@@ -1,7 +1,7 @@
 // flatten: merges the dimensions from `start_axis` on: [N, C, H, W] -> [N, C*H*W].
+#include "graph/op.h"
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 

@@ -7,11 +7,10 @@
 // with the same number of bytes: kernels read an element of all inputs before they write it to an
 // output. A broadcast input must not have a wider type than any output, so that it never has the
 // same number of bytes.
+#include "graph/op.h"
 #include "ops/broadcast.h"
-#include "ops/dtype_attribute.h"
 #include "ops/element_formula.h"
 #include "ops/mixed_precision.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 namespace {

@@ -2,7 +2,7 @@
 // function, or with `approximate` by its tanh form
 // y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))).
 #include "graph/program.h"
-#include "ops/activation_fusion.h"
+#include "ops/activation.h"
 #include "ops/element_formula.h"
 
 namespace fleet {

@@ -1,6 +1,6 @@
 // mean: the mean of all elements, of shape [1].
+#include "graph/op.h"
 #include "graph/program.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 

@@ -4,8 +4,8 @@
 //   pixels  uint8 [N, H, W, P]: P = 1 for one channel, 4 for three (RGB and an unused byte)
 //   flip    uint8 [N], optional
 //   image   [N, C, H, W] in the type `to`; C is the number of means
+#include "graph/op.h"
 #include "graph/program.h"
-#include "ops/dtype_attribute.h"
 #include "ops/mixed_precision.h"
 
 namespace fleet {

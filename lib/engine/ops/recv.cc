@@ -1,7 +1,6 @@
 // recv: receives a tensor of this shape and type from rank `peer` of a group.
+#include "graph/op.h"
 #include "ops/collective.h"
-#include "ops/dtype_attribute.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 

@@ -1,8 +1,8 @@
 // reshape: the same elements in row-major order with another shape. In `shape`, 0 keeps x's
 // dimension at that position, and one -1 takes the remaining elements.
+#include "graph/op.h"
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
-#include "ops/shape_attribute.h"
 
 namespace fleet {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "graph/op.h"
 #include "ops/collective.h"
-#include "ops/dtype_attribute.h"
 #include "ops/mixed_precision.h"
 #include "optim/update_op.h"
 #include "passes/pass.h"

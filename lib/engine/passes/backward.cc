@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "passes/pipeline_stages.h"
+#include "passes/pipeline.h"
 
 namespace fleet {
 namespace {

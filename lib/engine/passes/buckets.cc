@@ -1,7 +1,7 @@
-#include "passes/buckets.h"
-
 #include <algorithm>
 #include <map>
+
+#include "passes/gradients.h"
 
 namespace fleet {
 namespace {

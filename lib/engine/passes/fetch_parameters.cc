@@ -1,9 +1,8 @@
-#include "passes/fetch_parameters.h"
-
 #include <algorithm>
 #include <set>
 
 #include "optim/update_op.h"
+#include "passes/sharding.h"
 
 namespace fleet {
 namespace {

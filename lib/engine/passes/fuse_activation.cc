@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "ops/activation_fusion.h"
+#include "ops/activation.h"
 #include "passes/uses.h"
 
 namespace fleet {

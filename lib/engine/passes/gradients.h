@@ -2,12 +2,38 @@
 #pragma once
 
 #include <functional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "graph/program.h"
-#include "passes/buckets.h"
+#include "tensor/dtype.h"
 
 namespace fleet {
+
+struct GradientSize {
+  std::string parameter;  // the name up to the last '.' identifies the layer
+  size_t bytes = 0;
+  DType dtype = DType::kFloat32;
+};
+
+struct BucketLimits {
+  double megabytes = 32;  // a bucket is closed once it holds this much; <= 0: one bucket per layer
+  int64_t count = 50;  // a bucket is closed once it holds more gradients than this; <= 1: no limit
+  // > 0: exactly this many gradients per bucket, whatever their size and layer; other limits are
+  // ignored.
+  int64_t exact_count = 0;
+  // > 0: the layers computed last, up to this many megabytes, form a separate bucket. No
+  // computation is left to overlap with the last bucket, so a small one costs the least waiting.
+  double last_megabytes = 0;
+};
+
+// Groups indices into `gradients`, which must be in the order of computation; buckets and their
+// contents keep that order. Whole layers are merged, in the order of their first gradient, until a
+// limit is passed. Buckets of mixed types are split by type (Paddle's coalesce_grad_tensor_pass,
+// with layers named as in torchvision).
+std::vector<std::vector<int>> group_gradients(std::span<const GradientSize> gradients,
+                                              const BucketLimits& limits);
 
 struct Gradient {
   VarId parameter;
@@ -23,5 +49,8 @@ std::vector<Gradient> find_gradients(const Program& program,
 
 // The input of group_gradients() for each gradient.
 std::vector<GradientSize> sizes_of(const Program& program, const std::vector<Gradient>& gradients);
+
+// The end of the names of states that sum gradients over several steps: 0 after each update.
+inline constexpr char kMergedGradient[] = ".merged_gradient";
 
 }  // namespace fleet

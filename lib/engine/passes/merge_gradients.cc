@@ -4,7 +4,7 @@
 // accumulators differ between ranks.
 #include <map>
 
-#include "passes/merged_gradients.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 #include "passes/uses.h"
 

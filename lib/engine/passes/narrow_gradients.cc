@@ -4,7 +4,7 @@
 // cast once, after the last of them.
 #include <map>
 
-#include "ops/dtype_attribute.h"
+#include "graph/op.h"
 #include "passes/pass.h"
 #include "passes/uses.h"
 

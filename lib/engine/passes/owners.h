@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "passes/buckets.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 
 namespace fleet {

@@ -1,6 +1,6 @@
-#include "passes/pipeline_schedule.h"
-
 #include <algorithm>
+
+#include "passes/pipeline.h"
 
 namespace fleet {
 

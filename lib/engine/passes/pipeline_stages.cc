@@ -1,10 +1,9 @@
-#include "passes/pipeline_stages.h"
-
 #include <algorithm>
 #include <limits>
 #include <set>
 
 #include "ops/arithmetic.h"
+#include "passes/pipeline.h"
 
 namespace fleet {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "ops/collective.h"
 #include "passes/pass.h"
-#include "passes/pipeline_stages.h"
+#include "passes/pipeline.h"
 
 namespace fleet {
 namespace {

@@ -1,8 +1,7 @@
-#include "passes/shard_updates.h"
-
 #include <utility>
 
-#include "passes/merged_gradients.h"
+#include "passes/gradients.h"
+#include "passes/sharding.h"
 
 namespace fleet {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "base/log.h"
 #include "passes/pass.h"
-#include "passes/pipeline_stages.h"
+#include "passes/pipeline.h"
 
 namespace fleet {
 namespace {

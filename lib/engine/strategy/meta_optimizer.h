@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/block.h"
+#include "graph/program.h"
 #include "optim/optimizer.h"
 #include "passes/backward.h"
 #include "passes/pass.h"

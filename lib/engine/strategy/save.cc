@@ -1,5 +1,3 @@
-#include "strategy/save.h"
-
 #include <google/protobuf/text_format.h>
 
 #include "base/error.h"
@@ -7,6 +5,7 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "strategy/fields.h"
+#include "strategy/strategy_file.h"
 
 namespace fleet {
 namespace {

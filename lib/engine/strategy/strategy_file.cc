@@ -8,7 +8,6 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "strategy/names.h"
-#include "strategy/text_reader.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,3 @@
-#include "strategy/text_reader.h"
-
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
@@ -11,6 +9,7 @@
 #include "base/text.h"
 #include "strategy/fields.h"
 #include "strategy/names.h"
+#include "strategy/strategy_file.h"
 
 namespace fleet {
 namespace {

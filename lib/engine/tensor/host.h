@@ -12,7 +12,6 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
-#include "tensor/core_sharing.h"
 #include "tensor/device.h"
 
 namespace fleet {

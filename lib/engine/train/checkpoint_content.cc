@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "optim/ema.h"
-#include "passes/merged_gradients.h"
+#include "passes/gradients.h"
 
 namespace fleet {
 

@@ -19,7 +19,7 @@
 #include "exec/backend.h"
 #include "exec/executor.h"
 #include "models/training.h"
-#include "tensor/core_sharing.h"
+#include "tensor/device.h"
 #include "tensor/host.h"
 #include "train/device_settings.h"
 #include "train/job_facts.h"

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "data/image_files.h"
-#include "data/image_paths.h"
 #include "data/pipeline.h"
 #include "models/training.h"
 #include "observe/rank_progress.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/clock.h"
-#include "data/encode_png.h"
+#include "data/encode_image.h"
 #include "tensor/float16.h"
 #include "train/tensorboard_file.h"
 

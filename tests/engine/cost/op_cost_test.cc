@@ -1,6 +1,6 @@
-#include "cost/op_cost.h"
-
 #include <gtest/gtest.h>
+
+#include "cost/rates.h"
 
 namespace fleet {
 namespace {

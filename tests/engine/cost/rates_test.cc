@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "cost/cards.h"
 
 namespace fleet {
 namespace {

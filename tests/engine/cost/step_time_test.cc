@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/backend.h"
-#include "exec/op_work.h"
+#include "exec/compute_rates.h"
 #include "tests/errors.h"
 
 namespace fleet {

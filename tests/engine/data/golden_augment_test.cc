@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "data/adjust_colours.h"
-#include "data/batch_mix.h"
-#include "data/move_pixels.h"
+#include "data/adjust_image.h"
+#include "data/batch_slot.h"
 #include "tests/test_paths.h"
 
 namespace fleet::data {

@@ -1,5 +1,3 @@
-#include "data/subset.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -7,8 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "data/shard_names.h"
-#include "data/tar_members.h"
+#include "data/tar_files.h"
 #include "tests/engine/data/helpers.h"
 #include "tests/errors.h"
 

@@ -1,6 +1,4 @@
 // The collectives that ranks must agree on before they run.
-#include "exec/collective_sequences.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

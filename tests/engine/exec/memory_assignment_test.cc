@@ -1,9 +1,7 @@
 // Memory shared by variables, with several streams, sections and groups.
-#include "exec/memory_assignment.h"
-
 #include <gtest/gtest.h>
 
-#include "exec/contiguous_vars.h"
+#include "exec/assignment.h"
 
 namespace fleet {
 namespace {

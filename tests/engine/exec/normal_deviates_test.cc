@@ -1,9 +1,9 @@
-#include "exec/normal_deviates.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
+
+#include "exec/initialize.h"
 
 namespace fleet {
 namespace {

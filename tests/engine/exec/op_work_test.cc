@@ -1,8 +1,7 @@
-#include "exec/op_work.h"
-
 #include <gtest/gtest.h>
 
 #include "exec/backend.h"
+#include "exec/compute_rates.h"
 #include "ops/arithmetic.h"
 
 namespace fleet {

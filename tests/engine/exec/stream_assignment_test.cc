@@ -1,11 +1,10 @@
-#include "exec/stream_assignment.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "exec/assignment.h"
 #include "exec/executor.h"
 #include "ops/collective.h"
 #include "tensor/host.h"

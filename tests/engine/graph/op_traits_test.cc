@@ -1,5 +1,3 @@
-#include "graph/op_traits.h"
-
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,6 @@
-#include "passes/buckets.h"
-
 #include <gtest/gtest.h>
+
+#include "passes/gradients.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,11 @@
-#include "passes/pipeline_schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "passes/pipeline.h"
 
 namespace fleet {
 namespace {

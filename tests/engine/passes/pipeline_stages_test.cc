@@ -1,10 +1,9 @@
-#include "passes/pipeline_stages.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/arithmetic.h"
 #include "passes/backward.h"
+#include "passes/pipeline.h"
 #include "tests/errors.h"
 
 namespace fleet {

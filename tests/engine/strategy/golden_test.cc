@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "strategy/names.h"
-#include "strategy/save.h"
+#include "strategy/strategy_file.h"
 #include "tests/captured_log.h"
 #include "tests/engine/strategy/strategy_text.h"
 #include "tests/test_paths.h"

@@ -1,5 +1,3 @@
-#include "strategy/save.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "strategy/strategy_file.h"
 #include "tests/engine/strategy/strategy_text.h"
 #include "tests/test_paths.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cost/cards.h"
+#include "cost/rates.h"
 
 namespace fleet {
 namespace {

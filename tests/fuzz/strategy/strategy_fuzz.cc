@@ -1,6 +1,6 @@
 // A DistributedStrategy in protobuf's text form.
 #include "strategy/strategy.h"
-#include "strategy/text_reader.h"
+#include "strategy/strategy_file.h"
 #include "tests/fuzz/fuzz.h"
 
 FLEET_FUZZ(strategy) {

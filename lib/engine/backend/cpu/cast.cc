@@ -1,5 +1,5 @@
 #include "backend/cpu/elementwise.h"
-#include "ops/dtype_attribute.h"
+#include "graph/op.h"
 #include "tensor/float16.h"
 
 namespace fleet {

@@ -1,8 +1,6 @@
 #include "backend/cpu/channels.h"
 #include "backend/cpu/convolution.h"
-#include "backend/cpu/depthwise_weight.h"
 #include "backend/cpu/device.h"
-#include "backend/cpu/relu_depthwise.h"
 
 namespace fleet {
 namespace {

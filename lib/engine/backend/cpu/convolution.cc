@@ -1,7 +1,5 @@
 #include "backend/cpu/convolution.h"
 
-#include "backend/cpu/winograd.h"
-
 namespace fleet::cpu {
 namespace {
 

@@ -1,4 +1,5 @@
-// oneDNN convolutions for conv2d, conv2d_transpose and their gradients.
+// Convolutions for conv2d, conv2d_transpose and their gradients: by oneDNN, and by our own loops
+// where it has none or slow ones.
 #pragma once
 
 #include "backend/cpu/dnnl_glue.h"
@@ -43,5 +44,73 @@ size_t convolution_workspace(const Convolution& convolution, const ConvolutionLa
 std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& convolution, const Argument& x,
                                                   const Argument& weight, const Argument& bias,
                                                   const Argument& y, void* workspace);
+
+// The weight gradient of depthwise convolutions for which oneDNN has no fast implementation (2.6
+// has none from 5 x 5 on): it would multiply matrices, one channel at a time.
+// x and dy are in blocks of 16 channels. Sums are float32, with the same bits for any number of
+// threads.
+class DepthwiseWeight {
+ public:
+  // Whether this convolution is supported: a square kernel of 3, 5 or 7, no dilation, and no fast
+  // implementation in oneDNN.
+  static bool is_for(const Convolution& convolution);
+
+  // The required layouts of x, dy and dweight.
+  static Layout image_layout(const Shape& image);
+  static Layout weight_layout(const Shape& weight);
+
+  // All arguments in these layouts. dbias may be missing.
+  static std::unique_ptr<Kernel> make(const Convolution& convolution, const Argument& x,
+                                      const Argument& dy, const Argument& dweight,
+                                      const Argument& dbias);
+};
+
+// Depthwise convolutions with a relu on their input (conv2d's input_activation). oneDNN has no such
+// primitive, so the batch is processed in slices of a few images. The relu output of a slice is
+// kept in scratch memory small enough for the cache, until the next slice overwrites it.
+//
+// The slices of a convolution whose images lie in these layouts.
+class ReluDepthwise {
+ public:
+  ReluDepthwise(const Convolution& convolution, const Layout& x, const Layout& weight,
+                const Layout& y);
+
+  // Bytes of scratch memory for each direction's kernel.
+  size_t workspace() const;
+
+  std::unique_ptr<Kernel> make_forward(const Argument& x, const Argument& weight,
+                                       const Argument& bias, const Argument& y,
+                                       void* workspace) const;
+  // x: the input of relu; dx is masked by it.
+  std::unique_ptr<Kernel> make_data(const Argument& weight, const Argument& dy, const Argument& x,
+                                    const Argument& dx, void* workspace) const;
+  // Sums over the slices in float32, in order. dbias may be missing.
+  std::unique_ptr<Kernel> make_weight(const Argument& x, const Argument& dy,
+                                      const Argument& dweight, const Argument& dbias,
+                                      void* workspace) const;
+
+ private:
+  size_t scratchpad_bytes() const;
+  size_t image_bytes() const;  // of a slice of x
+  int64_t weights() const { return weight_layout_.elements(); }
+  int64_t biases() const { return slice_.bias ? slice_.y[1] : 0; }
+  Argument slice_of(const Argument& whole, const Shape& shape, const Layout& layout,
+                    int64_t number) const;
+
+  Convolution slice_;  // of one slice
+  Layout x_layout_, weight_layout_, y_layout_;
+  int64_t count_;  // of slices
+};
+
+// Winograd's minimal filtering F(4x4, 3x3): 36 multiplications per tile of 4 x 4 outputs instead of
+// 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). oneDNN has it in
+// float32 for AVX-512, for all three directions.
+//
+// Rounding error for normally distributed inputs, compared with double: below 2e-6 of the outputs'
+// root mean square; the direct method's is below 1e-6 (Winograd.MatchesTheDefinition prints both).
+//
+// Whether Winograd is allowed and faster than the direct method, where oneDNN has both. Depends on
+// the shapes only, not on a measurement: a resumed or repeated run computes the same bits.
+bool prefers_winograd(const Convolution& convolution);
 
 }  // namespace fleet::cpu

@@ -1,9 +1,8 @@
-#include "backend/cpu/depthwise_weight.h"
-
 #include <algorithm>
 #include <cstring>
 
 #include "backend/cpu/channels.h"
+#include "backend/cpu/convolution.h"
 #include "backend/cpu/elementwise.h"
 
 namespace fleet::cpu {

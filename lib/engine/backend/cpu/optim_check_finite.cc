@@ -1,5 +1,4 @@
 #include "backend/cpu/optim_chunks.h"
-#include "backend/cpu/special_values.h"
 #include "optim/check_finite.h"
 
 namespace fleet {

@@ -1,4 +1,4 @@
-#include "backend/cpu/special_values.h"
+#include "backend/cpu/optim_chunks.h"
 
 namespace fleet {
 

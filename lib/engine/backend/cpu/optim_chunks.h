@@ -1,10 +1,12 @@
-// Tensors of mixed floating types, split into chunks for reductions over all gradients. The bounds,
-// and so the results, do not depend on the number of threads.
+// Tensors of mixed floating types, split into chunks for reductions over all gradients, and the
+// check of a chunk for infinities and NaNs. The bounds, and so the results, do not depend on the
+// number of threads.
 #pragma once
 
 #include <vector>
 
 #include "backend/cpu/elementwise.h"
+#include "tensor/dtype.h"
 
 namespace fleet::cpu {
 
@@ -33,6 +35,28 @@ inline int64_t keep_input_layouts(LayoutQuery& query) {
     chunks += (query.needed(i).elements() + kReduceElements - 1) / kReduceElements;
   }
   return chunks;
+}
+
+static FLEET_SIMD bool special_float32(const void* data, int64_t count) {
+  return fleet::any_special(static_cast<const uint32_t*>(data), count, kFloat32Exponent);
+}
+static FLEET_SIMD bool special_bfloat16(const void* data, int64_t count) {
+  return fleet::any_special(static_cast<const uint16_t*>(data), count, kBFloat16Exponent);
+}
+static FLEET_SIMD bool special_float16(const void* data, int64_t count) {
+  return fleet::any_special(static_cast<const uint16_t*>(data), count, kFloat16Exponent);
+}
+
+// For chunks of float32, bfloat16 or float16.
+inline bool any_special(const TypedChunk& chunk) {
+  switch (chunk.dtype) {
+    case DType::kBFloat16:
+      return special_bfloat16(chunk.data, chunk.count);
+    case DType::kFloat16:
+      return special_float16(chunk.data, chunk.count);
+    default:
+      return special_float32(chunk.data, chunk.count);
+  }
 }
 
 }  // namespace fleet::cpu

@@ -1,7 +1,6 @@
-#include "backend/cpu/relu_depthwise.h"
-
 #include <algorithm>
 
+#include "backend/cpu/convolution.h"
 #include "backend/cpu/elementwise.h"
 
 namespace fleet::cpu {

@@ -1,4 +1,4 @@
-#include "backend/cpu/softmax_row.h"
+#include "backend/cpu/simd_math.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,5 @@
 #include "backend/cpu/labels.h"
-#include "backend/cpu/softmax_row.h"
+#include "backend/cpu/simd_math.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,6 @@
-#include "backend/cpu/winograd.h"
-
 #include <algorithm>
+
+#include "backend/cpu/convolution.h"
 
 namespace fleet::cpu {
 namespace {

@@ -1,8 +1,7 @@
 // The parts of a batch normalization that remain after convolutions have fused the others.
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
-#include "backend/cuda/norm_layouts.h"
-#include "backend/cuda/norm_parts.h"
+#include "backend/cuda/norm.h"
 #include "exec/kernel.h"
 
 namespace fleet {

@@ -3,8 +3,7 @@
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
-#include "backend/cuda/norm_layouts.h"
-#include "backend/cuda/norm_parts.h"
+#include "backend/cuda/norm.h"
 #include "base/error.h"
 #include "exec/kernel.h"
 

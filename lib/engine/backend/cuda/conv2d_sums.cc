@@ -4,7 +4,7 @@
 
 #include "backend/cuda/convolution.h"
 #include "backend/cuda/device.h"
-#include "backend/cuda/norm_parts.h"
+#include "backend/cuda/norm.h"
 #include "base/error.h"
 
 namespace fleet {

@@ -1,19 +1,31 @@
-// Memory, streams and events of an NVIDIA GPU.
+// Memory, streams and events of an NVIDIA GPU, and the cuda backend's own options.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "backend/cuda/nvml.h"
-#include "backend/cuda/options.h"
+#include "base/config.h"
 #include "base/error.h"
 #include "base/registry.h"
 #include "tensor/caching_allocator.h"
 #include "tensor/device.h"
 
 namespace fleet::cuda {
+
+// Names and defaults are those of Paddle 2.1's flags and strategy.
+struct CudaOptions {
+  bool tensor_op_math = false;              // TF32 for float32 products and convolutions
+  bool cudnn_exhaustive_search = false;     // measure algorithms instead of using heuristics
+  int64_t conv_workspace_size_limit = 512;  // MiB, per convolution
+  double memory_fraction = 0.92;            // fraction of the device's memory that may be used
+};
+Schema options_schema();
+// settings: of options_schema().
+CudaOptions options_from(const Settings& settings);
 
 // Converts a CUDA error to fleet::Error: kNoMemory if memory ran out, otherwise kInternal.
 //   what  the call, for the message;  where  "cuda:0"

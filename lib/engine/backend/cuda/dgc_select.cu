@@ -3,7 +3,7 @@
 // it in each chunk, and the last one writes them.
 #include <cstring>
 
-#include "backend/cuda/atomics.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/tables.h"
 #include "ops/dgc.h"
 

@@ -8,6 +8,7 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -146,6 +147,17 @@ std::vector<std::shared_ptr<const Plan>> candidate_plans(const Graph& graph, con
 // The plan of an earlier choice; null if cuDNN does not accept it (any more).
 std::shared_ptr<const Plan> plan_for_choice(const Graph& graph, const Target& target,
                                             const EngineChoice& choice);
+
+// The plan for a graph under the device's options (deterministic, tensor_op_math,
+// cudnn_exhaustive_search, conv_workspace_size_limit). The first call for a graph in a process
+// decides, if necessary by running it on scratch memory for the given tensors (a measurement is
+// kept for the machine); later calls return the same plan. Null if cuDNN has none. Call it only
+// while a Plan is built: it may allocate and wait.
+//   key      one line that describes the graph completely
+//   tensors  those bound to memory
+std::shared_ptr<const Plan> find_plan(CudaDevice& device, const std::string& key,
+                                      const std::function<Graph()>& make_graph,
+                                      const std::vector<Tensor>& tensors);
 
 // A plan together with its memory, ready to run repeatedly.
 class Execution {

@@ -1,6 +1,6 @@
 #include "backend/cuda/dnn_kernel.h"
 
-#include "backend/cuda/dnn_plans.h"
+#include "backend/cuda/dnn.h"
 #include "base/error.h"
 
 namespace fleet::cuda::dnn {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cuda/dnn_patterns.h"
+#include "backend/cuda/dnn_convolution.h"
 #include "exec/kernel.h"
 
 namespace fleet::cuda::dnn {

@@ -1,6 +1,5 @@
-#include "backend/cuda/dnn_patterns.h"
-
 #include "backend/cuda/dnn.h"
+#include "backend/cuda/dnn_convolution.h"
 #include "base/error.h"
 
 namespace fleet::cuda::dnn {

@@ -1,10 +1,10 @@
-#include "backend/cuda/dnn_plans.h"
-
 #include <exception>
 #include <limits>
 #include <map>
 
 #include "backend/cuda/autotune_cache.h"
+#include "backend/cuda/device.h"
+#include "backend/cuda/dnn.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mutex.h"

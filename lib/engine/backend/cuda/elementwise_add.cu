@@ -1,5 +1,5 @@
 #include "backend/cuda/broadcast_loops.h"
-#include "ops/shape_attribute.h"
+#include "graph/op.h"
 
 namespace fleet {
 namespace {

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "backend/cuda/device.h"
 
@@ -48,5 +49,11 @@ __device__ T shuffle(T value, int lane) {
 }
 // One bit per lane: whether `predicate` holds. All 32 lanes must call it.
 __device__ inline unsigned ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+
+// Atomic operations on integers, whose order does not matter.
+// *to += value, in device memory or the block's shared memory.
+__device__ inline void atomic_add(uint32_t* to, uint32_t value) { atomicAdd(to, value); }
+// *to = max(*to, value)
+__device__ inline void atomic_max(int32_t* to, int32_t value) { atomicMax(to, value); }
 
 }  // namespace fleet::cuda

@@ -10,6 +10,8 @@
 #include <cstdint>
 
 #include "tensor/dtype.h"
+#include "tensor/layout.h"
+#include "tensor/shape.h"
 
 namespace fleet::cuda {
 
@@ -63,5 +65,60 @@ void norm_backward(const NormBackward& norm, cudaStream_t stream);
 // Only the last part: dx from dz, the single gradient (after the relu if there is a mask), and from
 // the parameters' gradients.
 void norm_data_gradient(const NormBackward& norm, cudaStream_t stream);
+
+inline NormShape norm_shape(const Shape& x, DType dtype) {
+  return {.dtype = dtype, .rows = x.elements() / x[1], .channels = x[1]};
+}
+
+inline Layout rows_of_channels(const Shape& x) {
+  return x.rank() == 2 ? Layout::plain(x) : Layout::channels_last(x);
+}
+
+inline Layout norm_mask_layout(const NormShape& shape) {
+  return Layout::opaque(norm_mask_bytes(shape), "batch_norm_mask");
+}
+
+// From here on (norm_parts.cu): the parts of a batch normalization that cuDNN can fuse into the
+// convolution before or after it (backend/cuda/dnn_convolution.h), as separate kernels for cases
+// where it cannot; and the parts that remain after fusion. factor and constant have the image's
+// type.
+
+// y = max(factor x + constant, 0)
+void scale_bias_relu(const NormShape& shape, const void* x, const void* factor,
+                     const void* constant, void* y, cudaStream_t stream);
+
+// sum and squares[channels]: of x and of x squared; with a pivot[channels], of x - pivot.
+// Workspace: norm_workspace().
+void sum_squares(const NormShape& shape, const void* x, const float* pivot, float* sum,
+                 float* squares, void* workspace, cudaStream_t stream);
+
+// From sums over `count` rows: the batch's statistics, the running ones, and the normalization as
+// one factor and constant per channel. Every output except saved_mean and saved_variance may be
+// null.
+struct NormFinish {
+  int64_t channels = 0, count = 0;
+  const float *sum = nullptr, *squares = nullptr;
+  const float *scale = nullptr, *bias = nullptr, *mean = nullptr, *variance = nullptr;
+  float *mean_out = nullptr, *variance_out = nullptr;
+  float *saved_mean = nullptr, *saved_variance = nullptr;
+  float* inverse = nullptr;  // 1 / sqrt(variance + epsilon)
+  void *factor = nullptr, *constant = nullptr;
+  DType low = DType::kFloat16;  // of factor and constant
+  bool shifted = false;         // sums are of x - mean
+  double epsilon = 0, momentum = 0;
+};
+void norm_finish(const NormFinish& finish, cudaStream_t stream);
+
+// The gradient after relu(normalization of x), in place: dz is zero where the relu blocked it; also
+// computes the parameters' gradients. Workspace: norm_workspace().
+struct ReluNormGradient {
+  NormShape shape;
+  const void* x = nullptr;
+  const float *mean = nullptr, *inverse = nullptr, *scale = nullptr, *bias = nullptr;
+  void* dz = nullptr;
+  float *dscale = nullptr, *dbias = nullptr;
+  void* workspace = nullptr;
+};
+void relu_norm_gradient(const ReluNormGradient& gradient, cudaStream_t stream);
 
 }  // namespace fleet::cuda

@@ -1,4 +1,4 @@
-#include "backend/cuda/norm_parts.h"
+#include "backend/cuda/norm.h"
 #include "backend/cuda/norm_tiles.h"
 
 namespace fleet::cuda {

@@ -1,6 +1,5 @@
 #include "backend/cuda/device.h"
-#include "backend/cuda/gradient_table.h"
-#include "backend/cuda/special_values.h"
+#include "backend/cuda/gradient_check.h"
 
 namespace fleet {
 namespace {

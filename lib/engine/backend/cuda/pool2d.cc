@@ -1,7 +1,6 @@
 // Pooling with our own kernels: cuDNN's gradient of a maximum would need the image again.
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
-#include "backend/cuda/own_pooling.h"
 #include "backend/cuda/pooling.h"
 #include "exec/kernel.h"
 

@@ -31,4 +31,18 @@ void pooling_forward(const Pooling& pooling, const void* x, void* y, void* mask,
 void pooling_backward(const Pooling& pooling, const void* dy, const void* mask, void* dx,
                       cudaStream_t stream);
 
+// Global average pooling: one read of the image and one small write. In float32, float16 or
+// bfloat16.
+struct GlobalPooling {
+  DType dtype = DType::kFloat32;
+  int64_t batch = 0, pixels = 0;
+  int64_t channels = 0;  // as stored, including padding
+};
+
+// y[batch, channels] = mean over the pixels of x[batch, pixels, channels].
+void global_average(const GlobalPooling& pooling, const void* x, void* y, cudaStream_t stream);
+// dx[batch, pixels, channels] = dy[batch, channels] / pixels.
+void global_average_grad(const GlobalPooling& pooling, const void* dy, void* dx,
+                         cudaStream_t stream);
+
 }  // namespace fleet::cuda

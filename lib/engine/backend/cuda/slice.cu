@@ -1,5 +1,5 @@
+#include "backend/cuda/copies.h"
 #include "backend/cuda/device.h"
-#include "backend/cuda/slices.h"
 
 namespace fleet {
 

@@ -2,7 +2,7 @@
 // limits, and the communicators that allreduces use in turn), or on each parameter's owner.
 #pragma once
 
-#include "passes/buckets.h"
+#include "passes/gradients.h"
 #include "passes/pass.h"
 #include "strategy/strategy_file.h"
 

@@ -4,7 +4,7 @@
 namespace fleet {
 
 // num_iteration_per_run: train.fetch_every of the job is rounded to a multiple of it (train/job.h).
-// num_threads: Strategy::compute_streams(), which exec/stream_assignment.h uses; 0 means
+// num_threads: Strategy::compute_streams(), which exec/assignment.h uses; 0 means
 // "automatic" in Paddle, whose setters write it.
 FLEET_META_OPTIMIZER(execution) {
   def.help = "execution of steps: concurrent operations, and when losses are read";

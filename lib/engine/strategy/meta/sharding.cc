@@ -1,9 +1,9 @@
+#include "passes/sharding.h"
+
 #include <algorithm>
 
 #include "base/log.h"
-#include "passes/fetch_parameters.h"
 #include "passes/owners.h"
-#include "passes/shard_updates.h"
 #include "strategy/meta/all_reduce.h"
 #include "strategy/meta_optimizer.h"
 

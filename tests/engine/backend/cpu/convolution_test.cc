@@ -5,7 +5,6 @@
 
 #include <random>
 
-#include "backend/cpu/depthwise_weight.h"
 #include "base/cpu.h"
 #include "exec/executor.h"
 #include "passes/backward.h"

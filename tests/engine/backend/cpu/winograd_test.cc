@@ -1,11 +1,10 @@
-#include "backend/cpu/winograd.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdio>
 #include <random>
 
+#include "backend/cpu/convolution.h"
 #include "backend/cpu/device.h"
 #include "base/cpu.h"
 #include "exec/executor.h"

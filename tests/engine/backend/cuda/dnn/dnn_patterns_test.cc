@@ -1,9 +1,8 @@
 // Graphs of several operations for which cuDNN has engines. docs/performance/gpu.md has the result.
-#include "backend/cuda/dnn_patterns.h"
-
 #include <gtest/gtest.h>
 
 #include "backend/cuda/dnn.h"
+#include "backend/cuda/dnn_convolution.h"
 #include "tests/engine/backend/cuda/dnn/convolutions.h"
 #include "tests/engine/backend/cuda/dnn/gpus.h"
 

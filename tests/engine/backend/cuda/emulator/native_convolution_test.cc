@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "backend/cuda/own_pooling.h"
+#include "backend/cuda/pooling.h"
 #include "tensor/float16.h"
 
 namespace fleet::cuda {

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -71,6 +72,11 @@ inline unsigned ballot(bool predicate) {
   unsigned bits = 0;
   for (int lane = 0; lane < kWarp; ++lane) bits |= static_cast<unsigned>(lanes[lane]) << lane;
   return bits;
+}
+
+inline void atomic_add(uint32_t* to, uint32_t value) { *to += value; }
+inline void atomic_max(int32_t* to, int32_t value) {
+  if (*to < value) *to = value;
 }
 
 }  // namespace fleet::cuda

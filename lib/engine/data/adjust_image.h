@@ -1,5 +1,5 @@
-// Changes of colours, each as torchvision's function of the same name computes it on float images
-// (torchvision.transforms.v2.functional, checked by tests/golden/augment.json).
+// Changes of colours and moves of pixels, each as torchvision's function of the same name computes
+// it on float images (torchvision.transforms.v2.functional, checked by tests/golden/augment.json).
 #pragma once
 
 #include "data/augment.h"
@@ -22,5 +22,15 @@ void solarize(const ImagePlanes& planes, float threshold);
 void autocontrast(const ImagePlanes& planes);
 // Equalizes the histogram of each channel, of 256 values.
 void equalize(const ImagePlanes& planes);
+
+// The following move pixels by an affine map, to the nearest pixel; pixels from outside the image
+// are 0.
+
+// By whole pixels, to the right and down.
+void translate(const ImagePlanes& planes, int x, int y);
+// Around the image's upper left corner; slopes as of RandAugment's ShearX and ShearY.
+void shear(const ImagePlanes& planes, double x_slope, double y_slope);
+// Around the image's centre, counter-clockwise.
+void rotate(const ImagePlanes& planes, double degrees);
 
 }  // namespace fleet::data

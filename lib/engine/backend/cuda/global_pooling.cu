@@ -1,4 +1,4 @@
-#include "backend/cuda/own_pooling.h"
+#include "backend/cuda/pooling.h"
 #include "backend/cuda/types.h"
 
 namespace fleet::cuda {
