@@ -10,6 +10,10 @@
 // saved_mean, saved_variance: the batch's statistics for the gradient. mask: the elements that the
 // activation passed; its form depends on the backend. All of them may be omitted if there is no
 // gradient.
+//
+// fused_bn_add_activation: y = max(batch_norm(x) + z, 0), the join of a residual block, in as few
+// passes over memory as batch_norm alone; the rest is as in batch_norm. Inserted by the pass
+// fuse_bn_add_act.
 #include "base/error.h"
 #include "graph/program.h"
 #include "ops/activation.h"
@@ -18,15 +22,14 @@
 namespace fleet {
 namespace {
 
-const std::map<std::string, Attribute> kBatchNormAttributes = {
-    {"epsilon", 1e-5},
-    {"is_test", false},
-    {"activation", std::string()},
-};
+std::map<std::string, Attribute> norm_attributes(const std::string& activation) {
+  return {{"epsilon", 1e-5}, {"is_test", false}, {"activation", activation}};
+}
 
-void infer_batch_norm(ShapeContext& context) {
+void infer_norm(ShapeContext& context) {
   const Shape& x = context.shape(0);
   const Attributes& attributes = context.attributes();
+  const bool adds = context.input_count() > 5;
   context.require(x.rank() >= 2 && x.rank() <= 4, "x " + x.text() + " must be N, C, ...");
   const Shape channels{x[1]};
   for (int i = 1; i < 5; ++i) {
@@ -34,11 +37,15 @@ void infer_batch_norm(ShapeContext& context) {
                                                       channels.text() + ", not " +
                                                       context.shape(i).text());
   }
+  if (adds) {
+    context.require(context.shape(5) == x,
+                    "z " + context.shape(5).text() + " does not match x " + x.text());
+  }
   context.require(attributes.number("epsilon") > 0, "epsilon must be positive");
-  context.require(attributes.text("activation").empty() || attributes.text("activation") == "relu",
-                  "activation must be \"\" or \"relu\"");
-  const bool is_test = attributes.boolean("is_test");
-  context.require(is_test || x.elements() > x[1],
+  const std::string& activation = attributes.text("activation");
+  context.require(activation == "relu" || (activation.empty() && !adds),
+                  adds ? "activation must be \"relu\"" : "activation must be \"\" or \"relu\"");
+  context.require(attributes.boolean("is_test") || x.elements() > x[1],
                   "training needs more than one value per channel, x is " + x.text());
   context.set_like(0, 0);
   context.set_like(1, 3);
@@ -48,29 +55,31 @@ void infer_batch_norm(ShapeContext& context) {
   context.set(5, x, DType::kUInt8);
 }
 
-void batch_norm_gradient(GradientContext& context) {
+void append_norm_gradient(GradientContext& context) {
+  const std::string& type = context.forward().type();
   const bool is_test = context.attributes().boolean("is_test");
   const bool fused = !context.attributes().text("activation").empty();
   FLEET_CHECK(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
-              "batch_norm needs saved_mean and saved_variance for its gradient");
+              type + " needs saved_mean and saved_variance for its gradient");
   FLEET_CHECK(!fused || context.output(5) != kNoVar,
-              "batch_norm with an activation needs mask for its gradient");
+              type + " with an activation needs mask for its gradient");
   Attributes attributes;
-  for (const auto& [name, unused] : kBatchNormAttributes) {
+  for (const auto& [name, unused] : norm_attributes("")) {
     attributes.set(name, context.attributes().all().at(name));
   }
   const VarId mean = is_test ? context.input(3) : context.output(3);
   const VarId variance = is_test ? context.input(4) : context.output(4);
-  context.append("batch_norm_grad",
+  std::vector<VarId> outputs = {context.input_gradient(0)};
+  if (context.input_count() > 5) outputs.push_back(context.input_gradient(5));
+  outputs.push_back(context.input_gradient(1));
+  outputs.push_back(context.input_gradient(2));
+  context.append(type + "_grad",
                  {context.input(0), context.input(1), mean, variance,
                   fused ? context.output(5) : kNoVar, context.output_gradient(0)},
-                 {context.input_gradient(0), context.input_gradient(1), context.input_gradient(2)},
-                 attributes);
+                 outputs, attributes);
 }
 
-}  // namespace
-
-FLEET_OP(batch_norm) {
+void define_norm(OpDef& def, const std::string& activation) {
   def.inputs = {{"x"}, {"scale"}, {"bias"}, {"mean"}, {"variance"}};
   def.outputs = {{"y"},
                  {"mean_out", Slot::kOptional},
@@ -78,26 +87,61 @@ FLEET_OP(batch_norm) {
                  {"saved_mean", Slot::kOptional},
                  {"saved_variance", Slot::kOptional},
                  {"mask", Slot::kOptional}};
-  def.attributes = kBatchNormAttributes;
+  def.attributes = norm_attributes(activation);
   def.attributes["momentum"] = 0.1;
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.add_trait<MixedPrecision>().float32_inputs = {1, 2, 3, 4};
+  def.infer = infer_norm;
+  def.gradient = append_norm_gradient;
+}
+
+}  // namespace
+
+FLEET_OP(batch_norm) {
+  define_norm(def, "");
   def.add_trait<FusesActivations>().types = {"relu"};
-  def.infer = infer_batch_norm;
-  def.gradient = batch_norm_gradient;
 }
 
 // mean and variance are the statistics that normalized x; with is_test they are constants.
 FLEET_OP(batch_norm_grad) {
   def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask", Slot::kOptional}, {"dy"}};
   def.outputs = {{"dx", Slot::kOptional}, {"dscale", Slot::kOptional}, {"dbias", Slot::kOptional}};
-  def.attributes = kBatchNormAttributes;
+  def.attributes = norm_attributes("");
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{5, 0}};
   def.infer = [](ShapeContext& context) {
     context.set_like(0, 0);
     context.set_like(1, 1);
     context.set_like(2, 1);
+  };
+}
+
+FLEET_OP(fused_bn_add_activation) {
+  define_norm(def, "relu");
+  def.inputs.push_back({"z"});
+  def.inplace = {{5, 0}};
+}
+
+// The gradient of y is the sum of all dy, so that several readers of y need no separate sum.
+FLEET_OP(fused_bn_add_activation_grad) {
+  def.inputs = {{"x"}, {"scale"}, {"mean"}, {"variance"}, {"mask"}, {"dy", Slot::kVariadic}};
+  def.outputs = {{"dx", Slot::kOptional},
+                 {"dz", Slot::kOptional},
+                 {"dscale", Slot::kOptional},
+                 {"dbias", Slot::kOptional}};
+  def.attributes = norm_attributes("relu");
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.inplace = {{5, 1}, {6, 0}};
+  def.infer = [](ShapeContext& context) {
+    for (int i = 5; i < context.input_count(); ++i) {
+      context.require(
+          context.shape(i) == context.shape(0),
+          "dy " + context.shape(i).text() + " does not match x " + context.shape(0).text());
+    }
+    context.set_like(0, 0);
+    context.set_like(1, 0);
+    context.set_like(2, 1);
+    context.set_like(3, 1);
   };
 }
 
