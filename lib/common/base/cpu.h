@@ -11,7 +11,12 @@
 #else
 #define FLEET_SIMD
 #endif
+// In CUDA sources they are for the host and the device.
+#ifdef __CUDACC__
+#define FLEET_INLINE __host__ __device__ inline __attribute__((always_inline))
+#else
 #define FLEET_INLINE inline __attribute__((always_inline))
+#endif
 
 // Whether this machine is an x86-64 with the feature, a literal such as "avx2".
 #if defined(__x86_64__)

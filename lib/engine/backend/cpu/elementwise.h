@@ -69,47 +69,61 @@ FLEET_INLINE float where_positive(float y, float value) { return y <= 0 ? 0 : va
 inline void keep_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/true); }
 inline void keep_unpadded_layout(LayoutQuery& query) { same_layout(query, /*keeps_zeros=*/false); }
 
-template <typename T>
-using Unary = void (*)(const T* x, T* y, int64_t count);
-template <typename T>
-using Binary = void (*)(const T* x, const T* y, T* z, int64_t count);
-
-template <typename T>
-std::unique_ptr<Kernel> unary_loop(KernelContext& context, Unary<T> function) {
-  const T* x = context.inputs[0].as<T>();
-  T* y = context.outputs[0].as<T>();
-  const int64_t count = context.outputs[0].layout.elements();
-  return make_kernel([=](Stream&) {
-    parallel_ranges(
-        count, [=](int64_t begin, int64_t end) { function(x + begin, y + begin, end - begin); });
-  });
+template <typename F, typename T>
+static FLEET_SIMD void map_range(F function, const T* x, T* y, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
+}
+template <typename F, typename T>
+static FLEET_SIMD void map_range(F function, const T* x, const T* y, T* z, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) z[i] = function(x[i], y[i]);
 }
 
-template <typename T>
-std::unique_ptr<Kernel> binary_loop(KernelContext& context, Binary<T> function) {
-  const T* x = context.inputs[0].as<T>();
-  const T* y = context.inputs[1].as<T>();
-  T* z = context.outputs[0].as<T>();
+// Output 0 = function(input 0), with the same layout and one of kLoopTypes.
+// F: FLEET_INLINE float operator()(float) const.
+template <typename F>
+std::unique_ptr<Kernel> unary_kernel(KernelContext& context, F function) {
   const int64_t count = context.outputs[0].layout.elements();
-  return make_kernel([=](Stream&) {
-    parallel_ranges(count, [=](int64_t begin, int64_t end) {
-      function(x + begin, y + begin, z + begin, end - begin);
+  return with_loop_type(context.outputs[0].dtype, [&]<typename T>(T) {
+    const T* x = context.inputs[0].as<T>();
+    T* y = context.outputs[0].as<T>();
+    return make_kernel([=](Stream&) {
+      parallel_ranges(count, [=](int64_t begin, int64_t end) {
+        map_range(function, x + begin, y + begin, end - begin);
+      });
     });
   });
 }
 
-// y = function(x) over all elements, for the types of kLoopTypes.
-template <Unary<float> wide, Unary<BFloat16> narrow>
-std::unique_ptr<Kernel> unary_kernel(KernelContext& context) {
-  return context.outputs[0].dtype == DType::kBFloat16 ? unary_loop<BFloat16>(context, narrow)
-                                                      : unary_loop<float>(context, wide);
+// Output 0 = function(input 0, input 1), all with the same type and layout.
+template <typename F>
+std::unique_ptr<Kernel> binary_kernel(KernelContext& context, F function) {
+  const int64_t count = context.outputs[0].layout.elements();
+  return with_loop_type(context.outputs[0].dtype, [&]<typename T>(T) {
+    const T* x = context.inputs[0].as<T>();
+    const T* y = context.inputs[1].as<T>();
+    T* z = context.outputs[0].as<T>();
+    return make_kernel([=](Stream&) {
+      parallel_ranges(count, [=](int64_t begin, int64_t end) {
+        map_range(function, x + begin, y + begin, z + begin, end - begin);
+      });
+    });
+  });
 }
 
-// z = function(x, y) over all elements of three tensors with the same layout.
-template <Binary<float> wide, Binary<BFloat16> narrow>
-std::unique_ptr<Kernel> binary_kernel(KernelContext& context) {
-  return context.outputs[0].dtype == DType::kBFloat16 ? binary_loop<BFloat16>(context, narrow)
-                                                      : binary_loop<float>(context, wide);
+// The kernels of an elementwise operation of x and of its gradient (ops/activation_formulas.h).
+template <typename F>
+void define_unary(KernelDef& def, bool keeps_zeros = true) {
+  def.dtypes = kLoopTypes;
+  def.layouts = keeps_zeros ? keep_layout : keep_unpadded_layout;
+  def.create = [](KernelContext& context) { return unary_kernel(context, F()); };
+}
+template <typename F>
+void define_binary(KernelDef& def) {
+  def.dtypes = kLoopTypes;
+  def.layouts = keep_layout;
+  def.create = [](KernelContext& context) { return binary_kernel(context, F()); };
 }
 
 }  // namespace fleet::cpu

@@ -3,11 +3,9 @@
 namespace fleet {
 namespace {
 
-template <typename T>
-FLEET_SIMD void multiply(const T* x, const T* y, T* out, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] = x[i] * y[i];
-}
+struct Multiply {
+  FLEET_INLINE float operator()(float x, float y) const { return x * y; }
+};
 
 template <typename T>
 FLEET_SIMD void multiply_grad(const T* x, const T* y, const T* dout, T* dx, T* dy, int64_t count) {
@@ -37,9 +35,9 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
         if (dx && dy) {
           multiply_grad(x + begin, y + begin, dout + begin, dx + begin, dy + begin, n);
         } else if (dx) {
-          multiply(dout + begin, y + begin, dx + begin, n);
+          cpu::map_range(Multiply(), dout + begin, y + begin, dx + begin, n);
         } else {
-          multiply(dout + begin, x + begin, dy + begin, n);
+          cpu::map_range(Multiply(), dout + begin, x + begin, dy + begin, n);
         }
       });
     });
@@ -66,8 +64,8 @@ FLEET_KERNEL(cpu, elementwise_mul) {
   def.create = [](KernelContext& context) {
     const Broadcast b =
         cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-    if (b.same()) return cpu::binary_kernel<multiply<float>, multiply<BFloat16>>(context);
-    return cpu::broadcast_kernel(context, b, [](float x, float y) { return x * y; });
+    if (b.same()) return cpu::binary_kernel(context, Multiply());
+    return cpu::broadcast_kernel(context, b, Multiply());
   };
 }
 

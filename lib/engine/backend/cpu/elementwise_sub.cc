@@ -3,17 +3,13 @@
 namespace fleet {
 namespace {
 
-template <typename T>
-FLEET_SIMD void subtract(const T* x, const T* y, T* out, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] = x[i] - y[i];
-}
+struct Subtract {
+  FLEET_INLINE float operator()(float x, float y) const { return x - y; }
+};
 
-template <typename T>
-FLEET_SIMD void negate(const T* x, T* y, int64_t count) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) y[i] = -x[i];
-}
+struct Negate {
+  FLEET_INLINE float operator()(float x) const { return -x; }
+};
 
 Broadcast broadcast_of_grad(const Attributes& attributes, const Shape& dout) {
   const Shape y(std::span<const int64_t>(attributes.integers("y_shape")));
@@ -28,8 +24,8 @@ FLEET_KERNEL(cpu, elementwise_sub) {
   def.create = [](KernelContext& context) {
     const Broadcast b =
         cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-    if (b.same()) return cpu::binary_kernel<subtract<float>, subtract<BFloat16>>(context);
-    return cpu::broadcast_kernel(context, b, [](float x, float y) { return x - y; });
+    if (b.same()) return cpu::binary_kernel(context, Subtract());
+    return cpu::broadcast_kernel(context, b, Subtract());
   };
 }
 
@@ -42,7 +38,7 @@ FLEET_KERNEL(cpu, elementwise_sub_grad) {
   };
   def.create = [](KernelContext& context) {
     const Broadcast b = broadcast_of_grad(context.attributes(), context.inputs[0].shape);
-    if (b.same()) return cpu::unary_kernel<negate<float>, negate<BFloat16>>(context);
+    if (b.same()) return cpu::unary_kernel(context, Negate());
     float* partial = static_cast<float*>(context.workspace);
     return cpu::with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
       const T* dout = context.inputs[0].as<T>();

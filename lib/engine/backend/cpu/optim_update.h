@@ -1,10 +1,11 @@
 // Updates of many parameters in one operation: code that the kernels of all update rules share.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/elementwise.h"
-#include "optim/update_op.h"
+#include "optim/update_rule.h"
 
 namespace fleet::cpu {
 
@@ -125,5 +126,34 @@ class UpdateChunks {
   const float *rate_, *scale_;
   const int32_t* found_inf_;
 };
+
+// constants.update(parameter, gradient, states...) on all elements. s: the numbers of the states.
+template <typename Constants, size_t... s>
+static FLEET_SIMD void update_stretch(const UpdateChunks::Stretch& at, Constants constants,
+                                      std::index_sequence<s...>) {
+  float* parameter = at.parameter;
+  const float* gradient = at.gradient;
+  float* const states[] = {at.state(s)..., nullptr};  // an array has at least one element
+#pragma omp simd
+  for (int64_t i = 0; i < at.count; ++i) {
+    constants.update(parameter[i], gradient[i], states[s][i]...);
+  }
+}
+
+// The kernel of an elementwise rule (optim/update_rule.h).
+template <typename Rule>
+std::unique_ptr<Kernel> update_kernel(KernelContext& context) {
+  return make_kernel([chunks = UpdateChunks(context), rule = rule_of<Rule>(context)](Stream&) {
+    const auto constants = rule.at(chunks.learning_rate(), chunks.gradient_scale());
+    chunks.run([=](const UpdateChunks::Stretch& at) {
+      update_stretch(at, constants, std::make_index_sequence<Rule::kStates>());
+    });
+  });
+}
+template <typename Rule>
+void define_update(KernelDef& def) {
+  def.layouts = update_layouts;
+  def.create = update_kernel<Rule>;
+}
 
 }  // namespace fleet::cpu

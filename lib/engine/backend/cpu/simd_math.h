@@ -64,6 +64,14 @@ FLEET_INLINE float fast_erf(float x) {
   return b * p / q;
 }
 
+// For ops/activation_formulas.h.
+struct SimdMath {
+  static FLEET_INLINE float exp(float x) { return fast_exp(x); }
+  static FLEET_INLINE float tanh(float x) { return fast_tanh(x); }
+  static FLEET_INLINE float erf(float x) { return fast_erf(x); }
+  static FLEET_INLINE float sigmoid(float x) { return fast_sigmoid(x); }
+};
+
 // The parts of the stable softmax of one row, shared by softmax and its losses.
 FLEET_INLINE float row_max(const float* x, int64_t count) {
   float largest = x[0];

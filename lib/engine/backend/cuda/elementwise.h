@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/types.h"
+#include "base/cpu.h"
 #include "exec/kernel.h"
 
 namespace fleet::cuda {
@@ -66,7 +67,15 @@ std::unique_ptr<Kernel> binary_kernel(KernelContext& context, F function) {
   });
 }
 
-// The kernels of an elementwise operation of x and of its gradient.
+// For ops/activation_formulas.h.
+struct DeviceMath {
+  static FLEET_INLINE float exp(float x) { return expf(x); }
+  static FLEET_INLINE float tanh(float x) { return tanhf(x); }
+  static FLEET_INLINE float erf(float x) { return erff(x); }
+  static FLEET_INLINE float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+};
+
+// The kernels of an elementwise operation of x and of its gradient (ops/activation_formulas.h).
 template <typename F>
 void define_unary(KernelDef& def, bool keeps_zeros = true) {
   def.dtypes = floating_types();

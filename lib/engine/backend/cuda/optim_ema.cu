@@ -14,6 +14,7 @@ struct EmaConstants {
 
 struct EmaRule {
   static constexpr int kStates = 0;
+  explicit EmaRule(const Attributes&) {}
   __device__ EmaConstants at(float rate, float) const { return {rate}; }
 };
 
@@ -29,10 +30,7 @@ __global__ void decide_rate(const int64_t* updates, double decay, double gamma, 
 
 }  // namespace
 
-FLEET_KERNEL(cuda, ema) {
-  def.layouts = cuda::update_layouts;
-  def.create = [](KernelContext& context) { return cuda::update_kernel(context, EmaRule{}); };
-}
+FLEET_KERNEL(cuda, ema) { cuda::define_update<EmaRule>(def); }
 
 FLEET_KERNEL(cuda, ema_rate) {
   def.create = [](KernelContext& context) {

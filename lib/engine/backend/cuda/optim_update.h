@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backend/cuda/tables.h"
-#include "optim/update_op.h"
+#include "optim/update_rule.h"
 
 namespace fleet::cuda {
 
@@ -65,9 +65,7 @@ __device__ inline void update_pack(const UpdatedTensor<count>& tensor, int64_t a
   }
 }
 
-// One block per chunk. Rule::kStates is the number of the operation's states, of any size.
-// Rule::at(rate, scale) returns the constants of this step, whose update(parameter, gradient,
-// states...) changes one element.
+// One block per chunk. For a rule of optim/update_rule.h.
 template <typename Rule, typename G>
 __global__ void update_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                               UpdateScalars scalars, DType copy_type, Rule rule) {
@@ -139,8 +137,9 @@ struct UpdateTables {
 };
 
 template <typename Rule>
-std::unique_ptr<Kernel> update_kernel(KernelContext& context, Rule rule) {
+std::unique_ptr<Kernel> update_kernel(KernelContext& context) {
   const UpdateTables<Rule::kStates> tables(context);
+  const auto rule = rule_of<Rule>(context);
   return dispatch(tables.gradient_type, [&](auto type) {
     using G = decltype(type);
     return make_kernel([=](Stream& stream) {
@@ -149,6 +148,11 @@ std::unique_ptr<Kernel> update_kernel(KernelContext& context, Rule rule) {
              tables.copy_type, rule);
     });
   });
+}
+template <typename Rule>
+void define_update(KernelDef& def) {
+  def.layouts = update_layouts;
+  def.create = update_kernel<Rule>;
 }
 
 }  // namespace fleet::cuda

@@ -1,14 +1,13 @@
-// Updates whose size depends on sums over a whole parameter (LARS, LAMB), in three launches for any
-// number of parameters: sums of chunks, sums of parameters, updates. For .cu files.
-#pragma once
-
+// Updates whose rate depends on sums over a whole parameter (optim/trust_rules.h), in three
+// launches for any number of parameters: sums of chunks, sums of parameters, updates.
 #include "backend/cuda/optim_update.h"
+#include "optim/trust_rules.h"
 
-namespace fleet::cuda {
+namespace fleet {
+namespace cuda {
+namespace {
 
-struct TrustSums {
-  float first, second;
-};
+using TrustSums = TrustTerms;
 
 // The range of a parameter's chunks among all chunks.
 struct ChunkRange {
@@ -16,7 +15,7 @@ struct ChunkRange {
 };
 
 // The layouts of updates, and memory for the sums of chunks and of parameters.
-inline void trust_layouts(LayoutQuery& query) {
+void trust_layouts(LayoutQuery& query) {
   update_layouts(query);
   const UpdateGroups groups(*query.op().def, query.op().inputs.size());
   int64_t sums = groups.count;
@@ -32,7 +31,9 @@ __device__ inline void measure_element(const UpdatedTensor<count>& tensor, int64
                                        float gradient, const Constants& constants, TrustSums& sums,
                                        std::index_sequence<s...>) {
   float states[] = {tensor.states[s][at]..., 0};  // 0: an array has at least one element
-  constants.measure(tensor.parameter[at], gradient, sums, states[s]...);
+  const TrustTerms terms = constants.measure(tensor.parameter[at], gradient, states[s]...);
+  sums.first += terms.first;
+  sums.second += terms.second;
   ((tensor.states[s][at] = states[s]), ...);
 }
 
@@ -49,8 +50,7 @@ __device__ inline float update_element(const UpdatedTensor<count>& tensor, int64
   return parameter;
 }
 
-// Adds up measure(parameter, gradient, sums, states...) of the rule's constants over a chunk. It
-// may change the states.
+// Adds up measure() of the rule's constants over a chunk.
 template <typename Rule, typename G>
 __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                                UpdateScalars scalars, Rule rule, TrustSums* partial) {
@@ -71,8 +71,8 @@ __global__ void measure_chunks(const Chunk* chunks, const UpdatedTensor<Rule::kS
 
 // One block per parameter. The order of summation does not depend on other parameters in the
 // operation.
-inline __global__ void sum_measures(const ChunkRange* ranges, const TrustSums* partial,
-                                    TrustSums* totals) {
+__global__ void sum_measures(const ChunkRange* ranges, const TrustSums* partial,
+                             TrustSums* totals) {
   const ChunkRange range = ranges[blockIdx.x];
   TrustSums sums{0, 0};
   for (int i = range.begin + static_cast<int>(threadIdx.x); i < range.end; i += kBlock) {
@@ -84,8 +84,6 @@ inline __global__ void sum_measures(const ChunkRange* ranges, const TrustSums* p
   if (threadIdx.x == 0) totals[blockIdx.x] = {first, second};
 }
 
-// Calls the constants' update(parameter, gradient, rate, states...) with the result of
-// rate_of(learning rate, sums).
 template <typename Rule, typename G>
 __global__ void update_measured(const Chunk* chunks, const UpdatedTensor<Rule::kStates>* tensors,
                                 UpdateScalars scalars, DType copy_type, Rule rule,
@@ -95,7 +93,8 @@ __global__ void update_measured(const Chunk* chunks, const UpdatedTensor<Rule::k
   const Chunk chunk = chunks[blockIdx.x];
   const UpdatedTensor<Rule::kStates> tensor = tensors[chunk.tensor];
   if (skipped && !tensor.copy) return;
-  const float rate = skipped ? 0 : rule.rate_of(*scalars.rate, totals[chunk.tensor]);
+  const TrustSums sums = totals[chunk.tensor];
+  const float rate = skipped ? 0 : rule.rate_of(*scalars.rate, sums.first, sums.second);
   for (int i = static_cast<int>(threadIdx.x); i < chunk.count; i += kBlock) {
     const int64_t at = chunk.begin + i;
     float parameter = tensor.parameter[at];
@@ -113,8 +112,9 @@ __global__ void update_measured(const Chunk* chunks, const UpdatedTensor<Rule::k
 }
 
 template <typename Rule>
-std::unique_ptr<Kernel> trust_kernel(KernelContext& context, Rule rule) {
+std::unique_ptr<Kernel> trust_kernel(KernelContext& context) {
   const UpdateTables<Rule::kStates> tables(context);
+  const auto rule = rule_of<Rule>(context);
   std::vector<ChunkRange> ranges;
   for (const Chunk& chunk : tables.host_chunks) {
     if (static_cast<size_t>(chunk.tensor) == ranges.size()) {
@@ -140,4 +140,17 @@ std::unique_ptr<Kernel> trust_kernel(KernelContext& context, Rule rule) {
   });
 }
 
-}  // namespace fleet::cuda
+}  // namespace
+}  // namespace cuda
+
+FLEET_KERNEL(cuda, lamb) {
+  def.layouts = cuda::trust_layouts;
+  def.create = cuda::trust_kernel<LambRule<float>>;
+}
+
+FLEET_KERNEL(cuda, lars) {
+  def.layouts = cuda::trust_layouts;
+  def.create = cuda::trust_kernel<LarsRule<float>>;
+}
+
+}  // namespace fleet

@@ -1,0 +1,49 @@
+// What the update rules of optimizers share, which stand in optim/<rule>_rule.h: the change of one
+// element, as the kernels of every backend run it.
+//
+// A rule is made from an operation's attributes, and from the address of the number of updates if
+// it depends on that. at(rate, scale) computes the constants of a step, in Real: double on a CPU,
+// float on a GPU. Their update(parameter, gradient, states...) changes one element. kStates: the
+// number of the operation's states.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/cpu.h"
+#include "graph/op.h"
+#include "optim/update_op.h"
+
+namespace fleet {
+
+// The rule of a kernel. Context: KernelContext.
+template <typename Rule, typename Context>
+Rule rule_of(const Context& context) {
+  if constexpr (std::is_constructible_v<Rule, const Attributes&>) {
+    return Rule(context.attributes());
+  } else {
+    const auto* step = context.inputs[kUpdateOtherInputs].template as<const int64_t>();
+    return Rule(context.attributes(), step);
+  }
+}
+
+// The decay of a moving average.
+template <typename Real>
+struct Decay {
+  Real beta, rest, log_beta;  // rest: 1 - beta, rounded once
+  explicit Decay(double value)
+      : beta(static_cast<Real>(value)),
+        rest(static_cast<Real>(1 - value)),
+        log_beta(static_cast<Real>(std::log(value))) {}
+  // 1 - beta^t; in float as -expm1(t log(beta)), which is exact if beta^t is close to 1.
+  FLEET_INLINE Real correction(Real t) const {
+    if constexpr (std::is_same_v<Real, double>) {
+      return 1 - std::pow(beta, t);
+    } else {
+      return -std::expm1(t * log_beta);
+    }
+  }
+};
+
+}  // namespace fleet
