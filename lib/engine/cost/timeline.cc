@@ -1,5 +1,3 @@
-#include "cost/timeline.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cost/step_time.h"
 #include "ops/collective.h"
 
 namespace fleet {
@@ -14,7 +13,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kMinShare = 0.01;  // of a core, that computation keeps
-constexpr double kNothing = 1e-12;    // seconds: less work than this has ended
+constexpr double kNothing = 1e-12;  // seconds: less work than this has ended
 
 // The operations of one stream of a rank.
 struct Lane {
