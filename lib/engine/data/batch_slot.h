@@ -1,18 +1,59 @@
-// A batch buffer of the input pipeline's ring. Internal to data.
+// A batch buffer of the input pipeline's ring, and what fills it. Internal to data.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "data/augment.h"
+#include "data/image_cache.h"
 #include "data/pipeline.h"
+#include "data/sample_maker.h"
+#include "data/source.h"
 
 namespace fleet::data {
+
+struct Damaged {
+  int64_t sample;
+  std::string why;
+};
+
+// All methods may be called from any thread.
+class DamagedSampleLog {
+ public:
+  struct Options {
+    bool fail = false;        // the first damaged image is an error
+    bool evaluation = false;  // a damaged image is excluded instead of replaced
+    double read_timeout = 0;  // seconds
+  };
+  // The source must outlive it.
+  DamagedSampleLog(const Source& source, const Options& options)
+      : source_(source), options_(options) {}
+
+  // Records that reading the sample never ended: nobody reads it again.
+  void stalled(int64_t sample);
+  // Whether reading this sample never ended, and the reason. kIo if there are many such samples.
+  bool is_stalled(int64_t sample, std::string* why) const;
+  // Checks all samples tried for one place of a batch: kUsage if they are reason enough to end.
+  void check(const std::vector<Damaged>& damaged) const;
+  // Logs a line for each sample that has not been reported yet.
+  void report(const std::vector<Damaged>& damaged);
+  void report_slow(int64_t sample, int64_t seconds) const;
+
+ private:
+  const Source& source_;
+  const Options options_;
+  mutable Mutex mutex_;
+  std::set<int64_t> named_ FLEET_GUARDED_BY(mutex_), stalled_ FLEET_GUARDED_BY(mutex_);
+  std::atomic<bool> any_stalled_{false};
+};
 
 struct BatchSlot {
   Batch batch;
@@ -61,5 +102,51 @@ void mix_images(float* images, int64_t count, const float* before, const ImageSh
 // The same for bytes, height x width x `step`; rounded.
 void mix_images(uint8_t* images, int64_t count, const uint8_t* before, const ImageShape& image,
                 int64_t step, const BatchMix& mix);
+
+// Makes the content of batches: samples, labels, keys and weights, replacements of damaged images,
+// mixes. Threads may make() different items at once; set_class_weights() and start_epoch() must not
+// run together with anything else.
+class BatchMaker {
+ public:
+  BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
+             const InputPipeline::Options& options);
+
+  const std::shared_ptr<const Source>& source() const { return source_; }
+  const AugmentChain& chain() const { return chain_; }
+  const std::shared_ptr<ImageCache>& cache() const { return cache_; }
+  const Sampler& sampler() const { return sampler_; }
+  DamagedSampleLog& damage() { return damage_; }
+  BatchSlot::Layout layout() const;
+  // The items to make of each batch. To mix the first image, that of another rank is needed too.
+  int64_t items() const { return options_.sampler.batch + (chain_.mixes() && !alone() ? 1 : 0); }
+
+  void start_epoch(int64_t epoch) { sampler_.start_epoch(epoch); }
+  // See InputPipeline::set_class_weights().
+  void set_class_weights(std::vector<float> weights) { class_weights_ = std::move(weights); }
+  void prepare_class_weights(BatchSlot& slot) const;
+
+  // Begins batch `index` of the epoch.
+  void begin(BatchSlot& slot, int64_t index) const;
+  // Makes item i of the batch. A damaged image is replaced by the next one in the source: the same
+  // for every rank and thread. Returns the damaged samples, if there are any.
+  std::vector<Damaged> make(SampleMaker& maker, BatchSlot& slot, int64_t index, int64_t i);
+  // Mixes the images of the batch, once all its items are made.
+  void mix(BatchSlot& slot, int64_t index) const;
+
+ private:
+  // Whether all samples of a global batch are made here.
+  bool alone() const { return sampler_.global_batch() == options_.sampler.batch; }
+  void scale_class_weights(BatchSlot& slot, int64_t index) const;
+  bool make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample, uint64_t key,
+                  std::string* why);
+
+  const std::shared_ptr<const Source> source_;
+  const AugmentChain chain_;
+  const InputPipeline::Options options_;
+  DamagedSampleLog damage_;
+  Sampler sampler_;
+  const std::shared_ptr<ImageCache> cache_;
+  std::vector<float> class_weights_;  // by label; empty: not requested
+};
 
 }  // namespace fleet::data

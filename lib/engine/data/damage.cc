@@ -1,10 +1,9 @@
-#include "data/damage.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number_text.h"
+#include "data/batch_slot.h"
 
 namespace fleet::data {
 namespace {

@@ -13,10 +13,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "data/batch_slot.h"
-#include "data/damage.h"
-#include "data/image_cache.h"
 #include "data/reader_tuner.h"
-#include "data/sample_maker.h"
 #include "observe/trace_recorder.h"
 
 namespace fleet::data {
@@ -41,9 +38,10 @@ struct Chunk {
 
 // State of a worker thread; once the thread is abandoned, it may use nothing else.
 struct WorkContext : Chunk {
-  WorkContext(std::shared_ptr<const Source> from, const AugmentChain& chain,
-              std::shared_ptr<ImageCache> cache, int ordinal)
-      : source(std::move(from)), maker(*source, chain, std::move(cache)), number(ordinal) {}
+  WorkContext(const BatchMaker& batches, int ordinal)
+      : source(batches.source()),
+        maker(*source, batches.chain(), batches.cache()),
+        number(ordinal) {}
   std::shared_ptr<const Source> source;
   SampleMaker maker;
   const int number;  // of the worker, from 0
@@ -69,23 +67,15 @@ void abandon_thread(Thread thread) {
 class InputPipeline::Impl {
  public:
   Impl(std::unique_ptr<Source> source, AugmentChain chain, const Options& options)
-      : source_(std::move(source)),
-        chain_(std::move(chain)),
-        options_(options),
-        damage_(*source_, {.fail = options.fail_on_damaged,
-                           .evaluation = options.evaluation,
-                           .read_timeout = options.read_timeout}),
-        sampler_(sampler_options(options, *source_)),
+      : options_(options),
+        batches_(std::move(source), std::move(chain), options),
         tuner_(tuner_options(options)),
-        cache_(options.cache_bytes > 0
-                   ? std::make_shared<ImageCache>(source_->size(), options.cache_bytes)
-                   : nullptr),
         slots_(options.async ? std::max({options.prefetch, options.max_prefetch, 1}) + 1 : 1) {
-    FLEET_CHECK(options.image == chain_.image(),
+    FLEET_CHECK(options.image == batches_.chain().image(),
                 "chain and pipeline make images of different sizes");
     const int makers = options.async ? std::max({options.threads, options.max_threads, 1}) : 1;
     for (Slot& slot : slots_) {
-      slot.prepare(layout(), options.image_memory);
+      slot.prepare(batches_.layout(), options.image_memory);
       if (options.reports_damaged) slot.why.resize(options.sampler.batch);
       slot.batch.why = slot.why;
     }
@@ -110,19 +100,19 @@ class InputPipeline::Impl {
   void set_class_weights(std::vector<float> weights) {
     const MutexLock lock(mutex_);
     FLEET_CHECK(!running_, "class weights after start_epoch()");
-    class_weights_ = std::move(weights);
-    for (Slot& slot : slots_) prepare_class_weights(slot);
+    batches_.set_class_weights(std::move(weights));
+    for (Slot& slot : slots_) batches_.prepare_class_weights(slot);
   }
 
   void start_epoch(int64_t epoch, int64_t first) {
-    FLEET_CHECK(first >= 0 && first <= sampler_.batches(), "the epoch has no such batch");
+    FLEET_CHECK(first >= 0 && first <= sampler().batches(), "the epoch has no such batch");
     const MutexLock lock(mutex_);
     if (stopped_) return;
     running_ = false;
     abandon_ = true;
     while (!wait_until_idle()) watch_readers();
     abandon_ = stopped_;
-    sampler_.start_epoch(epoch);
+    batches_.start_epoch(epoch);
     stand_ins_ = 0;
     first_ = taken_ = given_ = released_ = first;
     next_item_ = 0;
@@ -137,7 +127,7 @@ class InputPipeline::Impl {
     const MutexLock lock(mutex_);
     FLEET_CHECK(running_ || stopped_, "next() before start_epoch()");
     interrupted_ = false;
-    if (stopped_ || given_ + stand_ins_ >= sampler_.batches()) return nullptr;
+    if (stopped_ || given_ + stand_ins_ >= sampler().batches()) return nullptr;
     // The speed test reads the front of the queue without popping it.
     const int64_t wanted = options_.speed_test ? first_ : given_;
     Slot& slot = slots_[wanted % slots_.size()];
@@ -184,11 +174,11 @@ class InputPipeline::Impl {
     const MutexLock lock(mutex_);
     if (!stand_in_) {
       stand_in_ = std::make_unique<Slot>();
-      stand_in_->prepare(layout(), {});
-      prepare_class_weights(*stand_in_);
+      stand_in_->prepare(batches_.layout(), {});
+      batches_.prepare_class_weights(*stand_in_);
       stand_in_->blank(options_.ignored_label);
     }
-    stand_in_->batch.epoch = sampler_.epoch();
+    stand_in_->batch.epoch = sampler().epoch();
     stand_in_->batch.index = given_ + stand_ins_++;
     return &stand_in_->batch;
   }
@@ -223,81 +213,10 @@ class InputPipeline::Impl {
   }
 
   const Options& options() const { return options_; }
-  const Sampler& sampler() const { return sampler_; }
-  int64_t samples() const { return source_->size(); }
-  const Source& source() const { return *source_; }
+  const Sampler& sampler() const { return batches_.sampler(); }
+  const Source& source() const { return *batches_.source(); }
 
  private:
-  Slot::Layout layout() const {
-    return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes()};
-  }
-
-  // Whether all samples of a global batch are made here.
-  bool alone() const { return sampler_.global_batch() == options_.sampler.batch; }
-
-  // The items to make of each batch. To mix the first image, that of another rank is needed too.
-  int64_t items() const { return options_.sampler.batch + (chain_.mixes() && !alone() ? 1 : 0); }
-
-  static SamplerOptions sampler_options(const Options& options, const Source& source) {
-    SamplerOptions sampler = options.sampler;
-    sampler.samples = source.size();
-    return sampler;
-  }
-
-  void prepare_class_weights(Slot& slot) FLEET_REQUIRES(mutex_) {
-    if (class_weights_.empty()) return;
-    slot.class_weights = class_weights_;
-    slot.batch.class_weights = slot.class_weights;
-  }
-
-  // Every rank knows the labels of all ranks' batches. A damaged image counts with its own label
-  // here, not with that of its replacement.
-  void scale_class_weights(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
-    const auto classes = static_cast<int64_t>(class_weights_.size());
-    const int64_t global = sampler_.global_batch();
-    double sum = 0;
-    for (int64_t i = 0; i < global; ++i) {
-      const int64_t label = source_->label(sampler_.at(index * global + i).sample);
-      if (label >= 0 && label < classes && label != options_.ignored_label) {
-        sum += static_cast<double>(class_weights_[label]);
-      }
-    }
-    const double scale = sum > 0 ? static_cast<double>(global) / sum : 0;
-    for (int64_t c = 0; c < classes; ++c) {
-      slot.class_weights[c] = static_cast<float>(scale * static_cast<double>(class_weights_[c]));
-    }
-  }
-
-  bool make_image(SampleMaker& maker, Slot& slot, int64_t i, int64_t sample, uint64_t key,
-                  std::string* why) {
-    if (damage_.is_stalled(sample, why)) return false;
-    if (!options_.bytes) {
-      return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why);
-    }
-    bool flip = false;
-    if (!maker.make_bytes(sample, key, static_cast<uint8_t*>(slot.image_at(i)), &flip, why)) {
-      return false;
-    }
-    slot.flips[i] = flip ? 1 : 0;
-    return true;
-  }
-
-  void begin(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
-    slot.batch.epoch = sampler_.epoch();
-    slot.batch.index = index;
-    slot.missing = items();
-    slot.made = -1;
-    slot.error = nullptr;
-    slot.damaged.clear();
-    if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
-  }
-
-  // Mixes the images of a batch whose items have all been made; needs no lock.
-  void mix(Slot& slot, int64_t index) {
-    if (!chain_.mixes() || abandon_) return;
-    slot.mix(chain_.mix(sample_key(options_.sampler.seed, sampler_.epoch(), index)), alone());
-  }
-
   // Call it when the slot's last sample has been made.
   void complete(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     slot.batch.real = std::count(slot.batch.weights.begin(), slot.batch.weights.end(), 1.0f);
@@ -306,7 +225,7 @@ class InputPipeline::Impl {
   }
 
   bool work_to_take() const FLEET_REQUIRES(mutex_) {
-    return running_ && taken_ < sampler_.batches() &&
+    return running_ && taken_ < sampler().batches() &&
            taken_ < released_ + tuner_.size().prefetch + 1;
   }
 
@@ -323,7 +242,7 @@ class InputPipeline::Impl {
   }
 
   std::shared_ptr<WorkContext> make_context(int number) const {
-    return std::make_shared<WorkContext>(source_, chain_, cache_, number);
+    return std::make_shared<WorkContext>(batches_, number);
   }
 
   void add_worker() FLEET_REQUIRES(mutex_) {
@@ -419,7 +338,7 @@ class InputPipeline::Impl {
     if (slot.missing == 0) {
       if (!slot.error) {
         const MutexUnlock unlock(mutex_);  // busy_ still counts this thread
-        mix(slot, context->index);
+        if (!abandon_) batches_.mix(slot, context->index);
       }
       complete(slot, context->index);
       ready_.notify_all();
@@ -430,9 +349,9 @@ class InputPipeline::Impl {
   void take_work(WorkContext* context) FLEET_REQUIRES(mutex_) {
     const int64_t index = taken_, from = next_item_;
     Slot& slot = slots_[index % slots_.size()];
-    if (from == 0) begin(slot, index);
-    const int64_t end = next_item_ = std::min(from + chunk_, items());
-    if (end == items()) {
+    if (from == 0) batches_.begin(slot, index);
+    const int64_t end = next_item_ = std::min(from + chunk_, batches_.items());
+    if (end == batches_.items()) {
       ++taken_;
       next_item_ = 0;
     }
@@ -448,7 +367,7 @@ class InputPipeline::Impl {
     for (Worker& worker : workers_) {
       int64_t sample = 0;
       if (timeout() > kSlow && worker.context->maker.watchdog().is_slow(kSlow, &sample)) {
-        damage_.report_slow(sample, kSlow / std::chrono::seconds(1));
+        batches_.damage().report_slow(sample, kSlow / std::chrono::seconds(1));
       }
       abandon(&worker, timeout());
     }
@@ -459,7 +378,7 @@ class InputPipeline::Impl {
     if (!worker->context->maker.watchdog().abandon(limit, &sample)) return;
     abandon_thread(std::move(worker->thread));
     const std::shared_ptr<WorkContext> old = std::move(worker->context);
-    damage_.stalled(sample);
+    batches_.damage().stalled(sample);
     worker->context = make_context(old->number);
     static_cast<Chunk&>(*worker->context) = *old;
     start(worker);
@@ -467,15 +386,15 @@ class InputPipeline::Impl {
 
   // The synchronous reader: the consumer's own thread makes the batch.
   void make_all(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
-    begin(slot, index);
+    batches_.begin(slot, index);
     std::exception_ptr error;
     {
       const MutexUnlock unlock(mutex_);
       inline_context_->index = index;
       inline_context_->at = 0;
-      inline_context_->end = items();
+      inline_context_->end = batches_.items();
       error = make_timed(*inline_context_);
-      if (!error) mix(slot, index);
+      if (!error && !abandon_) batches_.mix(slot, index);
     }
     slot.error = error;
     complete(slot, index);
@@ -502,43 +421,17 @@ class InputPipeline::Impl {
     }
   }
 
-  // A damaged image is replaced by the next one in the source: the same for every rank and thread.
   void make(WorkContext& context) {
     Slot& slot = slots_[context.index % slots_.size()];
-    const int64_t i = context.at;
-    const Pick pick = i < options_.sampler.batch ? sampler_.pick(context.index, i)
-                                                 : sampler_.before_first(context.index);
-    const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
-    std::vector<Damaged> damaged;
-    int64_t sample = pick.sample;
-    for (std::string why; !make_image(context.maker, slot, i, sample, key, &why);) {
-      if (options_.reports_damaged) {
-        damaged.push_back({sample, why});
-        slot.blacken(i);
-        break;
-      }
-      damaged.push_back({sample, why});
-      damage_.check(damaged);
-      sample = (sample + 1) % source_->size();
-    }
-    const bool counts = pick.real && !(options_.evaluation && !damaged.empty());
-    slot.labels[i] = source_->label(sample);
-    slot.samples[i] = sample;
-    slot.keys[i] = key;
-    slot.weights[i] = counts ? 1.0f : 0.0f;
+    const auto damaged = batches_.make(context.maker, slot, context.index, context.at);
     made_items_.fetch_add(1, std::memory_order_relaxed);
-    if (options_.reports_damaged) slot.why[i] = damaged.empty() ? "" : damaged[0].why;
     if (damaged.empty()) return;
-    if (!options_.reports_damaged) damage_.report(damaged);
     const MutexLock lock(mutex_);
     for (const Damaged& one : damaged) slot.damaged.insert(one.sample);
   }
 
-  const std::shared_ptr<const Source> source_;
-  const AugmentChain chain_;
   const Options options_;
-  DamagedSampleLog damage_;
-  Sampler sampler_;                              // changes only while no worker is busy
+  BatchMaker batches_;                           // its epoch changes only while no worker is busy
   std::shared_ptr<WorkContext> inline_context_;  // used without threads
   int64_t chunk_ = 1;
   std::atomic<bool> abandon_{false};  // samples being made are no longer needed
@@ -546,7 +439,6 @@ class InputPipeline::Impl {
 
   mutable Mutex mutex_;
   ReaderTuner tuner_ FLEET_GUARDED_BY(mutex_);
-  const std::shared_ptr<ImageCache> cache_;
   ReaderTuner::Window window_ FLEET_GUARDED_BY(mutex_);  // the current one
   Clock::time_point interval_start_ FLEET_GUARDED_BY(mutex_) = Clock::now();
   Clock::time_point idle_since_ FLEET_GUARDED_BY(mutex_) = Clock::now();
@@ -555,8 +447,6 @@ class InputPipeline::Impl {
   // The vector never changes. The content of a batch belongs to the thread that makes it, then to
   // the consumer; `made`, `missing`, `error` and `damaged` need the lock.
   std::vector<Slot> slots_;
-  // By label; empty: not requested.
-  std::vector<float> class_weights_ FLEET_GUARDED_BY(mutex_);
   std::unique_ptr<Slot> stand_in_ FLEET_GUARDED_BY(mutex_);
   bool running_ FLEET_GUARDED_BY(mutex_) = false;
   bool stopped_ FLEET_GUARDED_BY(mutex_) = false;
@@ -594,7 +484,7 @@ const Batch* InputPipeline::placeholder_batch() { return impl_->placeholder_batc
 std::vector<int64_t> InputPipeline::damaged() const { return impl_->damaged(); }
 void InputPipeline::stop() { impl_->stop(); }
 int64_t InputPipeline::batches() const { return impl_->sampler().batches(); }
-int64_t InputPipeline::samples() const { return impl_->samples(); }
+int64_t InputPipeline::samples() const { return impl_->source().size(); }
 int64_t InputPipeline::batch_size() const { return impl_->options().sampler.batch; }
 const ImageShape& InputPipeline::image() const { return impl_->options().image; }
 const Source& InputPipeline::source() const { return impl_->source(); }

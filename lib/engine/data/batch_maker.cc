@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "data/batch_slot.h"
+
+namespace fleet::data {
+namespace {
+
+SamplerOptions sampler_options(const InputPipeline::Options& options, const Source& source) {
+  SamplerOptions sampler = options.sampler;
+  sampler.samples = source.size();
+  return sampler;
+}
+
+}  // namespace
+
+BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
+                       const InputPipeline::Options& options)
+    : source_(std::move(source)),
+      chain_(std::move(chain)),
+      options_(options),
+      damage_(*source_, {.fail = options.fail_on_damaged,
+                         .evaluation = options.evaluation,
+                         .read_timeout = options.read_timeout}),
+      sampler_(sampler_options(options, *source_)),
+      cache_(options.cache_bytes > 0
+                 ? std::make_shared<ImageCache>(source_->size(), options.cache_bytes)
+                 : nullptr) {}
+
+BatchSlot::Layout BatchMaker::layout() const {
+  return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes()};
+}
+
+void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
+  if (class_weights_.empty()) return;
+  slot.class_weights = class_weights_;
+  slot.batch.class_weights = slot.class_weights;
+}
+
+// Every rank knows the labels of all ranks' batches. A damaged image counts with its own label
+// here, not with that of its replacement.
+void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) const {
+  const auto classes = static_cast<int64_t>(class_weights_.size());
+  const int64_t global = sampler_.global_batch();
+  double sum = 0;
+  for (int64_t i = 0; i < global; ++i) {
+    const int64_t label = source_->label(sampler_.at(index * global + i).sample);
+    if (label >= 0 && label < classes && label != options_.ignored_label) {
+      sum += static_cast<double>(class_weights_[label]);
+    }
+  }
+  const double scale = sum > 0 ? static_cast<double>(global) / sum : 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    slot.class_weights[c] = static_cast<float>(scale * static_cast<double>(class_weights_[c]));
+  }
+}
+
+void BatchMaker::begin(BatchSlot& slot, int64_t index) const {
+  slot.batch.epoch = sampler_.epoch();
+  slot.batch.index = index;
+  slot.missing = items();
+  slot.made = -1;
+  slot.error = nullptr;
+  slot.damaged.clear();
+  if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
+}
+
+bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample,
+                            uint64_t key, std::string* why) {
+  if (damage_.is_stalled(sample, why)) return false;
+  if (!options_.bytes) {
+    return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why);
+  }
+  bool flip = false;
+  if (!maker.make_bytes(sample, key, static_cast<uint8_t*>(slot.image_at(i)), &flip, why)) {
+    return false;
+  }
+  slot.flips[i] = flip ? 1 : 0;
+  return true;
+}
+
+std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64_t index,
+                                      int64_t i) {
+  const Pick pick =
+      i < options_.sampler.batch ? sampler_.pick(index, i) : sampler_.before_first(index);
+  const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
+  std::vector<Damaged> damaged;
+  int64_t sample = pick.sample;
+  for (std::string why; !make_image(maker, slot, i, sample, key, &why);) {
+    damaged.push_back({sample, why});
+    if (options_.reports_damaged) {
+      slot.blacken(i);
+      break;
+    }
+    damage_.check(damaged);
+    sample = (sample + 1) % source_->size();
+  }
+  const bool counts = pick.real && !(options_.evaluation && !damaged.empty());
+  slot.labels[i] = source_->label(sample);
+  slot.samples[i] = sample;
+  slot.keys[i] = key;
+  slot.weights[i] = counts ? 1.0f : 0.0f;
+  if (options_.reports_damaged) {
+    slot.why[i] = damaged.empty() ? "" : damaged[0].why;
+  } else if (!damaged.empty()) {
+    damage_.report(damaged);
+  }
+  return damaged;
+}
+
+void BatchMaker::mix(BatchSlot& slot, int64_t index) const {
+  if (!chain_.mixes()) return;
+  slot.mix(chain_.mix(sample_key(options_.sampler.seed, sampler_.epoch(), index)), alone());
+}
+
+}  // namespace fleet::data
