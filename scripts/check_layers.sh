@@ -117,15 +117,15 @@ awk '
       else if (header ~ /^(cudnn|cublas|cuda|nvtx|nvml)/) owner = "^lib/engine/backend/cuda/|^lib/engine/comm/nccl"
       else if (header ~ /^gloo\//) owner = "^lib/engine/comm/gloo"
       else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/engine/backend/cpu/"
-      else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/control/(rendezvous|node|daemon)/"
+      else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/control/(transport|rendezvous|daemon)/"
       else if (header ~ /^CLI\//) owner = "^apps/|^lib/common/base/read_options"
-      else if (header ~ /^boost\/asio/) owner = "^lib/control/(rendezvous/(event_loop|loop_descriptor|asio|tcp_listener)\\.cc|rendezvous/accept\\.h|node/(channel|control_socket)\\.cc|launch/planning/dialects/(horovod|kv_http)\\.cc|launch/starting/(http_server|https|proxies)\\.cc)$"
+      else if (header ~ /^boost\/asio/) owner = "^lib/control/(transport/(event_loop|loop_descriptor|asio|tcp_listener)\\.cc|transport/accept\\.h|node/(channel|control_socket)\\.cc|launch/planning/dialects/(horovod|kv_http)\\.cc|launch/starting/(http_server|https|proxies)\\.cc)$"
       else if (header ~ /^boost\//) owner = "^lib/control/|^apps/(fleetrun|fleetd)/"
       else if (header ~ /^nlohmann\//) owner = "^lib/common/base/json_text\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/common/base/log\\.|^lib/common/base/"
       else if (header ~ /^(jpeglib|turbojpeg|jerror|png|zlib|gif_lib|webp\/.*)\.h$/) owner = "^lib/engine/data/"
       else if (header ~ /^minizip\//) owner = "^lib/engine/train/zip_file"
-      else if (header ~ /^openssl\//) owner = "^lib/control/rendezvous/(certificates|datagram_heartbeats)"
+      else if (header ~ /^openssl\//) owner = "^lib/control/transport/(certificates|datagram_heartbeats)"
       else if (header ~ /^omp\.h$/) owner = "^lib/(common/base|engine/(comm|backend/cpu|data))/"
       if (owner != "" && FILENAME !~ owner) report("only its adapter may include <" header ">")
     }

@@ -13,8 +13,9 @@ work=$build/races
 mkdir -p "$work"
 # None of them uses gRPC: its library is not instrumented.
 sources=(lib/common/base/{log,thread}.cc
-         lib/control/rendezvous/{client,job_host,kv_state,local_transport,ticker}.cc
-         tests/control/rendezvous/{kv_state,local_nodes_race,local_transport,queued_writer,ticker}_test.cc)
+         lib/control/rendezvous/{client,job_host,kv_state,local_transport}.cc lib/control/transport/ticker.cc
+         tests/control/rendezvous/{kv_state,local_nodes_race,local_transport}_test.cc
+         tests/control/transport/{queued_writer,ticker}_test.cc)
 printf '#include "%s"\n' "${sources[@]}" >"$work/races.cc"
 
 # A race that must be reported.
@@ -35,7 +36,7 @@ link=${link#* -o bin/rendezvous_tests }
 link=${link%% && :*}
 # Without what is compiled here.
 own=races/
-for library in lib/common/base/libfleet_base.a lib/control/rendezvous/libfleet_rendezvous.a; do
+for library in lib/common/base/libfleet_base.a lib/control/{rendezvous/libfleet_rendezvous,transport/libfleet_transport}.a; do
   cp "$build/$library" "$work/"
   for source in "${sources[@]}"; do
     [ "$(dirname "$source")" != "$(dirname "$library")" ] || ar d "$work/$(basename "$library")" "$(basename "$source").o"

@@ -17,7 +17,7 @@ case $preset in
   # docs/contributing/sanitizers.md has what is left out, and why.
   asan) options=(-L "^(unit|sanitized)\$") ;;
   tsan)
-    modules=(base observe store rendezvous node node_processes daemon launch comm comm_multiproc data exec)
+    modules=(base observe store transport diagnosis rendezvous node node_processes daemon launch comm comm_multiproc data exec)
     export GTEST_FILTER=${GTEST_FILTER:--ClientSessionTest.*}  # of daemon: runs gRPC
     options=(-R "^($(IFS='|' && echo "${modules[*]}"))\$")
     export OMP_NUM_THREADS=1  # GCC's OpenMP is not instrumented

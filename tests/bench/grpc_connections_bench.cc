@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/grpc_setup.h"
+#include "transport/certificates.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

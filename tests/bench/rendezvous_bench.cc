@@ -19,10 +19,10 @@
 #include "base/thread.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/client.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
 #include "tests/bench/times.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

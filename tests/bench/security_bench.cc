@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/server.h"
 #include "tests/bench/times.h"
+#include "transport/certificates.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

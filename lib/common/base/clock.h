@@ -1,6 +1,7 @@
 // Time as a value that tests can supply.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,6 +17,10 @@ using Clock = std::function<double()>;
 double monotonic_seconds();
 // CLOCK_MONOTONIC, in nanoseconds.
 int64_t monotonic_ns();
+// The same of a moment of std::chrono.
+inline int64_t steady_ns(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
 // Seconds since 1970, UTC.
 double unix_seconds();
 

@@ -10,8 +10,8 @@
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/validate.h"
+#include "transport/failure_message.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

@@ -10,8 +10,8 @@
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "node/log_reader.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/failure_detector.h"
+#include "transport/event_loop.h"
+#include "transport/failure_detector.h"
 
 namespace fleet {
 

@@ -17,7 +17,7 @@
 #include "node/console.h"
 #include "node/line_splitter.h"
 #include "node/log_reader.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "rendezvous/event_loop.h"
-#include "rendezvous/loop_descriptor.h"
+#include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

@@ -12,8 +12,8 @@
 #include "daemon/protocol.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/validate.h"
+#include "transport/failure_message.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

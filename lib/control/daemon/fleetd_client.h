@@ -13,8 +13,8 @@
 #include "base/option_group.h"
 #include "daemon/job_info.h"
 #include "daemon/message_stream.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/security.h"
+#include "transport/event_loop.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -23,7 +23,7 @@
 #include "daemon/via.h"
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -17,7 +17,7 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/refuse.h"
 #include "rendezvous/types.h"
-#include "rendezvous/validate.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

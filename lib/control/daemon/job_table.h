@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/job_info.h"
-#include "rendezvous/control_messages.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -14,8 +14,8 @@
 #include "daemon/file_watcher.h"
 #include "daemon/job_info.h"
 #include "launch/planning/launch_config.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/loop_descriptor.h"
+#include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/protocol.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/connection_limiter.h"
-#include "rendezvous/grpc_setup.h"
+#include "transport/certificates.h"
+#include "transport/connection_limiter.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

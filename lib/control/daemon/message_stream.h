@@ -13,11 +13,11 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/memory_guard.h"
-#include "rendezvous/queued_writer.h"
-#include "rendezvous/security.h"
+#include "transport/control_messages.h"
+#include "transport/event_loop.h"
+#include "transport/memory_guard.h"
+#include "transport/queued_writer.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -14,7 +14,7 @@
 #include "launch/planning/refuse.h"
 #include "launch/planning/secret_names.h"
 #include "launch/planning/topology.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

@@ -19,7 +19,7 @@
 #include "daemon/message_stream.h"
 #include "daemon/node_jobs.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/failure_detector.h"
 #include "rendezvous/security.h"
+#include "transport/control_messages.h"
+#include "transport/failure_detector.h"
 
 namespace fleet {
 

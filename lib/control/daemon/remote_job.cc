@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "daemon/job_info.h"
-#include "rendezvous/failure_message.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/types.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

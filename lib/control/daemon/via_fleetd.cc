@@ -17,11 +17,11 @@
 #include "daemon/via.h"
 #include "launch/planning/launch_config.h"
 #include "launch/starting/startup_messages.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/failure_detector.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/grpc_setup.h"
-#include "rendezvous/validate.h"
+#include "transport/event_loop.h"
+#include "transport/failure_detector.h"
+#include "transport/failure_message.h"
+#include "transport/grpc_setup.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

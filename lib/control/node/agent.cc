@@ -28,8 +28,8 @@
 #include "node/supervision.h"
 #include "node/trace_questions.h"
 #include "node/verdict_file.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/loop_descriptor.h"
+#include "transport/failure_message.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

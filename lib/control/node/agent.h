@@ -12,10 +12,10 @@
 #include "node/job_record.h"
 #include "node/rank_service.h"
 #include "rendezvous/client.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/server.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -1,7 +1,7 @@
 #include "node/bottleneck_json.h"
 
 #include "base/json.h"
-#include "rendezvous/bottleneck.h"
+#include "diagnosis/bottleneck.h"
 
 namespace fleet {
 

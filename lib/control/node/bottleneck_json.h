@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "rendezvous/control_messages.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "rendezvous/validate.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/file.h"
-#include "rendezvous/bounded_queue.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/event_loop.h"
+#include "transport/bounded_queue.h"
+#include "transport/control_messages.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

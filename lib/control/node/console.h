@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "rendezvous/event_loop.h"
-#include "rendezvous/loop_descriptor.h"
+#include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

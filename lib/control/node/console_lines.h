@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "node/console.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/event_loop.h"
+#include "transport/control_messages.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -22,8 +22,8 @@
 #include "base/log.h"
 #include "node/channel.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/accept.h"
-#include "rendezvous/failure_message.h"
+#include "transport/accept.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 

@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "node/channel.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

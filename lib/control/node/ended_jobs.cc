@@ -19,8 +19,8 @@
 #include "node/control_socket.h"
 #include "node/runtime_folder.h"
 #include "node/verdict_file.h"
-#include "rendezvous/local_socket.h"
-#include "rendezvous/validate.h"
+#include "transport/local_socket.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

@@ -27,8 +27,8 @@
 #include "node/flight_dump.h"
 #include "node/flight_settings.h"
 #include "node/process_tree.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

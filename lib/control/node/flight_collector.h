@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/text.h"
-#include "rendezvous/throttle.h"
+#include "diagnosis/throttle.h"
 
 namespace fleet {
 namespace {

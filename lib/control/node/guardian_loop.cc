@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "diagnosis/stacks.h"
 #include "node/channel.h"
 #include "node/collective_calls.h"
 #include "node/failure_cause.h"
@@ -32,9 +33,8 @@
 #include "node/stack_collector.h"
 #include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/stacks.h"
-#include "rendezvous/validate.h"
+#include "transport/event_loop.h"
+#include "transport/validate.h"
 
 namespace fleet {
 

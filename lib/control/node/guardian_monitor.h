@@ -6,8 +6,8 @@
 #include <functional>
 #include <optional>
 
-#include "rendezvous/event_loop.h"
-#include "rendezvous/failure_detector.h"
+#include "transport/event_loop.h"
+#include "transport/failure_detector.h"
 
 namespace fleet {
 

@@ -17,9 +17,9 @@
 #include "node/line_splitter.h"
 #include "node/log_file.h"
 #include "node/spawn.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/loop_descriptor.h"
+#include "transport/control_messages.h"
+#include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

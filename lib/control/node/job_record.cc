@@ -19,7 +19,7 @@
 #include "node/ended_jobs.h"
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/local_socket.h"
+#include "transport/local_socket.h"
 
 namespace fleet {
 namespace {

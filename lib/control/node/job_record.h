@@ -11,8 +11,8 @@
 
 #include "base/json.h"
 #include "node/log_reader.h"
-#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

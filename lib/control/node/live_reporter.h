@@ -12,8 +12,8 @@
 
 #include "node/gpu_monitor.h"
 #include "node/rank_usage.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

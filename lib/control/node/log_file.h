@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "rendezvous/control_messages.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "node/log_file.h"
-#include "rendezvous/control_messages.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

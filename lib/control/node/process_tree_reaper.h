@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

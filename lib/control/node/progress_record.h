@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "rendezvous/time_left.h"
+#include "diagnosis/time_left.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

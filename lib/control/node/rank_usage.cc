@@ -10,11 +10,11 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "node/process_tree.h"
-#include "rendezvous/clock_offset.h"
 
 namespace fleet {
 namespace {

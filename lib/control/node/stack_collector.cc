@@ -18,8 +18,8 @@
 #include "base/owned_file.h"
 #include "base/program_file.h"
 #include "base/text.h"
+#include "diagnosis/stacks.h"
 #include "node/process_tree.h"
-#include "rendezvous/stacks.h"
 
 namespace fleet {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "node/python_stack.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/loop_descriptor.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/terminal_text.h"
-#include "rendezvous/clock_offset.h"
 
 namespace fleet {
 namespace {

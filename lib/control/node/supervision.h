@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "node/control_socket.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <random>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/failure_message.h"
 #include "rendezvous/restarts.h"
-#include "rendezvous/tcp_listener.h"
-#include "rendezvous/validate.h"
 #include "rendezvous/world_encoding.h"
+#include "transport/certificates.h"
+#include "transport/failure_message.h"
+#include "transport/tcp_listener.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

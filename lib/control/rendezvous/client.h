@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "rendezvous/bounded_queue.h"
 #include "rendezvous/clock_offset.h"
-#include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/election.h"
-#include "rendezvous/failure_detector.h"
 #include "rendezvous/node_transport.h"
-#include "rendezvous/security.h"
-#include "rendezvous/ticker.h"
 #include "rendezvous/types.h"
+#include "transport/bounded_queue.h"
+#include "transport/datagram_heartbeats.h"
+#include "transport/failure_detector.h"
+#include "transport/security.h"
+#include "transport/ticker.h"
 
 namespace fleet {
 

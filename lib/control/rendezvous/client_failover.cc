@@ -1,6 +1,6 @@
 // RendezvousClient after the loss of its host: it finds the next host or becomes it.
 #include "rendezvous/client.h"
-#include "rendezvous/grpc_setup.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

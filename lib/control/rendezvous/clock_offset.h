@@ -2,16 +2,11 @@
 // Pure. Not thread-safe.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <optional>
 
 namespace fleet {
-
-inline int64_t steady_ns(std::chrono::steady_clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
 
 // Nanoseconds on steady clocks: the node's own and the host's.
 class ClockOffset {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/node_transport.h"
-#include "rendezvous/queued_writer.h"
+#include "transport/grpc_setup.h"
+#include "transport/queued_writer.h"
 
 namespace fleet {
 namespace {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "rendezvous/clock_offset.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/validate.h"
 #include "rendezvous/world_encoding.h"
+#include "transport/failure_message.h"
+#include "transport/validate.h"
 
 namespace fleet {
 namespace {

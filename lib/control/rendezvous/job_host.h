@@ -12,10 +12,10 @@
 
 #include "base/mutex.h"
 #include "proto/control.pb.h"
-#include "rendezvous/datagram_heartbeats.h"
 #include "rendezvous/job_state.h"
 #include "rendezvous/kv_state.h"
-#include "rendezvous/ticker.h"
+#include "transport/datagram_heartbeats.h"
+#include "transport/ticker.h"
 
 namespace fleet {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/grpc_setup.h"
+#include "transport/control_messages.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 

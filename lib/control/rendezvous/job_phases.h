@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/bottleneck.h"
-#include "rendezvous/live_table.h"
+#include "diagnosis/bottleneck.h"
+#include "diagnosis/live_table.h"
+#include "diagnosis/root_cause.h"
+#include "diagnosis/straggler_detector.h"
 #include "rendezvous/membership.h"
-#include "rendezvous/root_cause.h"
-#include "rendezvous/straggler_detector.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/failure_message.h"
 #include "rendezvous/job_state.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

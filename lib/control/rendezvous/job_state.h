@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "rendezvous/failure_detector.h"
 #include "rendezvous/job_phases.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/restarts.h"
 #include "rendezvous/types.h"
+#include "transport/failure_detector.h"
 
 namespace fleet {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/collective_waits.h"
-#include "rendezvous/control_messages.h"
-#include "rendezvous/flight_notes.h"
+#include "diagnosis/collective_waits.h"
+#include "diagnosis/flight_notes.h"
+#include "diagnosis/stacks.h"
 #include "rendezvous/job_state.h"
-#include "rendezvous/stacks.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 namespace {

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "rendezvous/bounded_queue.h"
 #include "rendezvous/job_host.h"
 #include "rendezvous/node_transport.h"
-#include "rendezvous/ticker.h"
+#include "transport/bounded_queue.h"
+#include "transport/ticker.h"
 
 namespace fleet {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/control_messages.h"
-#include "rendezvous/security.h"
+#include "transport/control_messages.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -10,14 +10,14 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/terminal_text.h"
-#include "rendezvous/connection_limiter.h"
-#include "rendezvous/datagram_heartbeats.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/heartbeat_intervals.h"
-#include "rendezvous/local_socket.h"
-#include "rendezvous/memory_guard.h"
 #include "rendezvous/service.h"
-#include "rendezvous/tcp_listener.h"
+#include "transport/connection_limiter.h"
+#include "transport/datagram_heartbeats.h"
+#include "transport/grpc_setup.h"
+#include "transport/local_socket.h"
+#include "transport/memory_guard.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/client_budgets.h"
-#include "rendezvous/security.h"
 #include "rendezvous/types.h"
+#include "transport/client_budgets.h"
+#include "transport/security.h"
 
 namespace fleet {
 

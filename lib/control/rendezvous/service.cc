@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "rendezvous/failure_message.h"
-#include "rendezvous/queued_writer.h"
+#include "transport/failure_message.h"
+#include "transport/queued_writer.h"
 
 namespace fleet {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/grpc_setup.h"
 #include "store/env.h"
+#include "transport/failure_message.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

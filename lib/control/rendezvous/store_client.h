@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/security.h"
 #include "store/async_store.h"
 #include "store/store.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "rendezvous/control_messages.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 
@@ -26,37 +26,6 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
   return a.generation() == b.generation() && a.leader() == b.leader();
 }
 }  // namespace control::v1
-
-using wire::CollectiveWait;
-using wire::GenerationResult;
-using wire::GroupCall;
-using wire::GroupCalls;
-using wire::JoinProgress;
-using wire::LauncherEvent;
-using wire::LiveReport;
-using wire::PeerEvent;
-using wire::RankCollectives;
-using wire::RankExit;
-using wire::RankStack;
-using wire::RankStall;
-using wire::RankSteps;
-using wire::RankUsage;
-using wire::RecordedError;
-using wire::RestartCommand;
-using wire::SignalCommand;
-using wire::StackCluster;
-using wire::StackCommand;
-using wire::StackReport;
-using wire::Stacks;
-using wire::StepReport;
-using wire::StopCommand;
-using wire::TraceAnswer;
-using wire::TracedRank;
-using wire::TraceReport;
-using wire::TraceRequest;
-using wire::Verdict;
-using wire::World;
-using wire::WorldId;
 
 // The version of the messages. Nodes of another version are refused.
 inline constexpr int kRendezvousProtocol = 9;

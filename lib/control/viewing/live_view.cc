@@ -13,8 +13,8 @@
 #include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/terminal_text.h"
+#include "diagnosis/throttle.h"
 #include "node/bottleneck_json.h"
-#include "rendezvous/throttle.h"
 
 namespace fleet {
 namespace {

@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/failure_message.h"
+#include "transport/event_loop.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

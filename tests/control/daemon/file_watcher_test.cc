@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "base/file.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/failure_message.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

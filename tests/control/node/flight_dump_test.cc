@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "rendezvous/collective_waits.h"
+#include "diagnosis/collective_waits.h"
 #include "tests/control/flight_pickle.h"
 #include "tests/test_paths.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "rendezvous/throttle.h"
+#include "diagnosis/throttle.h"
 #include "tests/test_paths.h"
 
 namespace fleet {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -26,8 +26,8 @@
 #include "node/ended_jobs.h"
 #include "node/named_job.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/world_encoding.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "rendezvous/grpc_setup.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

@@ -12,9 +12,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "rendezvous/local_socket.h"
 #include "rendezvous/store_client.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
+#include "transport/local_socket.h"
 
 namespace fleet {
 namespace {

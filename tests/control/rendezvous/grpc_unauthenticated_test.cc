@@ -9,10 +9,10 @@
 
 #include "base/file.h"
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/grpc_setup.h"
 #include "rendezvous/store_client.h"
 #include "tests/captured_log.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
+#include "transport/grpc_setup.h"
 
 namespace fleet {
 namespace {

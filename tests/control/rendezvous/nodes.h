@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/failure_message.h"
 #include "rendezvous/job_state.h"
 #include "tests/control/rendezvous/nodes.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "rendezvous/failure_message.h"
 #include "tests/control/rendezvous/nodes.h"
+#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

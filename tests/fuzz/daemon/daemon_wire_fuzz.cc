@@ -1,9 +1,9 @@
 // Messages of fleetd and its clients.
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
-#include "rendezvous/failure_message.h"
-#include "rendezvous/validate.h"
 #include "tests/fuzz/fuzz.h"
+#include "transport/failure_message.h"
+#include "transport/validate.h"
 
 namespace wire = fleet::wire;
 

@@ -1,6 +1,6 @@
 // Dumps of PyTorch's flight recorder: pickles.
+#include "diagnosis/collective_waits.h"
 #include "node/flight_dump.h"
-#include "rendezvous/collective_waits.h"
 #include "tests/fuzz/fuzz.h"
 
 // The number of ranks, and the dump.

@@ -1,11 +1,11 @@
 // Messages of nodes, and of the rendezvous, decoded into our types.
-#include "rendezvous/failure_message.h"
+#include "diagnosis/stacks.h"
+#include "diagnosis/straggler_detector.h"
 #include "rendezvous/membership.h"
-#include "rendezvous/stacks.h"
-#include "rendezvous/straggler_detector.h"
-#include "rendezvous/validate.h"
 #include "rendezvous/world_encoding.h"
 #include "tests/fuzz/fuzz.h"
+#include "transport/failure_message.h"
+#include "transport/validate.h"
 
 static void to_node(std::string_view bytes) {
   fleet::wire::HostMessage message;

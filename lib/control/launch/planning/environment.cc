@@ -9,8 +9,8 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/dialects/dialect.h"
 #include "observe/progress.h"
-#include "rendezvous/security.h"
 #include "store/env.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

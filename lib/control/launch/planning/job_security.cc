@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

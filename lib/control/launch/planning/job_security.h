@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "launch/planning/topology.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 

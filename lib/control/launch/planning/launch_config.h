@@ -13,8 +13,8 @@
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/numa_binding.h"
-#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

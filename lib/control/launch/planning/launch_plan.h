@@ -10,8 +10,9 @@
 #include "launch/planning/log_config.h"
 #include "launch/planning/topology.h"
 #include "node/reserved_ports.h"
-#include "rendezvous/security.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -10,8 +10,8 @@
 
 #include "base/config.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/control_messages.h"
 #include "rendezvous/types.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

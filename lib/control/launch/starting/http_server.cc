@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
-#include "rendezvous/accept.h"
-#include "rendezvous/client_budgets.h"
+#include "transport/accept.h"
+#include "transport/client_budgets.h"
 
 namespace fleet {
 

@@ -11,7 +11,7 @@
 
 #include "launch/planning/dialects/kv_http.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace boost::asio::ssl {
 class context;

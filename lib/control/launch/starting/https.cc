@@ -5,7 +5,7 @@
 #include "base/regular_file.h"
 #include "launch/planning/refuse.h"
 #include "launch/starting/http_server.h"
-#include "rendezvous/private_file.h"
+#include "transport/private_file.h"
 
 namespace fleet {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "launch/planning/addresses.h"
 #include "launch/starting/http_server.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "launch/planning/launch_config.h"
 #include "node/agent.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

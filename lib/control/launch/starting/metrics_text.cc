@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "diagnosis/bottleneck.h"
 #include "launch/starting/metrics_server.h"
-#include "rendezvous/bottleneck.h"
 
 namespace fleet {
 namespace {

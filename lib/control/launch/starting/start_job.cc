@@ -32,8 +32,8 @@
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "observe/progress.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/store_client.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

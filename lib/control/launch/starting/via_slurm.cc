@@ -19,7 +19,7 @@
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

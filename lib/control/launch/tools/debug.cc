@@ -23,7 +23,7 @@
 #include "base/text.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/local_socket.h"
+#include "transport/local_socket.h"
 
 namespace fleet {
 namespace {

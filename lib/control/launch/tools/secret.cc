@@ -3,8 +3,8 @@
 
 #include "base/commands.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/security.h"
+#include "transport/certificates.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

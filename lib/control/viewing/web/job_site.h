@@ -10,8 +10,8 @@
 
 #include "daemon/job_info.h"
 #include "launch/starting/http_server.h"
-#include "rendezvous/event_loop.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 #include "viewing/web/live_history.h"
 
 namespace fleet {

@@ -9,7 +9,7 @@
 #include "daemon/job_info.h"
 #include "launch/starting/http_server.h"
 #include "node/line_splitter.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

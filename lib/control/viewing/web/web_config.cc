@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

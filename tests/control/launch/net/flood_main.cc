@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/thread.h"
-#include "rendezvous/certificates.h"
+#include "transport/certificates.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "launch/planning/arguments.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

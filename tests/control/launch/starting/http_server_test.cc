@@ -12,9 +12,9 @@
 
 #include "base/file.h"
 #include "base/thread.h"
-#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
 #include "tests/http_answer.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

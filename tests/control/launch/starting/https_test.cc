@@ -14,9 +14,9 @@
 
 #include "base/thread.h"
 #include "launch/starting/http_server.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
+#include "transport/certificates.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "base/file.h"
 #include "base/program_file.h"
+#include "diagnosis/stacks.h"
 #include "node/process_tree.h"
-#include "rendezvous/event_loop.h"
-#include "rendezvous/stacks.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

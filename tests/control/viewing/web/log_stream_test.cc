@@ -9,8 +9,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "rendezvous/event_loop.h"
 #include "tests/errors.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

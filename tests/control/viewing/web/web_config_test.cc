@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "base/command_line.h"
-#include "rendezvous/certificates.h"
-#include "rendezvous/security.h"
 #include "tests/errors.h"
+#include "transport/certificates.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/registry.h"
 #include "launch/planning/environment.h"
 #include "node/rank_service.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/dialects/horovod_kv.h"
-#include "rendezvous/accept.h"
+#include "transport/accept.h"
 
 namespace fleet {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "rendezvous/security.h"
 #include "rendezvous/types.h"
+#include "transport/security.h"
 
 namespace fleet {
 

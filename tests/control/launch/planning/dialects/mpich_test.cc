@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "launch/planning/dialects/dialect.h"
-#include "rendezvous/event_loop.h"
 #include "tests/control/launch/planning/dialects/fake_store.h"
 #include "tests/control/launch/sample_job.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 namespace {

@@ -1,0 +1,332 @@
+#include "diagnosis/bottleneck.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "base/number_text.h"
+#include "diagnosis/throttle.h"
+
+namespace fleet {
+namespace {
+
+using wire::Bottleneck;
+using wire::Cause;
+
+// The lower median: with two ranks, the faster one sets the expectation.
+template <typename Value>
+double median_of(const std::vector<const RankTimes*>& ranks, Value value) {
+  std::vector<double> all;
+  for (const RankTimes* rank : ranks) all.push_back(value(*rank));
+  const auto middle = all.begin() + static_cast<ptrdiff_t>((all.size() - 1) / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
+
+std::string label(const RankTimes& rank) {
+  return "rank " + std::to_string(rank.rank) + " (local rank " + std::to_string(rank.local_rank) +
+         ") on node " + std::to_string(rank.node_rank);
+}
+
+constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
+// A rank that gets less of its cores shares them with other processes.
+constexpr double kOwnCores = 0.75;
+// If all ranks wait for input, one that waits up to this many times as long is no straggler.
+constexpr double kStragglerInput = 2;
+// Data threads that are always busy make batches a little late all the same.
+constexpr double kSpare = 1.1;
+
+// What to do about a rank that waits for its batches.
+std::string input_action(const RankTimes& rank) {
+  const double left = rank.step - rank.input;  // in which the next batch has to be made
+  const double share = rank.input / rank.step;
+  if (rank.data_threads == 0) {
+    return "set data.async to true: batches are made while the model computes, which hides up to " +
+           percent(std::min(share, left / rank.step)) + " of the step";
+  }
+  const bool reads = rank.making > 0 && rank.reading / rank.making >= kMostlyReading;
+  const int most = reads ? 64 : std::max(static_cast<int>(rank.cores), 1);
+  const int wanted = static_cast<int>(std::ceil(kSpare * rank.making / std::max(left, 1.0)));
+  const int threads = std::min(wanted, most);
+  std::string more;
+  if (threads > rank.data_threads) {
+    const double rest = std::max(0.0, rank.making / threads - left);
+    const double hidden = std::clamp((rank.input - rest) / rank.step, 0.0, share);
+    more = "data.threads " + std::to_string(rank.data_threads) + " -> " + std::to_string(threads) +
+           " would hide " + percent(hidden) + " of the step";
+  }
+  if (reads) {
+    return "the data threads spend " + percent(rank.reading / rank.making) +
+           " of their time reading: copy the data to a faster disk" +
+           (more.empty() ? "" : ", or " + more);
+  }
+  if (!more.empty()) return more;
+  return "the data threads use all cores: store smaller images (fleetrun pack), or give each rank "
+         "more cores";
+}
+
+std::string communication_action(int nnodes) {
+  if (nnodes > 1) {
+    return "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less "
+           "often; or use a faster network";
+  }
+  return "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
+}
+
+// usual: a rank that is not slow.
+std::string straggler_action(const RankTimes& rank, const RankTimes& usual, double usual_input,
+                             double excess) {
+  const std::string who = label(rank);
+  if (rank.input - usual_input >= excess / 2) {
+    return who + " waits for its input: look at its disk and its data; " + input_action(rank);
+  }
+  if (rank.delayed >= kMuchDelay * rank.step) {
+    const std::string share = percent(rank.delayed / rank.step);
+    if (rank.throttled) {
+      return "the CPU quota of " + who + " stops it for " + share + " of its step: raise it";
+    }
+    if (rank.nice > 0) {
+      return who + " has no core for " + share + " of its step and runs with nice " +
+             std::to_string(rank.nice) + ": renice it, or stop the other processes on its cores";
+    }
+    return who + " has no core for " + share +
+           " of its step: stop the other processes on its cores";
+  }
+  // Under full load, a power limit lowers the clocks of healthy GPUs, too.
+  if (!rank.slow_gpu.empty() && rank.slow_gpu != usual.slow_gpu) {
+    return "the clock of the GPU of " + who + " is lowered (" + rank.slow_gpu +
+           "): check its cooling and its power limit";
+  }
+  return "look at the clock rate, the memory and the cores of " + who + "; fleetrun stacks";
+}
+
+std::string host_action(const RankTimes& rank) {
+  const std::string share = percent(rank.delayed / rank.step);
+  if (rank.throttled) {
+    return "the CPU quota of " + number_text(rank.quota, 3) + " cores stops the ranks for " +
+           share + " of the step: raise it, or start fewer ranks";
+  }
+  return "the ranks have no core for " + share +
+         " of the step: stop other processes on this host, or start fewer ranks or threads "
+         "(OMP_NUM_THREADS, data.threads)";
+}
+
+std::string line_of(const Bottleneck& bottleneck) {
+  if (bottleneck.causes().empty())
+    return "no bottleneck: " + percent(bottleneck.compute()) + " of the step is computing";
+  std::string line = "bottleneck: ";
+  for (int i = 0; i < bottleneck.causes_size(); ++i) {
+    const Cause& cause = bottleneck.causes(i);
+    if (i > 0) line += "; and ";
+    line += std::string(name_of(cause.kind())) +
+            (cause.has_rank() ? " (rank " + std::to_string(cause.rank()) + ")" : "") + ", " +
+            percent(cause.share()) + " of the step: " + cause.action();
+  }
+  return line;
+}
+
+// A step of the job, divided.
+class Division {
+ public:
+  Division(const std::vector<RankTimes>& ranks, int nnodes, const BottleneckRules& rules)
+      : rules_(rules), nnodes_(nnodes) {
+    for (const RankTimes& rank : ranks) all_.push_back(&rank);
+    step_ = median_of(all_, [](const RankTimes& rank) { return rank.step; });
+    typical_ = *std::ranges::min_element(all_, {}, [&](const RankTimes* rank) {
+      return std::abs(rank->own() -
+                      median_of(all_, [](const RankTimes& one) { return one.own(); }));
+    });
+    divide_exchanges();
+    divide_waiting();
+  }
+
+  Bottleneck result() {
+    Bottleneck result;
+    double lost = 0;
+    for (const Cause& cause : causes_) lost += cause.share();
+    result.set_compute(std::clamp(1 - lost, 0.0, 1.0));
+    std::ranges::sort(causes_, std::greater(), &Cause::share);
+    double explained = 0;
+    for (int i = 0; i < 2 && i < static_cast<int>(causes_.size()); ++i) {
+      const Cause& cause = causes_[static_cast<size_t>(i)];
+      if (lost < rules_.min_lost || cause.share() < rules_.min_share) break;
+      if (explained >= rules_.min_explained * lost) break;
+      explained += cause.share();
+      *result.add_causes() = cause;
+    }
+    if (explained < rules_.min_explained * lost) result.clear_causes();
+    result.set_line(line_of(result));
+    return result;
+  }
+
+ private:
+  // What the ranks lose to each other. The slowest one waits least; what it still waits is the
+  // exchange itself.
+  void divide_exchanges() {
+    const bool known = all_.size() > 1 && std::ranges::all_of(all_, [](const RankTimes* rank) {
+                         return rank->exposed.has_value();
+                       });
+    if (!known) return;
+    const RankTimes& slowest =
+        **std::ranges::max_element(all_, {}, [](const RankTimes* rank) { return rank->own(); });
+    exchange_ = *slowest.exposed;
+    skew_ = std::max(0.0, exchange_ - slowest.exchange);
+    const double usual = median_of(all_, [](const RankTimes& rank) { return rank.own(); });
+    const double excess = slowest.own() - usual;
+    if (excess < rules_.min_excess * usual || excess < rules_.min_share * step_) return;
+    const double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
+    if (slowest.input - input >= excess / 2 && slowest.input < kStragglerInput * input) {
+      uneven_input_ = excess;
+      return;
+    }
+    add(Cause::STRAGGLER, excess, straggler_action(slowest, *typical_, input, excess));
+    causes_.back().set_rank(slowest.rank);
+  }
+
+  // What a usual rank loses by itself.
+  void divide_waiting() {
+    double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
+    double delayed = median_of(all_, [](const RankTimes& rank) { return rank.delayed; });
+    delayed = std::min(delayed, std::max(0.0, typical_->own() - input));
+    const bool reads =
+        typical_->making > 0 && typical_->reading / typical_->making >= kMostlyReading;
+    const bool alone =
+        !typical_->throttled && typical_->cpu >= kOwnCores * typical_->cores * typical_->step;
+    if (alone && input > delayed) {
+      // It waits for cores that its own data threads use.
+      input += std::exchange(delayed, 0.0);
+    } else if (delayed >= kMuchDelay * step_ && !reads) {
+      // A quota, or other processes, slow the data threads down as well.
+      delayed += std::exchange(input, 0.0);
+    }
+    if (input > 0) input += uneven_input_;
+    // Ranks without a core, or with late batches, reach their collectives at different times: what
+    // they then wait for each other has the same causes.
+    if (delayed >= kSomeDelay * step_ || input >= kMuchDelay * step_) {
+      const double scale = 1 + skew_ / (delayed + input);
+      delayed *= scale;
+      input *= scale;
+      exchange_ -= skew_;
+    }
+    add(Cause::COMMUNICATION, exchange_, communication_action(nnodes_));
+    add(Cause::HOST, delayed, host_action(*typical_));
+    RankTimes waiting = *typical_;
+    waiting.input = std::min(input, waiting.step);
+    if (input > 0) add(Cause::INPUT, input, input_action(waiting));
+  }
+
+  void add(Cause::Kind kind, double time, std::string action) {
+    Cause& cause = causes_.emplace_back();
+    cause.set_kind(kind);
+    cause.set_share(std::clamp(time / step_, 0.0, 1.0));
+    cause.set_action(std::move(action));
+  }
+
+  const BottleneckRules& rules_;
+  const int nnodes_;
+  std::vector<const RankTimes*> all_;
+  double step_ = 0;
+  double exchange_ = 0;      // what even the slowest rank waits in collectives
+  double skew_ = 0;          // of this: because ranks arrive at different times
+  double uneven_input_ = 0;  // what the slowest rank waits longer for its batches than the others
+  const RankTimes* typical_ = nullptr;
+  std::vector<Cause> causes_;
+};
+
+}  // namespace
+
+const char* name_of(Cause::Kind kind) {
+  constexpr const char* kNames[] = {"input", "communication", "straggler", "host"};
+  return kNames[kind];
+}
+
+std::optional<Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
+                                          const BottleneckRules& rules) {
+  if (ranks.empty()) return std::nullopt;
+  return Division(ranks, nnodes, rules).result();
+}
+
+void BottleneckAnalyzer::begin(int nnodes, Time now) {
+  ranks_.clear();
+  nnodes_ = nnodes;
+  period_end_ = now + kPeriod;
+}
+
+std::optional<std::string> BottleneckAnalyzer::update(const StepReport& reports, Time now) {
+  for (const RankUsage& report : reports.usage()) {
+    if (!report.server()) ranks_[report.rank()].usage = report;
+  }
+  for (const RankSteps& report : reports.ranks()) {
+    Rank& rank = ranks_[report.rank()];
+    if (rank.steps && report.steps() < rank.steps->steps()) rank = {.usage = rank.usage};
+    const bool warm = rank.steps.has_value();  // the first steps take longer
+    rank.steps = report;
+    if (!warm || !rank.usage || rank.first) continue;
+    rank.first = rank.before = rank.current = Point{*rank.steps, *rank.usage};
+  }
+  if (now < period_end_) return std::nullopt;
+  const std::optional<Bottleneck> minute = since(&Rank::current);
+  for (auto& [number, rank] : ranks_) {
+    if (!rank.first) continue;
+    rank.before = rank.current;
+    rank.current = Point{*rank.steps, *rank.usage};
+  }
+  period_end_ = now + kPeriod;
+  if (!minute || minute->causes().empty()) return std::nullopt;
+  return minute->line();
+}
+
+std::optional<Bottleneck> BottleneckAnalyzer::recent() const { return since(&Rank::before); }
+
+std::optional<Bottleneck> BottleneckAnalyzer::overall() const { return since(&Rank::first); }
+
+std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point& from) const {
+  const RankSteps &now = *rank.steps, &then = from.steps;
+  const auto steps = static_cast<double>(now.steps() - then.steps());
+  const std::chrono::nanoseconds passed(now.step_at_ns() - then.step_at_ns());
+  if (steps < static_cast<double>(rules_.steps) || passed < rules_.least) return std::nullopt;
+  const auto a_step = [&](int64_t before, int64_t after) {
+    return static_cast<double>(std::max<int64_t>(0, after - before)) / steps;
+  };
+  RankTimes times{.rank = now.rank(),
+                  .local_rank = now.local_rank(),
+                  .node_rank = now.node_rank(),
+                  .step = a_step(then.step_ns(), now.step_ns()),
+                  .input = a_step(then.input_ns(), now.input_ns())};
+  if (times.step <= 0) return std::nullopt;
+  if (now.has_exposed_ns()) times.exposed = a_step(then.exposed_ns(), now.exposed_ns());
+  times.exchange = a_step(then.exchange_ns(), now.exchange_ns());
+  times.making = a_step(then.making_ns(), now.making_ns());
+  times.reading = a_step(then.reading_ns(), now.reading_ns());
+  times.data_threads = now.data_threads();
+  const RankUsage &usage = *rank.usage, &earlier = from.usage;
+  const auto time = static_cast<double>(usage.at_ns() - earlier.at_ns());
+  if (time > 0) {
+    times.cpu = 1e6 * static_cast<double>(usage.cpu_ms() - earlier.cpu_ms()) / time * times.step;
+    const auto delayed = static_cast<double>(usage.delayed_ns() - earlier.delayed_ns());
+    times.delayed = std::clamp(delayed / time, 0.0, 1.0) * times.step;
+  }
+  times.quota = usage.quota();
+  times.throttled = usage.quota() > 0 && usage.throttled_ns() > earlier.throttled_ns();
+  times.cores = usage.cores();
+  times.nice = usage.nice();
+  for (const wire::GpuUsage& gpu : usage.gpus()) {
+    if (times.slow_gpu.empty()) times.slow_gpu = throttle_text(gpu.throttled());
+  }
+  return times;
+}
+
+std::optional<Bottleneck> BottleneckAnalyzer::since(std::optional<Point> Rank::*from) const {
+  std::vector<RankTimes> measured;
+  for (const auto& [number, rank] : ranks_) {
+    const std::optional<Point>& point = rank.*from;
+    if (!point) continue;
+    if (auto one = times(rank, *point)) measured.push_back(*std::move(one));
+  }
+  return find_bottleneck(measured, nnodes_, rules_);
+}
+
+}  // namespace fleet

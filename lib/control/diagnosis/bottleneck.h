@@ -1,0 +1,89 @@
+// Names what slows the steps of a job down: waiting for input, communication, a straggler, or too
+// little CPU time on the hosts; and what to do about it. From the ranks' own reports. Pure: the
+// time is an argument. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/control_messages.h"
+
+namespace fleet {
+
+// A step consists of what its ranks compute and of what they lose. Nothing is named unless it
+// explains most of the loss: a wrong cause costs more than none.
+struct BottleneckRules {
+  double min_lost = 0.15;         // a healthy job loses less of its step
+  double min_share = 0.10;        // a cause takes at least this part of the step
+  double min_explained = 0.8;     // and, alone or with a second one, this part of the loss
+  double min_excess = 0.2;        // a straggler needs this much more time than the others
+  int64_t steps = 5;              // measured over at least this many steps
+  std::chrono::seconds least{5};  // and this long
+};
+
+// What one rank did over a period, in nanoseconds a step.
+struct RankTimes {
+  int rank = 0, local_rank = 0, node_rank = 0;
+  double step = 0, input = 0;
+  std::optional<double> exposed;  // waiting for collectives; unset: the device hides it
+  double exchange = 0;            // of exposed: what every step waits
+  double delayed = 0;             // without a core
+  bool throttled = false;         // by the quota of its cgroup
+  double making = 0;              // work of its data threads
+  double reading = 0;             // of this: reading
+  int data_threads = 0, nice = 0;
+  double cpu = 0;        // CPU time of all its threads
+  double cores = 0;      // its share of those it may run on
+  double quota = 0;      // cores; 0: none
+  std::string slow_gpu;  // why the clock of its GPU is lowered; "": it is not
+
+  double own() const { return step - exposed.value_or(0); }
+};
+
+// "input", "communication", "straggler", "host"
+const char* name_of(wire::Cause::Kind kind);
+
+// Divides the step among its causes. `ranks`: those that were measured over the same period.
+// nullopt if there are none. `nnodes`: of the job.
+std::optional<wire::Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
+                                                const BottleneckRules& rules = {});
+
+// Collects reports, and says once a minute what they amount to.
+class BottleneckAnalyzer {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds kPeriod{60};
+
+  explicit BottleneckAnalyzer(BottleneckRules rules = {}) : rules_(rules) {}
+  void begin(int nnodes, Time now);  // the ranks start (again)
+  // `reports`: of one node, with node_rank. Returns a line for the user if a minute is over and
+  // something slows the job down.
+  std::optional<std::string> update(const StepReport& reports, Time now);
+  // Over the last one or two minutes; nullopt if that is not known yet.
+  std::optional<wire::Bottleneck> recent() const;
+  std::optional<wire::Bottleneck> overall() const;  // since begin()
+
+ private:
+  struct Point {
+    RankSteps steps;
+    RankUsage usage;
+  };
+  struct Rank {
+    std::optional<RankUsage> usage;               // the last one
+    std::optional<RankSteps> steps;               // the last one
+    std::optional<Point> first, before, current;  // at begin, and of the last two periods
+  };
+  std::optional<RankTimes> times(const Rank& rank, const Point& from) const;
+  std::optional<wire::Bottleneck> since(std::optional<Point> Rank::*from) const;
+
+  BottleneckRules rules_;
+  int nnodes_ = 1;
+  Time period_end_{};
+  std::map<int, Rank> ranks_;  // trainers, by rank
+};
+
+}  // namespace fleet

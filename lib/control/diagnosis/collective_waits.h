@@ -1,0 +1,29 @@
+// Finds out which rank the others wait for in a collective, from the calls of all ranks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/control_messages.h"
+
+namespace fleet {
+
+// From Stacks::collectives; the most useful first, at most four. Waits of less than a second do not
+// count: ranks of a healthy job wait too. Ranks without calls (of other programs, or of nodes that
+// sent nothing) are never called missing. A rank that waits itself in another group is not named
+// where a rank is known that does not: it is a consequence. A PyTorch rank whose flight recorder is
+// not known is named where others wait in a group with it, as one of which nothing is known.
+std::vector<CollectiveWait> find_collective_waits(const Stacks& all);
+
+// The rank to look at: that of the first wait, if it names one only.
+std::optional<int> rank_waited_for(const std::vector<CollectiveWait>& waits);
+
+// "\n  rank 3 has not entered all_reduce #812 (bucket 4, 25 MiB) of group data parallel; 7 wait in
+// it", a line each.
+std::string waits_text(const std::vector<CollectiveWait>& waits);
+
+// "all_reduce #812 (bucket 4, 25 MiB)"
+std::string call_text(const GroupCall& call);
+
+}  // namespace fleet

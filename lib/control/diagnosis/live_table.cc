@@ -1,0 +1,125 @@
+#include "diagnosis/live_table.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace fleet {
+namespace {
+
+constexpr int64_t kStepGap = 5'000'000'000, kUsageGap = 3'000'000'000;  // ns
+
+double ratio(int64_t part, int64_t whole) {
+  return std::clamp(static_cast<double>(part) / static_cast<double>(whole), 0.0, 1.0);
+}
+
+void add_rates(const RankSteps& from, const RankSteps& to, wire::LiveRank* live) {
+  live->set_step(to.step());
+  if (to.has_loss()) live->set_loss(to.loss());
+  const int64_t steps = to.steps() - from.steps(), time = to.step_ns() - from.step_ns();
+  if (steps <= 0 || time <= 0) return;
+  live->set_step_ms(1e-6 * static_cast<double>(time) / static_cast<double>(steps));
+  live->set_samples_per_second(1e9 * static_cast<double>(to.samples() - from.samples()) /
+                               static_cast<double>(time));
+  live->set_input_share(ratio(to.input_ns() - from.input_ns(), time));
+  if (to.has_exposed_ns()) {
+    live->set_exposed_share(ratio(to.exposed_ns() - from.exposed_ns(), time));
+  }
+}
+
+void add_usage(const RankUsage& from, const RankUsage& to, wire::LiveRank* live) {
+  live->set_memory(to.memory());
+  *live->mutable_gpus() = to.gpus();
+  const int64_t time = to.at_ns() - from.at_ns();
+  if (time <= 0) return;
+  live->set_cpu(1e6 * static_cast<double>(std::max<int64_t>(0, to.cpu_ms() - from.cpu_ms())) /
+                static_cast<double>(time));
+  live->set_delayed(ratio(to.delayed_ns() - from.delayed_ns(), time));
+}
+
+// In ns a step: what the rank itself needs; 0: unknown. A device that hides its waiting measures
+// how long its collectives take.
+double own_time_of(const RankSteps& from, const RankSteps& to) {
+  const int64_t steps = to.steps() - from.steps(), time = to.step_ns() - from.step_ns();
+  const int64_t waited =
+      to.has_exposed_ns() ? to.exposed_ns() - from.exposed_ns() : to.waited_ns() - from.waited_ns();
+  if (steps <= 0 || time <= 0 || (waited <= 0 && !to.has_exposed_ns())) return 0;
+  return static_cast<double>(std::max<int64_t>(time - waited, 0)) / static_cast<double>(steps);
+}
+
+}  // namespace
+
+void LiveTable::begin(Time now) {
+  *this = {};
+  began_ = now;
+}
+
+void LiveTable::update(const StepReport& reports, Time now) {
+  for (const RankSteps& report : reports.ranks()) {
+    ReportWindow<RankSteps>& window = ranks_[{false, report.rank()}].steps;
+    if (window.any() && report.steps() < window.last().steps()) window.restart();  // began anew
+    const int64_t since =
+        window.any() ? report.step_at_ns() - window.middle().step_at_ns() : int64_t{0};
+    window.add(report, since, kStepGap);
+    step_ = std::max(step_, report.step());
+    target_ = std::max(target_, report.target());
+  }
+  if (reports.ranks_size() > 0) time_left_.update(step_, now);
+  for (const RankUsage& report : reports.usage()) {
+    ReportWindow<RankUsage>& window = ranks_[{report.server(), report.rank()}].usage;
+    const int64_t since = window.any() ? report.at_ns() - window.middle().at_ns() : int64_t{0};
+    window.add(report, since, kUsageGap);
+  }
+}
+
+wire::LiveRank LiveTable::live_rank(const Key& key, const Rank& rank) {
+  wire::LiveRank live;
+  live.set_server(key.first);
+  live.set_rank(key.second);
+  if (rank.usage.any()) {
+    live.set_local_rank(rank.usage.last().local_rank());
+    live.set_node_rank(rank.usage.last().node_rank());
+    add_usage(rank.usage.first(), rank.usage.last(), &live);
+  }
+  if (rank.steps.any()) {
+    live.set_local_rank(rank.steps.last().local_rank());
+    live.set_node_rank(rank.steps.last().node_rank());
+    add_rates(rank.steps.first(), rank.steps.last(), &live);
+  }
+  return live;
+}
+
+LiveReport LiveTable::report(Time now) const {
+  LiveReport report;
+  report.set_running_ms(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - began_).count());
+  for (const auto& [key, rank] : ranks_) {
+    if (report.ranks_size() == kMaxRanks) break;
+    *report.add_ranks() = live_rank(key, rank);
+    const wire::LiveRank& added = report.ranks(report.ranks_size() - 1);
+    if (!report.has_loss() && added.has_loss()) report.set_loss(added.loss());
+    if (added.has_step()) report.set_step(step_);
+  }
+  report.set_left_out(static_cast<int>(ranks_.size()) - report.ranks_size());
+  mark_slowest(&report);
+  if (target_ > 0) report.set_target(target_);
+  if (const auto seconds = time_left_.seconds(target_)) report.set_seconds_left(*seconds);
+  return report;
+}
+
+// The report has the first of `ranks_`, in their order.
+void LiveTable::mark_slowest(LiveReport* report) const {
+  wire::LiveRank* slowest = nullptr;
+  double most = 0;
+  int measured = 0;
+  auto rank = ranks_.begin();
+  for (wire::LiveRank& live : *report->mutable_ranks()) {
+    const ReportWindow<RankSteps>& steps = (rank++)->second.steps;
+    const double own = steps.any() ? own_time_of(steps.first(), steps.last()) : 0;
+    if (own <= 0) continue;
+    ++measured;
+    if (own > most) slowest = &live, most = own;
+  }
+  if (measured > 1) slowest->set_slowest(true);
+}
+
+}  // namespace fleet

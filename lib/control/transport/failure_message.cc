@@ -1,0 +1,25 @@
+#include "transport/failure_message.h"
+
+namespace fleet {
+
+wire::Failure to_wire(const Error& error) {
+  wire::Failure failure;
+  failure.set_code(static_cast<wire::Failure::Code>(error.code()));
+  failure.set_what(error.failure());
+  failure.set_where(error.where());
+  failure.set_next(error.next());
+  return failure;
+}
+
+Error from_wire(const wire::Failure& failure) {
+  const bool known = wire::Failure::Code_IsValid(failure.code());
+  return Error(known ? static_cast<ErrorCode>(failure.code()) : ErrorCode::kInternal,
+               failure.what(), failure.where(), failure.next());
+}
+static_assert(static_cast<int>(ErrorCode::kUsage) == wire::Failure::USAGE &&
+              static_cast<int>(ErrorCode::kTimeout) == wire::Failure::TIMEOUT &&
+              static_cast<int>(ErrorCode::kPeerLost) == wire::Failure::PEER_LOST &&
+              static_cast<int>(ErrorCode::kStale) == wire::Failure::STALE &&
+              static_cast<int>(ErrorCode::kInternal) == wire::Failure::INTERNAL);
+
+}  // namespace fleet

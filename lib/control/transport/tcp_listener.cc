@@ -1,0 +1,246 @@
+#include "transport/tcp_listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/text.h"
+
+namespace fleet {
+namespace {
+
+namespace ip = boost::asio::ip;
+
+Peer peer_at(ip::address address, int port) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    address = ip::make_address_v4(ip::v4_mapped, address.to_v6());
+  }
+  Peer peer{address.to_string(), {}, address.is_loopback()};
+  peer.connection = peer.address + ' ' + std::to_string(port);
+  if (address.is_v6()) {
+    auto network = address.to_v6().to_bytes();
+    std::fill(network.begin() + 8, network.end(), 0);
+    peer.address = ip::address_v6(network).to_string() + "/64";
+  }
+  return peer;
+}
+
+std::optional<ip::tcp::endpoint> endpoint_of(const std::string& uri) {
+  const size_t begin = uri.find(':'), end = uri.rfind(':');
+  long long port = 0;
+  if (begin >= end || !parse_int(uri.substr(end + 1), &port)) return std::nullopt;
+  std::string host = uri.substr(begin + 1, end - begin - 1);
+  if (host.starts_with("%5B") && host.ends_with("%5D")) host = host.substr(3, host.size() - 6);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (const size_t scope = host.find("%25"); scope != host.npos) host.erase(scope + 1, 2);
+  boost::system::error_code error;
+  const auto address = ip::make_address(host, error);
+  if (error) return std::nullopt;
+  return ip::tcp::endpoint(address, static_cast<unsigned short>(port));
+}
+
+}  // namespace
+
+Peer peer_of(const sockaddr_storage& name) {
+  ip::tcp::endpoint from;
+  const size_t size = name.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  std::memcpy(from.data(), &name, size);
+  from.resize(size);
+  return peer_at(from.address(), from.port());
+}
+
+std::optional<Peer> peer_of(const std::string& uri) {
+  const auto endpoint = endpoint_of(uri);
+  if (!endpoint) return std::nullopt;
+  return peer_at(endpoint->address(), endpoint->port());
+}
+
+socklen_t socket_address(const std::string& uri, sockaddr_storage* address) {
+  const auto endpoint = endpoint_of(uri);
+  if (!endpoint) return 0;
+  std::memcpy(address, endpoint->data(), endpoint->size());
+  return static_cast<socklen_t>(endpoint->size());
+}
+
+namespace {
+
+constexpr int kRtoMaxOption = 44;  // TCP_RTO_MAX_MS, newer than the C library
+constexpr int kRtoMaxMs = 1'000;   // the smallest accepted value
+
+// Creates a socket as gRPC would: for all of IPv6, IPv4 is included. Returns none, with errno set,
+// on failure.
+UniqueFd listening_socket(const addrinfo& address, int port,
+                          std::chrono::milliseconds peer_timeout) {
+  UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fd;
+  const int on = 1, off = 0, wait = static_cast<int>(peer_timeout.count());
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  // Accepted connections inherit these.
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &wait, sizeof wait);
+  limit_retransmission_backoff(fd.get());
+  sockaddr_storage name{};
+  std::memcpy(&name, address.ai_addr, address.ai_addrlen);
+  if (address.ai_family == AF_INET6) {
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    reinterpret_cast<sockaddr_in6&>(name).sin6_port = htons(static_cast<uint16_t>(port));
+  } else {
+    reinterpret_cast<sockaddr_in&>(name).sin_port = htons(static_cast<uint16_t>(port));
+  }
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), address.ai_addrlen) != 0 ||
+      ::listen(fd.get(), INT_MAX) != 0) {
+    const int error = errno;
+    fd.reset();
+    errno = error;
+  }
+  return fd;
+}
+
+int port_of(int fd) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
+  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(name).sin_port);
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses addresses_of(const std::string& host) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  if (::getaddrinfo(host.c_str(), "0", &hints, &found) != 0) found = nullptr;
+  return {found, &::freeaddrinfo};
+}
+
+// Listens at all addresses of a name. A taken address is an error. An address that this host lacks
+// is not, if there are others.
+TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
+  TcpListeners all{.error = EADDRNOTAVAIL};
+  const Addresses addresses = addresses_of(host);
+  for (const addrinfo* at = addresses.get(); at; at = at->ai_next) {
+    UniqueFd fd = listening_socket(*at, port, peer_timeout);
+    if (!fd) all.error = errno;
+    if (!fd && all.error == EADDRINUSE) return {.error = EADDRINUSE};
+    if (!fd) continue;
+    port = port_of(fd.get());
+    all.sockets.push_back(std::move(fd));
+  }
+  if (all.sockets.empty()) return all;
+  all.port = port;
+  all.error = 0;
+  return all;
+}
+
+}  // namespace
+
+TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout) {
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  const std::string name = brackets ? host.substr(1, host.size() - 2) : host;
+  if (!name.empty() && name != "0.0.0.0" && name != "::") {
+    return listen_at(name, port, user_timeout);
+  }
+  TcpListeners all = listen_at("::", port, user_timeout);
+  const bool no_ipv6 = all.error == EAFNOSUPPORT || all.error == EADDRNOTAVAIL;
+  return no_ipv6 ? listen_at("0.0.0.0", port, user_timeout) : std::move(all);
+}
+
+void limit_retransmission_backoff(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, kRtoMaxOption, &kRtoMaxMs, sizeof kRtoMaxMs);
+}
+
+void limit_retransmission_backoff_to(const std::string& peer) {
+  const auto wanted = peer_of(peer);
+  if (!wanted) return;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    long long fd = -1;
+    if (!parse_int(entry.path().filename().string(), &fd)) continue;
+    sockaddr_storage name{};
+    socklen_t size = sizeof name;
+    const int socket = static_cast<int>(fd);
+    if (::getpeername(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) continue;
+    const bool ip = name.ss_family == AF_INET || name.ss_family == AF_INET6;
+    if (ip && peer_of(name).connection == wanted->connection) limit_retransmission_backoff(socket);
+  }
+}
+
+AcceptLoop::AcceptLoop(std::string name, OnConnection on_connection)
+    : name_(std::move(name)), on_connection_(std::move(on_connection)) {}
+
+AcceptLoop::~AcceptLoop() { stop(); }
+
+void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, std::move(listener)); }
+
+void AcceptLoop::start() {
+  for (auto& listener : listeners_) wait(listener);
+  thread_ = Thread(name_, [this] {
+    // Runs until stop(), because others post work to it after listening has ended.
+    loop_.run_until_stopped();
+  });
+}
+
+void AcceptLoop::stop_listening() {
+  if (!running()) return listeners_.clear();
+  std::promise<void> closed;
+  loop_.post([&] {
+    for (auto& listener : listeners_) listener.close();
+    closed.set_value();
+  });
+  closed.get_future().wait();
+}
+
+void AcceptLoop::stop() {
+  loop_.stop();
+  if (thread_.joinable()) thread_.join();
+  listeners_.clear();
+}
+
+void AcceptLoop::wait(LoopDescriptor& listener) {
+  listener.wait(LoopDescriptor::Event::kReadable, [this, &listener](std::error_code error) {
+    if (!error) accept_some(listener);
+  });
+}
+
+void AcceptLoop::accept_some(LoopDescriptor& listener) {
+  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      on_connection_(std::move(fd), peer);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return back_off(listener);
+    } else if (errno == EAGAIN) {
+      return wait(listener);
+    }  // the peer has gone again: accept the next one
+  }
+  wait(listener);
+}
+
+// No descriptor is left: connections wait in the kernel's queue until one is free.
+void AcceptLoop::back_off(LoopDescriptor& listener) {
+  const auto timer = std::make_shared<LoopTimer>(loop_);
+  timer->after(std::chrono::milliseconds(100), [this, &listener, timer] {
+    if (listener.is_open()) wait(listener);
+  });
+}
+
+}  // namespace fleet

@@ -1,0 +1,412 @@
+#include "diagnosis/bottleneck.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <random>
+
+namespace fleet {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using wire::Bottleneck;
+using wire::Cause;
+
+constexpr double kMs = 1e6;
+
+// Actions that several tests expect.
+const std::string kNoMoreCores =
+    "the data threads use all cores: store smaller images (fleetrun pack), or give each rank "
+    "more cores";
+const std::string kExchangeLess =
+    "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
+
+// Ranks of a healthy job: 100 ms a step, of which little is lost.
+std::vector<RankTimes> healthy(int ranks) {
+  std::vector<RankTimes> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    all.push_back({.rank = rank,
+                   .local_rank = rank,
+                   .step = 100 * kMs,
+                   .input = 1 * kMs,
+                   .exposed = 3 * kMs,
+                   .exchange = 3 * kMs,
+                   .delayed = 1 * kMs,
+                   .making = 60 * kMs,
+                   .reading = 5 * kMs,
+                   .data_threads = 2,
+                   .cores = 8});
+  }
+  return all;
+}
+
+Bottleneck found(const std::vector<RankTimes>& ranks, int nnodes = 1) {
+  return find_bottleneck(ranks, nnodes).value();
+}
+
+TEST(FindBottleneck, NoRank_SaysNothing) { EXPECT_FALSE(find_bottleneck({}, 1)); }
+
+TEST(FindBottleneck, HealthyJob_HasNone) {
+  for (const int ranks : {1, 2, 8}) {
+    const Bottleneck none = found(healthy(ranks));
+    EXPECT_TRUE(none.causes().empty());
+    EXPECT_NEAR(none.compute(), 0.95, 0.04);
+  }
+  EXPECT_EQ(found(healthy(1)).line(), "no bottleneck: 98 % of the step is computing");
+}
+
+TEST(FindBottleneck, LateBatches_AreInputWithTheThreadsThatWouldDo) {
+  auto ranks = healthy(4);
+  for (RankTimes& rank : ranks) {
+    rank.input = 31 * kMs;
+    rank.making = 198 * kMs;  // two threads that are always busy
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(one.causes(0).share(), 0.31, 1e-9);
+  EXPECT_EQ(one.causes(0).action(), "data.threads 2 -> 4 would hide 31 % of the step");
+  EXPECT_EQ(one.line(),
+            "bottleneck: input, 31 % of the step: data.threads 2 -> 4 would hide 31 % of the step");
+}
+
+TEST(FindBottleneck, TooFewCores_HidePartOfTheInput) {
+  auto ranks = healthy(1);
+  ranks[0].exposed.reset();
+  ranks[0].input = 60 * kMs;
+  ranks[0].making = 200 * kMs;
+  ranks[0].cores = 3;
+  // 200 / 3 = 66.7 ms a batch, of which 40 are hidden.
+  EXPECT_EQ(found(ranks).causes(0).action(), "data.threads 2 -> 3 would hide 33 % of the step");
+  ranks[0].cores = 2;
+  EXPECT_EQ(found(ranks).causes(0).action(), kNoMoreCores);
+}
+
+TEST(FindBottleneck, SlowDisk_IsSaidToBeRead) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.input = 50 * kMs;
+    rank.making = 190 * kMs;
+    rank.reading = 170 * kMs;
+  }
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            "the data threads spend 89 % of their time reading: copy the data to a faster disk, or "
+            "data.threads 2 -> 5 would hide 50 % of the step");
+}
+
+TEST(FindBottleneck, BatchesMadeByTheTrainingThread_AreToBeMadeBesideIt) {
+  auto ranks = healthy(1);
+  ranks[0].data_threads = 0;
+  ranks[0].input = 40 * kMs;
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            "set data.async to true: batches are made while the model computes, which hides up to "
+            "40 % of the step");
+}
+
+TEST(FindBottleneck, SlowExchange_IsCommunication) {
+  auto ranks = healthy(4);
+  for (RankTimes& rank : ranks) rank.exposed = 45 * kMs;
+  const Bottleneck one = found(ranks, 2);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::COMMUNICATION);
+  EXPECT_NEAR(one.causes(0).share(), 0.45, 1e-9);
+  EXPECT_EQ(one.causes(0).action(),
+            "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less "
+            "often; or use a faster network");
+}
+
+TEST(FindBottleneck, RankThatTheOthersWaitFor_IsTheStraggler) {
+  for (const int count : {2, 4, 16}) {
+    auto ranks = healthy(count);
+    for (RankTimes& rank : ranks) rank.exposed = 43 * kMs;
+    ranks[1].exposed = 3 * kMs;
+    const Bottleneck one = found(ranks);
+    ASSERT_EQ(one.causes_size(), 1) << count;
+    EXPECT_EQ(one.causes(0).kind(), Cause::STRAGGLER);
+    EXPECT_EQ(one.causes(0).rank(), 1);
+    EXPECT_NEAR(one.causes(0).share(), 0.40, 1e-9);
+    EXPECT_EQ(
+        one.line(),
+        "bottleneck: straggler (rank 1), 40 % of the step: look at the clock rate, the memory "
+        "and the cores of rank 1 (local rank 1) on node 0; fleetrun stacks");
+  }
+}
+
+TEST(FindBottleneck, StragglersReason_IsInItsAction) {
+  auto ranks = healthy(3);
+  for (RankTimes& rank : ranks) rank.exposed = 43 * kMs;
+  RankTimes& slow = ranks[2];
+  slow.exposed = 3 * kMs;
+  const std::string who = "rank 2 (local rank 2) on node 0";
+  slow.delayed = 40 * kMs;
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            who + " has no core for 40 % of its step: stop the other processes on its cores");
+  slow.nice = 10;
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            who +
+                " has no core for 40 % of its step and runs with nice 10: renice it, or stop the "
+                "other processes on its cores");
+  slow.throttled = true;
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            "the CPU quota of " + who + " stops it for 40 % of its step: raise it");
+  slow.delayed = 0;
+  slow.slow_gpu = "heat";
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            "the clock of the GPU of " + who +
+                " is lowered (heat): check its cooling and its power limit");
+  slow.input = 41 * kMs;
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            who + " waits for its input: look at its disk and its data; " + kNoMoreCores);
+}
+
+TEST(FindBottleneck, RanksWithoutCores_AreTheHost) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) rank.delayed = 40 * kMs;
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+  EXPECT_EQ(one.causes(0).action(),
+            "the ranks have no core for 40 % of the step: stop other processes on this host, or "
+            "start fewer ranks or threads (OMP_NUM_THREADS, data.threads)");
+  for (RankTimes& rank : ranks) {
+    rank.throttled = true;
+    rank.quota = 1.5;
+  }
+  EXPECT_EQ(found(ranks).causes(0).action(),
+            "the CPU quota of 1.5 cores stops the ranks for 40 % of the step: raise it, or start "
+            "fewer ranks");
+}
+
+// A quota stops the data threads too: more of them would not help.
+TEST(FindBottleneck, LateBatchesUnderAQuota_AreTheHost) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 30 * kMs;
+    rank.input = 20 * kMs;
+    rank.throttled = true;
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+  EXPECT_NEAR(one.causes(0).share(), 0.50, 1e-9);
+}
+
+// The first thread waits for the cores on which the rank's own data threads decode.
+TEST(FindBottleneck, LateBatchesOfRanksThatHaveTheirCores_AreInput) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 17 * kMs;
+    rank.input = 63 * kMs;
+    rank.making = 99 * kMs;
+    rank.data_threads = 1;
+    rank.cores = 1;
+    rank.cpu = 97 * kMs;
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(one.causes(0).share(), 0.80, 1e-9);
+  EXPECT_EQ(one.causes(0).action(), kNoMoreCores);
+  for (RankTimes& rank : ranks) rank.cpu = 50 * kMs;  // other processes have the rest
+  EXPECT_EQ(found(ranks).causes(0).kind(), Cause::HOST);
+}
+
+TEST(FindBottleneck, LateBatchesOfAllRanks_AreInputIfOneWaitsLonger) {
+  auto ranks = healthy(2);
+  ranks[0].step = ranks[1].step = 100 * kMs;
+  ranks[0].input = 50 * kMs;
+  ranks[0].exposed = ranks[0].exchange = 30 * kMs;
+  ranks[1].input = 77 * kMs;
+  const Bottleneck all = found(ranks);
+  ASSERT_EQ(all.causes_size(), 1);
+  EXPECT_EQ(all.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(all.causes(0).share(), 0.77, 1e-9);
+  ranks[0].input = 20 * kMs;
+  ranks[0].exposed = ranks[0].exchange = 60 * kMs;
+  const Bottleneck one = found(ranks);
+  ASSERT_GE(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::STRAGGLER);
+  EXPECT_EQ(one.causes(0).rank(), 1);
+}
+
+// Ranks that compete for cores come to their collectives at different times.
+TEST(FindBottleneck, WaitingForPeersWithoutCores_IsNotTheLink) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 25 * kMs;
+    rank.exposed = 20 * kMs;
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+  EXPECT_GT(one.causes(0).share(), 0.4);
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 6 * kMs;
+    rank.input = 60 * kMs;
+  }
+  ASSERT_EQ(found(ranks).causes_size(), 1);
+  EXPECT_EQ(found(ranks).causes(0).kind(), Cause::INPUT);
+}
+
+// Batches that are late reach the ranks at different times.
+TEST(FindBottleneck, WaitingForPeersWithLateBatches_IsNotTheLink) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.input = 60 * kMs;
+    rank.exposed = 22 * kMs;
+    rank.exchange = 2 * kMs;
+  }
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(one.causes(0).share(), 0.80, 0.01);
+}
+
+TEST(FindBottleneck, TwoCauses_AreBothNamedTheLargerFirst) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.input = 25 * kMs;
+    rank.exposed = rank.exchange = 35 * kMs;
+  }
+  const Bottleneck both = found(ranks);
+  ASSERT_EQ(both.causes_size(), 2);
+  EXPECT_EQ(both.causes(0).kind(), Cause::COMMUNICATION);
+  EXPECT_EQ(both.causes(1).kind(), Cause::INPUT);
+  EXPECT_EQ(both.line(), "bottleneck: communication, 35 % of the step: " + kExchangeLess +
+                             "; and input, 25 % of the step: " + kNoMoreCores);
+}
+
+// Three causes of a third each: none, and no two, explain 80 % of what is lost.
+TEST(FindBottleneck, LossWithoutALeadingCause_NamesNone) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.input = 18 * kMs;
+    rank.exposed = 39 * kMs;
+    rank.reading = rank.making;  // so that the input is not put down to the host
+    rank.delayed = 20 * kMs;
+  }
+  ranks[1].exposed = 19 * kMs;
+  const Bottleneck none = found(ranks);
+  EXPECT_TRUE(none.causes().empty());
+  EXPECT_LT(none.compute(), 0.5);
+}
+
+TEST(FindBottleneck, HiddenCollectives_LeaveInputAndHost) {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.exposed.reset();
+    rank.input = 40 * kMs;
+  }
+  ranks[1].step = 200 * kMs;  // nobody knows whether it waits
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+}
+
+TEST(FindBottleneck, RandomNoiseOfAHealthyJob_NeverAlarms) {
+  std::mt19937 random(7);
+  const auto noise = [&](double most) { return std::uniform_real_distribution<>(0, most)(random); };
+  for (int trial = 0; trial < 1000; ++trial) {
+    auto ranks = healthy(2 + trial % 7);
+    for (RankTimes& rank : ranks) {
+      rank.input = noise(3 * kMs);
+      rank.exposed = noise(6 * kMs);
+      rank.delayed = noise(3 * kMs);
+    }
+    EXPECT_THAT(found(ranks).causes(), IsEmpty()) << trial;
+  }
+}
+
+// A job of two ranks, second by second: ten steps of 100 ms.
+struct BottleneckAnalyzerTest : ::testing::Test {
+  BottleneckAnalyzerTest() { analyzer.begin(1, now); }
+
+  // Returns the lines. `input`, `exposed`: of a step.
+  std::vector<std::string> pass(int seconds, double input, double exposed) {
+    std::vector<std::string> lines;
+    for (int second = 0; second < seconds; ++second) {
+      now += 1s;
+      StepReport reports;
+      for (int number : {0, 1}) {
+        RankSteps& steps = ranks[number];
+        steps.set_rank(number);
+        steps.set_steps(steps.steps() + 10);
+        steps.set_step_at_ns(steps.step_at_ns() + static_cast<int64_t>(1000 * kMs));
+        steps.set_step_ns(steps.step_ns() + static_cast<int64_t>(1000 * kMs));
+        steps.set_input_ns(steps.input_ns() + static_cast<int64_t>(10 * input * kMs));
+        steps.set_exposed_ns(steps.exposed_ns() + static_cast<int64_t>(10 * exposed * kMs));
+        steps.set_exchange_ns(steps.exposed_ns());
+        steps.set_data_threads(1);
+        *reports.add_ranks() = steps;
+        RankUsage* usage = reports.add_usage();
+        usage->set_rank(number);
+        usage->set_at_ns(steps.step_at_ns());
+        usage->set_cores(1);
+        usage->set_delayed_ns(static_cast<int64_t>(delayed * static_cast<double>(usage->at_ns())));
+        usage->set_cpu_ms(static_cast<int64_t>(cpu * static_cast<double>(usage->at_ns()) / kMs));
+      }
+      if (auto line = analyzer.update(reports, now)) lines.push_back(*line);
+    }
+    return lines;
+  }
+
+  double delayed = 0, cpu = 0;  // shares of the time
+  BottleneckAnalyzer analyzer;
+  BottleneckAnalyzer::Time now = BottleneckAnalyzer::Time() + 1000s;
+  RankSteps ranks[2];
+};
+
+TEST_F(BottleneckAnalyzerTest, FewSteps_SayNothing) {
+  EXPECT_FALSE(analyzer.recent());
+  pass(4, 50, 0);
+  EXPECT_FALSE(analyzer.recent());
+  EXPECT_FALSE(analyzer.overall());
+}
+
+TEST_F(BottleneckAnalyzerTest, LateBatches_AreTheHostIfOthersUseItsCores) {
+  delayed = 0.2;
+  cpu = 0.9;
+  pass(30, 50, 0);
+  EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::INPUT);
+  analyzer.begin(1, now);
+  cpu = 0.5;
+  pass(30, 50, 0);
+  EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::HOST);
+}
+
+TEST_F(BottleneckAnalyzerTest, EachMinute_HasALine) {
+  EXPECT_EQ(pass(59, 50, 0).size(), 0u);
+  EXPECT_EQ(pass(1, 50, 0).size(), 1u);
+  EXPECT_EQ(pass(180, 50, 0).size(), 3u);
+}
+
+TEST_F(BottleneckAnalyzerTest, HealthyMinutes_HaveNone) {
+  EXPECT_THAT(pass(300, 1, 2), IsEmpty());
+  EXPECT_TRUE(analyzer.recent()->causes().empty());
+  EXPECT_NEAR(analyzer.overall()->compute(), 0.97, 0.01);
+}
+
+TEST_F(BottleneckAnalyzerTest, CauseThatChanges_IsSeenInItsOwnMinute) {
+  EXPECT_THAT(pass(60, 50, 0), ElementsAre("bottleneck: input, 50 % of the step: " + kNoMoreCores));
+  EXPECT_THAT(pass(60, 0, 50),
+              ElementsAre("bottleneck: communication, 50 % of the step: " + kExchangeLess));
+  EXPECT_EQ(analyzer.overall()->causes_size(), 2);  // half of the time each
+}
+
+TEST_F(BottleneckAnalyzerTest, FirstReport_IsLeftOutBecauseFirstStepsTakeLonger) {
+  for (RankSteps& rank : ranks) rank.set_input_ns(static_cast<int64_t>(1e12));
+  pass(20, 1, 1);
+  EXPECT_TRUE(analyzer.overall()->causes().empty());
+}
+
+TEST_F(BottleneckAnalyzerTest, NewGeneration_BeginsAnew) {
+  pass(30, 50, 0);
+  EXPECT_TRUE(analyzer.overall());
+  analyzer.begin(1, now);
+  EXPECT_FALSE(analyzer.overall());
+}
+
+}  // namespace
+}  // namespace fleet
