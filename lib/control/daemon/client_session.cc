@@ -10,7 +10,7 @@
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/validate.h"
 
 namespace fleet {

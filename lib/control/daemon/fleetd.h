@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "base/option_group.h"
 #include "daemon/node_jobs.h"
-#include "rendezvous/event_loop.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 

@@ -12,7 +12,7 @@
 #include "daemon/protocol.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/validate.h"
 
 namespace fleet {

@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "launch/planning/refuse.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 #include "transport/control_messages.h"
 #include "transport/failure_detector.h"
 

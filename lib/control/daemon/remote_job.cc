@@ -7,7 +7,7 @@
 #include "daemon/job_info.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/types.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 namespace {

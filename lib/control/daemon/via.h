@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/via_plan.h"
-#include "rendezvous/security.h"
+#include "transport/security.h"
 
 namespace fleet {
 

@@ -17,9 +17,9 @@
 #include "daemon/via.h"
 #include "launch/planning/launch_config.h"
 #include "launch/starting/startup_messages.h"
+#include "transport/control_messages.h"
 #include "transport/event_loop.h"
 #include "transport/failure_detector.h"
-#include "transport/failure_message.h"
 #include "transport/grpc_setup.h"
 #include "transport/validate.h"
 

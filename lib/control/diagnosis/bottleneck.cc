@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/number_text.h"
-#include "diagnosis/throttle.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -31,6 +31,18 @@ std::string label(const RankTimes& rank) {
          ") on node " + std::to_string(rank.node_rank);
 }
 
+// What users of the engine can do. No other line of this module names its settings.
+constexpr struct {
+  const char* prefetch = "set data.async to true";
+  const char* data_threads = "data.threads ";  // 2 -> 4
+  const char* small_images = "store smaller images (fleetrun pack)";
+  const char* send_less =
+      "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less often";
+  const char* exchange_less_often =
+      "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
+  const char* fewer_threads = "start fewer ranks or threads (OMP_NUM_THREADS, data.threads)";
+} kRemedies;
+
 constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
 // A rank that gets less of its cores shares them with other processes.
 constexpr double kOwnCores = 0.75;
@@ -44,7 +56,8 @@ std::string input_action(const RankTimes& rank) {
   const double left = rank.step - rank.input;  // in which the next batch has to be made
   const double share = rank.input / rank.step;
   if (rank.data_threads == 0) {
-    return "set data.async to true: batches are made while the model computes, which hides up to " +
+    return std::string(kRemedies.prefetch) +
+           ": batches are made while the model computes, which hides up to " +
            percent(std::min(share, left / rank.step)) + " of the step";
   }
   const bool reads = rank.making > 0 && rank.reading / rank.making >= kMostlyReading;
@@ -55,8 +68,8 @@ std::string input_action(const RankTimes& rank) {
   if (threads > rank.data_threads) {
     const double rest = std::max(0.0, rank.making / threads - left);
     const double hidden = std::clamp((rank.input - rest) / rank.step, 0.0, share);
-    more = "data.threads " + std::to_string(rank.data_threads) + " -> " + std::to_string(threads) +
-           " would hide " + percent(hidden) + " of the step";
+    more = kRemedies.data_threads + std::to_string(rank.data_threads) + " -> " +
+           std::to_string(threads) + " would hide " + percent(hidden) + " of the step";
   }
   if (reads) {
     return "the data threads spend " + percent(rank.reading / rank.making) +
@@ -64,16 +77,13 @@ std::string input_action(const RankTimes& rank) {
            (more.empty() ? "" : ", or " + more);
   }
   if (!more.empty()) return more;
-  return "the data threads use all cores: store smaller images (fleetrun pack), or give each rank "
-         "more cores";
+  return std::string("the data threads use all cores: ") + kRemedies.small_images +
+         ", or give each rank more cores";
 }
 
 std::string communication_action(int nnodes) {
-  if (nnodes > 1) {
-    return "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less "
-           "often; or use a faster network";
-  }
-  return "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
+  if (nnodes > 1) return std::string(kRemedies.send_less) + "; or use a faster network";
+  return kRemedies.exchange_less_often;
 }
 
 // usual: a rank that is not slow.
@@ -110,8 +120,7 @@ std::string host_action(const RankTimes& rank) {
            share + " of the step: raise it, or start fewer ranks";
   }
   return "the ranks have no core for " + share +
-         " of the step: stop other processes on this host, or start fewer ranks or threads "
-         "(OMP_NUM_THREADS, data.threads)";
+         " of the step: stop other processes on this host, or " + kRemedies.fewer_threads;
 }
 
 std::string line_of(const Bottleneck& bottleneck) {
@@ -236,7 +245,24 @@ class Division {
   std::vector<Cause> causes_;
 };
 
+// Copied from nvml.h; the ABI is stable.
+constexpr uint64_t kPowerCap = 0x4, kHwSlowdown = 0x8, kSwThermal = 0x20, kHwThermal = 0x40,
+                   kPowerBrake = 0x80;
+
 }  // namespace
+
+uint64_t slowing_reasons(uint64_t reasons) {
+  return reasons & (kPowerCap | kHwSlowdown | kSwThermal | kHwThermal | kPowerBrake);
+}
+
+std::string throttle_text(uint64_t reasons) {
+  std::vector<std::string> all;
+  if (reasons & kPowerCap) all.push_back("power");
+  if (reasons & (kSwThermal | kHwThermal)) all.push_back("heat");
+  if (reasons & kPowerBrake) all.push_back("brake");
+  if (all.empty() && (reasons & kHwSlowdown)) all.push_back("hardware");
+  return join(all, "+");
+}
 
 const char* name_of(Cause::Kind kind) {
   constexpr const char* kNames[] = {"input", "communication", "straggler", "host"};

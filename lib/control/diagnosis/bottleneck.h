@@ -52,6 +52,12 @@ const char* name_of(wire::Cause::Kind kind);
 std::optional<wire::Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
                                                 const BottleneckRules& rules = {});
 
+// Of nvmlClocksEventReasons, for which NVIDIA's driver lowers the clock of a GPU, those that slow
+// work down: not "idle", and no clock that somebody set.
+uint64_t slowing_reasons(uint64_t reasons);
+// "power", "heat", "brake" or several of them, as in "power+heat"; "" if none slows it down.
+std::string throttle_text(uint64_t reasons);
+
 // Collects reports, and says once a minute what they amount to.
 class BottleneckAnalyzer {
  public:

@@ -26,4 +26,9 @@ std::string waits_text(const std::vector<CollectiveWait>& waits);
 // "all_reduce #812 (bucket 4, 25 MiB)"
 std::string call_text(const GroupCall& call);
 
+// Notes for the user about PyTorch's flight recorder, in addition to the waits that it shows.
+// From Stacks::collectives: where the dumps are, which ranks wrote none and why, and how to switch
+// the recorder on. A line each, at most eight; none without PyTorch ranks.
+std::vector<std::string> flight_notes(const Stacks& all);
+
 }  // namespace fleet

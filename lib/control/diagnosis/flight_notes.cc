@@ -1,9 +1,8 @@
-#include "diagnosis/flight_notes.h"
-
 #include <algorithm>
 #include <map>
 
 #include "base/ranges.h"
+#include "diagnosis/collective_waits.h"
 
 namespace fleet {
 namespace {

@@ -28,7 +28,7 @@
 #include "node/supervision.h"
 #include "node/trace_questions.h"
 #include "node/verdict_file.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/loop_descriptor.h"
 
 namespace fleet {

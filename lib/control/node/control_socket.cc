@@ -23,7 +23,7 @@
 #include "node/channel.h"
 #include "node/runtime_folder.h"
 #include "transport/accept.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/text.h"
-#include "diagnosis/throttle.h"
+#include "diagnosis/bottleneck.h"
 
 namespace fleet {
 namespace {

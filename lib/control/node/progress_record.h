@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "diagnosis/time_left.h"
+#include "diagnosis/live_table.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

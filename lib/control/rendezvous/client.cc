@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "rendezvous/restarts.h"
-#include "rendezvous/world_encoding.h"
+#include "rendezvous/types.h"
 #include "transport/certificates.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/tcp_listener.h"
 #include "transport/validate.h"
 

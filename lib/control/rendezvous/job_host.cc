@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "rendezvous/world_encoding.h"
-#include "transport/failure_message.h"
+#include "rendezvous/types.h"
+#include "transport/control_messages.h"
 #include "transport/validate.h"
 
 namespace fleet {

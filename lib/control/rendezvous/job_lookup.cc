@@ -1,11 +1,10 @@
-#include "rendezvous/job_lookup.h"
-
 #include <grpcpp/grpcpp.h>
 
 #include <latch>
 #include <memory>
 
 #include "proto/control.grpc.pb.h"
+#include "rendezvous/client.h"
 #include "transport/control_messages.h"
 #include "transport/grpc_setup.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "rendezvous/job_state.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 namespace {

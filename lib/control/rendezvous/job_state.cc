@@ -18,14 +18,6 @@ constexpr size_t kMaxHistoryText = 4 << 10;
 
 }  // namespace
 
-std::chrono::milliseconds heartbeat_interval_for(std::chrono::milliseconds timeout) {
-  return std::clamp(timeout / 12, std::chrono::milliseconds(20), std::chrono::milliseconds(1'000));
-}
-
-std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout) {
-  return timeout - heartbeat_interval_for(timeout);
-}
-
 JobState::JobState(const JobSpec& spec, JobTimes times, std::string display_address, Time now)
     : times_(times),
       display_address_(std::move(display_address)),

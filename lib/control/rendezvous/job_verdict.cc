@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "diagnosis/collective_waits.h"
-#include "diagnosis/flight_notes.h"
 #include "diagnosis/stacks.h"
 #include "rendezvous/job_state.h"
 #include "transport/control_messages.h"

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/terminal_text.h"
-#include "rendezvous/heartbeat_intervals.h"
+#include "rendezvous/job_times.h"
 #include "rendezvous/service.h"
 #include "transport/connection_limiter.h"
 #include "transport/datagram_heartbeats.h"

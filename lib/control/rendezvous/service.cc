@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/queued_writer.h"
 
 namespace fleet {

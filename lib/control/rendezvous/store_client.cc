@@ -12,7 +12,7 @@
 #include "base/mutex.h"
 #include "proto/control.grpc.pb.h"
 #include "store/env.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/grpc_setup.h"
 
 namespace fleet {

@@ -1,9 +1,9 @@
-#include "rendezvous/world_encoding.h"
-
 #include <google/protobuf/io/gzip_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
+
+#include "rendezvous/types.h"
 
 namespace fleet {
 namespace {

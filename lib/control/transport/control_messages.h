@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "proto/control.pb.h"
 
 namespace fleet {
@@ -52,6 +53,11 @@ std::optional<std::chrono::milliseconds> grace_of(const Message& message) {
   if (!message.has_grace_ms()) return std::nullopt;
   return std::chrono::milliseconds(std::max(0, message.grace_ms()));
 }
+
+// An Error as a message.
+wire::Failure to_wire(const Error& error);
+// kInternal for a code that this version does not know.
+Error from_wire(const wire::Failure& failure);
 
 // One message in its envelope: envelope(&wire::NodeMessage::mutable_exit, exit).
 template <typename Envelope, typename Message>

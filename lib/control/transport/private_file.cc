@@ -1,5 +1,3 @@
-#include "transport/private_file.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

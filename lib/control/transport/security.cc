@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "transport/private_file.h"
 
 namespace fleet {
 namespace {

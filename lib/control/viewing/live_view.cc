@@ -13,7 +13,7 @@
 #include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/terminal_text.h"
-#include "diagnosis/throttle.h"
+#include "diagnosis/bottleneck.h"
 #include "node/bottleneck_json.h"
 
 namespace fleet {

@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "daemon/protocol.h"
 #include "node/control_socket.h"
+#include "transport/control_messages.h"
 #include "transport/event_loop.h"
-#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 namespace {

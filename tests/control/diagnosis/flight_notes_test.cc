@@ -1,7 +1,7 @@
-#include "diagnosis/flight_notes.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "diagnosis/collective_waits.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,6 @@
-#include "diagnosis/time_left.h"
-
 #include <gtest/gtest.h>
+
+#include "diagnosis/live_table.h"
 
 namespace fleet {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "diagnosis/throttle.h"
+#include "diagnosis/bottleneck.h"
 #include "tests/test_paths.h"
 
 namespace fleet {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/world_encoding.h"
+#include "rendezvous/types.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 #include "transport/grpc_setup.h"
 
@@ -41,7 +41,7 @@ class LostHost final : public wire::Rendezvous::Service {
     GenerationResult& end = *whole.mutable_assignment()->add_history();
     end.set_generation(1);
     end.set_step(40);
-    // The world follows its Assignment in the same message (world_encoding.h).
+    // The world follows its Assignment in the same message (encode() of types.h).
     whole.ParseFromString(whole.SerializeAsString() + encode(world));
     stream->Write(whole);
     read_until(stream, wire::NodeMessage::kAccept);

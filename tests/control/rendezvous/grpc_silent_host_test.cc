@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "proto/control.grpc.pb.h"
-#include "rendezvous/world_encoding.h"
+#include "rendezvous/types.h"
 #include "tests/control/rendezvous/grpc_nodes.h"
 #include "transport/grpc_setup.h"
 
@@ -37,7 +37,7 @@ class SilentHost final : public wire::Rendezvous::Service {
     welcome.mutable_welcome()->set_heartbeat_interval_ms(20);
     welcome.mutable_welcome()->set_max_silence_ms(static_cast<int>(kSilence.count()));
     stream->Write(welcome);
-    // The world follows its Assignment in the same message (world_encoding.h).
+    // The world follows its Assignment in the same message (encode() of types.h).
     wire::HostMessage whole;
     whole.mutable_assignment()->set_node_rank(0);
     whole.ParseFromString(whole.SerializeAsString() + encode(*world));

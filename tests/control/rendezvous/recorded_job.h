@@ -11,7 +11,7 @@
 
 #include "rendezvous/job_state.h"
 #include "tests/control/rendezvous/nodes.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

@@ -1,9 +1,8 @@
-#include "rendezvous/world_encoding.h"
-
 #include <gtest/gtest.h>
 
+#include "rendezvous/types.h"
 #include "tests/control/rendezvous/nodes.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 namespace {

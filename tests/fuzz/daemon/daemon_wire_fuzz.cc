@@ -2,7 +2,7 @@
 #include "daemon/job_info.h"
 #include "daemon/protocol.h"
 #include "tests/fuzz/fuzz.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/validate.h"
 
 namespace wire = fleet::wire;

@@ -1,7 +1,7 @@
 // Requests to the control socket of a fleetrun, and its replies.
 #include "node/stack_report.h"
 #include "tests/fuzz/frames.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 static void use_reply(const fleet::wire::ControlReply& reply) {
   if (reply.has_failure()) fleet::to_wire(fleet::from_wire(reply.failure()));

@@ -2,9 +2,9 @@
 #include "diagnosis/stacks.h"
 #include "diagnosis/straggler_detector.h"
 #include "rendezvous/membership.h"
-#include "rendezvous/world_encoding.h"
+#include "rendezvous/types.h"
 #include "tests/fuzz/fuzz.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "transport/validate.h"
 
 static void to_node(std::string_view bytes) {

@@ -7,7 +7,7 @@
 #include "launch/planning/cores.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/launch_plan.h"
-#include "rendezvous/control_messages.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

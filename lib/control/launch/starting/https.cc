@@ -5,7 +5,7 @@
 #include "base/regular_file.h"
 #include "launch/planning/refuse.h"
 #include "launch/starting/http_server.h"
-#include "transport/private_file.h"
+#include "transport/security.h"
 
 namespace fleet {
 namespace {

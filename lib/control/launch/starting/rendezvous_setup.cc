@@ -12,7 +12,7 @@
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/program.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/job_lookup.h"
+#include "rendezvous/client.h"
 
 namespace fleet {
 namespace {

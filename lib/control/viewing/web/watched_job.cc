@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "node/control_socket.h"
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 #include "viewing/web/job_site.h"
 
 namespace fleet {

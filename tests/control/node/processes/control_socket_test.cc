@@ -16,8 +16,8 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "transport/control_messages.h"
 #include "transport/event_loop.h"
-#include "transport/failure_message.h"
 
 namespace fleet {
 namespace {

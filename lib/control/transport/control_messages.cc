@@ -1,4 +1,4 @@
-#include "transport/failure_message.h"
+#include "transport/control_messages.h"
 
 namespace fleet {
 

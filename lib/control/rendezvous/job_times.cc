@@ -1,4 +1,4 @@
-#include "rendezvous/heartbeat_intervals.h"
+#include "rendezvous/job_times.h"
 
 #include <algorithm>
 
@@ -12,6 +12,14 @@ constexpr milliseconds kStartupHeartbeatInterval{5'000}, kStartupMaxSilence{30'0
     kStartupTime{5'000};
 
 }  // namespace
+
+milliseconds heartbeat_interval_for(milliseconds timeout) {
+  return std::clamp(timeout / 12, milliseconds(20), milliseconds(1'000));
+}
+
+milliseconds max_silence_for(milliseconds timeout) {
+  return timeout - heartbeat_interval_for(timeout);
+}
 
 JobTimes heartbeat_intervals_for(int nnodes, JobTimes times) {
   times.heartbeat_interval =

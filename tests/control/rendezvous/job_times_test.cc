@@ -1,4 +1,4 @@
-#include "rendezvous/heartbeat_intervals.h"
+#include "rendezvous/job_times.h"
 
 #include <gtest/gtest.h>
 
