@@ -257,12 +257,12 @@ case_of() {
   edit "$1" "$2" "$3" "$4"
 }
 node=lib/control/node rendezvous=lib/control/rendezvous daemon=lib/control/daemon
-case_of "$node_link" $rendezvous/job_state.cc 'switch .message.kind_case' \
-  '    case wire::NodeMessage::kRecipe: return on_recipe(node_rank, message.recipe(), now);'
-edit "$node_link" $rendezvous/job_state.cc '^namespace fleet [{]' 'void JobState::on_recipe(int node_rank, const wire::Recipe& recipe, Time now) {
-  on_signal_request(node_rank, recipe.number(), now);
+case_of "$node_link" $rendezvous/job_running.cc 'switch .message.kind_case' \
+  '    case wire::NodeMessage::kRecipe: return on_recipe(job, node_rank, message.recipe());'
+edit "$node_link" $rendezvous/job_running.cc '^}  // namespace$' 'void Running::on_recipe(Job& job, int node_rank, const wire::Recipe& recipe) {
+  on_signal(job, node_rank, recipe.number());
 }'
-edit "$node_link" $rendezvous/job_state.h 'void on_signal_request' '  void on_recipe(int node_rank, const wire::Recipe& recipe, Time now);'
+edit "$node_link" $rendezvous/job_phases.h 'void on_signal' '  void on_recipe(Job& job, int node_rank, const wire::Recipe& recipe);'
 edit "$node_link" $node/supervision.cc '^void Supervision::on_restart_command' '  send(envelope(&wire::NodeMessage::mutable_recipe));'
 edit "$node_link" tests/control/rendezvous/job_verdict_test.cc '^using Job' 'TEST(JobState, Recipe_IsASignalForAll) {
   Job job(job_of({"a", "b"}));

@@ -1,4 +1,8 @@
-// The phases of a job in the rendezvous: each is a type with the state that only it has.
+// The phases of a job in the rendezvous: each is a type with the state that only it has, and
+// handles the events that only it expects. What they share is a Job.
+//
+// A handler may end its own phase (Job's transitions do): it returns then. Pure: the time is
+// Job::now. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -7,97 +11,217 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "diagnosis/bottleneck.h"
+#include "diagnosis/hang.h"
 #include "diagnosis/live_table.h"
 #include "diagnosis/root_cause.h"
 #include "diagnosis/straggler_detector.h"
-#include "rendezvous/membership.h"
+#include "rendezvous/job_nodes.h"
+#include "rendezvous/job_times.h"
+#include "rendezvous/restarts.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
 
-// A scope for their names, which JobState uses unqualified.
-struct JobPhases {
-  using Time = std::chrono::steady_clock::time_point;
-  enum class Phase { kFailingOver, kForming, kRunning, kStopping, kGathering, kAgreeing, kEnded };
+struct Job;
 
-  // Nodes are missing.
-  struct Waiting {
-    Time began, due;  // due: when to give up or, while forming, to begin with fewer nodes
-    Time next_progress;
-  };
-  // A generation is over, and the next has not begun.
-  struct GenerationOver {
-    Verdict cause;                // why the generation ended
-    std::optional<Verdict> lost;  // the last node lost since then
-    const Verdict& reason() const {
-      return lost ? *lost : cause;
-    }  // for a job that cannot continue
-  };
-  // A world counts once a majority of its base, the preceding world, has accepted it: those nodes
-  // follow no other world with that base.
-  struct Base {
-    int nodes = 0;           // 0: none, or known to count
-    std::set<int> accepted;  // ranks in the base
-    bool committed() const;
-  };
-  // The host was lost: nodes of the last generation reconnect here.
-  struct FailingOver : Waiting {
-    static constexpr Phase kPhase = Phase::kFailingOver;
-    Verdict lost;
-    Time generation_began;
-    std::optional<int64_t> step;          // that the generation has reached, as far as known
-    std::shared_ptr<const World> before;  // the base of world_, if it may count instead
-    Base base;
-  };
-  struct Forming : Waiting {  // nodes join
-    static constexpr Phase kPhase = Phase::kForming;
-  };
-  // A stack collection in progress, for a hang or on request.
-  struct StackCollection {
-    Time due;
-    std::set<int> awaited = {};  // nodes
-    Stacks stacks = {};
-    std::vector<SessionId> requesters = {};
-    std::optional<RankStall> hang = {};  // the first rank that was reported
-    int node_rank = -1;                  // that rank's node
-  };
-  struct Running {
-    static constexpr Phase kPhase = Phase::kRunning;
-    Time began;
-    std::set<int> unfinished;      // nodes
-    RootCauseAnalyzer root_cause;  // failures that await the verdict
-    std::optional<Verdict> lost;   // a node whose loss ends this generation
-    std::optional<StopCommand> stop;
-    std::optional<RankExit> killed;  // a rank that a launcher stopped without an order
-    std::optional<StackCollection> stacks;
-    std::optional<Time> scale_up_due;  // when to restart with nodes that have joined
-    StragglerDetector stragglers;
-    LiveTable live;
-    BottleneckAnalyzer bottleneck;
-  };
-  struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
-    static constexpr Phase kPhase = Phase::kStopping;
-    std::set<SessionId> awaited;
-  };
-  struct Gathering : Waiting, GenerationOver {  // nodes are missing for the next generation
-    static constexpr Phase kPhase = Phase::kGathering;
-  };
-  struct Agreeing : GenerationOver {  // the next world was sent and not all nodes have accepted it
-    static constexpr Phase kPhase = Phase::kAgreeing;
-    std::map<SessionId, int> awaited;  // and their ranks in the base; -1: none
-    Base base;
-  };
-  struct Ended {
-    static constexpr Phase kPhase = Phase::kEnded;
-    std::string outcome;
-    std::optional<Verdict> verdict;  // nullopt if the job never ran for lack of nodes
-  };
+enum class JobPhase { kFailingOver, kForming, kRunning, kStopping, kGathering, kAgreeing, kEnded };
 
-  using Any = std::variant<FailingOver, Forming, Running, Stopping, Gathering, Agreeing, Ended>;
+namespace phases {
+
+using Time = std::chrono::steady_clock::time_point;
+
+// Nodes are missing.
+struct Waiting {
+  void report_missing_nodes(Job& job);
+
+  Time began, due;  // due: when to give up or, while forming, to begin with fewer nodes
+  Time next_progress;
+};
+
+// A generation is over, and the next has not begun.
+struct GenerationOver {
+  // For a job that cannot continue.
+  const Verdict& reason() const { return lost ? *lost : cause; }
+
+  Verdict cause;                // why the generation ended
+  std::optional<Verdict> lost;  // the last node lost since then
+};
+
+// A world counts once a majority of its base, the preceding world, has accepted it: those nodes
+// follow no other world with that base.
+struct Base {
+  bool committed() const;
+
+  int nodes = 0;           // 0: none, or known to count
+  std::set<int> accepted;  // ranks in the base
+};
+
+// The host was lost: nodes of the last generation reconnect here.
+struct FailingOver : Waiting {
+  static constexpr JobPhase kPhase = JobPhase::kFailingOver;
+  void on_joined(Job& job, SessionId session);
+  void on_time(Job& job);
+
+  Verdict lost;
+  Time generation_began;
+  std::optional<int64_t> step;          // that the generation has reached, as far as known
+  std::shared_ptr<const World> before;  // the base of the world, if it may count instead
+  Base base;
+};
+
+struct Forming : Waiting {  // nodes join
+  static constexpr JobPhase kPhase = JobPhase::kForming;
+  void on_stop(Job& job, SessionId session, int signal);
+  void on_left(Job& job, SessionId session);
+  void on_time(Job& job);
+};
+
+struct Running {
+  static constexpr JobPhase kPhase = JobPhase::kRunning;
+  explicit Running(const Job& job);
+
+  // session, node_rank: the sender.
+  void on_message(Job& job, SessionId session, int node_rank, const wire::NodeMessage& message);
+  void on_stop(Job& job, int node_rank, const wire::StopRequest& request);
+  void on_node_lost(Job& job, SessionId session, const Verdict& verdict, Time since);
+  void on_time(Job& job);
+
+  Time began;
+  RootCauseAnalyzer root_cause;  // failures that await the verdict
+  std::optional<Verdict> lost;   // a node whose loss ends this generation
+  std::optional<StopCommand> stop;
+  std::optional<Time> scale_up_due;  // when to restart with nodes that have joined
+  StragglerDetector stragglers;
+  LiveTable live;
+  BottleneckAnalyzer bottleneck;
+
+ private:
+  void on_rank_exited(RankExit exit, int node_rank, Time now);
+  void on_rank_stalled(Job& job, int node_rank, RankStall stall);
+  void on_stacks(Job& job, int node_rank, Stacks of_node);
+  void on_stack_request(Job& job, SessionId session, int node_rank);
+  void on_steps(Job& job, int node_rank, StepReport report);
+  void on_finished(Job& job, int node_rank);
+  void on_signal(Job& job, int node_rank, int signal);
+  Time root_cause_due(const Job& job) const;
+  void decide_root_cause(Job& job);
+  void decide_failed(Job& job, RankExit exit);
+  void decide_hang(Job& job, const StackCollection& collection);
+  void begin_stacks(Job& job, int node_rank, bool hang);
+  void end_stacks(Job& job);
+  void on_node_finished(Job& job, int node_rank);
+  void scale_up(Job& job);
+
+  std::set<int> unfinished_;        // nodes
+  std::optional<RankExit> killed_;  // a rank that a launcher stopped without an order
+  std::optional<StackCollection> stacks_;
+  std::vector<SessionId> requesters_;  // of these stacks
+  // The nodes whose launchers received this signal since it was passed on.
+  struct UserSignal {
+    Time at;
+    std::set<int> from;
+  };
+  std::map<int, UserSignal> user_signals_;
+};
+
+struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
+  static constexpr JobPhase kPhase = JobPhase::kStopping;
+  void on_ready(Job& job, SessionId session);
+  void on_left(Job& job, SessionId session);
+
+  std::set<SessionId> awaited;
+};
+
+struct Gathering : Waiting, GenerationOver {  // nodes are missing for the next generation
+  static constexpr JobPhase kPhase = JobPhase::kGathering;
+  void on_time(Job& job);
+};
+
+struct Agreeing : GenerationOver {  // the next world was sent and not all nodes have accepted it
+  static constexpr JobPhase kPhase = JobPhase::kAgreeing;
+  void on_accepted(Job& job, SessionId session);
+  void stop_awaiting(Job& job, SessionId session);
+
+  std::map<SessionId, int> awaited;  // and their ranks in the base; -1: none
+  Base base;
+};
+
+struct Ended {
+  static constexpr JobPhase kPhase = JobPhase::kEnded;
+  std::string outcome;
+  std::optional<Verdict> verdict;  // nullopt if the job never ran for lack of nodes
+};
+
+using Any = std::variant<FailingOver, Forming, Running, Stopping, Gathering, Agreeing, Ended>;
+
+}  // namespace phases
+
+// What the phases of a job share, and how one follows another.
+struct Job {
+  using Time = phases::Time;
+  Job(const JobSpec& spec, const JobTimes& job_times, std::string address, Time begin);
+
+  const JobSpec& spec() const { return nodes.membership().spec(); }
+  const wire::JobConfig& config() const { return spec().config; }
+  bool restarts_at_all() const { return spec().restarts.max_restarts > 0; }
+  // The generation of the last world sent; 0 before the first.
+  int generation() const { return world ? world->id().generation() : 0; }
+  // Whether the job runs with fewer nodes than it may.
+  bool is_below_full_size() const { return world->nodes_size() < config().nnodes(); }
+  bool have_quorum() const;  // of the last world
+
+  // The current phase, if it is of this type or derives from it; otherwise nullptr.
+  template <typename Wanted>
+  Wanted* in() {
+    const auto as = [](auto& current) -> Wanted* {
+      if constexpr (std::is_convertible_v<decltype(&current), Wanted*>) {
+        return &current;
+      } else {
+        return nullptr;
+      }
+    };
+    return std::visit(as, phase);
+  }
+  template <typename Wanted>
+  const Wanted* in() const {
+    return const_cast<Job*>(this)->in<Wanted>();
+  }
+
+  // --- Verdicts ---
+  Verdict node_verdict(Verdict::Kind kind, int node_rank) const;  // -1: of no node
+  // how: "its fleetrun vanished".
+  Verdict lost_verdict(SessionId session, const std::string& how);
+  // `more`: follows the node, or replaces it if it has no rank.
+  Verdict stopped_verdict(int node_rank, int signal, const std::string& more) const;
+
+  // --- Transitions ---
+  void decide(Verdict verdict);  // the job has ended
+  void end_without_quorum(Verdict reason);
+  // Of a running generation, or of one whose host was lost.
+  void end_generation(Verdict cause);
+  void gather();
+  void start_if_complete();
+  void propose();
+  // `lost`: a node that was lost since the world was sent.
+  void begin_generation(std::optional<Verdict> lost);
+
+  // Informs a node that joined while the job runs, or that exceeds the number of nodes to run.
+  void notify_newcomer(SessionId session);
+  void send_assignment(SessionId to, int node_rank, bool with_history = false);
+  GenerationResult result_of(const Verdict& verdict) const;
+
+  JobTimes times;
+  std::string display_address;
+  JobNodes nodes;
+  Restarts restarts;
+  std::shared_ptr<const World> world;  // the last one sent
+  phases::Any phase;
+  Time now;  // of the present event
 };
 
 }  // namespace fleet

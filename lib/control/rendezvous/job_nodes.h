@@ -1,0 +1,92 @@
+// The nodes of a job at its host: their sessions and heartbeats, and the messages to them. Pure:
+// the time is an argument. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/job_times.h"
+#include "rendezvous/membership.h"
+#include "rendezvous/types.h"
+#include "transport/failure_detector.h"
+
+namespace fleet {
+
+struct Outgoing {
+  SessionId to;
+  std::shared_ptr<const wire::HostMessage> message;  // shared between recipients
+  bool last = false;                                 // ends the session after this message
+  // Appended to each Assignment; encoded once (types.h).
+  std::shared_ptr<const World> world = {};
+};
+
+class JobNodes {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Session {
+    FailureDetector failure_detector;
+    int node_rank = -1;  // in the world; -1: not part of it
+    bool member = false;
+  };
+
+  JobNodes(const JobSpec& spec, const JobTimes& times, Time now);
+
+  Membership& membership() { return membership_; }
+  const Membership& membership() const { return membership_; }
+  const std::string& address(SessionId member) const;
+
+  // --- Sessions ---
+  void open(SessionId session, Time now);
+  void close(SessionId session) { sessions_.erase(session); }
+  Session* find(SessionId session);         // nullptr: it is not open
+  void admit(SessionId session, Time now);  // a member of membership()
+  // The member of this session, which sends something; nullptr: it has not joined.
+  Session* touch_member(SessionId session, Time now);
+  bool is_member(SessionId session) const;
+  const std::map<SessionId, Session>& sessions() const { return sessions_; }
+  std::set<int> ranks_here() const;  // node ranks
+
+  // --- Heartbeats ---
+  // While the first generation starts, heartbeats are rarer: until JobTimes::startup_time after the
+  // first call.
+  void end_startup(Time now);
+  wire::HostMessage welcome() const;
+  HeartbeatTimes intervals() const;
+  // If this process was suspended since the last call, for how long.
+  Time::duration poll(Time now);
+  // Those who are lost, the longest silent one first, with the time of their last message.
+  std::vector<std::pair<Time, SessionId>> find_silent(Time now);
+  // When to poll next at the latest, if something is due at `due`.
+  Time next_poll(Time due) const;
+
+  // --- Messages ---
+  void send(SessionId to, wire::HostMessage message, bool last = false);
+  // `world`: follows the Assignment in `message`.
+  void send_world(SessionId to, wire::HostMessage message, std::shared_ptr<const World> world);
+  void send_to_host(wire::HostMessage message);  // spares large jobs a broadcast of minor news
+  enum class To { kAll, kRanks };                // kRanks: the nodes of the world, not spares
+  void broadcast(wire::HostMessage message, To to = To::kAll);
+  void refuse(SessionId session, const Error& error);  // and closes it
+  // Reports differences that --allow_skew accepted. Called late, because node 0's launcher may have
+  // joined after the others.
+  void warn_of_skew(SessionId session);
+  std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
+
+ private:
+  JobTimes times_;
+  Membership membership_;
+  std::map<SessionId, Session> sessions_;
+  SuspensionDetector suspension_;
+  Time silence_due_ = Time::max();  // no session is lost earlier
+  bool started_up_;
+  std::optional<Time> startup_ends_at_;
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace fleet
