@@ -138,7 +138,7 @@ void ClientSession::on_owner_lost(const JobInfo& job) {
     spdlog::warn("the job of pid {} has lost the client that owns it: stopping it",
                  job.record().pid());
   }
-  jobs_.stop(number_, stop_job(SIGHUP));
+  jobs_.stop(number_, stop_request(SIGHUP));
 }
 
 void ClientSession::on_closed() {
@@ -193,7 +193,7 @@ void ClientSession::query(const std::string& job_id) {
   stream_->close();
 }
 
-void ClientSession::stop(const wire::StopJob& how) { jobs_.stop(number_, how); }
+void ClientSession::stop(const wire::StopRequest& how) { jobs_.stop(number_, how); }
 
 void ClientSession::stop_named(const wire::StopNamedJob& request) {
   subscribe(job_named(request.job_id()).number(), Role::kStopper);

@@ -90,7 +90,7 @@ class Daemon {
 
   void end_jobs(int signal) {
     spdlog::info("{}: ending all jobs", signal_name(signal));
-    jobs_.stop_all(stop_job(SIGTERM, stopping_), [this] { drain(); });
+    jobs_.stop_all(stop_request(SIGTERM, stopping_), [this] { drain(); });
     stopping_ = true;
   }
 

@@ -63,7 +63,7 @@ std::vector<JobInfo> jobs_of(const std::vector<JobPart>& parts) {
 // --- stop ---
 
 // For a job without fleetd: its launcher stops the other nodes too.
-void stop_local(const JobRecord& record, const wire::StopJob& how) {
+void stop_local(const JobRecord& record, const wire::StopRequest& how) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0)));
   if (!process) return;
   stop_launcher(record.pid(), how);
@@ -150,7 +150,8 @@ int stop(const CommandLine& line) {
   if (line.settings.boolean("kill") && line.settings.given("grace")) {
     refuse("--kill leaves no grace time", "--grace", "give one of --kill and --grace");
   }
-  const wire::StopJob how = stop_job(SIGTERM, line.settings.boolean("kill"), grace_of(line));
+  const wire::StopRequest how =
+      stop_request(SIGTERM, line.settings.boolean("kill"), grace_of(line));
   FleetdClient fleetds(line.settings);
   const std::string& job_id = line.words[0];
   const std::vector<JobPart> parts = fleetds.require(job_id);

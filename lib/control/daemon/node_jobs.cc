@@ -134,7 +134,7 @@ void NodeJobs::signal(int number, int signal) {
 }
 
 // A fleetd whose descriptors have run out still stops its jobs.
-void NodeJobs::stop(LauncherProcess* launcher, const wire::StopJob& how) {
+void NodeJobs::stop(LauncherProcess* launcher, const wire::StopRequest& how) {
   try {
     stop_launcher(launcher->pid(), how);
   } catch (const Error& error) {
@@ -144,7 +144,7 @@ void NodeJobs::stop(LauncherProcess* launcher, const wire::StopJob& how) {
   }
 }
 
-void NodeJobs::stop(int number, const wire::StopJob& how) {
+void NodeJobs::stop(int number, const wire::StopRequest& how) {
   const JobInfo* job = table_.find(number);
   if (!job || job->phase() == JobInfo::ENDED) return;
   if (job->phase() == JobInfo::PREPARED) {
@@ -271,7 +271,7 @@ void NodeJobs::when_idle(std::function<void()> callback) {
   if (!any_running()) when_idle_();
 }
 
-void NodeJobs::stop_all(const wire::StopJob& how, std::function<void()> callback) {
+void NodeJobs::stop_all(const wire::StopRequest& how, std::function<void()> callback) {
   stopping_ = true;
   std::vector<int> numbers;
   for (const JobInfo& job : table_.all()) numbers.push_back(job.number());

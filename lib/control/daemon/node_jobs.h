@@ -70,7 +70,7 @@ class NodeJobs {
   void launch(int number, int rdzv_port);
   void signal(int number, int signal);
   // Stops the job: a reservation at once, a launcher by a message.
-  void stop(int number, const wire::StopJob& how);
+  void stop(int number, const wire::StopRequest& how);
   void detach(int number);
 
   const JobInfo* find(int number) const { return table_.find(number); }
@@ -90,10 +90,10 @@ class NodeJobs {
   // Calls `callback` when no job runs.
   void when_idle(std::function<void()> callback);
   // Accepts no more jobs, stops all, and calls `when_idle` when none is left.
-  void stop_all(const wire::StopJob& how, std::function<void()> when_idle);
+  void stop_all(const wire::StopRequest& how, std::function<void()> when_idle);
 
  private:
-  void stop(LauncherProcess* launcher, const wire::StopJob& how);
+  void stop(LauncherProcess* launcher, const wire::StopRequest& how);
 
   struct Run {
     JobRequest request;

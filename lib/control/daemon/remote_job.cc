@@ -72,10 +72,7 @@ void RemoteJob::launch(int node, int rdzv_port) {
 }
 
 void RemoteJob::stop(int node, int signal, bool kill) {
-  wire::StopJob how;
-  how.set_signal(signal);
-  how.set_kill(kill);
-  send(node, envelope(&wire::ClientMessage::mutable_stop, how));
+  send(node, envelope(&wire::ClientMessage::mutable_stop, stop_request(signal, kill)));
 }
 
 void RemoteJob::end(int exit_code, bool detached) {

@@ -176,7 +176,7 @@ class Agent {
     timer->after(kOneDelivery, [this, signal, timer] {
       arriving_.erase(signal);
       note_stop(signal);
-      step(stop_job(signal));
+      step(stop_request(signal));
     });
   }
 

@@ -243,15 +243,7 @@ void send_control_request(EventLoop& loop, pid_t pid, const wire::ControlRequest
       ->begin(timeout_seconds);
 }
 
-wire::StopJob stop_job(int signal, bool kill, Grace grace) {
-  wire::StopJob stop;
-  stop.set_signal(signal);
-  stop.set_kill(kill);
-  if (grace) stop.set_grace_ms(static_cast<int>(grace->count()));
-  return stop;
-}
-
-void stop_launcher(pid_t pid, const wire::StopJob& request) {
+void stop_launcher(pid_t pid, const wire::StopRequest& request) {
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!process) throw Error(ErrorCode::kNotFound, "it has ended", "pid " + std::to_string(pid));
   try {

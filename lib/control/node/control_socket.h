@@ -60,12 +60,10 @@ wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& r
 void send_control_request(EventLoop& loop, pid_t pid, const wire::ControlRequest& request,
                           int timeout_seconds, std::function<void(const wire::ControlReply&)> done);
 
-wire::StopJob stop_job(int signal, bool kill = false, Grace grace = {});
-
 // Tells the fleetrun of this pid to stop its job; does not wait. A fleetrun that has no control
 // socket, or none yet, receives signals instead; its own grace time applies then. Resumes a
 // suspended one. kNotFound if there is no such process.
-void stop_launcher(pid_t pid, const wire::StopJob& request);
+void stop_launcher(pid_t pid, const wire::StopRequest& request);
 
 // The path of that fleetrun's socket.
 std::string control_socket_of(pid_t pid);

@@ -399,7 +399,7 @@ class Guardian {
     channel_.send(envelope(&wire::GuardianEvent::mutable_trace, tracer_.answer(request, targets)));
   }
 
-  void stop_ranks(const wire::StopRanks& stop) {
+  void stop_ranks(const StopCommand& stop) {
     if (ranks_.empty()) return kill_all();  // stopped before the start: report it soon
     reap();                                 // ranks that have ended by now ended by themselves
     if (gone_) return;  // a late stop: the next generation has its own grace time

@@ -39,14 +39,6 @@ wire::NodeMessage failure(const std::string& how) {
   return message;
 }
 
-wire::NodeMessage stop_request(int signal, Grace grace, bool kill = false) {
-  wire::NodeMessage message;
-  message.mutable_stop()->set_signal(signal);
-  message.mutable_stop()->set_kill(kill);
-  if (grace) message.mutable_stop()->set_grace_ms(static_cast<int>(grace->count()));
-  return message;
-}
-
 // A hint that saves users from guessing.
 std::string signal_hint(int signal) {
   switch (signal) {
@@ -138,7 +130,7 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
 void Supervision::on(const Assigned&, Time) {
   assigned_ = true;
   // It came while the job formed; the other nodes are about to start.
-  if (signals_.own() != 0) send(stop_request(signals_.own(), grace_, killing_));
+  if (signals_.own() != 0) ask_to_stop(signals_.own(), grace_, killing_);
 }
 
 void Supervision::on(GenerationBegins& begins, Time now) {
@@ -273,7 +265,7 @@ void Supervision::on_restart_command(const RestartCommand& command) {
   host_lost_ = false;
   // The lost host never received it.
   if (guardian_lost_) return send(failure(guardian_loss()));
-  if (signals_.own() != 0) send(stop_request(signals_.own(), grace_));  // it was lost with the host
+  if (signals_.own() != 0) ask_to_stop(signals_.own(), grace_);  // it was lost with the host
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
   send(ready(command.generation()));
@@ -389,7 +381,7 @@ void Supervision::on(const GuardianLost& lost, Time) {
   if (assignment_ && !verdict_) send(failure(guardian_loss()));
 }
 
-void Supervision::on(const wire::StopJob& request, Time now) {
+void Supervision::on(const wire::StopRequest& request, Time now) {
   const StopSignals::Meaning meaning = signals_.on_signal(request.signal(), now);
   if (request.kill() || meaning == StopSignals::Meaning::kKill) return kill_requested();
   if (meaning == StopSignals::Meaning::kStop) stop_requested(request.signal(), grace_of(request));
@@ -397,21 +389,19 @@ void Supervision::on(const wire::StopJob& request, Time now) {
 
 void Supervision::on(const StarterLost&, Time now) {
   if (signals_.any()) return;
-  wire::StopJob request;
-  request.set_signal(SIGHUP);
-  on(request, now);
+  on(stop_request(SIGHUP), now);
 }
 
 void Supervision::stop_requested(int signal, Grace grace) {
   grace_ = grace;
   if (restarting_) {
     show(ShowLine::kWarning, signal_name(signal) + ": ending the job instead of restarting it");
-    return send(stop_request(signal, grace));
+    return ask_to_stop(signal, grace);
   }
   if (!assignment_ && !assigned_) return gone_ ? end(128 + signal) : kill_ranks();
   if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
   // Ranks here may have ended, or be about to, while those of other nodes run.
-  send(stop_request(signal, grace));
+  ask_to_stop(signal, grace);
   if (!assignment_) {
     return show(ShowLine::kWarning,
                 signal_name(signal) + ": ending the job before its ranks start");
@@ -427,14 +417,14 @@ void Supervision::kill_requested() {
   // The other nodes have received the request already, or there are none.
   const bool asked = std::exchange(killing_, true) || restarting_ || !assigned_;
   if (gone_ && asked) return end(128 + signal);
-  if (assigned_) send(stop_request(signal, {}, true));
+  if (assigned_) ask_to_stop(signal, {}, true);
   if (!gone_) kill_ranks();
 }
 
 void Supervision::stop(int signal, Grace grace) {
   if (stopping_) return;
   stopping_ = true;
-  wire::StopRanks command;
+  StopCommand command;
   command.set_signal(signal);
   command.set_grace_ms(static_cast<int>(grace.value_or(own_grace_).count()));
   actions_.push_back(envelope(&wire::GuardianCommand::mutable_stop, std::move(command)));

@@ -59,10 +59,9 @@ class StopSignals {
 };
 
 // --- Events, in addition to messages of the host and the guardian ---
-// A StopJob is also a stop signal to this launcher. A first one is passed to all ranks of the job;
-// a second one kills them (StopSignals).
-// This node has its place in the first generation: from now on a stop concerns the whole job. Its
-// checks run until GenerationBegins.
+// A StopRequest is also a stop signal to this launcher. A first one is passed to all ranks of the
+// job; a second one kills them (StopSignals). This node has its place in the first generation: from
+// now on a stop concerns the whole job. Its checks run until GenerationBegins.
 struct Assigned {};
 // A generation begins: start these ranks, unless it is to end already.
 struct GenerationBegins {
@@ -81,7 +80,7 @@ struct GuardianLost {
 struct StarterLost {};
 using SupervisionEvent =
     std::variant<wire::HostMessage, Refusal, HostLost, Assigned, GenerationBegins, CheckFailed,
-                 wire::GuardianEvent, GuardianLost, wire::StopJob, StarterLost>;
+                 wire::GuardianEvent, GuardianLost, wire::StopRequest, StarterLost>;
 
 // --- Actions, in addition to messages to the host and commands to the guardian ---
 struct ShowLine {
@@ -116,7 +115,7 @@ class Supervision {
   void on(const CheckFailed& failed, Time now);
   void on(wire::GuardianEvent& event, Time now);
   void on(const GuardianLost& lost, Time now);
-  void on(const wire::StopJob& request, Time now);
+  void on(const wire::StopRequest& request, Time now);
   void on(const StarterLost&, Time now);
   void on_stop_command(const StopCommand& command, Time now);
   void stop_before_start(const StopCommand& command);
@@ -133,6 +132,9 @@ class Supervision {
 
   void stop_requested(int signal, Grace grace);
   void kill_requested();
+  void ask_to_stop(int signal, Grace grace, bool kill = false) {
+    send(envelope(&wire::NodeMessage::mutable_stop, stop_request(signal, kill, grace)));
+  }
   void stop(int signal, Grace grace = {});
   void refuse(const std::string& why, int exit_code);
   void leave_restart(const std::string& why);

@@ -28,7 +28,7 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
 }  // namespace control::v1
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 9;
+inline constexpr int kRendezvousProtocol = 10;
 
 // Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
 struct RestartPolicy {
@@ -165,8 +165,6 @@ wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string no
 struct Refusal {
   Error error;
 };
-// The time between the stop signal to ranks and SIGKILL; nullopt: each launcher's own --grace.
-using Grace = std::optional<std::chrono::milliseconds>;
 // The rendezvous is lost, and the nodes look for its next host: stop all ranks. The events of a
 // RestartCommand follow, or the end.
 struct HostLost {

@@ -2,6 +2,14 @@
 
 namespace fleet {
 
+wire::StopRequest stop_request(int signal, bool kill, Grace grace) {
+  wire::StopRequest request;
+  request.set_signal(signal);
+  request.set_kill(kill);
+  if (grace) request.set_grace_ms(static_cast<int>(grace->count()));
+  return request;
+}
+
 wire::Failure to_wire(const Error& error) {
   wire::Failure failure;
   failure.set_code(static_cast<wire::Failure::Code>(error.code()));

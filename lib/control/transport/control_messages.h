@@ -47,9 +47,12 @@ using wire::Verdict;
 using wire::World;
 using wire::WorldId;
 
-// The grace time of a StopRequest, StopCommand or StopJob.
+// The time between the stop signal to ranks and SIGKILL; nullopt: each launcher's own --grace.
+using Grace = std::optional<std::chrono::milliseconds>;
+wire::StopRequest stop_request(int signal, bool kill = false, Grace grace = {});
+// Of a StopRequest or StopCommand.
 template <typename Message>
-std::optional<std::chrono::milliseconds> grace_of(const Message& message) {
+Grace grace_of(const Message& message) {
   if (!message.has_grace_ms()) return std::nullopt;
   return std::chrono::milliseconds(std::max(0, message.grace_ms()));
 }

@@ -118,7 +118,7 @@ void validate(const wire::Join& join) {
     refuse_message("it exceeds the limits of a node");
 }
 
-void validate(const wire::StopJob& stop) {
+void validate(const wire::StopRequest& stop) {
   require_signal(stop.signal());
   require_natural(stop.grace_ms(), "a grace time");
 }
@@ -244,7 +244,7 @@ void validate(wire::ControlReply* message) {
 void validate(const wire::ClientMessage& message) {
   require_kind(message);
   if (!message.has_stop() && !message.has_stop_named()) return;
-  const wire::StopJob& stop = message.has_stop() ? message.stop() : message.stop_named().how();
+  const wire::StopRequest& stop = message.has_stop() ? message.stop() : message.stop_named().how();
   constexpr int kStops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   const bool stops = std::ranges::find(kStops, stop.signal()) != std::end(kStops);
   if (!stops) refuse_message("signal " + std::to_string(stop.signal()) + " stops no job");

@@ -124,7 +124,7 @@ TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_ConcernsNoOther) {
   Client first(loop, *jobs);
   first.prepare("a");
   run_until([&] { return first.events.size() == 1; });
-  jobs->stop(jobs->find_by_job_id("a")->number(), stop_job(SIGTERM));
+  jobs->stop(jobs->find_by_job_id("a")->number(), stop_request(SIGTERM));
   EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);
   Client second(loop, *jobs);
   second.prepare("a");
@@ -141,13 +141,13 @@ TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_ConcernsNoOther) {
 
 TEST_F(ClientSessionTest, LaunchOfAJobThatIsGone_IsRefused) {
   const int number = jobs->prepare(request_of("a"));
-  jobs->stop(number, stop_job(SIGTERM));
+  jobs->stop(number, stop_request(SIGTERM));
   EXPECT_THROW(jobs->launch(number, 0), Error);
 }
 
 TEST_F(ClientSessionTest, FleetdThatEnds_TakesNoMoreJobs) {
   bool over = false;
-  jobs->stop_all(stop_job(SIGTERM), [&] { over = true; });
+  jobs->stop_all(stop_request(SIGTERM), [&] { over = true; });
   EXPECT_TRUE(over);
   Client late(loop, *jobs);
   late.prepare("a");
@@ -213,7 +213,8 @@ TEST_F(ClientSessionTest, StopOfTheSessionsJob_EndsIt) {
   Client client(loop, *jobs);
   client.prepare("a");
   run_until([&] { return client.events.size() == 1; });
-  client.send([](wire::ClientMessage* message) { *message->mutable_stop() = stop_job(SIGINT); });
+  client.send(
+      [](wire::ClientMessage* message) { *message->mutable_stop() = stop_request(SIGINT); });
   run_until([&] { return client.gone(); });
   EXPECT_EQ(client.events.size(), 1u);
   EXPECT_EQ(jobs->find_by_job_id("a"), nullptr);
@@ -221,8 +222,8 @@ TEST_F(ClientSessionTest, StopOfTheSessionsJob_EndsIt) {
 
 // A launcher would not take the message.
 TEST_F(ClientSessionTest, StopWithImpossibleValues_IsRefused) {
-  for (const wire::StopJob& how :
-       {stop_job(SIGUSR1), stop_job(1000), stop_job(SIGTERM, false, std::chrono::seconds(-1))}) {
+  for (const wire::StopRequest& how : {stop_request(SIGUSR1), stop_request(1000),
+                                       stop_request(SIGTERM, false, std::chrono::seconds(-1))}) {
     Client client(loop, *jobs);
     client.prepare("a");
     run_until([&] { return client.events.size() == 1; });

@@ -134,8 +134,8 @@ class Supervised {
   }
   void on_guardian_lost() { step(GuardianLost{}); }
   // Of the user.
-  void on_signal(int signal, Time now) { step(stop_job(signal), now); }
-  void on_stop(const wire::StopJob& request, Time now) { step(request, now); }
+  void on_signal(int signal, Time now) { step(stop_request(signal), now); }
+  void on_stop(const wire::StopRequest& request, Time now) { step(request, now); }
   void on_starter_lost(Time now) { step(StarterLost{}, now); }
 
  private:

@@ -121,7 +121,7 @@ TEST_F(SupervisionTest, StopMessage_PassesItsGraceTimeOn) {
   const Grace grace = std::chrono::milliseconds(1500);
   EXPECT_CALL(effects, request_stop(SIGTERM, grace));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, grace));
-  supervision.on_stop(stop_job(SIGTERM, false, grace), start);
+  supervision.on_stop(stop_request(SIGTERM, false, grace), start);
 }
 
 TEST_F(SupervisionTest, StopMessageWithKill_KillsAtOnceAndStopsNothingFirst) {
@@ -129,7 +129,7 @@ TEST_F(SupervisionTest, StopMessageWithKill_KillsAtOnceAndStopsNothingFirst) {
   EXPECT_CALL(effects, stop_ranks(_, _)).Times(0);
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_stop(stop_job(SIGTERM, true), start);
+  supervision.on_stop(stop_request(SIGTERM, true), start);
 }
 
 TEST_F(SupervisionTest, SecondStopMessage_Kills) {
@@ -137,10 +137,10 @@ TEST_F(SupervisionTest, SecondStopMessage_Kills) {
   EXPECT_CALL(effects, warn(_));
   EXPECT_CALL(effects, request_stop(SIGTERM, _));
   EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
-  supervision.on_stop(stop_job(SIGTERM), start);
+  supervision.on_stop(stop_request(SIGTERM), start);
   EXPECT_CALL(effects, request_kill(SIGTERM));
   EXPECT_CALL(effects, kill_ranks());
-  supervision.on_stop(stop_job(SIGTERM), start);
+  supervision.on_stop(stop_request(SIGTERM), start);
 }
 
 TEST_F(SupervisionTest, StopMessageToEveryNode_IsOneStop) {
@@ -151,7 +151,7 @@ TEST_F(SupervisionTest, StopMessageToEveryNode_IsOneStop) {
   command.set_grace_ms(7);
   supervision.on_stop_command(command, start);
   EXPECT_CALL(effects, kill_ranks()).Times(0);
-  supervision.on_stop(stop_job(SIGTERM), start + std::chrono::milliseconds(20));
+  supervision.on_stop(stop_request(SIGTERM), start + std::chrono::milliseconds(20));
 }
 
 TEST_F(SupervisionTest, SignalThatCameToAllNodes_IsOneStop) {

@@ -133,7 +133,7 @@ TEST(GrpcEnd, RecordedError_ReachesEveryNodeCutToItsBounds) {
 
 TEST(GrpcEnd, StopRequest_CommandThenVerdict) {
   RunningJob job(2);
-  job.nodes[1]->client->send(envelope(&wire::NodeMessage::mutable_stop, stop_by(SIGTERM)));
+  job.nodes[1]->client->send(envelope(&wire::NodeMessage::mutable_stop, stop_request(SIGTERM)));
   for (auto& node : job.nodes) {
     EXPECT_EQ(node->wait_for<StopCommand>().value().signal(), SIGTERM);
     node->finish();

@@ -252,7 +252,7 @@ TEST(JobState, StopAtAnUnknownTime_FollowsTheFailureBeforeIt) {
     Job job(job_of({"a", "b"}));
     job.join_all();
     job.fails(1, 0, 7);
-    wire::StopRequest request = stop_by(SIGTERM);
+    wire::StopRequest request = stop_request(SIGTERM);
     if (known) request.set_at_error_ns(0);  // at 0 ns: the failure follows from it
     job.send(2, &wire::NodeMessage::mutable_stop, request);
     job.settle();

@@ -11,12 +11,6 @@
 
 namespace fleet {
 
-inline wire::StopRequest stop_by(int signal) {
-  wire::StopRequest request;
-  request.set_signal(signal);
-  return request;
-}
-
 // The message of this type in the envelope, or nullptr.
 template <typename Message>
 const Message* message_in(const wire::HostMessage& envelope) {

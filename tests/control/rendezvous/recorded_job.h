@@ -37,7 +37,7 @@ class RecordedJob {
   }
   void heartbeat(SessionId session) { send(session, &wire::NodeMessage::mutable_heartbeat); }
   void stop(SessionId session, int signal) {
-    send(session, &wire::NodeMessage::mutable_stop, stop_by(signal));
+    send(session, &wire::NodeMessage::mutable_stop, stop_request(signal));
   }
   void signal(SessionId session, int signal) {
     wire::SignalRequest request;

@@ -92,7 +92,7 @@ TEST_F(ControlSocketTest, Requests_AreAnsweredInAnyOrder) {
     answered = true;
   });
   wire::ControlRequest now;
-  *now.mutable_stop() = stop_job(SIGTERM);
+  *now.mutable_stop() = stop_request(SIGTERM);
   while (!answered) {
     EXPECT_TRUE(send_control_request(::getpid(), now, 60).has_accepted());
     std::this_thread::yield();
@@ -194,12 +194,12 @@ TEST_F(ControlSocketTest, StopOfALauncherWithoutASocket_IsASignal) {
     ::_exit(signal);
   }
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  stop_launcher(child, stop_job(SIGTERM));
+  stop_launcher(child, stop_request(SIGTERM));
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), SIGTERM);
   try {
-    stop_launcher(child, stop_job(SIGTERM));
+    stop_launcher(child, stop_request(SIGTERM));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNotFound);
