@@ -355,4 +355,15 @@ std::optional<Bottleneck> BottleneckAnalyzer::since(std::optional<Point> Rank::*
   return find_bottleneck(measured, nnodes_, rules_);
 }
 
+Json bottleneck_json(const wire::Bottleneck& bottleneck) {
+  Json causes = Json::array();
+  for (const wire::Cause& cause : bottleneck.causes()) {
+    causes.push_back({{"kind", name_of(cause.kind())},
+                      {"share", cause.share()},
+                      {"rank", cause.has_rank() ? Json(cause.rank()) : Json(nullptr)},
+                      {"action", cause.action()}});
+  }
+  return {{"line", bottleneck.line()}, {"compute", bottleneck.compute()}, {"causes", causes}};
+}
+
 }  // namespace fleet

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "transport/control_messages.h"
 
 namespace fleet {
@@ -91,5 +92,10 @@ class BottleneckAnalyzer {
   Time period_end_{};
   std::map<int, Rank> ranks_;  // trainers, by rank
 };
+
+// For programs, as verdict.json and `fleetrun top --format=json` have it.
+// {"line": "bottleneck: ...", "compute": 0.6, "causes": [{"kind": "input", "share": 0.31, "rank":
+// null, "action": "..."}]}
+Json bottleneck_json(const wire::Bottleneck& bottleneck);
 
 }  // namespace fleet

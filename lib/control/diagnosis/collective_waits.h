@@ -1,10 +1,13 @@
 // Finds out which rank the others wait for in a collective, from the calls of all ranks.
 #pragma once
 
+#include <google/protobuf/repeated_field.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "transport/control_messages.h"
 
 namespace fleet {
@@ -30,5 +33,10 @@ std::string call_text(const GroupCall& call);
 // From Stacks::collectives: where the dumps are, which ranks wrote none and why, and how to switch
 // the recorder on. A line each, at most eight; none without PyTorch ranks.
 std::vector<std::string> flight_notes(const Stacks& all);
+
+// For programs, as verdict.json and `fleetrun stacks --format=json` have it.
+// [{"kind": "missing", "group": "data parallel", "operation": "all_reduce", "sequence": 812, "for":
+// "bucket 4", "bytes": 26214400, "missing": [3], "waiting": [0, 1, 2], "text": "rank 3 has ..."}]
+Json waits_json(const google::protobuf::RepeatedPtrField<CollectiveWait>& waits);
 
 }  // namespace fleet

@@ -23,7 +23,6 @@
 #include "node/live_reporter.h"
 #include "node/process_tree.h"
 #include "node/process_tree_reaper.h"
-#include "node/progress_record.h"
 #include "node/stack_report.h"
 #include "node/supervision.h"
 #include "node/trace_questions.h"

@@ -1,10 +1,9 @@
-#include "node/collective_calls.h"
-
 #include <algorithm>
 #include <map>
 #include <vector>
 
 #include "node/process_tree.h"
+#include "node/stack_collector.h"
 
 namespace fleet {
 namespace {

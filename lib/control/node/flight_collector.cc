@@ -25,7 +25,6 @@
 #include "base/mutex.h"
 #include "base/owned_file.h"
 #include "node/flight_dump.h"
-#include "node/flight_settings.h"
 #include "node/process_tree.h"
 #include "rendezvous/types.h"
 #include "transport/event_loop.h"

@@ -1,10 +1,9 @@
-#include "node/flight_settings.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "node/flight_dump.h"
 
 namespace fleet {
 namespace {

@@ -16,7 +16,6 @@
 #include "base/terminal_text.h"
 #include "diagnosis/stacks.h"
 #include "node/channel.h"
-#include "node/collective_calls.h"
 #include "node/failure_cause.h"
 #include "node/flight_collector.h"
 #include "node/guardian.h"

@@ -69,4 +69,8 @@ class JobRecordFile {
   int missing_ = 0;  // ranks without a process
 };
 
+// The running job of this user on this node with this --job_id or pid of its fleetrun; "": the only
+// one. kNotFound or kUsage, naming `command`, and the jobs that there are.
+JobRecord running_job_called(const std::string& name, const std::string& command);
+
 }  // namespace fleet

@@ -8,14 +8,60 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "diagnosis/live_table.h"
 #include "node/gpu_monitor.h"
-#include "node/rank_usage.h"
 #include "rendezvous/types.h"
 #include "transport/event_loop.h"
 
 namespace fleet {
+
+// --- What the ranks use, from /proc and their cgroups: CPU time, memory, and the time in which
+// they had no core. A look costs microseconds a process ---
+
+// A cgroup's CPU quota.
+struct CpuQuota {
+  double cores = 0;          // 0: none
+  int64_t throttled_ns = 0;  // time in which it stopped threads, over all cores
+};
+// The tightest quota of the cgroup of `pid` and of those above it; versions 1 and 2. `root`: the
+// prefix of /proc and /sys.
+CpuQuota cpu_quota(pid_t pid, const std::string& root = {});
+
+// Not thread-safe.
+class RankUsageSampler {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  struct Target {
+    int local_rank = 0;
+    pid_t pid = -1;
+  };
+  void watch(const std::vector<Target>& targets);
+  // One for each rank that lives: everything but rank, server and gpus. Processes that a rank has
+  // started in the last seconds are missing: all of /proc is read at most every 5 s, and for at
+  // most 1/200 of the time.
+  std::vector<RankUsage> sample(Time now);
+
+ private:
+  struct Process {
+    pid_t pid;
+    std::string stat;  // path of its file
+  };
+  struct Rank {
+    Target target;
+    std::vector<Process> tree;  // itself first
+    CpuQuota quota;
+    double cores = 0;
+  };
+  void find_processes(Time now);
+  static bool add(const Rank& rank, RankUsage* usage);
+
+  std::vector<Rank> ranks_;
+  Time next_search_{};
+};
 
 // In a large job nodes report less often, so that the host gets at most 64 of these reports a
 // second.
@@ -44,6 +90,23 @@ class LiveReporter {
   RankUsageSampler sampler_;
   std::unique_ptr<GpuMonitor> gpus_;  // nullptr: the ranks have none
   std::chrono::milliseconds interval_{1'000};
+};
+
+// How far the training of this node's ranks is, for the job record: fleetrun ls and status show it.
+// Pure: the time is an argument. Not thread-safe.
+class ProgressRecord {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void begin();  // a generation begins
+  // Returns whether it is time to write the record: every few seconds.
+  bool update(const StepReport& report, Time now, double unix_time);
+  const wire::JobProgress& progress() const { return progress_; }
+
+ private:
+  wire::JobProgress progress_;
+  TimeLeft time_left_;
+  Time next_write_{};
 };
 
 }  // namespace fleet

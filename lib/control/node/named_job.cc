@@ -1,5 +1,3 @@
-#include "node/named_job.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "node/ended_jobs.h"
+#include "node/job_record.h"
 
 namespace fleet {
 namespace {

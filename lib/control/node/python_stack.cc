@@ -1,5 +1,3 @@
-#include "node/python_stack.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "base/json.h"
 #include "base/program_file.h"
 #include "base/text.h"
+#include "node/stack_collector.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,3 @@
-#include "node/rank_usage.h"
-
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
@@ -14,6 +12,7 @@
 #include "base/file.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "node/live_reporter.h"
 #include "node/process_tree.h"
 
 namespace fleet {

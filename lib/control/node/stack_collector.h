@@ -5,17 +5,39 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "node/python_stack.h"
+#include "observe/collective_log_reader.h"
 #include "rendezvous/types.h"
 #include "transport/event_loop.h"
 #include "transport/loop_descriptor.h"
 
 namespace fleet {
+
+// Whether the process is a Python interpreter, by its executable.
+bool runs_python(pid_t pid);
+
+struct PythonDebugger {
+  enum Kind { kNone, kPySpy, kGdb };
+  Kind kind = kNone;
+  std::vector<std::string> command;  // prints the stacks; never stops the process for long
+  std::string missing;               // kNone: what would show Python frames
+};
+// py-spy if it is on the PATH; else gdb, if it has the script of this interpreter
+// (python3-dbg of Debian).
+PythonDebugger find_python_debugger(pid_t pid);
+
+// What a debugger has printed: "train (/data/train.py:12)", innermost first, at most 24, of the
+// main thread. If there is none, `missing` says why, in one line.
+struct PythonFrames {
+  std::vector<std::string> frames;
+  std::string missing;
+};
+PythonFrames python_frames_of(PythonDebugger::Kind kind, const std::string& printed, pid_t pid);
 
 // The owner reaps its children. Not thread-safe.
 class StackCollector {
@@ -69,5 +91,15 @@ class StackCollector {
   size_t started_ = 0;      // of them
   std::function<void(Stacks)> on_done_;
 };
+
+// --- Of ranks of our engine: the collective log, which is read without stopping them ---
+
+// The calls around the last one that it has entered, of each group. rank: of the job; now_ns:
+// CLOCK_MONOTONIC. The caller sets local_rank and state.
+RankCollectives calls_of(const CollectiveSnapshot& snapshot, int rank, int64_t now_ns);
+
+// As in /proc/PID/stat, of the process that writes the log; 'X' if it is gone. rank_state: that of
+// the rank's own process, which the answer is if the pid means something else here.
+char writer_state(const CollectiveSnapshot& snapshot, char rank_state);
 
 }  // namespace fleet

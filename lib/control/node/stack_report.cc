@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "diagnosis/collective_waits.h"
 #include "diagnosis/stacks.h"
 #include "node/control_socket.h"
-#include "node/named_job.h"
-#include "node/waits_json.h"
+#include "node/job_record.h"
 
 namespace fleet {
 namespace {

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/terminal_text.h"
-#include "node/bottleneck_json.h"
+#include "diagnosis/bottleneck.h"
+#include "diagnosis/collective_waits.h"
 #include "node/runtime_folder.h"
 #include "node/supervision.h"
-#include "node/waits_json.h"
 
 namespace fleet {
 namespace {

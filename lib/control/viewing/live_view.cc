@@ -14,7 +14,6 @@
 #include "base/one_line.h"
 #include "base/terminal_text.h"
 #include "diagnosis/bottleneck.h"
-#include "node/bottleneck_json.h"
 
 namespace fleet {
 namespace {

@@ -1,10 +1,10 @@
-#include "node/collective_calls.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <climits>
+
+#include "node/stack_collector.h"
 
 namespace fleet {
 namespace {

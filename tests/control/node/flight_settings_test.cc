@@ -1,9 +1,9 @@
-#include "node/flight_settings.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "node/flight_dump.h"
 
 namespace fleet {
 namespace {

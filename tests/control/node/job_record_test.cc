@@ -24,7 +24,6 @@
 #include "base/file.h"
 #include "node/control_socket.h"
 #include "node/ended_jobs.h"
-#include "node/named_job.h"
 #include "node/runtime_folder.h"
 #include "tests/errors.h"
 #include "transport/event_loop.h"

@@ -1,6 +1,6 @@
-#include "node/progress_record.h"
-
 #include <gtest/gtest.h>
+
+#include "node/live_reporter.h"
 
 namespace fleet {
 namespace {

@@ -1,4 +1,3 @@
-#include "node/rank_usage.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

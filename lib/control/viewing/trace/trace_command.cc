@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/regular_file.h"
 #include "node/control_socket.h"
-#include "node/named_job.h"
+#include "node/job_record.h"
 #include "viewing/trace/job_trace.h"
 #include "viewing/trace/trace_collection.h"
 
