@@ -95,10 +95,9 @@ TEST(FlightDump, CallsOfAGroupAreTooOldToBeKept_NothingIsSaidOfTheRank) {
   const std::vector<pickled::Group> groups = {{"0", "default_pg", "[0, 1]"}, {"7", "dp", "[0, 1]"}};
   pickled::Call in_default{.number = 90};
   pickled::Call in_dp{.number = 5, .state = "started", .group = "7", .description = "dp"};
-  EXPECT_THAT(
-      waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default}, 50)}),
-      ElementsAre("rank 0 waits in all_reduce #5 (train.py:44, 25 MiB) of group dp; nothing "
-                  "is known of the calls of rank 1"));
+  EXPECT_THAT(waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default}, 50)}),
+              ElementsAre("rank 0 waits in all_reduce #5 (train.py:44, 25 MiB) of group dp; nothing "
+                          "is known of the calls of rank 1"));
   EXPECT_THAT(waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default})}),
               ElementsAre(HasSubstr("rank 1 has not entered all_reduce #5")))
       << "all calls of rank 1 are known";
@@ -212,20 +211,34 @@ TEST(FlightDump, ValuesOfWrongKinds_AreLeftOut) {
   }
 }
 
-// Values that refer to each other: small files of many calls, each with many frames.
+// Values that refer to each other: a small file of many calls, each with many frames. Calls before
+// the newest ones and frames beyond the first ones are not read.
 TEST(FlightDump, HostileReferences_AreBounded) {
-  std::string bytes = "\x80\x02" + pickled::frame("/lib/torch/x.py", 1) + "q\x01" + "0](";
-  for (int i = 0; i < 100'000; ++i) bytes += "h\x01";
-  bytes +=
-      "eq\x02"
-      "0}(" +
-      pickled::text("frames") + "h\x02" + pickled::text("collective_seq_id") + pickled::number(1) +
-      "uq\x03"
-      "0";
-  std::string entries = "](";
-  for (int i = 0; i < 200'000; ++i) entries += "h\x03";
-  bytes += pickled::dict({{"version", pickled::text("2.10")}, {"entries", entries + "e"}}) + ".";
-  EXPECT_EQ(failure(bytes), "");
+  const auto group_of = [](int frames, int references) {
+    const std::string group = pickled::pair(pickled::text("0"), pickled::text("default_pg"));
+    std::string bytes = "\x80\x02" + pickled::frame("/lib/torch/x.py", 1) + "q\x01" + "0](";
+    for (int i = 0; i < frames; ++i) bytes += "h\x01";
+    bytes += pickled::frame("/data/train.py", 44) + "eq\x02" + "0";
+    bytes += pickled::dict({{"process_group", group},
+                            {"frames", "h\x02"},
+                            {"collective_seq_id", pickled::number(1)}}) +
+             "q\x03" + "0";
+    std::string entries =
+        "](" + pickled::dict({{"process_group", group}, {"collective_seq_id", pickled::number(5)}});
+    for (int i = 0; i < references; ++i) entries += "h\x03";
+    bytes += pickled::dict({{"version", pickled::text("2.10")}, {"entries", entries + "e"}}) + ".";
+    const RankCollectives calls = calls_of(bytes, 0, 2);
+    EXPECT_EQ(calls.groups_size(), 1);
+    return calls.groups_size() > 0 ? calls.groups(0) : GroupCalls();
+  };
+  const GroupCalls few = group_of(3, 10);
+  EXPECT_EQ(few.entered(), 5);
+  ASSERT_EQ(few.calls_size(), 2);
+  EXPECT_EQ(few.calls(0).purpose(), "train.py:44");
+  const GroupCalls many = group_of(100'000, 200'000);
+  EXPECT_EQ(many.entered(), 1) << "the oldest call is beyond the bound";
+  ASSERT_EQ(many.calls_size(), 1);
+  EXPECT_EQ(many.calls(0).purpose(), "") << "its only line outside PyTorch is beyond the bound";
 }
 
 }  // namespace
