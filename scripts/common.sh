@@ -8,7 +8,7 @@ say() { printf '== %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
 # What to do after a failure, for scripts that can be started again.
-again="start it again, and it goes on where it was"
+again="start it again: it resumes where it stopped"
 
 # For `trap interrupted INT`: Ctrl-C.
 interrupted() {

@@ -233,14 +233,14 @@ says "not enough memory for lib/b.cc.o"
 begin "Ctrl-C during the installation"
 : >"$STATE/hang"
 expect 130 timeout --preserve-status -s INT 1 scripts/quickstart.sh
-says "setup.sh: interrupted; start it again, and it goes on where it was"
+says "setup.sh: interrupted; start it again: it resumes where it stopped"
 [ "$(grep -c interrupted "$work/output")" = 1 ] || fail "more than one line"
 
 begin "Ctrl-C during the build"
 expect 0 scripts/setup.sh --build dataset-fashion-mnist
 : >"$STATE/hang"
 expect 130 timeout --preserve-status -s INT 1 scripts/quickstart.sh
-says "quickstart.sh: interrupted; start it again, and it goes on where it was"
+says "quickstart.sh: interrupted; start it again: it resumes where it stopped"
 rm "$STATE/hang"
 expect 0 scripts/quickstart.sh
 echo "quickstart_test: ok"

@@ -22,7 +22,7 @@ class MemoryStore : public Store {
     const auto is_set = [&]() FLEET_REQUIRES(mutex_) { return values_.contains(key); };
     if (!changed_.wait_for(mutex_, timeout, is_set)) {
       throw Error(ErrorCode::kTimeout,
-                  "nobody set the key within " + std::to_string(timeout.count()) + " ms", key);
+                  "no rank set the key within " + std::to_string(timeout.count()) + " ms", key);
     }
     return values_[key];
   }

@@ -112,7 +112,8 @@ StreamServer::StreamServer(EventLoop& loop, const std::string& host, int port,
   if (!security.tls) {
     guard_ = std::make_unique<MemoryGuard>(kMaxGrowth, [this, address = host_port(host, port)] {
       spdlog::error(
-          "{} is flooded: what strangers sent fills the memory of this process, so it closes the "
+          "{} is flooded: unauthenticated clients fill the memory of this process, so it closes "
+          "the "
           "port; leave out --insecure, and start fleetd again: then only clients with its secret "
           "get in",
           address);

@@ -23,7 +23,7 @@
 namespace fleet {
 namespace {
 
-constexpr char kNotThere[] = "fleetrun is not there";
+constexpr char kNotThere[] = "fleetrun was not found";
 
 // An ssh process to one node.
 struct SshProcess {

@@ -254,8 +254,8 @@ std::optional<CollectiveWait> unknown_wait(const GroupState& group) {
   const std::vector<int> missing(wait.missing().begin(), wait.missing().end());
   const std::vector<int> waiting(wait.waiting().begin(), wait.waiting().end());
   wait.set_line(ranks_text(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " in " +
-                call_text(wait.call()) + " of group " + group.name +
-                "; nothing is known of the calls of " + ranks_text(missing) + states);
+                call_text(wait.call()) + " of group " + group.name + "; the calls of " +
+                ranks_text(missing) + " are unknown" + states);
   return wait;
 }
 
@@ -281,7 +281,7 @@ std::optional<CollectiveWait> together(const GroupState& group) {
   }
   wait.set_line("all " + std::to_string(group.ranks.size()) + " ranks are in " +
                 call_text(wait.call()) + " of group " + group.name +
-                (states.empty() ? ", and none goes on" : states));
+                (states.empty() ? ", and none continues" : states));
   return wait;
 }
 

@@ -413,7 +413,7 @@ class Guardian {
     }
     const int grace_ms = stop.grace_ms();
     grace_.after(std::chrono::milliseconds(grace_ms), [this, grace_ms] {
-      spdlog::warn("the grace time of {} s is over: killing the remaining processes",
+      spdlog::warn("the grace time of {} s has expired: killing the remaining processes",
                    static_cast<double>(grace_ms) / 1000);
       kill_all();
     });

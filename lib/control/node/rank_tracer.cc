@@ -74,7 +74,7 @@ void RankTracer::update(Traced* traced) const {
   rank.set_records(status.end.records);
   rank.set_dropped(status.dropped);
   if (status.time_namespace != 0 && status.time_namespace != own_time_namespace()) {
-    rank.set_refused("its clock is that of another time namespace than its launcher's");
+    rank.set_refused("its clock is in another time namespace than its launcher's");
   }
 }
 

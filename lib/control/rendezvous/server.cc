@@ -265,7 +265,7 @@ class RendezvousServer::Impl {
     const MutexLock lock(stopping_);
     if (stopped_) return;
     spdlog::error(
-        "{} is flooded: what strangers sent fills the memory of this process, so it closes the "
+        "{} is flooded: unauthenticated clients fill the memory of this process, so it closes the "
         "port; leave out --insecure, then only nodes with the job's secret get in",
         network_address());
     network_->close();

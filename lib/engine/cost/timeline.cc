@@ -64,7 +64,7 @@ class Simulation {
     for (const RankState& state : states_) {
       for (const Lane& lane : state.lanes) {
         FLEET_CHECK(lane.next == lane.queue.size(),
-                    "the Plans of these ranks wait for each other for ever");
+                    "the Plans of these ranks wait for each other forever");
       }
       times.push_back(state.times);
     }

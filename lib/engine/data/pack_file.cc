@@ -23,7 +23,7 @@ constexpr std::string_view kMagic = "FLTPACK1";
 constexpr char kManifest[] = "pack.json";
 constexpr int kVersion = 1;
 constexpr uint32_t kLongestSide = 1 << 24;  // pixels; no product overflows
-constexpr char kAgain[] = "run fleetrun pack again: it makes damaged and missing files anew";
+constexpr char kAgain[] = "run fleetrun pack again: it rewrites damaged and missing files";
 
 struct Footer {
   uint64_t index_at = 0, index_bytes = 0;

@@ -187,7 +187,7 @@ class Packer {
         if (found.entry(i).kind == PackedKind::kDamaged) return false;
       }
     } catch (const Error& error) {
-      spdlog::warn("{}: {}; made anew", shown_path(path), error.failure());
+      spdlog::warn("{}: {}; written again", shown_path(path), error.failure());
       return false;
     }
     const MutexLock lock(mutex_);
@@ -211,7 +211,7 @@ class Packer {
                 std::to_string(kMaxInARow) +
                     " images in a row are damaged, the last one: " + std::string(record.bytes),
                 std::string(record.name),
-                "check the file system of the images; the same command then goes on");
+                "check the file system of the images; the same command then resumes");
   }
 
   const Source& source_;

@@ -236,7 +236,7 @@ Schema data_schema(const std::string& source) {
                "Prepare batches ahead of time on worker threads; false: on demand. "
                "data.reader=async and data.reader=sync mean the same")
       .choice("cache", "none", {"none", "decoded"},
-              "Keep decoded images in memory, as far as they fit. Each image is then decoded as a "
+              "Keep decoded images in memory, as many as fit. Each image is then decoded as a "
               "whole and at full size: the first epoch is slower, and pixels of large JPEGs differ "
               "slightly")
       .integer("cache_memory", 0, 0, 1e9,

@@ -95,7 +95,7 @@ void check_files(const SkippedFiles& no_files, const std::string& folder,
 Schema image_folder_schema(bool train) {
   Schema schema;
   schema.text("folder", train ? "train" : "test",
-              "Folder with one subfolder per class; images may lie in deeper subfolders; relative "
+              "Folder with one subfolder per class; images may be in deeper subfolders; relative "
               "to data.root");
   return schema;
 }

@@ -120,7 +120,7 @@ void Schedule::restore(std::span<const double> state) {
   observed_step_ = static_cast<int64_t>(state[0]);
   if (adjuster_->restore(state.subspan(1))) return;
   throw Error(ErrorCode::kUsage, "the checkpoint has another schedule", "learning_rate",
-              "set the schedule of that training, or checkpoint.weights to start afresh");
+              "set the schedule of that training, or checkpoint.weights to start a new run");
 }
 
 }  // namespace fleet

@@ -228,7 +228,7 @@ std::string reference_markdown() {
   }
   text += std::string(
               "## Accepted at their defaults only\n\n"
-              "Any other value is refused with an error that names the option.\n\n") +
+              "Any other value is rejected, with an error that names the option.\n\n") +
           kHeader;
   std::set<std::string> messages;  // of later releases, one row each
   for (const OptionRow& row : rows) {

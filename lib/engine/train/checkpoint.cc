@@ -194,7 +194,7 @@ bool check_ranks(const std::string& folder, int ranks, const Program& program, c
   std::vector<std::string> names = names_of_rank_states(program);
   const std::string anew =
       "checkpoint.weights to its model.safetensors and checkpoint.resume to \"no\", to start "
-      "afresh from the weights";
+      "a new run from the weights";
   const auto count = [](int n) { return std::to_string(n) + (n == 1 ? " rank" : " ranks"); };
   if (names.empty() && ranks > 0) {
     const std::string part = folder + "/" + name_of_part(0);

@@ -420,7 +420,7 @@ class Chooser {
     for (size_t i = 0; i < dimensions_.size(); ++i) report(i, best);
     note(format_printf(
         "communication takes %.2f ms of a step of %.2f ms, of which %.2f ms are "
-        "hidden, with what the job has",
+        "hidden, with the settings of the job",
         start_.time->communication * 1e3, start_.time->total * 1e3, start_.time->hidden * 1e3));
   }
 

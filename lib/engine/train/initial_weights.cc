@@ -115,8 +115,7 @@ std::vector<std::string> patterns_of(const std::vector<ShapeMismatch>& mismatche
   const std::vector<std::string> patterns = patterns_of(mismatches);
   const std::string next =
       patterns.size() <= kFew
-          ? "to start these afresh, add to checkpoint.weights_skip: '" + join(patterns, "', '") +
-                "'"
+          ? "to initialize these, add to checkpoint.weights_skip: '" + join(patterns, "', '") + "'"
           : "use weights of the same model, or add the differing names to checkpoint.weights_skip";
   const std::string more =
       mismatches.size() > 1 ? " (and " + std::to_string(mismatches.size() - 1) + " more)" : "";

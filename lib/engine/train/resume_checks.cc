@@ -15,13 +15,13 @@ void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                     ", which fits any number of ranks that divides it");
   }
   if (saved.seed != own.seed) {
-    throw Error(ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed),
-                folder,
-                "set the same train.seed, or checkpoint.weights to start afresh from its weights");
+    throw Error(
+        ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed), folder,
+        "set the same train.seed, or checkpoint.weights to start a new run from its weights");
   }
   if (batches && saved.batch > *batches) {
     throw Error(ErrorCode::kUsage,
-                "stands at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
+                "is at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
                     std::to_string(*batches),
                 folder, "resume with the data it was trained with");
   }
@@ -55,7 +55,7 @@ void check_validation(const TrainingPosition& saved, const TrainingPosition& own
   if (difference.empty()) return;
   throw Error(ErrorCode::kUsage, difference, folder,
               "set the same data.validation_split and validation_seed, with the same data, or "
-              "checkpoint.weights to start afresh from its weights");
+              "checkpoint.weights to start a new run from its weights");
 }
 
 TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) {

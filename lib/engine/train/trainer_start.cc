@@ -180,7 +180,7 @@ std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
     const std::vector<double> steps = runner_->control().all_succeed("load the checkpoint", [&] {
       if (below != kForever && !folder) {
         throw Error(ErrorCode::kUsage, "every checkpoint is damaged", root,
-                    "repair one, or set checkpoint.resume to \"no\" to start afresh");
+                    "repair one, or set checkpoint.resume to \"no\" to start a new run");
       }
       try {
         if (folder || (wanted != "auto" && wanted != "no"))
@@ -217,7 +217,7 @@ void Trainer::set_newer_checkpoints_aside() {
   for (auto newest = latest_checkpoint(checkpoints());
        newest && step_of_checkpoint(*newest) > saved_step_;
        newest = latest_checkpoint(checkpoints())) {
-    spdlog::info("the run goes on from step {}: {} is now {}", saved_step_, *newest,
+    spdlog::info("the run continues from step {}: {} is now {}", saved_step_, *newest,
                  set_aside(*newest).value_or("gone"));
   }
 }

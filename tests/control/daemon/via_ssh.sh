@@ -105,7 +105,7 @@ code=0
 expect unreachable.out "ssh to 127.0.0.3: .*Connection refused"
 run nothing --remote_fleetrun=/nowhere/fleetrun touch made
 [ $code = 2 ] || fail "no fleetrun there: $code"
-expect nothing.out "ssh to 127.0.0.1: fleetrun is not there"
+expect nothing.out "ssh to 127.0.0.1: fleetrun was not found"
 run folder --chdir=/nowhere touch made
 [ $code = 2 ] || fail "no folder there: $code"
 expect folder.out "127.0.0.1: /nowhere: the working directory does not exist"

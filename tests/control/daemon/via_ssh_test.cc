@@ -30,7 +30,7 @@ TEST(ExplainSsh, WhatSshSaid_NamesTheHost) {
 }
 
 TEST(ExplainSsh, MissingProgram_IsTheUsersToCorrect) {
-  const Error error = explain_ssh("n1", "a banner\nfleetrun is not there\n", false);
+  const Error error = explain_ssh("n1", "a banner\nfleetrun was not found\n", false);
   EXPECT_EQ(error.code(), ErrorCode::kUsage);
 }
 

@@ -167,7 +167,7 @@ TEST(CollectiveWaits, AllAreInIt_IsSaidIfNothingElseIs) {
   Ranks ranks;
   ranks.all_in({{5, 4}, {5, 4}, {5, 4}});
   EXPECT_THAT(ranks.lines(), ElementsAre("all 3 ranks are in all_reduce #5 (bucket 4, 25 MiB) of "
-                                         "group dp, and none goes on"));
+                                         "group dp, and none continues"));
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), std::nullopt);
   ranks.rank(2).set_state('T');
   EXPECT_THAT(ranks.lines(), ElementsAre("all 3 ranks are in all_reduce #5 (bucket 4, 25 MiB) of "
@@ -222,7 +222,7 @@ TEST(CollectiveWaits, OthersWaitAndNothingIsKnownOfARank_ItIsNamedAsThat) {
   for (const int rank : {0, 2}) ranks.in(rank, {5, 4}, "dp", {0, 1, 3}).set_ahead(true);
   ranks.rank(1).set_missing("no pipe");
   EXPECT_THAT(ranks.lines(), ElementsAre("ranks 0,2 wait in all_reduce #5 (bucket 4, 25 MiB) of "
-                                         "group dp; nothing is known of the calls of rank 1"));
+                                         "group dp; the calls of rank 1 are unknown"));
   const std::vector<CollectiveWait> waits = find_collective_waits(ranks.all);
   EXPECT_EQ(waits[0].kind(), CollectiveWait::UNKNOWN);
   EXPECT_THAT(waits[0].missing(), ElementsAre(1));
@@ -241,7 +241,7 @@ TEST(CollectiveWaits, RecorderIsOffOrTheGroupIsUnknown_RankIsNotCalledMissing) {
     ranks.in(0, {5, 4}, "dp", {0, 1, 2}).set_ahead(true);
     off ? ranks.rank(1).set_recorder_off(true)
         : ranks.in(1, {0, 0}, "dp", {0, 1, 2}).set_unknown(true);
-    EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("nothing is known of the calls of rank 1")));
+    EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("the calls of rank 1 are unknown")));
   }
 }
 

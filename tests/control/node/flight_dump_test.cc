@@ -81,7 +81,7 @@ TEST(FlightDump, RankHasNotIssuedACall_IsNamed) {
 TEST(FlightDump, DevicesHangInACallThatAllHaveIssued_IsSaid) {
   EXPECT_THAT(waits({dump_at("[0, 1]", 900, 811), dump_at("[0, 1]", 850, 811)}),
               ElementsAre("all 2 ranks are in all_reduce #812 (train.py:44, 25 MiB) of group "
-                          "default_pg, and none goes on"));
+                          "default_pg, and none continues"));
   EXPECT_THAT(waits({dump_at("[0, 1]", 811, 811), dump_at("[0, 1]", 811, 811)}), IsEmpty());
 }
 
@@ -96,8 +96,8 @@ TEST(FlightDump, CallsOfAGroupAreTooOldToBeKept_NothingIsSaidOfTheRank) {
   pickled::Call in_default{.number = 90};
   pickled::Call in_dp{.number = 5, .state = "started", .group = "7", .description = "dp"};
   EXPECT_THAT(waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default}, 50)}),
-              ElementsAre("rank 0 waits in all_reduce #5 (train.py:44, 25 MiB) of group dp; nothing "
-                          "is known of the calls of rank 1"));
+              ElementsAre("rank 0 waits in all_reduce #5 (train.py:44, 25 MiB) of group dp; the "
+                          "calls of rank 1 are unknown"));
   EXPECT_THAT(waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default})}),
               ElementsAre(HasSubstr("rank 1 has not entered all_reduce #5")))
       << "all calls of rank 1 are known";

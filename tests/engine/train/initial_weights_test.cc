@@ -119,8 +119,7 @@ TEST_F(InitialWeights, AnotherHead_IsRefusedWithWhatToDo) {
   const Error error = thrown_by([&] { load(); });
   EXPECT_EQ(error.failure(),
             "'" + head_ + ".weight' is [7, 2], the model's is [3, 2] (and 1 more)");
-  EXPECT_EQ(error.next(),
-            "to start these afresh, add to checkpoint.weights_skip: '" + head_ + ".*'");
+  EXPECT_EQ(error.next(), "to initialize these, add to checkpoint.weights_skip: '" + head_ + ".*'");
   expect_fresh(names_.front());  // nothing is half done
 }
 

@@ -114,7 +114,7 @@ std::string overruled_by_elasticity(const Settings& settings) {
 RestartPolicy read_restart_policy(const Settings& settings) {
   const auto level = settings.integer("elastic_level");
   if (level == 0) {
-    refuse("level 0 (a failed node ends, the others wait for ever) is not supported",
+    refuse("level 0 (a failed node ends, the others wait forever) is not supported",
            settings.origin("elastic_level"),
            "use --elastic_level=1: the job restarts, and waits --elastic_timeout for nodes");
   }

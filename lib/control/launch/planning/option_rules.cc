@@ -146,7 +146,7 @@ void check_options(const LaunchRequest& request, ArgumentsFor what) {
   check_dialects(request);
   check_log_settings(config.logs, 1);
   if (config.logs.label && config.logs.collapse == Switch::kOn) {
-    refuse("equal lines of several ranks cannot be merged under the prefix of one rank",
+    refuse("identical lines of several ranks cannot be merged under the prefix of one rank",
            settings.origin("collapse"), "leave it out, or --log_line_prefix_template");
   }
 }

@@ -45,7 +45,7 @@ void check_mode(const Settings& settings, const Roles& roles, const char* given)
       const bool nodes_counted = std::string(key) == "ips" && !roles.listed();
       if (!settings.given(key) || nodes_counted) continue;
       refuse(roles.listed() && std::string(key) == "ips"
-                 ? "the nodes are those of --servers and --workers"
+                 ? "--servers and --workers name the nodes"
                  : "it has no effect with parameter servers",
              settings.origin(key), "leave it out");
     }

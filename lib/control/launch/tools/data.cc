@@ -112,7 +112,7 @@ void get_file(const DataSet& set, const DataFile& file, const std::string& folde
     if (code != 0) {
       throw Error(ErrorCode::kIo, "curl ended with exit code " + std::to_string(code),
                   shown_name(url, 300),
-                  "run the same command again: it goes on; or give --mirror URL or a folder");
+                  "run the same command again: it resumes; or give --mirror URL or a folder");
     }
   }
   const std::string wrong = difference(part, file);

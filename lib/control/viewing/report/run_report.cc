@@ -223,7 +223,7 @@ class ReportReader {
         } else if (chosen || covers_time(*verdict, all_.run.end)) {
           all_.verdict = verdict;
         } else {
-          all_.notes.push_back(folder + "/verdict.json is that of another job");
+          all_.notes.push_back(folder + "/verdict.json belongs to another job");
         }
       });
     }

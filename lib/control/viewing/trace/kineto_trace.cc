@@ -162,7 +162,7 @@ size_t merge_chrome_trace(const std::string& json, const MergedFile& file, JobTr
   const Json* events = parsed ? parsed->find("traceEvents") : nullptr;
   if (!events || !events->is_array()) {
     refuse("it is no Chrome trace (JSON with traceEvents)", file,
-           "give what torch.profiler's export_chrome_trace() wrote");
+           "give a file that torch.profiler's export_chrome_trace() wrote");
   }
   RankTrace& rank = owner(*parsed, file, trace);
   return Merger(*parsed, file, &rank, trace->nodes.at(rank.node_rank)).run();

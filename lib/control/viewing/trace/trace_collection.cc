@@ -147,7 +147,7 @@ void TraceCollection::finish() {
   }
   refuse_uncalibrated();
   note_incomplete();
-  if (ended_) missing_.push_back("the job does not answer any more: " + ended_->failure());
+  if (ended_) missing_.push_back("the job no longer answers: " + ended_->failure());
 }
 
 }  // namespace fleet

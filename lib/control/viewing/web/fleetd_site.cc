@@ -36,7 +36,7 @@ class TableJob : public WatchedJob {
   }
   void outcome(std::function<void(std::optional<JobOutcome>)> done) override {
     const JobInfo* job = jobs_.find(number_);
-    if (!job) return done(JobOutcome{"ended", "This fleetd does not know it any more."});
+    if (!job) return done(JobOutcome{"ended", "This fleetd no longer knows it."});
     done(job->phase() == JobInfo::ENDED ? std::optional(outcome_of(*job)) : std::nullopt);
   }
   void log(const RankLog& which, std::shared_ptr<HttpStream> stream) override {

@@ -110,7 +110,7 @@ class JobOfParts : public WatchedJob {
     for (JobPart& part : parts_) {
       if (!part.address.empty()) continue;
       const auto now = refresh(part.job);
-      if (!now) return done(JobOutcome{"ended", "Its outcome is not recorded any more."});
+      if (!now) return done(JobOutcome{"ended", "Its outcome is no longer recorded."});
       part.job = *now;
       if (now->phase() == JobInfo::ENDED) ended.push_back(*now);
     }

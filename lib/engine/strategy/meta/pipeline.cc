@@ -138,7 +138,7 @@ void refuse_combinations(const StrategyProto& proto, const PassContext& context)
     with("one micro-batch on GPUs", "set pipeline_configs.accumulate_steps to 2 or more");
   }
   if (proto.sync_batch_norm() && context.stages > 1 && several) {
-    with("sync_batch_norm", "remove it: statistics are those of a micro-batch");
+    with("sync_batch_norm", "remove it: statistics are per micro-batch");
   }
   if (proto.execution_strategy().num_threads() > 1) {
     with("execution_strategy.num_threads above 1", "set it to 1");

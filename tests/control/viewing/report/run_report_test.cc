@@ -171,7 +171,7 @@ TEST(RunReport, VerdictOfALaterJob_IsNotThisRuns) {
   run.write("log/verdict.json", failed_verdict(500, 600));
   const RunReport report = read_run_report(run.path(), "");
   EXPECT_FALSE(report.verdict);
-  EXPECT_THAT(report.notes, Contains(run.path() + "/log/verdict.json is that of another job"));
+  EXPECT_THAT(report.notes, Contains(run.path() + "/log/verdict.json belongs to another job"));
   EXPECT_TRUE(covers_time(*JsonObject::parse(failed_verdict(99, 107)), 105));
   EXPECT_FALSE(covers_time(*JsonObject::parse(failed_verdict(99, 107)), 50));
   EXPECT_FALSE(covers_time(*JsonObject::parse("{}"), 50));

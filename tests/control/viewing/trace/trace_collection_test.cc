@@ -107,7 +107,7 @@ TEST_F(TraceCollectionTest, NodeWithoutAComparedClock_IsRefusedByName) {
 }
 
 TEST_F(TraceCollectionTest, RankInAnotherTimeNamespace_IsRefusedAndNotWaitedFor) {
-  nodes.nodes[0].mutable_ranks(0)->set_refused("its clock is that of another time namespace");
+  nodes.nodes[0].mutable_ranks(0)->set_refused("its clock is in another time namespace");
   nodes.nodes[1].mutable_ranks(0)->set_state(TracedRank::DONE);
   nodes.nodes[1].mutable_ranks(0)->set_steps_done(20);
   collection.begin(20);

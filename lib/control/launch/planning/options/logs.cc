@@ -17,7 +17,7 @@ OptionGroup log_options() {
       "write these streams to the logs only; show all other streams of every rank");
   group.choice({.key = "collapse", .value = "WHEN", .optional = true}, "auto",
                {"auto", "on", "off"},
-               "show equal lines of several ranks once (auto: on a terminal) (default: auto)");
+               "show identical lines of several ranks once (auto: on a terminal) (default: auto)");
   group.choice({.key = "timestamps", .value = "WHERE", .optional = true}, "none",
                {"none", "console", "files", "all"},
                "print the time before each line (default: none)");

@@ -104,7 +104,7 @@ Findings check_equal_gpus(const std::vector<NodeReport>& nodes) {
                          "the slowest rank determines the time of each step"));
   }
   if (found.empty() && nodes.size() > 1 && !nodes[0].gpus.empty()) {
-    found.push_back(ok("equal GPUs", "all nodes have the same GPUs"));
+    found.push_back(ok("identical GPUs", "all nodes have the same GPUs"));
   }
   return found;
 }
