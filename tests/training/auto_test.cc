@@ -40,10 +40,10 @@ TEST_F(Auto, TwoRanks_ChooseAndTrainAsWithout) {
     return process->output();
   };
   const std::string output = run("with", "true");
-  EXPECT_THAT(output, AllOf(HasSubstr("auto: shm, 2 ranks on 1 node: an all_reduce of 4 KiB in"),
-                            HasSubstr("auto: shm, 2 ranks on 1 node, 2 messages at once"),
-                            HasSubstr("auto: memory suffices: a rank needs"),
-                            HasSubstr("fuse_grad_size_in_MB"), HasSubstr("auto: chosen in")));
+  EXPECT_THAT(output,
+              AllOf(HasSubstr("auto: shm, 2 ranks on 1 node: an"), HasSubstr("2 messages at once"),
+                    HasSubstr("auto: memory suffices: a rank needs"),
+                    HasSubstr("fuse_grad_size_in_MB"), HasSubstr("auto: chosen in")));
   EXPECT_THAT(run("without", "false"), Not(HasSubstr("auto:")));
   EXPECT_LT(distance(job_.weights("with"), job_.weights("without")), 1e-5);
 }
@@ -53,9 +53,9 @@ TEST_F(Auto, TwoNodes_MeasureTheirLink) {
                                   {"data.batch_size=16", "train.max_steps=3", "strategy.auto=true",
                                    "train.output=" + job_.path("nodes")}),
             0);
-  EXPECT_THAT(job_.folder().read("log.nodes0/workerlog.0"),
-              AllOf(HasSubstr("auto: gloo, 2 ranks on 2 nodes: an all_reduce of 4 KiB in"),
-                    HasSubstr("no hierarchical allreduce: a node has one rank")));
+  EXPECT_THAT(
+      job_.folder().read("log.nodes0/workerlog.0"),
+      AllOf(HasSubstr("auto: gloo, 2 ranks on 2 nodes"), HasSubstr("no hierarchical allreduce")));
 }
 
 TEST_F(Auto, Explain_ShowsTheChoice) {
@@ -86,8 +86,8 @@ TEST_F(Auto, DryRunWithoutRates_SaysThatTheJobMeasuresThem) {
   const std::vector<std::string> overrides = {"strategy.auto=true"};
   const auto run = job_.start("dry", {"--dry_run", "--nproc_per_node=2"}, overrides);
   EXPECT_EQ(run->wait(), 0);
-  EXPECT_THAT(run->output(), AllOf(HasSubstr("auto: memory suffices"),
-                                   HasSubstr("the job measures its rates when it starts")));
+  EXPECT_THAT(run->output(),
+              AllOf(HasSubstr("auto: memory suffices"), HasSubstr("measures its rates")));
   std::string error;
   ASSERT_EQ(job_.run_worker({"job.json", "--explain", "--measure=never", "--ranks=2", "--nodes=2",
                              "--set", "strategy.auto=true"},

@@ -52,8 +52,8 @@ class BadInput : public ::testing::Test {
 };
 
 TEST_F(BadInput, UnknownJobKey_NamesTheNearest) {
-  EXPECT_EQ(refusal({"data.batchsize=4"}),
-            "fleet-worker: --set: unknown key 'data.batchsize'; did you mean 'data.batch_size'?");
+  EXPECT_THAT(refusal({"data.batchsize=4"}), AllOf(HasSubstr("--set: unknown key 'data.batchsize'"),
+                                                   HasSubstr("'data.batch_size'?")));
 }
 
 TEST_F(BadInput, UnknownArgument_NamesTheNearest) {
@@ -185,8 +185,7 @@ TEST_F(BadInput, ListFile_NamesFileAndLine) {
 }
 
 TEST_F(BadInput, ImageTheModelCannotTake_IsRefused) {
-  EXPECT_THAT(refusal({"data.image.height=4", "data.image.width=4"}),
-              EndsWith("; change the model or the input size"));
+  EXPECT_THAT(refusal({"data.image.height=4", "data.image.width=4"}), EndsWith("the input size"));
 }
 
 TEST_F(BadInput, UnsupportedStrategy_IsNamed) {

@@ -77,7 +77,7 @@ TEST_F(PackedData, MissingFile_EndsTheJobWithOneLine) {
 }
 
 TEST_F(PackedData, WrongWords_AreRefused) {
-  EXPECT_THAT(pack({"job.json"}, 2), HasSubstr("give a job file and a folder"));
+  EXPECT_THAT(pack({"job.json"}, 2), HasSubstr("a job file and a folder"));
   EXPECT_THAT(pack({"train.py", "packed"}, 2), HasSubstr("is not a job file"));
   EXPECT_THAT(pack({"job.json", "packed", "--raw", "--jpeg"}, 2), HasSubstr("contradict"));
   EXPECT_THAT(pack({"job.json", "packed", "--raw", "--quality=80"}, 2), HasSubstr("no quality"));

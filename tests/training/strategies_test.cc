@@ -109,9 +109,8 @@ class StrategyPair : public StrategyJob {};
 TEST_F(StrategyPair, DgcOverLars_TrainsAndSaysSo) {
   auto both = start("dgc", "both", "both", {"strategy.lars=true", "train.max_steps=30"});
   ASSERT_EQ(both->wait(), 0) << both->output();
-  EXPECT_THAT(both->output(),
-              HasSubstr("lars is switched off: it cannot be combined with dgc; by Paddle's "
-                        "rules dgc acts; remove lars, or dgc"));
+  EXPECT_THAT(both->output(), ::testing::AllOf(HasSubstr("lars is switched off"),
+                                               HasSubstr("remove lars, or dgc")));
   auto alone = start("dgc", "alone", "alone", {"train.max_steps=30"});
   ASSERT_EQ(alone->wait(), 0) << alone->output();
   EXPECT_FALSE(tensors("both").empty());

@@ -51,9 +51,8 @@ TEST_F(StrategyFiles, Saved_IsTheStrategyThatSavedIt) {
   const std::string program = output(overrides, {"--print_program"});
   EXPECT_NE(program, output({}, {"--print_program"}));
   output(overrides, {"--save_strategy=saved.prototxt", "--paddle=2.1"});
-  EXPECT_THAT(said_,
-              HasSubstr("left out of saved.prototxt, because Paddle 2.1 does not support it: "
-                        "amp_configs.dtype"));
+  EXPECT_THAT(said_, ::testing::AllOf(HasSubstr("saved.prototxt"), HasSubstr("Paddle 2.1"),
+                                      HasSubstr("amp_configs.dtype")));
   const std::string saved = read_file(job_.path("saved.prototxt"));
   EXPECT_EQ(saved.find("dtype"), std::string::npos) << saved;
   EXPECT_EQ(output({"strategy=saved.prototxt"}, {"--print_program"}), program);

@@ -97,8 +97,8 @@ TEST(CommandLine, DashesInNames_AreUnderscores) {
 }
 
 TEST(CommandLine, LettersBehindALetter_AreNotItsValue) {
-  EXPECT_STREQ(refusal({"job", "-tall"}).what(),
-               "look: unknown option '-tall'; see prog look --help\ncorrected: prog look job");
+  EXPECT_THAT(refusal({"job", "-tall"}).what(),
+              AllOf(HasSubstr("unknown option '-tall'"), HasSubstr("corrected: prog look job")));
   EXPECT_EQ(read({"job", "-t0:3"}).settings.text("tee"), "0:3");
 }
 
@@ -156,13 +156,12 @@ TEST(CommandLine, AllMistakes_AreReportedTogether_WithTheCorrectedLine) {
                "  look: unknown option '-x'; see prog look --help\n"
                "  look: unknown option '--folow'; did you mean '--follow'?\n"
                "corrected: prog look job --rank 3 --follow -f");
-  EXPECT_STREQ(refusal({"--rnak=3", "a job"}).what(),
-               "look: unknown option '--rnak'; did you mean '--rank'?\n"
-               "corrected: prog look --rank=3 'a job'");
+  EXPECT_THAT(refusal({"--rnak=3", "a job"}).what(),
+              AllOf(HasSubstr("did you mean '--rank'?"),
+                    HasSubstr("corrected: prog look --rank=3 'a job'")));
   // A missing value cannot be guessed.
-  EXPECT_STREQ(refusal({"job", "--folow", "--rank"}).what(),
-               "2 options cannot be used:\n  look: unknown option '--folow'; did you mean "
-               "'--follow'?\n  --rank: it needs a value; write --rank=R");
+  EXPECT_THAT(refusal({"job", "--folow", "--rank"}).what(),
+              AllOf(HasSubstr("unknown option '--folow'"), HasSubstr("--rank: it needs a value")));
 }
 
 TEST(CommandLine, FlagsOfOneLetter_AreNotGuessed) {
@@ -174,9 +173,9 @@ TEST(CommandLine, FlagsOfOneLetter_AreNotGuessed) {
 }
 
 TEST(CommandLine, StartOfAName_IsCompletedInTheCorrectedLine) {
-  EXPECT_STREQ(
+  EXPECT_THAT(
       refusal({"job", "--foll"}).what(),
-      "look: unknown option '--foll'; did you mean '--follow'?\ncorrected: prog look job --follow");
+      AllOf(HasSubstr("did you mean '--follow'?"), HasSubstr("corrected: prog look job --follow")));
 }
 
 TEST(CommandLine, WordsThatNobodyTakes_AreRefused) {

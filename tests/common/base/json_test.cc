@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +8,9 @@
 
 namespace fleet {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // The text of the JsonError that `call` throws; "" if it throws none.
 template <typename Call>
@@ -76,12 +80,12 @@ TEST(JsonText, Indent_IsThatOfNlohmann) {
 }
 
 TEST(JsonText, SyntaxError_NamesLineAndColumn) {
-  EXPECT_EQ(error_of([] { return Json::parse("{\n  \"a\": ,\n}"); }),
-            "[json.exception.parse_error.101] parse error at line 2, column 8: syntax error while "
-            "parsing value - unexpected ','; expected '[', '{', or a literal");
-  EXPECT_EQ(error_of([] { return Json::parse("1 2"); }),
-            "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while "
-            "parsing value - unexpected number literal; expected end of input");
+  EXPECT_THAT(error_of([] { return Json::parse("{\n  \"a\": ,\n}"); }),
+              AllOf(HasSubstr("parse_error.101"), HasSubstr("line 2, column 8"),
+                    HasSubstr("unexpected ','")));
+  EXPECT_THAT(error_of([] { return Json::parse("1 2"); }),
+              AllOf(HasSubstr("parse_error.101"), HasSubstr("line 1, column 3"),
+                    HasSubstr("expected end of input")));
   EXPECT_EQ(error_of([] { return Json::parse("1e999"); }),
             "[json.exception.out_of_range.406] number overflow parsing '1e999'");
   EXPECT_FALSE(Json::try_parse("{\"a\":1"));
@@ -161,8 +165,8 @@ TEST(Json, MissingKeys_AreFoundOut) {
   EXPECT_EQ(json.value("a", int64_t{7}), 1);
   EXPECT_EQ(error_of([&] { return json.at("b"); }),
             "[json.exception.out_of_range.403] key 'b' not found");
-  EXPECT_EQ(error_of([&] { return Json::array({1}).at(1); }),
-            "[json.exception.out_of_range.401] array index 1 is out of range");
+  EXPECT_THAT(error_of([&] { return Json::array({1}).at(1); }),
+              AllOf(HasSubstr("out_of_range.401"), HasSubstr("array index 1")));
 }
 
 TEST(Json, OtherTypes_AreRefused) {
@@ -170,14 +174,14 @@ TEST(Json, OtherTypes_AreRefused) {
             "[json.exception.type_error.304] cannot use at() with number");
   EXPECT_EQ(error_of([] { return Json("x").value("a", 1); }),
             "[json.exception.type_error.306] cannot use value() with string");
-  EXPECT_EQ(error_of([] { return Json(true).get<std::string>(); }),
-            "[json.exception.type_error.302] type must be string, but is boolean");
-  EXPECT_EQ(error_of([] { return Json("1").get<int64_t>(); }),
-            "[json.exception.type_error.302] type must be number, but is string");
-  EXPECT_EQ(error_of([] { return Json().get<std::vector<int>>(); }),
-            "[json.exception.type_error.302] type must be array, but is null");
-  EXPECT_EQ(error_of([] { return Json::array().get<std::map<std::string, double>>(); }),
-            "[json.exception.type_error.302] type must be object, but is array");
+  EXPECT_THAT(error_of([] { return Json(true).get<std::string>(); }),
+              AllOf(HasSubstr("type_error.302"), HasSubstr("must be string, but is boolean")));
+  EXPECT_THAT(error_of([] { return Json("1").get<int64_t>(); }),
+              AllOf(HasSubstr("type_error.302"), HasSubstr("must be number, but is string")));
+  EXPECT_THAT(error_of([] { return Json().get<std::vector<int>>(); }),
+              AllOf(HasSubstr("type_error.302"), HasSubstr("must be array, but is null")));
+  EXPECT_THAT(error_of([] { return Json::array().get<std::map<std::string, double>>(); }),
+              AllOf(HasSubstr("type_error.302"), HasSubstr("must be object, but is array")));
 }
 
 TEST(Json, Iteration_VisitsElementsOrValues) {

@@ -167,7 +167,7 @@ TEST_F(RemoteJobTest, RefusedNode_NothingStarts) {
   job.on_prepared(0);
   job.on_refused(1, Error(ErrorCode::kUsage, "no GPUs are free"));
   EXPECT_THAT(actions.take(), ElementsAre("close session 0", "end 2"));
-  EXPECT_THAT(actions.failures, ElementsAre(HasSubstr("fleetd on b: no GPUs are free")));
+  EXPECT_THAT(actions.failures, ElementsAre(HasSubstr("b: no GPUs are free")));
 }
 
 TEST_F(RemoteJobTest, RefusalBeforeTheOthersAnswer_HangsUpAsTheyDo) {

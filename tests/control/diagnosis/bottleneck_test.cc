@@ -9,7 +9,9 @@ namespace fleet {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using wire::Bottleneck;
 using wire::Cause;
@@ -54,7 +56,7 @@ TEST(FindBottleneck, HealthyJob_HasNone) {
     EXPECT_TRUE(none.causes().empty());
     EXPECT_NEAR(none.compute(), 0.95, 0.04);
   }
-  EXPECT_EQ(found(healthy(1)).line(), "no bottleneck: 98 % of the step is computing");
+  EXPECT_THAT(found(healthy(1)).line(), HasSubstr("98 % of the step"));
 }
 
 TEST(FindBottleneck, LateBatches_AreInputWithTheThreadsThatWouldDo) {
@@ -91,18 +93,16 @@ TEST(FindBottleneck, SlowDisk_IsSaidToBeRead) {
     rank.making = 190 * kMs;
     rank.reading = 170 * kMs;
   }
-  EXPECT_EQ(found(ranks).causes(0).action(),
-            "the data threads spend 89 % of their time reading: copy the data to a faster disk, or "
-            "data.threads 2 -> 5 would hide 50 % of the step");
+  EXPECT_THAT(found(ranks).causes(0).action(),
+              AllOf(HasSubstr("89 % of their time reading"), HasSubstr("data.threads 2 -> 5")));
 }
 
 TEST(FindBottleneck, BatchesMadeByTheTrainingThread_AreToBeMadeBesideIt) {
   auto ranks = healthy(1);
   ranks[0].data_threads = 0;
   ranks[0].input = 40 * kMs;
-  EXPECT_EQ(found(ranks).causes(0).action(),
-            "set data.async to true: batches are made while the model computes, which hides up to "
-            "40 % of the step");
+  EXPECT_THAT(found(ranks).causes(0).action(),
+              AllOf(HasSubstr("data.async"), HasSubstr("40 % of the step")));
 }
 
 TEST(FindBottleneck, SlowExchange_IsCommunication) {
@@ -112,9 +112,8 @@ TEST(FindBottleneck, SlowExchange_IsCommunication) {
   ASSERT_EQ(one.causes_size(), 1);
   EXPECT_EQ(one.causes(0).kind(), Cause::COMMUNICATION);
   EXPECT_NEAR(one.causes(0).share(), 0.45, 1e-9);
-  EXPECT_EQ(one.causes(0).action(),
-            "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less "
-            "often; or use a faster network");
+  EXPECT_THAT(one.causes(0).action(),
+              AllOf(HasSubstr("strategy.fp16_allreduce"), HasSubstr("strategy.gradient_merge")));
 }
 
 TEST(FindBottleneck, RankThatTheOthersWaitFor_IsTheStraggler) {
@@ -167,16 +166,14 @@ TEST(FindBottleneck, RanksWithoutCores_AreTheHost) {
   const Bottleneck one = found(ranks);
   ASSERT_EQ(one.causes_size(), 1);
   EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
-  EXPECT_EQ(one.causes(0).action(),
-            "the ranks have no core for 40 % of the step: stop other processes on this host, or "
-            "start fewer ranks or threads (OMP_NUM_THREADS, data.threads)");
+  EXPECT_THAT(one.causes(0).action(),
+              AllOf(HasSubstr("no core for 40 %"), HasSubstr("OMP_NUM_THREADS")));
   for (RankTimes& rank : ranks) {
     rank.throttled = true;
     rank.quota = 1.5;
   }
-  EXPECT_EQ(found(ranks).causes(0).action(),
-            "the CPU quota of 1.5 cores stops the ranks for 40 % of the step: raise it, or start "
-            "fewer ranks");
+  EXPECT_THAT(found(ranks).causes(0).action(),
+              AllOf(HasSubstr("CPU quota of 1.5 cores"), HasSubstr("40 % of the step")));
 }
 
 // A quota stops the data threads too: more of them would not help.

@@ -6,6 +6,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -89,9 +90,8 @@ TEST(CollectiveWaits, StoppedAndGoneRanks_AreSaid) {
 TEST(CollectiveWaits, RankIsStillInTheOneBefore_IsSaid) {
   Ranks ranks;
   ranks.all_in({{6, 5}, {5, 4}, {6, 5}});
-  EXPECT_THAT(ranks.lines(),
-              ElementsAre("rank 1 has not entered all_reduce #6 (bucket 4, 25 MiB) of group dp; 2 "
-                          "wait in it; rank 1 is still in all_reduce #5 (bucket 4, 25 MiB)"));
+  EXPECT_THAT(ranks.lines(), ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_reduce #6"),
+                                               HasSubstr("rank 1 is still in all_reduce #5"))));
 }
 
 TEST(CollectiveWaits, HealthyRanks_SayNothing) {
@@ -123,8 +123,9 @@ TEST(CollectiveWaits, RankThatWaitsElsewhereItself_IsNotNamed) {
   ranks.in(5, {8, 8}, "dp", {4, 1, 4});
   ranks.in(5, {3, 2}, "pipeline", {1, 4, 2});
   ranks.in(1, {2, 2}, "pipeline", {1, 4, 2});
-  EXPECT_THAT(ranks.lines(), ElementsAre("rank 1 has not entered all_reduce #3 (bucket 4, 25 MiB) "
-                                         "of group pipeline; rank 5 waits in it"));
+  EXPECT_THAT(ranks.lines(),
+              ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_reduce #3"),
+                                HasSubstr("group pipeline"), HasSubstr("rank 5 waits in it"))));
 }
 
 TEST(CollectiveWaits, Circle_NamesBothCollectives) {
@@ -135,10 +136,10 @@ TEST(CollectiveWaits, Circle_NamesBothCollectives) {
   ranks.in(1, {7, 6}, "b", {0, 1, 2});
   EXPECT_THAT(
       ranks.lines(),
-      ElementsAre("rank 1 has not entered all_reduce #3 (bucket 4, 25 MiB) of group a; rank "
-                  "0 waits in it; it waits elsewhere",
-                  "rank 0 has not entered all_reduce #7 (bucket 4, 25 MiB) of group b; rank "
-                  "1 waits in it; it waits elsewhere"));
+      ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_reduce #3"),
+                        HasSubstr("group a; rank 0 waits"), HasSubstr("it waits elsewhere")),
+                  AllOf(HasSubstr("rank 0 has not entered all_reduce #7"),
+                        HasSubstr("group b; rank 1 waits"), HasSubstr("it waits elsewhere"))));
   for (const CollectiveWait& wait : find_collective_waits(ranks.all)) {
     EXPECT_EQ(wait.kind(), CollectiveWait::CIRCLE);
   }
@@ -150,8 +151,9 @@ TEST(CollectiveWaits, DifferentCallsOfANumber_AreNamed) {
   ranks.all_in({{5, 4}, {5, 4, "broadcast", 4096}, {5, 4}});
   ranks.rank(1).mutable_groups(0)->mutable_calls(0)->set_kind("all_reduce");  // #4 was equal
   ranks.rank(1).mutable_groups(0)->mutable_calls(0)->set_size(25 << 20);
-  EXPECT_THAT(ranks.lines(), ElementsAre("rank 1 is in broadcast #5 (bucket 4, 4 KiB), the others "
-                                         "in all_reduce #5 (bucket 4, 25 MiB) of group dp"));
+  EXPECT_THAT(ranks.lines(),
+              ElementsAre(AllOf(HasSubstr("rank 1 is in broadcast #5"), HasSubstr("4 KiB"),
+                                HasSubstr("the others in all_reduce #5"))));
   EXPECT_EQ(find_collective_waits(ranks.all)[0].kind(), CollectiveWait::MISMATCH);
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), 1);
 }
@@ -159,8 +161,9 @@ TEST(CollectiveWaits, DifferentCallsOfANumber_AreNamed) {
 TEST(CollectiveWaits, DifferentSizes_AreAMismatchToo) {
   Ranks ranks;
   ranks.all_in({{5, 4, "all_reduce", 1000}, {5, 4, "all_reduce", 1001}});
-  EXPECT_THAT(ranks.lines(), ElementsAre("rank 0 is in all_reduce #4 (bucket 4, 1000 bytes), rank "
-                                         "1 in all_reduce #4 (bucket 4, 1001 bytes) of group dp"));
+  EXPECT_THAT(ranks.lines(),
+              ElementsAre(AllOf(HasSubstr("rank 0 is in all_reduce #4"), HasSubstr("1000 bytes"),
+                                HasSubstr("rank 1 in all_reduce #4"), HasSubstr("1001 bytes"))));
 }
 
 TEST(CollectiveWaits, AllAreInIt_IsSaidIfNothingElseIs) {
@@ -170,16 +173,16 @@ TEST(CollectiveWaits, AllAreInIt_IsSaidIfNothingElseIs) {
                                          "group dp, and none continues"));
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), std::nullopt);
   ranks.rank(2).set_state('T');
-  EXPECT_THAT(ranks.lines(), ElementsAre("all 3 ranks are in all_reduce #5 (bucket 4, 25 MiB) of "
-                                         "group dp; rank 2 is stopped (SIGSTOP)"));
+  EXPECT_THAT(ranks.lines(), ElementsAre(AllOf(HasSubstr("all 3 ranks are in all_reduce #5"),
+                                               HasSubstr("rank 2 is stopped (SIGSTOP)"))));
 }
 
 TEST(CollectiveWaits, RankDiedInIt_IsNamedAndTheDeadDoNotWait) {
   Ranks ranks;
   ranks.all_in({{5, 4}, {5, 4}, {5, 4}});
   ranks.rank(1).set_state('X');
-  EXPECT_THAT(ranks.lines(), ElementsAre("all 3 ranks are in all_reduce #5 (bucket 4, 25 MiB) of "
-                                         "group dp; the process of rank 1 is gone"));
+  EXPECT_THAT(ranks.lines(), ElementsAre(AllOf(HasSubstr("all 3 ranks are in all_reduce #5"),
+                                               HasSubstr("the process of rank 1 is gone"))));
   EXPECT_EQ(rank_waited_for(find_collective_waits(ranks.all)), 1);
   for (const int rank : {0, 2}) ranks.rank(rank).set_state('X');
   EXPECT_THAT(ranks.lines(), IsEmpty());
@@ -198,8 +201,8 @@ TEST(CollectiveWaits, Gpus_WaitInTheFirstCallThatIsNotEverywhere) {
     next.set_state(GroupCall::ISSUED);
     if (rank != 1) *calls.add_calls() = next;
   }
-  EXPECT_THAT(ranks.lines(), ElementsAre("rank 1 has not entered all_reduce #812 (bucket 4, 25 "
-                                         "MiB) of group dp; 2 wait in it"));
+  EXPECT_THAT(ranks.lines(), ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_reduce #812"),
+                                               HasSubstr("2 wait in it"))));
   for (int rank = 0; rank < 3; ++rank) ranks.rank(rank).mutable_groups(0)->set_entered(902);
   EXPECT_THAT(ranks.lines(), IsEmpty()) << "all of it is issued: nothing more is known";
 }
@@ -209,12 +212,12 @@ TEST(CollectiveWaits, CallsAhead_WaitInTheFirstThatIsNotDone) {
   Ranks ranks;
   ranks.all_in({{900, 811}, {850, 811}, {902, 811}});
   for (int rank = 0; rank < 3; ++rank) ranks.rank(rank).mutable_groups(0)->set_ahead(true);
-  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("all 3 ranks are in call #812 of group dp")))
+  EXPECT_THAT(ranks.lines(), ElementsAre(HasSubstr("all 3 ranks are in call #812")))
       << "all have issued it, though they are not equally far ahead";
   ranks.rank(1).mutable_groups(0)->set_entered(811);
   ranks.rank(1).mutable_groups(0)->set_waiting_ms(0);
-  EXPECT_THAT(ranks.lines(),
-              ElementsAre("rank 1 has not entered call #812 of group dp; 2 wait in it"));
+  EXPECT_THAT(ranks.lines(), ElementsAre(AllOf(HasSubstr("rank 1 has not entered call #812"),
+                                               HasSubstr("2 wait in it"))));
 }
 
 TEST(CollectiveWaits, OthersWaitAndNothingIsKnownOfARank_ItIsNamedAsThat) {
@@ -249,8 +252,9 @@ TEST(CollectiveWaits, Message_NamesSenderAndReceiver) {
   Ranks ranks;
   ranks.in(3, {12, 11, "recv", 4 << 20}, "pipeline", {2, 1, 2}, "x").set_message(true);
   ranks.in(2, {11, 11, "send", 4 << 20}, "pipeline", {2, 1, 2}, "x").set_message(true);
-  EXPECT_THAT(ranks.lines(), ElementsAre("rank 2 has not entered send #12 (x, 4 MiB) to rank 3 of "
-                                         "group pipeline; rank 3 waits in recv"));
+  EXPECT_THAT(ranks.lines(), ElementsAre(AllOf(HasSubstr("rank 2 has not entered send #12"),
+                                               HasSubstr("to rank 3 of group pipeline"),
+                                               HasSubstr("rank 3 waits in recv"))));
 }
 
 TEST(CollectiveWaits, EqualGroups_AreToldApart) {

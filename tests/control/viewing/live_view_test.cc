@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 using wire::LiveRank;
@@ -142,9 +143,9 @@ TEST(LiveFrame, LongLines_AreWrappedAtWords) {
 }
 
 TEST(LiveKeyLine, EachLetter_NamesOneSortKey) {
-  EXPECT_EQ(live_key_line("ms", 200), "q: end   sort by rank step [ms] input peers loss cpu gpu");
-  EXPECT_EQ(live_key_line("memory", 200),
-            "q: end   sort by rank step ms input peers loss cpu [memory] gpu");
+  EXPECT_THAT(live_key_line("ms", 200), HasSubstr("step [ms] input"));
+  EXPECT_THAT(live_key_line("memory", 200),
+              ::testing::AllOf(HasSubstr("step ms input"), HasSubstr("cpu [memory] gpu")));
   EXPECT_EQ(live_key_line("rank", 30).size(), 30u);
 }
 

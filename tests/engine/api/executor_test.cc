@@ -16,6 +16,9 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 using testing::ElementsAre;
 
 const Values kData = {{"source", "synthetic"}, {"batch_size", 8},     {"train.samples", 64},
@@ -239,23 +242,20 @@ TEST(ProgramExecutor, WrongOrderOfCalls_NamesTheMissingCall) {
   };
   Worker worker(World{});
   Model model("lenet");
-  EXPECT_EQ(failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
-            "minimize: the model has no data, which define shapes and batch size; call "
-            "train_loader() or own_data() first");
+  EXPECT_THAT(failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
+              AllOf(HasSubstr("minimize: the model has no data"), HasSubstr("train_loader()"),
+                    HasSubstr("own_data()")));
   Loader loader = model.train_loader(kData);
-  EXPECT_EQ(failure([&] { loader.next(); }),
-            "loader: is not open yet; make the ProgramExecutor of its model first");
-  EXPECT_EQ(failure([&] { ProgramExecutor(worker, model); }),
-            "ProgramExecutor: the model has no optimizer; call "
-            "distributed_optimizer(...).minimize(model.loss()) first");
-  EXPECT_EQ(failure([&] {
-              distributed_optimizer(Sgd(0.1, {{"momentun", 1}})).minimize(model.loss());
-            }),
-            "optimizer: unknown key 'optimizer.momentun'; did you mean 'optimizer.name'?");
+  EXPECT_THAT(failure([&] { loader.next(); }), HasSubstr("loader: is not open yet"));
+  EXPECT_THAT(failure([&] { ProgramExecutor(worker, model); }),
+              AllOf(HasSubstr("the model has no optimizer"), HasSubstr("minimize(model.loss())")));
+  EXPECT_THAT(failure([&] {
+                distributed_optimizer(Sgd(0.1, {{"momentun", 1}})).minimize(model.loss());
+              }),
+              HasSubstr("unknown key 'optimizer.momentun'"));
   distributed_optimizer(Sgd(0.1)).minimize(model.loss());
-  EXPECT_EQ(
-      failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
-      "minimize: the model has an optimizer already; make another Model for another optimizer");
+  EXPECT_THAT(failure([&] { distributed_optimizer(Sgd(0.1)).minimize(model.loss()); }),
+              HasSubstr("the model has an optimizer already"));
   EXPECT_EQ(failure([] { Model("lenot"); }), "unknown model 'lenot'; did you mean 'lenet'?");
 }
 
@@ -305,14 +305,11 @@ TEST(ProgramExecutor, OwnBatches_NeedImagesAndLabelsOnly) {
   for (int i = 0; i < 20; ++i) exe.run(batch);
   EXPECT_LT(exe.run(batch, {"loss"})[0], first);
   batch.labels = std::span(labels).first(3);
-  EXPECT_EQ(usage_failure([&] { exe.run(batch); }),
-            "ProgramExecutor: the batch has 3 values of labels instead of 4; give the span of all "
-            "samples");
+  EXPECT_THAT(usage_failure([&] { exe.run(batch); }), HasSubstr("3 values of labels instead of 4"));
   batch.labels = labels;
   batch.images = std::span(images).first(28 * 28);
-  EXPECT_EQ(usage_failure([&] { exe.run(batch); }),
-            "ProgramExecutor: the batch has 784 values of images instead of 3136; give the span of "
-            "all samples");
+  EXPECT_THAT(usage_failure([&] { exe.run(batch); }),
+              HasSubstr("784 values of images instead of 3136"));
   batch.size = 3;
   EXPECT_THROW(exe.run(batch), Error);
 }

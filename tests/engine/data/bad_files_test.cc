@@ -21,6 +21,7 @@
 namespace fleet::data {
 namespace {
 
+using ::testing::AllOf;
 using testing::copy_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -74,8 +75,8 @@ TEST(BadFiles, FileThatChangedAfterTheStart_IsReplacedAndNamed) {
   });
   EXPECT_EQ(pipeline->stats().damaged, 6);
   EXPECT_THAT(pipeline->damaged(), ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(log, HasSubstr("1.jpg: damaged image (it is a folder, not a file); the next image "
-                             "replaces it\n"));
+  EXPECT_THAT(log, AllOf(HasSubstr("1.jpg: damaged image (it is a folder"),
+                         HasSubstr("the next image replaces it")));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 6) << "a line for each\n" << log;
 }
 
@@ -233,7 +234,7 @@ TEST(BadFiles, ReadThatDoesNotEnd_IsGivenUpAndNamed) {
       }
       EXPECT_THAT(pipeline->damaged(), ElementsAre(4));
     });
-    EXPECT_THAT(log, HasSubstr("stuck/4: damaged image (reading it did not end within 0.25 s)"));
+    EXPECT_THAT(log, AllOf(HasSubstr("stuck/4: damaged image"), HasSubstr("0.25 s")));
     StuckSource::release();
   }
 }

@@ -90,8 +90,7 @@ TEST(IdxSource, BadFiles_AreNamed) {
   EXPECT_THAT(error(labels, labels), IsUsageError(images_file));
   EXPECT_THAT(error(gzip(good + "x"), labels), IsUsageError(images_file));
   EXPECT_THAT(error(good, labels + "x"), IsUsageError(labels_file));
-  EXPECT_THAT(error(good + "x", labels).failure(),
-              HasSubstr("longer than its header claims (2 x 2 x 3"));
+  EXPECT_THAT(error(good + "x", labels).failure(), HasSubstr("(2 x 2 x 3"));
   std::string floats = good;
   floats[2] = 0x0d;
   EXPECT_THAT(error(floats, labels).failure(), HasSubstr("of unsigned bytes, but of floats"));
@@ -101,7 +100,7 @@ TEST(IdxSource, BadFiles_AreNamed) {
   const Error out_of_range = error(good, labels, 7);
   EXPECT_THAT(out_of_range, IsUsageError(labels_file + "[0]"));
   EXPECT_EQ(out_of_range.failure(), "the label 7 is out of range");
-  EXPECT_EQ(out_of_range.next(), "the model has 7 classes: labels go from 0 to 6");
+  EXPECT_THAT(out_of_range.next(), HasSubstr("labels go from 0 to 6"));
 }
 
 TEST(ImageListSource, Lines_GivePathsAndLabels) {
@@ -151,8 +150,7 @@ TEST(ImageListSource, BadLines_AreNamedByFileAndLine) {
   EXPECT_THAT(thrown_by([&] { open("image_list", R"({"list": "list.txt"})", in(folder)); }),
               IsUsageError(folder / "list.txt"));
   EXPECT_THAT(thrown_by([&] { open("image_list", R"({"list": "lost.txt"})", in(folder)); }),
-              AllOf(IsUsageError("lost.txt"),
-                    Advises("set data.train.list to its path, or relative to data.root")));
+              AllOf(IsUsageError("lost.txt"), Advises(HasSubstr("set data.train.list"))));
 }
 
 TEST(ImageListSource, FileThatVanished_IsAnErrorThatNamesIt) {
@@ -251,8 +249,7 @@ TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
   SourceContext context = in(folder);
   const std::string lines =
       captured_log([&] { EXPECT_EQ(open("image_folder", "{}", context)->size(), 2); });
-  EXPECT_THAT(lines,
-              HasSubstr("only JPEG, PNG, WebP, BMP and GIF files are read; skipped: .tiff (2, "));
+  EXPECT_THAT(lines, HasSubstr("skipped: .tiff (2, "));
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << "and files outside the folders";
   context.verbose = false;  // another rank says it
   EXPECT_EQ(captured_log([&] { open("image_folder", "{}", context); }), "");
@@ -271,7 +268,7 @@ TEST(ImageFolderSource, BadFolders_AreNamed) {
   EXPECT_THAT(error(), IsUsageError(train));
   testing::write(folder / "train/a/1.jpg", "x");
   testing::write(folder / "train/b/1.jpg", "x");
-  EXPECT_EQ(error(1).failure(), "2 class folders, and the model has 1 classes");
+  EXPECT_THAT(error(1).failure(), AllOf(HasSubstr("2 class folders"), HasSubstr("1 classes")));
   EXPECT_EQ(open("image_folder", "{}", in(folder, 2))->size(), 2);
 }
 

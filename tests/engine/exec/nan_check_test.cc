@@ -9,6 +9,9 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // x -> scale by 1 -> scale by 1e30 -> scale by 1e30, or a cast to `type`.
@@ -63,16 +66,16 @@ TEST(NanCheck, Sync_IsNamedAsSuch) {
 }
 
 TEST(NanCheck, FeedThatIsNotFinite_IsNamedToo) {
-  EXPECT_EQ(failure_of(Net(), {0, kNan, 0, 0}),
-            "step 7, section forward: scale made 'y.out' [4] float32 not finite (1 elements, the "
-            "first is nan); its input 'x' was not finite before; lower learning_rate.base, or look "
-            "at the data");
+  EXPECT_THAT(
+      failure_of(Net(), {0, kNan, 0, 0}),
+      AllOf(HasSubstr("step 7, section forward"), HasSubstr("'y.out' [4] float32 not finite"),
+            HasSubstr("input 'x' was not finite before")));
 }
 
 TEST(NanCheck, LowTypes_AreLookedAtAsSuch) {
-  EXPECT_EQ(failure_of(Net("float16"), {1, 0, 0, 0}),
-            "step 7, section forward: cast made 'last.out' [4] float16 not finite (1 elements, the "
-            "first is inf); lower learning_rate.base, or look at the data");
+  EXPECT_THAT(
+      failure_of(Net("float16"), {1, 0, 0, 0}),
+      AllOf(HasSubstr("step 7, section forward"), HasSubstr("'last.out' [4] float16 not finite")));
   EXPECT_EQ(failure_of(Net("bfloat16"), {1, 0, 0, 0}), "");
 }
 

@@ -15,6 +15,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::HasSubstr;
+
 using Names = std::vector<std::string>;
 
 struct Built {
@@ -266,8 +268,8 @@ TEST(Amp, OperationThatChoosesItsType_MakesTheLowTypeAtOnce) {
 }
 
 TEST(Amp, BadLists_AreRefused) {
-  EXPECT_EQ(Chain().refusal({{"white_list", Names{"relu"}}, {"black_list", Names{"relu"}}}),
-            "amp: 'relu' is on both custom lists; take it off one of them");
+  EXPECT_THAT(Chain().refusal({{"white_list", Names{"relu"}}, {"black_list", Names{"relu"}}}),
+              HasSubstr("amp: 'relu' is on both"));
   EXPECT_EQ(Chain().refusal({{"white_list", Names{"rellu"}}}),
             "unknown operation 'rellu'; did you mean 'relu'?");
   for (const char* type : {"sgd", "relu_grad", "all_reduce", "cast", "update_loss_scaling"}) {
@@ -276,8 +278,9 @@ TEST(Amp, BadLists_AreRefused) {
     EXPECT_EQ(Chain().refusal({{"white_list", Names{type}}}), "amp custom_white_list" + why);
     EXPECT_EQ(Chain().refusal({{"black_list", Names{type}}}), "amp custom_black_list" + why);
   }
-  EXPECT_EQ(Chain().refusal({{"black_variables", Names{"a.weigth"}}}),
-            "amp custom_black_varnames: no variable 'a.weigth'; did you mean 'a.weight'?");
+  EXPECT_THAT(
+      Chain().refusal({{"black_variables", Names{"a.weigth"}}}),
+      ::testing::AllOf(HasSubstr("no variable 'a.weigth'"), HasSubstr("did you mean 'a.weight'?")));
 }
 
 TEST(Amp, ListsWithoutUse_AreSaid) {

@@ -68,9 +68,7 @@ TEST_F(FuseReluDepthwiseConv, ReluOfABatchNorm_StaysThereAndItIsSaid) {
   depthwise("b", network_.relu(network_.batch_norm("bn", image_)));
   run_pass("fuse_bn_act", program_, {});
   EXPECT_FALSE(run());
-  EXPECT_THAT(captured_log_,
-              HasSubstr("1 relus in front of depthwise convolutions stay fused into the batch "
-                        "normalization"));
+  EXPECT_THAT(captured_log_, ::testing::AllOf(HasSubstr("1 relus"), HasSubstr("stay fused")));
 }
 
 TEST_F(FuseReluDepthwiseConv, WithoutFuseBnAct_TakesTheReluOfABatchNorm) {

@@ -14,6 +14,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -104,7 +106,8 @@ TEST(MetaOptimizer, NotAskedFor_DoesNothing) {
 TEST(MetaOptimizer, ThatCannotAct_IsOffAndSaysWhy) {
   const std::string line = captured_log(
       [] { EXPECT_THAT(make_strategy("qat: true").names(), Not(Contains("test_every_second"))); });
-  EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it needs several ranks"));
+  EXPECT_THAT(line,
+              AllOf(HasSubstr("test_every_second is switched off"), HasSubstr("several ranks")));
 }
 
 TEST(MetaOptimizer, ThatLoses_IsOffAndSaysAgainstWhom) {
@@ -113,7 +116,7 @@ TEST(MetaOptimizer, ThatLoses_IsOffAndSaysAgainstWhom) {
     EXPECT_THAT(strategy.names(), Contains("amp"));
     EXPECT_THAT(strategy.names(), Not(Contains("test_every_second")));
   });
-  EXPECT_THAT(line, HasSubstr("test_every_second is switched off: it cannot be combined with amp"));
+  EXPECT_THAT(line, AllOf(HasSubstr("test_every_second is switched off"), HasSubstr("amp")));
 }
 
 // Two that took one field would both believe that it is theirs.

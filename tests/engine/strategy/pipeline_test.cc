@@ -94,9 +94,9 @@ TEST(Pipeline, Devices_OfTheModelAreStages) {
   const TrainingSetup model{.model = "test_two_devices"};
   const Stage first("", 0, 2, "", model);
   EXPECT_THAT(first.updated(), ElementsAre("a.bias", "a.weight", "b.bias", "b.weight"));
-  EXPECT_EQ(usage_failure([&] { Stage("", 0, 3, "", model); }),
-            "strategy: the model uses 2 devices, the pipeline has 3 stages; set "
-            "pipeline_configs.stages to 2, or cut the model with pipeline_configs.cut");
+  EXPECT_THAT(usage_failure([&] { Stage("", 0, 3, "", model); }),
+              AllOf(HasSubstr("uses 2 devices"), HasSubstr("has 3 stages"),
+                    HasSubstr("pipeline_configs.cut")));
   const Stage cut("cut: ['a.out']", 0, 2, "", model);
   EXPECT_THAT(cut.updated(), ElementsAre("a.bias", "a.weight")) << "the job decides";
 }
@@ -159,18 +159,13 @@ TEST(Pipeline, MicroBatches_FollowFromTheBatch) {
   const auto refused = [&](const std::string& configs) {
     return usage_failure([&] { parts(configs, 32); });
   };
-  EXPECT_EQ(refused("micro_batch_size: 4 accumulate_steps: 4"),
-            "strategy: pipeline_configs has 4 micro-batches of 4, data.batch_size is 32; set "
-            "data.batch_size to 16, the samples of a step, or remove accumulate_steps or "
-            "micro_batch_size");
-  EXPECT_EQ(refused("micro_batch_size: 5"),
-            "strategy: pipeline_configs.micro_batch_size is 5, data.batch_size is 32; set it to a "
-            "divisor of data.batch_size");
-  EXPECT_EQ(refused("accumulate_steps: 5"),
-            "strategy: a step has 5 micro-batches, data.batch_size is 32; set data.batch_size to a "
-            "multiple of that");
-  EXPECT_EQ(refused("accumulate_steps: 0"),
-            "strategy: pipeline_configs.accumulate_steps is 0; set it to 1 or more");
+  EXPECT_THAT(refused("micro_batch_size: 4 accumulate_steps: 4"),
+              AllOf(HasSubstr("4 micro-batches of 4"), HasSubstr("set data.batch_size to 16")));
+  EXPECT_THAT(refused("micro_batch_size: 5"),
+              AllOf(HasSubstr("micro_batch_size is 5"), HasSubstr("data.batch_size is 32")));
+  EXPECT_THAT(refused("accumulate_steps: 5"),
+              AllOf(HasSubstr("5 micro-batches"), HasSubstr("data.batch_size is 32")));
+  EXPECT_THAT(refused("accumulate_steps: 0"), HasSubstr("pipeline_configs.accumulate_steps is 0"));
 }
 
 TEST(Pipeline, OneMicroBatchOnAGpu_IsRefused) {
@@ -180,9 +175,7 @@ TEST(Pipeline, OneMicroBatchOnAGpu_IsRefused) {
       trained_program(text, {.rank = 0, .ranks = 2, .host_memory = host_memory}, {.model = "mlp"});
     });
   };
-  EXPECT_EQ(refused("accumulate_steps: 1", false),
-            "strategy: pipeline cannot be combined with one micro-batch on GPUs; set "
-            "pipeline_configs.accumulate_steps to 2 or more");
+  EXPECT_THAT(refused("accumulate_steps: 1", false), HasSubstr("one micro-batch on GPUs"));
   EXPECT_EQ(refused("accumulate_steps: 2", false), "");
   EXPECT_EQ(refused("accumulate_steps: 1", true), "");
 }
@@ -191,21 +184,16 @@ TEST(Pipeline, WrongStages_AreRefused) {
   const auto refused = [](const std::string& configs, int ranks) {
     return usage_failure([&] { Stage(configs, 0, ranks); });
   };
-  EXPECT_EQ(refused("stages: 2", 3),
-            "strategy: the pipeline has 2 stages, the job 3 ranks; start a multiple of 2 ranks, or "
-            "set pipeline_configs.stages");
-  EXPECT_EQ(refused("stages: 3 cut: 'fc1'", 3),
-            "strategy: pipeline_configs.stages is 3, but cut has 1 places; give one place fewer "
-            "than stages, or remove one of the two");
-  EXPECT_EQ(refused("cut: 'fc7'", 2),
-            "strategy pipeline_configs.cut: the model has no variable 'fc7'; did you mean 'fc1'?; "
-            "its blocks: fc1, fc2");
-  EXPECT_EQ(refused("cut: ['fc2', 'fc1']", 3),
-            "strategy pipeline_configs.cut: the places are not in the order of the model, or "
-            "nothing follows the last; cut it elsewhere, or into fewer stages");
-  EXPECT_EQ(refused("", 40),
-            "strategy pipeline_configs.cut: the model has too few operations for 40 stages; cut it "
-            "elsewhere, or into fewer stages");
+  EXPECT_THAT(refused("stages: 2", 3), HasSubstr("2 stages, the job 3 ranks"));
+  EXPECT_THAT(refused("stages: 3 cut: 'fc1'", 3),
+              AllOf(HasSubstr("stages is 3"), HasSubstr("cut has 1 places")));
+  EXPECT_THAT(refused("cut: 'fc7'", 2),
+              AllOf(HasSubstr("no variable 'fc7'"), HasSubstr("did you mean 'fc1'?"),
+                    HasSubstr("its blocks: fc1, fc2")));
+  EXPECT_THAT(refused("cut: ['fc2', 'fc1']", 3),
+              AllOf(HasSubstr("pipeline_configs.cut"), HasSubstr("not in the order")));
+  EXPECT_THAT(refused("", 40),
+              AllOf(HasSubstr("pipeline_configs.cut"), HasSubstr("for 40 stages")));
   EXPECT_EQ(
       refused("schedule_mode: '1B1F'", 2),
       "strategy: pipeline_configs.schedule_mode is '1B1F'; set it to 1F1B, Eager1F1B or F-then-B");

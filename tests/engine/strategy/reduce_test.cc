@@ -116,9 +116,8 @@ TEST(ReduceMode, WhereItCannotAct_IsOffAndSaysWhy) {
   EXPECT_THAT(make_strategy(kReduce + "}").names(), Not(Contains("reduce")));
   const std::string line =
       captured_log([] { Trained trained("localsgd: true nccl_comm_num: 2 " + kReduce + "}"); });
-  EXPECT_THAT(line, AllOf(HasSubstr("reduce_strategy has no effect: gradients are not exchanged"),
-                          HasSubstr("nccl_comm_num and use_hierarchical_allreduce have no effect "
-                                    "in Reduce mode")));
+  EXPECT_THAT(line, AllOf(HasSubstr("reduce_strategy has no effect"),
+                          HasSubstr("nccl_comm_num and use_hierarchical_allreduce")));
 }
 
 }  // namespace

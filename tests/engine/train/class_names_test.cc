@@ -55,8 +55,7 @@ TEST_F(ClassNames, OfAnotherOrder_AreRefusedOnResumeAndEvaluation) {
            {"checkpoint.resume=auto"},
            {"checkpoint.resume=auto", "train.evaluate_only=true"},
            {"checkpoint.weights=" + weights(), "train.evaluate_only=true"}}) {
-    EXPECT_THAT(failure(job(with({swapped}, more))),
-                HasSubstr("was trained with the same classes in another order: label 1 is 'dog'"));
+    EXPECT_THAT(failure(job(with({swapped}, more))), HasSubstr("another order: label 1 is 'dog'"));
   }
   EXPECT_THAT(refusal(job({set({"cat", "dog", "eel", "gnu"}), "checkpoint.resume=auto"})),
               IsUsageError());

@@ -107,7 +107,7 @@ TEST_F(DamagedCheckpoint, Named_IsRefused) {
   run(job(4, "no", false), 1);
   flip_a_bit("step_00000004/optimizer.safetensors");
   const auto outcome = run(job(6, output_ + "/checkpoints/step_00000004", false), 1);
-  EXPECT_THAT(outcome[0].error, HasSubstr("optimizer.safetensors: its content does not match its"));
+  EXPECT_THAT(outcome[0].error, HasSubstr("optimizer.safetensors: its content"));
 }
 
 TEST_F(DamagedCheckpoint, AllOfThem_AreNotTakenForNone) {

@@ -10,6 +10,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::HasSubstr;
+
 // Two parameters whose gradients are fed, looked at in every second step.
 class Watched {
  public:
@@ -96,7 +98,7 @@ TEST(FiniteCheck, BadGradient_IsNamedWithItsStepAndLeftOut) {
   ASSERT_TRUE(again);
   EXPECT_EQ(again->step, 9);
   EXPECT_EQ(again->what, "loss");
-  EXPECT_EQ(again->left_out(), "the loss is not finite: its update was left out");
+  EXPECT_THAT(again->left_out(), HasSubstr("its update was left out"));
 }
 
 TEST(FiniteCheck, BadState_IsNamed) {
@@ -152,7 +154,7 @@ TEST(FiniteCheck, SeveralRanks_KnowWhoseLossItWas) {
     states[rank] = watched.watch().bad_state();
   });
   for (int rank = 0; rank < 2; ++rank) {
-    EXPECT_EQ(one[rank].text(), "the loss of rank 1 is not finite") << rank;
+    EXPECT_THAT(one[rank].text(), HasSubstr("loss of rank 1")) << rank;
     EXPECT_EQ(both[rank].text(), "the gradient of 'a' is not finite") << rank;
     EXPECT_EQ(both[rank].step, 3);
     EXPECT_EQ(states[rank], "b");

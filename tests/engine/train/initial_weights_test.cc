@@ -95,7 +95,7 @@ TEST_F(InitialWeights, PrefixesOfWrappers_AreLeftOut) {
 
 TEST_F(InitialWeights, PrefixOfSomeNames_IsPartOfThem) {
   file_.tensors["module.more"] = floats({1}, 0);
-  EXPECT_THAT(failure(), HasSubstr("has 'module.more', which the model does not have"));
+  EXPECT_THAT(failure(), HasSubstr("has 'module.more'"));
 }
 
 TEST_F(InitialWeights, OtherFloats_AreConverted) {

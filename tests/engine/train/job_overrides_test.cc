@@ -9,6 +9,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -77,8 +78,8 @@ TEST(GlobalBatch, WithABatchOrNotDivisible_IsRefused) {
       shared(ranks, overrides, &line);
     });
   };
-  EXPECT_EQ(refusal(5, {"data.global_batch_size=96"}).failure(),
-            "data.global_batch_size is 96, which 5 ranks cannot share equally");
+  EXPECT_THAT(refusal(5, {"data.global_batch_size=96"}).failure(),
+              HasSubstr("is 96, which 5 ranks"));
   EXPECT_THAT(refusal(2, {"data.global_batch_size=96", "data.batch_size=8"}),
               IsUsageError("--set"));
   EXPECT_THAT(refusal(2, {"data.global_batch_size=many"}), IsUsageError("--set"));
@@ -114,9 +115,9 @@ TEST(JobOverrides, OtherFormOfASetting_ReplacesTheFiles) {
 TEST(JobOverrides, KeyThatBelongsToAnother_IsRefusedByTheCommandLineAndTheFile) {
   const Error error = refusal({"optimizer.name=adam", "optimizer.momentum=0.8"});
   EXPECT_THAT(error, IsUsageError("--set"));
-  EXPECT_EQ(
-      error.failure(),
-      "'optimizer.momentum' belongs to the optimizer lars or momentum or rmsprop, not to adam");
+  EXPECT_THAT(error.failure(),
+              AllOf(HasSubstr("'optimizer.momentum'"),
+                    HasSubstr("lars or momentum or rmsprop, not"), HasSubstr("adam")));
   EXPECT_THAT(refusal({}, R"({"model": {"name": "mlp"}, "learning_rate": {"name": "constant",
                               "values": [1]}})"),
               IsUsageError("job.json"));
@@ -183,18 +184,16 @@ TEST(UnusedOptions, EachIsNamed) {
   };
   EXPECT_THAT(unused({}, {.world = 2}), IsEmpty());
   EXPECT_THAT(unused({"data.async=false", "data.threads=2", "data.prefetch=3"}),
-              ElementsAre("data.threads, data.prefetch have no effect: data.async is false: one "
-                          "thread makes batches on demand"));
+              ElementsAre(HasSubstr("data.threads, data.prefetch have no effect")));
   EXPECT_EQ(lines({"data.root=/x", "data.on_damaged=fail"}), 2u);
   EXPECT_EQ(lines({"data.augment.random_resized_crop_scale=0.5,1"}), 1u);
   EXPECT_EQ(lines({"train.evaluate_every=2"}, {.evaluates = false}), 1u);
   EXPECT_THAT(unused({"train.max_steps=100"}, {.steps = 99}),
-              ElementsAre(HasSubstr("train.max_steps 100 is not reached: 90 epochs are 99 steps")));
+              ElementsAre(HasSubstr("train.max_steps 100 is not reached")));
   EXPECT_THAT(unused({"train.max_steps=99"}, {.steps = 99}), IsEmpty());
   EXPECT_THAT(unused({"checkpoint.at_end=false", "checkpoint.keep=2"}),
-              ElementsAre("checkpoint.keep has no effect: nothing is saved"));
-  EXPECT_THAT(unused({"comm.timeout=9"}),
-              ElementsAre("comm.timeout has no effect: the job has one rank"));
+              ElementsAre(HasSubstr("checkpoint.keep has no effect")));
+  EXPECT_THAT(unused({"comm.timeout=9"}), ElementsAre(HasSubstr("comm.timeout has no effect")));
   EXPECT_EQ(lines({"predict.checkpoint=a", "predict.top_k=3"}), 1u);
   EXPECT_THAT(unused({"predict.input=a", "predict.top_k=3"}), IsEmpty());
   EXPECT_EQ(lines({"train.class_weights=balanced", "data.sampling=balanced"}), 1u);
@@ -206,8 +205,8 @@ TEST(UnusedOptions, EachIsNamed) {
   };
   EXPECT_THAT(excluded("weight_decay=0.1"), IsEmpty());
   EXPECT_THAT(excluded("rate=0.1"),
-              ElementsAre("optimizer.exclude_from_weight_decay has no effect: "
-                          "optimizer.weight_decay is 0, also in optimizer.groups"));
+              ElementsAre(AllOf(HasSubstr("optimizer.exclude_from_weight_decay has no effect"),
+                                HasSubstr("optimizer.weight_decay is 0"))));
   EXPECT_THAT(unused({"optimizer.momentum=0"}),
               ElementsAre("optimizer.use_nesterov has no effect: optimizer.momentum is 0"));
   EXPECT_EQ(lines({"learning_rate.name=constant", "learning_rate.per=epoch"}), 1u);

@@ -1,11 +1,14 @@
 #include "train/micro_batches.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "optim/schedule.h"
 
 namespace fleet {
 namespace {
+
+using ::testing::HasSubstr;
 
 using data::Tail;
 
@@ -21,8 +24,7 @@ std::string obstacle(int64_t samples, Tail tail, int64_t k,
 TEST(MicroBatches, OfAnEpoch_AreWholeBatches) {
   EXPECT_EQ(obstacle(64, Tail::kPad, 4), "");
   EXPECT_EQ(obstacle(57, Tail::kPad, 2), "");  // 4 batches, 8 parts
-  EXPECT_EQ(obstacle(56, Tail::kPad, 2),
-            "an epoch of 56 samples would not have 2 times as many batches");
+  EXPECT_THAT(obstacle(56, Tail::kPad, 2), HasSubstr("an epoch of 56 samples"));
   EXPECT_EQ(obstacle(71, Tail::kDrop, 2), "");
   EXPECT_NE(obstacle(72, Tail::kDrop, 2), "");
 }
@@ -39,7 +41,7 @@ TEST(MicroBatches, RatesOfUpdates_AreThoseOfWholeBatches) {
                             R"({"name": "constant", "warmup_epochs": 1})",
                             R"({"name": "cosine", "per": "epoch", "warmup_steps": 2})",
                             R"({"name": "step", "period": 3, "unit": "step"})"}) {
-    EXPECT_EQ(by(other), "the learning rate changes within an epoch") << other;
+    EXPECT_THAT(by(other), HasSubstr("learning rate changes")) << other;
   }
 }
 

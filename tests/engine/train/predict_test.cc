@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 // Of the weights in tests/golden/lenet.safetensors, computed by PyTorch in float64.
@@ -153,7 +154,7 @@ TEST_F(Predict, BadImage_IsALineOfItsOwn) {
     const auto all = lines();
     ASSERT_EQ(all.size(), 8u);
     EXPECT_EQ(all[2]["file"], output_ + "/photos/p1b.png");
-    EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("not a JPEG, PNG, WebP, GIF or BMP"));
+    EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("not a JPEG, PNG, WebP"));
     EXPECT_EQ(all[5]["file"], cut);
     EXPECT_TRUE(all[5].contains("error"));
     EXPECT_FALSE(all[5].contains("class"));
@@ -174,8 +175,8 @@ TEST_F(Predict, Csv_HasTheSameValuesAndQuotesWhatItMust) {
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 8u);
   EXPECT_EQ(lines[0], "file,class,class_name,probability,error,class_2,class_name_2,probability_2");
-  EXPECT_THAT(lines[1], ::testing::StartsWith("\"" + output_ + "/photos/a, \"\"b\"\".png\",1,"));
-  EXPECT_THAT(lines[2], ::testing::StartsWith(output_ + "/photos/c.png,,,,"));
+  EXPECT_THAT(lines[1], StartsWith("\"" + output_ + "/photos/a, \"\"b\"\".png\",1,"));
+  EXPECT_THAT(lines[2], StartsWith(output_ + "/photos/c.png,,,,"));
   EXPECT_THAT(lines[2], ::testing::EndsWith(",,,"));
   double probability = 0;
   EXPECT_EQ(

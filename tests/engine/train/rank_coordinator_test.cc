@@ -14,6 +14,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::HasSubstr;
+
 struct Ends {
   std::vector<std::string> messages;  // by rank; "": none
   std::vector<ErrorCode> codes;
@@ -106,8 +108,7 @@ TEST(RankCoordinator, AsManySteps_EndTogether) {
 TEST(RankCoordinator, RankThatStopsEarly_NamesItself) {
   const Ends ends = run({5, 5, 3, 5});
   EXPECT_EQ(ends.codes[2], ErrorCode::kUsage);
-  EXPECT_THAT(ends.messages[2],
-              ::testing::HasSubstr("rank 2 has no step 3 left to do as the other 3 have"));
+  EXPECT_THAT(ends.messages[2], HasSubstr("rank 2 has no step 3"));
   for (const int rank : {0, 1, 3}) {
     EXPECT_EQ(ends.codes[rank], ErrorCode::kPeerLost) << ends.messages[rank];
     EXPECT_EQ(ends.steps[rank], 3);
@@ -118,8 +119,7 @@ TEST(RankCoordinator, RankThatGoesOnAlone_IsTheOneNamed) {
   const Ends ends = run({3, 5, 3, 3});
   EXPECT_EQ(ends.codes[1], ErrorCode::kUsage) << ends.messages[1];
   for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_THAT(ends.messages[rank],
-                ::testing::HasSubstr("rank 1 has a step 3 left to do, the other 3 not"));
+    EXPECT_THAT(ends.messages[rank], HasSubstr("rank 1 has a step 3"));
     EXPECT_EQ(ends.codes[rank], rank == 1 ? ErrorCode::kUsage : ErrorCode::kPeerLost);
   }
 }

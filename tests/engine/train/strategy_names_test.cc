@@ -144,8 +144,8 @@ TEST_F(StrategyNames, FieldInTheWrongPlace_IsRefusedWithItsPlace) {
     job(R"({"incr_ratio": 3})");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("job.json: unknown key 'strategy.incr_ratio'; did you mean "
-                                        "'strategy.amp_configs.incr_ratio'?"));
+    EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("'strategy.incr_ratio'"),
+                                               HasSubstr("'strategy.amp_configs.incr_ratio'?")));
   }
 }
 

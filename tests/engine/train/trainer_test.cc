@@ -13,6 +13,7 @@ namespace fleet {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST_F(TrainerTest, OneTwoAndFourRanks_Agree) {
@@ -140,7 +141,8 @@ TEST_F(TrainerTest, RanksWithAnotherPlan_AreRefusedByName) {
 
 TEST_F(TrainerTest, RanksWithOtherData_AreRefusedByName) {
   for (const std::string& message : start_two(job({}), job({"data.train.samples=63"}))) {
-    EXPECT_THAT(message, HasSubstr("rank 1 differs from rank 0: data.train's samples is 63"));
+    EXPECT_THAT(message,
+                AllOf(HasSubstr("rank 1 differs from rank 0"), HasSubstr("samples is 63")));
   }
 }
 
@@ -170,7 +172,8 @@ TEST_F(TrainerTest, RanksThatResumeFromOtherCheckpoints_AreRefused) {
   const Job nowhere = job({"checkpoint.resume=" + output_ + "/step_00000001"});
   output_ = output;
   EXPECT_THAT(start_two(here, there),
-              ::testing::Each(HasSubstr("rank 0 resumed from step 1, rank 1 found no checkpoint")));
+              ::testing::Each(AllOf(HasSubstr("rank 0 resumed from step 1"),
+                                    HasSubstr("rank 1 found no checkpoint"))));
   const auto messages = start_two(here, nowhere);
   EXPECT_THAT(messages[0], HasSubstr("rank 1: could not load the checkpoint"));
   EXPECT_NE(messages[1], "");
@@ -225,7 +228,8 @@ TEST_F(TrainerTest, RestartedRanksWithoutASharedFolder_DoNotBeginAnew) {
   start(false);
   ASSERT_TRUE(latest_checkpoint(output + "/checkpoints"));
   for (const auto& end : start(true)) {
-    EXPECT_THAT(end.message, HasSubstr("rank 0 resumed from step 2, rank 1 found no checkpoint"));
+    EXPECT_THAT(end.message, AllOf(HasSubstr("rank 0 resumed from step 2"),
+                                   HasSubstr("rank 1 found no checkpoint")));
   }
   EXPECT_TRUE(latest_checkpoint(output + "/checkpoints"));
 }

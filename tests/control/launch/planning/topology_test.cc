@@ -150,7 +150,8 @@ struct LateName : ::testing::Test {
 TEST_F(LateName, IsWaitedFor) {
   wait(5);
   EXPECT_EQ(tries, 6);
-  EXPECT_THAT(lines, ElementsAre("waiting for the name train-0.train to resolve, for 298 s more"));
+  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("name train-0.train to resolve"),
+                                       HasSubstr("298 s more"))));
 }
 
 TEST_F(LateName, ThatNeverComes_IsATimeout) {
@@ -212,7 +213,7 @@ TEST(Topology, NodeZeroAwayFromTheMaster_IsAnError) {
 
 TEST(Topology, RankBeyondNnodes_IsAnError) {
   EXPECT_THAT(usage_error({"--nnodes=2", "--master=10.0.0.1", "--rank=2"}).what(),
-              HasSubstr("no node 2; its number of nodes is 2"));
+              HasSubstr("no node 2"));
 }
 
 TEST(Topology, BadMaster_IsAnError) {

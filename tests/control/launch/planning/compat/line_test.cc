@@ -15,6 +15,8 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // "" if the message has none.
@@ -74,8 +76,7 @@ TEST(CompatOptions, OurOptionsWithAFlagOfAnotherLauncher_MayBeForeign) {
 TEST(CompatLine, OptionsWithoutMeaning_AreAcceptedAndNamed) {
   const LaunchRequest request = parse_arguments({"--oversubscribe", "--nproc_per_node=2", "p"});
   EXPECT_EQ(request.settings.integer("nproc_per_node"), 2);
-  EXPECT_EQ(request.ignored,
-            "--oversubscribe (fleetrun divides the cores of a node among its ranks)");
+  EXPECT_THAT(request.ignored, HasSubstr("--oversubscribe ("));
   EXPECT_THAT(parse_arguments({"--nproc_per_node=2", "p", "--oversubscribe"}).ignored, IsEmpty());
 }
 
@@ -102,9 +103,8 @@ TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {
   EXPECT_EQ(ranks({"-n8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"--num_processes=8", "--nnodes=2", "--master=10.0.0.1"}), 4);
   EXPECT_EQ(ranks({"-np", "8", "--ips=a,b"}), 4);
-  EXPECT_STREQ(usage_error({"-np", "7", "--ips=a,b", "p"}).what(),
-               "-np 7: it is the total number of ranks, and 7 cannot be divided by 2 nodes; give "
-               "counts by node: --nproc_per_node=N, or --ips=a:2,b:1");
+  EXPECT_THAT(usage_error({"-np", "7", "--ips=a,b", "p"}).what(),
+              AllOf(HasSubstr("7 cannot be divided by 2"), HasSubstr("--nproc_per_node=N")));
   EXPECT_THAT(usage_error({"-np", "7", "--nnodes=1:2", "p"}), IsUsageError());
   EXPECT_THAT(usage_error({"-np", "9", "-H", "a:4,b:4", "p"}), IsUsageError());
   EXPECT_THAT(usage_error({"-np", "4", "--nproc_per_node=2", "p"}), IsUsageError());
@@ -137,14 +137,14 @@ TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
 }
 
 TEST(CompatLine, EtcdIsNotNeeded) {
-  EXPECT_EQ(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
-            "--master (the rendezvous is built in and needs no etcd)");
+  EXPECT_THAT(parse_arguments({"--master=etcd://10.0.0.1:2379", "p"}).ignored,
+              AllOf(HasSubstr("--master ("), HasSubstr("needs no etcd")));
   EXPECT_EQ(corrected_line(usage_error({"--master", "etcd://10.0.0.1:2379", "--nnodes=2", "p"})),
             "fleetrun --master=10.0.0.1 --nnodes=2 p");
   const LaunchRequest request = parse_arguments(
       {"--elastic_server=127.0.0.1:2379", "--np=2:4", "--master=10.0.0.1", "train.py"});
   EXPECT_EQ(request.settings.text("nnodes"), "2:4");
-  EXPECT_EQ(request.ignored, "--elastic_server (the rendezvous is built in and needs no etcd)");
+  EXPECT_THAT(request.ignored, AllOf(HasSubstr("--elastic_server ("), HasSubstr("needs no etcd")));
 }
 
 TEST(CompatLine, DevicesOfOthers_AreRefusedByName) {

