@@ -92,7 +92,7 @@ void take_words(const std::vector<std::string>& words, WorkerArguments* argument
   arguments->predict.insert(arguments->predict.end(), words.begin() + 1, words.end());
 }
 
-// Options that mean something only beside another one.
+// Options that have an effect only with another one.
 void refuse_lonely_options(const Settings& given) {
   constexpr std::pair<const char*, const char*> kNeeds[] = {
       {"nodes", "explain"},       {"for", "explain"},  {"measure", "explain"},
@@ -131,7 +131,7 @@ void refuse_second_action(const WorkerArguments& arguments) {
               "give one of them");
 }
 
-// What holds between several options.
+// Rules between several options.
 void check_combinations(const WorkerArguments& arguments) {
   if (arguments.format != "text" && !arguments.check && !arguments.explain) {
     throw Error(ErrorCode::kUsage, "--format requires --check or --explain", {},

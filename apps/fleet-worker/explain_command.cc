@@ -71,7 +71,7 @@ double link_bytes(const std::string& text) {
 }
 
 // Why a job with strategy.auto may choose otherwise when it starts: it measures rates and links
-// that are unknown or assumed here. "" if there are none.
+// that are unknown or assumed here. "" if none.
 std::string unlike_the_job(const ExplainOptions& options) {
   const bool measures = !options.rates && options.device;
   if (!measures && options.nodes <= 1) return "";

@@ -102,7 +102,7 @@ std::string fish_completion() {
     names += " " + command.name;
     lines += "complete -c fleetrun -n __fleetrun_starts -f -a " + command.name + " -d " +
              quoted(command.summary()) + "\n";
-    if (command.name == "start") continue;  // its options are those of a line without a command
+    if (command.name == "start") continue;  // its options equal those of a line without a command
     const std::string condition = "__fleetrun_in " + command.name;
     lines += lines_of(options, condition);
     lines += "complete -c fleetrun -n " + quoted(condition) + " -l help -s h -d 'print help'\n";

@@ -27,7 +27,7 @@ std::string nearest_flag(const std::string& flag, const std::vector<Option>& kno
 std::optional<std::vector<std::string>> corrected_words(const std::vector<std::string>& words,
                                                         const std::vector<BadOption>& bad);
 
-// Throws kUsage with all of `bad`, one per line, followed by the command to copy if there is one
+// Throws kUsage with all of `bad`, one per line, followed by the command to copy if possible
 // and `accepts` takes it. Returns if `bad` is empty.
 void refuse_bad_options(const std::string& program, const std::vector<std::string>& words,
                         std::vector<BadOption> bad,

@@ -7,10 +7,10 @@
 namespace fleet {
 
 // The checksum of `bytes` appended to data whose checksum is `before`. Uses the processor's
-// instruction if there is one.
+// instruction if it exists.
 uint32_t crc32c(std::string_view bytes, uint32_t before = 0);
 
-// The same with tables, eight bytes at a time, on any processor.
+// Like crc32c(), with tables, eight bytes at a time, on any processor.
 uint32_t crc32c_by_table(std::string_view bytes, uint32_t before = 0);
 
 }  // namespace fleet

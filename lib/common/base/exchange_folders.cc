@@ -26,7 +26,7 @@ void exchange_folders(const std::string& one, const std::string& other,
   if (exchange(one.c_str(), other.c_str()) == 0) return;
   if (errno != EINVAL && errno != ENOSYS) throw_errno("cannot rename", other);
   const std::string aside = other + ".old.part";
-  std::filesystem::remove_all(aside);  // of a process that was killed meanwhile
+  std::filesystem::remove_all(aside);  // left by a killed process
   rename_or_throw(other, aside);
   try {
     rename_or_throw(one, other);

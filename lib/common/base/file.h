@@ -26,7 +26,7 @@ class UniqueFd {
 
 // The whole file. kNotFound or kIo, naming the path.
 std::string read_file(const std::string& path);
-// Writes beside the path, syncs and renames: readers see the old file or the new one, never a part
+// Writes next to the path, syncs and renames: readers see the old file or the new one, never a part
 // of it. kIo.
 void write_file_atomically(const std::string& path, std::string_view content);
 // mkdir -p. kIo naming the path and the reason.

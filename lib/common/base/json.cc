@@ -7,7 +7,7 @@
 namespace fleet {
 namespace {
 
-// The texts are those of nlohmann's exceptions, which messages show.
+// The texts match nlohmann's exceptions, which messages show.
 [[noreturn]] void refuse(const char* kind, int number, const std::string& what) {
   throw JsonError("[json.exception." + std::string(kind) + "." + std::to_string(number) + "] " +
                   what);

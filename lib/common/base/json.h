@@ -23,7 +23,7 @@ class JsonError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What a text that is being parsed has next.
+// The next item of a text that is being parsed.
 enum class JsonEvent { kObject, kArray, kKey, kValue };
 // depth: number of objects and arrays around it. key: of kKey, else empty. May throw.
 using JsonCheck = std::function<void(JsonEvent event, int depth, const std::string& key)>;
@@ -67,7 +67,7 @@ class Json {
   // Of equal keys, the last one's value counts, at the place of the first.
   static Json object(std::vector<std::string> keys, std::vector<Json> values);
 
-  // JsonError names the line, the column and the mistake. comments: allows // and /* */.
+  // JsonError names the line, the column and the error. comments: allows // and /* */.
   static Json parse(std::string_view text, const JsonCheck& check = {}, bool comments = false);
   // nullopt if it is not valid.
   static std::optional<Json> try_parse(std::string_view text);

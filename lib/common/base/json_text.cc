@@ -9,7 +9,7 @@ namespace {
 
 using Tree = nlohmann::ordered_json;
 
-// Builds a value from what the parser finds.
+// Builds a value from the parser's events.
 class Builder final : public nlohmann::json_sax<Tree> {
  public:
   explicit Builder(const JsonCheck& check) : check_(check) {}

@@ -100,7 +100,8 @@ class CondVar {
   void notify_one() noexcept { condition_.notify_one(); }
   void notify_all() noexcept { condition_.notify_all(); }
 
-  // All waits release the mutex meanwhile. Without a predicate they may also end for no reason.
+  // All waits release the mutex while they wait. Without a predicate they may also end for no
+  // reason.
   void wait(Mutex& mutex) FLEET_REQUIRES(mutex) {
     Adopted lock(mutex);
     condition_.wait(lock.native);
@@ -110,7 +111,7 @@ class CondVar {
     while (!ready()) wait(mutex);
   }
 
-  // Without a predicate: false if the time is over. With one: whether it is true.
+  // Without a predicate: false on timeout. With one: whether it is true.
   template <typename Clock, typename Duration>
   bool wait_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& deadline)
       FLEET_REQUIRES(mutex) {

@@ -44,7 +44,7 @@ struct ReplaceOptions {
 void replace_owned_file(const std::string& path, std::string_view content,
                         const ReplaceOptions& options = {});
 
-// The same in the open folder, for the file named by the last part of `path`. kIo.
+// Like the above, in the open folder, for the file named by the last part of `path`. kIo.
 void replace_file(int folder, const std::string& path, std::string_view content,
                   const ReplaceOptions& options);
 

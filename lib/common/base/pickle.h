@@ -23,8 +23,8 @@ class Pickle {
     kList,   // also a tuple
     kDict,
     kGlobal,      // the name of a class or function
-    kPersistent,  // of load_persistent()
-    kCalled,      // of call()
+    kPersistent,  // from load_persistent()
+    kCalled,      // from call()
     kOther,       // known, but not needed
   };
   // Refers to memory of this Pickle: values are never nested in memory, however deep they are in
@@ -41,7 +41,7 @@ class Pickle {
   // path: for messages.
   Pickle(std::string path, Limits limits) : path_(std::move(path)), limits_(limits) {}
   virtual ~Pickle() = default;
-  // Reads the pickle at the start of `bytes`; once. kUsage naming the path if there is none, or if
+  // Reads the pickle at the start of `bytes`; once. kUsage naming the path if it has none, or if
   // it asks for something that is not known; the message names it.
   void read(std::string_view bytes);
 
@@ -52,7 +52,7 @@ class Pickle {
   const std::vector<Value>& dict(Value value) const {
     return lists_[value.number];
   }  // key, value...
-  // The value of a string key of a dict; nullopt if there is none.
+  // The value of a string key of a dict; nullopt if absent.
   std::optional<Value> find(Value dict, std::string_view key) const;
 
  protected:
@@ -61,9 +61,9 @@ class Pickle {
   [[noreturn]] void bad(const std::string& what) const;
   // Returns if this class or function is known; else throws, as without a subclass.
   virtual void check_global(const std::string& name) const;
-  // What the pickle refers to by `id`, with kind kPersistent. Throws without a subclass.
+  // The object that the pickle names by `id`, with kind kPersistent. Throws without a subclass.
   virtual Value load_persistent(Value id);
-  // What the function returns: with kind kCalled, or another value. Throws without a subclass.
+  // The function's result: with kind kCalled, or another value. Throws without a subclass.
   virtual Value call(const std::string& function, const std::vector<Value>& arguments);
 
   const std::string& path() const { return path_; }

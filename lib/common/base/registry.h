@@ -1,6 +1,6 @@
 // Self-registration: each registered thing is one file with one macro, without an edit elsewhere:
 //   FLEET_OPTIMIZER(sgd) { def.help = ...; def.append = ...; }
-// The macro of each kind is one line, FLEET_REGISTER, beside the registry of its kind.
+// The macro of each kind is one line, FLEET_REGISTER, next to the registry of its kind.
 #pragma once
 
 #include <map>

@@ -24,9 +24,9 @@ std::string read_regular_file(const std::string& path, int64_t most);
 // The same, also for a pipe (such as `<(...)` of a shell) or a device: waits for its writer.
 std::string read_small_file(const std::string& path, int64_t most);
 
-// Check to make before writing a file beside `path` and renaming it: kUsage naming the kind of file
-// if `path` exists and is not a regular file, because the rename would destroy it. A name that does
-// not exist passes. Follows links.
+// Check to make before writing a file next to `path` and renaming it: kUsage naming the kind of
+// file if `path` exists and is not a regular file, because the rename would destroy it. A name that
+// does not exist passes. Follows links.
 void check_replaceable(const std::string& path);
 
 }  // namespace fleet

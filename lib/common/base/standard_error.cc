@@ -57,8 +57,8 @@ class StandardError {
     return own_ ? own_.get() : STDERR_FILENO;
   }
 
-  // Writes as much as possible without blocking. Reports all of it as written if nobody can receive
-  // it any more.
+  // Writes as much as possible without blocking. Reports all of it as written if no one can receive
+  // it any longer.
   size_t take(std::string_view text) FLEET_REQUIRES(mutex_) {
     const int fd = descriptor();
     size_t done = 0;

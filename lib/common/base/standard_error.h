@@ -1,5 +1,5 @@
 // Writes to standard error without ever waiting for its reader: a stopped terminal, or a pipe that
-// nobody empties, must not keep a launcher from stopping its job.
+// no one empties, must not keep a launcher from stopping its job.
 #pragma once
 
 #include <string_view>

@@ -47,9 +47,9 @@ class TerminalParser {
   bool private_ = false;
 };
 
-// The size of the UTF-8 character at the beginning of `text`, and its code; 0 if there is none.
+// The size of the UTF-8 character at the beginning of `text`, and its code; 0 if it has none.
 size_t character_size(std::string_view text, char32_t* code);
-// Columns that a character occupies: 0 (it combines with the one before), 1 or 2.
+// Columns that a character occupies: 0 (it combines with its predecessor), 1 or 2.
 int columns_of(char32_t code);
 // Whether the character is invisible and changes how its neighbours are shown: bidirectional
 // overrides can make text read differently.

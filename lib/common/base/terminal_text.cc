@@ -195,7 +195,7 @@ class Screen : public TerminalSink {
   size_t row_ = 0, column_ = 0, style_ = 0, padding_ = 0;
 };
 
-// The size of the colour sequence at the beginning of `text`; 0 if there is none.
+// The size of the colour sequence at the beginning of `text`; 0 if it has none.
 size_t color_size(std::string_view text) {
   if (!text.starts_with("\033[")) return 0;
   const size_t end = text.find_first_not_of("0123456789;:", 2);

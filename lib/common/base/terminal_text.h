@@ -25,7 +25,7 @@ std::string escape_controls(std::string_view text, bool colors = false);
 // An untrusted name, for a line of output: escaped, and cut if it has more than `most` columns.
 std::string shown_name(std::string_view name, size_t most = 64);
 
-// The same for a path, for messages.
+// Like shown_name(), for a path, for messages.
 inline std::string shown_path(std::string_view path) { return shown_name(path, 4096); }
 
 // Cuts `text` to `columns` and ends it with "..." if it was longer.

@@ -96,7 +96,7 @@ std::optional<CollectiveGroup> load(const GroupSlot& slot) {
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = slot.turn.load(std::memory_order_acquire);
     const GroupData data = slot.data.load();
-    // In this order: a rank that goes on meanwhile does not look as if it had skipped a call.
+    // In this order: a rank that continues in between does not look as if it had skipped a call.
     const int64_t done = slot.done, started = slot.started, issued = slot.issued;
     std::atomic_thread_fence(std::memory_order_acquire);
     if (turn % 2 != 0 || slot.turn.load(std::memory_order_relaxed) != turn) continue;
@@ -153,7 +153,7 @@ CollectiveLog::CollectiveLog(const std::string& path) : memory_(map_log(path)) {
   Memory& memory = memory_of(memory_);
   memory.pid_namespace = pid_namespace();
   memory.pid = static_cast<uint64_t>(::getpid());
-  for (CallSlot& slot : memory.calls) {  // of a writer that died while it stored
+  for (CallSlot& slot : memory.calls) {  // a writer may have died while it stored
     if (slot.status % 4 == 0) slot.status = 0;
   }
 }

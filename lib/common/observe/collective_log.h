@@ -61,13 +61,13 @@ struct FixedText {
   bool operator==(const FixedText&) const = default;
 };
 
-// What a call is for: "bucket 4", or the name of a variable.
+// Purpose of a call: "bucket 4", or the name of a variable.
 using CollectivePurpose = FixedText<56>;
 
 struct CollectiveRecord {
   uint64_t group = 0;    // CollectiveGroup::id
   int64_t sequence = 0;  // from 1 in its group; of messages: from 1 for each sender and receiver
-  int64_t bytes = 0;     // of this rank's part, as the call was given it
+  int64_t bytes = 0;     // this rank's part, as given to the call
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int32_t peer = -1;  // rank of the job: a root, or the other end of a message; else -1
   CollectivePurpose purpose;
@@ -87,7 +87,7 @@ std::vector<RankRun> runs_of(const std::vector<int>& ranks);
 struct CollectiveGroup {
   uint64_t id = 0;         // within the process; never used again
   std::string name;        // as the strategy calls it: "data parallel"; at most 48 bytes
-  std::vector<int> ranks;  // of the job, in the order of the group
+  std::vector<int> ranks;  // ranks of the job, in the order of the group
   int ordinal = 0;         // among the groups with this name and these ranks, from 0
   bool device = false;     // on a GPU: calls stay kIssued
   bool closed = false;     // the rank has destroyed it

@@ -46,7 +46,7 @@ struct alignas(64) GroupSlot {
 
 struct Memory {
   std::atomic<uint64_t> magic;
-  std::atomic<uint64_t> pid;            // of the writer
+  std::atomic<uint64_t> pid;            // the writer's
   std::atomic<uint64_t> pid_namespace;  // its inode
   std::atomic<uint64_t> next;           // the number of the last issued call
   GroupSlot groups[kGroups];

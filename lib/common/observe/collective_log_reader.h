@@ -12,7 +12,7 @@
 namespace fleet {
 
 struct CollectiveSnapshot {
-  pid_t pid = 0;                // of the process that writes; 0: none has opened the log
+  pid_t pid = 0;                // the writing process; 0: none has opened the log
   bool same_pid_names = false;  // it counts processes as this process does (its pid namespace)
   std::vector<CollectiveGroup> groups;
   std::vector<CollectiveRecord> calls;  // the last ones, in the order in which they were issued

@@ -68,7 +68,7 @@ class EventLine {
 class EventFile {
  public:
   explicit EventFile(const std::string& path);
-  // time: of the event, in seconds since 1970.
+  // time: when the event happened, in seconds since 1970.
   void write(const EventLine& event, double time);
   void write(const EventLine& event);  // that happens now
   const std::string& path() const { return path_; }

@@ -16,7 +16,7 @@ void MovingAverage::add(double value) {
 
 double MovingAverage::mean() const {
   if (recent_.empty()) return 0;
-  // Summed anew each time: a running sum would drift, and would keep a NaN forever.
+  // Summed again each time: a running sum would drift, and would keep a NaN forever.
   const double sum = std::accumulate(recent_.begin(), recent_.end(), 0.0);
   return sum / static_cast<double>(recent_.size());
 }

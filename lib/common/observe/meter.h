@@ -16,7 +16,7 @@ class MovingAverage {
   explicit MovingAverage(size_t window = 20);
   void add(double value);
   double last() const { return recent_.empty() ? 0 : recent_.back(); }
-  double mean() const;                     // of the window; 0 before the first value
+  double mean() const;                     // over the window; 0 before the first value
   double overall_mean() const;             // since the last reset; 0 before the first value
   double total() const { return total_; }  // since the last reset
   uint64_t count() const { return count_; }

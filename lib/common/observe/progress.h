@@ -38,7 +38,7 @@ int terminal_width(int fd);
 class Progress {
  public:
   struct Options {
-    int width = 0;                // of the terminal; 0: plain lines
+    int width = 0;                // terminal columns; 0: plain lines
     double redraw_seconds = 0.1;  // shortest time between two redraws of the bar
     double plain_seconds = 10;    // shortest time between two plain lines; 0: no plain lines
     Clock clock = monotonic_seconds;

@@ -21,14 +21,14 @@ inline constexpr char kEnvProgressFile[] = "FLEET_PROGRESS_FILE";
 struct StepTotals {
   int64_t waited = 0;    // for other ranks, in all threads; also while the step computed
   int64_t samples = 0;   // trained
-  int64_t time = 0;      // of the steps
-  int64_t input = 0;     // of these: waiting for batches
-  int64_t exposed = -1;  // of these: waiting for collectives; -1: the device hides it
+  int64_t time = 0;      // spent in the steps
+  int64_t input = 0;     // part of `time`: waiting for batches
+  int64_t exposed = -1;  // part of `time`: waiting for collectives; -1: the device hides it
   // Of these, what every step waits: the least wait of the last eight steps, summed over the steps.
   // The rest comes from ranks that arrive at different times.
   int64_t exchange = 0;
   int64_t making = 0;   // the data threads at work
-  int64_t reading = 0;  // of these: reading samples
+  int64_t reading = 0;  // part of the above: reading samples
 
   bool operator==(const StepTotals&) const = default;
 };
@@ -36,13 +36,13 @@ struct StepTotals {
 struct RankProgress {
   int64_t ticks = 0;             // rises with every kind of progress: steps, evaluation, saving
   int64_t steps = 0;             // done by this process
-  int64_t step = 0;              // of the whole training, including steps before a resume
+  int64_t step = 0;              // in the whole training, including steps before a resume
   int64_t epoch = 0;             // from 0
   int64_t checkpoint = -1;       // step of the last checkpoint on the disk; -1: none
   int64_t step_at_ns = 0;        // end of the last step, CLOCK_MONOTONIC
   int64_t first_step_at_ns = 0;  // end of the first step of this process
   StepTotals totals;             // up to step_at_ns
-  int64_t stage = 0;             // of a pipeline; valid if stages > 0
+  int64_t stage = 0;             // in a pipeline; valid if stages > 0
   int64_t stages = 0;
   int64_t target = 0;        // the step at which training ends; 0: unknown
   int64_t data_threads = 0;  // that make batches; 0: the training thread does
@@ -80,7 +80,7 @@ class ProgressWriter {
  private:
   void publish();
   void* memory_ = nullptr;
-  std::string folder_;  // of the launcher's files
+  std::string folder_;  // where the launcher's files are
   RankProgress now_;
 };
 

@@ -1,6 +1,6 @@
 // A trace of a rank: what it did during some steps. The rank writes it (trace_recorder.h) into
-// memory that its launcher creates for the trace and reads meanwhile (trace_reader.h): it is there
-// even if the rank is stopped or gone.
+// memory that its launcher creates for the trace and reads concurrently (trace_reader.h): it is
+// there even if the rank is stopped or gone.
 #pragma once
 
 #include <array>
@@ -49,8 +49,8 @@ struct TraceMemory {
   std::atomic<uint64_t> magic;
   std::atomic<int64_t> steps;  // to record, from the launcher
   std::atomic<int64_t> state;
-  std::atomic<int64_t> pid;             // of the writer
-  std::atomic<int64_t> time_namespace;  // of the writer: the number of /proc/self/ns/time
+  std::atomic<int64_t> pid;             // the writer's
+  std::atomic<int64_t> time_namespace;  // the writer's: the number of /proc/self/ns/time
   std::atomic<int64_t> steps_done;
   std::atomic<uint64_t> text_bytes;
   std::atomic<uint64_t> records;  // wanted; beyond kRecords they are dropped

@@ -14,7 +14,7 @@ namespace fleet {
 namespace {
 
 std::atomic<uint64_t> recorders{0};
-thread_local uint64_t this_recorder = 0;  // of this_track
+thread_local uint64_t this_recorder = 0;  // this_track's
 thread_local uint32_t this_track = 0;
 
 // A field of a line: without its separators.

@@ -24,7 +24,7 @@ class TraceRecorder {
   TraceRecorder(const TraceRecorder&) = delete;
 
   int64_t steps() const { return memory_->steps; }  // to record
-  // Return the number; take a lock. detail: shown beside an activity, may be empty. key: see
+  // Return the number; take a lock. detail: shown next to an activity, may be empty. key: see
   // trace_memory.h.
   uint32_t add_name(std::string_view category, std::string_view name, std::string_view detail = {},
                     std::string_view key = {});
@@ -39,7 +39,7 @@ class TraceRecorder {
   // Spans of all threads go to this recorder; null: to none. It must live until no thread uses it.
   static void set_active(TraceRecorder* recorder) { active_ = recorder; }
   static bool in_use() { return users_ != 0; }
-  // The recorder, if there is one; leave() then ends its use. One load if there is none.
+  // The recorder or null; leave() ends the use of a recorder. One load if null.
   static TraceRecorder* enter() {
     if (!active_.load(std::memory_order_relaxed)) return nullptr;
     ++users_;
@@ -57,7 +57,7 @@ class TraceRecorder {
   static inline std::atomic<int> users_{0};
 
   TraceMemory* const memory_;
-  const uint64_t id_;  // of this recorder in the process
+  const uint64_t id_;  // unique in the process
   Mutex mutex_;
   uint32_t names_ FLEET_GUARDED_BY(mutex_) = 0, tracks_ FLEET_GUARDED_BY(mutex_) = 0;
 };

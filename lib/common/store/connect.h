@@ -9,7 +9,7 @@
 
 namespace fleet {
 
-// Connects with what the launcher put into the environment (store/env.h).
+// Connects with the launcher's environment variables (store/env.h).
 using StoreConnector = std::function<std::shared_ptr<Store>()>;
 
 // Installs the connector; a later call replaces it. Not thread-safe: call it before threads start.

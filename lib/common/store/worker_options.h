@@ -1,4 +1,4 @@
-// The options of fleet-worker. fleet-worker reads them; fleetrun recognizes those that stand before
+// The options of fleet-worker. fleet-worker reads them; fleetrun recognizes those that come before
 // the job file, and `fleetrun pack` takes those of packing.
 #pragma once
 

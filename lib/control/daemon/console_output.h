@@ -26,7 +26,7 @@ namespace fleet {
 // already. Never blocks. Not thread safe.
 class ConsoleOutput {
  public:
-  // kRunningJob: standard output is that of the program. kHistory: recorded output goes to standard
+  // kRunningJob: the program's standard output. kHistory: recorded output goes to standard
   // output, without control sequences on a terminal.
   enum class Kind { kRunningJob, kHistory };
   ConsoleOutput(EventLoop& loop, bool several, Kind kind = Kind::kRunningJob);

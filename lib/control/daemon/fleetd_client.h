@@ -65,10 +65,10 @@ class FleetdClient {
   // Whether all fleetds answered so far; the reasons of failures have been logged.
   bool all_answered() const { return silent_.empty(); }
 
-  // Every part of this job ("": of all jobs) that can be found, ordered by node. Jobs of this host
+  // Every part of this job ("": every job) that can be found, ordered by node. Jobs of this host
   // without a fleetd can also be named by a pid or folder (find_run()).
   std::vector<JobPart> find(const std::string& job_id);
-  // The same; throws kNotFound if there is none, kIo if a fleetd that may have it did not answer.
+  // The same; throws kNotFound without one, kIo if a fleetd that may have it did not answer.
   std::vector<JobPart> require(const std::string& job_id);
 
  private:

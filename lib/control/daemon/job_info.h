@@ -33,7 +33,7 @@ std::string jobs_table(const std::vector<JobInfo>& jobs, double now);
 size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs);
 // All details of one job, from each of its nodes.
 std::string job_status(const std::vector<JobInfo>& parts, double now);
-// The same for programs: an array with one object per job and node.
+// All jobs for programs: an array with one object per job and node.
 std::string jobs_json(const std::vector<JobInfo>& jobs);
 
 // This user's jobs on this node that run without fleetd, from their job records: running ones, and

@@ -47,7 +47,7 @@ std::vector<std::string> GpuAllocator::allocate(const std::string& job, const Gp
            "this node has " + std::to_string(names_.size()));
   }
   if (chosen.empty()) {
-    // Choose free GPUs first, in their order.
+    // Choose free GPUs first, in order.
     std::vector<std::string> order = names_;
     std::stable_partition(order.begin(), order.end(),
                           [this](const std::string& name) { return is_free(name); });

@@ -62,7 +62,7 @@ class JobTable {
   void on_record(int number, const JobRecord& record);
   void on_detached(int number);
   void on_stopping(int number);
-  // `verdict`: verdict.json; "" if there is none. Forgets a job that was only prepared.
+  // `verdict`: verdict.json; "" if none. Forgets a job that was only prepared.
   void on_ended(int number, int code, double now);
 
   // nullptr if the job is unknown or forgotten.

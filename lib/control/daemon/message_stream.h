@@ -150,8 +150,8 @@ class ClientStream final
   grpc::ClientContext context_;
 };
 
-// Serves client sessions. `accept` gets each new session on the loop's thread and must call its
-// begin().
+// Serves client sessions. `accept` gets each new session on the loop's thread and must call
+// begin() on it.
 class StreamServer {
  public:
   // Throws kUsage if it cannot listen on the address or port.

@@ -14,7 +14,7 @@ namespace {
 
 // A node that has not prepared its part by then is named in a warning.
 constexpr std::chrono::milliseconds kSilenceWarning{10'000};
-// Nodes whose rendezvous the client has not heard of yet report within this time.
+// Nodes whose rendezvous the client does not know yet report within this time.
 constexpr std::chrono::milliseconds kFormingTimeout{2'000};
 // A launcher that knows the verdict ends within this time after the grace time of the ranks.
 constexpr std::chrono::milliseconds kVerdictTimeout{15'000};

@@ -125,7 +125,7 @@ class RemoteJob {
   Time prepared_by_ = Time::max();
   bool formed_;  // the rendezvous has completed, and ranks have run
   bool detaching_ = false, ended_ = false, aborting_ = false;
-  int code_ = -1;                       // exit code of the job, as far as known
+  int code_ = -1;                       // exit code of the job, if known
   int signals_ = 0, first_signal_ = 0;  // stop signals to the client
   std::optional<wire::JobVerdict> verdict_;
 };

@@ -75,7 +75,7 @@ std::vector<std::string> ssh_command(const std::string& host,
                                      const std::vector<std::string>& programs) {
   std::vector<std::string> command = {"ssh"};
   command.insert(command.end(), options.begin(), options.end());
-  // BatchMode: nobody can answer questions. ServerAlive*: notice a lost connection.
+  // BatchMode: no one can answer questions. ServerAlive*: notice a lost connection.
   // ControlMaster=no: use an existing master connection, but do not create one.
   for (const char* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=2",
                              "ServerAliveCountMax=3", "ControlMaster=no", "ForwardX11=no"}) {

@@ -211,7 +211,7 @@ class Agent {
   }
 
   // A failing check fails on every node, and the first node to end leaves the job. Events that
-  // arrive meanwhile wait for this node's own outcome.
+  // arrive in between wait for this node's own outcome.
   bool waits_for_check(const RendezvousEvent& event) const {
     const auto* message = std::get_if<wire::HostMessage>(&event);
     return checking_ && (std::holds_alternative<HostLost>(event) ||
@@ -479,7 +479,7 @@ class Agent {
   std::set<int> arriving_;  // stop signals whose copies may follow
   ProcessTreeReaper reaper_;
   Channel<wire::GuardianCommand, wire::GuardianEvent> channel_;
-  GuardianMonitor monitor_;  // while the ranks are to end
+  GuardianMonitor monitor_;  // while the ranks must end
   std::unique_ptr<RankService> service_;
   std::optional<LoopDescriptor> control_pipe_;
   char control_pipe_bytes_[16];

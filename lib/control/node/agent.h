@@ -19,7 +19,7 @@
 
 namespace fleet {
 
-// What the job does now, and this node's rank in it; calls back in the agent's loop, or never if
+// The job's state, and this node's rank in it; calls back in the agent's loop, or never if
 // the rendezvous is lost.
 using AskLive = std::function<void(std::function<void(const LiveReport&, int node_rank)>)>;
 
@@ -52,7 +52,7 @@ struct AgentPlan {
   // Error ends the start.
   std::function<std::shared_ptr<void>(EventLoop&, AskLive)> observe;
   // The control pipe: a remote starter of this launcher holds the other end. Each byte acts like a
-  // signal sent to this process, the end of the pipe like a SIGHUP. Empty if there is none.
+  // signal sent to this process, the end of the pipe like a SIGHUP. Empty without one.
   UniqueFd control_pipe;
   std::string end_command;  // runs when the job has ended (node/end_command.h); "": none
   bool print_verdict =

@@ -41,7 +41,7 @@ class Console {
   }
   bool is_terminal() const { return terminal_; }
   size_t waiting() const { return waiting_.size() - written_; }  // bytes
-  int64_t taken() const { return taken_; }                       // bytes written so far
+  int64_t taken() const { return taken_; }                       // bytes written
   // Called when it is no longer full, and when it has become idle.
   void on_drained(std::function<void()> callback) { on_drained_ = std::move(callback); }
 

@@ -51,7 +51,7 @@ class ControlSocket {
 };
 
 // Sends a request to the fleetrun of this pid and waits for the answer. Throws kNotFound if it
-// cannot be reached or ends meanwhile, kTimeout if it does not answer, and the error in a reply.
+// cannot be reached or ends, kTimeout if it does not answer, and the error in a reply.
 wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& request,
                                         int timeout_seconds);
 

@@ -34,10 +34,10 @@ namespace fleet {
 // A look for the dumps of PyTorch's flight recorder of this node's ranks.
 //
 // PyTorch makes a pipe for each rank (TORCH_NCCL_DEBUG_INFO_PIPE_FILE) and looks at it every second
-// or so. Whatever is written to it makes the rank write a dump; it goes on. Protocol: DumpPipe in
+// or so. Whatever is written to it makes the rank write a dump and continue. Protocol: DumpPipe in
 // torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, DebugInfoWriter in FlightRecorder.cpp.
 //
-// One thread calls run(); any thread may call the others meanwhile.
+// One thread calls run(); any thread may call the others at the same time.
 class FlightSearch {
  public:
   using Target = FlightCollector::Target;
@@ -53,7 +53,7 @@ class FlightSearch {
   std::vector<RankCollectives> results() const;
 
  private:
-  // What tells one content of a file from another.
+  // Distinguishes the contents of a file.
   struct FileState {
     int64_t inode = 0, size = -1, changed_ns = 0;
     bool operator==(const FileState&) const = default;
@@ -314,7 +314,7 @@ bool FlightSearch::read(Asked* asked, const std::string& path) {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{20};
-// Of the limit: to read the dumps that come at the last moment.
+// Part of the limit: to read the dumps that come at the last moment.
 constexpr std::chrono::milliseconds kReadTime{300};
 
 }  // namespace

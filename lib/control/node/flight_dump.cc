@@ -202,7 +202,7 @@ Group& Reader::group_of(Value entry) {
   return groups_[{name, description}];
 }
 
-// Of its input.
+// Bytes of the entry's input.
 int64_t Reader::bytes_of(Value entry) const {
   const auto sizes = values_.items(values_.field(entry, "input_sizes"), kMaxSizes);
   const auto types = values_.items(values_.field(entry, "input_dtypes"), kMaxSizes);
@@ -287,8 +287,7 @@ void Reader::read_entries() {
 void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
                  const Numbered& numbered, RankCollectives* all) const {
   const std::vector<RankRun> runs = runs_of(ranks);
-  if (runs.empty() || runs.size() > kMaxRuns || all->groups_size() >= int{kMaxDumpedGroups})
-    return;
+  if (runs.empty() || runs.size() > kMaxRuns || all->groups_size() >= int{kMaxDumpedGroups}) return;
   if (numbered.calls.empty() && complete_) return;  // as a rank that does not have the group yet
   GroupCalls& calls = *all->add_groups();
   calls.set_name(group.label);
@@ -320,7 +319,8 @@ void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
 }
 
 RankCollectives Reader::calls() {
-  // Of all ranks of the job: where PyTorch has not recorded it, and where its calls are too old.
+  // The group of all ranks of the job, even where PyTorch has not recorded it, and where its calls
+  // are too old.
   Group& all_ranks = groups_[{"0", std::string(kDefaultGroup)}];
   if (all_ranks.ranks.empty()) {
     for (int rank = 0; rank < of_.world_size; ++rank) all_ranks.ranks.push_back(rank);

@@ -135,7 +135,7 @@ class Guardian {
     for (wire::RankCommand& given : *spawn->mutable_ranks()) {
       GuardedRank& rank = ranks_.emplace_back();
       const wire::RankCommand& command = rank.command = std::move(given);
-      // Of an earlier start.
+      // A file of an earlier start.
       if (!command.error_file().empty()) ::unlink(command.error_file().c_str());
       SpawnResult spawned = start_process(rank);
       wire::GuardianEvent event;
@@ -231,7 +231,7 @@ class Guardian {
   }
 
   // Not while the job starts, because the kernel takes time to move a process. Processes that the
-  // ranks fork meanwhile are moved too.
+  // ranks fork at that time are moved too.
   void enter_cgroup() {
     if (std::exchange(cgroup_tried_, true)) return;
     if (!cgroup_.make()) return spdlog::debug("no cgroup for this job: {}", cgroup_.why());

@@ -27,7 +27,7 @@ bool put(const std::string& path, const std::string& text) {
   return file && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// The mount point of the unified hierarchy, alone or beside those of version 1.
+// The mount point of the unified hierarchy, alone or next to those of version 1.
 std::string mount_point(const std::string& mounts) {
   for (const std::string& line : split(small_file(mounts), '\n')) {
     const size_t separator = line.find(" - cgroup2 ");
@@ -38,7 +38,7 @@ std::string mount_point(const std::string& mounts) {
   return {};
 }
 
-// This process's own folder in it; "" if there is none, with the reason.
+// This process's own folder in it; "" without one, with the reason.
 std::string own_folder(const CgroupFiles& files, std::string* why) {
   const std::string root = mount_point(files.mounts);
   if (root.empty()) return *why = "cgroup version 2 is not mounted", std::string();

@@ -33,8 +33,8 @@ class JobCgroup {
   const std::string& why() const { return why_; }
   // Moves these processes in, with all their threads; their future children are in it too.
   void take(const std::vector<pid_t>& pids);
-  // Moves all descendants of this process in, also those forked meanwhile; not the subtrees of
-  // `except`.
+  // Moves all descendants of this process in, also those forked during the call; not the subtrees
+  // of `except`.
   void take_descendants(const std::vector<pid_t>& except = {});
   // The processes in it.
   std::vector<pid_t> members() const;

@@ -183,7 +183,7 @@ std::string RankLog::shown() const {
 
 namespace {
 
-// Once the job is over, a console that accepts nothing for this long is given up.
+// Once the job is over, a console that accepts nothing for this long is abandoned.
 constexpr std::chrono::seconds kConsoleAfter{2};
 constexpr size_t kReadSize = 256 << 10;
 

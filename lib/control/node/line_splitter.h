@@ -17,7 +17,7 @@ class LineSplitter {
   // Adds output, which next() then splits. Call it after next() has returned false; `output` must
   // stay valid until next() returns false again.
   void add(std::string_view output);
-  // The next whole line, with its end; false if there is none. Valid until the next call. A
+  // The next whole line, with its end; false without one. Valid until the next call. A
   // trailing "\r" is held until the next byte arrives.
   bool next(std::string_view* line);
   // Text without an end so far.

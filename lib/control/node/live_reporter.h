@@ -73,7 +73,7 @@ class LiveReporter {
   LiveReporter(EventLoop& loop, std::function<void(StepReport)> send);
   ~LiveReporter();
 
-  // A generation begins: forgets the ranks of the one before.
+  // A generation begins: forgets the ranks of its predecessor.
   void begin(const Assignment& assignment);
   // The first report follows when every rank of the node has its process.
   void on_rank_started(int local_rank, pid_t pid);

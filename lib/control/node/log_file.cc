@@ -77,7 +77,7 @@ LogCut cut_log(std::string_view output, int64_t size, bool at_line_start, int64_
   const size_t end = output.substr(0, most).find('\n');
   if (end != std::string_view::npos) return {end + 1, true};
   if (output.size() < most) return {output.size(), false};
-  // A line without end: cut it at a redrawn bar, if there is one.
+  // A line without end: cut it at a redrawn bar, if any.
   size_t bar = output.substr(0, most).rfind('\r');
   if (bar != std::string_view::npos && bar + 1 < output.size() && output[bar + 1] != '\n') {
     return {bar + 1, true};
@@ -273,7 +273,7 @@ FolderLock::FolderLock(const std::string& folder, const std::string& who)
   file_.reset();
 }
 
-// The file server may not answer any more: that must not keep the launcher from ending.
+// The file server may no longer answer: that must not keep the launcher from ending.
 FolderLock::~FolderLock() {
   if (!file_) return;
   ends_within(std::chrono::seconds(1),

@@ -27,7 +27,7 @@ struct LogPiece {
 };
 // The closed pieces of the log at `path`, oldest first.
 std::vector<LogPiece> find_log_pieces(const std::string& path);
-// The same for several logs, by their paths; reads each of their folders once.
+// Like the above, for several logs, by their paths; reads each of their folders once.
 std::map<std::string, std::vector<LogPiece>> find_log_pieces(const std::vector<std::string>& paths);
 
 // A line goes into one file even if that exceeds the size limit by up to this much. Longer lines

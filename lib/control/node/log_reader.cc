@@ -96,7 +96,7 @@ bool LogReader::open_marked(UniqueFd* written, const std::vector<LogPiece>& piec
 }
 
 // Opens the current file and lists the pieces closed before it. A listing may miss names that
-// appear while it runs but include later ones. If a piece may have been closed meanwhile, a second
+// appear while it runs but include later ones. If a piece may have been closed during it, a second
 // listing certainly includes the oldest.
 std::vector<LogPiece> LogReader::list(UniqueFd* written) const {
   for (;;) {
@@ -153,7 +153,7 @@ bool LogReader::open_next() {
   return true;
 }
 
-// Up to `most` bytes, as far as they lie before the end mark.
+// Up to `most` bytes that precede the end mark.
 size_t LogReader::wanted(size_t most) const {
   if (end_.file() == 0 || inode_ != end_.file()) return most;
   const off_t here = ::lseek(file_.get(), 0, SEEK_CUR);
@@ -166,7 +166,7 @@ std::string LogReader::next(size_t most) {
   for (;;) {
     piece.resize(wanted(most));
     if (piece.empty()) return piece;
-    // Otherwise the file does not grow any more.
+    // Otherwise the file no longer grows.
     const bool current = same_file(file_.get(), path_);
     const ssize_t n = ::read(file_.get(), piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;

@@ -32,7 +32,7 @@ class LogReader {
   void begin_at(const LogPosition& mark) { begin_ = mark; }
   // Stops at this position; a mark of an empty log (file 0) sets no limit.
   void end_at(const LogPosition& mark) { end_ = mark; }
-  // New output since the last call, at most `most` bytes; "" if there is none, or no such log
+  // New output since the last call, at most `most` bytes; "" if none, or no such log
   // (yet). If a piece was removed before it could be read, continues with the next. Throws kIo if
   // the log cannot be read.
   std::string next(size_t most);

@@ -15,7 +15,7 @@ class OomDetector {
  public:
   // For the cgroup (version 2 or 1) of this process, and the kernel's log if it is readable.
   OomDetector();
-  // For tests: these files; "" if there is none.
+  // For tests: these files; "" if none.
   OomDetector(std::string counter, const std::string& kernel_log);
 
   // Kills of an earlier generation no longer count.
@@ -36,7 +36,7 @@ class OomDetector {
   std::string lines_;  // of the kernel's log, about kills
 };
 
-// An explanation of a rank's end (by `signal`, 0: by itself), or "". Sets *oom if the kernel killed
+// An explanation of a rank's end (by `signal`, 0: an exit), or "". Sets *oom if the kernel killed
 // it because memory ran out.
 std::string explain_exit(OomDetector& watch, pid_t pid, int signal, bool* oom);
 

@@ -3,7 +3,7 @@
 // (PR_SET_PDEATHSIG), but not their children.
 //
 // It is not an ancestor of the ranks, which would take another fork before they can start. It finds
-// them by an environment variable, with all their descendants, and by the job's cgroup if there is
+// them by an environment variable, with all their descendants, and by the job's cgroup if it has
 // one.
 #pragma once
 

@@ -17,7 +17,7 @@ void become_subreaper();
 // The current children of this process. A launcher that a shell exec'd has inherited some.
 std::vector<pid_t> children_of_self();
 
-// All descendants of this process except the subtrees of `except`; empty only if there are none.
+// All descendants of this process except the subtrees of `except`; empty only without any.
 // While processes end, some may be missing: repeat the call until it is empty. Includes zombies,
 // because a process whose first thread has ended looks like one while other threads run.
 std::vector<pid_t> descendants(const std::vector<pid_t>& except);
@@ -26,10 +26,10 @@ std::vector<pid_t> descendants(const std::vector<pid_t>& except);
 // all their descendants. Excludes this process and zombies without threads.
 std::vector<pid_t> processes_with_environment(const std::string& mark);
 
-// Each of these processes with all its descendants, itself first, in their order.
+// Each of these processes with all its descendants, itself first, in order.
 std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots);
 
-// CPU time used so far by each of these processes and its descendants, in their order.
+// CPU time used so far by each of these processes and its descendants, in order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 
 // As in /proc/PID/stat: R, S, D, T, Z; '?' if it is gone.

@@ -26,7 +26,7 @@ long long number(const std::string& text) {
   return parse_int(text, &value) && value > 0 ? value : 0;
 }
 
-// The value behind a name in a file of lines "name value"; 0 if there is none.
+// The value behind a name in a file of lines "name value"; 0 if none.
 long long value_of(const std::string& file, const std::string& name) {
   for (const std::string& line : split(file, '\n')) {
     if (line.starts_with(name + " ")) return number(std::string(trim(line.substr(name.size()))));

@@ -1,5 +1,5 @@
 // What CLOCK_REALTIME was while CLOCK_MONOTONIC ran: profilers of other programs stamp with the
-// former, which may be set or slewed meanwhile. Pure: the clocks are arguments. Not thread-safe.
+// former, which may be set or slewed. Pure: the clocks are arguments. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kNext[] = "remove it, or name another folder with FLEET_RUNTIME_DIR";
 
-// The session's folder; "" if there is none that this user may use.
+// The session's folder; "" if this user may use none.
 std::string session_folder() {
   const auto session = get_env("XDG_RUNTIME_DIR");
   struct stat found = {};

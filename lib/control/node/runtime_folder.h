@@ -14,7 +14,7 @@ std::string runtime_folder();
 // used or even read. Throws kNotFound if it does not exist.
 void check_runtime_folder(const std::string& folder);
 
-// The files there whose names end so; none if there is no such folder. Throws like
+// The files there whose names have this ending; none if there is no such folder. Throws like
 // check_runtime_folder().
 std::vector<std::string> files_in_runtime_folder(const std::string& ending);
 

@@ -49,7 +49,7 @@ class StackCollector {
   };
 
   // At most `at_once` debuggers run; 0: one per core. More would all finish late. Those for Python
-  // follow when all native stacks are there.
+  // follow when all native stacks have arrived.
   explicit StackCollector(EventLoop& loop, size_t at_once = 0);
   // Calls back once, with one cluster per target (by local_rank), stopped ones first. After
   // `limit`, it kills unfinished debuggers and calls back at the latest. Does nothing while an

@@ -15,7 +15,7 @@ namespace {
 constexpr char kGuardianKilled[] = "its guardian was killed";
 constexpr char kGuardianHung[] = "its guardian did not respond";
 // Bytes of stacks and calls for the host: a message beyond gRPC's limit (grpc_setup.h) would end
-// the stream of this node, and so a healthy job.
+// the stream of this node, and with it a healthy job.
 constexpr size_t kMaxStackBytes = 8 << 20;
 
 // Drops the descriptions of calls if there are too many; the numbers of each group stay.
@@ -213,7 +213,7 @@ void Supervision::on_stack_command(const StackCommand& command) {
   }
   wire::CollectStacks collect;
   // A little less than the rendezvous waits. PyTorch resolves the names in its first dump, which
-  // took 4.5 s on a busy machine; debuggers stop the ranks meanwhile, and so have less time.
+  // took 4.5 s on a busy machine; debuggers stop the ranks, which have less time.
   collect.set_limit_ms(4'000);
   collect.set_dump_limit_ms(12'000);
   actions_.push_back(envelope(&wire::GuardianCommand::mutable_collect_stacks, std::move(collect)));

@@ -63,7 +63,7 @@ class StopSignals {
 // job; a second one kills them (StopSignals). This node has its place in the first generation: from
 // now on a stop concerns the whole job. Its checks run until GenerationBegins.
 struct Assigned {};
-// A generation begins: start these ranks, unless it is to end already.
+// A generation begins: start these ranks, unless it must end already.
 struct GenerationBegins {
   Assignment assignment;
   wire::SpawnRanks ranks;
@@ -87,7 +87,7 @@ struct ShowLine {
   enum Kind { kWarning, kError, kVerdict } kind;
   std::string text;
 };
-struct RecordVerdict {  // beside the logs, for programs
+struct RecordVerdict {  // next to the logs, for programs
   Verdict verdict;
 };
 struct EndLauncher {  // everything is over; once, last

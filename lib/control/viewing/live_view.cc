@@ -37,7 +37,7 @@ std::string bytes_text(double bytes) {
 
 std::string percent(double share) { return text_of("%.0f", 100 * share); }
 
-// The sum, or the most, over the GPUs of a rank that report a value.
+// The sum or the maximum over the GPUs of a rank that report a value.
 template <typename Has, typename Get>
 std::optional<double> over_gpus(const LiveRank& rank, Has has, Get get, bool sum) {
   std::optional<double> all;
@@ -68,7 +68,7 @@ std::string throttled(const LiveRank& rank) {
 // A column's value: sorts, and shows.
 struct Column {
   const char* title;
-  const char* key;  // of --sort; "" if it is no key
+  const char* key;  // of --sort; "" if it is not a key
   int importance;   // in a narrow frame, those with the lowest go first
   std::optional<double> (*value)(const LiveRank&);
   std::string (*text)(double value);

@@ -216,7 +216,7 @@ class Top {
                   live_key_line(view_.sort, view_.columns));
       const std::string sort = view_.sort;
       if (!wait(true)) return "";
-      // At once, with the values that are there.
+      // At once, with the present values.
       if (view_.sort != sort || std::exchange(resized_, false)) continue;
       if (const auto ended = refresh(report)) return *ended;
     }

@@ -35,7 +35,7 @@ class ProgramExecutor {
   // Runs a training step without reading its results. Returns as soon as the memory of the batch
   // may be reused; a GPU may still be computing. kUsage if a span of the batch has another size.
   void run(const data::Batch& batch);
-  // The same, and returns the values of these names, in their order: "loss" (the batch's mean on
+  // The same, and returns the values of these names, in order: "loss" (the batch's mean on
   // this rank), "acc1", "acc5" (k is limited by the number of classes), "loss_scaling" (1 without
   // loss scaling), "learning_rate". Waits for the step. kUsage naming the known names.
   std::vector<double> run(const data::Batch& batch, const std::vector<std::string>& fetch_list);
@@ -61,8 +61,8 @@ class ProgramExecutor {
   // names.
   void load_weights(const std::string& path);
 
-  // A parameter, state or metric by its name in the Program. Waits for the steps. kUsage if there
-  // is none of that name.
+  // A parameter, state or metric by its name in the Program. Waits for the steps. kUsage if no
+  // value has that name.
   std::vector<float> values(const std::string& name);
   std::string program_text() const;  // as --print_program
   std::string device() const;        // "cpu", "cuda:0"
@@ -83,7 +83,7 @@ class ProgramExecutor {
   TrainingPosition position_;
   int64_t batch_size_ = 0;
   std::optional<double> own_rate_;
-  double rate_ = 0;                          // of the previous step
+  double rate_ = 0;                          // in the previous step
   data::Batch batch_;                        // the current batch, completed
   std::vector<float> weights_, own_shares_;  // used if the batch has none
   std::vector<uint64_t> keys_;               // used if the batch has none

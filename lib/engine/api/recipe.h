@@ -21,7 +21,7 @@ struct Recipe {
   ConfigTree tree;
   bool has_data = false;
   std::optional<Shape> own_image;  // the program makes its own batches
-  int64_t batches_per_epoch = 0;   // of them; 0: unknown
+  int64_t batches_per_epoch = 0;   // 0: unknown
   bool minimized = false;
   std::shared_ptr<ProgramResources> opened;
 

@@ -21,7 +21,7 @@ class Worker {
   Worker(Worker&&) = default;
 
   int rank() const { return world_.rank; }  // from 0
-  int size() const { return world_.size; }  // of the job
+  int size() const { return world_.size; }  // in the job
   int nodes() const { return world_.node_count(); }
   bool is_first() const { return world_.rank == 0; }
   const World& world() const { return world_; }

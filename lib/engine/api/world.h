@@ -51,7 +51,7 @@ Job make_job_at_start(const ConfigTree& tree, const World& world, Device& device
 // effect there; verbose: whether to log them. Errors of choose_device(); kUnsupported if
 // train.device is cuda and no GPU can be used.
 DeviceChoice choose_job_device(const Job& job, bool verbose);
-// The same for printing what a rank would run: logs nothing, and chooses the CPU if there is no
+// Like the above, to print what a rank would run: logs nothing, and chooses the CPU if there is no
 // GPU.
 DeviceChoice choose_device_to_print(const Job& job);
 

@@ -105,9 +105,9 @@ class Communicator {
   // stream it was launched on. The calls are watched from then on as if they had been issued now.
   virtual void launched(Stream& /*stream*/) {}
 
-  // The traffic of this rank through this communicator, excluding communicators split from it, as
-  // far as it has completed. Empty if the transport does not report it: nccl chooses its algorithm
-  // itself. Any thread.
+  // The traffic of this rank through this communicator, excluding communicators split from it;
+  // completed operations only. Empty if the transport does not report it: nccl chooses its
+  // algorithm itself. Any thread.
   virtual std::optional<Traffic> traffic() const { return std::nullopt; }
 };
 

@@ -1,5 +1,5 @@
 // Shared-memory control block that keeps the ranks of one host in step: the progress of each rank,
-// the first failure, and a doorbell for each sleeper. It lies in a Segment. Ranks are processes or
+// the first failure, and a doorbell for each sleeper. It is in a Segment. Ranks are processes or
 // threads.
 #pragma once
 
@@ -54,12 +54,12 @@ class ControlBlock {
   // Whether the rank destroyed its communicator in an orderly way.
   bool has_left(int rank) const;
 
-  // Throws the group's failure, if there is one. Every operation calls it first.
+  // Throws if the group has failed. Every operation calls it first.
   void check() const;
   // Arrives at the next step and waits for the others. If the calls differ, every rank fails with
   // kInternal.
   void step(Channel channel, const CollectiveCall& call);
-  // The same on the stream; also publishes these addresses to the other ranks.
+  // Like the above on the stream; also publishes these addresses to the other ranks.
   void step_and_publish(const CollectiveCall& call, SharedAddress in, SharedAddress out);
   // The address that `rank` published at the last such step. Valid until this rank's next step of
   // any kind.

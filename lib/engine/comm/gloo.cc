@@ -10,7 +10,8 @@ namespace fleet {
 namespace {
 
 constexpr size_t kSmallBytes = 32 << 10;  // up to here: recursive doubling or a tree
-constexpr size_t kPieceBytes = 1 << 20;   // of a pipeline; smaller pieces cost too much per message
+constexpr size_t kPieceBytes =
+    1 << 20;  // piece of a pipeline; smaller pieces cost too much per message
 
 // The lowest bits of a slot.
 enum Slot : uint64_t { kCollective, kMessage };

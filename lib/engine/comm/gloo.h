@@ -134,7 +134,7 @@ class GlooCommunicator : public HostCommunicator {
 
   const std::shared_ptr<GlooLink> link_;
   const std::vector<int> members_;  // as ranks of the link
-  const uint64_t id_;               // the same on all members; the upper bits of the slots
+  const uint64_t id_;               // equal on all members; the upper bits of the slots
   GlooLink::Operation operation_;
   const GlooLink::Operation* reported_operation_ = &operation_;
   std::vector<char> scratch_, copy_;  // never shrink

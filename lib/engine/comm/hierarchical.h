@@ -53,7 +53,8 @@ class HierarchicalCommunicator : public HostCommunicator {
   // it.
   template <typename Body>
   void guarded(const Body& body);
-  // The same for an operation of all ranks. It is counted, so that a timeout names the late ranks.
+  // Like the above, for an operation of all ranks. It is counted, so that a timeout names the late
+  // ranks.
   template <typename Body>
   void together(const Body& body);
   char* scratch(std::vector<char>& memory, size_t bytes);

@@ -135,7 +135,7 @@ void PeerMonitor::connect_to(int rank, const std::string& where) {
   send(rank, hello);
 }
 
-// Each higher rank connects to this one and sends its rank. Connections from strangers are closed.
+// Each higher rank connects to this one and sends its rank. Unauthenticated connections are closed.
 void PeerMonitor::accept_others(int listener, Clock::time_point deadline) {
   const auto missing = [&] {
     std::vector<int> ranks;

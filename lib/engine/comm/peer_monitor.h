@@ -80,7 +80,7 @@ class PeerMonitor {
   Mutex asking_;  // held by ranks_behind(): one question at a time
   mutable Mutex mutex_;
   CondVar answered_;
-  uint64_t asked_group_ FLEET_GUARDED_BY(mutex_) = 0;  // of the last question
+  uint64_t asked_group_ FLEET_GUARDED_BY(mutex_) = 0;  // in the last question
   std::vector<Peer> peers_ FLEET_GUARDED_BY(mutex_);
   std::map<uint64_t, uint64_t> counts_ FLEET_GUARDED_BY(mutex_);
   std::atomic<bool> reported_{false};

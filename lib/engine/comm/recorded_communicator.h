@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// What the calls that this thread issues meanwhile are for.
+// The purpose of the calls that this thread issues within the scope.
 class CollectivePurposeScope {
  public:
   explicit CollectivePurposeScope(const CollectivePurpose& purpose);
@@ -27,7 +27,7 @@ class CollectivePurposeScope {
 // far within the recording the GPU is.
 class RecordedCalls {
  public:
-  // Calls that this thread issues meanwhile belong to the recording that it makes.
+  // Calls that this thread issues within the scope belong to the recording that it makes.
   class Scope {
    public:
     explicit Scope(RecordedCalls* calls);

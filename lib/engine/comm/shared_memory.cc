@@ -367,7 +367,7 @@ void SharedMemoryCommunicator::do_all_gather(View in, View out) {
     for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), slot(r), in.bytes());
     return;
   }
-  // Others read `in` while this rank writes `out`, so they must not overlap unless `in` lies at its
+  // Others read `in` while this rank writes `out`, so they must not overlap unless `in` is at its
   // own position in `out`.
   const bool apart = in.data == at(out, rank() * in.count) || !overlap(in, out);
   if (publish(call, apart ? shared_address_of(in) : SharedAddress{}, kNotNeeded)) {

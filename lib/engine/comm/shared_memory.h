@@ -84,7 +84,7 @@ class SegmentTable {
  public:
   explicit SegmentTable(std::shared_ptr<const SegmentTable> parent) : parent_(std::move(parent)) {}
   void add(std::shared_ptr<Segment> segment);
-  // The shared address, if the memory lies in a segment that every rank of the group can access;
+  // The shared address, if the memory is in a segment that every rank of the group can access;
   // otherwise {}.
   SharedAddress shared_address_of(const void* data, size_t bytes) const;
   // This process's address of a shared address; never null for that of another rank of the group.
@@ -161,7 +161,7 @@ class SharedMemoryCommunicator : public HostCommunicator {
   std::unique_ptr<ControlBlock> control_block_;
   std::unique_ptr<ProcessExitWatcher> exit_watcher_;
   uint64_t small_calls_ = 0;                // its parity selects the slots; the same on all ranks
-  std::vector<char*> ins_, outs_, stages_;  // of all ranks
+  std::vector<char*> ins_, outs_, stages_;  // all ranks'
   std::vector<void*> to_;
   std::vector<const void*> from_;
   std::map<std::vector<int>, int> splits_;  // how often each group was split off

@@ -64,11 +64,11 @@ void predict_seconds(const Spread& spread, const JobTopology& topology, Collecti
   cost->seconds = cost->delay + transfer;
 }
 
-// part: of an all_reduce. pair: two messages at the same time; null if that was not measured.
+// part: share of an all_reduce. pair: two messages at the same time; null if that was not measured.
 void measured_seconds(const LinkRates& link, const LinkRates* pair, double part,
                       CollectiveCost* cost) {
   const double alone = link.seconds(cost->bytes);
-  // In a pair the second message adds what only one of them can do at a time.
+  // In a pair the second message adds the part that only one of them can do at a time.
   const double exclusive = pair ? pair->seconds(cost->bytes) - alone : alone - link.seconds(0);
   cost->seconds = alone * part;
   cost->delay = (alone - std::clamp(exclusive, 0.0, alone)) * part;

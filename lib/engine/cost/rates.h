@@ -52,36 +52,36 @@ struct LinkRates {
   double between(double bytes, double TransferSample::*value) const;
 };
 
-// Of one device while all ranks of its machine work.
+// The rates of one device while all ranks of its machine work.
 struct MachineRates {
   std::string device;     // "AMD EPYC 9354 (1 of 2 cores a rank, 2 ranks)", "NVIDIA H200"
   std::string origin;     // "measured 2026-11-24 06:40 UTC", "data sheet of ..."
-  bool estimate = false;  // of a card by its name: nothing was measured
+  bool estimate = false;  // from a card's name: nothing was measured
   std::map<std::string, double> peak =
       {};                       // operations a second of a large product, by type's name
-  double bytes_per_second = 0;  // of memory, read and written together
+  double bytes_per_second = 0;  // memory, read and written together
   double op_seconds = 0;        // that every operation takes at least
   double step_seconds = 0;      // the host's work around a step
   double kernel_bytes = 0;      // memory of a prepared operation, besides the Plan's
   double library_bytes = 0;     // memory that the libraries take once
-  double memory_bytes = 0;      // of the device; 0: unknown
-  double idle_factor = 0;  // of the time of transfers: share of it in which a core computes nothing
+  double memory_bytes = 0;      // the device's; 0: unknown
+  double idle_factor = 0;       // share of the time of transfers in which a core computes nothing
   std::vector<OpSample> samples = {};
   std::vector<LinkRates> links = {};
 
   // The least time by the peak, the memory and the overhead.
   double bound(const OpCost& cost) const;
-  // The bound times what the nearest samples of the same key took of theirs; of the same layout, if
-  // there are any. Without such samples, the bound alone.
+  // The bound times what the nearest samples of the same key took of theirs; with the same layout,
+  // if there are any. Without such samples, the bound alone.
   double seconds(const OpCost& cost) const;
-  // The measured transfers of so many ranks; null if there are none.
+  // The measured transfers of so many ranks; null if none.
   const LinkRates* find_link(const std::string& transport, int ranks, int nodes,
                              int communicators = 1) const;
   // Replaces transfers of the same transport, ranks, nodes and communicators.
   void set_link(LinkRates link);
 };
 
-// Rates as they stand in the cache file: one JSON object. parse_rates() returns nullopt for a
+// Rates as the cache file has them: one JSON object. parse_rates() returns nullopt for a
 // damaged text or another version's.
 std::string rates_json(const MachineRates& rates);
 std::optional<MachineRates> parse_rates(const std::string& text);

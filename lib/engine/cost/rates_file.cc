@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-constexpr int kVersion = 3;  // of the file: another one is measured again
+constexpr int kVersion = 3;  // files of other versions are measured again
 
 Json link_json(const LinkRates& link) {
   Json transfers = Json::array();

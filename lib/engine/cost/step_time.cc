@@ -56,7 +56,7 @@ TimedPlan time_operations(const RankPlan& rank, const JobTopology& topology,
   return timed;
 }
 
-// What a rank's own operations sum up to, apart from when they run.
+// The sums of a rank's own operations, regardless of when they run.
 StepTime sums_of(const TimedPlan& timed, const std::vector<ScheduledOp>& schedule) {
   StepTime time;
   double computing = 0, moving = 0;

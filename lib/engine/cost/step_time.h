@@ -59,7 +59,7 @@ struct StepTimeOptions {
   int steps = 1;    // the mean of so many steps, for strategies that do not act in every step
   // The host's decisions for each of these steps; null: by the sections' predicates alone.
   std::function<StepInfo(int64_t step)> prepare = {};
-  ComputeRates device = {};  // of the ranks, for operations in regions
+  ComputeRates device = {};  // the ranks', for operations in regions
   // Rates of one stream of a region while the others compute. Null: the rates of the whole rank
   // times the ratio that `device` gives.
   const MachineRates* shared = nullptr;

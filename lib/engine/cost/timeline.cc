@@ -12,7 +12,7 @@ namespace fleet {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kMinShare = 0.01;  // of a core, that computation keeps
+constexpr double kMinShare = 0.01;  // share of a core that computation keeps
 constexpr double kNothing = 1e-12;  // seconds: less work than this has ended
 
 // The operations of one stream of a rank.
@@ -20,7 +20,7 @@ struct Lane {
   std::vector<const ScheduledOp*> queue = {};
   size_t next = 0;       // the first that has not ended
   bool running = false;  // whether that one has begun
-  bool computes = true;  // it is no collective
+  bool computes = true;  // false: a collective
   double left = 0;       // work of that one, if it computes
 };
 

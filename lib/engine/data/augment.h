@@ -29,7 +29,7 @@ struct ImageShape {
 };
 
 // The source box of the output, in source pixels (x to the right, y down). The box is resized to
-// the output's size; if it already has that size and lies on whole pixels, it is copied, and may
+// the output's size; if it already has that size and covers whole pixels, it is copied, and may
 // then reach over the edge: pixels outside are 0 (black). A filter reads pixels from [tap_*] only:
 // the box for a crop that is then resized, the whole image for an image that is resized and then
 // cropped.

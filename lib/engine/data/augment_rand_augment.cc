@@ -44,7 +44,7 @@ class RandAugment : public Augment {
 
   double strength(double end) const { return at_bin(end, magnitude_, bins_); }
   float factor(double sign) const { return static_cast<float>(1 + sign * strength(0.9)); }
-  static constexpr double kFarthest = 150.0 / 331;  // of the image's side, as in the paper
+  static constexpr double kFarthest = 150.0 / 331;  // share of the image's side, as in the paper
 
   void identity(const ImagePlanes&, double) const {}
   void shear_x(const ImagePlanes& planes, double sign) const {

@@ -1,5 +1,5 @@
 // The first frame of a GIF by giflib, on its screen, as Pillow shows it: uncovered parts have the
-// transparent colour, or the first colour if there is none.
+// transparent colour, or the first colour without one.
 #include <gif_lib.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// WebP by libwebp; of an animation, the first frame. The whole image is decoded, and transparency
-// is ignored, as in Pillow.
+// WebP by libwebp; only the first frame of an animation. The whole image is decoded, and
+// transparency is ignored, as in Pillow.
 #include <webp/decode.h>
 #include <webp/demux.h>
 

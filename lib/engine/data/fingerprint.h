@@ -10,7 +10,7 @@ namespace fleet::data {
 struct Fingerprint {
   int64_t samples = 0;
   int64_t classes = 0;  // the largest label + 1
-  uint64_t labels = 0;  // hash of the labels in their order
+  uint64_t labels = 0;  // hash of the labels in order
   uint64_t files = 0;   // hash of the paths below the files' common folder; 0: no files
   uint64_t images = 0;  // hash of the bytes of some samples
   bool operator==(const Fingerprint&) const = default;

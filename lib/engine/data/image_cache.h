@@ -15,7 +15,7 @@ namespace fleet::data {
 // methods may be called from any thread.
 class ImageCache {
  public:
-  // samples: of the source. bytes: the memory that images may take.
+  // samples: number in the source. bytes: the memory that images may take.
   ImageCache(int64_t samples, size_t bytes);
   ~ImageCache();
   ImageCache(const ImageCache&) = delete;

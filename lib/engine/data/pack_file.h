@@ -32,9 +32,9 @@ struct PackEntry {
   int64_t label = 0;
   uint32_t bytes = 0, checksum = 0;  // CRC-32C of the bytes
   uint32_t name_at = 0, name_bytes = 0;
-  uint32_t height = 0, width = 0;  // of kPixels
+  uint32_t height = 0, width = 0;  // if kPixels
   PackedKind kind = PackedKind::kFile;
-  uint8_t channels = 0;  // of kPixels
+  uint8_t channels = 0;  // if kPixels
   uint8_t unused[6] = {};
 };
 static_assert(sizeof(PackEntry) == 48);
@@ -42,7 +42,7 @@ static_assert(sizeof(PackEntry) == 48);
 struct PackSplit {
   int64_t samples = 0;
   int64_t file_samples = 1;  // samples of each file, less in the last one
-  std::string fingerprint;   // of the source's labels and names
+  std::string fingerprint;   // covers the source's labels and names
   int64_t files() const { return (samples + file_samples - 1) / file_samples; }
   int64_t samples_of(int64_t file) const;
 };
@@ -55,14 +55,14 @@ struct PackManifest {
   std::vector<std::pair<std::string, PackSplit>> splits;  // "train", "test"
 
   const PackSplit* find(const std::string& split) const;
-  std::string text() const;  // of pack.json
+  std::string text() const;  // the content of pack.json
   // kUsage naming the folder if it has no pack.json; kIo if that is damaged.
   static PackManifest read(const std::string& folder);
 };
 
 std::string pack_path(const std::string& folder, const std::string& split, int64_t file);
 
-// Writes one file beside its path and renames it at the end: what is not finished is not there.
+// Writes one file under a temporary name and renames it at the end: no unfinished file appears.
 class PackWriter {
  public:
   explicit PackWriter(const std::string& path);

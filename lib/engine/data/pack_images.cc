@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kFiles = 128, kFewestSamples = 16;
 constexpr int kMaxInARow = 100;  // damaged images, as in training
 
-// Of the labels and names: a pack can only go on with the same data.
+// Hashes labels and names: a pack can only be continued with the same data.
 std::string fingerprint_text(const Source& source) {
   const Fingerprint print = fingerprint(source);
   char text[64];
@@ -176,7 +176,7 @@ class Packer {
   }
 
   // Whether an earlier run has written this file, and it is sound. One with damaged images is made
-  // anew: they may have been corrected, or their file system was gone.
+  // again: they may have been corrected, or their file system was gone.
   bool keep(const std::string& path, int64_t count) {
     if (!fs::exists(path)) return false;
     try {

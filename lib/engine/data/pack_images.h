@@ -22,14 +22,14 @@ struct PackOptions {
 
 struct PackProgress {
   std::string split;
-  int64_t done = 0, samples = 0;  // of the split
+  int64_t done = 0, samples = 0;  // in the split
   int64_t found = 0;              // of `done`: in whole files of an earlier run
   int64_t damaged = 0;
 };
 
 struct PackResult {
   int64_t samples = 0, damaged = 0, files = 0, found_files = 0;
-  uint64_t bytes = 0;  // of all files
+  uint64_t bytes = 0;  // all files together
 };
 
 // Packs the training and test split of a job's data section (data.validation_split is left to the

@@ -44,7 +44,7 @@ struct WorkContext : Chunk {
         number(ordinal) {}
   std::shared_ptr<const Source> source;
   SampleMaker maker;
-  const int number;  // of the worker, from 0
+  const int number;  // the worker's, from 0
 };
 
 struct Worker {

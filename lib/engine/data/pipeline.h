@@ -44,11 +44,11 @@ struct Batch {
   double data_time = 0;          // seconds that next() waited for it
 };
 
-// Bytes per pixel of a byte image: grey 1, RGB 4, of which the last is 0.
+// Bytes per pixel of a byte image: grey 1, RGB 4 with a final 0.
 inline int64_t bytes_a_pixel(const ImageShape& image) { return image.channels == 1 ? 1 : 4; }
 
 struct PipelineStats {
-  int64_t samples = 0;      // made so far, padding included
+  int64_t samples = 0;      // so far, padding included
   int64_t damaged = 0;      // distinct damaged images in the batches given so far
   double waiting_time = 0;  // total seconds that next() waited
   int64_t queued = 0;       // finished batches that wait for the consumer
@@ -59,13 +59,13 @@ struct PipelineStats {
 // The work of the threads that make batches, in total: says why batches come late.
 struct ReaderWork {
   int64_t making_ns = 0;   // time in which they were at work
-  int64_t reading_ns = 0;  // of this: reading samples from the source
+  int64_t reading_ns = 0;  // part of it: reading samples from the source
 };
 
 struct PipelineContext {
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
-  int64_t classes = 0;           // of the model, to check labels; 0: not checked
+  int64_t classes = 0;           // the model's, to check labels; 0: not checked
   int64_t ignored_label = -100;  // label of samples that the loss ignores; not a class
   // Batches hold bytes: resized and cropped images rounded to 8 bits, for normalize_image.
   bool bytes = false;
@@ -73,7 +73,7 @@ struct PipelineContext {
   // for each buffer of the ring (data.prefetch + 1). Empty: the pipeline allocates, aligned to 64
   // bytes.
   std::function<void*(size_t bytes)> image_memory = {};
-  size_t cache_bytes = 0;  // of data.cache=decoded, if data.cache_memory does not say it
+  size_t cache_bytes = 0;  // for data.cache=decoded, if data.cache_memory does not say it
 };
 
 // For one consumer thread; stop() may be called from any thread.
@@ -81,7 +81,7 @@ class InputPipeline {
  public:
   struct Options {
     SamplerOptions sampler;  // the field samples is filled in from the source
-    ImageShape image;        // of the output
+    ImageShape image;        // the output's
     int threads = 1;         // worker threads, if asynchronous
     int prefetch = 2;        // finished batches to keep ahead
     // If larger: may grow to this while the pipeline runs, when the consumer waits for batches.
@@ -148,8 +148,8 @@ Schema data_schema(const std::string& source);
 // kUsage for another kind of reader.
 void expand_reader_keys(ConfigTree* tree);
 
-// Class names by label: the source's, or data.class_names; empty if neither has any. classes: of
-// the model; 0: not checked. kUsage if the names do not fit.
+// Class names by label: the source's, or data.class_names; empty if neither has any. classes:
+// number in the model; 0: not checked. kUsage if the names do not fit.
 std::vector<std::string> class_names(const Settings& data, const Source& source, int64_t classes);
 
 // data.class_names alone, checked in the same way.

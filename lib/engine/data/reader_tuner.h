@@ -21,7 +21,7 @@ class ReaderTuner {
   };
   explicit ReaderTuner(const Options& options) : options_(options), size_(options.first) {}
 
-  // What was measured while size() held.
+  // Measurements while size() held.
   struct Window {
     double seconds = 0;  // its length
     int64_t batches = 0;

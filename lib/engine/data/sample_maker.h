@@ -81,8 +81,9 @@ class SampleMaker {
   // has an unsuitable size. kUsage if that holds for all samples of a source (raw pixels of another
   // size or with other channels). Throws ReadAbandoned.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
-  // The same as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. *flip tells the
-  // normalising device whether to mirror it: never if the augmentation depends on where pixels lie.
+  // Like the above, as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. *flip tells
+  // the normalising device whether to mirror it: never if the augmentation depends on where pixels
+  // lie.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
   ReadWatchdog& watchdog() { return watchdog_; }
   int64_t reading_ns() const { return reading_ns_; }  // total time of reading from the source
@@ -106,7 +107,7 @@ class SampleMaker {
   Decoder decoder_;
   Resizer resizer_;
   std::vector<uint8_t> scratch_, spread_;
-  std::vector<float> planes_;  // of an image that is converted to bytes
+  std::vector<float> planes_;  // an image that is converted to bytes
 };
 
 // Height, width and channels of the first readable sample of a source; an encoded image counts as

@@ -21,7 +21,7 @@ Tail parse_tail(const std::string& text);  // "pad" or "drop"
 
 struct SamplerOptions {
   int64_t samples = 0;  // in the whole set
-  int64_t batch = 1;    // of one rank
+  int64_t batch = 1;    // per rank
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
   bool shuffle = true;  // false: in the source's order in every epoch
@@ -44,7 +44,7 @@ class Sampler {
  public:
   // kUsage: no samples, or fewer than one global batch with Tail::kDrop.
   explicit Sampler(const SamplerOptions& options);
-  // The same on every rank.
+  // Equal on all ranks.
   int64_t batches() const { return batches_; }
   int64_t epoch() const { return epoch_; }
   // Makes the permutation of this epoch. Must not run concurrently with pick().
@@ -58,7 +58,7 @@ class Sampler {
     const int64_t global = global_batch();
     return at(batch * global + (options_.rank * options_.batch + global - 1) % global);
   }
-  // The same for any rank, by position in the epoch, from 0: global batch b has [b*G, (b+1)*G).
+  // Like pick(), for any rank, by position in the epoch, from 0: global batch b has [b*G, (b+1)*G).
   Pick at(int64_t position) const;
   int64_t global_batch() const { return options_.batch * options_.ranks; }  // G
 

@@ -17,7 +17,7 @@ constexpr size_t kMost = 1'000'000;
               "write names, patterns of the shell (*.tar), {000..146} or {a,b}");
 }
 
-// What a pair of braces stands for.
+// The alternatives in a pair of braces.
 std::vector<std::string> alternatives(const std::string& inner, const std::string& pattern) {
   const size_t dots = inner.find("..");
   if (dots == std::string::npos) return split(inner, ',');

@@ -18,7 +18,7 @@ namespace fleet::data {
 struct Sample {
   std::span<const uint8_t> bytes;  // an image file, or pixels (height x width x channels)
   bool encoded = true;
-  int height = 0, width = 0, channels = 0;  // of raw pixels; 0 if encoded
+  int height = 0, width = 0, channels = 0;  // raw pixels'; 0 if encoded
 };
 
 // Immutable after opening: every method is thread-safe.

@@ -100,7 +100,7 @@ std::string sizes_text(const std::vector<int64_t>& dims) {
   return text;
 }
 
-// Of an image. A header may claim any size.
+// Limits an image: a header may claim any size.
 constexpr int64_t kLargestSide = 1 << 14;
 
 Idx load(const std::string& path, size_t fewest_dims, size_t max_dims) {

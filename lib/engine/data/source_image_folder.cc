@@ -105,7 +105,7 @@ std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceCon
   const std::string folder = under_root(context.root, split.text("folder"));
   int64_t unclassified = 0, ignored = 0;
   const auto there = classes_in(folder, context.train, &unclassified);
-  // A class may be missing from the test images: the labels are those of training.
+  // A class may be missing from the test images: the labels are the same as in training.
   auto classes = there;
   if (context.train_split && !context.train_split->text("folder").empty()) {
     classes =

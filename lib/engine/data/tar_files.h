@@ -10,7 +10,7 @@ namespace fleet::data {
 
 struct TarMember {
   std::string name;
-  uint64_t offset = 0, size = 0;  // of its content in the file
+  uint64_t offset = 0, size = 0;  // its content in the file
 };
 
 // Calls body for each regular file, in order. kIo naming the path if the file is damaged or ends

@@ -30,7 +30,7 @@ struct BackendDef {
   bool uses_host_memory = false;
   // They compute on the host's cores, so the number of cores decides their speed.
   bool uses_host_cores = false;
-  // Of a typical device. cores: of the host that it may use.
+  // A typical device's. cores: those of the host that it may use.
   ComputeRates (*rates)(int cores) = [](int) { return ComputeRates(); };
   // By boolean option of a model, such as "winograd": the line to log for a job that sets it to
   // false, if that has no effect on this backend, or another one than the name says.
@@ -67,7 +67,7 @@ std::vector<std::string> device_names();
 struct DeviceChoice {
   std::unique_ptr<Device> device;
   std::string note;  // one line for the log if the device is not the requested one; otherwise empty
-  std::string reason;  // the same as a clause, without its consequence
+  std::string reason;  // as a clause, without its consequence
   std::string
       missing;  // the accelerator that was requested by name but is not here; otherwise empty
   // "auto" found no device of an accelerator that this build supports.

@@ -1,4 +1,4 @@
-// What each collective of a Plan is for, in records of its calls (observe/collective_log.h).
+// The purpose of each collective of a Plan, in records of its calls (observe/collective_log.h).
 #pragma once
 
 #include <map>

@@ -24,8 +24,8 @@ std::string when_text(const Program& program, const Op& op) {
   return when.text() + flag;
 }
 
-// Writes one line per operation, using only what all ranks share: no variable names and no group
-// numbers.
+// Writes one line per operation, using only data that all ranks share: no variable names and no
+// group numbers.
 class Writer {
  public:
   Writer(const Plan& plan, int rank) : plan_(plan), program_(plan.program), rank_(rank) {
@@ -142,7 +142,7 @@ class Writer {
   const Program& program_;
   const int rank_;
   std::map<VarId, const PlannedOp*> made_by_;  // operations so far
-  std::vector<int> ordinals_;                  // of each group, among the groups of the same ranks
+  std::vector<int> ordinals_;                  // by group, among the groups of the same ranks
   CollectiveSequences sequences_;
   std::map<std::string, std::map<std::string, std::vector<std::string>>> pairs_;
 };

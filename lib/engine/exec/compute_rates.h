@@ -13,7 +13,7 @@ struct OpWork {
 // The shapes must be known.
 OpWork work_of(const Program& program, const Op& op);
 
-// Only the ratio of two estimates is meant to be used. The defaults are those of a large GPU.
+// Only the ratio of two estimates is meant to be used. The defaults describe a large GPU.
 struct ComputeRates {
   double flops = 3e13, bytes = 1.5e12;  // per second and part: a core, or a whole GPU
   int parts = 1;                        // that compute one operation together
@@ -24,7 +24,7 @@ struct ComputeRates {
   double together = 0, uneven = 0, uneven_most = 0;
   double join = 2e-6;       // seconds until all streams have reached the same point
   double hand_over = 2e-6;  // seconds from the end of an operation to one of another stream
-  double exchange = 1e15;   // bytes per second of what one stream wrote and another reads
+  double exchange = 1e15;   // bytes per second that one stream wrote and another reads
 
   // Seconds of an operation on so many parts.
   double seconds(const OpWork& work, double on) const;

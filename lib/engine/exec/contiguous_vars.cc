@@ -18,7 +18,7 @@ void link(std::map<VarId, VarId>& side, VarId var, VarId neighbour, const Progra
 
 std::vector<ContiguousVars> find_contiguous_vars(const Plan& plan) {
   std::map<VarId, VarId> next, previous;
-  std::vector<ContiguousVars> seen;  // each variable by itself, in order of first use
+  std::vector<ContiguousVars> seen;  // each variable alone, in order of first use
   std::map<VarId, bool> placed;
   for (const PlannedOp& planned : plan.ops) {
     const Op& op = planned.op;

@@ -48,7 +48,7 @@ struct Executor::Schedule {
   std::vector<int> beside;  // the streams it uses other than the first
   std::set<Communicator*> communicators;
   bool ran = false;
-  std::unique_ptr<Recording> recording;  // of the whole schedule, once it has run
+  std::unique_ptr<Recording> recording;  // the whole schedule, once it has run
   RecordedCalls recorded_calls;          // in the recording
 };
 

@@ -83,7 +83,7 @@ class Executor {
   // communicator's failure is thrown here, in synchronize() or in read().
   void run(const StepInfo& info);
   void synchronize();
-  // Throws a communicator's failure, if there is one; does not wait.
+  // Throws if a communicator has failed; does not wait.
   void check_communicators() const;
   // The stream that run() issues to. Work on it runs before the next run.
   Stream& stream() { return *streams_[0]; }
@@ -109,8 +109,8 @@ class Executor {
   // If off, steps are issued operation by operation even if the device could record them and launch
   // them as one. Profiling and checking also turn recording off.
   void set_recording(bool on) { recording_ = on; }
-  // Issues steps operation by operation while on, and keeps what was recorded for later steps. All
-  // ranks of a job pause at the same step: NCCL demands that all of them record a collective or
+  // Issues steps operation by operation while on, and keeps the recorded graphs for later steps.
+  // All ranks of a job pause at the same step: NCCL demands that all of them record a collective or
   // none does.
   void pause_recording(bool on) { recording_paused_ = on; }
   // Checks the floating outputs of each operation on the host. run() throws kUsage naming the first
@@ -123,7 +123,7 @@ class Executor {
   // count as runs: their time is added to steps and evaluations.
   std::vector<double> profiled_seconds() const;
   // Records when each operation runs, without waiting for it, until called with null. On a device
-  // beside the host, steps are then issued operation by operation, times are in the recorder after
+  // next to the host, steps are then issued operation by operation, times are in the recorder after
   // the call with null, which waits for the device, and those of the first `steps` steps fit.
   void set_trace(TraceRecorder* trace, int64_t steps = 0);
   // One line per operation type, most time first: calls, milliseconds per run, share.
@@ -160,10 +160,10 @@ class Executor {
   std::vector<Buffer> buckets_;     // by group
   std::vector<Buffer> workspaces_;  // by stream
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::vector<Stream*> compute_streams_;      // of these, those that compute; the first is [0]
+  std::vector<Stream*> compute_streams_;      // the ones that compute; the first is [0]
   CoreSharing* const sharing_;                // the device, if its streams share cores
-  std::unique_ptr<Event> begin_;              // of a schedule, for the other streams
-  std::vector<std::unique_ptr<Event>> ends_;  // of each stream
+  std::unique_ptr<Event> begin_;              // starts a schedule, for the other streams
+  std::vector<std::unique_ptr<Event>> ends_;  // one per stream
   std::vector<std::unique_ptr<PreparedOp>> prepared_ops_;
   std::map<std::vector<bool>, std::unique_ptr<Schedule>> schedules_;
   std::vector<bool> active_;  // sections of the current step
@@ -172,8 +172,8 @@ class Executor {
   int profiled_runs_ = 0;
   TraceRecorder* trace_ = nullptr;
   std::vector<uint32_t> trace_tracks_;  // by stream
-  std::vector<int64_t> trace_begins_;   // by stream: of the operation that it runs now
-  // Of a device beside the host: marks of its streams, and the operations between them.
+  std::vector<int64_t> trace_begins_;   // by stream: when its current operation began
+  // For a device other than the host: marks of its streams, and the operations between them.
   std::unique_ptr<StreamTimer> timer_;
   struct TimedOp;
   std::vector<TimedOp> timed_ops_;

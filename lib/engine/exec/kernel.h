@@ -86,7 +86,7 @@ struct KernelContext {
   std::vector<Argument> inputs, outputs;
   void* workspace = nullptr;
   Device& device;
-  Communicator* communicator = nullptr;  // of a collective's group; null if it has one rank
+  Communicator* communicator = nullptr;  // the collective's group; null if it has one rank
   const Attributes& attributes() const { return op.attributes; }
 };
 
@@ -114,7 +114,7 @@ struct KernelDef {
 };
 
 bool register_kernel(const std::string& backend, const std::string& op, void (*define)(KernelDef&));
-// kUnsupported "softmax: no cuda kernel for float16" if there is none. Collectives and other
+// kUnsupported "softmax: no cuda kernel for float16" if it is missing. Collectives and other
 // operations that are the same on every device are registered for the backend "any".
 const KernelDef& find_kernel(const std::string& backend, const Program& program, const Op& op);
 

@@ -113,8 +113,8 @@ class ArenaAssignment {
     }
   }
 
-  // Whether ranks use these variables at different times in a step: gradients of which only the
-  // owner reads the sums.
+  // Whether ranks use these variables at different times in a step: gradients whose sums only the
+  // owner reads.
   bool differs_between_ranks(const std::vector<VarId>& vars) const {
     const std::vector<Section>& sections = plan_.program.sections();
     return std::any_of(sections.begin(), sections.end(),

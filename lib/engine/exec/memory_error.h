@@ -7,7 +7,7 @@
 
 namespace fleet {
 
-// The largest batch below `batch` whose Plan needs at most `available` bytes; 0 if there is none.
+// The largest batch below `batch` whose Plan needs at most `available` bytes; 0 if no batch fits.
 //   bytes_at  bytes that a batch needs; must not fall as the batch grows
 int64_t largest_batch(int64_t batch, size_t available,
                       const std::function<size_t(int64_t batch)>& bytes_at);

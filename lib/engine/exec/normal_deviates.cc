@@ -25,8 +25,8 @@ FLEET_INLINE double uniform_of(uint64_t bits) {
   return (high + low + 0.5) * 0x1p-53;
 }
 
-// ln x of a positive normal number, within two units in the last place. Method and coefficients are
-// those of FreeBSD's e_log.c (Sun Microsystems, fdlibm).
+// ln x of a positive normal number, within two units in the last place. Method and coefficients
+// come from FreeBSD's e_log.c (Sun Microsystems, fdlibm).
 FLEET_INLINE double log_of(double x) {
   const uint64_t bits =
       std::bit_cast<uint64_t>(x) + (0x3ff0000000000000ull - 0x3fe6a09e00000000ull);

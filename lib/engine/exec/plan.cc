@@ -76,7 +76,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
     std::map<int, int> writer, reader;  // stream -> last operation
   };
   std::map<VarId, Touch> touched;
-  std::map<int, int> last_collective;  // stream -> operation; of the last collective only
+  std::map<int, int> last_collective;  // stream -> operation; the last collective's only
   RegionJoins joins(*this);
   std::vector<ScheduledOp> all;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {

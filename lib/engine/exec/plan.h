@@ -63,7 +63,7 @@ struct ScheduledOp {
 enum class Region {
   kPersistent,  // feeds, parameters, states and fetched variables: memory of their own
   kArena,       // temporaries: one arena, reused by liveness
-  kHost,        // the same in host memory: see ops/offload.h
+  kHost,        // in host memory: see ops/offload.h
   kBucket,      // contiguous inputs of collectives, in the memory of their group's communicator
 };
 

@@ -264,7 +264,7 @@ class StreamAssigner {
   }
 
   // Puts the operations into the order of their regions. Those that do not compute follow, in their
-  // own order, as soon as what they wait for is there.
+  // own order, as soon as their inputs are ready.
   void apply(const std::vector<std::pair<int, int>>& regions,
              const std::vector<RegionSchedule>& schedules) {
     int streams = 0;
@@ -316,7 +316,7 @@ class StreamAssigner {
   std::vector<double> alone_, shared_;  // seconds with the whole device, or with a share of it
   std::vector<bool> barred_;            // from regions
   std::set<int> asked_;
-  mutable std::vector<double> ends_;  // of the schedule that is being made
+  mutable std::vector<double> ends_;  // in the schedule that is being made
   mutable std::vector<int> lane_of_;
 };
 

@@ -28,8 +28,8 @@ class RegionJoins {
 };
 
 // Two operations of one stream run in the order of the Plan. Two operations of different streams
-// are ordered if one writes what the other reads or writes, or starts after (Op::after): the later
-// one waits (Plan::schedule()). Those of different regions are ordered too (RegionJoins).
+// are ordered if one writes variables that the other reads or writes, or starts after (Op::after):
+// the later one waits (Plan::schedule()). Those of different regions are ordered too (RegionJoins).
 // Orders are transitive (a before b before c) only if b runs in every run that has both a and c: a
 // section that does not run waits for nothing. Each operation has a vector clock: for every stream,
 // the last operation that has certainly ended.

@@ -17,7 +17,7 @@ struct StepInfo {
   int64_t step = 0;  // training step, from 0
   bool evaluate = false;
   bool fetch = false;
-  // A separate run, before the first one and whenever the host wrote parameters: recomputes what is
+  // A separate run, before the first one and whenever the host wrote parameters: recomputes values
   // derived from them. The Executor requests it.
   bool refresh = false;
   // A separate run, before evaluation and saving: synchronizes ranks that have diverged.

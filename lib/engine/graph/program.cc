@@ -4,7 +4,7 @@
 
 namespace fleet {
 
-// Name prefix of states that count what this process has seen; they are not saved.
+// Name prefix of states that count events of this process; they are not saved.
 constexpr char kUnsaved[] = "unsaved.";
 
 bool is_saved(const Var& var) {

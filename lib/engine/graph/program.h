@@ -65,10 +65,10 @@ using SectionId = int;
 // Ranks that take part in the same collectives, over their own communicator.
 struct RankGroup {
   std::string name;        // for logs: "data parallel"
-  std::vector<int> ranks;  // of the job, in the order of the group
+  std::vector<int> ranks;  // ranks of the job, in the order of the group
   // > 1: all_reduce first sums in groups of this many consecutive ranks.
   int inner_group_size = 1;
-  // Messages lie in the rank's own memory, which may be arranged differently on each rank. False:
+  // Messages are in the rank's own memory, which may be arranged differently on each rank. False:
   // the ranks allocate it together (Communicator::allocate()).
   bool own_memory = false;
   std::string text() const;  // "data parallel: ranks 0 2 4 6"
@@ -109,7 +109,8 @@ class Program {
   // kInternal), and the outputs' shapes are inferred.
   Op& append(SectionId section, const std::string& type, std::vector<VarId> inputs,
              std::vector<VarId> outputs, Attributes attributes = {});
-  // The same with a new temporary for each output, including optional ones; `hint` names them.
+  // Like the above, with a new temporary for each output, including optional ones; `hint` names
+  // them.
   std::vector<VarId> emit(SectionId section, const std::string& type, std::vector<VarId> inputs,
                           Attributes attributes = {}, const std::string& hint = {});
   // Makes an operation without appending it, for passes that insert operations.
@@ -121,7 +122,7 @@ class Program {
   const std::vector<Op>& ops() const { return ops_; }
 
   // The copy of a parameter in a low type, made by make_copy() as a state "<name>@<type>"; kNoVar
-  // if there is none.
+  // if it has no copy.
   VarId copy_of(VarId parameter) const;
   VarId make_copy(VarId parameter, DType dtype);
 

@@ -102,7 +102,7 @@ class Network {
   VarId activation(const std::string& type, VarId x);
   VarId relu(VarId x) { return activation("relu", x); }
   VarId add(VarId a, VarId b);
-  VarId concat(const std::vector<VarId>& parts);  // of channels
+  VarId concat(const std::vector<VarId>& parts);  // along channels
   // Axis d of the result is axis perm[d] of x.
   VarId transpose(VarId x, const std::vector<int64_t>& perm);
   // 0 keeps x's dimension at this position; one -1 takes the rest.

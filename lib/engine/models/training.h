@@ -21,7 +21,7 @@ struct TrainingOptions {
   Settings model_settings;                  // checked against the model's schema
   int64_t batch = 1;                        // samples per step on this rank
   Shape image = {3, 224, 224};              // channels, height, width
-  double label_smoothing = 0;               // of the training loss and the evaluation loss
+  double label_smoothing = 0;               // for the training loss and the evaluation loss
   int64_t ignore_index = -100;              // samples with this label have loss 0
   bool class_weights = false;               // the loss weighs classes; the weights are fed
   bool mixed_labels = false;                // a training sample has two labels
@@ -60,9 +60,9 @@ struct Training {
   // loss: float32 [1], the mean over all N samples. Padded samples count too, so that every rank
   // divides by the same number. With class weights it is the mean of the weighted losses.
   VarId loss = kNoVar;
-  std::vector<Block> blocks;   // of the forward section
+  std::vector<Block> blocks;   // the forward section's
   std::vector<Block> devices;  // Network::devices()
-  VarId logits = kNoVar;       // of the forward section, float32 [N, num_classes]
+  VarId logits = kNoVar;       // the forward section's, float32 [N, num_classes]
   VarId evaluate_logits = kNoVar;
   Metrics training_metrics, evaluation_metrics;
   int64_t top_k = 5;  // the k of counts[1]: 5, or the number of classes if that is smaller

@@ -12,7 +12,7 @@ namespace fleet {
 // Writes the job's network, as an evaluation computes it, to `path`: input "image", float32 [batch,
 // C, H, W] with a dynamic batch, made of pixels as (pixel / 255 - mean) / std; output "logits",
 // float32 [batch, num_classes]. The metadata have "model", "mean", "std" and, if the weights' file
-// states them, "classes" and "image" (train/model_card.h). The image size is that of the weights'
+// states them, "classes" and "image" (train/model_card.h). The image size comes from the weights'
 // file, otherwise the job's. Returns a one-line summary.
 //
 // The weights: checkpoint.weights; otherwise the checkpoint that checkpoint.resume names; otherwise

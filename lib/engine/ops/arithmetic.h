@@ -12,7 +12,7 @@ namespace fleet {
 struct Arithmetic {
   // Additions and multiplications of one run.
   double (*operations)(const Program& program, const Op& op) = nullptr;
-  // Tells operations of one type apart whose speed differs, such as "depthwise"; null: none.
+  // Distinguishes operations of one type that differ in speed, such as "depthwise"; null: none.
   std::string (*kind)(const Program& program, const Op& op) = nullptr;
 };
 

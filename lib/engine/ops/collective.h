@@ -10,7 +10,7 @@ namespace fleet {
 struct Collective {
   // All inputs are contiguous, in order, in memory from the communicator (a bucket of gradients).
   bool contiguous_inputs = false;
-  bool contiguous_outputs = false;  // the same of the outputs
+  bool contiguous_outputs = false;  // likewise for the outputs
 };
 inline bool is_collective(const Op& op) { return op.def->find_trait<Collective>() != nullptr; }
 // The inputs or outputs that must be contiguous; null: none.
@@ -25,8 +25,8 @@ inline const std::vector<VarId>* contiguous_vars_of(const Op& op) {
 //   after_previous  starts after the preceding collective of the Program has ended, whatever its
 //                   group and stream: all ranks then use communicators in one order
 void define_collective(OpDef& def);
-// The same for any number of tensors of one type, in place: the outputs are the inputs. They are
-// contiguous in the communicator's memory and sent as one message.
+// Like the above, for any number of tensors of one type, in place: the outputs are the inputs. They
+// are contiguous in the communicator's memory and sent as one message.
 void define_bucket_collective(OpDef& def);
 
 // Shape rule of define_bucket_collective().

@@ -11,7 +11,7 @@ struct DgcGroups {
   static constexpr int kInputs = 5;   // parameter, gradient, velocity, residual, scale
   static constexpr int kTensors = 4;  // the first inputs, which have the parameter's shape
   explicit DgcGroups(int inputs) : count(inputs / kInputs) {}
-  int count;  // of parameters
+  int count;  // number of parameters
   static int parameter(int i) { return i * kInputs; }
   static int gradient(int i) { return parameter(i) + 1; }
   static int velocity(int i) { return parameter(i) + 2; }

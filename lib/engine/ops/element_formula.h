@@ -50,7 +50,7 @@ struct ElementFormula {
   std::vector<int64_t> axes;  // by input
   std::vector<int> results;   // by output: its value
 
-  // Returns the value; that of an identical earlier step if there is one.
+  // Returns the value; that of an identical earlier step if one exists.
   int append(const ElementStep& step);
   // The results for these inputs, in float like the kernels, except for the last bits of functions.
   std::vector<float> evaluate(const std::vector<float>& inputs) const;

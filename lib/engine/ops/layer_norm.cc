@@ -2,7 +2,7 @@
 // with separate statistics for each row (biased variance). A row spans the dimensions from
 // `begin_norm_axis` on. scale and bias have one value for each of its elements; they and the
 // statistics are float32 whatever the type of x. saved_mean, saved_variance: [rows], for the
-// gradient; may be omitted if there is none.
+// gradient; may be omitted without one.
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
 

@@ -14,7 +14,7 @@ struct Window {
 // Reads strides, paddings and dilations (1 if the operation has no such attribute) and checks them:
 // two values each, strides and dilations at least 1, paddings at least 0.
 Window window_of(const ShapeContext& context, int64_t kernel_height, int64_t kernel_width);
-// The same for attributes that a shape rule has already checked.
+// Like the above, for attributes that a shape rule has already checked.
 Window window_of(const Attributes& attributes, int64_t kernel_height, int64_t kernel_width);
 
 // The number of windows that fit, rounded down: floor((size + 2 padding - extent) / stride) + 1.

@@ -70,8 +70,8 @@ bool counts_epochs(const Settings& settings);
 // A schedule as configured by a job, with its warm-up. Not thread-safe.
 class Schedule {
  public:
-  // settings: validated by schedule_schema(); the key "name" chooses the schedule. epochs: of the
-  // job. global_batch: samples per step over all ranks, for scale_with_global_batch. kUsage if
+  // settings: validated by schedule_schema(); the key "name" chooses the schedule. epochs: the
+  // job's. global_batch: samples per step over all ranks, for scale_with_global_batch. kUsage if
   // values contradict each other.
   Schedule(const Settings& settings, int64_t steps_per_epoch, int64_t epochs,
            int64_t global_batch = 0);
@@ -90,8 +90,8 @@ class Schedule {
   std::string observe(int64_t step, const EvaluationResult& evaluated);
   // The step of the last observe() call; -1: none.
   int64_t observed_step() const { return observed_step_; }
-  // The state to keep in a checkpoint; {}: none. restore() of {} starts afresh; kUsage if the state
-  // is of another schedule.
+  // The state to keep in a checkpoint; {}: none. restore() of {} starts at the beginning; kUsage if
+  // the state is of another schedule.
   std::vector<double> state() const;
   void restore(std::span<const double> state);
 

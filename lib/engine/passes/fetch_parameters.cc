@@ -181,7 +181,7 @@ class FetchParameters {
 
   Program& program_;
   const FetchOptions& options_;
-  std::map<VarId, int> owners_;  // of parameters and copies
+  std::map<VarId, int> owners_;  // owners of parameters and copies
 };
 
 }  // namespace

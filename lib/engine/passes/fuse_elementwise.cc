@@ -4,7 +4,7 @@
 // (trait Elementwise). Runs after the backward pass, so that both directions are fused. Operations
 // of different sections are never fused.
 //
-// Every operation starts as its own group. If one reads what another wrote, their groups are merged
+// Every operation starts as its own group. If one reads another's output, their groups are merged
 // if the result can run at the position of either: at the later one's if no other operation in
 // between reads or overwrites what the earlier one writes or reads; at the earlier one's if all
 // inputs of the later one exist by then.
@@ -118,8 +118,8 @@ class FuseElementwise : public Pass {
     return std::binary_search(group.ops.begin(), group.ops.end(), i);
   }
 
-  // Whether, from position `begin` to `end`, no operation other than the members writes what
-  // `moved` reads or reads what it writes.
+  // Whether, from position `begin` to `end`, no operation other than the members writes a variable
+  // that `moved` reads, or reads one that it writes.
   bool can_move(const Group& moved, const Group& other, int begin, int end) const {
     const auto is_between = [&](int i) {
       if (contains(moved, i) || contains(other, i)) return false;
@@ -222,7 +222,7 @@ class FuseElementwise : public Pass {
   }
 
   // Whether `then` reads less than `now`, and its new inputs, which must stay live until then, are
-  // no larger than what need not be stored any more.
+  // no larger than the values that need no longer be stored.
   bool pays(const Group& group, const Fused& now, const Fused& then) const {
     if (bytes_of(then.inputs) >= bytes_of(now.inputs)) return false;
     const std::vector<VarId> more = without(then.inputs, now.inputs);

@@ -24,7 +24,7 @@ std::set<VarId> foreign_gradients(const Program& program, const Owners& owners, 
   return foreign;
 }
 
-// Restricts the operation to own gradients, or to a zero if there are none, and combines its result
+// Restricts the operation to own gradients, or to a zero without any, and combines its result
 // over the ranks.
 void restrict_to_owned(Program& program, std::vector<Op>::iterator op,
                        const std::set<VarId>& foreign, int first, const std::string& reduction,

@@ -28,7 +28,7 @@ struct OwnerMessages {
   int stream = kCommunicationStream;
   bool fuse = true;           // gradients of one owner and bucket share a message
   BucketLimits buckets = {};  // as for allreduces
-  SectionId section = -1;     // of the sums; -1: the section that computes the gradient
+  SectionId section = -1;     // the sums'; -1: the section that computes the gradient
 };
 
 // Inserts the sums of gradients, each after the operation that computes its last gradient. Returns

@@ -162,7 +162,7 @@ class Splitter {
     return known->second;
   }
 
-  // The rows of a micro-batch. Section: of the first reader, which may be `remote`.
+  // The rows of a micro-batch. Section: the first reader's, which may be `remote`.
   VarId slice(VarId feed, int micro_batch, SectionId section) {
     if (options_.micro_batches == 1) return feed;
     const auto [known, is_new] =
@@ -206,7 +206,7 @@ class Splitter {
   // passes no data.
   struct Sent {
     PipelineAction action;
-    size_t number;  // of the action, in the order of this stage
+    size_t number;  // the action's, in the order of this stage
     VarId done;
   };
 
@@ -266,7 +266,7 @@ class Splitter {
     sent_.clear();
     for (size_t k = 0; k < actions.size(); ++k) {
       if (k == 0) receive(actions[0], kNoVar);
-      // The next action's message travels while this action computes.
+      // The next action's message is sent while this action computes.
       if (k + 1 < actions.size()) receive(actions[k + 1], k > 0 ? ends[k - 1] : kNoVar);
       ends[k] = emit(actions[k], k);
       if (ends[k] == kNoVar && k > 0) ends[k] = ends[k - 1];
@@ -296,7 +296,7 @@ class Splitter {
   }
 
   // Lets the first operation from `begin` on wait for earlier messages. Returns what the last one
-  // wrote; kNoVar if there is none.
+  // wrote; kNoVar if none.
   VarId wait_and_end(size_t begin, const PipelineAction& action, size_t number) {
     VarId end = kNoVar;
     bool first = true;
@@ -439,7 +439,7 @@ class Splitter {
   const PipelineOptions& options_;
   StageMap stages_;
   SectionId evaluate_ = -1;
-  int64_t rows_ = 1;  // of a micro-batch
+  int64_t rows_ = 1;  // per micro-batch
   std::map<VarId, Value> values_;
   std::map<int, std::set<VarId>> completed_by_;     // operation -> gradients
   std::map<VarId, std::vector<VarId>> parameters_;  // by gradient

@@ -70,7 +70,7 @@ struct PipelineLink {
 };
 
 struct PipelineOptions {
-  int stages = 1, stage = 0;  // stage: of this rank
+  int stages = 1, stage = 0;  // stage: this rank's
   int micro_batches = 1;
   PipelineSchedule schedule = PipelineSchedule::kOneForwardOneBackward;
   SectionId forward = -1, backward = -1;

@@ -40,7 +40,7 @@ class Costs {
   // would then be on another stage.
   bool may_end(size_t i) const { return of_samples_.contains(ops_[i]->outputs[0]); }
   const Op& op(size_t i) const { return *ops_[i]; }
-  // Of the operations from `begin` to before `end`, and of what they receive.
+  // The cost of the operations from `begin` to before `end`, and of their messages.
   double between(size_t begin, size_t end) const {
     return sums_[end] - sums_[begin] + 2 * kFlopsPerByte * crossing_[begin];
   }
@@ -88,12 +88,12 @@ class Costs {
 
   const Program& program_;
   std::vector<const Op*> ops_;
-  std::vector<double> sums_;      // of the operations before i
+  std::vector<double> sums_;      // over the operations before i
   std::vector<double> crossing_;  // by operation
   std::set<VarId> of_samples_;    // values that depend on feeds
 };
 
-// Finds the stage of each operation from its mark, or from what it reads.
+// Finds the stage of each operation from its mark, or from its inputs.
 class Finder {
  public:
   Finder(const Program& program, SectionId backward, int stages)

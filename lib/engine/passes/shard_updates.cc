@@ -42,7 +42,7 @@ void sum_over_copies(Program& program, int place, GroupId copies, const OwnerMes
 }
 
 void limit_unsent_gradients(Program& program, const OwnerMessages& messages) {
-  VarId last = kNoVar, awaited = kNoVar;  // gradients in the last message, and in the one before
+  VarId last = kNoVar, awaited = kNoVar;  // gradients in the last two messages
   for (Op& op : program.ops()) {
     const bool waits = op.stream == 0 && op.section == program.find_section("backward");
     if (waits && awaited != kNoVar) op.after.push_back(std::exchange(awaited, kNoVar));

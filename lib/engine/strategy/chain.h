@@ -16,7 +16,7 @@ struct ChainLink {
   std::vector<std::string> wraps;  // names that it may wrap
 };
 
-// Two links of which one may wrap the other form a chain; a chain to a link and one from it join to
+// Two links form a chain if one may wrap the other; a chain to a link and one from it join to
 // a longer one if the first link may also wrap the last. The longest chain that Paddle's algorithm
 // finds wins; if no two can be combined, the first by class. Returns the winner's names, outermost
 // first. No link may wrap itself, directly or through others.

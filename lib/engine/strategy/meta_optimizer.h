@@ -25,8 +25,8 @@ struct BuildContext {
   const PassContext& context;
   SectionId forward = -1;
   VarId loss = kNoVar;
-  std::vector<Block> blocks = {};   // of the forward section, if the model names them
-  std::vector<Block> devices = {};  // where the model sets a device; output: the value before
+  std::vector<Block> blocks = {};   // the forward section's, if the model names them
+  std::vector<Block> devices = {};  // where the model sets a device; output: the previous value
   BatchVars batch = {};             // what depends on the number of samples
   std::optional<DType> low;         // the low type that the forward part computes in
   VarId loss_scaling = kNoVar;      // float32 [1], the factor of the loss
@@ -42,9 +42,9 @@ struct BuildContext {
   SectionId optimize = -1;       // the section of the updates, from the phase update() on
   VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
   Predicate update_when;         // when updates run; set it before update()
-  Settings optimizer;            // of the update rule; may be replaced in update() and later
+  Settings optimizer;            // the update rule's; may be replaced in update() and later
   GradientScaling scaling;       // needed by updates if gradients are scaled
-  bool skips_updates = false;    // training goes on after steps with scaling.found_inf
+  bool skips_updates = false;    // training continues after steps with scaling.found_inf
   std::vector<VarId> keep;       // variables that before_step() reads
 };
 

@@ -53,7 +53,7 @@ std::string path_on_top(const std::string& name) {
   return field ? field->name() : path_within_flat(name);
 }
 
-// The path of an own name of a field in a flat message.
+// The path of one of our names of a field in a flat message.
 std::string path_in_flat(const std::string& name) {
   const FieldDescriptor* field = strategy_type().FindFieldByName(name);
   const bool within = field && field->options().GetExtension(paddle::fleet::within);
@@ -125,7 +125,7 @@ std::string field_suggestion(const std::string& typed) {
   return likely.empty() ? "fleet-worker JOB --print_keys lists the fields" : likely;
 }
 
-// The outermost field on the way to `path` that is `later`; null if there is none.
+// The outermost field on the way to `path` that is `later`; null if none.
 static const FieldDescriptor* later_field(const std::string& path) {
   for (size_t dot = path.find('.');; dot = path.find('.', dot + 1)) {
     const FieldDescriptor* field = find_field(path.substr(0, dot));

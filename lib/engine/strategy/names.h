@@ -18,7 +18,7 @@ const std::vector<std::string>& field_paths();
 // The path that a typed path refers to: itself, if it exists; else by the other names in
 // strategy.proto (`also`), without a leading underscore (_fuse_grad_size_in_TFLOPS), and for fields
 // of a build or execution strategy that are typed at the top level or under the other of the two
-// (fuse_bn_act_ops, BuildStrategy.num_iteration_per_drop_scope). "" if there is none.
+// (fuse_bn_act_ops, BuildStrategy.num_iteration_per_drop_scope). "" if none matches.
 std::string resolve_field_name(const std::string& typed);
 
 // Advice about an unknown field: "did you mean 'amp_configs.incr_ratio'?"
@@ -38,7 +38,7 @@ bool in_range(const google::protobuf::FieldDescriptor& field, double value);
 std::string value_requirement(const google::protobuf::FieldDescriptor& field);
 
 // The number of a named value of an integer field, "Reduce" or
-// "fluid.BuildStrategy.ReduceStrategy.Reduce"; -1 if there is none.
+// "fluid.BuildStrategy.ReduceStrategy.Reduce"; -1 if none matches.
 int named_value(const google::protobuf::FieldDescriptor& field, const std::string& name);
 
 }  // namespace fleet

@@ -130,7 +130,7 @@ std::string markdown_row(const OptionRow& row) {
          cell(help) + " |\n";
 }
 
-// The outermost message of a later release that contains the field; "" if there is none.
+// The outermost message of a later release that contains the field; "" if none.
 std::string later_message(const std::string& path) {
   for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
     if (is_unsupported_field(path.substr(0, dot))) return path.substr(0, dot);
@@ -230,7 +230,7 @@ std::string reference_markdown() {
               "## Accepted at their defaults only\n\n"
               "Any other value is rejected, with an error that names the option.\n\n") +
           kHeader;
-  std::set<std::string> messages;  // of later releases, one row each
+  std::set<std::string> messages;  // from later releases, one row each
   for (const OptionRow& row : rows) {
     if (row.def) continue;
     const std::string message = later_message(row.path);

@@ -13,7 +13,7 @@ namespace fleet {
 
 // The parts of a model that strategies may use.
 struct ModelParts {
-  std::vector<Block> blocks = {};   // of the forward section, for strategies that cut it
+  std::vector<Block> blocks = {};   // the forward section's, for strategies that cut it
   std::vector<Block> devices = {};  // Training::devices
   BatchVars batch = {};             // for strategies that divide a batch
 };
@@ -27,7 +27,7 @@ class Strategy {
  public:
   // Checks fields and their combinations; logs switched-off features with reasons. kUsage naming
   // the field; kUnsupported naming every field that differs from its default and that no
-  // meta-optimizer handles. context: of the rank that runs the Program.
+  // meta-optimizer handles. context: that of the rank that runs the Program.
   explicit Strategy(const StrategyProto& proto = {}, const PassContext& context = {});
 
   const PassContext& context() const { return context_; }

@@ -62,7 +62,7 @@ class CachingAllocator {
   const size_t limit_;
   mutable Mutex mutex_;
   std::map<char*, Block> blocks_ FLEET_GUARDED_BY(mutex_);
-  Free free_[2] FLEET_GUARDED_BY(mutex_);  // of small and of large pieces, by size
+  Free free_[2] FLEET_GUARDED_BY(mutex_);  // small and large pieces, by size
   size_t used_ FLEET_GUARDED_BY(mutex_) = 0;
   size_t taken_ FLEET_GUARDED_BY(mutex_) = 0;
   size_t most_used_ FLEET_GUARDED_BY(mutex_) = 0;

@@ -122,15 +122,15 @@ class HostDevice : public Device, public CoreSharing {
   Buffer allocate_host(size_t bytes) override { return allocate(bytes); }
 
  protected:
-  // The calling thread computes with this number of cores from now on; returns the number before.
+  // The calling thread computes with this number of cores from now on; returns the previous number.
   virtual int set_cores(int count) { return count; }
   // Runs body(0) on the caller and body(1), ... body(count - 1) on other threads at the same time.
   // body does not throw.
   virtual void on_threads(int count, const std::function<void(int)>& body);
 
  private:
-  std::vector<std::unique_ptr<HostStream>> helpers_;  // of on_threads()
-  std::vector<std::exception_ptr> failures_;          // of run_together(), by stream
+  std::vector<std::unique_ptr<HostStream>> helpers_;  // for on_threads()
+  std::vector<std::exception_ptr> failures_;          // from run_together(), by stream
 };
 
 }  // namespace fleet

@@ -9,7 +9,7 @@
 namespace fleet {
 
 // Outer dimensions have strides and inner dimensions blocks, as in oneDNN. With `inner` listing the
-// innermost blocks from the outside in, element (i0, i1, ...) lies at sum(strides[d] * (i[d] /
+// innermost blocks from the outside in, element (i0, i1, ...) is at sum(strides[d] * (i[d] /
 // block of d)) + its offset in the block. Axes are padded to whole blocks; the padding holds zeros.
 // An opaque layout is private to a backend: only its size is known.
 class Layout {
@@ -20,7 +20,7 @@ class Layout {
     bool operator==(const Block&) const = default;
   };
 
-  Layout() = default;                               // of a scalar
+  Layout() = default;                               // a scalar's
   static Layout plain(const Shape& shape);          // row-major, no padding
   static Layout channels_last(const Shape& shape);  // N, C, spatial... with C innermost
   static Layout blocked(const Shape& padded, const std::vector<int64_t>& strides,

@@ -46,7 +46,8 @@ Four load(const void* from) {
   return four;
 }
 
-// Transposes a 4 x 4 tile of four-byte elements: columns lie at `from`, rows at `to`, in elements.
+// Transposes a 4 x 4 tile of four-byte elements: columns start at `from`, rows at `to`, in
+// elements.
 void transpose(const char* source, const int64_t* from, char* target, const int64_t* to) {
   const Four a = load(source + 4 * from[0]), b = load(source + 4 * from[1]),
              c = load(source + 4 * from[2]), d = load(source + 4 * from[3]);

@@ -1,4 +1,4 @@
-// Times of work on the streams of a device that runs beside the host, without waiting for it.
+// Times of work on the streams of a device that runs next to the host, without waiting for it.
 #pragma once
 
 #include <cstdint>

@@ -180,7 +180,7 @@ std::string some_of(const std::vector<std::string>& names) {
   return more == 0 ? text : text + " and " + std::to_string(more) + " more";
 }
 
-// Without the states of loss scaling, which may start anew.
+// Without the states of loss scaling, which may start again.
 std::vector<std::string> names_of_rank_states(const Program& program) {
   std::vector<std::string> names;
   for (const VarId id : rank_states(program)) names.push_back(program.var(id).name);
@@ -279,7 +279,7 @@ CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied) 
   if (!rank_states(executor.program()).empty()) {
     values.part = gather(executor, CheckpointFile::kRank, copied);
   }
-  // Ranks that hold copies of what another one owns have empty shards.
+  // Ranks that hold copies of another rank's variables have empty shards.
   if (is_sharded(executor.program())) {
     const bool owns = owns_variables(executor.program(), own);
     values.shard = owns ? gather(executor, CheckpointFile::kShard, copied, own.rank) : TensorFile();
@@ -315,7 +315,7 @@ size_t save_shard(const std::string& root, int64_t step, const CheckpointValues&
   return write_part(root, step, name_of_shard(own.rank), values.shard.value(), own);
 }
 
-// Checks that rank 0 sees what the ranks wrote; `name`: of a rank's file.
+// Checks that rank 0 sees what the ranks wrote; `name`: names a rank's file.
 static void check_parts(const std::string& aside, std::string (*name)(int),
                         std::span<const size_t> part_bytes) {
   for (size_t rank = 0; rank < part_bytes.size(); ++rank) {

@@ -96,7 +96,7 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
                               std::span<const size_t> part_bytes,
                               std::span<const size_t> shard_bytes = {});
 
-// The newest complete checkpoint below `root` of a step below `below`, if there is one.
+// The newest complete checkpoint below `root` of a step below `below`; nullopt if none.
 std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below = kForever);
 // The step of such a folder, from its name; -1: not a checkpoint.
 int64_t step_of_checkpoint(const std::string& folder);
@@ -112,7 +112,7 @@ std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder
 
 struct LoadOptions {
   JobRank own;
-  std::string* note = nullptr;  // a line about differences; "" if there are none
+  std::string* note = nullptr;  // a line about differences; "" if none
   // Called before anything changes; what it throws ends the load.
   std::function<void(const TrainingPosition&)> accept;
 };
@@ -122,7 +122,7 @@ struct LoadOptions {
 // error nothing has changed. Three kinds of states may be missing or extra: those of loss scaling
 // (for example when a float16 job continues in float32) and gradients that sharding merges: missing
 // ones keep their values, extra ones are ignored; and averages of the weights, which start as the
-// weights if missing. note: a line about such differences, "" if there are none. Per-rank states
+// weights if missing. note: a line about such differences, "" if none. Per-rank states
 // come from this rank's part; kUsage if the checkpoint has another number of ranks, or if only one
 // of checkpoint and job has such states, other than those of loss scaling.
 TrainingPosition load_checkpoint(const std::string& folder, const std::string& model,

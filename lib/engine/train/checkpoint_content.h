@@ -19,7 +19,7 @@ enum class CheckpointFile {
 // The file of a saved variable.
 CheckpointFile file_of(const Program& program, const Var& var);
 
-// Collects the variables of that file from the executor: of the first three, those without an
+// Collects the variables of that file from the executor: for the first three, those without an
 // owner; of kShard, those that `rank`, this one, owns. copied: if false, memory that the host can
 // read is not copied, and changes with the next run. Waits for the steps so far.
 TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int rank = 0);
@@ -35,7 +35,7 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
 // Drops states of loss scaling, averages and merged gradients that the optimizer's states or the
 // rank's part have and the program has not in that file. Returns a line about differences of loss
 // scaling (values that only the program has stay unchanged) and about merged gradients that are not
-// 0, "" if there are none.
+// 0, "" if none.
 std::string drop_others(TensorFile& states, TensorFile& part, const Program& program);
 // Development versions saved a state of adaptive_localsgd with the model.
 void move_old_states(TensorFile* weights, TensorFile* states);

@@ -35,7 +35,7 @@ class CheckpointSaver {
   // Starts to save the values after the steps so far and returns; a thread writes them. The outcome
   // of the previous save must have been taken.
   void begin(const TrainingPosition& position, const Keep& keep, Values values = Values::kCopied);
-  // Waits until no save runs; false: the time is over.
+  // Waits until no save runs; false: timeout.
   bool wait_for(std::chrono::milliseconds time);
   // The outcome of the last save, returned once; nullopt if there was no save, or it has not
   // finished.

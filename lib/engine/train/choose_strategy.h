@@ -14,12 +14,12 @@
 
 namespace fleet {
 
-// What decides about micro-batches, besides the settings.
+// Facts that decide about micro-batches, besides the settings.
 struct BatchFacts {
   bool own = false;  // the program makes its batches itself, so their size stays
-  // The number of training samples, nullopt if it is unknown; null: it is. Called once at most.
+  // The number of training samples, nullopt if it is unknown; null: it is. Called at most once.
   std::function<std::optional<int64_t>()> samples = {};
-  std::optional<SavedBatches> saved = {};  // of the checkpoint that the job continues from
+  std::optional<SavedBatches> saved = {};  // from the checkpoint that the job continues from
 };
 
 // The settings for these rates and this topology, in the order in which they were decided: what
@@ -39,8 +39,8 @@ struct ChoosingRanks {
   bool own_batches = false;  // BatchFacts::own
   RunStart start = {};
   Device* device = nullptr;
-  Communicator* compute = nullptr;  // of the device's memory; null in a job of one rank
-  Communicator* control = nullptr;  // of the host's; null if `compute` is
+  Communicator* compute = nullptr;  // for device memory; null in a job of one rank
+  Communicator* control = nullptr;  // for host memory; null if `compute` is
   Store* store = nullptr;           // null in a job of one rank
 };
 

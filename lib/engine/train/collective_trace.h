@@ -1,4 +1,4 @@
-// The collectives of this process in a trace, with what matches those of other ranks.
+// The collectives of this process in a trace, with the data that match them across ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class CollectiveTrace : public CollectiveListener {
   // The process's own. It is never destroyed: calls may end at any time.
   static CollectiveTrace& of_process();
 
-  // rank: of the job, of this process. null: the trace has ended.
+  // rank: this process's, in the job. null: the trace has ended.
   void record(TraceRecorder* recorder, int rank = 0) FLEET_EXCLUDES(mutex_);
   void done(const CollectiveRecord& call) override FLEET_EXCLUDES(mutex_);
 
@@ -35,7 +35,7 @@ class CollectiveTrace : public CollectiveListener {
   std::map<NameKey, uint32_t> names_ FLEET_GUARDED_BY(mutex_);
 };
 
-// What the ranks' parts of one call have in common, with its sequence number. sender, receiver: of
+// A key that all ranks' parts of one call share, with its sequence number. sender, receiver: for
 // a message; -1: none.
 std::string collective_key(const CollectiveGroup& group, int sender, int receiver);
 

@@ -16,7 +16,7 @@ struct Flag {
   const char* variable;
   const char* path;
   bool boolean;
-  const char* option;  // of backends that it sets; null: none
+  const char* option;  // the backends' option that it sets; null: none
 };
 constexpr Flag kFlags[] = {
     {"FLAGS_cudnn_exhaustive_search", "strategy.cudnn_exhaustive_search", true,

@@ -32,7 +32,7 @@ struct DeviceRequest {
   std::string note;       // the reason for the CPU, if the user did not request it
   bool assigned = false;  // the launcher has given this rank a GPU
 };
-// wanted: train.device. selected: FLAGS_selected_gpus, this rank's GPUs, of which it uses the
+// wanted: train.device. selected: FLAGS_selected_gpus, this rank's GPUs; it uses the
 // first. launched: a launcher started this rank; it passes no GPU to ranks that must not use one.
 // kUsage if selected is not a list of numbers.
 DeviceRequest device_request(const std::string& wanted, const std::optional<std::string>& selected,

@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// A hash of the value of each variable, in their order. Waits for the device.
+// A hash of the value of each variable, in order. Waits for the device.
 std::vector<uint64_t> hash_values(Executor& executor, const Device& device,
                                   const std::vector<VarId>& vars);
 

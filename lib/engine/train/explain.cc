@@ -83,7 +83,8 @@ StepTime predict(const Job& job, const Built& all, const ExplainOptions& options
   return predict_step(ranks, own, options.topology, *options.rates, how);
 }
 
-// Initial values are drawn into a buffer of the largest variable, when all other memory is there.
+// Initial values are drawn into a buffer of the largest variable, when all other memory is
+// allocated.
 size_t largest_saved(const Program& program) {
   size_t most = 0;
   for (VarId id = 0; id < program.var_count(); ++id) {
@@ -139,7 +140,7 @@ ExplainedMemory memory_of(const Built& all, const ExplainOptions& options) {
   return memory;
 }
 
-// What the host reads in place of a trained value. States of strategies begin as 0.
+// The values that the host reads in place of trained ones. States of strategies begin as 0.
 std::vector<float> values_at_start(const Var& var) {
   return std::vector<float>(static_cast<size_t>(var.shape.elements()));
 }

@@ -14,7 +14,7 @@ namespace fleet {
 struct ExplainOptions {
   int rank = 0, ranks = 1, nodes = 1;
   int threads = 1;              // cores of a rank
-  std::string backend = "cpu";  // of the job's device, present or not
+  std::string backend = "cpu";  // the job's device's, present or not
   Device* device = nullptr;     // null: it is not here
   // Rates of the device; without them there are no times.
   std::optional<MachineRates> rates = {};
@@ -22,7 +22,7 @@ struct ExplainOptions {
   // (execution_strategy.num_threads). Null, or no rates: they are estimated. May be called often.
   std::function<const MachineRates*(int streams)> rates_of_stream = {};
   JobTopology topology = {};  // ranks and nodes are set from the above
-  Shape image = {};           // of the data; empty: data.image, else the model's
+  Shape image = {};           // the data's; empty: data.image, else the model's
   // Memory of a rank's process besides the job: program, libraries.
   size_t process_bytes = 0;
   // Memory and seconds of a core for the data, if they could be opened.
@@ -34,8 +34,8 @@ struct ExplainOptions {
 struct ExplainedGroup {
   std::string name;                // "data parallel: ranks 0 1"
   std::string transport;           // "shm"
-  std::vector<std::string> types;  // of its collectives, in order
-  std::vector<double> bytes;       // of each of them
+  std::vector<std::string> types;  // its collectives', in order
+  std::vector<double> bytes;       // one per collective
 };
 
 // Bytes of one rank.
@@ -54,11 +54,11 @@ struct ExplainedMemory {
 // The job as it is, or with one more option.
 struct JobCost {
   ExplainedMemory memory = {};
-  std::optional<StepTime> time = {};         // of one step
-  double images_per_second = 0;              // of all ranks; 0: unknown
+  std::optional<StepTime> time = {};         // for one step
+  double images_per_second = 0;              // all ranks together; 0: unknown
   int64_t batch = 0;                         // samples a rank and step
   std::vector<std::string> strategies = {};  // Strategy::names()
-  bool statistics = false;                   // of batches, which micro-batches would change
+  bool statistics = false;  // computed over batches, which micro-batches would change
 };
 
 // The strategies that act in a job before a change of its settings, and no longer after it.
@@ -83,8 +83,8 @@ struct Explanation {
   int ranks = 1, nodes = 1, threads = 1;
   int64_t batch = 0;
   int64_t parameters = 0, trainable = 0;  // numbers, not bytes
-  std::vector<PassStep> steps = {};       // of the build, in order
-  int operations = 0;                     // of the Plan
+  std::vector<PassStep> steps = {};       // the build's, in order
+  int operations = 0;                     // in the Plan
   int training_operations = 0;            // that run in a training step
   int compute_streams = 1;
   std::string streams_note = {};  // streams_note() of the Plan
@@ -95,7 +95,7 @@ struct Explanation {
   std::optional<MachineRates> rates = {};
   JobTopology topology = {};
   std::vector<WhatIf> what_if = {};
-  std::vector<StrategyChoice> choices = {};  // of strategy.auto
+  std::vector<StrategyChoice> choices = {};  // made by strategy.auto
 };
 
 // The Program and Plan of one rank. Errors of make_job(), build_program() and plan_program().

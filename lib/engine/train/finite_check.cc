@@ -27,7 +27,7 @@ std::string BadUpdates::left_out() const {
 }
 
 // The gradients whose update is left out if one of them is not finite: by loss scaling always, by
-// the check of on_nan if it goes on.
+// the check of on_nan if training continues.
 static std::set<VarId> gradients_left_out(const Program& program, OnNan on_nan) {
   std::set<VarId> gradients;
   for (const Op& op : program.ops()) {

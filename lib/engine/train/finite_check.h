@@ -52,7 +52,7 @@ class FiniteCheck {
   void step_begins(const StepInfo& info);
   // Waits for the steps so far: call it where the host waits anyway.
   std::optional<BadUpdates> poll();
-  // The name of a parameter or state to be saved that is not finite, "" if there is none. Passes
+  // The name of a parameter or state to be saved that is not finite, "" if none. Passes
   // over sums of gradients (gradient_merge) that a check will leave out. The same on all ranks.
   // Waits.
   std::string bad_state();
@@ -69,7 +69,7 @@ class FiniteCheck {
   Predicate when_;               // when updates run
   std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
   std::set<VarId> left_out_;     // gradients that are checked, and left out if they are not finite
-  std::vector<std::string> names_;            // of parameters, in the order of their creation
+  std::vector<std::string> names_;            // parameters, in the order of their creation
   int64_t checks_ = 0;                        // checks already evaluated
   int64_t first_step_ = -1, last_step_ = -1;  // steps since the last poll(); -1: none
 };

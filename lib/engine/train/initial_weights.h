@@ -26,7 +26,7 @@ struct WeightsOptions {
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor);
 
-// The same for tensors that were read from `path`.
+// Like the above, for tensors that were read from `path`.
 std::vector<std::string> load_weights(TensorFile file, const std::string& path,
                                       const WeightsOptions& options, Executor& executor);
 

@@ -40,7 +40,7 @@ class JobData {
 
  private:
   std::vector<Buffer>
-      image_memory_;  // of the batches, if the device copies faster from its own host memory
+      image_memory_;  // for batches, if the device copies faster from its own host memory
   std::unique_ptr<data::InputPipeline> train_, test_;
   const data::Fingerprint& test_fingerprint();
 

@@ -19,7 +19,7 @@ namespace {
 constexpr double kMeasuredSeconds = 0.3;
 constexpr int64_t kMaxBatches = 50;
 
-// A number of bytes in a file of one line; 0 if there is none ("max").
+// A number of bytes in a file of one line; 0 for "max".
 size_t limit_in(const std::string& path) {
   std::ifstream file(path);
   std::string text;

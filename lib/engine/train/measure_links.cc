@@ -16,7 +16,7 @@ constexpr size_t kMinBytes = size_t{4} << 10, kMaxBytes = size_t{32} << 20;
 constexpr double kLongestTransfer = 0.5, kLongest = 1.5;  // seconds
 constexpr int kMaxRounds = 5;
 
-// A communicator with what its messages need.
+// A communicator with the buffers of its messages.
 struct Lane {
   Communicator* communicator;
   std::unique_ptr<Stream> stream;
@@ -26,7 +26,7 @@ struct Lane {
 Lane lane_of(Device& device, Communicator& communicator, bool accelerator) {
   // A named stream of the host has a thread, as those of a step's collectives.
   Lane lane{&communicator, device.make_stream("link"), communicator.allocate(kMaxBytes)};
-  if (!accelerator) std::memset(lane.buffer.data(), 0, kMaxBytes);  // the pages are there
+  if (!accelerator) std::memset(lane.buffer.data(), 0, kMaxBytes);  // touches the pages
   return lane;
 }
 

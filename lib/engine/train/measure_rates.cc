@@ -34,7 +34,7 @@ struct Sample {
   const char* model;
   int batch, image;
   const char* optimizer;
-  const char* more = "";  // of the section "model"
+  const char* more = "";  // more of the section "model"
 };
 constexpr Sample kSamples[] = {
     {"resnet50", 2, 224, "momentum"},
@@ -239,7 +239,7 @@ class Ranks {
     barrier_.arrive_and_wait();
     return wish;
   }
-  // The others go on without it, at most kMaxRounds a network if it was the first.
+  // The others continue without it, at most kMaxRounds a network if it was the first.
   void leave() { barrier_.arrive_and_drop(); }
 
  private:
@@ -265,7 +265,7 @@ void measure_rank(const MeasureOptions& options, Device& device, const Agree& ag
   }
 }
 
-// The device may have more cores than what is measured: those of a whole rank, when a stream is.
+// The device may have more cores than are measured: those of a whole rank, when a stream is.
 void with_cores(int count, Device& device, const std::function<void()>& body) {
   auto* sharing = dynamic_cast<CoreSharing*>(&device);
   if (!sharing || sharing->cores() <= count) return body();
@@ -348,7 +348,7 @@ std::string now_text() {
 
 MachineRates measure_machine(const MeasureOptions& options) {
   const auto level = spdlog::get_level();
-  spdlog::set_level(spdlog::level::off);  // of the sample networks' passes
+  spdlog::set_level(spdlog::level::off);  // silences the sample networks' passes
   const int cores = static_cast<int>(available_cores().size());
   const int ranks = std::clamp(options.ranks_here, 1, kMaxRanks);
   MachineRates rates{.device = machine_text(options), .origin = "measured " + now_text()};

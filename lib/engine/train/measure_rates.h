@@ -22,7 +22,7 @@ struct MeasureOptions {
   std::function<bool(bool)> agree = {};
 };
 
-// The file of these rates below the user's cache folder; "" if there is none.
+// The file of these rates below the user's cache folder; "" if the user has no cache folder.
 std::string rates_file_of(const MeasureOptions& options);
 
 // From the cache (unless `again`), or measured, in some 10 to 30 seconds, and written there. Logs a

@@ -11,8 +11,8 @@ struct Link {
   GroupId group = -1;
   int peer = 0;
   bool sends = false;
-  std::vector<int> ranks;  // of the group
-  std::string name;        // of the group
+  std::vector<int> ranks;  // the group's
+  std::string name;        // the group's
 };
 
 // In an order that all ranks share: two ranks never wait for each other on different links.

@@ -35,7 +35,7 @@ class OutputWriter {
   // Messages for the user since the last call, a line each: the first failure after a success,
   // a folder that does not answer, and the end of that.
   std::vector<std::string> take_messages();
-  // Waits until all writes are done; false: the time is over.
+  // Waits until all writes are done; false: timeout.
   bool wait_for(std::chrono::milliseconds time);
   // Writes that are not done.
   size_t pending();
@@ -55,7 +55,7 @@ class OutputWriter {
   CondVar changed_;
   std::deque<std::function<void()>> queue_ FLEET_GUARDED_BY(mutex_);
   bool writing_ FLEET_GUARDED_BY(mutex_) = false;
-  Clock::time_point begun_ FLEET_GUARDED_BY(mutex_);  // of the write that runs
+  Clock::time_point begun_ FLEET_GUARDED_BY(mutex_);  // when the current write began
   bool slow_ FLEET_GUARDED_BY(mutex_) = false;        // a message has said so
   bool fails_ FLEET_GUARDED_BY(mutex_) = false;       // the last write failed
   size_t dropped_ FLEET_GUARDED_BY(mutex_) = 0;

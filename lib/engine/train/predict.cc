@@ -231,7 +231,7 @@ class Predictor {
   std::unique_ptr<data::InputPipeline> pipeline_;
   Training net_;
   std::unique_ptr<Executor> executor_;
-  std::map<int64_t, std::string> why_;  // of rank 0's own images
+  std::map<int64_t, std::string> why_;  // about rank 0's own images
   ProgressWriter progress_ = ProgressWriter::from_env();
   PredictResult result_;
   std::string first_failure_;  // on rank 0: the image and why

@@ -19,7 +19,7 @@ bool predicts(const Job& job);
 
 struct PredictOptions {
   int rank = 0, world = 1;
-  Communicator* control = nullptr;  // of host memory; null in a job of one rank
+  Communicator* control = nullptr;  // for host memory; null in a job of one rank
   std::shared_ptr<Store> store;     // null in a job of one rank
   const std::atomic<int>* stop = nullptr;
 };

@@ -22,7 +22,7 @@ class RankCoordinator {
   // Whether ranks wait for an action of all_succeed() until the communicator's timeout, or as long
   // as the other ranks live.
   enum class Actions { kTimeout, kUnlimited };
-  // communicator: of the whole job and of the host's memory; null in a job of one rank.
+  // communicator: for the whole job and host memory; null in a job of one rank.
   explicit RankCoordinator(Communicator* communicator, Actions actions = Actions::kTimeout);
   ~RankCoordinator();
 
@@ -38,7 +38,7 @@ class RankCoordinator {
   // this call if it is the last: so all ranks get the same answer before the same step, without
   // waiting for the slowest rank in this one. A stop or an end is repeated; a save or a trace is
   // returned once per call that asked for it. If some ranks have a step left and others do not,
-  // each rank that notices throws: kUsage in the minority (on all ranks if there is none), else
+  // each rank that notices throws: kUsage in the minority (on all ranks in a tie), else
   // kPeerLost; both name the rank. step: counted from 0, for that message.
   struct StepStatus {
     int64_t step = 0;
@@ -81,7 +81,7 @@ class RankCoordinator {
 
   bool posted_ = false;
   StepStatus status_;    // the last one sent
-  Message sent_, sums_;  // of this rank; summed over all ranks
+  Message sent_, sums_;  // this rank's; summed over all ranks
 };
 
 }  // namespace fleet

@@ -12,10 +12,10 @@
 
 namespace fleet {
 
-// Collects the times since the line before. Every rank makes the same calls.
+// Collects the times since the previous line. Every rank makes the same calls.
 class RankTimes {
  public:
-  // Collective: `meter` is that of this rank, waited_ns: PeerWaitTimer::total_ns(). Call it every
+  // Collective: `meter` is this rank's, waited_ns: PeerWaitTimer::total_ns(). Call it every
   // few steps.
   void collect(const StepMeter& meter, int64_t waited_ns, RankCoordinator& control);
   // The line "ranks" with seconds per step, by rank; nullopt if less than a few seconds have passed
@@ -26,7 +26,7 @@ class RankTimes {
   struct Sums {
     double steps = 0, batch = 0, data = 0, waited = 0;
   };
-  Sums before_;              // of this rank, at the last collect()
+  Sums before_;              // this rank's, at the last collect()
   std::vector<Sums> ranks_;  // since the last line
   double written_ = 0;
 };

@@ -1,4 +1,4 @@
-// Whether and how a training goes on from a checkpoint.
+// Whether and how a training continues from a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace fleet {
 
 // Throws kUsage if the checkpoint in `folder` has another global batch or seed than this training,
-// or stands behind the end of its epoch. batches: of an epoch; nullopt: unknown.
+// or is behind the end of its epoch. batches: per epoch; nullopt: unknown.
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder);
 // "was trained with the validation split 'a', this job's is none"; "" if both may be the same. The
@@ -23,7 +23,7 @@ std::string changed_data(const TrainingPosition& saved, const TrainingPosition& 
 // trained on.
 void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
                       const std::string& folder);
-// The saved position, with what this training knows of its data.
+// The saved position, with the facts that this training has about its data.
 TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own);
 
 }  // namespace fleet

@@ -58,7 +58,7 @@ int number_of(const std::string& folder) {
              : 0;
 }
 
-// The run with the highest number; "" if there is none.
+// The run with the highest number; "" if none.
 std::string newest_run(const std::string& root) {
   std::string newest;
   std::error_code error;
@@ -98,7 +98,7 @@ void link_latest(const std::string& root, const std::string& run) {
 
 std::string folder_to_continue(const RunFolderOptions& options) {
   if (!options.output.empty()) return options.output;
-  if (options.restarted) {  // another job may have started a newer run meanwhile
+  if (options.restarted) {  // another job may have started a newer run since
     for (const std::string& run : runs_of(options.name)) {
       if (is_of_run(run, options.run)) return run;
     }

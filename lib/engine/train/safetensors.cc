@@ -51,12 +51,12 @@ struct HeaderContent {
   std::shared_ptr<UniqueFd> file;  // if values are read later
   size_t size = 0;
   size_t header = 0;     // bytes of its header
-  std::string checksum;  // of the whole file, if its metadata has one
+  std::string checksum;  // the whole file's, if its metadata has one
 
   std::string_view all() const { return {memory.get(), size}; }
 };
 
-constexpr size_t kLength = sizeof(uint64_t);  // of the header's length
+constexpr size_t kLength = sizeof(uint64_t);  // the header's length
 // The limit of safetensors' own reader.
 constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr int kDeepestHeader = 8;

@@ -47,7 +47,7 @@ struct HostTensor {
   DType dtype = DType::kFloat32;
   Shape shape;
   TensorBytes data;
-  std::optional<Layout> layout = std::nullopt;  // of the data; nullopt: row-major
+  std::optional<Layout> layout = std::nullopt;  // the data's; nullopt: row-major
   std::function<TensorBytes()> load = nullptr;  // reads the values, if `data` does not hold them
   TensorBytes values() const { return load ? load() : data; }
 };

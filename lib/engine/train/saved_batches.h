@@ -25,7 +25,7 @@ struct SavedBatches {
   int64_t merged_steps = 1;  // steps of an update
 };
 
-// Nullopt if the job begins afresh, or if its newest checkpoint cannot be used. Changes no file.
+// Nullopt if the job starts a new run, or if its newest checkpoint cannot be used. Changes no file.
 std::optional<SavedBatches> saved_batches(const Job& job, const RunStart& start);
 
 }  // namespace fleet

@@ -53,8 +53,8 @@ void check_job(const Job& job, const ProgramOptions& options);
 // The whole Program of a job: model, backward, strategy, optimizer.
 BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 
-// What execution_strategy.num_threads does in a Plan for at most `asked` computing streams; "" if
-// that is one.
+// The effect of execution_strategy.num_threads in a Plan for at most `asked` computing streams; ""
+// if that is one.
 std::string streams_note(const Plan& plan, int asked);
 
 class Session {

@@ -6,7 +6,7 @@
 namespace fleet {
 
 // Puts the stage before each rank that the text names: "rank 3" is "stage 1 (rank 3)" of 2 stages.
-// The text itself if there is one stage.
+// The text itself for a single stage.
 std::string with_stages(const std::string& text, int stages);
 
 }  // namespace fleet

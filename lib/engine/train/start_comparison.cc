@@ -195,7 +195,7 @@ StartComparison::StartComparison(const std::vector<ComparedItem>& items, const s
 std::string StartComparison::judge() {
   if (store_.add(key("ranks with " + digest_), 0) == rank_.world) return kSame;
   std::map<std::string, std::vector<int>> ranks;  // by digest
-  std::vector<std::string> order;                 // of the first rank of each
+  std::vector<std::string> order;                 // first rank of each
   for (int rank = 0; rank < rank_.world; ++rank) {
     const std::string digest = store_.get(key("of " + std::to_string(rank)), timeout_);
     if (!ranks.contains(digest)) order.push_back(digest);

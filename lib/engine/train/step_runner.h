@@ -20,8 +20,8 @@ namespace fleet {
 struct StepRunnerOptions {
   int rank = 0, world = 1;
   int nodes = 1;                         // number of nodes
-  Communicator* communicator = nullptr;  // of device memory; null in a job of one rank
-  Communicator* control = nullptr;       // of host memory; null if `communicator` uses host memory
+  Communicator* communicator = nullptr;  // for device memory; null in a job of one rank
+  Communicator* control = nullptr;       // for host memory; null if `communicator` uses host memory
   Store* store = nullptr;                // null in a job of one rank
 };
 
@@ -36,7 +36,7 @@ class StepRunner {
   Session& session() { return *session_; }
   Executor& executor() { return session_->executor(); }
   RankCoordinator& control() { return *control_; }
-  StepTraffic& traffic() { return *traffic_; }  // of the training steps
+  StepTraffic& traffic() { return *traffic_; }  // in training steps
   FiniteCheck& finite_check() { return *watch_; }
 
   // Call when parameters and states have their initial values: broadcasts rank 0's. steps: trained
@@ -60,7 +60,7 @@ class StepRunner {
   Device& device_;
   std::optional<StepTraffic> traffic_;
   std::unique_ptr<DevicePrefetcher> prefetcher_;
-  std::vector<DevicePrefetcher::Feed> feeds_;  // of the current step
+  std::vector<DevicePrefetcher::Feed> feeds_;  // the current step's
   std::unique_ptr<RankCoordinator> control_;
   std::optional<FiniteCheck> watch_;
   std::optional<RankSync> sync_;  // set by begin()

@@ -39,7 +39,7 @@ class StepTrace {
   Executor& executor_;
   const int rank_;
   uint64_t request_ = 0;  // the last one seen
-  // While it records; afterwards until no thread uses it any more.
+  // While it records; afterwards until no thread uses it.
   std::unique_ptr<TraceRecorder> recorder_;
   bool recording_ = false, announced_ = false;
   int64_t steps_left_ = 0, step_ = 0, begun_ns_ = 0;

@@ -166,7 +166,7 @@ std::string tensorboard_histogram(const std::string& tag, std::span<const double
 }
 
 void TensorboardFile::open() {
-  static std::atomic<int> number{0};  // of this process: tests have several trainers in one
+  static std::atomic<int> number{0};  // counts in this process: tests have several trainers in one
   make_directories(folder_);
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -201,7 +201,7 @@ void TensorboardFile::append(const std::string& content) {
   const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   try {
     write_all(file_.get(), tensorboard_record(content), path_);
-  } catch (const Error&) {  // leave no partial record behind: nobody could read what follows
+  } catch (const Error&) {  // leave no partial record behind: no reader could skip it
     (void)!::ftruncate(file_.get(), size);
     throw;
   }

@@ -38,12 +38,12 @@ std::string tensorboard_histogram(const std::string& tag, std::span<const double
 // write(): a killed process leaves whole records. For use by one thread.
 class TensorboardFile {
  public:
-  // step: at which the run begins; greater than 0: it resumes, and TensorBoard drops what an
-  // earlier file has from this step on.
+  // step: at which the run begins; greater than 0: it resumes, and TensorBoard drops the records
+  // that an earlier file has from this step on.
   TensorboardFile(std::string folder, int64_t step) : folder_(std::move(folder)), step_(step) {}
-  // content: of one of the functions above; "" writes nothing. kIo: the record is not in the file.
-  // The failure is repeated for a minute: on a disk that is nearly full, small records would fit
-  // and large ones not, and each change would be a message.
+  // content: from one of the functions above; "" writes nothing. kIo: the record is not in the
+  // file. The failure is repeated for a minute: on a disk that is nearly full, small records would
+  // fit and large ones not, and each change would be a message.
   void write(const std::string& content);
   const std::string& path() const { return path_; }  // "": not created yet
 

@@ -130,7 +130,7 @@ TensorboardLog::Task TensorboardLog::gradients(Executor& executor, double scale,
   for (const VarId gradient : gradients_of(executor.program())) {
     norms.push_back(norm(executor, gradient) / scale);
   }
-  // gradient_merge has just used the sums and begins anew.
+  // gradient_merge has just used the sums and begins again.
   if (std::ranges::all_of(norms, [](double norm) { return norm == 0; })) norms.clear();
   return [file = file_, norms = std::move(norms), step, time = unix_seconds()] {
     file->write(tensorboard_histogram("gradients/norm", norms, step, time));

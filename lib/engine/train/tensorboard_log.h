@@ -1,5 +1,5 @@
-// What a run shows in TensorBoard: the values of metrics.jsonl, images of the first batch, and on
-// request the norms of gradients.
+// The content that a run shows in TensorBoard: the values of metrics.jsonl, images of the first
+// batch, and on request the norms of gradients.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class TensorboardFile;
 class TensorboardLog {
  public:
   using Task = std::function<void()>;
-  // folder: of the event files; step: at which the run begins.
+  // folder: for the event files; step: at which the run begins.
   TensorboardLog(const std::string& folder, int64_t step);
 
   Task values(const EventLine& line, double time) const;

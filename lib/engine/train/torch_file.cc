@@ -54,7 +54,7 @@ WeightsPickle::Value state_dict_of(const WeightsPickle& pickle, const std::strin
 // The bytes of a storage, by its number in the pickle.
 using StorageBytes = std::function<TensorBytes(size_t index)>;
 
-// Whether all elements lie in the storage, and are not more than it has.
+// Whether all elements are in the storage, and are not more than it has.
 bool fits(const WeightsPickle::Tensor& tensor, int64_t elements) {
   unsigned __int128 count = 1, last = static_cast<uint64_t>(tensor.offset);
   for (size_t i = 0; i < tensor.shape.size(); ++i) {

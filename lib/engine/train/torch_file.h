@@ -11,7 +11,7 @@ namespace fleet {
 // Whether the file begins like one of these. Errors of open_regular_file().
 bool is_torch_file(const std::string& path);
 
-// The tensors of the state dict in it: of the dict in the file, or of the one below its key
+// The tensors of the state dict in it: the dict of the file, or the one below its key
 // "state_dict", "model_state_dict" or "model"; row-major. DamagedFile if the file is truncated,
 // contradicts itself, or does not match a checksum of the zip; kUsage if it contains something that
 // weights do not need (code, quantized tensors, a scripted module) or no state dict.

@@ -11,7 +11,7 @@
 namespace fleet {
 
 struct TrainedWeights {
-  std::vector<std::string> paths;  // of the files; the one with the card is first
+  std::vector<std::string> paths;  // the files'; the one with the card is first
   std::string what;                // "the average of the weights of output/net/run-001/..."
   TensorFile file;
   ModelCard card;
@@ -19,8 +19,8 @@ struct TrainedWeights {
 
 // wanted: a file of weights; the folder of a checkpoint; or "auto": the newest checkpoint in
 // train.output, or of the job's runs below output/NAME; skips a damaged one and logs a line. From a
-// checkpoint it takes the average of the weights if there is one, as evaluations do. key: the key
-// that named it, for messages. kUsage if there is none; errors of read_weights().
+// checkpoint it takes the average of the weights if it exists, as evaluations do. key: the key
+// that named it, for messages. kUsage if none exists; errors of read_weights().
 TrainedWeights trained_weights(const Job& job, const std::string& wanted, const std::string& key);
 
 }  // namespace fleet

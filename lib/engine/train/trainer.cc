@@ -182,7 +182,7 @@ void Trainer::publish_step(const data::Batch& batch) {
   const data::ReaderWork work = data_->train().work();
   totals_.making = work.making_ns;
   totals_.reading = work.reading_ns;
-  // A device beside the host waits for collectives itself.
+  // A device other than the host waits for collectives itself.
   const int64_t waited = collective_wait_ns() - host_waits_;
   if (!device_.runs_beside_host()) {
     totals_.exposed = std::max<int64_t>(totals_.exposed, 0) + waited;

@@ -33,13 +33,13 @@ namespace fleet {
 struct TrainerOptions {
   int rank = 0, world = 1;
   int nodes = 1;                         // number of nodes
-  Communicator* communicator = nullptr;  // of device memory; null in a job of one rank
-  Communicator* control = nullptr;       // of host memory; null if `communicator` uses host memory
+  Communicator* communicator = nullptr;  // for device memory; null in a job of one rank
+  Communicator* control = nullptr;       // for host memory; null if `communicator` uses host memory
   std::shared_ptr<Store> store;          // null in a job of one rank
   // A signal (not 0): stop after the next step, as agreed by all ranks.
   const std::atomic<int>* stop = nullptr;
   const std::atomic<int>* saves = nullptr;  // number of signals that asked for a checkpoint
-  int terminal_width = 0;                   // of standard output; 0: plain lines
+  int terminal_width = 0;                   // standard output's; 0: plain lines
   std::string run;                          // identifies all starts of one job; "": it has only one
   bool restarted = false;                   // the launcher has started this run before
 };
@@ -66,7 +66,7 @@ class Trainer {
   // the end if the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
-  const std::string& folder() const { return output_; }  // of the run
+  const std::string& folder() const { return output_; }  // the run's
 
  private:
   TrainResult train();
@@ -149,7 +149,7 @@ class Trainer {
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<EvaluationTracker> tracker_;
-  BestValue saving_best_, best_on_disk_;  // the best value: of the step being saved, and saved
+  BestValue saving_best_, best_on_disk_;         // the best value: being saved, and saved
   std::unique_ptr<DivergenceCheck> divergence_;  // null: no comparison
   std::shared_ptr<EventFile> events_;            // on rank 0, used by writer_ only
   std::unique_ptr<TensorboardLog> tensorboard_;  // on rank 0; null: not wanted
@@ -159,27 +159,27 @@ class Trainer {
   ProgressWriter published_ = ProgressWriter::from_env();  // for the launcher
   std::unique_ptr<StepTrace> trace_;
   StepTotals totals_;                      // what it publishes
-  int64_t host_waits_ = 0;                 // of this thread, before the current step
-  std::array<int64_t, 8> recent_waits_{};  // of this thread, in the last steps
+  int64_t host_waits_ = 0;                 // this thread's, before the current step
+  std::array<int64_t, 8> recent_waits_{};  // this thread's, in the last steps
   StepMeter meter_;
   RankTimes rank_times_;
-  MovingAverage utilization_, clock_;  // of the device, if it reports them
+  MovingAverage utilization_, clock_;  // the device's, if it reports them
   size_t max_memory_ = 0;
   DataPart part_;
   TrainingPosition position_;
-  // Of this folder: saved_step_: saved, or being saved; kept_step_: its predecessor.
+  // In this folder. saved_step_: saved, or being saved; kept_step_: its predecessor.
   int64_t saved_step_ = -1, kept_step_ = -1, evaluated_step_ = -1;
   int64_t trained_samples_ = 0;  // by this rank since the start, without padding
-  int64_t resumed_step_ = -1;    // of the checkpoint that training resumed from, in any folder
+  int64_t resumed_step_ = -1;    // the checkpoint's that training resumed from, in any folder
   std::unique_ptr<CheckpointSaver> saver_;
   bool saving_ = false;        // a save whose result the ranks have not agreed on yet
   bool save_failed_ = false;   // the last save failed on some rank
   bool save_hangs_ = false;    // on some rank the disk does not answer
   bool save_skipped_ = false;  // the last step to save was not, because an earlier save hangs
-  std::string save_failure_;   // of this rank
+  std::string save_failure_;   // this rank's
   std::string unsaved_;        // reason why the last checkpoint was not saved
   bool warned_of_nan_ = false;
-  std::exception_ptr failure_;              // of this rank's data
+  std::exception_ptr failure_;              // from this rank's data
   bool ends_ = false;                       // on all ranks: some rank cannot continue
   CheckpointRequests checkpoint_requests_;  // by signals
   bool save_asked_ = false;                 // requested, not done yet

@@ -132,7 +132,7 @@ void Trainer::log_unused_options() {
 
 // A run that was restarted, and had already marked the output folder as its own, continues from the
 // checkpoints there, whatever checkpoint.resume says. One rank that sees the mark suffices: if the
-// others do not see its checkpoints, the job must not begin anew. None writes before all have
+// others do not see its checkpoints, the job must not begin again. None writes before all have
 // checked.
 void Trainer::load() {
   const std::string weights = job_.checkpoint.text("weights");
@@ -199,7 +199,7 @@ std::vector<double> Trainer::resume_on_all_ranks(bool continues_run) {
       if (wanted == "no" && !evaluates_only()) set_aside_other_checkpoints();
       return steps;
     }
-    if (damaged - steps.begin() == options_.rank) {  // one line for what all ranks may see
+    if (damaged - steps.begin() == options_.rank) {  // one line, as all ranks may see it
       spdlog::warn("{}: using the previous checkpoint", damage);
     }
     below = static_cast<int64_t>(-2 - *damaged);
@@ -212,7 +212,8 @@ void Trainer::set_aside_other_checkpoints() {
   if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
 }
 
-// The run goes on from an older checkpoint of its folder: a later start must not take a newer one.
+// The run continues from an older checkpoint of its folder: a later start must not take a newer
+// one.
 void Trainer::set_newer_checkpoints_aside() {
   for (auto newest = latest_checkpoint(checkpoints());
        newest && step_of_checkpoint(*newest) > saved_step_;

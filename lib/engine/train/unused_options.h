@@ -13,7 +13,7 @@ namespace fleet {
 struct JobFacts {
   int world = 1;
   bool evaluates = true;     // whether there are test data
-  int64_t steps = 0;         // of all epochs; 0: unknown
+  int64_t steps = 0;         // in all epochs; 0: unknown
   int64_t data_classes = 0;  // number of classes in the training labels; 0: unknown
 };
 
@@ -21,7 +21,7 @@ struct JobFacts {
 // strategy, the device and the update rules report themselves.
 std::vector<std::string> unused_options(const Job& job, const JobFacts& facts);
 
-// The same for parameter names in the optimizer section that match none of the program's.
+// Like the above, for parameter names in the optimizer section that match none of the program's.
 std::vector<std::string> unused_parameter_names(const Job& job, const Program& program);
 
 }  // namespace fleet

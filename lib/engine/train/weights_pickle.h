@@ -30,7 +30,7 @@ class WeightsPickle final : public Pickle {
     std::vector<int64_t> shape, strides;
   };
 
-  // Reads the pickle at the start of `bytes`. DamagedFile naming the path if there is none; kUsage
+  // Reads the pickle at the start of `bytes`. DamagedFile naming the path if it has none; kUsage
   // if the pickle asks for anything other than tensors; the message names it.
   WeightsPickle(std::string_view bytes, const std::string& path);
 

@@ -19,7 +19,7 @@ class ZipFile {
   ~ZipFile();
   ZipFile(const ZipFile&) = delete;
 
-  // The name of the first entry with this ending; nullopt if there is none.
+  // The name of the first entry with this ending; nullopt if absent.
   std::optional<std::string> find(const std::string& ending) const;
   // The bytes of an entry, after checking its checksum. DamagedFile if it is missing, is cut off,
   // compressed or encrypted, or has more than `most` bytes.

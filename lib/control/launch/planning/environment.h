@@ -22,7 +22,7 @@ struct LongValue {
 struct RoleRanks {
   int first = 0, size = 0;
 };
-// What grows with the world. It is equal for all ranks, so it is created once.
+// Lists that grow with the world. It is equal for all ranks, so it is created once.
 struct JobLists {
   // As ranks get them, keyed by name: NAME and its value, or NAME_FILE and a path.
   std::map<std::string, std::pair<std::string, std::string>> variables;

@@ -98,7 +98,7 @@ TableStyle read_table(const std::string& text) {
                             : TableStyle::kAuto;
 }
 
-// How long a line waits for equal lines of other ranks; too short to notice.
+// How long a line waits for identical lines of other ranks; too short to notice.
 constexpr int kCollapseMs = 200;
 
 struct Sizes {

@@ -28,7 +28,7 @@ Sourced<T> sourced(const Settings& settings, const char* key, T value) {
   return {std::move(value), settings.origin(key)};
 }
 
-// Throws kUsage; the parameters are those of Error.
+// Throws kUsage; the parameters are Error's.
 [[noreturn]] inline void refuse(std::string what, std::string where = {}, std::string next = {}) {
   throw Error(ErrorCode::kUsage, std::move(what), std::move(where), std::move(next));
 }

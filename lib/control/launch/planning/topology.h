@@ -37,7 +37,7 @@ struct Topology {
   int start_port = 0;              // 0: free ports
   int master_port = 0;             // MASTER_PORT; 0: any
 
-  // Whether no other node takes part, not even as a spare, so that nobody connects to the
+  // Whether no other node takes part, not even as a spare, so that none connects to the
   // rendezvous.
   bool is_single_node() const { return nnodes == 1 && nodes.size() <= 1; }
 };

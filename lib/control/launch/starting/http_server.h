@@ -27,7 +27,7 @@ using HttpsContext = std::shared_ptr<boost::asio::ssl::context>;
 HttpsContext make_https(const Sourced<std::string>& certificate_file,
                         const Sourced<std::string>& key_file);
 
-// A response that goes on until one of the two ends it. Not thread-safe.
+// A response that continues until one of the two ends it. Not thread-safe.
 class HttpStream {
  public:
   // More than this is never held for a client that does not read, except for one larger message.

@@ -69,8 +69,8 @@ pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd*
 }
 
 int run_srun(std::vector<std::string> words) {
-  // On SIGTERM srun itself would kill its tasks without their grace time, so signals travel through
-  // the tasks' standard input instead (--control_pipe).
+  // On SIGTERM srun itself would kill its tasks without their grace time, so signals are sent
+  // through the tasks' standard input instead (--control_pipe).
   sigset_t forwarded, before;
   ::sigemptyset(&forwarded);
   for (const int signal : forwarded_signals()) ::sigaddset(&forwarded, signal);

@@ -103,7 +103,7 @@ void get_file(const DataSet& set, const DataFile& file, const std::string& folde
     std::printf("%s: %s from %s\n", shown_path(path).c_str(), mebibytes(file.bytes).c_str(),
                 shown_name(url, 300).c_str());
     std::fflush(stdout);
-    constexpr int kNoRanges = 33;  // the server cannot go on in the middle of a file
+    constexpr int kNoRanges = 33;  // the server cannot continue in the middle of a file
     int code = download(url, part);
     if (code == kNoRanges) {
       fs::remove(part);

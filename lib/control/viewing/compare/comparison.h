@@ -23,7 +23,7 @@ struct RunSummary {
   double seconds = 0;         // from the first event to the last
   double target_seconds = 0;  // from the first event to the first evaluation that reaches it
   double target_steps = 0;
-  bool complete = false;  // it ended by itself
+  bool complete = false;  // it ended normally
 };
 
 // Collects the events of a metrics.jsonl. Lines of kind "train", nearly all, are skipped without

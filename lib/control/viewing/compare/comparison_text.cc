@@ -82,7 +82,7 @@ std::string blocks(const Column& first, const std::vector<Column>& columns, size
   return text;
 }
 
-// The folder that all runs lie in; "" if there is none, or only one run.
+// The folder of all runs; "" if they differ, or for a single run.
 std::string common_folder(const std::vector<RunSummary>& runs) {
   const auto folder_of = [](const RunSummary& run) {
     return std::filesystem::path(run.folder).parent_path().string();

@@ -29,7 +29,7 @@ std::vector<RankInterval> merged(const std::vector<RankInterval>& all, size_t mo
     size_t count = 1;
     for (size_t i = first + 1; i < std::min(first + each, all.size()); ++i) {
       if (all[i].batch_time.size() != sum.batch_time.size()) break;
-      if (all[i].begin > sum.end + 1) break;  // a restart lies in between
+      if (all[i].begin > sum.end + 1) break;  // a restart in between
       for (size_t r = 0; r < sum.batch_time.size(); ++r) {
         sum.batch_time[r] += all[i].batch_time[r];
         sum.data_time[r] += all[i].data_time[r];

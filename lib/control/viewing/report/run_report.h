@@ -22,7 +22,7 @@ struct RunReport {
   RunHistory run;
   bool running = false;               // a process of this host holds the folder
   std::string host;                   // where it ran last; "": unknown
-  std::optional<JsonObject> verdict;  // verdict.json, if there is one of this run
+  std::optional<JsonObject> verdict;  // this run's verdict.json, if it exists
   std::string log_folder;             // "": unknown
   std::vector<StackFile> stacks;
   std::vector<LogWarning> warnings;
@@ -31,7 +31,7 @@ struct RunReport {
 };
 
 // log_folder: "": the one that the run recorded. Of a log folder that the run recorded, a verdict
-// and stacks count only if their time is that of the run: a later job may have replaced them.
+// and stacks count only if their time fits the run: a later job may have replaced them.
 // kUsage if the folder is not that of a run.
 RunReport read_run_report(const std::string& folder, const std::string& log_folder);
 

@@ -379,7 +379,7 @@ class JobWriter {
     std::optional<uint64_t> flow;
     if (!name.key.empty()) {
       annotations.push_back({"group", std::nullopt, name.key});
-      // Ranks of another generation begin to count anew.
+      // Ranks of another generation begin to count again.
       const std::string key = name.key + "/" + std::to_string(rank.rank.generation());
       flow = hash_of(key, static_cast<uint64_t>(record.value));
     }

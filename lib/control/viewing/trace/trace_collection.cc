@@ -34,7 +34,7 @@ void TraceCollection::take_status(const TraceReport& report, bool begins) {
     TracedNode& node = trace_.nodes[answer.node_rank()];
     node.node_rank = answer.node_rank();
     node.hostname = status.hostname();
-    // The best comparison so far holds for the whole trace: clocks do not drift much meanwhile.
+    // The best comparison so far holds for the whole trace: clocks do not drift much within it.
     if (status.has_host_ns() && (!node.calibrated || status.error_ns() < node.clock.error_ns)) {
       node.calibrated = true;
       node.clock = {status.host_ns() - status.own_ns(), status.error_ns()};

@@ -31,7 +31,7 @@ class TraceCollection {
   // Asks all ranks to record. Throws what Ask throws.
   void begin(int steps);
   // Takes in what there is by now. Returns whether more may come: a rank records, or has been asked
-  // and lives. If the job ends, keeps what was gathered.
+  // and lives. If the job ends, keeps the data so far.
   bool poll();
   TraceProgress progress() const;
   // Ends the trace in the job. Takes out ranks whose times mean nothing here.
@@ -60,7 +60,7 @@ class TraceCollection {
   };
   std::vector<Reading> reading_;  // by rank of trace_
   std::vector<int> silent_;       // nodes, at the start
-  std::optional<Error> ended_;    // why the job does not answer any more
+  std::optional<Error> ended_;    // why the job no longer answers
   std::vector<std::string> missing_;
 };
 

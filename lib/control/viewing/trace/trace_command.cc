@@ -27,11 +27,11 @@ namespace {
 
 constexpr int kAnswerSeconds = 10;
 constexpr int kPollMs = 200;
-constexpr double kLineSeconds = 10;  // between lines of progress that are no terminal's
+constexpr double kLineSeconds = 10;  // between lines of progress without a terminal
 
 std::atomic<int> interrupted{0};
 
-// While it lives, Ctrl-C ends the wait and keeps what was gathered; a second one ends the program.
+// While it lives, Ctrl-C ends the wait and keeps the data so far; a second one ends the program.
 class InterruptedWait {
  public:
   InterruptedWait() {
@@ -92,7 +92,7 @@ std::string file_beside(const std::string& path) {
   return path + "." + std::to_string(::getpid()) + ".part";
 }
 
-// Before the ranks record steps that nobody could keep.
+// Check before the ranks record steps that could not be kept.
 void check_output(const std::string& path) {
   check_replaceable(path);
   const std::string beside = file_beside(path);

@@ -103,7 +103,7 @@ void JobSite::on_outcome(const Error& failure, const std::optional<JobOutcome>& 
   on_end(*outcome_);
 }
 
-// What happened before.
+// Earlier events.
 void JobSite::greet(const std::shared_ptr<HttpStream>& stream) {
   stream->send(event_of("history", history_.json()));
   if (!last_frame_.empty()) stream->send(event_of("frame", last_frame_));

@@ -65,7 +65,7 @@ class EventStreams {
   std::vector<std::shared_ptr<HttpStream>> streams_;
 };
 
-// Asks the job for its state once a second: `always`, or only while somebody looks and for
+// Asks the job for its state once a second: `always`, or only while someone looks and for
 // kIdleSeconds afterwards. Not thread-safe: everything happens in the loop's thread.
 class JobSite : public std::enable_shared_from_this<JobSite> {
  public:

@@ -1,4 +1,4 @@
-// What a page draws over time: a job's loss and speed, and the ranks' times, from its reports.
+// The curves of a page: a job's loss and speed, and the ranks' times, from its reports.
 // Pure. Not thread-safe.
 #pragma once
 

@@ -22,8 +22,8 @@ class LogLines {
   // `cut`: the log begins in the middle of a line, which is left out. `error`: it is standard
   // error.
   LogLines(bool cut, bool error) : cut_(cut), error_(error) {}
-  // The event; "" if no line has ended. Without colours, and without what a terminal would have
-  // overwritten.
+  // The event; "" if no line has ended. Without colours, and without text that a terminal would
+  // have overwritten.
   std::string add(std::string_view bytes);
   void skip_to_next_line() { cut_ = true; }
 

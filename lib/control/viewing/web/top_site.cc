@@ -50,7 +50,7 @@ std::shared_ptr<ClientStream> ask_fleetd(EventLoop& loop, const std::string& add
        }});
 }
 
-// A log that fleetd sends from its beginning: only the end of what has come is passed on.
+// A log that fleetd sends from its beginning: only its end is passed on.
 class FleetdLogStream : public std::enable_shared_from_this<FleetdLogStream> {
  public:
   FleetdLogStream(EventLoop& loop, std::shared_ptr<HttpStream> stream)

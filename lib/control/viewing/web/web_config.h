@@ -48,7 +48,7 @@ class WebGate {
   HttpServer::Response respond(const HttpRequest& request,
                                const std::function<HttpServer::Response()>& page) const;
   // The response to a request that is not let in; nullopt: answer it. Refuses everything but GET,
-  // requests without the token and, without TLS, names of this server that a stranger's site could
+  // requests without the token and, without TLS, names of this server that a foreign site could
   // choose (DNS rebinding): with TLS, such a site lacks the certificate. An address with the token
   // leads to the same one without it, and sets a cookie.
   std::optional<HttpServer::Response> check(const HttpRequest& request) const;

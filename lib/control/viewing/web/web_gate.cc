@@ -61,7 +61,7 @@ std::optional<HttpServer::Response> WebGate::check(const HttpRequest& request) c
   HttpServer::Response refused{
       .status = 401,
       .body = "Open the address with the token, as the terminal or the log shows it.\n"};
-  // A browser then asks for a password. Without TLS it would travel in plain text.
+  // A browser then asks for a password. Without TLS it would be sent in plain text.
   if (tls_) refused.headers = {{"WWW-Authenticate", "Basic realm=\"fleetrun\""}};
   return refused;
 }

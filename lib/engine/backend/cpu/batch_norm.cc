@@ -69,7 +69,7 @@ Backward::primitive_desc backward(const BatchNorm& norm, const Layout& layout) {
 // Whether our own loops are faster than oneDNN's, which do not use vectors for plain layouts: by
 // ten times. Decided by x alone, so that both directions agree.
 bool uses_loops(const Shape& x, const Layout& layout) {
-  constexpr int64_t kMinPixels = 16;  // of an image: shorter runs of a channel fill no vector
+  constexpr int64_t kMinPixels = 16;  // per image: shorter runs of a channel fill no vector
   return layout == Layout::plain(x) && cpu::ChannelRuns(x, layout).length >= kMinPixels;
 }
 

@@ -69,7 +69,7 @@ struct ChannelRuns {
   ChannelRuns(const Shape& shape, const Layout& layout);
 
   int64_t images, channels, lanes, groups;  // lanes: channels per run; groups: runs per image
-  int64_t length, tiles;                    // of a run, in elements and in tiles (rounded up)
+  int64_t length, tiles;                    // per run, in elements and in tiles (rounded up)
   int64_t values;                           // per channel, over all images
   int64_t image_stride, group_stride;
   int64_t offset(int64_t image, int64_t group) const {

@@ -5,7 +5,7 @@
 
 namespace fleet::cpu {
 
-// x[n, c, s] lies at n * image + c / block * group + s * step + c % block, where s counts pixels.
+// x[n, c, s] is at n * image + c / block * group + s * step + c % block, where s counts pixels.
 class Channels {
  public:
   // Plain, channels last, or blocked channels; kInternal otherwise.

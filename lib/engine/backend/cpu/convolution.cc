@@ -115,7 +115,7 @@ dnnl::primitive_desc describe(const Convolution& conv, const ConvolutionLayouts&
   }
   if (conv.direction == Convolution::kForward) return forward(conv, x, weight, bias, y, method);
   const Geometry g = geometry_of(conv.window);
-  // The gradient descriptors need a forward descriptor as a hint, of which only its kind matters. A
+  // The gradient descriptors need a forward descriptor as a hint; only its kind matters. A
   // weight's gradient may have a wider type than the weight.
   Convolution described = conv;
   described.weight_type = conv.type;

@@ -32,7 +32,7 @@ struct Geometry {
   // The output columns [begin, end) read only inside the image, for every tap.
   int64_t inner_begin() const { return (padding[1] + stride[1] - 1) / stride[1]; }
   int64_t inner_end() const {
-    const int64_t last = width - kernel + padding[1];  // of the columns of the first tap
+    const int64_t last = width - kernel + padding[1];  // last column of the first tap
     return last < 0 ? 0 : std::min(out_width, last / stride[1] + 1);
   }
 };

@@ -71,7 +71,7 @@ auto translated(const std::string& what, F body) {
   }
 }
 
-// A primitive with its arguments. Running it makes no allocation of ours; oneDNN itself keeps a
+// A primitive with its arguments. Running it allocates nothing in our code; oneDNN itself keeps a
 // small table of the arguments on the heap during the call.
 class PrimitiveKernel : public Kernel {
  public:

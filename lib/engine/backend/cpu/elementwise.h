@@ -30,8 +30,8 @@ auto with_loop_type(DType dtype, Body body) {
 
 // Below this many elements, starting a thread costs more than it gains.
 inline constexpr int64_t kParallelElements = 16384;
-// Elements of one reduction step. Its bounds, and so the sums, do not depend on the number of
-// threads.
+// Elements of one reduction step. Its bounds, and therefore the sums, do not depend on the number
+// of threads.
 inline constexpr int64_t kReduceElements = 16384;
 
 // Calls body(begin, end) for ranges that cover 0..count-1, each on its own thread, split at whole

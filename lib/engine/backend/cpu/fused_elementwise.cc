@@ -127,7 +127,7 @@ struct Input {
   const char* data;
   DType dtype;
   bool spreads;
-  int64_t middle, inner;  // of a broadcast input, see Broadcast
+  int64_t middle, inner;  // for a broadcast input, see Broadcast
 
   // Elements begin..begin + count - 1, either in `place` or at their own address.
   const float* read(int64_t begin, int64_t count, float* place) const {

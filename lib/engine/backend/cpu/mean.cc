@@ -1,5 +1,5 @@
-// The sum of a whole tensor, in pieces whose bounds, and so the result, do not depend on the number
-// of threads.
+// The sum of a whole tensor, in pieces whose bounds, and therefore the result, do not depend on the
+// number of threads.
 #include "backend/cpu/elementwise.h"
 
 namespace fleet {

@@ -89,7 +89,7 @@ class Forward {
 
   void update(int64_t group, int64_t lane, int64_t channel) {
     Moments moments;
-    const int64_t values = runs_.length / runs_.lanes;  // of an image
+    const int64_t values = runs_.length / runs_.lanes;  // per image
     const auto each = static_cast<double>(values);
     for (int64_t image = 0; image < runs_.images; ++image) {
       const Partial& partial = this->partial(group, image);

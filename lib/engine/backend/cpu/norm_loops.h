@@ -1,5 +1,5 @@
 // Batch normalization with our own loops. oneDNN 2.6 cannot add anything before the activation, and
-// takes ten times as long for plain layouts as for blocked ones. x lies in runs of channels
+// takes ten times as long for plain layouts as for blocked ones. x consists of runs of channels
 // (backend/cpu/channel_runs.h).
 #pragma once
 

@@ -20,7 +20,7 @@ class UpdateChunks {
   struct Stretch {
     float* parameter;
     const float* gradient;
-    float* const* states;  // of the chunk that the stretch is in
+    float* const* states;  // the chunk's that the stretch is in
     int64_t begin;         // in that chunk
     int64_t count;
     int tensor;  // index of the parameter in the operation
@@ -63,7 +63,7 @@ class UpdateChunks {
   static constexpr int64_t kChunk = 16384, kTile = 1024;  // elements; a tile stays in the L1 cache
   // Elements of whole parameters that fit in the L3 cache.
   static constexpr int64_t kBlock = 512 << 10;
-  struct Range {  // of chunks
+  struct Range {  // a range of chunks
     int64_t begin, end;
   };
   struct Chunk {
@@ -118,8 +118,8 @@ class UpdateChunks {
   void write_copy(const Chunk& chunk, int64_t at, const Stretch& stretch) const;
 
   std::vector<Chunk> chunks_;
-  std::vector<float*> states_;  // of all chunks
-  std::vector<Range> blocks_;   // of whole parameters
+  std::vector<float*> states_;  // all chunks'
+  std::vector<Range> blocks_;   // whole parameters
   int64_t elements_ = 0;
   int tensors_ = 0;
   DType gradient_dtype_ = DType::kFloat32, copy_dtype_ = DType::kFloat32;

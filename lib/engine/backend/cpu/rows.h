@@ -9,11 +9,11 @@
 namespace fleet::cpu {
 
 // A tensor as rows, which are contiguous: one for each index of the axes that lie outside of `axis`
-// in memory. Indices of `axis` lie in blocks (nChw16c: 16 channels), each of `step` elements.
+// in memory. Indices of `axis` are in blocks (nChw16c: 16 channels), each of `step` elements.
 struct Rows {
   int64_t count, row, step, block;
   Rows(const Layout& layout, int axis);
-  // Elements from the row's begin to that of index `i`, a multiple of `block`.
+  // Elements from the row's start to that of index `i`, a multiple of `block`.
   int64_t offset(int64_t i) const { return i / block * step; }
 };
 

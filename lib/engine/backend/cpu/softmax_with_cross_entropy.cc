@@ -6,7 +6,7 @@ namespace fleet {
 namespace {
 
 struct Row {
-  float largest, sum;    // of exp(x - largest)
+  float largest, sum;    // sum of exp(x - largest)
   float weights, drawn;  // sum of the weights, and of weight * (x - largest): for label smoothing
 };
 

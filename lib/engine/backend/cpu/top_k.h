@@ -7,7 +7,7 @@
 
 namespace fleet::cpu {
 
-// The bits of |x|. Their integer order is that of absolute values; NaN is the largest.
+// The bits of |x|. Their integer order equals the order of absolute values; NaN is the largest.
 inline constexpr uint32_t kMagnitude = 0x7fffffff;
 
 // Finds the k largest elements of a tensor. At least k elements reach the k-th largest of the tile
@@ -55,7 +55,7 @@ class TopK {
     int64_t listed = 0;  // index of its first entry in the lists
     int64_t most = 0;    // capacity of its list
     uint32_t bound = 0;
-    Counts counts = {};  // of the whole tensor
+    Counts counts = {};  // over the whole tensor
   };
 
   void bound_by_tiles(int tensor);

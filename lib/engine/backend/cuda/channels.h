@@ -1,5 +1,5 @@
 // Biases of convolutions: one value per channel, added to an image or summed from one. Images are
-// rows of `stored` elements, of which the first `channels` are valid; sums are in float32, always
+// rows of `stored` elements; the first `channels` of them are valid; sums are in float32, always
 // in the same order. Enqueued on `stream`; may be recorded in a CUDA graph.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace fleet::cuda {
 
 struct ChannelRows {
-  DType dtype = DType::kFloat32;  // of the image
+  DType dtype = DType::kFloat32;  // the image's
   int64_t rows = 0;               // pixels of all images
   int64_t channels = 0, stored = 0;
 };

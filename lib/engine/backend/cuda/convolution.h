@@ -19,7 +19,7 @@ class ConvolutionProblem {
                      const Shape& weight, const Shape& y, DType dtype);
 
   const dnn::Convolution& conv() const { return conv_; }
-  const Convolution& own() const { return own_; }  // the same for our own kernels
+  const Convolution& own() const { return own_; }  // likewise for our own kernels
   // Whether conv2d uses our own kernel: for a depthwise convolution. kUnsupported if
   // use_cudnn=false requires one that does not exist.
   bool takes_own(const Attributes& attributes) const;

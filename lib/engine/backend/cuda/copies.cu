@@ -125,7 +125,7 @@ struct Digit {
 struct Digits {
   Digit at[2 * Shape::kMaxRank];
   int count = 0;
-  int64_t extent[Shape::kMaxRank];  // of the axes, without padding
+  int64_t extent[Shape::kMaxRank];  // extents of the axes, without padding
   int rank = 0;
 };
 

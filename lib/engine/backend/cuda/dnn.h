@@ -78,7 +78,7 @@ class Target {
   // From properties in cuDNN's format (JSON): for a GPU that is not present.
   explicit Target(const std::string& properties);
   const Descriptor& properties() const { return properties_; }
-  const std::string& name() const { return name_; }  // of the GPU
+  const std::string& name() const { return name_; }  // the GPU's
 
  private:
   Descriptor properties_;
@@ -144,7 +144,7 @@ class Plan {
 // does not support the graph on this target within these limits.
 std::vector<std::shared_ptr<const Plan>> candidate_plans(const Graph& graph, const Target& target,
                                                          const PlanLimits& limits, size_t most);
-// The plan of an earlier choice; null if cuDNN does not accept it (any more).
+// The plan of an earlier choice; null if cuDNN does not accept it (any longer).
 std::shared_ptr<const Plan> plan_for_choice(const Graph& graph, const Target& target,
                                             const EngineChoice& choice);
 

@@ -18,7 +18,7 @@ size_t workspace_of(Device* device, const Convolution& convolution);
 std::unique_ptr<Kernel> make_kernel(Device& device, const Convolution& convolution, void* x,
                                     void* weight, void* y, void* bias, void* workspace);
 
-// The same for a pattern: if it is unsupported, the caller uses the unfused path.
+// Like the above, for a pattern: if it is unsupported, the caller uses the unfused path.
 bool is_supported(Device* device, const Pattern& pattern);
 size_t workspace_of(Device* device, const Pattern& pattern);
 // memory: for each of tensors_of(pattern), by id.

@@ -72,7 +72,7 @@ class Scratch {
     stream_ = device.make_stream("measuring");
   }
 
-  // Milliseconds of the fastest of a few runs; of one run if that is far above `best`.
+  // Milliseconds of the fastest of a few runs; a single run if that is far above `best`.
   float measure(const std::shared_ptr<const Plan>& plan, float best) {
     if (plan->workspace() > workspace_.bytes()) {
       workspace_ = {};

@@ -23,7 +23,7 @@ struct Input {
   const void* data;
   Kind kind;
   bool spreads;
-  int64_t middle, inner, valid;  // of a broadcast input, see cuda::BroadcastLoop
+  int64_t middle, inner, valid;  // for a broadcast input, see cuda::BroadcastLoop
 };
 struct Output {
   void* data;

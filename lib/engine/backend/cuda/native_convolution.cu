@@ -13,7 +13,7 @@ constexpr size_t kMaxShared = 48 << 10;  // bytes
 
 // A Convolution in 32 bits, for kernels.
 struct Geometry {
-  int height[2], width[2];  // of x and of y
+  int height[2], width[2];  // x, y
   int kernel[2], stride[2], padding[2], dilation[2];
   int64_t batch, channels, filters, groups;
   int64_t pixel[2];  // elements from one pixel to the next, of x and of y

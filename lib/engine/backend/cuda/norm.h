@@ -1,5 +1,5 @@
 // Our own batch normalization: any type, followed by an addition and a relu, in two passes over
-// memory in either direction. x lies in rows of channels (NHWC, or a matrix); parameters and
+// memory in either direction. x consists of rows of channels (NHWC, or a matrix); parameters and
 // statistics are float32. Enqueued on `stream`, may be recorded in a CUDA graph; does not allocate
 // and is bitwise reproducible.
 #pragma once
@@ -48,7 +48,8 @@ inline constexpr int kMaxNormGradients = 8;
 struct NormBackward {
   NormShape shape;
   const void* x = nullptr;
-  const float *scale = nullptr, *mean = nullptr, *variance = nullptr;  // of the normalization of x
+  const float *scale = nullptr, *mean = nullptr,
+              *variance = nullptr;  // from the normalization of x
   const uint8_t* mask = nullptr;
   const void* dy[kMaxNormGradients] = {};  // their sum is the gradient of y
   int gradients = 0;

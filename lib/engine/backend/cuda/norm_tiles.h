@@ -51,7 +51,7 @@ __device__ inline NormPlace place_of(const NormTiling& t) {
 }
 
 // Calls use(row, load(row)) for the rows of a thread. Loads `ahead` rows before it uses the first:
-// a kernel may write what it reads, so the compiler keeps the order of its loads and stores.
+// a kernel may overwrite its inputs, so the compiler keeps the order of its loads and stores.
 template <int ahead, typename Load, typename Use>
 __device__ inline void for_rows_ahead(const NormPlace& p, const Load& load, const Use& use) {
   int64_t row = p.begin + p.lane;

@@ -6,7 +6,7 @@
 namespace fleet {
 namespace {
 
-// number: of the inputs, including the loss, which is checked here.
+// number: count of the inputs, including the loss, which is checked here.
 __global__ void begin(const uint32_t* loss, int32_t number, int32_t* found) {
   *found = cuda::is_special<uint32_t, kFloat32Exponent>(*loss) ? number : 0;
 }

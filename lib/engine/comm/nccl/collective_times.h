@@ -29,7 +29,7 @@ class TimedPair {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-// Of one communicator. Not thread-safe.
+// Times one communicator. Not thread-safe.
 class CollectiveTimes {
  public:
   // FLEET_NCCL_TIMES=0 turns it off.
@@ -41,8 +41,8 @@ class CollectiveTimes {
   void end(int number, cudaStream_t stream, bool captured);
   // A graph with collectives was launched. Those captured since the last launch are another graph.
   void launched();
-  // Adds the times of what has ended to PeerWaitTimer's total. Call it now and then, not while this
-  // thread captures.
+  // Adds the times of completed calls to PeerWaitTimer's total. Call it now and then, not while
+  // this thread captures.
   void collect();
 
  private:
@@ -56,7 +56,7 @@ class CollectiveTimes {
   void collect_graphs();
 
   bool on_ = true;
-  std::vector<std::unique_ptr<TimedPair>> pairs_;  // of collectives that are not captured
+  std::vector<std::unique_ptr<TimedPair>> pairs_;  // for collectives that are not captured
   std::vector<int> free_, pending_;                // numbers of these
   std::vector<Graph> graphs_;
   size_t captured_ = 0;  // pairs of all graphs

@@ -56,7 +56,7 @@ char* at(const View& view, size_t element) {
   return static_cast<char*>(view.data) + element * size_of(view.dtype);
 }
 
-// NCCL works in place only if a rank's part lies at its own position in the whole. If it lies
+// NCCL works in place only if a rank's part is at its own position in the whole. If it lies
 // elsewhere in the whole, it is copied first or last.
 bool overlaps(const View& part, const View& whole) {
   return at(part, part.count) > at(whole, 0) && at(part, 0) < at(whole, whole.count);

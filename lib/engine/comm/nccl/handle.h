@@ -52,7 +52,7 @@ class Handle {
   void deregister_memory(void* memory) FLEET_REQUIRES(link_->mutex_);
   // ncclInProgress, or the result of the last call.
   ncclResult_t state() const FLEET_REQUIRES(link_->mutex_);
-  // Waits for the end of the call; releases the lock meanwhile. Throws its failure.
+  // Waits for the end of the call; releases the lock while it waits. Throws its failure.
   void settle(ncclResult_t result, const char* what, uint64_t count) FLEET_REQUIRES(link_->mutex_);
   void track(cudaStream_t stream, uint64_t count) FLEET_REQUIRES(link_->mutex_);
   // Checks whether pending work has ended. Fails the link if a rank has left it or is late; *this
@@ -68,9 +68,9 @@ class Handle {
   const std::string name_;
   const std::vector<int> members_;
   const int rank_;
-  const uint64_t id_;  // of the group, for the peer monitor's counts
+  const uint64_t id_;  // the group's, for the peer monitor's counts
   std::string interface_;
-  ncclComm_t comm_ FLEET_GUARDED_BY(link_->mutex_) = nullptr;  // null once it is given up
+  ncclComm_t comm_ FLEET_GUARDED_BY(link_->mutex_) = nullptr;  // null once abandoned
   // Memory, NCCL's handle.
   std::vector<std::pair<void*, void*>> registered_ FLEET_GUARDED_BY(link_->mutex_);
   std::vector<Pending> pending_ FLEET_GUARDED_BY(link_->mutex_);  // a ring of fixed size

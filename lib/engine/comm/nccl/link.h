@@ -31,7 +31,7 @@ class Link {
   PeerMonitor& peer_monitor() { return *monitor_; }
   int device() const { return options_.device->index(); }
 
-  // Throws the group's failure, if there is one. If only NCCL has reported it so far, waits a
+  // Throws if the group has failed. If only NCCL has reported it so far, waits a
   // moment for the rank to blame.
   void throw_if_failed();
   void abort(const Error& why);

@@ -1,7 +1,7 @@
 // adaptive_localsgd: localsgd with a number of steps between averages that follows the loss (Wang
 // and Joshi, 2019, in the form of Paddle's AdaptiveLocalSGDOptimizer). Steps count from 1:
 // parameters are averaged after each one up to begin_step, then whenever k steps have passed since
-// the last average; k starts as init_k_steps and is chosen anew at each later average
+// the last average; k starts as init_k_steps and is chosen again at each later average
 // (ops/local_steps.cc).
 #include "base/log.h"
 #include "strategy/meta/average_parameters.h"

@@ -18,7 +18,7 @@ struct AllReduceSettings {
   int group_size = 1;  // > 1: use_hierarchical_allreduce, hierarchical_allreduce_inter_nranks
 };
 
-inline constexpr int kReduceMode = 1;  // of build_strategy.reduce_strategy
+inline constexpr int kReduceMode = 1;  // build_strategy.reduce_strategy
 
 // Whether the strategy requests Reduce mode and the job has several ranks: each gradient is then
 // summed on its parameter's owner (reduce.cc), not on all ranks.

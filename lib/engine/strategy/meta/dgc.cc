@@ -1,7 +1,7 @@
 // dgc: Deep Gradient Compression (Lin et al., 2018), in the form of Paddle's DGCMomentumOptimizer.
 // Steps count from 0. From step rampup_begin_step on, parameters of at least 16384 elements send k
 // = numel * (1 - sparsity) elements of their accumulated gradients (the rule and its local
-// momentum: ops/dgc_select.cc) and descend along the mean of what the ranks sent
+// momentum: ops/dgc_select.cc) and descend along the mean of the values that the ranks sent
 // (ops/dgc_apply.cc). Before that step these parameters are trained by momentum on summed
 // gradients; all other parameters always are. Both use one velocity. Each stage of the ramp uses
 // the next sparsity of its list: stage min(len - 1, (step - begin) * len / rampup_step), with one

@@ -8,7 +8,7 @@
 
 namespace fleet {
 
-// Sets all members of `def` except help, cost and figure. name: of the field and the
+// Sets all members of `def` except help, cost and figure. name: for the field and the
 // meta-optimizer.
 void narrow_gradients(MetaOptimizerDef& def, const std::string& name, DType low);
 

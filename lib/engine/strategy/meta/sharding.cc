@@ -97,7 +97,7 @@ void check_config(const ShardingConfig& config) {
 struct ShardingSettings {
   Stage stage = kParameters;
   int degree = 1;         // ranks that share one copy of the parameters
-  double megabytes = 32;  // of a segment
+  double megabytes = 32;  // per segment
   int merged_steps = 1;   // gradient_merge_acc_step
   AllReduceSettings sums;
 };
@@ -191,9 +191,9 @@ class Sharding : public MetaOptimizer {
   }
 
   const ShardingSettings settings_;
-  int place_ = 0;            // of this rank in its group
+  int place_ = 0;            // this rank's, in its group
   std::vector<int> savers_;  // the ranks of the first group
-  GroupId copies_ = -1;      // of the ranks with the same place; -1: there is one group
+  GroupId copies_ = -1;      // the ranks with the same place; -1: there is one group
   int sums_ = 0;
   Owners owners_;
   OwnerMessages messages_, checks_;

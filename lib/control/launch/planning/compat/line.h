@@ -128,13 +128,13 @@ class CompatLine {
   void assume_option(const std::string& key, const std::string& value) {
     tree_.set(key, value, current_->flag);
   }
-  // Whether the line itself has this option of ours.
+  // Whether the line itself has this fleetrun option.
   bool has_own_option(const std::string& key) const { return ours_.contains(key); }
   // Adds a variable to the ranks' environment: "NAME=VALUE", or "NAME" with its local value
   // (--export).
   void export_variable(const std::string& variable);
   void ignore(const std::string& why);
-  // Rejects the current option. The corrected line has the options passed to means(), if any.
+  // Rejects the current option. The corrected line contains the options passed to means(), if any.
   void refuse(const std::string& what, const std::string& next);
   void refuse_without_correction(const std::string& what, const std::string& next);
   void prepend(const std::string& words);  // put before the corrected command

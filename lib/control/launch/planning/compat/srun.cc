@@ -1,4 +1,4 @@
-// Options of Slurm's srun. Its nodes are those of an allocation: --via=slurm.
+// Options of Slurm's srun. Its nodes come from an allocation: --via=slurm.
 
 #include "base/env.h"
 #include "base/text.h"

@@ -42,7 +42,7 @@ class HttpReader {
 };
 
 // "HTTP/1.1 200 OK" with the body and its length. Close the connection after it. `type`: of the
-// content; "": not told.
+// content; "": not sent.
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 std::string http_response(int status, std::string_view body, const std::string& type = {},
                           const HttpHeaders& headers = {});

@@ -69,7 +69,7 @@ struct NodeFacts {
   GpuFacts gpu;
   MachineFacts machine;
 
-  // The interface with this node's address; nullptr if there is none.
+  // The interface with this node's address; nullptr if none.
   const NetworkInterface* primary_interface() const;
   const NetworkInterface* interface(const std::string& name) const;
   // An NCCL setting from the environment, else from the configuration file; "" if neither has it.

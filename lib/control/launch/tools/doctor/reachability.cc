@@ -184,7 +184,7 @@ struct Client {
   double until = 0;
 };
 
-// Receives what a client sends; returns false when the connection is to be closed.
+// Receives what a client sends; returns false to close the connection.
 bool read_from(Client* client) {
   char buffer[16 << 10];
   const ssize_t n = ::recv(client->socket.get(), buffer, sizeof buffer, 0);
