@@ -70,4 +70,6 @@ check 'READMEs of folders' readmes
 check 'machine paths' portable
 check 'shell scripts' shell_scripts
 check 'links of pages' scripts/check_links.sh
+check 'English' scripts/check_english.sh
+check 'prose in tests' scripts/count_prose_tests.sh
 [ "$failures" -eq 0 ]
