@@ -89,8 +89,8 @@ class LocalOutput {
   std::vector<std::unique_ptr<Source>> sources_;
 };
 
-// Shows the existing output, then new output until none of the given fleetrun processes runs any
-// more. With forward_signals, forwards this process's signals to them. Throws kIo if a log cannot
+// Shows the existing output, then new output until none of the given fleetrun processes is
+// running. With forward_signals, forwards this process's signals to them. Throws kIo if a log cannot
 // be read.
 void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals);
 

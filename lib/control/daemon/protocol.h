@@ -23,7 +23,7 @@ void check_version(const wire::ClientMessage& first);
 Error other_version(const std::string& address, const std::string& next);
 
 // Reads it from `file` (if given), FLEETD_SECRET, ~/.config/fleetrun/fleetd.secret or
-// /etc/fleetrun/fleetd.secret. Throws kUsage if there is none, it is too short, or other users may
+// /etc/fleetrun/fleetd.secret. Throws kUsage if it is missing, it is too short, or other users may
 // read the file. `make`: creates a missing secret in the user's own file.
 Security fleetd_security(const std::string& file, bool make);
 

@@ -31,7 +31,7 @@ struct PythonDebugger {
 // (python3-dbg of Debian).
 PythonDebugger find_python_debugger(pid_t pid);
 
-// What a debugger has printed: "train (/data/train.py:12)", innermost first, at most 24, of the
+// The output of a debugger: "train (/data/train.py:12)", innermost first, at most 24, of the
 // main thread. If there is none, `missing` says why, in one line.
 struct PythonFrames {
   std::vector<std::string> frames;

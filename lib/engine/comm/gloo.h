@@ -32,7 +32,7 @@ class GlooLink {
 
   const Group& group() const { return group_; }
   PeerMonitor& peer_monitor() { return *monitor_; }
-  // Throws the group's failure, if there is one.
+  // Throws if the group has failed.
   void check() const;
   void abort(const Error& why);
 

@@ -29,14 +29,14 @@ struct JobTopology {
 };
 
 struct CollectiveCost {
-  double bytes = 0;                // of the message
+  double bytes = 0;                // message size
   double within = 0, between = 0;  // bytes that the mean rank sends inside its node, to other nodes
   double seconds = 0;
   double delay = 0;  // the part of seconds in which another communicator's message can move, too
   double busy = 0;   // seconds in which it needs a core of the rank, which then computes less
 };
 
-// Zeros for a group of one rank, and for operations that are no collectives.
+// Zeros for a group of one rank, and for operations other than collectives.
 CollectiveCost collective_cost(const Plan& plan, const PlannedOp& planned,
                                const JobTopology& topology, const MachineRates& rates);
 
@@ -80,8 +80,8 @@ StepTime predict_step(const Plan& plan, const JobTopology& topology, const Machi
 // Seconds of one operation of a Plan.
 struct TimedOp {
   double seconds = 0;    // that it takes while nothing else disturbs it
-  double delay = 0;      // of a collective: the part in which another message can move
-  double busy = 0;       // of a collective: the part in which it needs a core of its rank
+  double delay = 0;      // for a collective: the part in which another message can move
+  double busy = 0;       // for a collective: the part in which it needs a core of its rank
   double hand_over = 0;  // more, if it waits for another computing stream
 };
 
@@ -106,7 +106,7 @@ struct RankTimeline {
 // from those between two stages of a pipeline, which have streams of their own. While a collective
 // needs a core, the computation of its rank loses that core.
 //
-// By rank, in the given order. kInternal if the ranks would wait for each other for ever.
+// By rank, in the given order. kInternal if the ranks would wait for each other forever.
 std::vector<RankTimeline> run_on_paper(std::vector<RankSchedule> ranks);
 
 }  // namespace fleet

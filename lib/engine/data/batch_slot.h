@@ -37,7 +37,7 @@ class DamagedSampleLog {
   DamagedSampleLog(const Source& source, const Options& options)
       : source_(source), options_(options) {}
 
-  // Records that reading the sample never ended: nobody reads it again.
+  // Records that reading the sample never ended: it is not read again.
   void stalled(int64_t sample);
   // Whether reading this sample never ended, and the reason. kIo if there are many such samples.
   bool is_stalled(int64_t sample, std::string* why) const;
@@ -99,7 +99,7 @@ struct BatchSlot {
 // Normalised floats, channels x height x width.
 void mix_images(float* images, int64_t count, const float* before, const ImageShape& image,
                 const BatchMix& mix);
-// The same for bytes, height x width x `step`; rounded.
+// Like the above, for bytes, height x width x `step`; rounded.
 void mix_images(uint8_t* images, int64_t count, const uint8_t* before, const ImageShape& image,
                 int64_t step, const BatchMix& mix);
 

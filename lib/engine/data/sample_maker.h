@@ -16,7 +16,7 @@
 
 namespace fleet::data {
 
-// Thrown in an abandoned thread. The thread must end, and may access only what it owns.
+// Thrown in an abandoned thread. The thread must end, and may access only objects that it owns.
 struct ReadAbandoned {};
 
 // A thread that reads from a dead mount cannot be stopped in the kernel, so it is abandoned. That

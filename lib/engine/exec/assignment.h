@@ -14,7 +14,7 @@ void assign_layouts(Plan& plan, const PlanOptions& options);
 // Variables that are adjacent in memory, in this order.
 struct ContiguousVars {
   std::vector<VarId> vars;
-  GroupId group = 0;  // of the first operation that requires the chain; owns the memory
+  GroupId group = 0;  // the first operation's that requires the chain; owns the memory
 };
 
 // The chains of all operations with contiguous inputs or outputs (Collective), in the order of

@@ -16,9 +16,9 @@ namespace fleet {
 class Store;
 
 // Operations of one rank in a group or with one other rank: one line each, in issue order.
-// Ranks that can work together have equal lines.
+// Ranks that can work together have the same lines.
 struct CollectiveSequence {
-  std::vector<int> ranks;  // of the job, in the order of the group; of a pair, the lower rank first
+  std::vector<int> ranks;  // ranks of the job, in the order of the group; a pair's lower rank first
   std::vector<std::string> operations;
   uint64_t hash() const;
 };

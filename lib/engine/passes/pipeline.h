@@ -31,7 +31,7 @@ struct StageMap {
   std::map<VarId, int> of_var;  // parameters and states of the model, and copies of parameters
 };
 // The stages of all operations, after mark_stages() and the backward pass. Operations without a
-// mark have the stage of what they read. kUsage naming a parameter that two stages use.
+// mark have the stage of their inputs. kUsage naming a parameter that two stages use.
 StageMap find_stages(const Program& program, SectionId backward, int stages);
 
 // The order in which a stage of a pipeline computes its micro-batches.

@@ -15,8 +15,8 @@ struct FetchOptions {
   int stream = kCommunicationStream;
   int place = 0;            // index of this rank in the group
   double megabytes = 32;    // a segment is closed once it holds this much
-  SectionId optimize = -1;  // of the updates
-  SectionId remote = -1;    // of what only other ranks run, when updates run
+  SectionId optimize = -1;  // the updates'
+  SectionId remote = -1;    // operations that only other ranks run, when updates run
   std::vector<int> savers;  // by index in the group: the rank of the job that saves what it owns
 };
 

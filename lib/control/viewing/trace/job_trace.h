@@ -24,7 +24,7 @@ struct TraceClock {
   int64_t offset_ns = 0, error_ns = 0;
 };
 
-// A rank. Times are those of its node until the file is written.
+// A rank. Times follow its node's clock until the file is written.
 struct RankTrace {
   TracedRank rank;
   int node_rank = 0;

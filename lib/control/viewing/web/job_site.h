@@ -32,7 +32,7 @@ JobOutcome outcome_of(const JobInfo& job);
 // thread; each callback is called once, now or later.
 class WatchedJob {
  public:
-  // The report, or why there is none: kNotFound if the job does not run (any more).
+  // The report, or why there is none: kNotFound if the job does not run (any longer).
   struct Answer {
     std::optional<LiveReport> report;
     std::optional<Error> failure;

@@ -69,7 +69,7 @@ class DepthwiseWeight {
 // primitive, so the batch is processed in slices of a few images. The relu output of a slice is
 // kept in scratch memory small enough for the cache, until the next slice overwrites it.
 //
-// The slices of a convolution whose images lie in these layouts.
+// The slices of a convolution whose images have these layouts.
 class ReluDepthwise {
  public:
   ReluDepthwise(const Convolution& convolution, const Layout& x, const Layout& weight,
@@ -91,15 +91,15 @@ class ReluDepthwise {
 
  private:
   size_t scratchpad_bytes() const;
-  size_t image_bytes() const;  // of a slice of x
+  size_t image_bytes() const;  // bytes of a slice of x
   int64_t weights() const { return weight_layout_.elements(); }
   int64_t biases() const { return slice_.bias ? slice_.y[1] : 0; }
   Argument slice_of(const Argument& whole, const Shape& shape, const Layout& layout,
                     int64_t number) const;
 
-  Convolution slice_;  // of one slice
+  Convolution slice_;  // processes one slice
   Layout x_layout_, weight_layout_, y_layout_;
-  int64_t count_;  // of slices
+  int64_t count_;  // number of slices
 };
 
 // Winograd's minimal filtering F(4x4, 3x3): 36 multiplications per tile of 4 x 4 outputs instead of

@@ -80,7 +80,7 @@ __device__ bool any_special_word(const Word* words, int64_t count) {
   return found;
 }
 
-// The same for float32, float16 or bfloat16, from element `begin` on.
+// Like the above, for float32, float16 or bfloat16, from element `begin` on.
 __device__ inline bool any_special(const void* data, DType dtype, int64_t begin, int64_t count) {
   switch (dtype) {
     case DType::kFloat16:

@@ -104,7 +104,7 @@ struct NormFinish {
   float *saved_mean = nullptr, *saved_variance = nullptr;
   float* inverse = nullptr;  // 1 / sqrt(variance + epsilon)
   void *factor = nullptr, *constant = nullptr;
-  DType low = DType::kFloat16;  // of factor and constant
+  DType low = DType::kFloat16;  // type of factor and constant
   bool shifted = false;         // sums are of x - mean
   double epsilon = 0, momentum = 0;
 };
