@@ -17,7 +17,7 @@ using Clock = std::function<double()>;
 double monotonic_seconds();
 // CLOCK_MONOTONIC, in nanoseconds.
 int64_t monotonic_ns();
-// The same of a moment of std::chrono.
+// Likewise for a moment of std::chrono.
 inline int64_t steady_ns(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }

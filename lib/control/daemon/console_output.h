@@ -90,8 +90,8 @@ class LocalOutput {
 };
 
 // Shows the existing output, then new output until none of the given fleetrun processes is
-// running. With forward_signals, forwards this process's signals to them. Throws kIo if a log cannot
-// be read.
+// running. With forward_signals, forwards this process's signals to them. Throws kIo if a log
+// cannot be read.
 void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals);
 
 }  // namespace fleet

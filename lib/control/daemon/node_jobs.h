@@ -15,9 +15,9 @@
 #include "daemon/file_watcher.h"
 #include "daemon/job_store.h"
 #include "daemon/job_table.h"
-#include "transport/loop_descriptor.h"
 #include "transport/control_messages.h"
 #include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 

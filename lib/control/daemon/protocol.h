@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/error.h"
-#include "transport/security.h"
 #include "transport/control_messages.h"
 #include "transport/failure_detector.h"
+#include "transport/security.h"
 
 namespace fleet {
 

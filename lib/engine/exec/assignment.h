@@ -28,7 +28,7 @@ inline size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignme
 
 // Sets region and offset in plan.vars. Temporaries share memory: two of them overlap only if, in
 // every run, all operations that use one have ended before any that uses the other starts
-// (StreamOrder). Inputs that operations require to be contiguous (find_contiguous_vars()) lie in
+// (StreamOrder). Inputs that operations require to be contiguous (find_contiguous_vars()) are in
 // the memory of the operation's group. Variables in `keep` never share memory.
 void assign_memory(Plan& plan, const std::vector<VarId>& keep);
 

@@ -1,5 +1,5 @@
-// What the update rules of optimizers share, which stand in optim/<rule>_rule.h: the change of one
-// element, as the kernels of every backend run it.
+// The common part of the optimizers' update rules (optim/<rule>_rule.h). A rule changes one
+// element; the kernels of every backend run it.
 //
 // A rule is made from an operation's attributes, and from the address of the number of updates if
 // it depends on that. at(rate, scale) computes the constants of a step, in Real: double on a CPU,

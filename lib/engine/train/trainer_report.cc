@@ -237,8 +237,7 @@ void Trainer::summarize() {
   }
   if (utilization_.count() > 0) {
     std::printf("gpu utilization: %.0f %%, memory: %s, clock: %.0f MHz\n",
-                utilization_.overall_mean(), mebibytes(max_memory_).c_str(),
-                clock_.overall_mean());
+                utilization_.overall_mean(), mebibytes(max_memory_).c_str(), clock_.overall_mean());
   }
   if (result_.evaluated) {
     std::printf("test loss: %.4f, acc1: %.4f\n", result_.evaluation.mean_loss(),

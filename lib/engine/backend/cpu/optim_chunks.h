@@ -1,6 +1,6 @@
 // Tensors of mixed floating types, split into chunks for reductions over all gradients, and the
-// check of a chunk for infinities and NaNs. The bounds, and therefore the results, do not depend on the
-// number of threads.
+// check of a chunk for infinities and NaNs. The bounds, and therefore the results, do not depend on
+// the number of threads.
 #pragma once
 
 #include <vector>
