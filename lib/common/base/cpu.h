@@ -11,12 +11,11 @@
 #else
 #define FLEET_SIMD
 #endif
-// In CUDA sources they are for the host and the device.
-#ifdef __CUDACC__
-#define FLEET_INLINE __host__ __device__ inline __attribute__((always_inline))
-#else
-#define FLEET_INLINE inline __attribute__((always_inline))
+// A backend whose kernels share them with the CPU's may say where they run (FLEET_DEVICE).
+#ifndef FLEET_DEVICE
+#define FLEET_DEVICE
 #endif
+#define FLEET_INLINE FLEET_DEVICE inline __attribute__((always_inline))
 
 // Whether this machine is an x86-64 with the feature, a literal such as "avx2".
 #if defined(__x86_64__)
