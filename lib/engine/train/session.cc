@@ -233,25 +233,21 @@ struct Silence {
   const spdlog::level::level_enum level = spdlog::get_level();
 };
 
-// The memory of the job with another batch. on: null to plan without the device.
+// The memory of the job with another batch. on: null to plan without the device. Errors of
+// build_program() and plan_program().
 size_t Session::bytes_with_batch(int64_t batch, const Job& job, const Shape& image, Device& device,
                                  Device* on) const {
-  constexpr size_t kNever = std::numeric_limits<size_t>::max() / 2;
-  try {
-    BuiltProgram built = build_program(job, {.image = image,
-                                             .rank = options_.rank,
-                                             .world = options_.world,
-                                             .nodes = options_.nodes,
-                                             .batch = batch,
-                                             .backend = options_.backend});
-    const PlanOptions options{.backend = options_.backend,
-                              .initial_layouts = {},
-                              .device = on,
-                              .compute_streams = built.strategy->compute_streams()};
-    return bytes_taken(plan_program(std::move(built.program), built.keep, options), device);
-  } catch (const Error&) {
-    return kNever;  // a batch that is too small for this network
-  }
+  BuiltProgram built = build_program(job, {.image = image,
+                                           .rank = options_.rank,
+                                           .world = options_.world,
+                                           .nodes = options_.nodes,
+                                           .batch = batch,
+                                           .backend = options_.backend});
+  const PlanOptions options{.backend = options_.backend,
+                            .initial_layouts = {},
+                            .device = on,
+                            .compute_streams = built.strategy->compute_streams()};
+  return bytes_taken(plan_program(std::move(built.program), built.keep, options), device);
 }
 
 // Plans smaller batches to find the size that would fit: at first without the device, which takes
@@ -261,14 +257,26 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
   const Silence silence;
   const int64_t unit = strategy_->context().micro_batches;  // a batch is divided into so many
   const int64_t batch = job.data.integer("batch_size");
+  std::string obstacle;  // why the last batch that cannot be planned cannot
   const auto bytes_of = [&](int64_t units, Device* on) {
-    return bytes_with_batch(units * unit, job, image, device, on);
+    try {
+      return bytes_with_batch(units * unit, job, image, device, on);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNoMemory) {
+        obstacle =
+            "; a batch of " + std::to_string(units * unit) + " cannot be planned: " + error.what();
+      }
+      return std::numeric_limits<size_t>::max() / 2;
+    }
   };
   const int64_t fits = largest_batch(
       batch / unit, device.memory().available,
       [&](int64_t some) { return bytes_of(some, nullptr); },
       [&](int64_t some) { return bytes_of(some, &device); });
-  throw out_of_memory(cause, planned, batch, fits * unit);
+  const Error error = out_of_memory(cause, planned, batch, fits * unit);
+  if (fits > 0 || obstacle.empty()) throw error;
+  throw Error(error.code(), error.failure() + obstacle, error.where(),
+              "use a smaller model, or stop other programs on the device");
 }
 
 int64_t Session::merged_steps() const {
