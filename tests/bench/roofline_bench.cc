@@ -11,14 +11,15 @@
 // Runs on GPUs
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
+#include "cost/op_cost.h"
 #include "exec/backend.h"
 #include "tests/bench/resnet50_step.h"
+#include "train/measure_rates.h"
 
 namespace fleet::bench {
 namespace {
@@ -54,78 +55,9 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-struct Cost {
-  double operations = 0, bytes = 0;
-};
-
-Cost cost_of(const Plan& plan, const PlannedOp& planned) {
-  Cost cost;
-  const Op& op = planned.op;
-  const auto add_bytes = [&](const std::vector<VarId>& ids, const std::vector<Layout>& layouts) {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] == kNoVar) continue;
-      cost.bytes += static_cast<double>(layouts[i].elements()) *
-                    static_cast<double>(size_of(plan.program.var(ids[i]).dtype));
-    }
-  };
-  add_bytes(op.inputs, planned.input_layouts);
-  add_bytes(op.outputs, planned.output_layouts);
-  const auto shape = [&](VarId id) { return plan.program.var(id).shape; };
-  const auto elements = [&](VarId id) { return static_cast<double>(shape(id).elements()); };
-  const std::string& type = op.type();
-  // Every element of y is a sum over the weights of one output channel.
-  const auto products = [&](VarId y, VarId weight) {
-    return 2 * elements(y) * elements(weight) / static_cast<double>(shape(weight)[0]);
-  };
-  if (type == "conv2d" || type == "fc") cost.operations = products(op.outputs[0], op.inputs[1]);
-  if (type == "conv2d_data_grad" || type == "fc_data_grad") {
-    cost.operations = products(op.inputs[1], op.inputs[0]);
-  }
-  if ((type == "conv2d_weight_grad" || type == "fc_weight_grad") && op.outputs[0] != kNoVar) {
-    cost.operations = products(op.inputs[1], op.outputs[0]);
-  }
-  return cost;
-}
-
-// Seconds of one run of a Program of one operation: the best of several.
-double time_operation(Device& device, const Program& program, VarId result) {
-  Executor executor(
-      plan_program(program, {result}, {.backend = device.backend(), .device = &device}), device,
-      nullptr);
-  double best = INFINITY;
-  for (int i = 0; i < 8; ++i) {
-    const double start = seconds_now();
-    executor.run({});
-    executor.synchronize();
-    if (i > 0) best = std::min(best, seconds_now() - start);
-  }
-  return best;
-}
-
-// Bytes a second of reading and writing together, far beyond the caches.
-double measure_bandwidth(Device& device) {
-  constexpr int64_t kCount = int64_t{64} << 20;
-  Program program;
-  const SectionId section = program.add_section("main", {});
-  const VarId x = program.feed("x", DType::kFloat32, {kCount});
-  const VarId y = program.emit(section, "scale", {x}, {{"scale", 2.0}})[0];
-  return 2.0 * sizeof(float) * kCount / time_operation(device, program, y);
-}
-
-// Operations a second (a multiplication and an addition are two) of a product of square matrices.
-double measure_rate(Device& device, DType dtype) {
-  const int64_t size = device.backend() == "cpu" ? 2048 : 8192;
-  Program program;
-  const SectionId section = program.add_section("main", {});
-  const VarId x = program.feed("x", dtype, {size, size});
-  const VarId y = program.feed("y", dtype, {size, size});
-  const VarId z = program.emit(section, "matmul", {x, y})[0];
-  return 2.0 * std::pow(static_cast<double>(size), 3) / time_operation(device, program, z);
-}
-
 struct Row {
   int calls = 0;
-  Cost cost;
+  double operations = 0, bytes = 0;
   double computing = 0, moving = 0;  // seconds at least, by which of the two bounds an operation
   double seconds = 0;
   double bound() const { return computing + moving; }
@@ -133,8 +65,8 @@ struct Row {
 
 void print_row(const std::string& name, const Row& row) {
   std::printf("%-30s %5d %10.1f %9.1f %9.2f %9.2f  %5.2f  %s\n", name.c_str(), row.calls,
-              row.cost.operations * 1e-9, row.cost.bytes * 1e-6, 1e3 * row.bound(),
-              1e3 * row.seconds, row.seconds > 0 ? row.bound() / row.seconds : 0,
+              row.operations * 1e-9, row.bytes * 1e-6, 1e3 * row.bound(), 1e3 * row.seconds,
+              row.seconds > 0 ? row.bound() / row.seconds : 0,
               row.computing > row.moving ? "computing" : "memory");
 }
 
@@ -148,8 +80,8 @@ int run(const Options& options) {
   if (low.empty() || options.float32) low = {DType::kFloat32};
   const int64_t batch = options.batch ? options.batch : device.backend() == "cpu" ? 16 : 128;
 
-  const double bandwidth = measure_bandwidth(device);
-  const double rate = measure_rate(device, low[0]);
+  const double bandwidth = measure_bandwidth(device, int64_t{64} << 20);
+  const double rate = measure_products(device, low[0], device.backend() == "cpu" ? 2048 : 8192);
   std::printf("%s: %.1f GB/s of memory, %.1f GFLOP/s of %s products; %lld images a step\n",
               device.backend().c_str(), bandwidth * 1e-9, rate * 1e-9, name_of(low[0]),
               static_cast<long long>(batch));
@@ -174,12 +106,12 @@ int run(const Options& options) {
   for (size_t i = 0; i < plan.ops.size(); ++i) {
     const Predicate& when = plan.program.sections()[plan.ops[i].op.section].when;
     if (!when.holds({.step = 3})) continue;
-    const Cost cost = cost_of(plan, plan.ops[i]);
+    const OpCost cost = cost_of(plan, plan.ops[i]);
     const double computing = cost.operations / rate, moving = cost.bytes / bandwidth;
     for (Row* row : {&rows[plan.ops[i].op.type()], &total}) {
       ++row->calls;
-      row->cost.operations += cost.operations;
-      row->cost.bytes += cost.bytes;
+      row->operations += cost.operations;
+      row->bytes += cost.bytes;
       (computing > moving ? row->computing : row->moving) += std::max(computing, moving);
       row->seconds += seconds[i];
     }

@@ -175,25 +175,6 @@ double time_program(Device& device, const Program& program, VarId result) {
   return best;
 }
 
-double measure_bandwidth(Device& device) {
-  constexpr int64_t kCount = int64_t{16} << 20;
-  Program program;
-  const SectionId section = program.add_section("main", {});
-  const VarId x = program.feed("x", DType::kFloat32, {kCount});
-  const VarId y = program.emit(section, "scale", {x}, {{"scale", 2.0}})[0];
-  return 2.0 * sizeof(float) * kCount / time_program(device, program, y);
-}
-
-double measure_products(Device& device, DType dtype) {
-  const int64_t size = device.runs_beside_host() ? 8192 : 1024;
-  Program program;
-  const SectionId section = program.add_section("main", {});
-  const VarId x = program.feed("x", dtype, {size, size});
-  const VarId y = program.feed("y", dtype, {size, size});
-  const VarId z = program.emit(section, "matmul", {x, y})[0];
-  return 2.0 * std::pow(static_cast<double>(size), 3) / time_program(device, program, z);
-}
-
 // The time of an operation that computes almost nothing.
 double measure_overhead(Device& device) {
   constexpr int kOperations = 200;
@@ -251,13 +232,14 @@ class Ranks {
 void measure_rank(const MeasureOptions& options, Device& device, const Agree& agree,
                   MachineRates* rates) {
   agree(true);
-  rates->bytes_per_second = measure_bandwidth(device);
+  const int64_t size = device.runs_beside_host() ? 8192 : 1024;
+  rates->bytes_per_second = measure_bandwidth(device, int64_t{16} << 20);
   rates->op_seconds = measure_overhead(device);
-  rates->peak["float32"] = measure_products(device, DType::kFloat32);
+  rates->peak["float32"] = measure_products(device, DType::kFloat32, size);
   if (options.low) {
     std::string why;
     for (const DType low : low_precision_types(device.backend(), &why)) {
-      rates->peak[name_of(low)] = measure_products(device, low);
+      rates->peak[name_of(low)] = measure_products(device, low, size);
     }
   }
   for (const Sample& sample : kSamples) {
@@ -367,6 +349,23 @@ MachineRates measure_machine(const MeasureOptions& options) {
 }
 
 }  // namespace
+
+double measure_bandwidth(Device& device, int64_t count) {
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  const VarId x = program.feed("x", DType::kFloat32, {count});
+  const VarId y = program.emit(section, "scale", {x}, {{"scale", 2.0}})[0];
+  return 2.0 * sizeof(float) * static_cast<double>(count) / time_program(device, program, y);
+}
+
+double measure_products(Device& device, DType dtype, int64_t size) {
+  Program program;
+  const SectionId section = program.add_section("main", {});
+  const VarId x = program.feed("x", dtype, {size, size});
+  const VarId y = program.feed("y", dtype, {size, size});
+  const VarId z = program.emit(section, "matmul", {x, y})[0];
+  return 2.0 * std::pow(static_cast<double>(size), 3) / time_program(device, program, z);
+}
 
 std::string rates_file_of(const MeasureOptions& options) {
   return rates_file("rates-" + machine_text(options) + (options.low ? "-low" : ""));

@@ -4,6 +4,8 @@
 #include <functional>
 
 #include "cost/rates.h"
+#include "tensor/device.h"
+#include "tensor/dtype.h"
 #include "train/job.h"
 
 namespace fleet {
@@ -21,6 +23,13 @@ struct MeasureOptions {
   // whether any of them passed true.
   std::function<bool(bool)> agree = {};
 };
+
+// Bytes a second that an operation reads and writes together, on `count` floats: more than caches
+// hold.
+double measure_bandwidth(Device& device, int64_t count);
+// Operations a second (a multiplication and an addition are two) of a product of square matrices
+// with `size` rows.
+double measure_products(Device& device, DType dtype, int64_t size);
 
 // The file of these rates below the user's cache folder; "" if the user has no cache folder.
 std::string rates_file_of(const MeasureOptions& options);
