@@ -12,6 +12,7 @@
 #include "optim/schedule.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
+#include "train/evaluation.h"
 #include "train/initial_weights.h"
 #include "train/resume_checks.h"
 #include "train/step_runner.h"
@@ -48,10 +49,9 @@ std::shared_ptr<ProgramResources> open(const Job& job, const Recipe& recipe, con
   for (const std::string& line : choice.device->description()) spdlog::info("{}", line);
   opened->device = std::move(choice.device);
   opened->communicators = make_job_communicators(job, world, *opened->device);
-  if (recipe.own_image) return opened;
-  const DataPart part = data_part(job, {.image = {}, .rank = world.rank, .world = world.size});
-  opened->data = std::make_unique<JobData>(job, *opened->device, part);
-  if (world.size > 1) opened->data->compare(job, {world.rank, world.size}, *world.store);
+  if (!recipe.own_image) {
+    opened->data = open_data(job, *opened->device, {world.rank, world.size}, world.store.get());
+  }
   return opened;
 }
 
@@ -65,37 +65,18 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
   if (recipe.own_image) check_schedule(job_, recipe.batches_per_epoch);
   opened_ = open(job_, recipe, world_);
   job_ = make_job_at_start(tree, world_, *opened_->device, opened_->communicators, true);
-  Shape image = recipe.own_image.value_or(Shape{});
-  int64_t batches = std::max<int64_t>(recipe.batches_per_epoch, 1);
-  if (opened_->data) {
-    const data::ImageShape shape = opened_->data->train().image();
-    image = Shape{shape.channels, shape.height, shape.width};
-    batches = opened_->data->train().batches();
-  }
   runner_ = std::make_unique<StepRunner>(
-      job_, image, *opened_->device,
+      job_, opened_->data.get(), *opened_->device,
       StepRunnerOptions{.rank = world_.rank,
                         .world = world_.size,
                         .nodes = world_.node_count(),
                         .communicator = opened_->communicators.compute.get(),
                         .control = opened_->communicators.control.get(),
-                        .store = world_.store.get()});
+                        .store = world_.store.get(),
+                        .own = {.image = recipe.own_image.value_or(Shape{}),
+                                .batches = std::max<int64_t>(recipe.batches_per_epoch, 1)}});
   batch_size_ = job_.data.integer("batch_size");
-  const DataPart part = data_part(job_, {.image = {}, .rank = world_.rank, .world = world_.size});
-  position_ = {.seed = static_cast<uint64_t>(job_.train.integer("seed")),
-               .global_batch = batch_size_ * part.parts,
-               .model = job_.model_name};
-  if (opened_->data) {
-    position_.card = opened_->data->card(job_);
-    position_.validation = opened_->data->validation(job_);
-    position_.data = opened_->data->order(job_);
-  } else {
-    position_.card.classes = data::given_class_names(job_.data, job_.model.integer("num_classes"));
-    for (int d = 0; d < image.rank(); ++d) position_.card.image.push_back(image[d]);
-  }
-  schedule_ = std::make_unique<Schedule>(job_.schedule, batches, job_.train.integer("epochs"),
-                                         position_.global_batch);
-  runner_->begin(0);
+  runner_->begin();
   recipe.opened = opened_;
 }
 
@@ -146,20 +127,18 @@ void ProgramExecutor::complete(const data::Batch& batch) {
   }
   if (!batch_.keys.empty()) return;
   keys_.resize(batch_size_);
-  const int64_t first = position_.step * position_.global_batch + world_.rank * batch_size_;
+  const TrainingPosition& at = runner_->position();
+  const int64_t first = at.step * at.global_batch + world_.rank * batch_size_;
   for (int64_t i = 0; i < batch_size_; ++i) {
-    keys_[i] = data::sample_key(position_.seed, 0, first + i);
+    keys_[i] = data::sample_key(at.seed, 0, first + i);
   }
   batch_.keys = keys_;
 }
 
 void ProgramExecutor::train(const data::Batch& batch, bool fetch) {
   complete(batch);
-  rate_ = own_rate_ ? *own_rate_ : schedule_->learning_rate(position_.step);
-  runner_->train(batch_, {.step = position_.step, .fetch = fetch}, rate_);
-  position_.step += 1;
-  position_.epoch = batch.epoch;
-  position_.batch = batch.index + 1;
+  rate_ = own_rate_ ? *own_rate_ : runner_->schedule().learning_rate(steps());
+  runner_->train(batch_, fetch, rate_);
 }
 
 void ProgramExecutor::run(const data::Batch& batch) { train(batch, false); }
@@ -190,20 +169,15 @@ double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums)
 }
 
 MetricSums ProgramExecutor::evaluate(Loader& test) {
-  runner_->sync_ranks(position_.step);
   test.start_epoch(0);
-  MetricSums sums;
-  while (const data::Batch* batch = test.next()) {
-    sums.add(runner_->evaluate(*batch, position_.step));
-  }
-  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
-  runner_->control().sum(all);
-  const MetricSums totals = {all[0], all[1], all[2], all[3], all[4]};
-  const std::string line = schedule_->observe(position_.step, {totals.mean_loss(), totals.acc1()});
-  position_.schedule = schedule_->state();
+  const MetricSums sums =
+      fleet::evaluate(*runner_, {.next_batch = [&] { return test.next(); }})->sums;
+  const std::string line = runner_->observe(sums);
   if (!line.empty() && world_.rank == 0) spdlog::info("{}", line);
-  return totals;
+  return sums;
 }
+
+int64_t ProgramExecutor::steps() const { return runner_->position().step; }
 
 bool ProgramExecutor::agree_to_stop(bool stop) { return runner_->control().agree_to_stop(stop); }
 
@@ -222,26 +196,27 @@ void ProgramExecutor::check_for_nan() {
 std::string ProgramExecutor::save(const std::string& root, int keep) {
   wait();
   check_for_nan();
-  runner_->sync_ranks(position_.step);
+  runner_->sync_ranks();
   const std::string bad = runner_->finite_check().bad_state();
   if (!bad.empty()) {
-    throw NotFiniteError("'" + bad + "' is not finite", "step " + std::to_string(position_.step),
+    throw NotFiniteError("'" + bad + "' is not finite", "step " + std::to_string(steps()),
                          "resume from an earlier checkpoint");
   }
-  return save_on_all_ranks(root, position_, runner_->executor(), keep, {world_.rank, world_.size},
-                           runner_->control());
+  return save_on_all_ranks(root, runner_->position(), runner_->executor(), keep,
+                           {world_.rank, world_.size}, runner_->control());
 }
 
 void ProgramExecutor::check_can_continue(const TrainingPosition& saved,
                                          const std::string& folder) const {
   const bool loads = opened_->data != nullptr;
-  check_goes_on(saved, position_,
-                loads ? std::optional(opened_->data->train().batches()) : std::nullopt, folder);
+  const TrainingPosition& own = runner_->position();
+  check_goes_on(saved, own, loads ? std::optional(opened_->data->train().batches()) : std::nullopt,
+                folder);
   if (!loads) return;
-  check_same_classes(saved.card.classes, position_.card.classes, folder,
+  check_same_classes(saved.card.classes, own.card.classes, folder,
                      "use the data it was trained with, or load_weights() to train a new head");
   // Development versions saved none.
-  if (!saved.validation.empty()) check_validation(saved, position_, folder);
+  if (!saved.validation.empty()) check_validation(saved, own, folder);
 }
 
 TrainingPosition ProgramExecutor::load(const std::string& folder) {
@@ -257,24 +232,22 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
         from, job_.model_name, runner_->executor(),
         {.own = {world_.rank, world_.size},
          .accept = [&](const TrainingPosition& found) { check_can_continue(found, from); }});
-    schedule_->restore(saved.schedule);
-    const std::string changed = changed_data(saved, position_);
+    const std::string changed = runner_->resume(saved);
     if (!changed.empty() && world_.rank == 0) spdlog::warn("{}", changed);
-    position_ = continued(saved, position_);
-    return static_cast<double>(position_.step);
+    return static_cast<double>(steps());
   });
-  runner_->begin(position_.step);
-  return position_;
+  runner_->begin();
+  return runner_->position();
 }
 
 void ProgramExecutor::load_weights(const std::string& path) {
   wait();
-  runner_->sync_ranks(position_.step);  // begin() broadcasts rank 0's states
+  runner_->sync_ranks();  // begin() broadcasts rank 0's states
   runner_->control().all_succeed("load the weights", [&] {
     fleet::load_weights(path, {}, runner_->executor());
     return 0.0;
   });
-  runner_->begin(position_.step);
+  runner_->begin();
 }
 
 std::vector<float> ProgramExecutor::values(const std::string& name) {

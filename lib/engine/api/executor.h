@@ -13,7 +13,6 @@
 
 namespace fleet {
 
-class Schedule;
 class StepRunner;
 struct ProgramResources;
 
@@ -44,7 +43,7 @@ class ProgramExecutor {
 
   // Applies to the following steps, instead of the optimizer's own schedule.
   void set_learning_rate(double rate) { own_rate_ = rate; }
-  int64_t steps() const { return position_.step; }  // trained so far
+  int64_t steps() const;  // trained so far
   // Tells the other ranks whether this rank wants to end; true on all ranks after the same step.
   bool agree_to_stop(bool stop);
   void wait();  // until all submitted work is done
@@ -79,8 +78,6 @@ class ProgramExecutor {
   Job job_;
   std::shared_ptr<ProgramResources> opened_;
   std::unique_ptr<StepRunner> runner_;
-  std::unique_ptr<Schedule> schedule_;
-  TrainingPosition position_;
   int64_t batch_size_ = 0;
   std::optional<double> own_rate_;
   double rate_ = 0;                          // in the previous step

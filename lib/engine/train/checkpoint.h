@@ -15,13 +15,31 @@
 #include <vector>
 
 #include "exec/executor.h"
-#include "train/evaluation_record.h"
 #include "train/model_card.h"
 #include "train/rank_coordinator.h"
 #include "train/rank_state.h"
 #include "train/safetensors.h"
 
 namespace fleet {
+
+// The best value of a metric so far.
+struct BestValue {
+  std::string metric;  // "": no metric is followed
+  double value = 0;
+  int64_t step = -1;  // -1: none yet
+
+  bool operator==(const BestValue&) const = default;
+};
+
+// The results of the evaluations so far.
+struct EvaluationRecord {
+  BestValue kept;              // of checkpoint.keep_best
+  BestValue stopping;          // of train.early_stopping
+  int64_t without = 0;         // evaluations since the last improvement
+  int64_t observed_step = -1;  // of the last evaluation
+
+  bool operator==(const EvaluationRecord&) const = default;
+};
 
 // The training position. A resumed run continues with batch `batch` of epoch `epoch`.
 struct TrainingPosition {

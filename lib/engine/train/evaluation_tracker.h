@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/evaluation_record.h"
+#include "train/checkpoint.h"
 #include "train/job.h"
 
 namespace fleet {

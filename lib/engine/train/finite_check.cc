@@ -106,6 +106,7 @@ std::optional<BadUpdates> FiniteCheck::poll() {
   const int64_t fresh[kFiniteRecord] = {};
   executor_.write(record_, fresh);
   checks_ = 0;
+  found_ += found->count;
   return found;
 }
 

@@ -52,6 +52,8 @@ class FiniteCheck {
   void step_begins(const StepInfo& info);
   // Waits for the steps so far: call it where the host waits anyway.
   std::optional<BadUpdates> poll();
+  // The number of bad updates since the start, as of the last poll().
+  int64_t found() const { return found_; }
   // The name of a parameter or state to be saved that is not finite, "" if none. Passes
   // over sums of gradients (gradient_merge) that a check will leave out. The same on all ranks.
   // Waits.
@@ -70,7 +72,7 @@ class FiniteCheck {
   std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
   std::set<VarId> left_out_;     // gradients that are checked, and left out if they are not finite
   std::vector<std::string> names_;            // parameters, in the order of their creation
-  int64_t checks_ = 0;                        // checks already evaluated
+  int64_t checks_ = 0, found_ = 0;            // checks already evaluated; bad updates found
   int64_t first_step_ = -1, last_step_ = -1;  // steps since the last poll(); -1: none
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -92,6 +93,28 @@ void JobData::compare(const Job& job, JobRank rank, Store& store) {
   StartComparison(compared_items_of_data(job, fingerprint(), test), "data", rank, store,
                   timeout_of(job))
       .wait();
+}
+
+std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store) {
+  const DataPart part = data_part(job, {.image = {}, .rank = rank.rank, .world = rank.world});
+  auto data = std::make_unique<JobData>(job, device, part);
+  if (store && rank.world > 1) data->compare(job, rank, *store);
+  return data;
+}
+
+int64_t count_damaged(const data::InputPipeline& pipeline, RankCoordinator& control) {
+  const std::vector<int64_t> own = pipeline.damaged();
+  const double count = static_cast<double>(own.size());
+  size_t most = 0;
+  for (const auto& rank : control.by_rank({&count, 1})) {
+    most = std::max(most, static_cast<size_t>(rank[0]));
+  }
+  if (most == 0) return 0;
+  std::vector<double> padded(own.begin(), own.end());
+  padded.resize(most, -1);
+  std::set<double> all;
+  for (const auto& rank : control.by_rank(padded)) all.insert(rank.begin(), rank.end());
+  return static_cast<int64_t>(all.size() - all.count(-1));
 }
 
 }  // namespace fleet

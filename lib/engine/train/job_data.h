@@ -10,6 +10,7 @@
 #include "store/store.h"
 #include "tensor/device.h"
 #include "train/model_card.h"
+#include "train/rank_coordinator.h"
 #include "train/rank_state.h"
 #include "train/session.h"
 
@@ -46,5 +47,14 @@ class JobData {
 
   std::optional<data::Fingerprint> fingerprint_, test_fingerprint_;
 };
+
+// Opens the data of this rank and compares them with those of the other ranks. store: null in a job
+// of one rank.
+std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store);
+
+// The number of distinct damaged samples in the batches that all ranks have received. A sample
+// counts once even if several ranks read it, so the number does not depend on the number of ranks.
+// All ranks must call it.
+int64_t count_damaged(const data::InputPipeline& pipeline, RankCoordinator& control);
 
 }  // namespace fleet

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/peer_wait_timer.h"
+#include "tensor/host.h"
+
 namespace fleet {
 namespace {
 
@@ -13,6 +16,9 @@ double seconds_between_lines(size_t ranks) {
 
 // Microseconds are precise enough, and short.
 double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
+// The time in which this thread waited for other ranks, or for its own collectives.
+int64_t collective_wait_ns() { return host_wait_ns() + PeerWaitTimer::on_this_thread_ns(); }
 
 double total(const MovingAverage& average) {
   return average.overall_mean() * static_cast<double>(average.count());
@@ -54,6 +60,27 @@ std::optional<EventLine> RankTimes::take_line(int64_t step, double now, bool all
       .add("data_time", std::move(data))
       .add("wait_time", std::move(waited));
   return line;
+}
+
+void StepTotalsMeter::step_begins() { waited_before_ = collective_wait_ns(); }
+
+const StepTotals& StepTotalsMeter::step_done(int64_t step, const StepMeter& meter,
+                                             const data::Batch& batch,
+                                             const data::ReaderWork& work) {
+  constexpr double kNs = 1e9;
+  totals_.waited = PeerWaitTimer::total_ns();
+  totals_.samples = std::llround(meter.samples());
+  totals_.time = std::llround(kNs * meter.batch_time().total());
+  totals_.input += std::llround(kNs * batch.data_time);
+  totals_.making = work.making_ns;
+  totals_.reading = work.reading_ns;
+  if (host_waits_) {
+    const int64_t waited = collective_wait_ns() - waited_before_;
+    totals_.exposed = std::max<int64_t>(totals_.exposed, 0) + waited;
+    recent_waits_[static_cast<size_t>(step) % recent_waits_.size()] = waited;
+    totals_.exchange += *std::ranges::min_element(recent_waits_);
+  }
+  return totals_;
 }
 
 }  // namespace fleet

@@ -1,13 +1,16 @@
-// How each rank spends its steps, for metrics.jsonl: computing, waiting for data, waiting for other
-// ranks.
+// How each rank spends its steps: computing, waiting for data, waiting for other ranks. For
+// metrics.jsonl and for the launcher.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "data/pipeline.h"
 #include "observe/event_file.h"
 #include "observe/meter.h"
+#include "observe/rank_progress.h"
 #include "train/rank_coordinator.h"
 
 namespace fleet {
@@ -29,6 +32,23 @@ class RankTimes {
   Sums before_;              // this rank's, at the last collect()
   std::vector<Sums> ranks_;  // since the last line
   double written_ = 0;
+};
+
+// Adds up what a rank publishes for its launcher. For the training thread.
+class StepTotalsMeter {
+ public:
+  // host_waits: whether the host waits for collectives; else the device does.
+  explicit StepTotalsMeter(bool host_waits) : host_waits_(host_waits) {}
+  // Call before the ranks agree on a step, and after its work. step: trained so far.
+  void step_begins();
+  const StepTotals& step_done(int64_t step, const StepMeter& meter, const data::Batch& batch,
+                              const data::ReaderWork& work);
+
+ private:
+  const bool host_waits_;
+  StepTotals totals_;
+  int64_t waited_before_ = 0;              // of this thread, before the current step
+  std::array<int64_t, 8> recent_waits_{};  // of this thread, in the last steps
 };
 
 }  // namespace fleet

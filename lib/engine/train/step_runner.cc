@@ -1,10 +1,31 @@
 #include "train/step_runner.h"
 
 #include "base/error.h"
+#include "train/resume_checks.h"
+#include "train/start_comparison.h"
 
 namespace fleet {
 
-StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
+// Before the first step.
+static TrainingPosition start_position(const Job& job, JobData* data,
+                                       const StepRunnerOptions& options) {
+  const DataPart part = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
+  TrainingPosition position{.seed = static_cast<uint64_t>(job.train.integer("seed")),
+                            .global_batch = job.data.integer("batch_size") * part.parts,
+                            .model = job.model_name};
+  if (data) {
+    position.card = data->card(job);
+    position.validation = data->validation(job);
+    position.data = data->order(job);
+  } else {
+    const Shape& image = options.own.image;
+    position.card.classes = data::given_class_names(job.data, job.model.integer("num_classes"));
+    for (int d = 0; d < image.rank(); ++d) position.card.image.push_back(image[d]);
+  }
+  return position;
+}
+
+StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                        const StepRunnerOptions& options)
     : device_(device) {
   const SessionOptions session{.rank = options.rank,
@@ -12,11 +33,14 @@ StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
                                .nodes = options.nodes,
                                .seed = static_cast<uint64_t>(job.train.integer("seed")),
                                .backend = device.backend()};
+  Shape image = options.own.image;
+  if (data) {
+    const data::ImageShape& shape = data->train().image();
+    image = {shape.channels, shape.height, shape.width};
+  }
   session_ = std::make_unique<Session>(job, image, session, device, options.communicator);
   if (options.store && options.world > 1) {
-    session_->compare_plans(
-        *options.store,
-        std::chrono::milliseconds(static_cast<int64_t>(job.comm.number("timeout") * 1000)));
+    session_->compare_plans(*options.store, timeout_of(job));
   }
   session_->open_links(device);
   executor().set_recording(job.train.boolean("cuda_graph"));
@@ -26,6 +50,10 @@ StepRunner::StepRunner(const Job& job, const Shape& image, Device& device,
   control_ =
       std::make_unique<RankCoordinator>(options.control ? options.control : options.communicator);
   watch_.emplace(executor(), device, *control_, options.rank, on_nan_of(job));
+  position_ = start_position(job, data, options);
+  position_.merged_steps = session_->merged_steps();
+  schedule_.emplace(job.schedule, data ? data->train().batches() : options.own.batches,
+                    job.train.integer("epochs"), position_.global_batch);
 }
 
 // The feeds, in the order of feed().
@@ -62,36 +90,53 @@ void StepRunner::feed(const data::Batch& batch, const float& rate) {
   prefetcher_->feed(feeds_);
 }
 
-void StepRunner::begin(int64_t steps) {
-  sync_.emplace(executor(), steps);  // checkpoints are saved after a sync
+void StepRunner::begin() {
+  sync_.emplace(executor(), position_.step);  // checkpoints are saved after a sync
   session_->broadcast_all();
 }
 
-void StepRunner::train(const data::Batch& batch, const StepInfo& info, double learning_rate) {
+void StepRunner::train(const data::Batch& batch, bool fetch, double learning_rate) {
   FLEET_CHECK(sync_, "a step before begin()");
   const float rate = static_cast<float>(learning_rate);
   feed(batch, rate);
-  const StepInfo prepared = session_->prepare(info, rate);
+  const StepInfo prepared = session_->prepare({.step = position_.step, .fetch = fetch}, rate);
   watch_->step_begins(prepared);
   traffic_->step_begins();
   executor().run(prepared);
   traffic_->step_done();
   prefetcher_->release();
   executor().check_communicators();
+  position_.step += 1;
+  position_.epoch = batch.epoch;
+  position_.batch = batch.index + 1;
 }
 
-MetricSums StepRunner::evaluate(const data::Batch& batch, int64_t steps) {
+MetricSums StepRunner::evaluate(const data::Batch& batch) {
   const float no_rate = 0;
   feed(batch, no_rate);
-  executor().run({.step = steps, .evaluate = true, .fetch = true});
+  executor().run({.step = position_.step, .evaluate = true, .fetch = true});
   prefetcher_->release();
   return session_->read_metrics(true);
 }
 
-void StepRunner::sync_ranks(int64_t steps) {
+std::string StepRunner::observe(const MetricSums& evaluated) {
+  const std::string line =
+      schedule_->observe(position_.step, {evaluated.mean_loss(), evaluated.acc1()});
+  position_.schedule = schedule_->state();
+  return line;
+}
+
+void StepRunner::sync_ranks() {
   FLEET_CHECK(sync_, "an evaluation or a checkpoint before begin()");
-  sync_->run(steps);
+  sync_->run(position_.step);
   session_->broadcast_statistics();
+}
+
+std::string StepRunner::resume(const TrainingPosition& saved) {
+  schedule_->restore(saved.schedule);
+  const std::string changed = changed_data(saved, position_);
+  position_ = continued(saved, position_);
+  return changed;
 }
 
 }  // namespace fleet

@@ -1,31 +1,116 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <cmath>
-#include <exception>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "comm/peer_wait_timer.h"
-#include "tensor/host.h"
-#include "train/damaged_samples.h"
-#include "train/format_printf.h"
+#include "train/saved_batches.h"
 #include "train/stage_names.h"
+#include "train/start_comparison.h"
+#include "train/training_start.h"
+#include "train/unused_options.h"
 
 namespace fleet {
 namespace {
 
-// The time in which this thread waited for other ranks, or for its own collectives.
-int64_t collective_wait_ns() { return host_wait_ns() + PeerWaitTimer::on_this_thread_ns(); }
+using Patience = TrainingCheckpoints::Patience;
+
+EvaluatedMetrics by_name(const MetricSums& sums, int64_t top_k) {
+  return {{"loss", sums.mean_loss()},
+          {"acc1", sums.acc1()},
+          {"acc" + std::to_string(top_k), sums.acck()}};
+}
+
+void check_test_data(const Job& job, const Schedule& schedule, bool exist) {
+  if (job.train.boolean("evaluate_only") && !exist) {
+    throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
+                "set data.test");
+  }
+  if (!schedule.depends_on_evaluations()) return;
+  if (exist && job.train.integer("evaluate_every") > 0) return;
+  throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
+              "learning_rate.name " + job.schedule.text("name"),
+              "set test data (data.test) and set train.evaluate_every to 1 or more");
+}
 
 }  // namespace
 
-TrainResult Trainer::evaluate_only() {
-  started_ = monotonic_seconds();
-  evaluate(position_.batch > 0 ? position_.epoch : std::max<int64_t>(position_.epoch - 1, 0));
-  return finish();
+Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
+    : job_(job), device_(device), options_(options), totals_(!device.runs_beside_host()) {
+  const double begun = monotonic_seconds();
+  const JobRank own{options.rank, options.world};
+  data_ = open_data(job_, device_, own, options.store.get());
+  open_folder();
+  runner_ = std::make_unique<StepRunner>(job_, data_.get(), device_,
+                                         StepRunnerOptions{.rank = options.rank,
+                                                           .world = options.world,
+                                                           .nodes = options.nodes,
+                                                           .communicator = options.communicator,
+                                                           .control = options.control,
+                                                           .store = options.store.get()});
+  const bool has_test_data = data_->test() != nullptr;
+  check_test_data(job_, runner_->schedule(), has_test_data);
+  evaluations_.emplace(job_, has_test_data, data_->train().batches());
+  std::vector<std::string> metrics;
+  if (evaluations_->evaluates()) {
+    for (const auto& [name, value] : by_name({}, session().training().top_k)) {
+      metrics.push_back(name);
+    }
+  }
+  tracker_ = std::make_unique<EvaluationTracker>(job_, metrics);
+  saves_.restore_best(tracker_->record().kept);
+  if (is_leader()) log_unused_options();
+  TrainingStart start(job_, output_, data_->train().batches(), {*runner_, saves_, *tracker_}, own);
+  start.load(options.restarted && is_of_run(output_, options.run));
+  if (is_leader()) mark_as_of_run(output_, options.run);
+  if (options.world > 1 && intervals_.compare_steps > 0) {
+    divergence_ =
+        std::make_unique<DivergenceCheck>(runner_->executor(), device_, runner_->control(), own);
+  }
+  report_ = std::make_unique<TrainingReport>(
+      job_, device_, *runner_, data_->train(),
+      TrainingReport::Options{
+          .rank = own, .terminal_width = is_leader() ? options.terminal_width : 0, .begun = begun});
+  checkpoints_ = std::make_unique<TrainingCheckpoints>(
+      output_ + "/checkpoints",
+      TrainingCheckpoints::Parts{*runner_, saves_, *tracker_, *report_, divergence_.get()}, own,
+      options.control ? options.control : options.communicator);
+  runner_->begin();
+  if (!is_leader()) return;
+  run_folder_->begin();
+  report_->open(output_, !start.continues() && !job_.train.boolean("evaluate_only"));
+}
+
+// Checks that the output folder is writable before training starts.
+void Trainer::open_folder() {
+  output_ = job_.train.text("output");
+  if (is_leader()) {
+    run_folder_ = std::make_unique<RunFolder>(
+        run_folder_options(job_, {.run = options_.run, .restarted = options_.restarted}));
+    output_ = run_folder_->path();
+    spdlog::info("output folder: {}", output_);
+    if (options_.world > 1) options_.store->set("run_folder", output_);
+  } else if (output_.empty()) {
+    output_ = options_.store->get("run_folder", timeout_of(job_));
+  }
+}
+
+// Reports all options that have no effect, and learning rates that are not the job file's.
+void Trainer::log_unused_options() {
+  if (const double scale = runner_->schedule().scale(); scale != 1) {
+    spdlog::info("learning rates x {:g}: the global batch is {}, they are meant for {}", scale,
+                 runner_->position().global_batch, job_.schedule.integer("reference_batch"));
+  }
+  const JobFacts facts{.world = options_.world,
+                       .evaluates = data_->test() != nullptr,
+                       .steps = data_->train().batches() * intervals_.epochs,
+                       .data_classes = data_->fingerprint().classes};
+  for (const std::string& line : unused_options(job_, facts)) spdlog::warn("{}", line);
+  for (const auto& line : unused_parameter_names(job_, runner_->executor().program())) {
+    spdlog::warn("{}", line);
+  }
 }
 
 TrainResult Trainer::run() {
@@ -40,67 +125,75 @@ TrainResult Trainer::run() {
 }
 
 TrainResult Trainer::train() {
-  if (evaluates_only()) return evaluate_only();
-  const auto finished = [&] {
-    return result_.stopped_by != 0 || ends_ || tracker_->should_stop() ||
-           intervals_.ends_after(position_.step);
-  };
-  started_ = monotonic_seconds();
-  published_.planned(steps_to_train(), data_->train().stats().threads);
-  trace_ = std::make_unique<StepTrace>(published_, runner_->executor(), options_.rank);
-  evaluate_if_missed();
-  while (position_.epoch < intervals_.epochs && !finished()) {
-    const int64_t epoch = position_.epoch;
-    train_epoch(epoch);
-    if (position_.epoch == epoch) break;  // stopped within the epoch
-    if (intervals_.due(intervals_.save_epochs, position_.epoch)) save();
-    if (intervals_.due(intervals_.evaluate_epochs, position_.epoch)) evaluate(epoch);
+  const TrainingPosition& at = runner_->position();
+  report_->training_begins();
+  if (job_.train.boolean("evaluate_only")) {
+    evaluate(EvaluationPolicy::epoch_of(at));
+  } else {
+    train_epochs();
   }
-  runner_->executor().synchronize();
-  if (const auto bad = check_for_nan()) act_on(*bad);
-  if (ends_) end_for_failure();
-  save_at_end();
-  if (result_.stopped_by == 0 && intervals_.evaluate_epochs > 0) {
-    evaluate(position_.batch > 0 ? position_.epoch
-                                 : position_.epoch - 1);  // the last trained epoch
-    if (ends_) end_for_failure();
-  }
-  finish_save(Patience::kUnlimited);
-  if (save_failed_) save(true);  // retry: it costs nothing but time
-  return finish();
-}
-
-TrainResult Trainer::finish() {
   if (trace_) trace_->finish();
-  published_.finish();
-  result_.evaluated = evaluated_step_ == position_.step;
+  report_->launcher().finish();
+  result_.evaluated = evaluated_step_ == at.step;
   result_.damaged = count_damaged(data_->train(), runner_->control());
-  result_.steps = position_.step;
+  result_.steps = at.step;
+  result_.skipped = runner_->finite_check().found();
   result_.stopped_early = tracker_->should_stop();
-  summarize();
-  if (!unsaved_.empty()) end_for_nan("'" + unsaved_ + "' is not finite", position_.step);
-  if (!save_failure_.empty()) {
-    throw Error(ErrorCode::kIo, "the last checkpoint could not be saved: " + save_failure_,
-                "step " + std::to_string(position_.step), newest_checkpoint());
-  }
+  report_->summarize(result_, *tracker_, output_ + "/checkpoints");
+  checkpoints_->check_last();
   return result_;
 }
 
-void Trainer::train_epoch(int64_t epoch) {
-  data_->train().start_epoch(epoch, position_.batch);
-  progress_->start(format_printf("Epoch %lld (of %lld)", static_cast<long long>(epoch),
-                                 static_cast<long long>(intervals_.epochs)),
-                   data_->train().batches(), position_.batch);
-  meter_.start();
+void Trainer::train_epochs() {
+  const TrainingPosition& at = runner_->position();
+  report_->launcher().planned(steps_to_train(), data_->train().stats().threads);
+  trace_ = std::make_unique<StepTrace>(report_->launcher(), runner_->executor(), options_.rank);
+  const Schedule& schedule = runner_->schedule();
+  const auto seen = [](bool wanted, int64_t step) {
+    return wanted ? std::optional(step) : std::nullopt;
+  };
+  if (const auto epoch = evaluations_->missed(
+          at, seen(schedule.depends_on_evaluations(), schedule.observed_step()),
+          seen(tracker_->wanted(), tracker_->record().observed_step))) {
+    evaluate(*epoch);
+  }
+  const auto finished = [&] {
+    return result_.stopped_by != 0 || ends_ || tracker_->should_stop() ||
+           intervals_.ends_after(at.step);
+  };
+  while (at.epoch < intervals_.epochs && !finished()) {
+    const int64_t epoch = at.epoch;
+    train_epoch();
+    if (at.epoch == epoch) break;  // stopped within the epoch
+    if (saves_.due_after_epoch(at.epoch)) checkpoints_->save();
+    if (evaluations_->due_after_epoch(at.epoch)) evaluate(epoch);
+  }
+  runner_->executor().synchronize();
+  if (const auto bad = runner_->finite_check().poll()) act_on(*bad);
+  if (ends_) end_for_failure();
+  checkpoints_->finish(Patience::kUnlimited);
+  if (saves_.due_at_end()) checkpoints_->save(true);
+  if (result_.stopped_by == 0 && evaluations_->due_at_end()) {
+    evaluate(EvaluationPolicy::epoch_of(at));
+    if (ends_) end_for_failure();
+  }
+  checkpoints_->finish(Patience::kUnlimited);
+  if (saves_.failed()) checkpoints_->save(true);  // retry: it costs nothing but time
+}
+
+void Trainer::train_epoch() {
+  TrainingPosition& at = runner_->position();
+  data_->train().start_epoch(at.epoch, at.batch);
+  report_->epoch_begins();
   for (;;) {
-    trace_->step_begins(position_.step);
-    const bool more = !intervals_.ends_after(position_.step) && !tracker_->should_stop();
+    trace_->step_begins(at.step);
+    const bool more = !intervals_.ends_after(at.step) && !tracker_->should_stop();
     const data::Batch* batch = more ? next_batch(data_->train()) : nullptr;
-    if (!batch && position_.batch == data_->train().batches()) {
-      position_.epoch += 1;
-      position_.batch = 0;
+    if (!batch && at.batch == data_->train().batches()) {
+      at.epoch += 1;
+      at.batch = 0;
     }
-    host_waits_ = collective_wait_ns();
+    totals_.step_begins();
     if (!agree_on_step(batch != nullptr) || !batch) break;
     save_if_asked();
     try {
@@ -110,7 +203,7 @@ void Trainer::train_epoch(int64_t epoch) {
       throw;
     }
   }
-  progress_->finish();
+  report_->clear_bar();
 }
 
 bool Trainer::agree_on_step(bool works) {
@@ -120,7 +213,7 @@ bool Trainer::agree_on_step(bool works) {
   const int signals = options_.saves ? options_.saves->load() : 0;
   own.save = checkpoint_requests_.is_new(signals, monotonic_seconds());
   const RankCoordinator::Request all =
-      runner_->control().agree_on_step({.step = position_.step, .works = works}, own);
+      runner_->control().agree_on_step({.step = runner_->position().step, .works = works}, own);
   runner_->executor().pause_recording(all.trace);  // at the same step on all ranks
   save_asked_ |= checkpoint_requests_.agree(all.save, monotonic_seconds());
   if (result_.stopped_by == 0) result_.stopped_by = all.stop;
@@ -141,177 +234,130 @@ const data::Batch* Trainer::next_batch(data::InputPipeline& from) {
 }
 
 void Trainer::train_step(const data::Batch& batch) {
-  meter_.data_ready();
-  const int64_t step = position_.step;
-  const float rate = static_cast<float>(schedule_->learning_rate(step));
-  const bool fetch = intervals_.due(intervals_.fetch_steps, step + 1);
-  show_batch(batch, step);
-  runner_->train(batch, {.step = step, .fetch = fetch}, rate);
+  StepMeter& meter = report_->times().meter;
+  meter.data_ready();
+  const TrainingPosition& at = runner_->position();
+  const float rate = static_cast<float>(runner_->schedule().learning_rate(at.step));
+  const bool fetch = intervals_.due(intervals_.fetch_steps, at.step + 1);
+  report_->files().show_batch(batch, at.step);
+  runner_->train(batch, fetch, rate);
   // If the host runs ahead, steps end later than they are issued: the sums are right wherever the
   // host waits.
-  const bool waits = fetch || batch.index + 1 == data_->train().batches() ||
-                     should_save(step + 1) || intervals_.ends_after(step + 1);
+  const bool waits = fetch || at.batch == data_->train().batches() ||
+                     saves_.due_after_step(at.step) || intervals_.ends_after(at.step);
   if (waits) runner_->executor().synchronize();
-  const std::optional<BadUpdates> bad = waits ? check_for_nan() : std::nullopt;
+  const std::optional<BadUpdates> bad = waits ? runner_->finite_check().poll() : std::nullopt;
   trained_samples_ += batch.real;
-  meter_.step_done(static_cast<double>(batch.real));  // padding does not count as work
-  position_.step += 1;
-  position_.batch = batch.index + 1;
-  if (fetch) report(batch, step, rate);
-  publish_step(batch);
+  meter.step_done(static_cast<double>(batch.real));  // padding does not count as work
+  if (fetch) report_->step(batch, rate, steps_to_train());
+  report_->launcher().step_done(at.step, at.epoch,
+                                totals_.step_done(at.step, meter, batch, data_->train().work()));
   if (bad) act_on(*bad);
-  progress_->update(position_.batch, format_printf("speed %.1f", meter_.speed()));
+  report_->draw_bar(batch);
   after_step();
 }
 
 // The step at which training ends, unless it ends early.
 int64_t Trainer::steps_to_train() {
-  const data::InputPipeline& train = data_->train();
-  const int64_t epochs = std::max<int64_t>(intervals_.epochs - position_.epoch, 0);
-  const int64_t left = std::max<int64_t>(epochs * train.batches() - position_.batch, 0);
-  const int64_t all = position_.step + left;
+  const TrainingPosition& at = runner_->position();
+  const int64_t epochs = std::max<int64_t>(intervals_.epochs - at.epoch, 0);
+  const int64_t left = std::max<int64_t>(epochs * data_->train().batches() - at.batch, 0);
+  const int64_t all = at.step + left;
   return intervals_.max_steps > 0 ? std::min(all, intervals_.max_steps) : all;
 }
 
-void Trainer::publish_step(const data::Batch& batch) {
-  constexpr double kNs = 1e9;
-  totals_.waited = PeerWaitTimer::total_ns();
-  totals_.samples = std::llround(meter_.samples());
-  totals_.time = std::llround(kNs * meter_.batch_time().total());
-  totals_.input += std::llround(kNs * batch.data_time);
-  const data::ReaderWork work = data_->train().work();
-  totals_.making = work.making_ns;
-  totals_.reading = work.reading_ns;
-  // A device other than the host waits for collectives itself.
-  const int64_t waited = collective_wait_ns() - host_waits_;
-  if (!device_.runs_beside_host()) {
-    totals_.exposed = std::max<int64_t>(totals_.exposed, 0) + waited;
-    recent_waits_[static_cast<size_t>(position_.step) % recent_waits_.size()] = waited;
-    totals_.exchange += *std::ranges::min_element(recent_waits_);
-  }
-  published_.step_done(position_.step, position_.epoch, totals_);
-}
-
-bool Trainer::should_compare(int64_t steps) const {
-  return divergence_ && !divergence_->drifts() && intervals_.due(intervals_.compare_steps, steps);
-}
-
-bool Trainer::should_save(int64_t steps) const {
-  return intervals_.due(intervals_.save_steps, steps);
-}
-
-// False if the end of the epoch follows, which has its own evaluation.
-bool Trainer::should_evaluate(int64_t steps) const {
-  if (!intervals_.due(intervals_.evaluate_steps, steps) || !data_->test()) return false;
-  const bool ends = position_.batch == data_->train().batches();
-  return !ends || !intervals_.due(intervals_.evaluate_epochs, position_.epoch + 1);
-}
-
 void Trainer::after_step() {
-  log_writer();
-  if (saving_) poll_save();
-  if (should_compare(position_.step)) divergence_->compare(position_.step);
-  if (should_save(position_.step)) {
-    save();
-    meter_.start();
+  const TrainingPosition& at = runner_->position();
+  report_->log_failures();
+  if (saves_.saving()) checkpoints_->poll();
+  if (divergence_ && !divergence_->drifts() && intervals_.due(intervals_.compare_steps, at.step)) {
+    divergence_->compare(at.step);
   }
-  if (should_evaluate(position_.step)) {
-    evaluate(position_.epoch);
-    meter_.start();
+  if (saves_.due_after_step(at.step)) {
+    checkpoints_->save();
+    report_->times().meter.start();
   }
-}
-
-std::optional<BadUpdates> Trainer::check_for_nan() {
-  const std::optional<BadUpdates> bad = runner_->finite_check().poll();
-  if (bad) result_.skipped += bad->count;
-  return bad;
+  if (evaluations_->due_after_step(at)) {
+    evaluate(at.epoch);
+    report_->times().meter.start();
+  }
 }
 
 void Trainer::act_on(const BadUpdates& bad) {
-  progress_->finish();  // do not write the log into the bar
-  if (events_) {
-    EventLine line("not_finite");
-    line.add("step", bad.step).add("what", bad.what).add("updates", bad.count);
-    if (bad.rank >= 0) line.add("rank", bad.rank);
-    write_event(line);
-  }
-  if (!skips()) end_for_nan(bad.text(), bad.step);
+  report_->not_finite(bad);
+  const FiniteCheck& check = runner_->finite_check();
+  if (!check.skips()) checkpoints_->end_for_nan(bad.text(), bad.step);
   if (is_leader()) {
-    spdlog::warn("step {}: {}, {} so far", bad.step, bad.left_out(), result_.skipped);
+    spdlog::warn("step {}: {}, {} so far", bad.step, bad.left_out(), check.found());
   }
 }
 
-void Trainer::end_for_nan(const std::string& what, int64_t step) {
-  finish_save(Patience::kLimited);  // so that all ranks name the same checkpoint
-  throw NotFiniteError(what, "step " + std::to_string(step),
-                       "lower learning_rate.base, or look at the data; " + newest_checkpoint());
+// Saves after a signal; sbatch sends one before the time limit of a job, for example.
+void Trainer::save_if_asked() {
+  if (!std::exchange(save_asked_, false)) return;
+  runner_->executor().synchronize();
+  if (const auto bad = runner_->finite_check().poll()) act_on(*bad);
+  checkpoints_->save();
+  report_->times().meter.start();
+}
+
+// An end for a failure of the data: saves first, so that a later start can continue the training.
+// Without a sample since the start there is nothing to save: a prediction would take the untrained
+// weights of this run for the newest.
+void Trainer::end_for_failure() {
+  auto trained = static_cast<double>(trained_samples_);
+  runner_->control().sum({&trained, 1});
+  if (trained > 0 && saves_.saves()) checkpoints_->save(true);
+  checkpoints_->finish(Patience::kUnlimited);
+  const double failed = failure_ ? 1 : 0;
+  const auto failures = runner_->control().by_rank({&failed, 1});
+  if (failure_) std::rethrow_exception(failure_);
+  const auto first =
+      std::find_if(failures.begin(), failures.end(), [](const auto& rank) { return rank[0] != 0; });
+  throw Error(ErrorCode::kPeerLost, "cannot continue",
+              "rank " + std::to_string(first - failures.begin()), "see the message of that rank");
 }
 
 void Trainer::evaluate(int64_t epoch) {
-  if (!data_->test() || evaluated_step_ == position_.step) return;
-  std::optional<TimeAccumulator::Scope> piece(std::in_place, evaluating_);
+  if (!data_->test() || evaluated_step_ == runner_->position().step) return;
+  std::optional<TimeAccumulator::Scope> piece(std::in_place, report_->times().evaluating);
   const double begun = monotonic_seconds();
-  const EvaluationOptions options{
-      .step = position_.step,
-      .by_class = job_.train.boolean("evaluate_classes"),
-      .next_batch = [this] { return next_batch(*data_->test()); },
-      .agree_on_step = [this](bool works) { return agree_on_step(works); },
-      .batch_done = [this] { published_.tick(); }};
-  const auto evaluation = fleet::evaluate(*data_->test(), *runner_, options);
+  data_->test()->start_epoch(0);
+  const auto evaluation = fleet::evaluate(
+      *runner_, {.by_class = job_.train.boolean("evaluate_classes"),
+                 .next_batch = [this] { return next_batch(*data_->test()); },
+                 .agree_on_step = [this](bool works) { return agree_on_step(works); },
+                 .batch_done = [this] { report_->launcher().tick(); }});
   if (!evaluation) return;
   result_.evaluation = evaluation->sums;
-  evaluated_step_ = position_.step;
-  const bool best = follow_evaluation();
-  if (is_leader()) report_evaluation(*evaluation, epoch, monotonic_seconds() - begun);
+  evaluated_step_ = runner_->position().step;
+  const bool best = follow(evaluation->sums);
+  report_->evaluated(*evaluation, epoch, monotonic_seconds() - begun);
   piece.reset();
-  if (best && !evaluates_only()) save();  // saves only if this step is not saved yet
+  // Saves only if this step is not saved yet.
+  if (best && !job_.train.boolean("evaluate_only")) checkpoints_->save();
 }
 
-EvaluatedMetrics Trainer::evaluated_metrics() const {
-  const MetricSums& sums = result_.evaluation;
-  return {{"loss", sums.mean_loss()},
-          {"acc1", sums.acc1()},
-          {"acc" + std::to_string(session().training().top_k), sums.acck()}};
-}
-
-// Schedules and early stopping count only evaluations that an uninterrupted run makes too: those at
-// the ends of epochs, or every so many steps if there are no others. Returns whether this one is
-// the best so far.
-bool Trainer::follow_evaluation() {
-  const bool counts =
-      intervals_.evaluate_epochs > 0
-          ? position_.batch == 0 && intervals_.due(intervals_.evaluate_epochs, position_.epoch)
-          : intervals_.due(intervals_.evaluate_steps, position_.step);
-  if (counts && schedule_->observed_step() != position_.step) follow_schedule();
-  const bool best = tracker_->observe(position_.step, evaluated_metrics(), counts);
-  if (tracker_->wanted()) position_.evaluations = tracker_->record();
+// Lets schedule, best checkpoint and early stopping see an evaluation. Returns whether it is the
+// best so far.
+bool Trainer::follow(const MetricSums& evaluated) {
+  TrainingPosition& at = runner_->position();
+  const bool counts = evaluations_->counts(at);
+  if (counts && runner_->schedule().observed_step() != at.step) {
+    const std::string line = runner_->observe(evaluated);
+    if (!line.empty() && is_leader()) {
+      report_->clear_bar();
+      spdlog::info("{}", line);
+    }
+  }
+  const bool best =
+      tracker_->observe(at.step, by_name(evaluated, session().training().top_k), counts);
+  if (tracker_->wanted()) at.evaluations = tracker_->record();
   if (is_leader() && tracker_->should_stop()) {
-    progress_->finish();  // do not write the log into the bar
+    report_->clear_bar();
     spdlog::info("training ends early: {}", tracker_->why_it_stops());
   }
   return best;
-}
-
-void Trainer::follow_schedule() {
-  const EvaluationResult evaluated{result_.evaluation.mean_loss(), result_.evaluation.acc1()};
-  const std::string line = schedule_->observe(position_.step, evaluated);
-  position_.schedule = schedule_->state();
-  if (line.empty() || !is_leader()) return;
-  progress_->finish();
-  spdlog::info("{}", line);
-}
-
-// A checkpoint is older than the evaluation after the same step, which schedule, best checkpoint
-// and early stopping need.
-void Trainer::evaluate_if_missed() {
-  const bool by_schedule =
-      schedule_->depends_on_evaluations() && schedule_->observed_step() != position_.step;
-  const bool by_watch = tracker_->wanted() && tracker_->record().observed_step != position_.step;
-  if ((!by_schedule && !by_watch) || position_.step == 0) return;
-  if (position_.batch == 0 && intervals_.due(intervals_.evaluate_epochs, position_.epoch)) {
-    return evaluate(position_.epoch - 1);
-  }
-  if (by_watch && should_evaluate(position_.step)) evaluate(position_.epoch);
 }
 
 }  // namespace fleet

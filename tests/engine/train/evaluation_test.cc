@@ -1,9 +1,10 @@
 // Evaluation: its data, its steps, and the accuracy of each class.
+#include "train/evaluation.h"
+
 #include <sstream>
 
 #include "base/file.h"
 #include "tests/engine/train/trainer_job.h"
-#include "train/class_counts.h"
 
 namespace fleet {
 namespace {

@@ -1,0 +1,64 @@
+// Decides when a job saves, which checkpoints it keeps, and what a failed save changes.
+#pragma once
+
+#include <cstdint>
+
+#include "train/checkpoint.h"
+#include "train/training_intervals.h"
+
+namespace fleet {
+
+// Reads and writes no file, and waits for nothing. All ranks call it with the same values, so they
+// decide equally. Not thread-safe.
+class CheckpointPolicy {
+ public:
+  explicit CheckpointPolicy(const Job& job);
+
+  // Whether the job saves, apart from the best checkpoint (checkpoint.keep_best).
+  bool saves() const { return at_end_ || intervals_.save_steps > 0 || intervals_.save_epochs > 0; }
+  bool due_after_step(int64_t steps) const { return intervals_.due(intervals_.save_steps, steps); }
+  bool due_after_epoch(int64_t epochs) const {
+    return intervals_.due(intervals_.save_epochs, epochs);
+  }
+  // At the end of training; also if the last save failed or was skipped.
+  bool due_at_end() const { return at_end_ || failed_ || skipped_; }
+
+  // Training goes on from the checkpoint of this step in its folder.
+  void restore(int64_t step) { saved_step_ = kept_step_ = step; }
+  // The best checkpoint in the folder, if there is any.
+  void restore_best(const BestValue& best) { best_on_disk_ = best; }
+  // The step that is saved, or is being saved; -1: none.
+  int64_t saved_step() const { return saved_step_; }
+
+  // Whether this step needs no save. best: the best value so far, which may be that of this step,
+  // evaluated after it was saved.
+  bool is_saved(int64_t step, const BestValue& best);
+  // A save begins, which ends with end() or is given up with skip().
+  Keep begin(int64_t step, const BestValue& best);
+  bool saving() const { return saving_; }
+  // How long training waits for the save, in seconds: 0 once the disk has not answered.
+  double patience() const { return hangs_ ? 0 : kPatience; }
+  // The save still runs on some rank after that time.
+  void hang() { hangs_ = true; }
+  // It has ended on all ranks; failed: on some. Returns the best value, of a checkpoint on the
+  // disk.
+  BestValue end(bool failed, const BestValue& best);
+  bool failed() const { return failed_; }  // the last one
+  // This step is not saved, because the save before still runs. Returns the same.
+  BestValue skip(int64_t step, const BestValue& best);
+
+ private:
+  static constexpr double kPatience = 60;
+  BestValue without(int64_t step, const BestValue& best) const;
+
+  const TrainingIntervals intervals_;
+  const bool at_end_;
+  const int newest_;
+  int64_t saved_step_ = -1, kept_step_ = -1;  // its predecessor
+  BestValue saving_best_, best_on_disk_;      // of the step being saved; of the saved ones
+  bool saving_ = false;  // a save whose result the ranks have not agreed on yet
+  bool failed_ = false, hangs_ = false;
+  bool skipped_ = false;  // the last step to save was not
+};
+
+}  // namespace fleet

@@ -1,0 +1,61 @@
+// How a training starts: from initial weights, or from a checkpoint.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/checkpoint_policy.h"
+#include "train/evaluation_tracker.h"
+#include "train/step_runner.h"
+
+namespace fleet {
+
+// All ranks make the same calls.
+class TrainingStart {
+ public:
+  struct Parts {
+    StepRunner& runner;
+    CheckpointPolicy& policy;
+    EvaluationTracker& tracker;
+  };
+  // folder: of the run. batches: of an epoch. Everything must outlive it.
+  TrainingStart(const Job& job, const std::string& folder, int64_t batches, const Parts& parts,
+                JobRank own);
+
+  // Loads what the job says: checkpoint.weights, checkpoint.resume. marked: this rank sees that an
+  // earlier start of this run has marked the folder as its own. Such a run continues from the
+  // checkpoints there, whatever checkpoint.resume says. One rank that sees the mark suffices: if
+  // the others do not see its checkpoints, the job must not begin anew.
+  void load(bool marked);
+  // Whether the run goes on in its folder: it was resumed from a checkpoint there, or had begun.
+  bool continues() const { return continues_; }
+
+ private:
+  struct LoadedCheckpoint {
+    std::string folder;
+    TrainingPosition position = {};
+    std::string note = {};
+  };
+  std::vector<double> resume_on_all_ranks();
+  LoadedCheckpoint load_checkpoint(const std::string& folder);
+  void resume(const LoadedCheckpoint& loaded);
+  void load_weights(const std::string& path);
+  void set_best(const BestValue& best);
+  void forget_missing_best();
+  void set_aside_other_checkpoints();
+  void set_newer_checkpoints_aside();
+  void check_validation(const TrainingPosition& saved, const std::string& folder) const;
+  bool is_leader() const { return own_.rank == 0; }
+
+  const Job& job_;
+  const std::string root_;  // of the run's checkpoints
+  const std::string folder_;
+  const int64_t batches_;
+  const Parts parts_;
+  const JobRank own_;
+  const bool evaluates_only_;
+  bool continues_ = false;
+  int64_t resumed_step_ = -1;  // of the checkpoint, in any folder
+};
+
+}  // namespace fleet
