@@ -33,10 +33,10 @@ struct BestValue {
 
 // The results of the evaluations so far.
 struct EvaluationRecord {
-  BestValue kept;              // of checkpoint.keep_best
-  BestValue stopping;          // of train.early_stopping
+  BestValue kept;              // for checkpoint.keep_best
+  BestValue stopping;          // for train.early_stopping
   int64_t without = 0;         // evaluations since the last improvement
-  int64_t observed_step = -1;  // of the last evaluation
+  int64_t observed_step = -1;  // the last evaluation's
 
   bool operator==(const EvaluationRecord&) const = default;
 };

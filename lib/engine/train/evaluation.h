@@ -34,7 +34,7 @@ class ClassCounts {
   std::vector<int64_t> samples() const;    // per class
   std::vector<double> accuracies() const;  // per class; NaN for a class without samples
   // One line per class, with its counts separated by commas; the first line names the columns.
-  // names: of the classes; a class without a name appears as its number.
+  // names: the classes'; a class without a name appears as its number.
   std::string csv(const std::vector<std::string>& names) const;
 
  private:

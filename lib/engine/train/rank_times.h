@@ -48,7 +48,7 @@ class StepTotalsMeter {
   const bool host_waits_;
   StepTotals totals_;
   int64_t waited_before_ = 0;              // of this thread, before the current step
-  std::array<int64_t, 8> recent_waits_{};  // of this thread, in the last steps
+  std::array<int64_t, 8> recent_waits_{};  // this thread's, in the last steps
 };
 
 }  // namespace fleet

@@ -33,7 +33,7 @@ class RunOutput {
   std::vector<std::string> take_messages();
   // Writes that are not done.
   size_t pending() const { return writer_ ? writer_->pending() : 0; }
-  // Waits until all writes are done; false: the time is over.
+  // Waits until all writes are done; false: timeout.
   bool wait_for(std::chrono::milliseconds time) { return !writer_ || writer_->wait_for(time); }
 
  private:

@@ -19,13 +19,13 @@ namespace fleet {
 struct TrainerOptions {
   int rank = 0, world = 1;
   int nodes = 1;                         // number of nodes
-  Communicator* communicator = nullptr;  // of device memory; null in a job of one rank
-  Communicator* control = nullptr;       // of host memory; null if `communicator` uses host memory
+  Communicator* communicator = nullptr;  // for device memory; null in a job of one rank
+  Communicator* control = nullptr;       // for host memory; null if `communicator` uses host memory
   std::shared_ptr<Store> store;          // null in a job of one rank
   // A signal (not 0): stop after the next step, as agreed by all ranks.
   const std::atomic<int>* stop = nullptr;
   const std::atomic<int>* saves = nullptr;  // number of signals that asked for a checkpoint
-  int terminal_width = 0;                   // of standard output; 0: plain lines
+  int terminal_width = 0;                   // standard output's; 0: plain lines
   std::string run;                          // identifies all starts of one job; "": it has only one
   bool restarted = false;                   // the launcher has started this run before
 };
@@ -44,7 +44,7 @@ class Trainer {
   // the end if the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
-  const std::string& folder() const { return output_; }  // of the run
+  const std::string& folder() const { return output_; }  // the run's
 
  private:
   void open_folder();
@@ -82,7 +82,7 @@ class Trainer {
   StepTotalsMeter totals_;
   int64_t evaluated_step_ = -1;
   int64_t trained_samples_ = 0;             // by this rank since the start, without padding
-  std::exception_ptr failure_;              // of this rank's data
+  std::exception_ptr failure_;              // from this rank's data
   bool ends_ = false;                       // on all ranks: some rank cannot continue
   CheckpointRequests checkpoint_requests_;  // by signals
   bool save_asked_ = false;                 // requested, not done yet

@@ -84,7 +84,7 @@ class TrainingReport {
   RunOutput files_;
   Progress progress_;
   RankTimes rank_times_;
-  MovingAverage utilization_, clock_;  // of the device, if it reports them
+  MovingAverage utilization_, clock_;  // the device's, if it reports them
   size_t max_memory_ = 0;
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
