@@ -16,7 +16,7 @@
 #include <cstring>
 #include <map>
 
-#include "cost/op_cost.h"
+#include "cost/rates.h"
 #include "exec/backend.h"
 #include "tests/bench/resnet50_step.h"
 #include "train/measure_rates.h"

@@ -3,6 +3,7 @@
 
 #include "exec/plan.h"
 #include "ops/collective.h"
+#include "store/store.h"
 
 namespace fleet {
 namespace {

@@ -20,10 +20,10 @@ class CheckpointPolicy {
   bool due_after_epoch(int64_t epochs) const {
     return intervals_.due(intervals_.save_epochs, epochs);
   }
-  // At the end of training; also if the last save failed or was skipped.
+  // At the end of training; even if the last save failed or was skipped.
   bool due_at_end() const { return at_end_ || failed_ || skipped_; }
 
-  // Training goes on from the checkpoint of this step in its folder.
+  // Training continues from the checkpoint of this step in its folder.
   void restore(int64_t step) { saved_step_ = kept_step_ = step; }
   // The best checkpoint in the folder, if there is any.
   void restore_best(const BestValue& best) { best_on_disk_ = best; }
@@ -33,7 +33,7 @@ class CheckpointPolicy {
   // Whether this step needs no save. best: the best value so far, which may be that of this step,
   // evaluated after it was saved.
   bool is_saved(int64_t step, const BestValue& best);
-  // A save begins, which ends with end() or is given up with skip().
+  // A save begins; end() or skip() ends it.
   Keep begin(int64_t step, const BestValue& best);
   bool saving() const { return saving_; }
   // How long training waits for the save, in seconds: 0 once the disk has not answered.
@@ -55,7 +55,7 @@ class CheckpointPolicy {
   const bool at_end_;
   const int newest_;
   int64_t saved_step_ = -1, kept_step_ = -1;  // its predecessor
-  BestValue saving_best_, best_on_disk_;      // of the step being saved; of the saved ones
+  BestValue saving_best_, best_on_disk_;      // being saved; saved
   bool saving_ = false;  // a save whose result the ranks have not agreed on yet
   bool failed_ = false, hangs_ = false;
   bool skipped_ = false;  // the last step to save was not

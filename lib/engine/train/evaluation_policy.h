@@ -13,7 +13,7 @@ namespace fleet {
 // All ranks ask it with the same positions, so they decide equally.
 class EvaluationPolicy {
  public:
-  // has_data: whether there are test data. batches: of an epoch of the training data.
+  // has_data: whether there are test data. batches: those in an epoch of the training data.
   EvaluationPolicy(const Job& job, bool has_data, int64_t batches)
       : intervals_(job), has_data_(has_data), batches_(batches) {}
 
@@ -35,7 +35,7 @@ class EvaluationPolicy {
   // at the ends of epochs, or every so many steps if there are no others.
   bool counts(const TrainingPosition& at) const;
   // A checkpoint is older than the evaluation after the same step, which training makes up for when
-  // it goes on from there. The epoch of that evaluation; nullopt: none was missed.
+  // it continues from there. The epoch of that evaluation; nullopt: none was missed.
   //   schedule, tracker  the step of the last evaluation that each has seen; nullopt: it needs none
   std::optional<int64_t> missed(const TrainingPosition& at, std::optional<int64_t> schedule,
                                 std::optional<int64_t> tracker) const;

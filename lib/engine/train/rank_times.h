@@ -47,7 +47,7 @@ class StepTotalsMeter {
  private:
   const bool host_waits_;
   StepTotals totals_;
-  int64_t waited_before_ = 0;              // of this thread, before the current step
+  int64_t waited_before_ = 0;              // this thread's, before the current step
   std::array<int64_t, 8> recent_waits_{};  // this thread's, in the last steps
 };
 

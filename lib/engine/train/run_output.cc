@@ -7,12 +7,12 @@
 
 namespace fleet {
 
-void RunOutput::open(const std::string& folder, const Job& job, int64_t step, bool anew) {
+void RunOutput::open(const std::string& folder, const Job& job, int64_t step, bool new_run) {
   folder_ = folder;
   data_ = job.data;
   shows_gradients_ = job.train.boolean("tensorboard_gradients");
   const std::string path = folder + "/metrics.jsonl";
-  if (anew) {
+  if (new_run) {
     const auto aside = set_aside(path);
     if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
     set_aside(folder + "/tensorboard");

@@ -1,4 +1,4 @@
-// The files of a run beside its checkpoints: metrics.jsonl, TensorBoard's, config.txt, and tables.
+// The files of a run other than checkpoints: metrics.jsonl, TensorBoard's, config.txt, and tables.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace fleet {
 // On rank 0. On other ranks nothing opens it, and its calls do nothing. For use by one thread.
 class RunOutput {
  public:
-  // Sets files of an earlier run aside if `anew`. step: at which this start begins.
-  void open(const std::string& folder, const Job& job, int64_t step, bool anew);
+  // Sets files of an earlier run aside if `new_run`. step: at which this start begins.
+  void open(const std::string& folder, const Job& job, int64_t step, bool new_run);
   bool is_open() const { return writer_ != nullptr; }
 
   // A line of metrics.jsonl, which TensorBoard shows too.
@@ -27,7 +27,7 @@ class RunOutput {
   void write_file(const std::string& name, std::string text);
   // The images of the run's first batch, in TensorBoard.
   void show_batch(const data::Batch& batch, int64_t step);
-  // The gradients of a step, in TensorBoard, if the job wants them. scale: of the loss.
+  // The gradients of a step, in TensorBoard, if the job wants them. scale: the loss's.
   void show_gradients(Executor& executor, double scale, int64_t step);
   // Messages about files that could not be written, since the last call.
   std::vector<std::string> take_messages();
@@ -38,7 +38,7 @@ class RunOutput {
 
  private:
   std::string folder_;
-  Settings data_;  // of the job
+  Settings data_;  // the job's
   bool shows_gradients_ = false, shown_images_ = false;
   std::shared_ptr<EventFile> events_;            // used by writer_ only
   std::unique_ptr<TensorboardLog> tensorboard_;  // null: not wanted

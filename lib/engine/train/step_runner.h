@@ -20,10 +20,10 @@
 
 namespace fleet {
 
-// Of a program that makes its own batches.
+// For a program that makes its own batches.
 struct OwnBatches {
   Shape image;
-  int64_t batches = 1;  // of an epoch
+  int64_t batches = 1;  // in an epoch
 };
 
 struct StepRunnerOptions {

@@ -1,4 +1,4 @@
-// Saves the checkpoints of a training in the background, and goes on without one that the disk does
+// Saves the checkpoints of a training in the background, and continues without one that the disk does
 // not take.
 #pragma once
 
@@ -32,7 +32,7 @@ class TrainingCheckpoints {
   // at_end: returns when it is on the disk. NotFiniteError if the state is not finite and
   // train.on_nan says stop.
   void save(bool at_end = false);
-  // Logs the end of a save in the background, if there is one.
+  // Logs the end of a save in the background, if one has ended.
   void poll();
   // How long a rank waits for a disk: training may continue without this save, or must not.
   enum class Patience { kLimited, kUnlimited };
@@ -55,7 +55,7 @@ class TrainingCheckpoints {
   const Parts parts_;
   const JobRank own_;
   std::unique_ptr<CheckpointSaver> saver_;
-  std::string failure_;  // of this rank's last save
+  std::string failure_;  // this rank's, in the last save
   std::string unsaved_;  // what is not finite in the last state, which was not saved
 };
 

@@ -29,11 +29,11 @@ TrainingReport::TrainingReport(const Job& job, Device& device, StepRunner& runne
   if (stages > 1) launcher_.in_pipeline(options.rank.rank % stages, stages);
 }
 
-void TrainingReport::open(const std::string& folder, bool anew) {
+void TrainingReport::open(const std::string& folder, bool new_run) {
   folder_ = folder;
   const TrainingPosition& at = runner_.position();
   // An evaluation of an earlier checkpoint supersedes nothing.
-  files_.open(folder, job_, job_.train.boolean("evaluate_only") ? 0 : at.step, anew);
+  files_.open(folder, job_, job_.train.boolean("evaluate_only") ? 0 : at.step, new_run);
   EventLine start("start");
   start.add("model", job_.model_name)
       .add("ranks", options_.rank.world)

@@ -1,4 +1,4 @@
-// What a training tells its user: lines and a bar on standard output, metrics.jsonl, the log; and
+// Reports a training to its user: lines and a bar on standard output, metrics.jsonl, the log; and
 // its launcher: the progress of this rank.
 #pragma once
 
@@ -29,24 +29,25 @@ struct TrainResult {
 };
 
 struct TrainingTimes {
-  StepMeter meter;                     // of the training steps
+  StepMeter meter;                     // the training steps'
   TimeAccumulator evaluating, saving;  // while training waited
 };
 
-// For the training thread. All ranks make the same calls; rank 0 writes what concerns all of them.
+// For the training thread. All ranks make the same calls; rank 0 writes lines that are the same for
+// all.
 class TrainingReport {
  public:
   struct Options {
     JobRank rank;
-    int terminal_width = 0;  // of standard output; 0: plain lines
+    int terminal_width = 0;  // standard output's; 0: plain lines
     double begun = 0;        // time at which the start began
   };
   // They must outlive it. train: the training data.
   TrainingReport(const Job& job, Device& device, StepRunner& runner, data::InputPipeline& train,
                  const Options& options);
 
-  // Opens the run's files; on rank 0. anew: files of an earlier run are set aside.
-  void open(const std::string& folder, bool anew);
+  // Opens the run's files; on rank 0. new_run: files of an earlier run are set aside.
+  void open(const std::string& folder, bool new_run);
   void training_begins();
   void epoch_begins();
   // Call before a line that is not the report's: removes the bar.
@@ -89,7 +90,7 @@ class TrainingReport {
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch
   double started_ = 0;                  // time of the first step
-  std::string folder_;                  // of the run
+  std::string folder_;                  // the run's
 };
 
 }  // namespace fleet

@@ -84,7 +84,7 @@ std::vector<double> TrainingStart::resume_on_all_ranks() {
         parts_.runner.control().all_succeed("load the checkpoint", [&] {
           if (below != kForever && !folder) {
             throw Error(ErrorCode::kUsage, "every checkpoint is damaged", root_,
-                        "repair one, or set checkpoint.resume to \"no\" to start afresh");
+                        "repair one, or set checkpoint.resume to \"no\" to start a new run");
           }
           try {
             if (folder || (wanted != "auto" && wanted != "no"))
@@ -121,7 +121,7 @@ void TrainingStart::set_newer_checkpoints_aside() {
   const int64_t saved = parts_.policy.saved_step();
   for (auto newest = latest_checkpoint(root_); newest && step_of_checkpoint(*newest) > saved;
        newest = latest_checkpoint(root_)) {
-    spdlog::info("the run goes on from step {}: {} is now {}", saved, *newest,
+    spdlog::info("the run continues from step {}: {} is now {}", saved, *newest,
                  set_aside(*newest).value_or("gone"));
   }
 }

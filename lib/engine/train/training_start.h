@@ -18,16 +18,16 @@ class TrainingStart {
     CheckpointPolicy& policy;
     EvaluationTracker& tracker;
   };
-  // folder: of the run. batches: of an epoch. Everything must outlive it.
+  // folder: the run's. batches: those in an epoch. Everything must outlive it.
   TrainingStart(const Job& job, const std::string& folder, int64_t batches, const Parts& parts,
                 JobRank own);
 
   // Loads what the job says: checkpoint.weights, checkpoint.resume. marked: this rank sees that an
   // earlier start of this run has marked the folder as its own. Such a run continues from the
   // checkpoints there, whatever checkpoint.resume says. One rank that sees the mark suffices: if
-  // the others do not see its checkpoints, the job must not begin anew.
+  // the others do not see its checkpoints, the job must not begin again.
   void load(bool marked);
-  // Whether the run goes on in its folder: it was resumed from a checkpoint there, or had begun.
+  // Whether the run continues in its folder: it was resumed from a checkpoint there, or had begun.
   bool continues() const { return continues_; }
 
  private:
@@ -48,14 +48,14 @@ class TrainingStart {
   bool is_leader() const { return own_.rank == 0; }
 
   const Job& job_;
-  const std::string root_;  // of the run's checkpoints
+  const std::string root_;  // the folder of the run's checkpoints
   const std::string folder_;
   const int64_t batches_;
   const Parts parts_;
   const JobRank own_;
   const bool evaluates_only_;
   bool continues_ = false;
-  int64_t resumed_step_ = -1;  // of the checkpoint, in any folder
+  int64_t resumed_step_ = -1;  // the checkpoint's, in any folder
 };
 
 }  // namespace fleet

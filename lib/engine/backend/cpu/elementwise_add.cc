@@ -1,21 +1,12 @@
 #include "backend/cpu/broadcast_loops.h"
 #include "backend/cpu/simd_math.h"
+#include "ops/activation_formulas.h"
 
 namespace fleet {
 namespace {
 
 struct Identity {
   FLEET_INLINE float operator()(float t) const { return t; }
-};
-struct Relu {
-  FLEET_INLINE float operator()(float t) const { return cpu::where_positive(t, t); }
-};
-struct Tanh {
-  FLEET_INLINE float operator()(float t) const { return cpu::fast_tanh(t); }
-};
-struct Scale {
-  float factor, bias;
-  FLEET_INLINE float operator()(float t) const { return t * factor + bias; }
 };
 
 template <typename F>
@@ -58,10 +49,9 @@ template <template <typename> typename Where>
 std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
   const Attributes& attributes = context.attributes();
   if (activation == "relu") return add_kernel(context, Where<Relu>{});
-  if (activation == "tanh") return add_kernel(context, Where<Tanh>{});
+  if (activation == "tanh") return add_kernel(context, Where<Tanh<cpu::SimdMath>>{});
   FLEET_CHECK(activation == "scale", "elementwise_add of " + activation);
-  return add_kernel(context, Where<Scale>{{static_cast<float>(attributes.number("scale")),
-                                           static_cast<float>(attributes.number("bias"))}});
+  return add_kernel(context, Where<Scale>{Scale(attributes)});
 }
 
 bool has_relu(const KernelContext& context) {

@@ -1,21 +1,13 @@
 #include "backend/cuda/broadcast_loops.h"
+#include "backend/cuda/elementwise.h"
 #include "graph/op.h"
+#include "ops/activation_formulas.h"
 
 namespace fleet {
 namespace {
 
 struct Identity {
   __device__ float operator()(float t) const { return t; }
-};
-struct Relu {
-  __device__ float operator()(float t) const { return t <= 0 ? 0 : t; }
-};
-struct Tanh {
-  __device__ float operator()(float t) const { return tanhf(t); }
-};
-struct Scale {
-  float factor, bias;
-  __device__ float operator()(float t) const { return t * factor + bias; }
 };
 
 template <typename F>
@@ -34,11 +26,9 @@ template <template <typename> typename Where>
 std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
   const Attributes& attributes = context.attributes();
   if (activation == "relu") return cuda::broadcast_kernel(context, Where<Relu>{});
-  if (activation == "tanh") return cuda::broadcast_kernel(context, Where<Tanh>{});
+  if (activation == "tanh") return cuda::broadcast_kernel(context, Where<Tanh<cuda::DeviceMath>>{});
   FLEET_CHECK(activation == "scale", "elementwise_add of " + activation);
-  return cuda::broadcast_kernel(context,
-                                Where<Scale>{{static_cast<float>(attributes.number("scale")),
-                                              static_cast<float>(attributes.number("bias"))}});
+  return cuda::broadcast_kernel(context, Where<Scale>{Scale(attributes)});
 }
 
 // The contribution of an element of dout to dx and dy. out: the output of relu, which masks dout;
