@@ -199,16 +199,17 @@ JobRecordFile::~JobRecordFile() {
 
 void JobRecordFile::on_assignment(const Assignment& assignment, const wire::SpawnRanks& spawn) {
   const wire::Node& node = assignment.node();
+  record_.set_run(assignment.world->run());
+  // Another node of this job may run on this host: commands tell it from another job by its run.
+  // All else is written once every rank has a process.
+  if (record_.generation() == 0 && assignment.nnodes() > 1) try_to_write();
   record_.set_node_rank(assignment.node_rank);
   record_.set_nnodes(assignment.nnodes());
   record_.set_world_size(assignment.world_size());
   record_.set_generation(assignment.generation());
-  record_.set_run(assignment.world->run());
   record_.set_address(node.address());
   // This node's own path to a rendezvous that it hosts is useless to other nodes.
   if (!is_local_address(assignment.store_address)) record_.set_rendezvous(assignment.store_address);
-  // Another node of this job may run on this host: commands tell it from another job by its run.
-  if (record_.ranks().empty() && record_.nnodes() > 1) try_to_write();
   const JobRecord before = record_;
   record_.clear_ranks();
   for (const wire::RankCommand& command : spawn.ranks()) {

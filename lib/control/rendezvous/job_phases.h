@@ -121,12 +121,6 @@ struct Running {
   std::optional<RankExit> killed_;  // a rank that a launcher stopped without an order
   std::optional<StackCollection> stacks_;
   std::vector<SessionId> requesters_;  // of these stacks
-  // The nodes whose launchers received this signal since it was passed on.
-  struct UserSignal {
-    Time at;
-    std::set<int> from;
-  };
-  std::map<int, UserSignal> user_signals_;
 };
 
 struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
@@ -220,6 +214,13 @@ struct Job {
   JobNodes nodes;
   Restarts restarts;
   std::shared_ptr<const World> world;  // the last one sent
+  // The nodes whose launchers received this signal since it was passed on; a restart changes
+  // nothing.
+  struct UserSignal {
+    Time at;
+    std::set<int> from;
+  };
+  std::map<int, UserSignal> user_signals;
   phases::Any phase;
   Time now;  // of the present event
 };

@@ -161,7 +161,7 @@ void Running::on_stop(Job& job, int node_rank, const wire::StopRequest& request)
 
 // A signal to the launchers of all nodes (as a batch system sends it) is one signal.
 void Running::on_signal(Job& job, int node_rank, int signal) {
-  UserSignal& last = user_signals_[signal];
+  Job::UserSignal& last = job.user_signals[signal];
   const bool recent = !last.from.empty() && job.now - last.at < kOneSignal;
   if (recent && last.from.insert(node_rank).second) return;
   last = {job.now, {node_rank}};

@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "exec/plan.h"
+#include "store/store.h"
 
 namespace fleet {
 namespace {

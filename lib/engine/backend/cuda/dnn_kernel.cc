@@ -1,5 +1,6 @@
 #include "backend/cuda/dnn_kernel.h"
 
+#include "backend/cuda/device.h"
 #include "backend/cuda/dnn.h"
 #include "base/error.h"
 
