@@ -1,5 +1,5 @@
-// Saves the checkpoints of a training in the background, and continues without one that the disk does
-// not take.
+// Saves the checkpoints of a training in the background, and continues without one that the disk
+// does not take.
 #pragma once
 
 #include <memory>

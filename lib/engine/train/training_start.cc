@@ -116,7 +116,8 @@ void TrainingStart::set_aside_other_checkpoints() {
   if (aside) spdlog::info("checkpoints of an earlier run are now in {}", *aside);
 }
 
-// The run continues from an older checkpoint of its folder: a later start must not take a newer one.
+// The run continues from an older checkpoint of its folder: a later start must not take a newer
+// one.
 void TrainingStart::set_newer_checkpoints_aside() {
   const int64_t saved = parts_.policy.saved_step();
   for (auto newest = latest_checkpoint(root_); newest && step_of_checkpoint(*newest) > saved;
