@@ -18,7 +18,7 @@ namespace {
 // Settings other than the defaults must be predicted to be faster by this part: predictions differ
 // from the truth, and the defaults are well tried. A predicted gain of 0.04 was a loss of 0.11.
 constexpr double kMinGain = 0.05, kMinGainOfOne = 0.005;  // all together, each of them
-constexpr double kMemoryFraction = 0.95;                  // of what is available may be used
+constexpr double kMemoryFraction = 0.95;                  // of the available memory
 constexpr double kLongestSearch = 30;                     // seconds
 
 using Overrides = std::vector<std::string>;

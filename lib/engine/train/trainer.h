@@ -33,8 +33,8 @@ struct TrainerOptions {
 // Trains, evaluates and saves as the job specifies. Prints progress and results to standard output,
 // and appends to metrics.jsonl (rank 0). For use by the calling thread only.
 //
-// It knows the order of things. Its parts know the rest: the policies when to save and evaluate,
-// StepRunner how far training has come, TrainingReport what is printed.
+// It determines the order. The policies decide when to save and evaluate, StepRunner keeps the
+// position of training, TrainingReport prints the results.
 class Trainer {
  public:
   // Opens the data, builds the session, loads a checkpoint, and agrees with the other ranks on the

@@ -56,7 +56,7 @@ class TrainingCheckpoints {
   const JobRank own_;
   std::unique_ptr<CheckpointSaver> saver_;
   std::string failure_;  // this rank's, in the last save
-  std::string unsaved_;  // what is not finite in the last state, which was not saved
+  std::string unsaved_;  // a value of the last state that is not finite; "": it was saved
 };
 
 }  // namespace fleet
