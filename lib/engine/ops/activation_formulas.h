@@ -1,6 +1,7 @@
 // Elementwise operations and their derivatives for one element, in float, as the kernels of every
 // backend run them. Math: the backend's exp, tanh, erf and sigmoid. Branch-free where it matters:
-// CPUs run them in vectorized loops.
+// CPUs run them in vectorized loops. Where a slope is 0 the gradient is 0, also if dy is Inf or
+// NaN, as in PyTorch.
 #pragma once
 
 #include "base/cpu.h"
@@ -20,10 +21,7 @@ struct Relu6 {
   FLEET_INLINE float operator()(float x) const { return x < 0 ? 0 : (x > 6 ? 6 : x); }
 };
 struct Relu6Grad {
-  FLEET_INLINE float operator()(float y, float dy) const {
-    const float slope = ((y <= 0) | (y >= 6)) ? 0.0f : 1.0f;  // 1 where y is NaN
-    return slope * dy;
-  }
+  FLEET_INLINE float operator()(float y, float dy) const { return ((y <= 0) | (y >= 6)) ? 0 : dy; }
 };
 
 struct HardSigmoid {
@@ -32,8 +30,8 @@ struct HardSigmoid {
 };
 struct HardSigmoidGrad {
   FLEET_INLINE float operator()(float y, float dy) const {
-    const float slope = ((y <= 0) | (y >= 1)) ? 0.0f : HardSigmoid::kSixth;
-    return slope * dy;
+    const float inside = HardSigmoid::kSixth * dy;
+    return ((y <= 0) | (y >= 1)) ? 0 : inside;
   }
 };
 
@@ -42,9 +40,8 @@ struct HardSwish {
 };
 struct HardSwishGrad {
   FLEET_INLINE float operator()(float x, float dy) const {
-    const float within = x * (1.0f / 3) + 0.5f;
-    const float slope = x <= -3 ? 0.0f : (x >= 3 ? 1.0f : within);
-    return slope * dy;
+    const float inside = (x * (1.0f / 3) + 0.5f) * dy;
+    return x <= -3 ? 0 : (x >= 3 ? dy : inside);
   }
 };
 

@@ -95,6 +95,30 @@ TEST(Nan, GradientsOfActivations_PassWhereTheOutputIsNan) {
   }
 }
 
+// Where the slope is 0, a gradient of Inf or NaN is not passed on, as in torch.
+TEST(Nan, GradientsOfActivations_EndWhereTheSlopeIsZero) {
+  const std::vector<float> at = image(-9);  // from -9 to 9
+  const struct {
+    const char* type;
+    float below, above;  // the slope is 0 up to `below` and from `above` on
+  } cases[] = {{"relu_grad", 0, INFINITY},
+               {"relu6_grad", 0, 6},
+               {"hardsigmoid_grad", 0, 1},
+               {"hardswish_grad", -3, INFINITY}};
+  for (const auto& [type, below, above] : cases) {
+    for (const float gradient : {INFINITY, NAN}) {
+      const std::vector<float> dy(kImage.elements(), gradient);
+      const std::vector<float> dx =
+          OneOp{.type = type, .inputs = {{kImage, at}, {kImage, dy}}}.run();
+      for (size_t i = 0; i < dx.size(); ++i) {
+        const bool ends = at[i] <= below || at[i] >= above;
+        ASSERT_EQ(ends, dx[i] == 0)
+            << type << " of " << gradient << " at " << at[i] << ": " << dx[i];
+      }
+    }
+  }
+}
+
 // relu and its gradient as formulas.
 TEST(Nan, FusedElementwise_PassesItOn) {
   Program program;
