@@ -106,21 +106,23 @@ TEST_F(Cache, TunedReader_MakesTheSameSamplesWhileItGrows) {
   auto tuned = pipeline(R"("auto": {"threads": true, "prefetch": true})");
   EXPECT_EQ(tuned->stats().threads, 1);
   EXPECT_EQ(tuned->stats().capacity, 2);
-  // The consumer takes no time: it always waits, so the reader grows.
+  // The consumer takes no time: it always waits, so the reader grows. Where other programs use the
+  // cores, a second thread may gain nothing and be given back before it is seen.
   std::vector<testing::Copy> got;
-  int64_t most = 0;
+  int64_t threads = 0, batches = 0;
   const auto start = std::chrono::steady_clock::now();
   int epoch = 0;
-  for (; std::chrono::steady_clock::now() - start < std::chrono::seconds(60) &&
-         (most < 2 || epoch < 40);
+  for (; std::chrono::steady_clock::now() - start < std::chrono::seconds(20) &&
+         (threads < 2 || epoch < 40);
        ++epoch) {
     tuned->start_epoch(epoch % 40);
     for (auto& batch : rest_of(*tuned)) {
       if (epoch < 40) got.push_back(std::move(batch));
     }
-    most = std::max(most, tuned->stats().threads);
+    threads = std::max(threads, tuned->stats().threads);
+    batches = std::max(batches, tuned->stats().capacity);
   }
-  EXPECT_GE(most, 2);
+  EXPECT_TRUE(threads >= 2 || batches > 2) << threads << " threads, " << batches << " batches";
   EXPECT_EQ(got, wanted);
 }
 
