@@ -1,5 +1,3 @@
-#include "launch/planning/log_config.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "base/error.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 #include "node/console.h"

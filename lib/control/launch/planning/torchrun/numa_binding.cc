@@ -1,5 +1,3 @@
-#include "launch/planning/torchrun/numa_binding.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -9,6 +7,7 @@
 #include "base/file.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "launch/planning/cores.h"
 
 namespace fleet {
 namespace {

@@ -10,9 +10,8 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/launch_plan.h"
-#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/start_job.h"
 #include "launch/tools/doctor/preflight.h"
-#include "rendezvous/client.h"
 #include "rendezvous/store_client.h"
 
 namespace fleet {

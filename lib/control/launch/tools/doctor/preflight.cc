@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
-#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/start_job.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/facts.h"
 #include "launch/tools/doctor/reachability.h"

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/rank_commands.h"
-#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/start_job.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/preflight.h"
 #include "launch/tools/dry_run/dry_run.h"
