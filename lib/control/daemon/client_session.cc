@@ -101,7 +101,7 @@ void ClientSession::handle(const wire::ClientMessage& message) {
       launched_ = true;
       return jobs_.launch(number_, message.launch().rdzv_port());
     case wire::ClientMessage::kStop:
-      if (owner || role_ == Role::kAttached) return stop(message.stop());
+      if (owner || role_ == Role::kAttached) return jobs_.stop(number_, message.stop());
       break;
     case wire::ClientMessage::kSignal:
       if (owner || role_ == Role::kAttached) return signal(message.signal().number());
@@ -193,11 +193,9 @@ void ClientSession::query(const std::string& job_id) {
   stream_->close();
 }
 
-void ClientSession::stop(const wire::StopRequest& how) { jobs_.stop(number_, how); }
-
 void ClientSession::stop_named(const wire::StopNamedJob& request) {
   subscribe(job_named(request.job_id()).number(), Role::kStopper);
-  stop(request.how());
+  jobs_.stop(number_, request.how());
   send_updates();
 }
 

@@ -81,8 +81,6 @@ std::vector<std::string> visible_gpu_names() {
   return all;
 }
 
-namespace {}  // namespace
-
 JobTable::JobTable(std::string user, std::vector<std::string> gpus, Limits limits)
     : user_(std::move(user)), gpus_(std::move(gpus)), limits_(limits) {}
 
