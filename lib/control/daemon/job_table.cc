@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "launch/planning/devices.h"
@@ -59,11 +58,9 @@ std::vector<std::string> GpuAllocator::allocate(const std::string& job, const Gp
   const bool free = std::all_of(chosen.begin(), chosen.end(),
                                 [this](const std::string& name) { return is_free(name); });
   if (!free && !request.share()) {
-    throw Error(
-        ErrorCode::kUsage,
-        std::to_string(wanted) + " of " + std::to_string(names_.size()) +
-            " GPUs are requested, but other jobs occupy some of them: " + describe_holders(),
-        {}, "wait for their end, choose others with --gpus, or give --share_gpus");
+    refuse(std::to_string(wanted) + " of " + std::to_string(names_.size()) +
+               " GPUs are requested, but other jobs occupy some of them: " + describe_holders(),
+           {}, "wait for their end, choose others with --gpus, or give --share_gpus");
   }
   for (const std::string& name : chosen) jobs_[name].insert(job);
   return chosen;

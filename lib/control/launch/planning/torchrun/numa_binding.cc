@@ -8,6 +8,7 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "launch/planning/cores.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse_binding(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, "--numa_binding", next);
+  refuse(what, "--numa_binding", next);
 }
 
 std::string read_text(const std::string& path) {
