@@ -223,19 +223,16 @@ void ClientSession::query_live(const std::string& job_id) {
   request.mutable_live();
   send_control_request(loop_, job.record().pid(), request, kLiveSeconds,
                        [this, alive = std::weak_ptr(alive_)](const wire::ControlReply& reply) {
-                         if (!alive.expired()) send_live(reply);
+                         if (alive.expired()) return;
+                         wire::FleetdMessage event;
+                         if (reply.has_failure()) {
+                           *event.mutable_refused() = reply.failure();
+                         } else {
+                           *event.mutable_live() = reply.live();
+                         }
+                         stream_->send(std::move(event));
+                         stream_->close();
                        });
-}
-
-void ClientSession::send_live(const wire::ControlReply& reply) {
-  wire::FleetdMessage event;
-  if (reply.has_failure()) {
-    *event.mutable_refused() = reply.failure();
-  } else {
-    *event.mutable_live() = reply.live();
-  }
-  stream_->send(std::move(event));
-  stream_->close();
 }
 
 void ClientSession::send_updates() {

@@ -38,7 +38,6 @@ class ClientSession {
   void stop_named(const wire::StopNamedJob& request);
   void read_log(const wire::ReadLog& request);
   void query_live(const std::string& job_id);
-  void send_live(const wire::ControlReply& reply);
   void signal(int number);
   void detach();
   void refuse(const Error& error);

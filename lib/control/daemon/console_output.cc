@@ -174,8 +174,8 @@ class ProcessFollower {
     if (!pid_file) return;
     processes_.push_back(std::make_unique<LoopDescriptor>(loop_, std::move(pid_file)));
     // Another process may have reused the pid.
-    const auto now = still_runs(record);
-    if (!now) {
+    const auto now = refresh(record);
+    if (!now || now->phase() == JobInfo::ENDED) {
       processes_.pop_back();
       return;
     }
@@ -183,13 +183,6 @@ class ProcessFollower {
     processes_.back()->wait(LoopDescriptor::Event::kReadable, [this](std::error_code) {
       if (--running_ == 0) loop_.stop();
     });
-  }
-
-  static bool still_runs(const JobRecord& record) {
-    JobInfo job;
-    *job.mutable_record() = record;
-    const auto now = refresh(job);
-    return now && now->phase() != JobInfo::ENDED;
   }
 
   void forward(int signal) const {
@@ -213,7 +206,7 @@ void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool f
   if (forward_signals) follower.forward_signals();
   follower.run();
   for (const JobInfo& part : parts) {
-    if (const auto ended = refresh(part)) output->end(ended->record());
+    if (const auto ended = refresh(part.record())) output->end(ended->record());
   }
   output->copy();
   output->finish();
