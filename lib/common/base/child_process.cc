@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace fleet {
 
@@ -78,6 +79,11 @@ ChildResult run_child(ChildProgram program) {
     return read_file("/proc/self/fd/" + std::to_string(file.get()));
   };
   return {exit_code, text(output), text(errors)};
+}
+
+std::string last_line(std::string_view output) {
+  output = trim(output);
+  return std::string(trim(output.substr(output.rfind('\n') + 1)));
 }
 
 int exit_code_of(int wait_status) {

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fleet {
@@ -38,6 +39,8 @@ struct ChildResult {
   std::string output, error_output;
 };
 ChildResult run_child(ChildProgram program);
+// The last line of a program's output that is not blank, trimmed; "" if all are blank.
+std::string last_line(std::string_view output);
 
 // For exec(): pointers to the texts, and a null pointer.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts);

@@ -101,7 +101,7 @@ void ClientSession::handle(const wire::ClientMessage& message) {
       launched_ = true;
       return jobs_.launch(number_, message.launch().rdzv_port());
     case wire::ClientMessage::kStop:
-      if (owner || role_ == Role::kAttached) return stop(message.stop());
+      if (owner || role_ == Role::kAttached) return jobs_.stop(number_, message.stop());
       break;
     case wire::ClientMessage::kSignal:
       if (owner || role_ == Role::kAttached) return signal(message.signal().number());
@@ -193,11 +193,9 @@ void ClientSession::query(const std::string& job_id) {
   stream_->close();
 }
 
-void ClientSession::stop(const wire::StopRequest& how) { jobs_.stop(number_, how); }
-
 void ClientSession::stop_named(const wire::StopNamedJob& request) {
   subscribe(job_named(request.job_id()).number(), Role::kStopper);
-  stop(request.how());
+  jobs_.stop(number_, request.how());
   send_updates();
 }
 
@@ -225,19 +223,16 @@ void ClientSession::query_live(const std::string& job_id) {
   request.mutable_live();
   send_control_request(loop_, job.record().pid(), request, kLiveSeconds,
                        [this, alive = std::weak_ptr(alive_)](const wire::ControlReply& reply) {
-                         if (!alive.expired()) send_live(reply);
+                         if (alive.expired()) return;
+                         wire::FleetdMessage event;
+                         if (reply.has_failure()) {
+                           *event.mutable_refused() = reply.failure();
+                         } else {
+                           *event.mutable_live() = reply.live();
+                         }
+                         stream_->send(std::move(event));
+                         stream_->close();
                        });
-}
-
-void ClientSession::send_live(const wire::ControlReply& reply) {
-  wire::FleetdMessage event;
-  if (reply.has_failure()) {
-    *event.mutable_refused() = reply.failure();
-  } else {
-    *event.mutable_live() = reply.live();
-  }
-  stream_->send(std::move(event));
-  stream_->close();
 }
 
 void ClientSession::send_updates() {

@@ -35,11 +35,9 @@ class ClientSession {
   void prepare(const wire::JobRequest& request);
   void attach(const std::string& job_id);
   void query(const std::string& job_id);
-  void stop(const wire::StopRequest& how);
   void stop_named(const wire::StopNamedJob& request);
   void read_log(const wire::ReadLog& request);
   void query_live(const std::string& job_id);
-  void send_live(const wire::ControlReply& reply);
   void signal(int number);
   void detach();
   void refuse(const Error& error);

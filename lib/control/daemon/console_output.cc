@@ -1,9 +1,19 @@
 #include "daemon/console_output.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-namespace fleet {
+#include <system_error>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/file_watcher.h"
+#include "launch/planning/launch_config.h"
+#include "transport/loop_descriptor.h"
+
+namespace fleet {
 namespace {
 
 // Whether a line of standard error belongs to a rank: "[rank 3 10.0.0.2] ...", "[ranks 0-6] ...",
@@ -50,6 +60,156 @@ void ConsoleOutput::flush() {
     if (rest.empty()) continue;
     console(source.second).write(labelled(source.first, source.second, rest + "\n"));
   }
+}
+
+void LocalOutput::add(const JobRecord::Rank& rank) {
+  several_ = !sources_.empty();
+  add(rank, false);
+  if (!rank.error_log().empty()) add(rank, true);
+}
+
+void LocalOutput::add(const JobRecord::Rank& rank, bool error) {
+  const LogPosition &begin = error ? rank.error_begin() : rank.log_begin(),
+                    &end = error ? rank.error_end() : rank.log_end();
+  const std::string& path = error ? rank.error_log() : rank.log_path();
+  const LogPosition tail = tail_of_log(path, begin, end, max_bytes_);
+  const bool cut = tail.at() > 0 && (tail.at() != begin.at() || tail.file() != begin.file());
+  sources_.push_back(std::make_unique<Source>(
+      Source{rank.rank(), rank.server(), error, path, LogReader(path), cut, {}, {}}));
+  const int fd = ::fileno(file_of(*sources_.back()));
+  if (::isatty(fd) == 1) {
+    sources_.back()->filter = std::make_unique<TerminalFilter>(wants_colors(fd));
+  }
+  sources_.back()->reader.begin_at(tail);
+  sources_.back()->reader.end_at(end);
+}
+
+std::vector<std::string> LocalOutput::paths() const {
+  std::vector<std::string> all;
+  for (const auto& source : sources_) all.push_back(source->path);
+  return all;
+}
+
+bool LocalOutput::copy() {
+  bool all = true;
+  for (const auto& source : sources_) {
+    all = source->reader.read([&](std::string_view text) { write(source.get(), text); }) && all;
+  }
+  std::fflush(stdout);
+  return all;
+}
+
+void LocalOutput::end(const JobRecord& record) {
+  for (const auto& source : sources_) {
+    for (const JobRecord::Rank& rank : record.ranks()) {
+      if (rank.log_path() == source->path) source->reader.end_at(rank.log_end());
+      if (rank.error_log() == source->path) source->reader.end_at(rank.error_end());
+    }
+  }
+}
+
+void LocalOutput::write(Source* source, std::string_view text) {
+  if (source->cut) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+    source->cut = false;
+  }
+  std::string safe;
+  if (source->filter) text = safe = source->filter->pass(text);
+  if (!several_) {
+    std::fwrite(text.data(), 1, text.size(), file_of(*source));
+    return;
+  }
+  source->lines.add(text);
+  for (std::string_view line; source->lines.next(&line);) write_line(*source, line);
+}
+
+void LocalOutput::write_line(const Source& source, std::string_view line) {
+  std::FILE* to = file_of(source);
+  std::fprintf(to, "[%s %d] ", source.server ? "server" : "rank", source.rank);
+  std::fwrite(line.data(), 1, line.size(), to);
+}
+
+void LocalOutput::finish() {
+  for (const auto& source : sources_) {
+    const std::string rest = source->lines.rest();
+    if (!rest.empty()) write_line(*source, rest + "\n");
+  }
+  std::fflush(stdout);
+}
+
+namespace {
+
+// Follows the output until all of some processes have ended.
+class ProcessFollower {
+ public:
+  ProcessFollower(LocalOutput* output, const std::vector<JobInfo>& parts)
+      : output_(output), signals_(loop_), watch_(loop_) {
+    for (const JobInfo& part : parts) {
+      if (part.phase() != JobInfo::ENDED) wait_for(part.record());
+    }
+  }
+
+  void forward_signals() {
+    for (const int signal : forwarded_signals()) signals_.add(signal);
+    signals_.on_signal([this](int signal) { forward(signal); });
+  }
+
+  void run() {
+    for (const std::string& path : output_->paths()) {
+      try {
+        watch_.watch_file(path, [this] { output_->copy(); });
+      } catch (const Error& error) {  // its folder no longer exists
+        spdlog::warn("{}", error.what());
+      }
+    }
+    output_->copy();
+    if (running_ > 0) loop_.run();
+  }
+
+ private:
+  void wait_for(const JobRecord& record) {
+    UniqueFd pid_file(static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0)));
+    if (!pid_file) return;
+    processes_.push_back(std::make_unique<LoopDescriptor>(loop_, std::move(pid_file)));
+    // Another process may have reused the pid.
+    const auto now = refresh(record);
+    if (!now || now->phase() == JobInfo::ENDED) {
+      processes_.pop_back();
+      return;
+    }
+    ++running_;
+    processes_.back()->wait(LoopDescriptor::Event::kReadable, [this](std::error_code) {
+      if (--running_ == 0) loop_.stop();
+    });
+  }
+
+  void forward(int signal) const {
+    for (const auto& process : processes_) {  // one launcher forwards it to the others
+      if (::syscall(SYS_pidfd_send_signal, process->get(), signal, nullptr, 0) == 0) return;
+    }
+  }
+
+  EventLoop loop_;
+  LocalOutput* output_;
+  LoopSignals signals_;
+  FileWatcher watch_;
+  std::vector<std::unique_ptr<LoopDescriptor>> processes_;
+  int running_ = 0;
+};
+
+}  // namespace
+
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals) {
+  ProcessFollower follower(output, parts);
+  if (forward_signals) follower.forward_signals();
+  follower.run();
+  for (const JobInfo& part : parts) {
+    if (const auto ended = refresh(part.record())) output->end(ended->record());
+  }
+  output->copy();
+  output->finish();
 }
 
 }  // namespace fleet

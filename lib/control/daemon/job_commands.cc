@@ -217,7 +217,7 @@ int attach_local(const std::vector<JobPart>& parts) {
   show_local(parts, &output, true, true);
   std::vector<JobInfo> now;
   for (const JobPart& part : parts) {
-    if (auto again = refresh(part.job)) now.push_back(std::move(*again));
+    if (auto again = refresh(part.job.record())) now.push_back(std::move(*again));
   }
   const JobInfo* ended = now.empty() ? nullptr : &authoritative_part(now);
   if (!ended || ended->phase() != JobInfo::ENDED) {

@@ -46,7 +46,7 @@ std::vector<JobInfo> local_jobs();
 // earlier ones. Empty if there is none; throws kUsage if several run.
 std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs);
 
-// The current state of the same job; nullopt if it is forgotten.
-std::optional<JobInfo> refresh(const JobInfo& job);
+// The current state of the job with this record; nullopt if it is forgotten.
+std::optional<JobInfo> refresh(const JobRecord& job);
 
 }  // namespace fleet

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "launch/planning/devices.h"
@@ -59,11 +58,9 @@ std::vector<std::string> GpuAllocator::allocate(const std::string& job, const Gp
   const bool free = std::all_of(chosen.begin(), chosen.end(),
                                 [this](const std::string& name) { return is_free(name); });
   if (!free && !request.share()) {
-    throw Error(
-        ErrorCode::kUsage,
-        std::to_string(wanted) + " of " + std::to_string(names_.size()) +
-            " GPUs are requested, but other jobs occupy some of them: " + describe_holders(),
-        {}, "wait for their end, choose others with --gpus, or give --share_gpus");
+    refuse(std::to_string(wanted) + " of " + std::to_string(names_.size()) +
+               " GPUs are requested, but other jobs occupy some of them: " + describe_holders(),
+           {}, "wait for their end, choose others with --gpus, or give --share_gpus");
   }
   for (const std::string& name : chosen) jobs_[name].insert(job);
   return chosen;
@@ -80,8 +77,6 @@ std::vector<std::string> visible_gpu_names() {
   for (int gpu = 0; gpu < inventory.count; ++gpu) all.push_back(std::to_string(gpu));
   return all;
 }
-
-namespace {}  // namespace
 
 JobTable::JobTable(std::string user, std::vector<std::string> gpus, Limits limits)
     : user_(std::move(user)), gpus_(std::move(gpus)), limits_(limits) {}

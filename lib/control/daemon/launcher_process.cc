@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/child_process.h"
+#include "base/env.h"
 #include "base/file.h"
 #include "daemon/node_jobs.h"
 #include "launch/planning/refuse.h"
@@ -31,8 +32,8 @@ std::vector<std::string> variables_of(const wire::JobRequest& request) {
   const std::set<std::string> own = {"FLEETD_SECRET", "NOTIFY_SOCKET", "INVOCATION_ID",
                                      "STATE_DIRECTORY", "RUNTIME_DIRECTORY"};
   std::vector<std::string> all;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry, name = text.substr(0, text.find('='));
+  for (const std::string& text : whole_environment()) {
+    const std::string name = text.substr(0, text.find('='));
     if (!own.contains(name) && !set.contains(name)) all.push_back(text);
   }
   for (const auto& [name, value] : set) all.push_back(name + "=" + value);

@@ -95,9 +95,9 @@ std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo
   return {};
 }
 
-std::optional<JobInfo> refresh(const JobInfo& job) {
+std::optional<JobInfo> refresh(const JobRecord& job) {
   for (JobInfo& now : local_jobs()) {
-    if (same_process(now.record(), job.record())) return std::move(now);
+    if (same_process(now.record(), job)) return std::move(now);
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/env.h"
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/arguments.h"
@@ -18,8 +19,6 @@
 
 namespace fleet {
 namespace {
-
-using Variables = std::vector<std::pair<std::string, std::string>>;
 
 // Prefixes of variables that tune the libraries of training programs.
 constexpr const char* kForwardedPrefixes[] = {
@@ -96,8 +95,7 @@ ClientContext client_context(const SecurityConfig& security) {
   context.user = entry ? entry->pw_name : std::to_string(::geteuid());
   std::error_code none;
   context.folder = std::filesystem::current_path(none).string();
-  for (char** variable = environ; *variable; ++variable) {
-    const std::string text = *variable;
+  for (const std::string& text : whole_environment()) {
     const size_t equals = text.find('=');
     if (equals != std::string::npos) {
       context.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "daemon/job_table.h"
@@ -15,10 +14,10 @@ namespace fleet {
 // The facts about the client that matter to a job.
 struct ClientContext {
   std::string user;
-  std::string folder;                                            // working directory
-  std::vector<std::pair<std::string, std::string>> environment;  // the whole environment
-  std::string nonce;   // random letters that distinguish jobs without a name
-  std::string secret;  // secret of the job's rendezvous; "": none
+  std::string folder;     // working directory
+  Variables environment;  // the whole environment
+  std::string nonce;      // random letters that distinguish jobs without a name
+  std::string secret;     // secret of the job's rendezvous; "": none
 };
 // Throws kUsage for an invalid --secret_file.
 ClientContext client_context(const SecurityConfig& security);
@@ -38,8 +37,7 @@ ViaPlan plan_of_requests(const LaunchRequest& request, const std::vector<NodeReq
 // The client's variables that ranks get: those that tune the libraries of programs (NCCL_*, OMP_*,
 // ...), without secrets and without names of this host's devices, and those of `exported`: NAME,
 // NAME=VALUE, PREFIX*. Throws kUsage for a NAME that is not set.
-std::vector<std::pair<std::string, std::string>> forwarded_environment(
-    const std::vector<std::pair<std::string, std::string>>& environment,
-    const std::vector<std::string>& exported);
+Variables forwarded_environment(const Variables& environment,
+                                const std::vector<std::string>& exported);
 
 }  // namespace fleet

@@ -1,8 +1,11 @@
 // A job on several nodes, started through their fleetds: the client's reactions to their messages,
 // as a state machine: step(event, now) returns the actions. Pure: no sockets, no clock of its own.
+// Below it, the client that gives it events and carries out its actions.
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +17,14 @@
 #include "daemon/job_info.h"
 #include "node/supervision.h"
 
+namespace grpc {
+class Channel;
+class Status;
+}  // namespace grpc
+
 namespace fleet {
+
+struct LaunchConfig;
 
 // --- Events, in addition to TimePassed ---
 struct RequestsSent {};  // to all nodes; comes first
@@ -129,5 +139,20 @@ class RemoteJob {
   int signals_ = 0, first_signal_ = 0;  // stop signals to the client
   std::optional<wire::JobVerdict> verdict_;
 };
+
+// --- its client: sessions with all nodes, their output, and signals ---
+
+struct RemoteNode {
+  std::string name;
+  wire::ClientMessage initial_request;  // the first request of the session
+  std::function<std::shared_ptr<grpc::Channel>()> connect;
+  // Why the session ended: it could not connect, or broke after it was `connected`.
+  std::function<Error(const grpc::Status&, bool connected)> explain;
+};
+
+// Runs the client. Call it from a process without other threads; signals are forwarded to the job.
+EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options);
+// The part of the configuration that concerns the client.
+RemoteJob::Options remote_job_options(const LaunchConfig& config);
 
 }  // namespace fleet

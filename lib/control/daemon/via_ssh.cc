@@ -11,9 +11,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/job_client.h"
+#include "daemon/message_stream.h"
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
+#include "daemon/remote_job.h"
 #include "daemon/via.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/program.h"
@@ -93,10 +94,7 @@ std::vector<std::string> ssh_command(const std::string& host,
 }
 
 Error explain_ssh(const std::string& host, const std::string& error_output, bool connected) {
-  std::string line;
-  for (const std::string& each : split(error_output, '\n')) {
-    if (!each.empty()) line = each;
-  }
+  const std::string line = last_line(error_output);
   const std::string where = "ssh to " + host;
   if (connected) {
     return {ErrorCode::kPeerLost, "the connection broke" + (line.empty() ? "" : ": " + line), where,

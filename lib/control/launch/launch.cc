@@ -57,9 +57,8 @@ const Via* chosen_via(const LaunchRequest& request, const std::vector<Via>& vias
     if (via.name == name) return &via;
     names.push_back(via.name);
   }
-  throw Error(
-      ErrorCode::kUsage, "unknown launch method '" + name + "'", "--via",
-      names.empty() ? "run the same line on every node" : "use one of " + join(names, ", "));
+  refuse("unknown launch method '" + name + "'", "--via",
+         names.empty() ? "run the same line on every node" : "use one of " + join(names, ", "));
 }
 
 }  // namespace

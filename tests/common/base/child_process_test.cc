@@ -59,5 +59,10 @@ TEST(ChildProcess, MissingProgram_IsAnError) {
   EXPECT_THROW(run_child({.words = {"/no/such/program"}}), Error);
 }
 
+TEST(LastLine, BlankLines_AreSkipped) {
+  EXPECT_EQ(last_line("a note\n b \n\n"), "b");
+  EXPECT_EQ(last_line(" \n"), "");
+}
+
 }  // namespace
 }  // namespace fleet

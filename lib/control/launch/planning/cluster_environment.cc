@@ -1,7 +1,6 @@
 #include "launch/planning/cluster_environment.h"
 
 #include "base/env.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/node_list.h"
@@ -55,13 +54,11 @@ void add_slurm(const ClusterEnvironment& from, ConfigTree* tree) {
     if (tree->peek(key)) return;
   }
   if (*tasks != *nodes) {
-    throw Error(
-        ErrorCode::kUsage,
-        "srun started " + std::to_string(*tasks) + " fleetrun processes on " +
-            std::to_string(*nodes) + (*nodes == 1 ? " node" : " nodes"),
-        "SLURM_STEP_NUM_TASKS",
-        "start one per node with srun --ntasks-per-node=1 fleetrun --nproc_per_node=N ..., or "
-        "give --nnodes=1 if each is a separate job");
+    refuse("srun started " + std::to_string(*tasks) + " fleetrun processes on " +
+               std::to_string(*nodes) + (*nodes == 1 ? " node" : " nodes"),
+           "SLURM_STEP_NUM_TASKS",
+           "start one per node with srun --ntasks-per-node=1 fleetrun --nproc_per_node=N ..., or "
+           "give --nnodes=1 if each is a separate job");
   }
   if (*nodes == 1) return;
   const auto all = expand_nodes(*list, "environment SLURM_STEP_NODELIST");

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "launch/planning/addresses.h"
-#include "launch/planning/torchrun/numa_binding.h"
 
 namespace fleet {
 namespace {

@@ -31,6 +31,21 @@ struct CorePlan {
 std::vector<CorePlan> plan_cores(const std::vector<int>& available, int first, int ranks,
                                  int on_host, bool user_decides, double quota = 0);
 
+// The system's NUMA topology, below `root` ("" except in tests).
+struct NumaSystem {
+  std::string root;
+  std::vector<int> allowed;  // the cores that this process may use
+  // PCI addresses ("0000:3b:00.0") of the GPUs in bus order, which is CUDA's order for GPUs of one
+  // model.
+  std::vector<std::string> gpus;
+};
+NumaSystem numa_system(std::vector<int> allowed, const std::string& root = "");
+// The machine's NUMA nodes; 1 if the kernel does not tell.
+int numa_nodes(const std::string& root = "");
+// The cores for the rank that uses `gpu` (an index into gpus), ascending. Throws kUsage if the GPU
+// does not exist or has no usable core.
+std::vector<int> cores_near_gpu(const NumaSystem& system, NumaBinding binding, int gpu);
+
 // Throws kUsage if --numa_binding is impossible here.
 void check_numa_binding(const LaunchConfig& config, const LocalRanks& ranks);
 // The shares of this node's ranks. Throws kUsage if --numa_binding is impossible.

@@ -1,14 +1,14 @@
 #include "launch/planning/devices.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/counted.h"
-#include "base/error.h"
 #include "base/text.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -16,16 +16,15 @@ namespace {
 // The entries of a folder named `prefix` and a number; every entry if `prefix` is empty.
 std::vector<std::string> entries(const char* folder, std::string_view prefix) {
   std::vector<std::string> found;
-  DIR* directory = ::opendir(folder);
-  if (!directory) return found;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view name = entry->d_name;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
     long long number = 0;
-    if (!name.starts_with(prefix) || name.starts_with('.')) continue;
-    if (!prefix.empty() && !parse_int(name.substr(prefix.size()), &number)) continue;
-    found.push_back(std::string(folder) + "/" + std::string(name));
+    if (!name.starts_with(prefix)) continue;
+    if (prefix.empty() || parse_int(name.substr(prefix.size()), &number)) {
+      found.push_back(entry.path().string());
+    }
   }
-  ::closedir(directory);
   return found;
 }
 
@@ -52,7 +51,7 @@ using GpuNames = Sourced<std::vector<std::string>>;
 
 [[noreturn]] void bad_gpus(const GpuNames& wanted, const std::string& what,
                            const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, wanted.with(join(wanted.value, ",")), next);
+  refuse(what, wanted.with(join(wanted.value, ",")), next);
 }
 
 int index_of(const GpuNames& wanted, const std::string& id, const std::vector<std::string>& visible,
@@ -101,22 +100,22 @@ std::vector<int> chosen_gpus(const GpuNames& wanted, const GpuInventory& gpus) {
 
 // Keeps as many of the node's GPUs as --ips gives it.
 void keep_listed(const LaunchConfig& config, size_t listed, std::vector<int>* chosen) {
-  const auto refuse = [&](const std::string& what, const std::string& next) {
-    throw Error(ErrorCode::kUsage, what, config.nodes.listed.with(std::to_string(listed)), next);
+  const auto wrong = [&](const std::string& what, const std::string& next) {
+    refuse(what, config.nodes.listed.with(std::to_string(listed)), next);
   };
   const std::optional<int>& local_world_size = config.local_world_size.value;
   if (chosen->empty()) {
     if (!local_world_size || static_cast<size_t>(*local_world_size) == listed) return;
-    refuse("it contradicts --nproc_per_node=" + std::to_string(*local_world_size) +
-               " on this node, which has no GPU",
-           "give only one of them");
+    wrong("it contradicts --nproc_per_node=" + std::to_string(*local_world_size) +
+              " on this node, which has no GPU",
+          "give only one of them");
   }
   if (config.gpus.given() && chosen->size() != listed) {
-    refuse("it contradicts --gpus=" + join(config.gpus.value, ","), "give only one of them");
+    wrong("it contradicts --gpus=" + join(config.gpus.value, ","), "give only one of them");
   }
   if (chosen->size() < listed) {
-    refuse("this node has only " + counted(static_cast<int64_t>(chosen->size()), "GPU") + " to use",
-           "correct the list, or check CUDA_VISIBLE_DEVICES");
+    wrong("this node has only " + counted(static_cast<int64_t>(chosen->size()), "GPU") + " to use",
+          "correct the list, or check CUDA_VISIBLE_DEVICES");
   }
   chosen->resize(listed);
 }
@@ -151,8 +150,8 @@ int number_of_visible_gpu(const GpuInventory& gpus, int index) {
   long long number = index;
   if (index < static_cast<int>(visible.size()) &&
       !parse_int(visible[static_cast<size_t>(index)], &number)) {
-    throw Error(ErrorCode::kUsage, "it lists GPUs by UUID, not by number",
-                "environment CUDA_VISIBLE_DEVICES", "list numbers, or leave --numa_binding out");
+    refuse("it lists GPUs by UUID, not by number", "environment CUDA_VISIBLE_DEVICES",
+           "list numbers, or leave --numa_binding out");
   }
   return static_cast<int>(number);
 }
@@ -194,11 +193,10 @@ LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int
     return all;
   }
   if (chosen.size() % ranks != 0) {
-    throw Error(ErrorCode::kUsage,
-                counted(static_cast<int64_t>(chosen.size()), "GPU") + " cannot be divided among " +
-                    counted(all.local_world_size, "rank"),
-                config.local_world_size.with(std::to_string(ranks)),
-                "choose GPUs with --gpus; or set CUDA_VISIBLE_DEVICES= to run on the CPUs");
+    refuse(counted(static_cast<int64_t>(chosen.size()), "GPU") + " cannot be divided among " +
+               counted(all.local_world_size, "rank"),
+           config.local_world_size.with(std::to_string(ranks)),
+           "choose GPUs with --gpus; or set CUDA_VISIBLE_DEVICES= to run on the CPUs");
   }
   const size_t each = chosen.size() / ranks;
   for (auto first = chosen.begin(); first != chosen.end(); first += static_cast<long>(each)) {

@@ -1,5 +1,3 @@
-#include "launch/planning/job_security.h"
-
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,8 +10,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/launch_plan.h"
 #include "launch/planning/refuse.h"
-#include "transport/security.h"
 
 namespace fleet {
 namespace {

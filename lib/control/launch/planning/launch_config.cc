@@ -1,6 +1,8 @@
 #include "launch/planning/launch_config.h"
 
-#include <cmath>
+#include <signal.h>
+
+#include <algorithm>
 
 #include "base/text.h"
 #include "launch/planning/addresses.h"
@@ -37,6 +39,14 @@ MetricsConfig read_metrics_config(const Settings& settings) {
 
 namespace {
 
+// The number of a signal name; 0 if unknown.
+int signal_number(const std::string& name) {
+  for (int number = 1; number < SIGRTMIN; ++number) {
+    if (signal_name(number) == name) return number;
+  }
+  return 0;
+}
+
 std::chrono::milliseconds read_seconds(const Settings& settings, const char* key) {
   return std::chrono::milliseconds(static_cast<int64_t>(settings.number(key) * 1000));
 }
@@ -71,10 +81,7 @@ ViaConfig read_via_config(const Settings& settings) {
 // This node's ranks and how they are started.
 void read_ranks(const Settings& settings, LaunchConfig* config) {
   config->gpus = sourced(settings, "gpus", split(settings.text("gpus"), ','));
-  config->local_world_size.origin = settings.origin("nproc_per_node");
-  if (config->local_world_size.given()) {
-    config->local_world_size.value = static_cast<int>(settings.integer("nproc_per_node"));
-  }
+  config->local_world_size = sourced_integer(settings, "nproc_per_node");
   config->numa_binding = read_numa_binding(settings.text("numa_binding"));
   config->virtual_local_rank = settings.boolean("virtual_local_rank");
   config->role = settings.text("role");
@@ -83,12 +90,45 @@ void read_ranks(const Settings& settings, LaunchConfig* config) {
   config->dialects = read_dialects(settings, config->roles.wanted);
   config->dialects_given = settings.given("dialect");
   config->exported = settings.texts("export");
-  const auto debugged = static_cast<int>(settings.integer("debug_rank"));
-  config->debug_rank.origin = settings.origin("debug_rank");
-  if (debugged >= 0) config->debug_rank.value = debugged;
+  config->debug_rank = sourced_integer(settings, "debug_rank");
 }
 
 }  // namespace
+
+std::vector<int> read_stop_signals(const Settings& settings) {
+  const auto wrong = [&](const std::string& what) {
+    refuse(what, settings.origin("signals_to_handle"), "write it like SIGTERM,SIGINT,SIGUSR1");
+  };
+  std::vector<int> signals;
+  for (const std::string& name : split(settings.text("signals_to_handle"), ',')) {
+    const int number = signal_number(name);
+    if (number == 0) wrong("unknown signal '" + name + "'");
+    // The launcher itself needs SIGCHLD and SIGPIPE; the fault signals cannot be blocked and waited
+    // for.
+    for (const int other : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGCHLD, SIGPIPE}) {
+      if (number == other) wrong(name + " cannot be handled");
+    }
+    if (std::find(signals.begin(), signals.end(), number) == signals.end()) {
+      signals.push_back(number);
+    }
+  }
+  return signals;
+}
+
+std::vector<int> forwarded_signals() {
+  std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+  std::erase_if(signals, [](int signal) {
+    struct sigaction action;
+    return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  });
+  return signals;
+}
+
+std::string signal_names(const std::vector<int>& signals) {
+  std::vector<std::string> names;
+  for (const int signal : signals) names.push_back(signal_name(signal));
+  return join(names, ",");
+}
 
 LaunchConfig read_launch_config(const Settings& settings) {
   LaunchConfig config;

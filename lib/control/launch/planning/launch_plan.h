@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/devices.h"
-#include "launch/planning/log_config.h"
 #include "launch/planning/topology.h"
 #include "node/reserved_ports.h"
 #include "rendezvous/types.h"
@@ -15,6 +15,25 @@
 #include "transport/security.h"
 
 namespace fleet {
+
+// The security of a job. --insecure: none. Single node: its Unix socket, which only this user's
+// processes can reach, without a secret. Several nodes: their shared secret. `make`: create a
+// missing secret. Throws kUsage.
+Security resolve_job_security(const SecurityConfig& config, const Topology& topology, bool make);
+
+// The ranks read their Security from this memory of the launcher, which only this user can reach.
+// It is never on a disk or in the ranks' environment, and does not survive a kill -9.
+class CredentialsFile {
+ public:
+  CredentialsFile() = default;  // no credentials: open job
+  explicit CredentialsFile(const Security& security);
+  // "/proc/PID/fd/N", valid as long as this object; "" for an open job.
+  const std::string& path() const { return path_; }
+
+ private:
+  UniqueFd memory_;
+  std::string path_;
+};
 
 struct LaunchPlan {
   LaunchRequest request;
@@ -25,7 +44,7 @@ struct LaunchPlan {
   bool trains = false;  // the command is fleet-worker
   std::string log_dir;
   Security security;
-  std::string credentials;          // path of the credentials, for the ranks' environment
+  std::string credentials;          // CredentialsFile::path(), for the ranks' environment
   bool doctor = false;              // the nodes join for fleetrun doctor, not for a job
   std::vector<ReservedPort> ports;  // by rank
   std::unique_ptr<ReservedPort> master_port;

@@ -1,14 +1,12 @@
-#include "launch/planning/log_config.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "base/counted.h"
-#include "base/error.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 #include "node/console.h"
@@ -28,8 +26,8 @@ void read_list(const Settings& settings, const char* key, ShownRanks* shown,
     }
     long long first = 0, last = 0;
     if (!parse_range(part, &first, &last) || first < 0 || last - first > 1'000'000) {
-      throw Error(ErrorCode::kUsage, "'" + part + "' is neither a rank nor a range of ranks",
-                  settings.origin(key), "write it like 0,3-5, or all");
+      refuse("'" + part + "' is neither a rank nor a range of ranks", settings.origin(key),
+             "write it like 0,3-5, or all");
     }
     for (long long rank = first; rank <= last; ++rank) numbers->insert(static_cast<int>(rank));
   }
@@ -39,10 +37,9 @@ void read_list(const Settings& settings, const char* key, ShownRanks* shown,
 RankStreams read_streams(const Settings& settings, const char* key) {
   RankStreams streams;
   if (!settings.given(key)) return streams;
-  const auto refuse = [&](const std::string& part) {
-    throw Error(
-        ErrorCode::kUsage, "'" + part + "' is not a choice of streams", settings.origin(key),
-        "use 1 for standard output, 2 for standard error, 3 for both, or by local rank 0:3,2:1");
+  const auto wrong = [&](const std::string& part) {
+    refuse("'" + part + "' is not a choice of streams", settings.origin(key),
+           "use 1 for standard output, 2 for standard error, 3 for both, or by local rank 0:3,2:1");
   };
   const std::vector<std::string> parts = split(settings.text(key), ',');
   for (const std::string& part : parts) {
@@ -52,7 +49,7 @@ RankStreams read_streams(const Settings& settings, const char* key) {
     if (!parse_int(part.substr(of_rank ? colon + 1 : 0), &which) || which < 0 || which > 3 ||
         (of_rank && (!parse_int(part.substr(0, colon), &rank) || rank < 0 || rank > 1 << 20)) ||
         (!of_rank && parts.size() > 1)) {
-      refuse(part);
+      wrong(part);
     }
     (of_rank ? streams.by_rank[static_cast<int>(rank)] : streams.others) = static_cast<int>(which);
   }
@@ -115,8 +112,7 @@ Sizes sizes_of(const LogConfig& config, int local_world_size) {
   }
   const int64_t least = files * (sizes.max_size + kLongestLogLine);
   if (sizes.total_size < least) {
-    throw Error(
-        ErrorCode::kUsage,
+    refuse(
         "it is too small for " + counted(files, "log") + " of " +
             std::to_string(sizes.max_size >> 10) + "K",
         config.total_size.with(std::to_string(sizes.total_size >> 10) + "K"),

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -24,8 +25,8 @@ constexpr long kMaxRanges = 8;        // of a name
                                const std::string& origin) {
   constexpr size_t kMaxShown = 200;
   const std::string shown = entry.size() > kMaxShown ? entry.substr(0, kMaxShown) + "..." : entry;
-  throw Error(ErrorCode::kUsage, what, origin + " " + shown,
-              "write it like 10.0.0.1,10.0.0.2 or node[01-16] or node1:8,node2:4 or @hostfile");
+  refuse(what, origin + " " + shown,
+         "write it like 10.0.0.1,10.0.0.2 or node[01-16] or node1:8,node2:4 or @hostfile");
 }
 
 // Splits at commas outside brackets.

@@ -59,15 +59,9 @@ Sourced<std::vector<ListedNode>> read_listed(const Settings& settings, const Rol
   return sourced(settings, "ips", std::move(nodes));
 }
 
-Sourced<std::optional<int>> read_port(const Settings& settings, const char* key) {
-  Sourced<std::optional<int>> port{std::nullopt, settings.origin(key)};
-  if (port.given()) port.value = static_cast<int>(settings.integer(key));
-  return port;
-}
-
 Sourced<std::optional<int>> read_rendezvous_port(
     const Settings& settings, const Sourced<std::optional<MasterAddress>>& master) {
-  Sourced<std::optional<int>> port = read_port(settings, "rdzv_port");
+  Sourced<std::optional<int>> port = sourced_integer(settings, "rdzv_port");
   const int of_master = master.value ? master.value->port : 0;
   if (of_master == 0) return port;
   if (port.value.value_or(0) > 0 && *port.value != of_master) {
@@ -132,11 +126,9 @@ NodesConfig read_nodes_config(const Settings& settings, const Roles& roles) {
   nodes.listed = read_listed(settings, roles);
   nodes.count = sourced(settings, "nnodes", read_node_count(settings));
   nodes.host = sourced(settings, "host", settings.text("host"));
-  nodes.rank.origin = settings.origin("rank");
-  const auto rank = static_cast<int>(settings.integer("rank"));
-  if (rank >= 0) nodes.rank.value = rank;
+  nodes.rank = sourced_integer(settings, "rank");
   nodes.rendezvous_port = read_rendezvous_port(settings, nodes.master);
-  nodes.start_port = read_port(settings, "start_port");
+  nodes.start_port = sourced_integer(settings, "start_port");
   nodes.master_port = static_cast<int>(settings.integer("master_port"));
   if (!nodes.several_counted()) return nodes;
   nodes.master_port = 0;  // it is the port of the rendezvous

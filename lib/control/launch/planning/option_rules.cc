@@ -4,7 +4,6 @@
 #include "launch/planning/arguments.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/launch_config.h"
-#include "launch/planning/log_config.h"
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/program_file.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
@@ -149,11 +148,6 @@ namespace {
 
 constexpr int kWrongInput = 2;  // exit code of an error that the user must correct
 
-std::string last_line(std::string_view text) {
-  text = trim(text);
-  return std::string(text.substr(text.rfind('\n') + 1));
-}
-
 // Why there is no verdict, from how the worker ended.
 std::string reason(const ChildResult& check) {
   const std::string said = last_line(check.error_output);
@@ -163,19 +157,17 @@ std::string reason(const ChildResult& check) {
 }  // namespace
 
 std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
-  const auto answer = Json::try_parse(last_line(output));
-  if (!answer) return std::nullopt;
-  const Json *ok = answer->find("ok"), *code = answer->find("code"),
-             *exit_code = answer->find("exit_code"), *message = answer->find("message");
-  if (!ok || !ok->is_boolean()) return std::nullopt;
-  JobVerdict verdict{ok->get<bool>(), {}, 0, {}};
-  if (verdict.ok) return verdict;
-  if (!exit_code || !exit_code->is_number_integer()) return std::nullopt;
-  if (!message || !message->is_string()) return std::nullopt;
-  verdict.exit_code = exit_code->get<int>();
-  verdict.message = message->get<std::string>();
-  if (code && code->is_string()) verdict.code = code->get<std::string>();
-  return verdict;
+  try {
+    const Json answer = Json::parse(last_line(output));
+    JobVerdict verdict{answer.at("ok").get<bool>(), {}, 0, {}};
+    if (verdict.ok) return verdict;
+    verdict.code = answer.value("code", std::string());
+    verdict.exit_code = answer.at("exit_code").get<int>();
+    verdict.message = answer.at("message").get<std::string>();
+    return verdict;
+  } catch (const JsonError&) {
+    return std::nullopt;
+  }
 }
 
 // fleet-worker does not know the options that belong before the job file.

@@ -1,6 +1,7 @@
 // What a user asked for: values with their origin, and refusals.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/config.h"
@@ -26,6 +27,13 @@ struct Sourced {
 template <typename T>
 Sourced<T> sourced(const Settings& settings, const char* key, T value) {
   return {std::move(value), settings.origin(key)};
+}
+// nullopt if the option is not given, or has a negative value, which stands for none.
+inline Sourced<std::optional<int>> sourced_integer(const Settings& settings, const char* key) {
+  Sourced<std::optional<int>> number{std::nullopt, settings.origin(key)};
+  const auto value = static_cast<int>(settings.integer(key));
+  if (number.given() && value >= 0) number.value = value;
+  return number;
 }
 
 // Throws kUsage; the parameters are Error's.

@@ -15,9 +15,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/refuse.h"
 #include "transport/accept.h"
 #include "transport/client_budgets.h"
 
@@ -73,8 +73,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       acceptor_.bind(where);
       acceptor_.listen();
     } catch (const boost::system::system_error& error) {
-      throw Error(ErrorCode::kUsage, "cannot listen: " + error.code().message(),
-                  endpoint(address, port), "choose another port");
+      refuse("cannot listen: " + error.code().message(), endpoint(address, port),
+             "choose another port");
     }
   }
 

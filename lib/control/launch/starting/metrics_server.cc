@@ -1,8 +1,14 @@
 #include "launch/starting/metrics_server.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
+#include "diagnosis/bottleneck.h"
 #include "launch/planning/addresses.h"
 #include "launch/starting/http_server.h"
 #include "transport/security.h"
@@ -10,9 +16,176 @@
 namespace fleet {
 namespace {
 
+using wire::GpuUsage;
+using wire::LiveRank;
+
 constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
 
+constexpr int kFullGpus = 2, kBriefGpus = 9;  // of a rank: at most 10 + 2 * 9 series
+
+// A value of a label, as the format wants it. Names of others may contain anything.
+std::string escaped_label(const std::string& text) {
+  std::string all;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') all += '\\';
+    if (c == '\n') {
+      all += "\\n";
+    } else {
+      all += static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~' ? '?' : c;
+    }
+  }
+  return all;
+}
+
+std::string metric_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+class Writer {
+ public:
+  explicit Writer(const std::string& job_id) : job_("job_id=\"" + escaped_label(job_id) + "\"") {}
+
+  // The series that follow have this name.
+  void family(const char* name, const char* help) {
+    name_ = name;
+    header_ = std::string("# HELP fleetrun_") + name + " " + help + "\n# TYPE fleetrun_" + name +
+              " gauge\n";
+  }
+  // labels: ",rank=\"3\""
+  void add(double value, const std::string& labels = {}) {
+    text_ += std::exchange(header_, {});
+    text_ += "fleetrun_" + name_ + "{" + job_ + labels + "} " + metric_number(value) + "\n";
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::string job_;
+  std::string name_, header_, text_;
+};
+
+// A value of a rank or a GPU.
+template <typename Message>
+struct Series {
+  const char *name, *help;
+  std::optional<double> (*value)(const Message&);
+  bool brief = true;  // also of ranks with many GPUs
+};
+
+// The field times `kFactor`, if the message has it.
+template <auto kHas, auto kGet, int kFactor = 1>
+constexpr auto metric_value = [](const auto& message) -> std::optional<double> {
+  if (!(message.*kHas)()) return std::nullopt;
+  return static_cast<double>((message.*kGet)()) * kFactor;
+};
+
+constexpr Series<LiveRank> kRankSeries[] = {
+    {"rank_step", "Last finished step.", metric_value<&LiveRank::has_step, &LiveRank::step>},
+    {"rank_step_seconds", "Time of a step, without evaluations and saves.",
+     [](const LiveRank& rank) {
+       return rank.has_step_ms() ? std::optional(rank.step_ms() / 1000) : std::nullopt;
+     }},
+    {"rank_samples_per_second", "Samples trained in a second.",
+     metric_value<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>},
+    {"rank_input_ratio", "Share of the step in which the rank waits for input.",
+     metric_value<&LiveRank::has_input_share, &LiveRank::input_share>},
+    {"rank_peers_ratio", "Share of the step in which the rank waits for collectives.",
+     metric_value<&LiveRank::has_exposed_share, &LiveRank::exposed_share>},
+    {"rank_loss", "Last loss.", metric_value<&LiveRank::has_loss, &LiveRank::loss>},
+    {"rank_slowest", "1 for the rank that the others wait for.",
+     metric_value<&LiveRank::has_exposed_share, &LiveRank::slowest>},
+    {"rank_cpu_cores", "Cores in use by the processes of the rank.",
+     metric_value<&LiveRank::has_cpu, &LiveRank::cpu>},
+    {"rank_memory_bytes", "Resident memory of the processes of the rank.",
+     metric_value<&LiveRank::has_memory, &LiveRank::memory>},
+    {"rank_without_core_ratio", "Share of the time in which its first thread had no core.",
+     metric_value<&LiveRank::has_delayed, &LiveRank::delayed>},
+};
+
+constexpr Series<GpuUsage> kGpuSeries[] = {
+    {"gpu_utilization_ratio", "Share of the time in which the GPU computes.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_utilization() ? std::optional(0.01 * gpu.utilization()) : std::nullopt;
+     }},
+    {"gpu_memory_used_bytes", "GPU memory in use.",
+     metric_value<&GpuUsage::has_memory_used, &GpuUsage::memory_used>},
+    {"gpu_memory_bytes", "GPU memory.",
+     metric_value<&GpuUsage::has_memory_total, &GpuUsage::memory_total>, false},
+    {"gpu_clock_hertz", "Clock of the multiprocessors.",
+     metric_value<&GpuUsage::has_clock_mhz, &GpuUsage::clock_mhz, 1'000'000>, false},
+    {"gpu_power_watts", "Power.", metric_value<&GpuUsage::has_power_watts, &GpuUsage::power_watts>,
+     false},
+    {"gpu_temperature_celsius", "Temperature.",
+     metric_value<&GpuUsage::has_celsius, &GpuUsage::celsius>, false},
+    {"gpu_throttled", "1 if heat, power or the hardware lowers its clock.",
+     [](const GpuUsage& gpu) {
+       return gpu.has_throttled() ? std::optional(gpu.throttled() != 0 ? 1.0 : 0.0) : std::nullopt;
+     },
+     false},
+};
+
+std::string labels_of(const LiveRank& rank) {
+  return ",role=\"" + std::string(rank.server() ? "server" : "trainer") + "\",rank=\"" +
+         std::to_string(rank.rank()) + "\",node_rank=\"" + std::to_string(rank.node_rank()) + "\"";
+}
+
+void add_job(const LiveReport& report, Writer* writer) {
+  writer->family("job_ranks", "Trainers of the job.");
+  writer->add(report.world_size());
+  writer->family("job_generation", "Starts of all ranks so far.");
+  writer->add(report.generation());
+  writer->family("job_running_seconds", "Time since the last start of all ranks.");
+  writer->add(static_cast<double>(report.running_ms()) / 1000);
+  writer->family("job_step", "Last finished step.");
+  if (report.has_step()) writer->add(static_cast<double>(report.step()));
+  writer->family("job_target_step", "Step at which training ends.");
+  if (report.has_target()) writer->add(static_cast<double>(report.target()));
+  writer->family("job_loss", "Last loss.");
+  if (report.has_loss()) writer->add(report.loss());
+  writer->family("job_left_seconds", "Estimated time until training ends.");
+  if (report.has_seconds_left()) writer->add(report.seconds_left());
+  if (!report.has_bottleneck()) return;
+  writer->family("job_compute_ratio", "Share of the step that is computing.");
+  writer->add(report.bottleneck().compute());
+  writer->family("job_lost_ratio", "Share of the step that a named cause takes.");
+  for (const wire::Cause& cause : report.bottleneck().causes()) {
+    writer->add(cause.share(), std::string(",cause=\"") + name_of(cause.kind()) + "\"");
+  }
+}
+
 }  // namespace
+
+std::string metrics_text(const LiveReport& report, int node_rank) {
+  Writer writer(report.job_id());
+  if (node_rank == 0) add_job(report, &writer);
+  std::vector<const LiveRank*> ranks;
+  for (const LiveRank& rank : report.ranks()) {
+    if (rank.node_rank() == node_rank) ranks.push_back(&rank);
+  }
+  for (const Series<LiveRank>& series : kRankSeries) {
+    writer.family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      if (const auto value = series.value(*rank)) writer.add(*value, labels_of(*rank));
+    }
+  }
+  for (const Series<GpuUsage>& series : kGpuSeries) {
+    writer.family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      const bool many = rank->gpus_size() > kFullGpus;
+      if (many && !series.brief) continue;
+      for (int i = 0; i < std::min(rank->gpus_size(), kBriefGpus); ++i) {
+        const GpuUsage& gpu = rank->gpus(i);
+        const auto value = series.value(gpu);
+        if (!value) continue;
+        writer.add(*value, labels_of(*rank) + ",gpu=\"" + std::to_string(gpu.id()) + "\"");
+      }
+    }
+  }
+  return writer.text();
+}
 
 std::shared_ptr<void> serve_metrics(const MetricsConfig& config, EventLoop& loop, AskLive ask) {
   const std::string token = config.token_file.empty() ? "" : read_secret(config.token_file);

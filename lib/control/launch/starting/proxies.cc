@@ -1,9 +1,8 @@
-#include "launch/starting/proxies.h"
-
 #include <boost/asio/ip/network_v4.hpp>
 
 #include "base/text.h"
 #include "launch/planning/dialects/dialect.h"
+#include "launch/starting/startup_messages.h"
 
 namespace fleet {
 namespace {

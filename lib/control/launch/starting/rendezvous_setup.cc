@@ -1,5 +1,3 @@
-#include "launch/starting/rendezvous_setup.h"
-
 #include <algorithm>
 #include <cstdio>
 
@@ -11,8 +9,8 @@
 #include "launch/planning/addresses.h"
 #include "launch/planning/fingerprint.h"
 #include "launch/planning/program.h"
+#include "launch/starting/start_job.h"
 #include "node/runtime_folder.h"
-#include "rendezvous/client.h"
 
 namespace fleet {
 namespace {

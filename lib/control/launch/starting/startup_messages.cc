@@ -15,7 +15,6 @@
 #include "launch/planning/options.h"
 #include "launch/planning/rank_commands.h"
 #include "launch/planning/secret_names.h"
-#include "launch/starting/proxies.h"
 #include "observe/progress.h"
 
 namespace fleet {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/config.h"
+#include "launch/planning/cluster_environment.h"
 #include "launch/planning/environment.h"
 #include "launch/planning/launch_plan.h"
-#include "launch/planning/log_config.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -35,5 +35,16 @@ std::string environment_table(const Variables& variables, TableStyle style = Tab
 
 // The content of log/endpoints.log.
 std::string endpoints_log(const World& world);
+
+// --- proxies in the ranks' environment: fleetrun leaves them unchanged ---
+
+// Whether `no_proxy` ("localhost,.cluster,10.0.0.0/8" or "*") excludes `host`. Entries are names,
+// domain suffixes, addresses or networks.
+bool excepted_from_proxy(const std::string& host, const std::string& no_proxy);
+// A warning for each of these dialects whose library would connect to another rank through the
+// proxy.
+std::vector<std::string> proxy_warnings(const std::vector<std::string>& dialects,
+                                        const Assignment& assignment,
+                                        const EnvironmentLookup& environment);
 
 }  // namespace fleet

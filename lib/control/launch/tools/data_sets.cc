@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/regular_file.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -75,20 +76,18 @@ namespace {
 
 // Refuses what no download could match.
 void check_file(DataFile* file, const std::string& list) {
-  const auto refuse = [&](const std::string& what, const char* next) {
-    throw Error(ErrorCode::kUsage, what, list, next);
-  };
+  const auto wrong = [&](const std::string& what, const char* next) { refuse(what, list, next); };
   if (file->name.empty() || file->name.starts_with('.') ||
       file->name.find('/') != file->name.npos) {
-    refuse("'" + file->name + "' is not a file name", "write names without folders");
+    wrong("'" + file->name + "' is not a file name", "write names without folders");
   }
   for (char& digit : file->sha256) digit = static_cast<char>(std::tolower(digit));
   const bool hexadecimal = file->sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (file->sha256.size() != 64 || !hexadecimal) {
-    refuse("the sha256 of " + file->name + " does not have 64 hexadecimal digits",
-           "write what sha256sum prints");
+    wrong("the sha256 of " + file->name + " does not have 64 hexadecimal digits",
+          "write what sha256sum prints");
   }
-  if (file->bytes <= 0) refuse("the bytes of " + file->name + " are missing", "write its size");
+  if (file->bytes <= 0) wrong("the bytes of " + file->name + " are missing", "write its size");
 }
 
 }  // namespace
@@ -111,8 +110,8 @@ std::vector<DataSet> read_data_sets(const std::string& path) {
     }
     return sets;
   } catch (const JsonError& error) {
-    throw Error(ErrorCode::kUsage, std::string("not a list of data sets: ") + error.what(), path,
-                "docs/how-to/get_data.md shows one");
+    refuse(std::string("not a list of data sets: ") + error.what(), path,
+           "docs/how-to/get_data.md shows one");
   }
 }
 

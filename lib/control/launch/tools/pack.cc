@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/child_process.h"
 #include "base/commands.h"
 #include "base/error.h"
 #include "launch/planning/program.h"
@@ -35,10 +36,7 @@ int run_pack(const CommandLine& line) {
     if (value > 0)
       command.insert(command.end(), {std::string("--") + option, std::to_string(value)});
   }
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execv(argv[0], argv.data());
+  ::execv(command[0].c_str(), pointers_to(command).data());
   throw Error(ErrorCode::kIo, std::string("cannot be started: ") + std::strerror(errno), command[0],
               "install fleet-worker next to fleetrun");
 }

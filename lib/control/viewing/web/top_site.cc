@@ -109,7 +109,7 @@ class JobOfParts : public WatchedJob {
     std::vector<JobInfo> ended;
     for (JobPart& part : parts_) {
       if (!part.address.empty()) continue;
-      const auto now = refresh(part.job);
+      const auto now = refresh(part.job.record());
       if (!now) return done(JobOutcome{"ended", "Its outcome is no longer recorded."});
       part.job = *now;
       if (now->phase() == JobInfo::ENDED) ended.push_back(*now);
@@ -126,7 +126,7 @@ class JobOfParts : public WatchedJob {
     for (JobPart& part : parts_) {
       by_fleetd = by_fleetd || !part.address.empty();
       if (!part.address.empty()) continue;
-      if (auto now = refresh(part.job)) part.job = *std::move(now);
+      if (auto now = refresh(part.job.record())) part.job = *std::move(now);
     }
     for (const JobPart& part : parts_) {
       for (const JobRecord::Rank& rank : part.job.record().ranks()) {

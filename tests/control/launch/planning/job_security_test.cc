@@ -1,5 +1,3 @@
-#include "launch/planning/job_security.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -8,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "launch/planning/arguments.h"
+#include "launch/planning/launch_plan.h"
 #include "transport/security.h"
 
 namespace fleet {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "launch/planning/arguments.h"
-#include "launch/planning/log_config.h"
+#include "launch/planning/launch_config.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,10 @@
-#include "launch/starting/proxies.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "launch/planning/environment.h"
+#include "launch/starting/startup_messages.h"
 #include "tests/control/launch/sample_job.h"
 
 namespace fleet {

@@ -76,13 +76,6 @@ std::string CompatLine::value_of(const std::string& flag) const {
   return {};
 }
 
-bool CompatLine::contradicts(const std::string& key, const std::string& value) {
-  const auto other = flags_.find(key);
-  if (other == flags_.end() || tree_.peek(key) == value) return false;
-  refuse_without_correction("it contradicts " + other->second, "give only one of them");
-  return true;
-}
-
 void CompatLine::export_variable(const std::string& variable) {
   if (exported_.empty() && has_own_option("export")) {
     exported_ = split(tree_.peek("export").value_or(""), ',');
@@ -93,7 +86,10 @@ void CompatLine::export_variable(const std::string& variable) {
 }
 
 void CompatLine::set_option(const std::string& key, const std::string& value) {
-  if (contradicts(key, value)) return;
+  const auto other = flags_.find(key);
+  if (other != flags_.end() && tree_.peek(key) != value) {
+    return refuse_without_correction("it contradicts " + other->second, "give only one of them");
+  }
   flags_[key] = current_->flag;
   tree_.set(key, value, current_->flag);
   translated_.push_back({key, value, current_->flag});

@@ -140,7 +140,6 @@ class CompatLine {
   void prepend(const std::string& words);  // put before the corrected command
 
  private:
-  bool contradicts(const std::string& key, const std::string& value);
   void translate_one(const CompatOption& option, const GivenOption& given);
 
   ConfigTree tree_;

@@ -57,28 +57,22 @@ CompatOption& CompatGroup::variable(std::string flag, std::string value, std::st
 
 std::string compat_help() {
   constexpr size_t kWidth = 98;
-  std::vector<std::string> launchers;
-  for (const CompatOption& option : compat_options()) {
-    if (std::find(launchers.begin(), launchers.end(), option.of) == launchers.end()) {
-      launchers.push_back(option.of);
+  std::string text, line, launcher;
+  for (const CompatOption& option : compat_options()) {  // launcher by launcher
+    if (option.of != launcher) {
+      if (!launcher.empty()) text += line + "\n";
+      launcher = option.of;
+      line = "  " + launcher + ":";
     }
-  }
-  std::string text;
-  for (const std::string& launcher : launchers) {
-    std::string line = "  " + launcher + ":";
-    for (const CompatOption& option : compat_options()) {
-      for (const std::string& flag : option.flags) {
-        if (option.of != launcher) continue;
-        if (line.size() + flag.size() >= kWidth) {
-          text += line + "\n";
-          line = "   ";
-        }
-        line += " " + flag;
+    for (const std::string& flag : option.flags) {
+      if (line.size() + flag.size() >= kWidth) {
+        text += line + "\n";
+        line = "   ";
       }
+      line += " " + flag;
     }
-    text += line + "\n";
   }
-  return text;
+  return text + line + "\n";
 }
 
 }  // namespace fleet

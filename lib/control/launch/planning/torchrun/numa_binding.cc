@@ -1,5 +1,3 @@
-#include "launch/planning/torchrun/numa_binding.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -9,6 +7,8 @@
 #include "base/file.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "launch/planning/cores.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse_binding(const std::string& what, const std::string& next) {
-  throw Error(ErrorCode::kUsage, what, "--numa_binding", next);
+  refuse(what, "--numa_binding", next);
 }
 
 std::string read_text(const std::string& path) {

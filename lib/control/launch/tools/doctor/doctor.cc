@@ -7,13 +7,10 @@
 #include "base/commands.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "launch/planning/addresses.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/launch_plan.h"
-#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/start_job.h"
 #include "launch/tools/doctor/preflight.h"
-#include "rendezvous/client.h"
-#include "rendezvous/store_client.h"
 
 namespace fleet {
 namespace {
@@ -36,13 +33,7 @@ JobReport meet(const LaunchPlan& plan, const NodeFacts& facts) {
     if (message && message->has_progress()) spdlog::warn("{}", message->progress().line());
   });
   const Assignment assignment = client->join(join_for_doctor(plan, server != nullptr));
-  const wire::JobConfig job = job_of(plan).config;
-  const auto store = connect_store(assignment.store_address, job.job_id(), assignment.generation(),
-                                   assignment.node_rank, plan.security);
-  NodeReport mine = report_of(facts);
-  mine.fingerprint = values_of(job.fingerprint());
-  JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
-                                      std::move(mine), plan.config().allow_skew);
+  JobReport report = exchange_reports(plan, facts, assignment);
   client->send(envelope(&wire::NodeMessage::mutable_finished));
   client->leave();
   if (server) server->stop();

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
-#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/start_job.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/facts.h"
 #include "launch/tools/doctor/reachability.h"
@@ -47,13 +47,22 @@ std::string report_key(int node_rank) { return "doctor/node/" + std::to_string(n
 
 }  // namespace
 
-JobReport exchange_reports(const Assignment& assignment, const std::string& listen, Store& store,
-                           NodeReport mine, bool allow_skew) {
+JobReport exchange_reports(const LaunchPlan& plan, const NodeFacts& facts,
+                           const Assignment& assignment) {
   const int nodes = assignment.nnodes();
+  const bool allow_skew = plan.config().allow_skew;
+  const wire::JobConfig job = job_of(plan).config;
+  NodeReport mine = report_of(facts);
+  mine.fingerprint = values_of(job.fingerprint());
   mine.node_rank = assignment.node_rank;
   if (nodes == 1) return examine({mine}, allow_skew);
+  const auto connection =
+      connect_store(assignment.store_address, job.job_id(), assignment.generation(),
+                    assignment.node().first_rank(), plan.security);
+  Store& store = *connection;
   const uint64_t token = token_of(*assignment.world);
-  const ReachServer server(listen, assignment.node().ports(0), token, assignment.node_rank);
+  const ReachServer server(resolve(plan.topology.bind_address), assignment.node().ports(0), token,
+                           assignment.node_rank);
   store_barrier(store, "doctor/listening", nodes, kNodeTimeout);
   mine.reached = reach_others(assignment, token);
   store.set(report_key(assignment.node_rank), encode(mine));
@@ -86,13 +95,7 @@ NodeFacts gather_facts(const LaunchPlan& plan) {
 
 std::string preflight(const LaunchPlan& plan, const NodeFacts& facts,
                       const Assignment& assignment) {
-  const wire::JobConfig job = job_of(plan).config;
-  NodeReport mine = report_of(facts);
-  mine.fingerprint = values_of(job.fingerprint());
-  const auto store = connect_store(assignment.store_address, job.job_id(), assignment.generation(),
-                                   assignment.node().first_rank(), plan.security);
-  const JobReport report = exchange_reports(assignment, resolve(plan.topology.bind_address), *store,
-                                            std::move(mine), job.allow_skew());
+  const JobReport report = exchange_reports(plan, facts, assignment);
   for (const JobReport::Entry& entry : report.entries) {
     if (entry.finding.severity != Severity::kWarn) continue;
     const std::string line = report_line(report, entry);

@@ -1,24 +1,20 @@
 // The checks before the ranks of a job start: --preflight.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "launch/planning/launch_plan.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/facts.h"
 #include "rendezvous/types.h"
-#include "store/store.h"
 
 namespace fleet {
 
 // Every node calls it. It listens on the node's first port of the assignment (held), tries every
 // other node and sends its report to node 0, which returns one report on all nodes to everyone.
-// Blocks.
-// A single node uses no network. Throws the store's errors.
-//   listen    numeric address of this node's sockets
-JobReport exchange_reports(const Assignment& assignment, const std::string& listen, Store& store,
-                           NodeReport mine, bool allow_skew);
+// Blocks. A single node uses no network. Throws the store's errors.
+JobReport exchange_reports(const LaunchPlan& plan, const NodeFacts& facts,
+                           const Assignment& assignment);
 
 // The facts about this node for the checks. Call it before threads exist.
 NodeFacts gather_facts(const LaunchPlan& plan);

@@ -18,22 +18,19 @@ auto order_of(const std::string& check) {
   return std::find(std::begin(kOrder), std::end(kOrder), check);
 }
 
-// Texts of a machine are arbitrary bytes, but JSON needs UTF-8.
-std::string dump(const Json& json, int indent = -1) { return json.dump_lossy(indent); }
-
 const char* name_of(Severity severity) {
   constexpr const char* kNames[] = {"ok", "warn", "fail"};
   return kNames[static_cast<size_t>(severity)];
 }
 
-Json shown_json(const Finding& finding) {
+Json to_json(const Finding& finding) {
   return {{"check", finding.check},
           {"severity", name_of(finding.severity)},
           {"what", finding.what},
           {"next", finding.next}};
 }
 
-Json shown_json(const JobReport& report) {
+Json to_json(const JobReport& report) {
   Json json;
   json["ok"] = report.worst() != Severity::kFail;
   json["nodes"] = Json::array();
@@ -44,14 +41,13 @@ Json shown_json(const JobReport& report) {
   }
   json["findings"] = Json::array();
   for (const JobReport::Entry& entry : report.entries) {
-    Json one = shown_json(entry.finding);
+    Json one = to_json(entry.finding);
     one["nodes"] = entry.nodes;
     json["findings"].push_back(std::move(one));
   }
   return json;
 }
 
-// As the nodes exchange reports: with sorted keys.
 template <typename T>
 std::vector<T> list_of(const Json& json, T (*element_of)(const Json&)) {
   std::vector<T> all;
@@ -60,13 +56,6 @@ std::vector<T> list_of(const Json& json, T (*element_of)(const Json&)) {
 }
 
 std::string text_at(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
-
-Json to_json(const Finding& finding) {
-  return {{"check", finding.check},
-          {"next", finding.next},
-          {"severity", name_of(finding.severity)},
-          {"what", finding.what}};
-}
 
 Finding finding_of(const Json& json) {
   Finding finding{.check = text_at(json, "check")};
@@ -94,20 +83,12 @@ Reach reach_of(const Json& json) {
           .round_trip = json.at("round_trip").get<double>()};
 }
 
-Json to_json(const JobReport::Node& node) {
-  return {{"address", node.address}, {"hostname", node.hostname}};
-}
-
 JobReport::Node node_of(const Json& json) {
   return {text_at(json, "address"), text_at(json, "hostname")};
 }
 
-Json to_json(const JobReport::Entry& entry) {
-  return {{"finding", to_json(entry.finding)}, {"nodes", entry.nodes}};
-}
-
 JobReport::Entry entry_of(const Json& json) {
-  return {finding_of(json.at("finding")), json.at("nodes").get<std::vector<int>>()};
+  return {finding_of(json), json.at("nodes").get<std::vector<int>>()};
 }
 
 template <typename T>
@@ -135,13 +116,9 @@ NodeReport node_report_of(const Json& json) {
           .reached = list_of(json.at("reached"), reach_of)};
 }
 
-Json to_json(const JobReport& report) {
-  return {{"entries", list_json(report.entries)}, {"nodes", list_json(report.nodes)}};
-}
-
 JobReport job_report_of(const Json& json) {
   return {.nodes = list_of(json.at("nodes"), node_of),
-          .entries = list_of(json.at("entries"), entry_of)};
+          .entries = list_of(json.at("findings"), entry_of)};
 }
 
 template <typename Report>
@@ -221,17 +198,13 @@ std::string report_table(const JobReport& report, bool failures_only) {
   return text;
 }
 
-Json findings_json(const Findings& findings) {
-  Json all = Json::array();
-  for (const Finding& finding : findings) all.push_back(shown_json(finding));
-  return all;
-}
+Json findings_json(const Findings& findings) { return list_json(findings); }
 
-std::string report_json(const JobReport& report) { return dump(shown_json(report), 2) + "\n"; }
-
-std::string encode(const NodeReport& report) { return dump(to_json(report)); }
+// Texts of a machine are arbitrary bytes, but JSON needs UTF-8: dump_lossy().
+std::string report_json(const JobReport& report) { return to_json(report).dump_lossy(2) + "\n"; }
+std::string encode(const NodeReport& report) { return to_json(report).dump_lossy(); }
 NodeReport decode_node_report(std::string_view bytes) { return decode(bytes, node_report_of); }
-std::string encode(const JobReport& report) { return dump(to_json(report)); }
+std::string encode(const JobReport& report) { return to_json(report).dump_lossy(); }
 JobReport decode_job_report(std::string_view bytes) { return decode(bytes, job_report_of); }
 
 }  // namespace fleet

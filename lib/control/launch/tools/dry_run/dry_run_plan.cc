@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/rank_commands.h"
-#include "launch/starting/rendezvous_setup.h"
+#include "launch/starting/start_job.h"
 #include "launch/tools/doctor/checks.h"
 #include "launch/tools/doctor/preflight.h"
 #include "launch/tools/dry_run/dry_run.h"
@@ -17,11 +17,6 @@ namespace {
 int expected_node_rank(const Topology& topology) {
   if (topology.node_rank >= 0) return topology.node_rank;
   return topology.hosting == Topology::Hosting::kNo ? 1 : 0;
-}
-
-void add_numbers(const Roles& roles, const LocalRoles& local, wire::Node* node) {
-  if (!roles.listed()) return;
-  for (const RoleEntry& entry : local.entries) node->add_ranks(entry.rank);
 }
 
 wire::Node expected_node(const LaunchPlan& plan, int node_rank,
@@ -52,7 +47,9 @@ wire::Node expected_node(const LaunchPlan& plan, int node_rank,
     const int counted = topology.start_port > 0 ? topology.start_port + static_cast<int>(rank) : 0;
     add_rank(&node, devices[rank], given > 0 ? given : counted);  // 0: any free port
   }
-  add_numbers(plan.config().roles, local, &node);
+  if (plan.config().roles.listed()) {
+    for (const RoleEntry& entry : local.entries) node.add_ranks(entry.rank);
+  }
   return node;
 }
 

@@ -3,18 +3,12 @@
 #include "base/child_process.h"
 #include "base/json.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
 #include "launch/tools/dry_run/dry_run.h"
 
 namespace fleet {
 namespace {
 
 constexpr const char* kPassedOn[] = {"OMP_NUM_THREADS", "FLAGS_selected_gpus", "PADDLE_TRAINER_ID"};
-
-std::string last_line(std::string_view text) {
-  text = trim(text);
-  return std::string(text.substr(text.rfind('\n') + 1));
-}
 
 }  // namespace
 

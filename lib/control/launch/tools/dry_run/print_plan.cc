@@ -141,8 +141,6 @@ Json rank_json(const DryRunPlan& job, const DryRunRank& rank) {
   return entry;
 }
 
-std::string dump(const Json& json, int indent = -1) { return json.dump_lossy(indent); }
-
 }  // namespace
 
 std::string variables_text(const Variables& variables) {
@@ -199,11 +197,11 @@ void write_dry_run_json(const DryRunPlan& job, int rank, std::ostream& out) {
       head["notes"].push_back("no explanation of the job: " + job.explanation->missing);
     }
   }
-  const std::string text = dump(head, 2);
+  const std::string text = head.dump_lossy(2);
   out << text.substr(0, text.size() - 2) << ",\n  \"ranks\": [";  // without "\n}"
   const char* before = "\n    ";
   job.for_each_rank(rank, [&](const DryRunRank& one) {
-    out << before << dump(rank_json(job, one));
+    out << before << rank_json(job, one).dump_lossy();
     before = ",\n    ";
   });
   out << "\n  ]\n}\n";

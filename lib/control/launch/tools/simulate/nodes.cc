@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mutex.h"
@@ -35,9 +36,7 @@ int64_t cpu_ns() {
   return used.tv_sec * 1'000'000'000L + used.tv_nsec;
 }
 
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-
-// A message is a length and a JSON text.
+// A message is a length and a text.
 void send_text(int fd, const std::string& text) {
   const auto size = static_cast<uint32_t>(text.size());
   std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
@@ -84,7 +83,7 @@ NodesReport report_of(const Json& json) {
 class EventRecorder {
  public:
   void on_event(const RendezvousEvent& event) {
-    const int64_t now = now_ns();
+    const int64_t now = monotonic_ns();
     const MutexLock lock(mutex_);
     if (std::holds_alternative<Assignment>(event)) {
       assigned_.push_back(now);
@@ -107,7 +106,7 @@ class EventRecorder {
   NodesReport wait_ended(size_t count) {
     const MutexLock lock(mutex_);
     while (ended_ < count) changed_.wait(mutex_);
-    return {failed_, why_, {now_ns()}, 0};
+    return {failed_, why_, {monotonic_ns()}, 0};
   }
 
  private:
@@ -124,14 +123,16 @@ class EventRecorder {
 
 class Nodes {
  public:
-  Nodes(const SimulatedJob& job, int first, int last) : job_(job), first_(first), last_(last) {}
+  Nodes(const SimulatedJob& job, const Security& security, int first, int last)
+      : job_(job), security_(security), first_(first), last_(last) {}
 
-  NodesReport join(const std::string& address, const Security& security) {
+  NodesReport join(const std::string& address) {
+    address_ = address;
     const wire::Join any = join_for(job_.spec().config);
     for (int node = first_; node < last_; ++node) {
       RendezvousClientOptions options;
       options.address = address;
-      options.security = security;
+      options.security = security_;
       clients_.push_back(RendezvousClient::make(
           options, [this](const RendezvousEvent& event) { events_.on_event(event); }));
       clients_.back()->start(join_of(any, node));
@@ -139,7 +140,7 @@ class Nodes {
     return events_.wait_assigned(clients_.size());
   }
 
-  NodesReport get(const std::string& address, const Security& security) {
+  NodesReport get() {
     int ranks = 0;
     for (int node = first_; node < last_; ++node) ranks += job_.ranks_of(node);
     std::atomic<int> left = ranks;
@@ -147,7 +148,7 @@ class Nodes {
     std::vector<Thread> threads;
     for (int i = 0; i < kStoreConnections; ++i) {
       threads.emplace_back("ranks", [&] {
-        const auto store = connect_store(address, job_.spec().config.job_id(), 1, 0, security);
+        const auto store = connect_store(address_, job_.spec().config.job_id(), 1, 0, security_);
         while (left-- > 0) {
           try {
             store->get(kSimulatedKey, kStoreTimeout);
@@ -158,7 +159,7 @@ class Nodes {
       });
     }
     for (Thread& thread : threads) thread.join();
-    return {failed, failed > 0 ? "calls of the store failed" : "", {now_ns()}, 0};
+    return {failed, failed > 0 ? "calls of the store failed" : "", {monotonic_ns()}, 0};
   }
 
   NodesReport finish() {
@@ -181,25 +182,22 @@ class Nodes {
   }
 
   SimulatedJob job_;
+  Security security_;
   int first_, last_;
+  std::string address_;  // of the rendezvous
   EventRecorder events_;
   std::vector<std::shared_ptr<RendezvousClient>> clients_;
 };
 
 // Executes commands until the socket is closed.
-[[noreturn]] void run_nodes(int fd, const SimulatedJob& job, int first, int last) {
-  auto* nodes = new Nodes(job, first, last);  // never destroyed: the process exits first
+[[noreturn]] void run_nodes(int fd, Nodes* nodes) {
   try {
-    while (const auto text = receive_text(fd)) {
-      const Json command = Json::parse(*text);
-      const auto what = command.at("what").get<std::string>(),
-                 address = command.at("text").get<std::string>();
-      const Security security{
-          command.at("secret").get<std::string>(), command.at("tls").get<bool>(), {}};
-      NodesReport report = what == "j"   ? nodes->join(address, security)
-                           : what == "g" ? nodes->get(address, security)
-                           : what == "f" ? nodes->finish()
-                                         : NodesReport{};
+    while (const auto command = receive_text(fd)) {
+      const size_t blank = command->find(' ');
+      NodesReport report = blank != std::string::npos ? nodes->join(command->substr(blank + 1))
+                           : *command == "get"        ? nodes->get()
+                           : *command == "finish"     ? nodes->finish()
+                                                      : NodesReport{};
       report.cpu_ns = cpu_ns();
       send_text(fd, to_json(report).dump());
     }
@@ -224,7 +222,7 @@ JobSpec SimulatedJob::spec() const {
   return spec;
 }
 
-NodesProcess::NodesProcess(const SimulatedJob& job, int first, int last) {
+NodesProcess::NodesProcess(const SimulatedJob& job, const Security& security, int first, int last) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
   socket_ = UniqueFd(ends[0]);
@@ -232,7 +230,8 @@ NodesProcess::NodesProcess(const SimulatedJob& job, int first, int last) {
   if (pid_ < 0) throw_errno("fork");
   if (pid_ == 0) {
     socket_.reset();
-    run_nodes(ends[1], job, first, last);
+    // Never destroyed: the process exits first.
+    run_nodes(ends[1], new Nodes(job, security, first, last));
   }
   ::close(ends[1]);
 }
@@ -244,13 +243,7 @@ NodesProcess::~NodesProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-void NodesProcess::send_command(char what, const std::string& text, const Security& security) {
-  send_text(socket_.get(), Json{{"secret", security.secret},
-                                {"text", text},
-                                {"tls", security.tls},
-                                {"what", std::string(1, what)}}
-                               .dump());
-}
+void NodesProcess::send(const std::string& command) { send_text(socket_.get(), command); }
 
 NodesReport NodesProcess::report() {
   const auto text = receive_text(socket_.get());

@@ -35,23 +35,18 @@ struct NodesReport {
 class NodesProcess {
  public:
   // Nodes [first, last) of the job.
-  NodesProcess(const SimulatedJob& job, int first, int last);
+  NodesProcess(const SimulatedJob& job, const Security& security, int first, int last);
   ~NodesProcess();  // kills the process
   NodesProcess(NodesProcess&&) = default;
 
-  void join(const std::string& address, const Security& security) {
-    send_command('j', address, security);
-  }
-  // Every rank gets kSimulatedKey from the Store at `address`.
-  void get(const std::string& address, const Security& security) {
-    send_command('g', address, security);
-  }
-  void sample_cpu() { send_command('l', {}, {}); }  // requests a report only
-  void finish() { send_command('f', {}, {}); }      // waits until every node has its verdict
-  NodesReport report();                             // waits for the reply to the last request
+  void join(const std::string& address) { send("join " + address); }
+  void get() { send("get"); }         // after join(): every rank gets kSimulatedKey from the Store
+  void sample_cpu() { send("cpu"); }  // requests a report only
+  void finish() { send("finish"); }   // waits until every node has its verdict
+  NodesReport report();               // waits for the reply to the last request
 
  private:
-  void send_command(char what, const std::string& text, const Security& security);
+  void send(const std::string& command);
 
   UniqueFd socket_;
   int pid_ = -1;

@@ -12,13 +12,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <numeric>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/commands.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process_memory.h"
 #include "launch/planning/refuse.h"
 #include "launch/tools/simulate/nodes.h"
 #include "rendezvous/job_times.h"
@@ -28,15 +29,11 @@
 namespace fleet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kSpareFiles = 200;    // besides the connections
 constexpr int kRanksPerId = 128;    // ranks per NCCL id
 constexpr int kNodesAProcess = 64;  // a process with fewer is not worthwhile
 
 double seconds_since(int64_t begin, int64_t end) { return static_cast<double>(end - begin) * 1e-9; }
-
-int64_t clock_ns() { return Clock::now().time_since_epoch().count(); }
 
 double cpu_seconds() {
   timespec used{};
@@ -85,13 +82,7 @@ Traffic traffic(int port) {
   return all;
 }
 
-// Resident memory of this process now, in MB.
-double resident_mb() {
-  std::ifstream file("/proc/self/statm");
-  long pages = 0, resident = 0;
-  file >> pages >> resident;
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) * 1e-6;
-}
+double resident_mb() { return static_cast<double>(process_memory().resident) * 1e-6; }
 
 class Simulation {
  public:
@@ -125,7 +116,7 @@ class Simulation {
     const int count = std::clamp(nodes / kNodesAProcess, 1, wanted);
     for (int i = 0; i < count; ++i) {
       const auto from = [&](int64_t part) { return static_cast<int>(part * nodes / count); };
-      processes_.emplace_back(job_, from(i), from(i + 1));
+      processes_.emplace_back(job_, security_, from(i), from(i + 1));
     }
     std::printf("%d ranks on %d nodes, %s, one connection per node, nodes in %d process%s\n",
                 job_.ranks, nodes, security_.tls ? "mutual TLS" : "plain", count,
@@ -153,9 +144,9 @@ class Simulation {
   }
 
   void join(int port, double memory_before) {
-    const int64_t begin = clock_ns();
+    const int64_t begin = monotonic_ns();
     const double cpu = cpu_seconds();
-    for (NodesProcess& process : processes_) process.join(address_, security_);
+    for (NodesProcess& process : processes_) process.join(address_);
     const NodesReport joined = reports();
     const double used = cpu_seconds() - cpu, memory = resident_mb() - memory_before;
     const Traffic bytes = traffic(port);
@@ -182,10 +173,10 @@ class Simulation {
     const JobTimes times = heartbeat_intervals_for(job_.nnodes(), {});
     std::this_thread::sleep_for(times.startup_time + times.startup_heartbeat_interval);
     const double cpu = cpu_seconds();
-    const int64_t begin = clock_ns(), theirs = nodes_cpu();
+    const int64_t begin = monotonic_ns(), theirs = nodes_cpu();
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     const double theirs_used = static_cast<double>(nodes_cpu() - theirs) * 1e-9;
-    const double passed = seconds_since(begin, clock_ns());
+    const double passed = seconds_since(begin, monotonic_ns());
     std::printf("idle: the server uses %.1f %% of a core, the nodes %.1f %%, over %.1f s\n",
                 100 * (cpu_seconds() - cpu) / passed, 100 * theirs_used / passed, passed);
     std::fflush(stdout);
@@ -197,23 +188,23 @@ class Simulation {
     const int ids = (job_.ranks + kRanksPerId - 1) / kRanksPerId;
     const std::string id(128, 'i');
     const auto store = connect_store(address_, job_.spec().config.job_id(), 1, 0, security_);
-    const int64_t begin = clock_ns();
+    const int64_t begin = monotonic_ns();
     std::string all;
     for (int i = 0; i < ids; ++i) store->set("ids/" + std::to_string(i), id);
     for (int i = 0; i < ids; ++i)
       all += store->get("ids/" + std::to_string(i), std::chrono::seconds(60));
     store->set(kSimulatedKey, all);
-    const double published = seconds_since(begin, clock_ns());
-    for (NodesProcess& process : processes_) process.get(address_, security_);
+    const double published = seconds_since(begin, monotonic_ns());
+    for (NodesProcess& process : processes_) process.get();
     reports();
     std::printf(
         "store: %d ids of 128 bytes together after %.3f s, all ranks have them after %.3f s\n", ids,
-        published, seconds_since(begin, clock_ns()));
+        published, seconds_since(begin, monotonic_ns()));
     std::fflush(stdout);
   }
 
   void finish() {
-    const int64_t begin = clock_ns();
+    const int64_t begin = monotonic_ns();
     for (NodesProcess& process : processes_) process.finish();
     const NodesReport ended = reports();
     std::printf("ended: every node has the verdict after %.3f s\n",

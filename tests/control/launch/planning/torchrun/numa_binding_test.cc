@@ -1,5 +1,3 @@
-#include "launch/planning/torchrun/numa_binding.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "launch/planning/cores.h"
 #include "tests/errors.h"
 
 namespace fleet {
