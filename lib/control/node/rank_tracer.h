@@ -13,7 +13,7 @@
 
 #include "node/realtime_history.h"
 #include "observe/rank_progress.h"
-#include "observe/trace_reader.h"
+#include "observe/trace_memory.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
