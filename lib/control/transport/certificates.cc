@@ -50,15 +50,6 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-std::string hmac(std::string_view key, std::string_view message) {
-  unsigned char out[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  need(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(message),
-            message.size(), out, &size),
-       "HMAC");
-  return {reinterpret_cast<char*>(out), size};
-}
-
 Key authority_key(const std::string& secret) {
   const std::string seed = derive_key(secret, kSalt, "authority");
   return Key(
@@ -177,8 +168,17 @@ UniqueFd connect_to(const std::string& address, std::chrono::milliseconds timeou
 
 }  // namespace
 
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  unsigned char out[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  need(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(message),
+            message.size(), out, &size),
+       "HMAC");
+  return {reinterpret_cast<char*>(out), size};
+}
+
 std::string derive_key(std::string_view secret, std::string_view salt, std::string_view info) {
-  return hmac(hmac(salt, secret), std::string(info) + '\x01');
+  return hmac_sha256(hmac_sha256(salt, secret), std::string(info) + '\x01');
 }
 
 Certificates issue_certificates(const std::string& secret) {

@@ -3,8 +3,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "transport/certificates.h"
 #include "transport/tcp_listener.h"
 
 namespace fleet {
@@ -25,11 +24,7 @@ constexpr int kCopies = 2;
 constexpr size_t kReadAtOnce = 4096;
 
 std::string code_of(std::string_view bytes, std::string_view key) {
-  unsigned char out[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), out, &size);
-  return {reinterpret_cast<char*>(out), kCodeBytes};
+  return hmac_sha256(key, bytes).substr(0, kCodeBytes);
 }
 
 wire::DatagramHeartbeat message_of(uint64_t session, uint64_t count, bool of_host) {
