@@ -248,7 +248,6 @@ void add_wrapped(const std::string& text, size_t columns, size_t max_lines,
 
 template <typename Value>
 Json known(bool has, Value value) {
-  if constexpr (std::is_floating_point_v<Value>) has = has && std::isfinite(value);
   return has ? Json(value) : Json(nullptr);
 }
 

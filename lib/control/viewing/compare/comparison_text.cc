@@ -117,11 +117,9 @@ std::string legend(const Comparison& all, size_t width) {
   return text;
 }
 
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json spread_json(const Spread& spread) {
-  return {{"mean", number_json(spread.mean)},
-          {"deviation", spread.count > 0 ? number_json(spread.deviation) : Json(nullptr)},
+  return {{"mean", spread.mean},
+          {"deviation", spread.count > 0 ? Json(spread.deviation) : Json(nullptr)},
           {"runs", spread.count}};
 }
 
@@ -140,18 +138,14 @@ std::string value_text(const std::string& value) {
 }
 
 Json run_json(const RunSummary& run, bool target) {
-  Json all = {{"folder", run.folder},
-              {"seed", value_json(run.seed)},
-              {"complete", run.complete},
-              {"loss", number_json(run.loss)},
-              {"acc1", number_json(run.acc1)},
-              {"best_acc1", number_json(run.best_acc1)},
-              {"steps", number_json(run.steps)},
-              {"speed", number_json(run.speed)},
-              {"seconds", number_json(run.seconds)}};
+  Json all = {{"folder", run.folder},     {"seed", value_json(run.seed)},
+              {"complete", run.complete}, {"loss", run.loss},
+              {"acc1", run.acc1},         {"best_acc1", run.best_acc1},
+              {"steps", run.steps},       {"speed", run.speed},
+              {"seconds", run.seconds}};
   if (!target) return all;
-  all["target_seconds"] = number_json(run.target_seconds);
-  all["target_steps"] = number_json(run.target_steps);
+  all["target_seconds"] = run.target_seconds;
+  all["target_steps"] = run.target_steps;
   return all;
 }
 

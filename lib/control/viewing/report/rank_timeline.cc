@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/number_text.h"
-#include "viewing/report/report_page.h"
+#include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {

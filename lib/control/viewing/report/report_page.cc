@@ -1,5 +1,3 @@
-#include "viewing/report/report_page.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +6,7 @@
 
 #include "base/number_text.h"
 #include "launch/planning/addresses.h"
+#include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {

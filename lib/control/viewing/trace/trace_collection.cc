@@ -1,9 +1,8 @@
-#include "viewing/trace/trace_collection.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "base/counted.h"
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 

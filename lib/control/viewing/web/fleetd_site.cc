@@ -14,7 +14,6 @@
 #include "launch/planning/addresses.h"
 #include "node/runtime_folder.h"
 #include "viewing/web/job_site.h"
-#include "viewing/web/log_stream.h"
 #include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 

@@ -16,7 +16,6 @@
 #include "transport/security.h"
 #include "transport/validate.h"
 #include "viewing/web/job_site.h"
-#include "viewing/web/log_stream.h"
 #include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
