@@ -1,5 +1,3 @@
-#include "node/flight_collector.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -59,14 +60,8 @@ std::string tail_text(const RankExit& exit, bool colors) {
   if (exit.tail().empty()) return "\n  its " + log + " is empty";
   std::string text = "\n  the last lines of its " + log + ":";
   const std::string shown = resolve_output(exit.tail(), colors);
-  std::string_view tail = shown;
-  while (true) {
-    const size_t end = tail.find('\n');
-    text += "\n    ";
-    text += tail.substr(0, end);
-    if (end == std::string_view::npos) return text;
-    tail.remove_prefix(end + 1);
-  }
+  for (const std::string_view line : lines_of(shown)) text.append("\n    ").append(line);
+  return text;
 }
 
 // "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline omits.

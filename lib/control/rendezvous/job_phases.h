@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "diagnosis/bottleneck.h"
-#include "diagnosis/hang.h"
+#include "diagnosis/stacks.h"
 #include "diagnosis/live_table.h"
 #include "diagnosis/root_cause.h"
 #include "diagnosis/straggler_detector.h"
