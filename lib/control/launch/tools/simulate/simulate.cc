@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "launch/planning/refuse.h"
 #include "launch/tools/simulate/nodes.h"
-#include "rendezvous/job_times.h"
+#include "rendezvous/job_nodes.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
 
