@@ -2,11 +2,11 @@
 
 #include <signal.h>
 
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 
@@ -67,11 +67,10 @@ std::string tail_text(const RankExit& exit, bool colors) {
 // "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline omits.
 std::string detail_text(const Verdict& verdict) {
   const RankExit& exit = verdict.exit();
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   std::string text = "\n  local rank " + std::to_string(exit.local_rank()) + " on node " +
                      std::to_string(exit.node_rank()) + " (" +
-                     node_label(verdict.node(), verdict.hostname()) + "), after " + seconds;
+                     node_label(verdict.node(), verdict.hostname()) + "), after " +
+                     printed("%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   if (!exit.cause().empty() && !exit.note().empty()) text += " (" + exit.note() + ")";
   if (verdict.restarts() == 0) return text;
   return text + "; it was restarted before, " + std::to_string(verdict.restarts()) +

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include <cstdio>
 #include <mutex>
 
 #include "base/number_text.h"
@@ -182,14 +181,12 @@ std::string headline(const RankExit& exit, int world_size, int nnodes) {
 }
 
 std::string describe(const RankExit& exit, const std::string& node) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   std::string text = (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) +
                      " (local rank " + std::to_string(exit.local_rank()) + ") on node " +
                      std::to_string(exit.node_rank()) + " (" + node + ") ";
   text += exit.signal() != 0 ? "was killed by " + signal_name(exit.signal())
                              : "exited with code " + std::to_string(exit.code());
-  text += std::string(" after ") + seconds;
+  text += printed(" after %.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   if (!exit.note().empty()) text += " (" + exit.note() + ")";
   return text;
 }

@@ -1,7 +1,6 @@
 // A comparison for people and for programs.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/json.h"
@@ -33,15 +32,12 @@ std::string spread_text(const Spread& spread) {
   if (!(spread.deviation > std::abs(spread.mean) * 1e-9)) {
     return number_text(spread.mean, 4) + " \xc2\xb1 0";
   }
-  char text[64];
   const double size = spread.deviation;
   const int decimals = std::max(1 - static_cast<int>(std::floor(std::log10(size))), 0);
   if (std::abs(spread.mean) >= 1e9 || size >= 1e9 || decimals > 8) {
     return number_text(spread.mean, 4) + " \xc2\xb1 " + number_text(spread.deviation, 2);
   }
-  std::snprintf(text, sizeof text, "%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals,
-                spread.deviation);
-  return text;
+  return printed("%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals, spread.deviation);
 }
 
 // The last part of the key, or all of it where that is ambiguous.

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "base/number_text.h"
 #include "base/text.h"
 #include "proto/perfetto_trace.pb.h"
 #include "viewing/trace/job_trace.h"
@@ -211,11 +211,7 @@ std::string event_text(const LauncherEvent& event) {
   }
 }
 
-std::string microseconds(int64_t ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f us", static_cast<double>(ns) / 1e3);
-  return text;
-}
+std::string microseconds(int64_t ns) { return printed("%.1f us", static_cast<double>(ns) / 1e3); }
 
 class JobWriter {
  public:
@@ -281,10 +277,8 @@ class JobWriter {
         placed.push_back(&event);
         continue;
       }
-      char before[48];
-      std::snprintf(before, sizeof before, "%.3f s before",
-                    static_cast<double>(beginning_ - at) / 1e9);
-      about.push_back({event_text(event), std::nullopt, before});
+      about.push_back({event_text(event), std::nullopt,
+                       printed("%.3f s before", static_cast<double>(beginning_ - at) / 1e9)});
     }
     const int64_t first = placed.empty()
                               ? beginning_
