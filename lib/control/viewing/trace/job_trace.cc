@@ -41,6 +41,7 @@ void read_line(std::string_view line, RankTrace* into) {
 
 void RankTrace::add(const wire::TracePiece& piece) {
   text += piece.text();
+  text_bytes += piece.text().size();
   size_t begin = 0;
   for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     read_line(std::string_view(text).substr(begin, end - begin), this);

@@ -31,10 +31,12 @@ struct TraceClock {
 struct RankTrace {
   TracedRank rank;
   int node_rank = 0;
+  int index = 0;  // in NodeTrace.ranks
   std::map<uint32_t, ActivityName> names;
   std::map<uint32_t, std::string> tracks;
   std::vector<TraceRecord> records;
-  std::string text;  // of which names and tracks are read: an incomplete last line
+  std::string text;         // of which names and tracks are read: an incomplete last line
+  uint64_t text_bytes = 0;  // taken in
 
   // Takes a piece in; what it cannot read it leaves out.
   void add(const wire::TracePiece& piece);
@@ -99,13 +101,8 @@ class TraceCollection {
   const Ask ask_;
   int64_t steps_ = 0;
   JobTrace trace_;
-  struct Reading {
-    int index = 0;  // in NodeTrace.ranks
-    uint64_t text = 0, records = 0;
-  };
-  std::vector<Reading> reading_;  // by rank of trace_
-  std::vector<int> silent_;       // nodes, at the start
-  std::optional<Error> ended_;    // why the job no longer answers
+  std::vector<int> silent_;     // nodes, at the start
+  std::optional<Error> ended_;  // why the job no longer answers
   std::vector<std::string> missing_;
 };
 

@@ -18,7 +18,7 @@
 
 namespace fleet {
 
-struct RankLog {
+struct WatchedLog {
   int rank = 0;
   bool server = false;
 };
@@ -46,7 +46,7 @@ class WatchedJob {
   virtual void outcome(std::function<void(std::optional<JobOutcome>)> done) = 0;
   // Sends the last lines of that log, and each later one, until the stream is closed. Throws
   // kNotFound if no node that can be asked has the rank.
-  virtual void log(const RankLog& which, std::shared_ptr<HttpStream> stream) = 0;
+  virtual void log(const WatchedLog& which, std::shared_ptr<HttpStream> stream) = 0;
 };
 
 // Asks the fleetrun with this pid, on this host.
