@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include <mutex>
-
 #include "base/number_text.h"
 
 namespace fleet {
@@ -72,22 +70,6 @@ void number_ranks(World* world) {
   }
   world->set_world_size(world_size);
   world->set_servers(servers);
-}
-
-struct SharedWorld::Packed {
-  std::once_flag once;
-  Unpack unpack;
-  std::shared_ptr<const World> world;
-};
-
-SharedWorld::SharedWorld(Unpack unpack) : packed_(std::make_shared<Packed>()) {
-  packed_->unpack = std::move(unpack);
-}
-
-const std::shared_ptr<const World>& SharedWorld::share() const {
-  if (!packed_) return world_;
-  std::call_once(packed_->once, [this] { packed_->world = packed_->unpack(); });
-  return packed_->world;
 }
 
 const char* name_of(Verdict::Kind kind) {
