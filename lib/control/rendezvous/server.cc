@@ -34,12 +34,8 @@ std::optional<wire::DescribeReply> describe_server(const std::string& address,
   return reply;
 }
 
-bool listens_everywhere(const std::string& host) {
-  return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
-}
-
 std::string local_host(const std::string& host) {
-  if (!listens_everywhere(host)) return host;
+  if (!is_any_address(host)) return host;
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
@@ -294,7 +290,7 @@ class RendezvousServer::Impl {
 
   // The address shown to users: the one that --ips or --master names, rather than 0.0.0.0.
   static std::string display_address(const RendezvousServerOptions& options) {
-    const bool listed = listens_everywhere(options.host) && !options.job.config.addresses().empty();
+    const bool listed = is_any_address(options.host) && !options.job.config.addresses().empty();
     return host_port(listed ? options.job.config.addresses(0) : options.host, options.port);
   }
 

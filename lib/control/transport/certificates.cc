@@ -1,6 +1,5 @@
 #include "transport/certificates.h"
 
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -17,6 +16,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "transport/local_socket.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 namespace {
@@ -150,13 +150,9 @@ class BrokenPipesIgnored {
 UniqueFd connect_to(const std::string& address, std::chrono::milliseconds timeout) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return {};
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0) return {};
-  const std::unique_ptr<addrinfo, Freer<::freeaddrinfo>> owned(found);
-  for (const addrinfo* one = found; one; one = one->ai_next) {
+  const Addresses found =
+      addresses_of(address.substr(0, colon), address.substr(colon + 1), SOCK_STREAM, 0);
+  for (const addrinfo* one = found.get(); one; one = one->ai_next) {
     UniqueFd fd(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const timeval limit{timeout.count() / 1000, timeout.count() % 1000 * 1000};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
