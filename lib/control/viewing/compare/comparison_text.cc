@@ -134,14 +134,10 @@ std::string value_text(const std::string& value) {
 }
 
 Json run_json(const RunSummary& run, bool target) {
-  Json all = {{"folder", run.folder},     {"seed", value_json(run.seed)},
-              {"complete", run.complete}, {"loss", run.loss},
-              {"acc1", run.acc1},         {"best_acc1", run.best_acc1},
-              {"steps", run.steps},       {"speed", run.speed},
-              {"seconds", run.seconds}};
-  if (!target) return all;
-  all["target_seconds"] = run.target_seconds;
-  all["target_steps"] = run.target_steps;
+  Json all = {{"folder", run.folder}, {"seed", value_json(run.seed)}, {"complete", run.complete}};
+  for (const RunValue& value : kRunValues) {
+    if (target || !value.of_target) all[value.name] = run.*value.of_run;
+  }
   return all;
 }
 
@@ -194,14 +190,9 @@ std::string comparison_json(const Comparison& all, const ComparisonOptions& opti
     for (size_t k = 0; k < all.differing.size(); ++k) {
       one["settings"][all.differing[k]] = value_json(group.values[k]);
     }
-    one["loss"] = spread_json(group.loss);
-    one["acc1"] = spread_json(group.acc1);
-    one["best_acc1"] = spread_json(group.best_acc1);
-    one["steps"] = spread_json(group.steps);
-    one["speed"] = spread_json(group.speed);
-    one["seconds"] = spread_json(group.seconds);
-    if (target) one["target_seconds"] = spread_json(group.target_seconds);
-    if (target) one["target_steps"] = spread_json(group.target_steps);
+    for (const RunValue& value : kRunValues) {
+      if (target || !value.of_target) one[value.name] = spread_json(group.*value.of_group);
+    }
     one["runs"] = Json::array();
     for (const size_t run : group.runs) one["runs"].push_back(run_json(all.runs[run], target));
     json["groups"].push_back(std::move(one));
