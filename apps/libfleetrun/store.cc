@@ -1,6 +1,7 @@
 // Programs that link libfleetrun reach their job's Store through the rendezvous.
+#include "store/store.h"
+
 #include "rendezvous/store_client.h"
-#include "store/connect.h"
 
 namespace fleet {
 

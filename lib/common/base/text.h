@@ -12,6 +12,8 @@ namespace fleet {
 std::string_view trim(std::string_view text);
 // Splits at every separator; "a,,b" has three parts, "" has none. Parts are trimmed.
 std::vector<std::string> split(std::string_view text, char separator);
+// The lines of a text, as they are; "a\n" has two, the second empty.
+std::vector<std::string_view> lines_of(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
 // The candidate nearest to `name` by edit distance, or "" if none is close enough.

@@ -1,16 +1,12 @@
 #include "observe/collective_log.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <new>
 
 #include "base/clock.h"
 #include "base/env.h"
-#include "base/file.h"
 #include "observe/collective_log_layout.h"
 
 namespace fleet {
@@ -18,24 +14,6 @@ namespace fleet {
 using namespace collective_log;
 
 namespace {
-
-Memory& memory_of(void* memory) { return *static_cast<Memory*>(memory); }
-
-void* map(int file) {
-  const int flags = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-  void* memory = ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, flags, file, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-void* map_log(const std::string& path) {
-  const UniqueFd file(path.empty() ? -1 : ::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file || ::lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(Memory)))
-    return nullptr;
-  void* memory = map(file.get());
-  if (!memory || memory_of(memory).magic == kMagic) return memory;
-  ::munmap(memory, sizeof(Memory));
-  return nullptr;
-}
 
 // Whether the call with this number may be stored. Not if a thread that was interrupted is still
 // storing an earlier call there, or was overtaken by a whole round of the slots: the call is left
@@ -147,10 +125,10 @@ CollectiveLog& CollectiveLog::of_process() {
   return *log;
 }
 
-CollectiveLog::CollectiveLog(const std::string& path) : memory_(map_log(path)) {
-  if (!memory_) memory_ = map(-1);
-  if (!memory_) throw std::bad_alloc();
-  Memory& memory = memory_of(memory_);
+CollectiveLog::CollectiveLog(const std::string& path)
+    : memory_(SharedMemory::open(path, sizeof(Memory), kMagic)) {
+  if (!memory_) memory_ = SharedMemory::unshared(sizeof(Memory));
+  auto& memory = memory_.as<Memory>();
   memory.pid_namespace = pid_namespace();
   memory.pid = static_cast<uint64_t>(::getpid());
   for (CallSlot& slot : memory.calls) {  // a writer may have died while it stored
@@ -158,15 +136,13 @@ CollectiveLog::CollectiveLog(const std::string& path) : memory_(map_log(path)) {
   }
 }
 
-CollectiveLog::~CollectiveLog() { ::munmap(memory_, sizeof(Memory)); }
-
 int CollectiveLog::add_group(const std::string& name, const std::vector<int>& ranks, bool device) {
   const MutexLock lock(mutex_);
   // A free slot, else the one that was closed first.
   int found = -1;
   uint64_t oldest = 0;
   for (size_t i = 0; i < kGroups; ++i) {
-    const GroupData data = memory_of(memory_).groups[i].data.load();
+    const GroupData data = memory_.as<Memory>().groups[i].data.load();
     if (data.id != 0 && !data.closed) continue;
     if (found >= 0 && data.id >= oldest) continue;
     found = static_cast<int>(i);
@@ -181,7 +157,7 @@ int CollectiveLog::add_group(const std::string& name, const std::vector<int>& ra
   const std::vector<RankRun> runs = runs_of(ranks);
   data.runs = static_cast<int32_t>(std::min(runs.size(), kRuns));
   std::copy_n(runs.begin(), data.runs, data.run);
-  GroupSlot& slot = memory_of(memory_).groups[found];
+  GroupSlot& slot = memory_.as<Memory>().groups[found];
   slot.issued = slot.started = slot.done = 0;
   store(data, &slot);
   return found;
@@ -190,7 +166,7 @@ int CollectiveLog::add_group(const std::string& name, const std::vector<int>& ra
 void CollectiveLog::rename_group(int group, const std::string& name) {
   if (group < 0) return;
   const MutexLock lock(mutex_);
-  GroupSlot& slot = memory_of(memory_).groups[group];
+  GroupSlot& slot = memory_.as<Memory>().groups[group];
   GroupData data = slot.data.load();
   const FixedText<48> text(name);
   if (data.name == text) return;
@@ -202,7 +178,7 @@ void CollectiveLog::rename_group(int group, const std::string& name) {
 void CollectiveLog::close_group(int group) {
   if (group < 0) return;
   const MutexLock lock(mutex_);
-  GroupSlot& slot = memory_of(memory_).groups[group];
+  GroupSlot& slot = memory_.as<Memory>().groups[group];
   GroupData data = slot.data.load();
   data.closed = 1;
   store(data, &slot);
@@ -210,11 +186,11 @@ void CollectiveLog::close_group(int group) {
 
 CollectiveGroup CollectiveLog::group(int group) const {
   if (group < 0) return {};
-  return load(memory_of(memory_).groups[group]).value_or(CollectiveGroup());
+  return load(memory_.as<Memory>().groups[group]).value_or(CollectiveGroup());
 }
 
 CollectiveGroup CollectiveLog::group_with_id(uint64_t id) const {
-  for (const GroupSlot& slot : memory_of(memory_).groups) {
+  for (const GroupSlot& slot : memory_.as<Memory>().groups) {
     if (const auto group = load(slot); group && group->id == id) return *group;
   }
   return {};
@@ -222,7 +198,7 @@ CollectiveGroup CollectiveLog::group_with_id(uint64_t id) const {
 
 CollectiveTicket CollectiveLog::issue(int group, const CollectiveRecord& call) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  Memory& memory = memory_of(memory_);
+  auto& memory = memory_.as<Memory>();
   const uint64_t number = memory.next.fetch_add(1, relaxed) + 1;
   CallSlot& slot = memory.calls[number % kCalls];
   GroupSlot* in = group >= 0 ? &memory.groups[group] : nullptr;
@@ -248,7 +224,7 @@ CollectiveTicket CollectiveLog::issue(int group, const CollectiveRecord& call) {
 // If a later call has taken the slot, only the group's counter advances.
 void CollectiveLog::advance(const CollectiveTicket& ticket, CollectiveState state) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  Memory& memory = memory_of(memory_);
+  auto& memory = memory_.as<Memory>();
   const bool starts = state == CollectiveState::kStarted;
   if (ticket.group >= 0 && ticket.sequence > 0) {
     GroupSlot& group = memory.groups[ticket.group];

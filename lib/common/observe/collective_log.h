@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "observe/shared_memory.h"
 
 namespace fleet {
 
@@ -121,8 +122,6 @@ class CollectiveLog {
   static CollectiveLog& of_process();
   // path: CollectiveLogReader::path(). Empty, or a file that is none: memory of its own.
   explicit CollectiveLog(const std::string& path = {});
-  ~CollectiveLog();
-  CollectiveLog(const CollectiveLog&) = delete;
 
   // Takes a lock. The ranks of a group must add it at the same position among the groups with its
   // name and ranks. Returns its handle; -1 if there are too many groups: their calls are recorded
@@ -144,7 +143,7 @@ class CollectiveLog {
  private:
   void advance(const CollectiveTicket& ticket, CollectiveState state);
 
-  void* memory_ = nullptr;
+  SharedMemory memory_;
   std::atomic<CollectiveListener*> listener_{nullptr};
   mutable Mutex mutex_;
   uint64_t next_id_ FLEET_GUARDED_BY(mutex_) = 1;

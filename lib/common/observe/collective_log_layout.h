@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "observe/atomic_words.h"
 #include "observe/collective_log.h"
+#include "observe/shared_memory.h"
 
 namespace fleet::collective_log {
 

@@ -1,8 +1,5 @@
 #include "observe/collective_log_reader.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,22 +10,12 @@ namespace fleet {
 using collective_log::CallSlot;
 using collective_log::GroupSlot;
 
-CollectiveLogReader::CollectiveLogReader() : file_(::memfd_create("fleet-calls", MFD_CLOEXEC)) {
-  if (!file_ || ::ftruncate(file_.get(), sizeof(collective_log::Memory)) != 0) {
-    throw_errno("cannot create the in-memory file of a rank's collectives");
-  }
-  void* memory = ::mmap(nullptr, sizeof(collective_log::Memory), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        file_.get(), 0);
-  if (memory == MAP_FAILED) throw_errno("cannot map the file of a rank's collectives");
-  memory_ = memory;
-  static_cast<collective_log::Memory*>(memory_)->magic = collective_log::kMagic;
-  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
-}
-
-CollectiveLogReader::~CollectiveLogReader() { ::munmap(memory_, sizeof(collective_log::Memory)); }
+CollectiveLogReader::CollectiveLogReader()
+    : memory_(SharedMemory::create("collectives", sizeof(collective_log::Memory),
+                                   collective_log::kMagic)) {}
 
 CollectiveSnapshot CollectiveLogReader::read() const {
-  const auto& memory = *static_cast<const collective_log::Memory*>(memory_);
+  const auto& memory = memory_.as<collective_log::Memory>();
   CollectiveSnapshot snapshot;
   snapshot.pid = static_cast<pid_t>(memory.pid.load());
   if (snapshot.pid == 0) return snapshot;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "observe/collective_log.h"
+#include "observe/shared_memory.h"
 
 namespace fleet {
 
@@ -22,18 +22,14 @@ struct CollectiveSnapshot {
 class CollectiveLogReader {
  public:
   CollectiveLogReader();  // kIo
-  ~CollectiveLogReader();
-  CollectiveLogReader(const CollectiveLogReader&) = delete;
 
   // The path for processes of this user, valid as long as this object lives.
-  const std::string& path() const { return path_; }
+  std::string path() const { return memory_.path(); }
   // Leaves out a call or group that the writer was storing when it was stopped.
   CollectiveSnapshot read() const;
 
  private:
-  UniqueFd file_;
-  void* memory_ = nullptr;
-  std::string path_;
+  SharedMemory memory_;
 };
 
 }  // namespace fleet

@@ -16,17 +16,6 @@ namespace fleet {
 
 namespace {
 
-Json to_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json to_json(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (double value : values) list.push_back(to_json(value));
-  return list;
-}
-template <typename T>
-Json to_json(const T& value) {
-  return value;
-}
-
 bool ends_within_a_line(int fd) {
   const off_t size = ::lseek(fd, 0, SEEK_END);
   char last = '\n';
@@ -40,7 +29,7 @@ std::string EventLine::json(double time) const {
   line["event"] = kind_;
   line["time"] = std::round(time * 1000) / 1000;
   for (const auto& [name, value] : values_) {
-    line[name] = std::visit([](const auto& v) { return to_json(v); }, value);
+    line[name] = std::visit([](const auto& v) { return Json(v); }, value);
   }
   return line.dump_lossy();
 }

@@ -1,10 +1,10 @@
-// Averages that a training loop shows. Not thread-safe; see counter.h for values that threads
-// share.
+// Averages and times that a training loop shows. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -68,6 +68,34 @@ class StepMeter {
   double begun_;
   double waited_ = 0;
   MovingAverage data_time_, batch_time_, samples_;
+};
+
+// Seconds spent on one activity, in pieces. Time in nested pieces counts once.
+class TimeAccumulator {
+ public:
+  explicit TimeAccumulator(Clock clock = monotonic_seconds) : clock_(std::move(clock)) {}
+  double seconds() const { return seconds_; }
+
+  // Counts from construction to the end of the scope.
+  class Scope {
+   public:
+    explicit Scope(TimeAccumulator& account) : account_(account) {
+      if (account_.depth_++ == 0) account_.begun_ = account_.clock_();
+    }
+    ~Scope() {
+      if (--account_.depth_ == 0) account_.seconds_ += account_.clock_() - account_.begun_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    TimeAccumulator& account_;
+  };
+
+ private:
+  Clock clock_;
+  int depth_ = 0;
+  double begun_ = 0, seconds_ = 0;
 };
 
 }  // namespace fleet

@@ -1,15 +1,9 @@
 #include "observe/rank_progress.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
-#include <utility>
 
 #include "base/env.h"
-#include "observe/atomic_words.h"
 
 namespace fleet {
 namespace {
@@ -26,13 +20,6 @@ struct Shared {
 };
 static_assert(sizeof(Shared) <= 4096);
 
-void* map_progress(int file) {
-  void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-Shared& shared(void* memory) { return *static_cast<Shared*>(memory); }
-
 }  // namespace
 
 ProgressWriter ProgressWriter::from_env() {
@@ -41,28 +28,13 @@ ProgressWriter ProgressWriter::from_env() {
 }
 
 ProgressWriter::ProgressWriter(const std::string& path)
-    : folder_(path.substr(0, path.rfind('/') + 1)) {
-  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file || ::lseek(file.get(), 0, SEEK_END) < static_cast<off_t>(sizeof(Shared))) return;
-  memory_ = map_progress(file.get());
-  if (memory_ && shared(memory_).magic != kProgressMagic) {
-    ::munmap(std::exchange(memory_, nullptr), sizeof(Shared));
-  }
-}
-
-ProgressWriter::~ProgressWriter() {
-  if (memory_) ::munmap(memory_, sizeof(Shared));
-}
-
-ProgressWriter::ProgressWriter(ProgressWriter&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)),
-      folder_(std::move(other.folder_)),
-      now_(other.now_) {}
+    : memory_(SharedMemory::open(path, sizeof(Shared), kProgressMagic)),
+      folder_(path.substr(0, path.rfind('/') + 1)) {}
 
 void ProgressWriter::publish() {
   if (!memory_) return;
   constexpr auto relaxed = std::memory_order_relaxed;
-  Shared& to = shared(memory_);
+  auto& to = memory_.as<Shared>();
   const uint64_t turn = to.turn.load(relaxed);
   to.turn.store(turn + 1, relaxed);
   std::atomic_thread_fence(std::memory_order_release);
@@ -114,34 +86,26 @@ void ProgressWriter::finish() {
 }
 
 uint64_t ProgressWriter::trace_request() const {
-  return memory_ ? shared(memory_).trace.load(std::memory_order_relaxed) : 0;
+  return memory_ ? memory_.as<Shared>().trace.load(std::memory_order_relaxed) : 0;
 }
 
 std::string ProgressWriter::trace_path(uint64_t request) const {
   return folder_ + std::to_string(request & 0xffffffff);
 }
 
-ProgressReader::ProgressReader() : file_(::memfd_create("fleet-progress", MFD_CLOEXEC)) {
-  if (!file_ || ::ftruncate(file_.get(), sizeof(Shared)) != 0) {
-    throw_errno("cannot create the in-memory file of a rank's progress");
-  }
-  memory_ = map_progress(file_.get());
-  if (!memory_) throw_errno("cannot map the file of a rank's progress");
-  shared(memory_).progress.store(RankProgress());
-  shared(memory_).magic = kProgressMagic;
-  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
+ProgressReader::ProgressReader()
+    : memory_(SharedMemory::create("progress", sizeof(Shared), kProgressMagic)) {
+  memory_.as<Shared>().progress.store(RankProgress());
 }
 
-ProgressReader::~ProgressReader() { ::munmap(memory_, sizeof(Shared)); }
-
 void ProgressReader::request_trace(int file) {
-  std::atomic<uint64_t>& word = shared(memory_).trace;
+  std::atomic<uint64_t>& word = memory_.as<Shared>().trace;
   word = ((word >> 32) + 1) << 32 | static_cast<uint32_t>(file);
 }
 
 std::optional<RankProgress> ProgressReader::read() {
   constexpr auto relaxed = std::memory_order_relaxed;
-  const Shared& from = shared(memory_);
+  const auto& from = memory_.as<Shared>();
   for (int i = 0; i < 100; ++i) {
     const uint64_t turn = from.turn.load(std::memory_order_acquire);
     const RankProgress seen = from.progress.load();

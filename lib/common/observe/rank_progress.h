@@ -3,13 +3,11 @@
 // trace here.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "base/file.h"
+#include "observe/shared_memory.h"
 
 namespace fleet {
 
@@ -59,9 +57,6 @@ class ProgressWriter {
   static ProgressWriter from_env();
   explicit ProgressWriter(const std::string& path);
   ProgressWriter() = default;
-  ~ProgressWriter();
-  ProgressWriter(ProgressWriter&& other) noexcept;
-  ProgressWriter& operator=(ProgressWriter&&) = delete;
 
   // Published with the next progress.
   void in_pipeline(int64_t stage, int64_t stages);
@@ -79,7 +74,7 @@ class ProgressWriter {
 
  private:
   void publish();
-  void* memory_ = nullptr;
+  SharedMemory memory_;
   std::string folder_;  // where the launcher's files are
   RankProgress now_;
 };
@@ -88,11 +83,9 @@ class ProgressWriter {
 class ProgressReader {
  public:
   ProgressReader();  // kIo
-  ~ProgressReader();
-  ProgressReader(const ProgressReader&) = delete;
 
   // The path for processes of this user, valid as long as this object lives.
-  const std::string& path() const { return path_; }
+  std::string path() const { return memory_.path(); }
   // nullopt before the first tick. After finish() ticks is 0. If the writer was stopped in the
   // middle of its stores (preempted, or dead), returns the previous values.
   std::optional<RankProgress> read();
@@ -100,9 +93,7 @@ class ProgressReader {
   void request_trace(int file);
 
  private:
-  UniqueFd file_;
-  void* memory_ = nullptr;
-  std::string path_;
+  SharedMemory memory_;
   RankProgress seen_;  // the last consistent snapshot
 };
 

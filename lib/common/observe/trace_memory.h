@@ -1,12 +1,16 @@
 // A trace of a rank: what it did during some steps. The rank writes it (trace_recorder.h) into
-// memory that its launcher creates for the trace and reads concurrently (trace_reader.h): it is
-// there even if the rank is stopped or gone.
+// memory that its launcher creates for the trace and reads concurrently: it is there even if the
+// rank is stopped or gone.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "observe/shared_memory.h"
 
 namespace fleet {
 
@@ -62,5 +66,44 @@ static_assert(sizeof(TraceMemory) <= TraceMemory::kHeaderBytes);
 
 // Identifies this process's time namespace: clocks of two namespaces differ. 0: not known.
 int64_t own_time_namespace();
+
+// How far a reader is; the next read() continues there.
+struct TracePosition {
+  uint64_t text = 0, records = 0;
+  bool operator==(const TracePosition&) const = default;
+};
+
+struct TracePart {
+  std::string text;  // lines, as above
+  std::vector<TraceRecord> records;
+  TracePosition next;
+};
+
+struct TraceStatus {
+  TraceMemory::State state = TraceMemory::kRequested;
+  int64_t pid = 0;  // 0: the rank has not seen the request
+  int64_t time_namespace = 0;
+  int64_t steps_done = 0;
+  TracePosition end;     // what there is to read so far
+  uint64_t dropped = 0;  // records that did not fit
+};
+
+// The launcher's end: makes the memory and reads it. Not thread-safe.
+class TraceReader {
+ public:
+  // steps: to record. kIo if there is no memory.
+  explicit TraceReader(int64_t steps);
+
+  // For processes of this user, valid while this object lives.
+  int file() const { return memory_.file(); }
+  std::string path() const { return memory_.path(); }
+  TraceStatus status() const;
+  // Complete records and text, at most `max_bytes` together. Do not trust the numbers in records:
+  // any program can write them; only names are never 0.
+  TracePart read(const TracePosition& from, size_t max_bytes) const;
+
+ private:
+  SharedMemory memory_;
+};
 
 }  // namespace fleet

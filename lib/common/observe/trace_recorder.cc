@@ -1,14 +1,11 @@
 #include "observe/trace_recorder.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
-
-#include "base/file.h"
+#include <utility>
 
 namespace fleet {
 namespace {
@@ -40,28 +37,18 @@ int64_t own_time_namespace() {
 }
 
 std::unique_ptr<TraceRecorder> TraceRecorder::open(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  const auto bytes = static_cast<off_t>(TraceMemory::kBytes);
-  if (!file || ::lseek(file.get(), 0, SEEK_END) < bytes) return nullptr;
-  void* memory =
-      ::mmap(nullptr, TraceMemory::kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* trace = static_cast<TraceMemory*>(memory);
-  if (trace->magic != TraceMemory::kMagic || trace->state != TraceMemory::kRequested) {
-    ::munmap(memory, TraceMemory::kBytes);
-    return nullptr;
-  }
-  return std::unique_ptr<TraceRecorder>(new TraceRecorder(trace));
+  SharedMemory memory = SharedMemory::open(path, TraceMemory::kBytes, TraceMemory::kMagic);
+  if (!memory || memory.as<TraceMemory>().state != TraceMemory::kRequested) return nullptr;
+  return std::unique_ptr<TraceRecorder>(new TraceRecorder(std::move(memory)));
 }
 
-TraceRecorder::TraceRecorder(TraceMemory* memory) : memory_(memory), id_(++recorders) {
+TraceRecorder::TraceRecorder(SharedMemory memory)
+    : mapped_(std::move(memory)), memory_(&mapped_.as<TraceMemory>()), id_(++recorders) {
   for (const TraceNameDef& def : kTraceNames) add_name(def.category, def.name);
   memory_->pid = ::getpid();
   memory_->time_namespace = own_time_namespace();
   memory_->state = TraceMemory::kRecording;
 }
-
-TraceRecorder::~TraceRecorder() { ::munmap(memory_, TraceMemory::kBytes); }
 
 // A line that does not fit is left out: its number then has no name.
 void TraceRecorder::add_line(const std::string& line) {

@@ -20,8 +20,6 @@ class TraceRecorder {
  public:
   // path: TraceReader::path(). Null if the file cannot be mapped or is none.
   static std::unique_ptr<TraceRecorder> open(const std::string& path);
-  ~TraceRecorder();
-  TraceRecorder(const TraceRecorder&) = delete;
 
   int64_t steps() const { return memory_->steps; }  // to record
   // Return the number; take a lock. detail: shown next to an activity, may be empty. key: see
@@ -50,12 +48,13 @@ class TraceRecorder {
   static void leave() { --users_; }
 
  private:
-  explicit TraceRecorder(TraceMemory* memory);
+  explicit TraceRecorder(SharedMemory memory);
   void add_line(const std::string& line) FLEET_REQUIRES(mutex_);
 
   static inline std::atomic<TraceRecorder*> active_{nullptr};
   static inline std::atomic<int> users_{0};
 
+  const SharedMemory mapped_;
   TraceMemory* const memory_;
   const uint64_t id_;  // unique in the process
   Mutex mutex_;

@@ -8,7 +8,6 @@ inline constexpr char kEnvStoreAddress[] = "FLEET_STORE_ADDRESS";  // Assignment
 inline constexpr char kEnvCredentials[] = "FLEET_CREDENTIALS";
 inline constexpr char kEnvJobId[] = "FLEET_JOB_ID";
 inline constexpr char kEnvGeneration[] = "FLEET_GENERATION";  // from 1
-// The name of FLEET_GENERATION up to version 0.1. Ranks still get it; read it only as a fallback.
 inline constexpr char kEnvRank[] = "PADDLE_TRAINER_ID";
 inline constexpr char kEnvRun[] = "FLEET_RUN";  // equal in all generations of a job: World::run
 // A rank's log level if its own options do not set one: the launcher's --log_level.

@@ -1,9 +1,12 @@
 #include "store/store.h"
 
 #include <map>
+#include <utility>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "store/env.h"
 
 namespace fleet {
 namespace {
@@ -63,6 +66,11 @@ class PrefixStore : public Store {
   std::string prefix_;
 };
 
+StoreConnector& installed_connector() {
+  static StoreConnector connector;
+  return connector;
+}
+
 }  // namespace
 
 std::shared_ptr<Store> make_memory_store() { return std::make_shared<MemoryStore>(); }
@@ -83,6 +91,17 @@ void store_barrier(Store& store, const std::string& key, int size,
                 std::to_string(came) + " of " + std::to_string(size) + " ranks arrived", key,
                 "look at the logs of the other ranks");
   }
+}
+
+void set_store_connector(StoreConnector connector) { installed_connector() = std::move(connector); }
+
+std::shared_ptr<Store> job_store() {
+  if (!get_env(kEnvStoreAddress)) return nullptr;
+  const StoreConnector& connector = installed_connector();
+  if (connector) return connector();
+  throw Error(ErrorCode::kUnsupported, "this program has no client for the job's store",
+              std::string("environment ") + kEnvStoreAddress,
+              "link libfleetrun, or call set_store_connector()");
 }
 
 }  // namespace fleet

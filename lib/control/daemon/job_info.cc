@@ -10,7 +10,7 @@
 #include "base/one_line.h"
 #include "base/text.h"
 #include "base/text_table.h"
-#include "node/verdict_file.h"
+#include "node/job_record.h"
 #include "rendezvous/types.h"
 
 namespace fleet {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "daemon/job_info.h"
 #include "launch/planning/refuse.h"
-#include "node/ended_jobs.h"
+#include "node/job_record.h"
 
 namespace fleet {
 namespace {

@@ -43,6 +43,12 @@ constexpr struct {
   const char* fewer_threads = "start fewer ranks or threads (OMP_NUM_THREADS, data.threads)";
 } kRemedies;
 
+constexpr double kMinLost = 0.15;      // a healthy job loses less of its step
+constexpr double kMinShare = 0.10;     // a cause takes at least this part of the step
+constexpr double kMinExplained = 0.8;  // and, alone or with a second one, this part of the loss
+constexpr double kMinExcess = 0.2;     // a straggler needs this much more time than the others
+constexpr double kMinSteps = 5;        // measured over at least this many steps
+constexpr std::chrono::seconds kMinTime{5};  // and this long
 constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
 // A rank that gets less of its cores shares them with other processes.
 constexpr double kOwnCores = 0.75;
@@ -140,8 +146,7 @@ std::string line_of(const Bottleneck& bottleneck) {
 // A step of the job, divided.
 class Division {
  public:
-  Division(const std::vector<RankTimes>& ranks, int nnodes, const BottleneckRules& rules)
-      : rules_(rules), nnodes_(nnodes) {
+  Division(const std::vector<RankTimes>& ranks, int nnodes) : nnodes_(nnodes) {
     for (const RankTimes& rank : ranks) all_.push_back(&rank);
     step_ = median_of(all_, [](const RankTimes& rank) { return rank.step; });
     typical_ = *std::ranges::min_element(all_, {}, [&](const RankTimes* rank) {
@@ -161,12 +166,12 @@ class Division {
     double explained = 0;
     for (int i = 0; i < 2 && i < static_cast<int>(causes_.size()); ++i) {
       const Cause& cause = causes_[static_cast<size_t>(i)];
-      if (lost < rules_.min_lost || cause.share() < rules_.min_share) break;
-      if (explained >= rules_.min_explained * lost) break;
+      if (lost < kMinLost || cause.share() < kMinShare) break;
+      if (explained >= kMinExplained * lost) break;
       explained += cause.share();
       *result.add_causes() = cause;
     }
-    if (explained < rules_.min_explained * lost) result.clear_causes();
+    if (explained < kMinExplained * lost) result.clear_causes();
     result.set_line(line_of(result));
     return result;
   }
@@ -185,7 +190,7 @@ class Division {
     skew_ = std::max(0.0, exchange_ - slowest.exchange);
     const double usual = median_of(all_, [](const RankTimes& rank) { return rank.own(); });
     const double excess = slowest.own() - usual;
-    if (excess < rules_.min_excess * usual || excess < rules_.min_share * step_) return;
+    if (excess < kMinExcess * usual || excess < kMinShare * step_) return;
     const double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
     if (slowest.input - input >= excess / 2 && slowest.input < kStragglerInput * input) {
       uneven_input_ = excess;
@@ -234,7 +239,6 @@ class Division {
     cause.set_action(std::move(action));
   }
 
-  const BottleneckRules& rules_;
   const int nnodes_;
   std::vector<const RankTimes*> all_;
   double step_ = 0;
@@ -269,10 +273,9 @@ const char* name_of(Cause::Kind kind) {
   return kNames[kind];
 }
 
-std::optional<Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
-                                          const BottleneckRules& rules) {
+std::optional<Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes) {
   if (ranks.empty()) return std::nullopt;
-  return Division(ranks, nnodes, rules).result();
+  return Division(ranks, nnodes).result();
 }
 
 void BottleneckAnalyzer::begin(int nnodes, Time now) {
@@ -313,7 +316,7 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
   const RankSteps &now = *rank.steps, &then = from.steps;
   const auto steps = static_cast<double>(now.steps() - then.steps());
   const std::chrono::nanoseconds passed(now.step_at_ns() - then.step_at_ns());
-  if (steps < static_cast<double>(rules_.steps) || passed < rules_.least) return std::nullopt;
+  if (steps < kMinSteps || passed < kMinTime) return std::nullopt;
   const auto a_step = [&](int64_t before, int64_t after) {
     return static_cast<double>(std::max<int64_t>(0, after - before)) / steps;
   };
@@ -352,7 +355,7 @@ std::optional<Bottleneck> BottleneckAnalyzer::since(std::optional<Point> Rank::*
     if (!point) continue;
     if (auto one = times(rank, *point)) measured.push_back(*std::move(one));
   }
-  return find_bottleneck(measured, nnodes_, rules_);
+  return find_bottleneck(measured, nnodes_);
 }
 
 Json bottleneck_json(const wire::Bottleneck& bottleneck) {

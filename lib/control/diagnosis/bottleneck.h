@@ -15,17 +15,6 @@
 
 namespace fleet {
 
-// A step consists of what its ranks compute and of what they lose. Nothing is named unless it
-// explains most of the loss: a wrong cause costs more than none.
-struct BottleneckRules {
-  double min_lost = 0.15;         // a healthy job loses less of its step
-  double min_share = 0.10;        // a cause takes at least this part of the step
-  double min_explained = 0.8;     // and, alone or with a second one, this part of the loss
-  double min_excess = 0.2;        // a straggler needs this much more time than the others
-  int64_t steps = 5;              // measured over at least this many steps
-  std::chrono::seconds least{5};  // and this long
-};
-
 // What one rank did over a period, in nanoseconds a step.
 struct RankTimes {
   int rank = 0, local_rank = 0, node_rank = 0;
@@ -48,10 +37,11 @@ struct RankTimes {
 // "input", "communication", "straggler", "host"
 const char* name_of(wire::Cause::Kind kind);
 
-// Divides the step among its causes. `ranks`: those that were measured over the same period.
-// nullopt if there are none. `nnodes`: of the job.
-std::optional<wire::Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
-                                                const BottleneckRules& rules = {});
+// Divides the step among its causes: a step consists of what its ranks compute and of what they
+// lose. Nothing is named unless it explains most of the loss: a wrong cause costs more than none.
+// `ranks`: those that were measured over the same period. nullopt if there are none. `nnodes`: of
+// the job.
+std::optional<wire::Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes);
 
 // Of nvmlClocksEventReasons, for which NVIDIA's driver lowers the clock of a GPU, those that slow
 // work down: not "idle", and no clock that somebody set.
@@ -65,7 +55,6 @@ class BottleneckAnalyzer {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kPeriod{60};
 
-  explicit BottleneckAnalyzer(BottleneckRules rules = {}) : rules_(rules) {}
   void begin(int nnodes, Time now);  // the ranks start (again)
   // `reports`: of one node, with node_rank. Returns a line for the user if a minute is over and
   // something slows the job down.
@@ -87,7 +76,6 @@ class BottleneckAnalyzer {
   std::optional<RankTimes> times(const Rank& rank, const Point& from) const;
   std::optional<wire::Bottleneck> since(std::optional<Point> Rank::*from) const;
 
-  BottleneckRules rules_;
   int nnodes_ = 1;
   Time period_end_{};
   std::map<int, Rank> ranks_;  // trainers, by rank

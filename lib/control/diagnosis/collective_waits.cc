@@ -1,11 +1,11 @@
 #include "diagnosis/collective_waits.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "base/number_text.h"
 #include "base/ranges.h"
 
 namespace fleet {
@@ -141,11 +141,9 @@ std::string size_text(int64_t bytes) {
   auto size = static_cast<double>(bytes);
   size_t unit = 0;
   while (size >= 1024 && unit + 1 < std::size(kUnits)) size /= 1024, ++unit;
-  char text[32];
   const bool whole =
       unit == 0 || size >= 100 || size == static_cast<double>(static_cast<int>(size));
-  std::snprintf(text, sizeof text, whole ? "%.0f %s" : "%.1f %s", size, kUnits[unit]);
-  return text;
+  return printed("%.*f %s", whole ? 0 : 1, size, kUnits[unit]);
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {

@@ -1,5 +1,3 @@
-#include "diagnosis/hang.h"
-
 #include <algorithm>
 #include <utility>
 

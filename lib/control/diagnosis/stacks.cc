@@ -4,8 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "base/counted.h"
+#include "base/json.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "diagnosis/collective_waits.h"
 
 namespace fleet {
 namespace {
@@ -140,6 +143,53 @@ std::string stacks_text(const Stacks& clusters, int most) {
     text += "\n  and " + std::to_string(clusters.clusters_size() - most) + " more that differ";
   }
   return text;
+}
+
+std::string stack_report_json(const StackReport& report) {
+  const Stacks clusters = cluster_stacks(report.stacks());
+  const RankStack* outlier = find_outlier(clusters);
+  Json all;
+  all["clusters"] = Json::array();
+  for (const StackCluster& cluster : clusters.clusters()) {
+    Json members = Json::array();
+    for (const RankStack& member : cluster.ranks()) {
+      members.push_back({{"role", member.server() ? "server" : "trainer"},
+                         {"rank", member.rank()},
+                         {"local_rank", member.local_rank()},
+                         {"node_rank", member.node_rank()},
+                         {"state", std::string(1, static_cast<char>(member.state()))},
+                         {"waits_in", member.channel()}});
+    }
+    all["clusters"].push_back({{"ranks", members},
+                               {"frames", texts(cluster.frames())},
+                               {"missing", cluster.missing()},
+                               {"python_frames", texts(cluster.python_frames())},
+                               {"python_missing", cluster.python_missing()}});
+  }
+  all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
+  all["silent_nodes"] = numbers(report.silent());
+  all["waits"] = waits_json(report.waits());
+  all["notes"] = texts(report.notes());
+  return all.dump_lossy(2) + "\n";
+}
+
+std::string stack_report_text(const StackReport& report) {
+  const Stacks clusters = cluster_stacks(report.stacks());
+  std::string text = counted(rank_count(clusters), "rank");
+  if (const RankStack* outlier = find_outlier(clusters)) {
+    text += "; look at " + std::string(outlier->server() ? "server " : "rank ") +
+            std::to_string(outlier->rank()) + " (local rank " +
+            std::to_string(outlier->local_rank()) + ") on node " +
+            std::to_string(outlier->node_rank()) + ": " +
+            (is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'");
+  }
+  for (const CollectiveWait& wait : report.waits()) text += "\n  " + wait.line();
+  text += stacks_text(clusters, clusters.clusters_size());
+  for (const int silent : report.silent()) {
+    text += "\n  node " + std::to_string(silent) + " sent no stacks";
+  }
+  for (const std::string& note : report.notes()) text += "\n  " + note;
+  return text + "\n";
 }
 
 }  // namespace fleet

@@ -8,6 +8,13 @@
 namespace fleet {
 namespace {
 
+constexpr std::chrono::seconds kWindow{10};  // own times are means over this period
+constexpr int64_t kMinSteps = 3;             // and over at least this many steps
+constexpr double kSigmas = 4;                // a rank this far above the median is slow
+constexpr double kMinSigma = 0.05;           // one sigma is at least this fraction of the median
+constexpr double kMinExcess = 0.2;           // and slow is at least this fraction above it
+constexpr int kMinWindows = 2;               // slow windows in a row before a report
+
 // The lower median: with only two ranks, the faster one sets the expectation.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<ptrdiff_t>((values.size() - 1) / 2);
@@ -40,7 +47,7 @@ std::string slow_line(const RankSteps& rank, double own, double usual, double si
 
 void StragglerDetector::begin(Time now) {
   members_.clear();
-  window_end_ = now + rules_.window;
+  window_end_ = now + kWindow;
   step_.reset();
 }
 
@@ -54,7 +61,7 @@ std::vector<std::string> StragglerDetector::update(const StepReport& reports, Ti
     step_ = std::max(step_.value_or(report.step()), report.step());
   }
   if (now < window_end_) return {};
-  window_end_ = now + rules_.window;
+  window_end_ = now + kWindow;
   return compare();
 }
 
@@ -66,7 +73,7 @@ std::vector<std::string> StragglerDetector::compare() {
   std::vector<Measured> measured;
   std::vector<double> times, deviations;
   for (auto& [rank, member] : members_) {
-    if (member.last.steps() - member.window_begin.steps() < rules_.steps) continue;
+    if (member.last.steps() - member.window_begin.steps() < kMinSteps) continue;
     measured.push_back({&member, own_time(member.window_begin, member.last)});
     member.window_begin = member.last;
     times.push_back(measured.back().own);
@@ -75,15 +82,15 @@ std::vector<std::string> StragglerDetector::compare() {
   const double usual = median(times);
   for (const double time : times) deviations.push_back(std::abs(time - usual));
   // For a normal distribution, 1.4826 median deviations are one standard deviation.
-  const double sigma = std::max({1.4826 * median(deviations), rules_.min_sigma * usual, 1e-9});
+  const double sigma = std::max({1.4826 * median(deviations), kMinSigma * usual, 1e-9});
   std::vector<std::string> lines;
   for (const auto& [member, own] : measured) {
-    const bool slow = own > usual + rules_.sigmas * sigma && own > (1 + rules_.min_excess) * usual;
+    const bool slow = own > usual + kSigmas * sigma && own > (1 + kMinExcess) * usual;
     member->slow_for = slow ? member->slow_for + 1 : 0;
     if (!slow && member->named) {
       lines.push_back(rank_label(member->last) + " keeps up with the others again");
       member->named = false;
-    } else if (member->slow_for >= rules_.windows && !member->named) {
+    } else if (member->slow_for >= kMinWindows && !member->named) {
       lines.push_back(slow_line(member->last, own, usual, sigma));
       member->named = true;
     }

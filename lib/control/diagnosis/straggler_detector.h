@@ -15,20 +15,10 @@ namespace fleet {
 
 // Ranks that step together all take as long as the slowest. They are therefore compared by their
 // own time: a step's time minus the time in which the rank waited for others.
-struct StragglerRules {
-  std::chrono::milliseconds window{10'000};  // own times are means over this period
-  int64_t steps = 3;                         // and over at least this many steps
-  double sigmas = 4;                         // a rank this far above the median is slow
-  double min_sigma = 0.05;                   // one sigma is at least this fraction of the median
-  double min_excess = 0.2;                   // and slow is at least this fraction above it
-  int windows = 2;                           // slow windows in a row before a report
-};
-
 class StragglerDetector {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit StragglerDetector(StragglerRules rules = {}) : rules_(rules) {}
   // The ranks start (again): forgets their earlier reports.
   void begin(Time now);
   // Returns a line for the user for each rank that has become slow or keeps up again. `reports`: of
@@ -46,7 +36,6 @@ class StragglerDetector {
   };
   std::vector<std::string> compare();
 
-  StragglerRules rules_;
   std::map<int, Member> members_;  // by global rank
   Time window_end_{};
   std::optional<int64_t> step_;

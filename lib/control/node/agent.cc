@@ -18,15 +18,13 @@
 #include "node/channel.h"
 #include "node/control_socket.h"
 #include "node/end_command.h"
-#include "node/guardian_monitor.h"
+#include "node/guardian.h"
 #include "node/job_cgroup.h"
+#include "node/job_record.h"
 #include "node/live_reporter.h"
 #include "node/process_tree.h"
-#include "node/process_tree_reaper.h"
-#include "node/stack_report.h"
+#include "node/rank_tracer.h"
 #include "node/supervision.h"
-#include "node/trace_questions.h"
-#include "node/verdict_file.h"
 #include "transport/control_messages.h"
 #include "transport/loop_descriptor.h"
 
@@ -36,11 +34,6 @@ namespace {
 
 // Two equal signals within this time are one delivery.
 constexpr std::chrono::milliseconds kOneDelivery{10};
-
-bool is_ignored(int signal) {
-  struct sigaction action;
-  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 // Passes events to Supervision and carries out its actions; Supervision makes every decision.
 class Agent {
@@ -88,7 +81,6 @@ class Agent {
       if (!stops(signal)) handled.push_back(signal);
     }
     for (const int signal : handled) {
-      // Ignored under nohup or in the background of a script.
       if (!is_ignored(signal)) signals_.add(signal);
     }
     // The reader of our output may be gone: that must not end the job.
@@ -265,45 +257,31 @@ class Agent {
   }
 
   void on_request(const wire::ControlRequest& request, ControlSocket::Reply reply) {
-    wire::ControlReply answer;
+    if (!world_ && !request.has_stop()) {
+      const Error forming(ErrorCode::kNotFound, "the job is still forming");
+      return reply(envelope(&wire::ControlReply::mutable_failure, to_wire(forming)));
+    }
     switch (request.kind_case()) {
       case wire::ControlRequest::kStacks:
-        if (world_) {
-          stack_requests_.push_back(std::move(reply));
-          return client_->send(envelope(&wire::NodeMessage::mutable_stack_request));
-        }
-        *answer.mutable_failure() =
-            to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
-        return reply(answer);
+        stack_requests_.push_back(std::move(reply));
+        return client_->send(envelope(&wire::NodeMessage::mutable_stack_request));
       case wire::ControlRequest::kLive:
-        if (world_) {
-          return ask_live([reply = std::move(reply)](const LiveReport& report) {
-            wire::ControlReply live;
-            *live.mutable_live() = report;
-            reply(live);
-          });
-        }
-        *answer.mutable_failure() =
-            to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
-        return reply(answer);
+        return ask_live([reply = std::move(reply)](const LiveReport& report) {
+          reply(envelope(&wire::ControlReply::mutable_live, report));
+        });
       case wire::ControlRequest::kTrace:
-        if (world_) return traces_.ask(request.trace(), world_->nodes_size(), std::move(reply));
-        *answer.mutable_failure() =
-            to_wire(Error(ErrorCode::kNotFound, "the job is still forming"));
-        return reply(answer);
+        return traces_.ask(request.trace(), world_->nodes_size(), std::move(reply));
       case wire::ControlRequest::kStop:
         note_stop(request.stop().signal());
         step(request.stop());
-        answer.mutable_accepted();
-        return reply(answer);
+        return reply(envelope(&wire::ControlReply::mutable_accepted));
       case wire::ControlRequest::KIND_NOT_SET:
         return;  // ControlSocket refuses it
     }
   }
 
   void answer_stacks(const StackReport& report) {
-    wire::ControlReply answer;
-    *answer.mutable_stacks() = report;
+    const auto answer = envelope(&wire::ControlReply::mutable_stacks, report);
     for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) reply(answer);
   }
 

@@ -1,5 +1,3 @@
-#include "node/console_lines.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/ranges.h"
+#include "node/console.h"
 
 namespace fleet {
 void LineCollapse::add(int rank, std::string_view text, Time now, WallTime written) {

@@ -147,32 +147,6 @@ void send_signal(const UniqueFd& process, int number) {
   ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
 }
 
-}  // namespace
-
-wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& request,
-                                        int timeout_seconds) {
-  const UniqueFd socket = send_to(pid, request);
-  const timeval limit = {timeout_seconds, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  wire::ControlReply reply;
-  std::string incoming;
-  char chunk[16384];
-  while (!take_frame(incoming, &reply)) {
-    const ssize_t n = ::recv(socket.get(), chunk, sizeof chunk, 0);
-    if (n > 0) incoming.append(chunk, static_cast<size_t>(n));
-    if (n > 0 || (n < 0 && errno == EINTR)) continue;
-    const std::string where = "pid " + std::to_string(pid);
-    if (n == 0) throw Error(ErrorCode::kNotFound, "the job has ended", where);
-    throw Error(ErrorCode::kTimeout,
-                "its fleetrun did not answer within " + std::to_string(timeout_seconds) + " s",
-                where);
-  }
-  if (reply.has_failure()) throw from_wire(reply.failure());
-  return reply;
-}
-
-namespace {
-
 // Its pending operations keep it alive.
 class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
  public:
@@ -241,6 +215,17 @@ void send_control_request(EventLoop& loop, pid_t pid, const wire::ControlRequest
   std::make_shared<PendingRequest>(loop, send_to(pid, request), "pid " + std::to_string(pid),
                                    std::move(done))
       ->begin(timeout_seconds);
+}
+
+wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& request,
+                                        int timeout_seconds) {
+  EventLoop loop;
+  wire::ControlReply reply;
+  send_control_request(loop, pid, request, timeout_seconds,
+                       [&](const wire::ControlReply& answer) { reply = answer; });
+  loop.run();
+  if (reply.has_failure()) throw from_wire(reply.failure());
+  return reply;
 }
 
 void stop_launcher(pid_t pid, const wire::StopRequest& request) {

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/owned_file.h"
+#include "node/guardian.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -51,10 +52,7 @@ class ProcessGroup {
     ::sigemptyset(&awaited_);
     ::sigaddset(&awaited_, SIGCHLD);
     for (const int signal : stop_signals) {
-      struct sigaction action;
-      const bool ignored = ::sigaction(signal, nullptr, &action) == 0 &&
-                           action.sa_handler == SIG_IGN;  // under nohup
-      if (!ignored) ::sigaddset(&awaited_, signal);
+      if (!is_ignored(signal)) ::sigaddset(&awaited_, signal);
     }
     ::pthread_sigmask(SIG_BLOCK, &awaited_, &before_);
   }

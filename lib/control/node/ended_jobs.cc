@@ -1,5 +1,3 @@
-#include "node/ended_jobs.h"
-
 #include <dirent.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -17,8 +15,8 @@
 #include "base/owned_file.h"
 #include "base/text.h"
 #include "node/control_socket.h"
+#include "node/job_record.h"
 #include "node/runtime_folder.h"
-#include "node/verdict_file.h"
 #include "transport/local_socket.h"
 #include "transport/validate.h"
 

@@ -25,17 +25,6 @@ constexpr std::string_view kTraceback = "Traceback (most recent call last):";
 
 using Lines = std::vector<std::string_view>;
 
-Lines lines_of(std::string_view text) {
-  Lines lines;
-  for (size_t start = 0; start <= text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    lines.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
-  return lines;
-}
-
 std::string lower(std::string_view text) {
   std::string all(text);
   std::transform(all.begin(), all.end(), all.begin(),
@@ -116,7 +105,8 @@ std::string cause_line(std::string_view text) {
 }
 
 std::string failure_cause(std::string_view log, int signal) {
-  const Lines lines = lines_of(log);
+  Lines lines = lines_of(log);
+  while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
   if (lines.empty()) return {};
   // If another process ended the program, its log has no cause; if it crashed, it may have one.
   const bool crashed = signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS ||

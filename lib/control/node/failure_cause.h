@@ -1,9 +1,14 @@
-// Finds the reason that a failed program gives: in its log, or in a record of its own.
+// Finds out why a rank ended: the reason that the program gives, in its log or in a record of its
+// own, and whether the kernel killed it.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -22,5 +27,36 @@ std::string cause_line(std::string_view text);
 // names no such file, so that a program's file can never end a job. Reads at most 1 MiB and follows
 // no link.
 RecordedError read_error_file(const std::string& path);
+
+// Detects processes of this job that the kernel killed because memory ran out. Counts from its
+// construction, or from begin(). Not thread-safe.
+class OomDetector {
+ public:
+  // For the cgroup (version 2 or 1) of this process, and the kernel's log if it is readable.
+  OomDetector();
+  // For tests: these files; "" if none.
+  OomDetector(std::string counter, const std::string& kernel_log);
+
+  // Kills of an earlier generation no longer count.
+  void begin();
+  // Whether any of the kernel's sources is readable.
+  bool is_available() const { return before_.has_value() || static_cast<bool>(log_); }
+  // Processes of this cgroup that were killed since then.
+  long long killed() const;
+  // The kernel's own line about this process; "" if none is visible.
+  std::string line_about(pid_t pid);
+
+ private:
+  void read_log();
+
+  std::string counter_;
+  std::optional<long long> before_;
+  UniqueFd log_;
+  std::string lines_;  // of the kernel's log, about kills
+};
+
+// An explanation of a rank's end (by `signal`, 0: an exit), or "". Sets *oom if the kernel killed
+// it because memory ran out.
+std::string explain_exit(OomDetector& watch, pid_t pid, int signal, bool* oom);
 
 }  // namespace fleet

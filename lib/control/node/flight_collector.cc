@@ -1,5 +1,3 @@
-#include "node/flight_collector.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -8,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -23,6 +20,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "node/flight_dump.h"
 #include "node/process_tree.h"
@@ -257,12 +255,11 @@ void FlightSearch::wait_for_dumps() {
       changed_.wait_until(mutex_, std::chrono::steady_clock::now() + kSearchInterval);
     }
   }
-  char seconds[16];
-  std::snprintf(seconds, sizeof seconds, "%.1f", static_cast<double>(limit_.count()) / 1000);
+  const std::string seconds = printed("%.1f", static_cast<double>(limit_.count()) / 1000);
   for (Asked& asked : asked_) {
     if (asked.done) continue;
     asked.result.set_missing(asked.failure.empty()
-                                 ? "it wrote none within " + std::string(seconds) +
+                                 ? "it wrote none within " + seconds +
                                        " s; with TORCH_NCCL_DUMP_ON_TIMEOUT=1 PyTorch looks at "
                                        "its pipe every second"
                                  : "its dump is damaged: " + asked.failure);

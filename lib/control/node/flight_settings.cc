@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/file.h"
+#include "base/small_file.h"
 #include "base/text.h"
 #include "node/flight_dump.h"
 
@@ -11,12 +10,9 @@ namespace {
 // Workers of a data loader have the same libraries and environment as the rank itself.
 constexpr size_t kMaxProcesses = 16;
 
+// "" if it has ended.
 std::string proc_file(pid_t pid, const char* name) {
-  try {
-    return read_file("/proc/" + std::to_string(pid) + "/" + name);
-  } catch (const Error&) {
-    return {};  // it has ended
-  }
+  return small_file("/proc/" + std::to_string(pid) + "/" + name);
 }
 
 // The first of these variables that is set: PyTorch prefers its newer names.

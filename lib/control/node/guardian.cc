@@ -58,6 +58,11 @@ sigset_t block_all_signals() {
   return original;
 }
 
+bool is_ignored(int signal) {
+  struct sigaction action;
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 GuardianProcess start_guardian(const sigset_t& original) {
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {

@@ -12,7 +12,16 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "base/file.h"
+#include "transport/event_loop.h"
+#include "transport/failure_detector.h"
 
 namespace fleet {
 
@@ -30,6 +39,8 @@ GuardianProcess start_guardian(const sigset_t& original);
 
 // Blocks every signal that can be blocked; returns the previous mask.
 sigset_t block_all_signals();
+// Whether this process ignores the signal: under nohup, or in the background of a script.
+bool is_ignored(int signal);
 
 // The main loop of the guardian process.
 //
@@ -38,5 +49,92 @@ sigset_t block_all_signals();
 // `descriptors` their descriptor limit. Call it with every signal blocked; it handles SIGCHLD.
 void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
                        const rlimit& descriptors);
+
+// Kills all descendants of this process and waits until none is left.
+//
+// The owner is a subreaper and reaps its children on SIGCHLD, then calls on_children_changed(),
+// which finds processes forked during the kill. Not thread-safe.
+class ProcessTreeReaper {
+ public:
+  // `on_gone` is called once per start(), with a line for each process that could not be killed
+  // within some seconds (for example because it waits for a dead file server), so that it cannot
+  // keep the job from ending.
+  ProcessTreeReaper(EventLoop& loop, std::vector<pid_t> except,
+                    std::function<void(std::string stuck)> on_gone);
+  // Neither kills nor waits for this process from now on.
+  void exclude(pid_t pid) { except_.push_back(pid); }
+  void start();
+  void on_children_changed();
+
+ private:
+  void step();
+  void finish(std::string stuck);
+
+  std::vector<pid_t> except_;
+  std::function<void(std::string)> on_gone_;
+  LoopTimer limit_;
+  bool running_ = false;
+};
+
+// A third process alongside the launcher and the guardian: if both are killed at the same moment,
+// it ends the remaining processes of the job. By then the kernel has ended the ranks
+// (PR_SET_PDEATHSIG), but not their children.
+//
+// It is not an ancestor of the ranks, which would take another fork before they can start. It finds
+// them by an environment variable, with all their descendants, and by the job's cgroup if it has
+// one. Not thread-safe.
+class OrphanWatchdog {
+ public:
+  // alive: the reading end of a pipe whose other end the launcher and the guardian hold open. mark:
+  // a prefix of an environment entry ("NAME=VALUE") of each rank and of no other job.
+  OrphanWatchdog(UniqueFd alive, std::string mark)
+      : alive_(std::move(alive)), mark_(std::move(mark)) {}
+  ~OrphanWatchdog() { end(); }
+  OrphanWatchdog(const OrphanWatchdog&) = delete;
+
+  // Forks it, once. Call it from a single-threaded process.
+  void start();
+  pid_t pid() const { return pid_; }  // -1: there is none
+  // A child was reaped.
+  void on_child_ended(pid_t pid);
+  // Call it when the watchdog is no longer needed: kills it and waits for it.
+  void end();
+
+ private:
+  UniqueFd alive_;
+  std::string mark_;
+  pid_t pid_ = -1;
+};
+
+// Notices that the guardian hangs while it ends the ranks, for example in a write to a log on a
+// file server that does not answer.
+//
+// Sends pings from some moment on; on_pong() answers them. Time in which this process was suspended
+// does not count. Not thread-safe: everything happens in the loop's thread.
+class GuardianMonitor {
+ public:
+  // Longer than a guardian with thousands of ranks takes to kill them.
+  static constexpr HeartbeatTimes kTimes{std::chrono::milliseconds(1'000),
+                                         std::chrono::milliseconds(15'000)};
+
+  // `on_hung` is called once per start(), when no ping was answered for times.max_silence.
+  GuardianMonitor(EventLoop& loop, std::function<void()> ping, std::function<void()> on_hung,
+                  HeartbeatTimes times = kTimes);
+  // Begins after `delay`, or earlier if an earlier start() says so.
+  void start(std::chrono::milliseconds delay);
+  void on_pong();
+  void stop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void wait_until(Clock::time_point time);
+  void tick();
+
+  const HeartbeatTimes times_;
+  const std::function<void()> ping_, on_hung_;
+  LoopTimer timer_;
+  std::optional<Clock::time_point> begin_;   // nullopt: not started
+  std::optional<FailureDetector> detector_;  // from begin_ on
+};
 
 }  // namespace fleet

@@ -1,6 +1,6 @@
-#include "node/guardian_monitor.h"
-
 #include <utility>
+
+#include "node/guardian.h"
 
 namespace fleet {
 

@@ -54,14 +54,8 @@ std::string own_folder(const CgroupFiles& files, std::string* why) {
 
 // Containers may share a cgroup, each with its own pid numbering.
 std::string prefix_of(const CgroupFiles& files) {
-  std::string space = files.pid_namespace;
-  if (space.empty()) {
-    char name[64];
-    const ssize_t n = ::readlink("/proc/self/ns/pid", name, sizeof name);
-    for (const char c : std::string_view(name, static_cast<size_t>(std::max<ssize_t>(n, 0)))) {
-      if (c >= '0' && c <= '9') space += c;
-    }
-  }
+  std::string space = files.pid_namespace.empty() ? pid_namespace() : files.pid_namespace;
+  std::erase_if(space, [](char c) { return c < '0' || c > '9'; });
   return kName + space + "-";
 }
 

@@ -13,7 +13,6 @@
 
 #include "base/file.h"
 #include "node/console.h"
-#include "node/console_lines.h"
 #include "node/line_splitter.h"
 #include "node/log_file.h"
 #include "node/spawn.h"

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "node/control_socket.h"
-#include "node/ended_jobs.h"
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "transport/local_socket.h"
@@ -25,13 +24,6 @@ namespace fleet {
 namespace {
 
 constexpr char kEnding[] = ".job";
-
-// Containers may share /tmp, each with its own pid numbering.
-std::string pid_namespace() {
-  char name[64];
-  const ssize_t n = ::readlink("/proc/self/ns/pid", name, sizeof name);
-  return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
-}
 
 Json position_json(const LogPosition& mark) { return Json::array({mark.file(), mark.at()}); }
 
@@ -51,17 +43,13 @@ Json rank_json(const JobRecord::Rank& rank) {
   return all;
 }
 
-// A number that JSON can express, else null: a loss may be infinite.
-Json finite(bool known, double value) {
-  return known && std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
 Json progress_json(const wire::JobProgress& progress) {
-  return {{"step", progress.step()},
-          {"target", progress.target() > 0 ? Json(progress.target()) : Json(nullptr)},
-          {"loss", finite(progress.has_loss(), progress.loss())},
-          {"seconds_left", finite(progress.has_seconds_left(), progress.seconds_left())},
-          {"time", progress.unix_time()}};
+  return {
+      {"step", progress.step()},
+      {"target", progress.target() > 0 ? Json(progress.target()) : Json(nullptr)},
+      {"loss", progress.has_loss() ? Json(progress.loss()) : Json(nullptr)},
+      {"seconds_left", progress.has_seconds_left() ? Json(progress.seconds_left()) : Json(nullptr)},
+      {"time", progress.unix_time()}};
 }
 
 // `folder`: absolute, or empty if it was removed.
@@ -241,9 +229,11 @@ void JobRecordFile::on_verdict(wire::JobVerdict verdict) {
   try_to_write();
 }
 
-void JobRecordFile::try_to_write() {
+void JobRecordFile::try_to_write(bool clean) {
+  if (path_.empty()) return;
   try {
-    if (!path_.empty()) write();
+    write();
+    if (clean && !record_.part()) clean_runtime_folder();
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
   }
@@ -253,16 +243,7 @@ void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
   for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
     if (rank.local_rank() != local_rank || rank.pid() >= 0 || missing_ == 0) continue;
     rank.set_pid(pid);
-    if (--missing_ == 0 && !path_.empty()) write_and_clean();
-  }
-}
-
-void JobRecordFile::write_and_clean() {
-  try {
-    write();
-    if (!record_.part()) clean_runtime_folder();
-  } catch (const Error& error) {
-    spdlog::debug("{}", error.what());
+    if (--missing_ == 0) try_to_write(true);
   }
 }
 

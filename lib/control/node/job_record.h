@@ -1,10 +1,11 @@
 // The jobs that run on this node: every fleetrun keeps a small record file of its job while it
-// lives and leaves a final one when it ends (ended_jobs.h). `fleetrun ls`, `logs`, `stacks` and
+// lives and leaves a final one when it ends. `fleetrun ls`, `logs`, `stacks` and
 // `debug` find jobs by it.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,9 +61,8 @@ class JobRecordFile {
   const JobRecord& record() const { return record_; }
 
  private:
-  void write();  // kUsage or kIo
-  void try_to_write();
-  void write_and_clean();
+  void write();                           // kUsage or kIo
+  void try_to_write(bool clean = false);  // clean: the folder, too
 
   JobRecord record_;
   std::string path_;
@@ -72,5 +72,49 @@ class JobRecordFile {
 // The running job of this user on this node with this --job_id or pid of its fleetrun; "": the only
 // one. kNotFound or kUsage, naming `command`, and the jobs that there are.
 JobRecord running_job_called(const std::string& name, const std::string& command);
+
+// --- Ended jobs: small files in the folder of the records of running ones ---
+
+// For a job whose fleetrun was killed: the end according to its verdict, if it had one.
+JobInfo end_of_killed(const JobRecord& record);
+
+// Not synced to the disk. Throws kUsage or kIo if it cannot be written.
+void save_ended_job(JobInfo job);
+
+// Whether the end of this run is recorded already.
+bool has_ended_record(const JobRecord& record);
+
+// Oldest first. Throws kUsage if the folder belongs to another user.
+std::vector<JobInfo> find_ended_jobs();
+
+// The number of records to keep, and their age.
+struct EndedJobLimits {
+  size_t jobs = 128;  // each node of a job on this host counts
+  double seconds = 7 * 86400;
+  int64_t bytes = 8 << 20;
+};
+// Removes records beyond the limits and cleans up after killed fleetruns: their records become
+// those of ended jobs, their sockets and unfinished files are removed. Quick: it opens only files
+// that it removes.
+void clean_runtime_folder(const EndedJobLimits& limits = {});
+
+// --- The outcome of a job, for programs: verdict.json ---
+
+// `world`: of the job; nullptr if it did not run. `unix_time`: when the verdict arrived.
+wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time);
+// `started`: when this node's part of the job started, in seconds since 1970.
+Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started);
+// The record's verdict as verdict.json has it: one JSON object. Bytes that are not UTF-8 are
+// replaced.
+std::string verdict_file_text(const JobRecord& record);
+
+// Suffix of verdicts kept in runtime_folder() because the log folder was not writable.
+inline constexpr char kVerdictSuffix[] = ".verdict";
+
+// Writes the record's verdict to LOG_DIR/verdict.json. If that fails (a full disk, a removed
+// folder), writes to runtime_folder(), /tmp or the home folder, and a warning names the file.
+// Returns the path; "" and an error if all fail. sync: flush it to the disk. *folder_hangs: leaves
+// out the log folder; set if its file system does not respond within 15 s.
+std::string write_verdict_file(const JobRecord& record, bool sync, bool* folder_hangs);
 
 }  // namespace fleet

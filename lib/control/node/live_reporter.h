@@ -46,13 +46,9 @@ class RankUsageSampler {
   std::vector<RankUsage> sample(Time now);
 
  private:
-  struct Process {
-    pid_t pid;
-    std::string stat;  // path of its file
-  };
   struct Rank {
     Target target;
-    std::vector<Process> tree;  // itself first
+    std::vector<pid_t> tree;  // itself first
     CpuQuota quota;
     double cores = 0;
   };

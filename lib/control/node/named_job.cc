@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "node/ended_jobs.h"
 #include "node/job_record.h"
 
 namespace fleet {

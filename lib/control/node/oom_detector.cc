@@ -1,13 +1,12 @@
-#include "node/oom_detector.h"
-
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "base/error.h"
+#include "base/small_file.h"
 #include "base/text.h"
+#include "node/failure_cause.h"
 
 namespace fleet {
 namespace {
@@ -18,13 +17,7 @@ bool is_readable(const std::string& path) { return ::access(path.c_str(), R_OK) 
 
 // The file of this process's cgroup that has a line "oom_kill N".
 std::string own_counter() {
-  std::string cgroups;
-  try {
-    cgroups = read_file("/proc/self/cgroup");
-  } catch (const Error&) {
-    return {};
-  }
-  for (const std::string& line : split(cgroups, '\n')) {
+  for (const std::string& line : split(small_file("/proc/self/cgroup"), '\n')) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
@@ -42,13 +35,9 @@ std::string own_counter() {
 }
 
 std::optional<long long> read_counter(const std::string& path) {
-  if (path.empty()) return std::nullopt;
-  try {
-    for (const std::string& line : split(read_file(path), '\n')) {
-      long long count = 0;
-      if (line.starts_with("oom_kill ") && parse_int(line.substr(9), &count)) return count;
-    }
-  } catch (const Error&) {
+  for (const std::string& line : split(small_file(path), '\n')) {
+    long long count = 0;
+    if (line.starts_with("oom_kill ") && parse_int(line.substr(9), &count)) return count;
   }
   return std::nullopt;
 }

@@ -1,5 +1,3 @@
-#include "node/orphan_watchdog.h"
-
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "node/guardian.h"
 #include "node/job_cgroup.h"
 #include "node/process_tree.h"
 

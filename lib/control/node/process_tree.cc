@@ -1,5 +1,6 @@
 #include "node/process_tree.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -26,20 +28,6 @@ std::string process_file(pid_t pid, const char* name) {
   return small_file("/proc/" + std::to_string(pid) + "/" + name);
 }
 
-// The fields of /proc/PID/stat from the third on (the state); the name before them may contain any
-// character. Empty if the process is gone.
-std::vector<std::string> stat_fields(pid_t pid) {
-  const std::string stat = process_file(pid, "stat");
-  const size_t end = stat.rfind(')');
-  return end == std::string::npos ? std::vector<std::string>()
-                                  : split(trim(stat.substr(end + 1)), ' ');
-}
-
-long long field(const std::vector<std::string>& fields, size_t at) {
-  long long value = 0;
-  return at < fields.size() && parse_int(fields[at], &value) ? value : 0;
-}
-
 using Children = std::multimap<pid_t, pid_t>;  // by parent
 
 Children all_processes() {
@@ -49,10 +37,8 @@ Children all_processes() {
        entry.increment(error)) {
     long long pid = 0;
     if (!parse_int(entry->path().filename().string(), &pid)) continue;
-    const auto fields = stat_fields(static_cast<pid_t>(pid));
-    if (!fields.empty()) {
-      all.emplace(static_cast<pid_t>(field(fields, 1)), static_cast<pid_t>(pid));
-    }
+    const auto stat = process_stat(static_cast<pid_t>(pid));
+    if (stat) all.emplace(stat->parent, static_cast<pid_t>(pid));
   }
   if (error) throw Error(ErrorCode::kIo, "cannot list the processes: " + error.message(), "/proc");
   return all;
@@ -159,25 +145,48 @@ std::vector<double> cpu_seconds(const std::vector<pid_t>& roots) {
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   std::vector<double> all;
   for (const std::vector<pid_t>& tree : process_trees(roots)) {
-    long long ticks = 0;
-    for (const pid_t pid : tree) {
-      const auto fields = stat_fields(pid);
-      // Its own, and that of ended children.
-      for (size_t at = 11; at < 15; ++at) ticks += field(fields, at);
-    }
+    int64_t ticks = 0;
+    for (const pid_t pid : tree) ticks += process_stat(pid).value_or(ProcessStat()).ticks;
     all.push_back(static_cast<double>(ticks) * tick);
   }
   return all;
 }
 
-char process_state(pid_t pid) {
-  const auto fields = stat_fields(pid);
-  return fields.empty() || fields[0].empty() ? '?' : fields[0][0];
+std::string pid_namespace() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
+// Fields are numbered as in proc(5); the second, the name, may contain any character.
+std::optional<ProcessStat> process_stat(pid_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : 0;
+  text[std::max<ssize_t>(size, 0)] = '\0';
+  const char* at = std::strrchr(text, ')');
+  if (!at || at[1] == '\0') return std::nullopt;
+  at += 2;
+  ProcessStat stat{.state = *at};
+  for (int field = 3; *at != '\0' && field <= 24; ++field) {
+    const int64_t value = std::strtoll(at, nullptr, 10);
+    if (field == 4) stat.parent = static_cast<pid_t>(value);
+    if (field >= 14 && field <= 17) stat.ticks += value;
+    if (field == 19) stat.nice = static_cast<int>(value);
+    if (field == 22) stat.start = value;
+    if (field == 24) stat.memory = value * ::sysconf(_SC_PAGESIZE);
+    at = std::strchr(at, ' ');
+    if (!at) break;
+    ++at;
+  }
+  return stat;
+}
+
+char process_state(pid_t pid) { return process_stat(pid).value_or(ProcessStat()).state; }
+
 std::string process_start_ticks(pid_t pid) {
-  const auto fields = stat_fields(pid);
-  return fields.size() > 19 ? fields[19] : "";
+  const auto stat = process_stat(pid);
+  return stat ? std::to_string(stat->start) : "";
 }
 
 std::string wait_channel(pid_t pid) {

@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,10 +34,24 @@ std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots);
 // CPU time used so far by each of these processes and its descendants, in order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 
-// As in /proc/PID/stat: R, S, D, T, Z; '?' if it is gone.
+// "pid:[4026531836]": containers that share a folder each number their processes anew. "" if
+// unknown.
+std::string pid_namespace();
+
+// As in /proc/PID/stat.
+struct ProcessStat {
+  char state = '?';  // R, S, D, T, Z
+  pid_t parent = 0;
+  int64_t ticks = 0;  // CPU time, with that of ended children
+  int nice = 0;
+  int64_t start = 0;   // in ticks since boot
+  int64_t memory = 0;  // bytes
+};
+// nullopt if it is gone.
+std::optional<ProcessStat> process_stat(pid_t pid);
+// Its state; '?' if it is gone.
 char process_state(pid_t pid);
-// Its start time in ticks since boot: distinguishes it from a later process with its pid. "" if
-// there is none.
+// Its start time: distinguishes it from a later process with its pid. "" if there is none.
 std::string process_start_ticks(pid_t pid);
 // The kernel function in which it waits; "" if unknown.
 std::string wait_channel(pid_t pid);

@@ -1,9 +1,8 @@
-#include "node/process_tree_reaper.h"
-
 #include <signal.h>
 
 #include <utility>
 
+#include "node/guardian.h"
 #include "node/process_tree.h"
 
 namespace fleet {

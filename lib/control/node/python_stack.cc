@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
+#include <filesystem>
 #include <string_view>
 
 #include "base/json.h"
@@ -16,10 +16,8 @@ constexpr size_t kMaxFrames = 24, kMaxName = 120, kMaxReason = 200;
 
 // "/usr/bin/python3.11"; "" if it cannot be read.
 std::string executable_of(pid_t pid) {
-  char path[PATH_MAX];
-  const ssize_t size =
-      ::readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path, sizeof path);
-  return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error).string();
 }
 
 std::string frame_text(const std::string& function, const std::string& file, int64_t line) {

@@ -1,6 +1,5 @@
 #include "node/rank_tracer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -86,11 +85,8 @@ TraceAnswer RankTracer::answer(const TraceRequest& request, const std::vector<Ta
     const auto index = static_cast<size_t>(request.index());
     wire::TracePiece& piece = *answer.mutable_piece();
     if (index >= ranks_.size() || !ranks_[index].memory) return answer;
-    const TraceReader& memory = *ranks_[index].memory;
-    const TracePosition end = memory.status().end;
-    const TracePosition from{std::min(request.text_at(), end.text),
-                             std::min(request.records_at(), end.records)};
-    TracePart part = memory.read(from, kPieceBytes);
+    TracePart part =
+        ranks_[index].memory->read({request.text_at(), request.records_at()}, kPieceBytes);
     piece.set_text(std::move(part.text));
     piece.set_records(part.records.data(), part.records.size() * sizeof(TraceRecord));
     return answer;

@@ -1,24 +1,28 @@
-// The guardian's part of a trace of this node: the memory in which its ranks write
-// (observe/trace_memory.h), and what the launcher did with them.
+// A node's parts in a trace of the job (fleetrun trace).
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
-#include <optional>
-#include <string>
+#include <set>
+#include <utility>
 #include <vector>
 
+#include "node/control_socket.h"
 #include "node/realtime_history.h"
 #include "observe/rank_progress.h"
-#include "observe/trace_reader.h"
+#include "observe/trace_memory.h"
 #include "rendezvous/types.h"
+#include "transport/event_loop.h"
 
 namespace fleet {
 
-// Not thread-safe.
+// The guardian's part: the memory in which its ranks write (observe/trace_memory.h), and what the
+// launcher did with them. Not thread-safe.
 class RankTracer {
  public:
   struct Target {
@@ -55,6 +59,32 @@ class RankTracer {
   size_t before_ = 0;  // events before the trace began
   int generation_ = 0;
   RealtimeHistory realtime_;
+};
+
+// The launcher's part: questions of `fleetrun trace` to the nodes of the job, which come back as
+// one answer each. Not thread-safe: everything happens in the loop's thread.
+class TraceQuestions {
+ public:
+  // send: to the rendezvous host.
+  TraceQuestions(EventLoop& loop, std::function<void(TraceRequest)> send)
+      : loop_(loop), send_(std::move(send)) {}
+  // nodes: of the job. Replies once, with a TraceReport.
+  void ask(TraceRequest request, int nodes, ControlSocket::Reply reply);
+  void on_answer(TraceAnswer answer);
+
+ private:
+  struct Question {
+    std::set<int> awaited;  // nodes
+    TraceReport report;
+    ControlSocket::Reply reply;
+    std::unique_ptr<LoopTimer> limit;
+  };
+  void finish(uint64_t ticket);
+
+  EventLoop& loop_;
+  const std::function<void(TraceRequest)> send_;
+  uint64_t last_ = 0;
+  std::map<uint64_t, Question> questions_;  // by ticket
 };
 
 }  // namespace fleet

@@ -1,15 +1,12 @@
-#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/small_file.h"
 #include "base/text.h"
 #include "node/live_reporter.h"
@@ -47,47 +44,10 @@ CpuQuota quota_in(const std::string& folder) {
           second ? 1000 * value_of(stat, "throttled_usec") : value_of(stat, "throttled_time")};
 }
 
-// Reads a file of /proc without allocating; false if the process is gone.
-bool read_small(const char* path, std::array<char, 1024>* to) {
-  const UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
-  if (!file) return false;
-  const ssize_t n = ::read(file.get(), to->data(), to->size() - 1);
-  if (n <= 0) return false;
-  (*to)[static_cast<size_t>(n)] = '\0';
-  return true;
-}
-
-struct Stat {
-  int64_t ticks = 0;   // CPU time, with that of ended children
-  int64_t memory = 0;  // bytes
-  int nice = 0;
-};
-
-// Fields are numbered as in proc(5); the second, the name, may contain any character.
-bool read_stat(const std::string& path, Stat* stat) {
-  std::array<char, 1024> text;
-  if (!read_small(path.c_str(), &text)) return false;
-  const char* at = std::strrchr(text.data(), ')');
-  if (!at || at[1] == '\0') return false;
-  at += 2;
-  *stat = {};
-  for (int field = 3; *at != '\0' && field <= 24; ++field) {
-    if (field >= 14 && field <= 17) stat->ticks += std::strtoll(at, nullptr, 10);
-    if (field == 19) stat->nice = static_cast<int>(std::strtol(at, nullptr, 10));
-    if (field == 24) stat->memory = std::strtoll(at, nullptr, 10) * ::sysconf(_SC_PAGESIZE);
-    at = std::strchr(at, ' ');
-    if (!at) break;
-    ++at;
-  }
-  return true;
-}
-
 // Nanoseconds in which its first thread was ready to run but another one had its core.
 int64_t run_delay(pid_t pid) {
-  std::array<char, 1024> text;
-  if (!read_small(("/proc/" + std::to_string(pid) + "/schedstat").c_str(), &text)) return 0;
-  const char* second = std::strchr(text.data(), ' ');
-  return second ? std::strtoll(second, nullptr, 10) : 0;
+  const std::string text = small_file("/proc/" + std::to_string(pid) + "/schedstat");
+  return std::strtoll(text.c_str() + std::min(text.find(' '), text.size()), nullptr, 10);
 }
 
 // For each process, the cores it may run on; one that n of them share counts 1 / n.
@@ -141,13 +101,10 @@ void RankUsageSampler::find_processes(Time now) {
   const Time begun = std::chrono::steady_clock::now();
   std::vector<pid_t> roots;
   for (const Rank& rank : ranks_) roots.push_back(rank.target.pid);
-  const std::vector<std::vector<pid_t>> trees = process_trees(roots);
+  std::vector<std::vector<pid_t>> trees = process_trees(roots);
   const std::vector<double> cores = shares_of_cores(roots);
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    ranks_[i].tree.clear();
-    for (const pid_t pid : trees[i]) {
-      ranks_[i].tree.push_back({pid, "/proc/" + std::to_string(pid) + "/stat"});
-    }
+    ranks_[i].tree = std::move(trees[i]);
     ranks_[i].cores = cores[i];
     ranks_[i].quota = cpu_quota(ranks_[i].target.pid);
   }
@@ -158,15 +115,15 @@ void RankUsageSampler::find_processes(Time now) {
 bool RankUsageSampler::add(const Rank& rank, RankUsage* usage) {
   static const int64_t ms_per_tick = 1000 / ::sysconf(_SC_CLK_TCK);
   bool lives = false;
-  for (const Process& process : rank.tree) {
-    Stat stat;
-    if (!read_stat(process.stat, &stat)) continue;
-    if (process.pid == rank.target.pid) {
+  for (const pid_t pid : rank.tree) {
+    const auto stat = process_stat(pid);
+    if (!stat) continue;
+    if (pid == rank.target.pid) {
       lives = true;
-      usage->set_nice(stat.nice);
+      usage->set_nice(stat->nice);
     }
-    usage->set_cpu_ms(usage->cpu_ms() + stat.ticks * ms_per_tick);
-    usage->set_memory(usage->memory() + stat.memory);
+    usage->set_cpu_ms(usage->cpu_ms() + stat->ticks * ms_per_tick);
+    usage->set_memory(usage->memory() + stat->memory);
   }
   return lives;
 }

@@ -1,7 +1,6 @@
 #include "node/reserved_ports.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -9,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 namespace {
@@ -86,14 +86,7 @@ ReservedPort ReservedPort::any(const std::string& address) {
     UniqueFd fd = tcp_socket(where);
     if (!bind_to(fd, where)) refused(address, "cannot bind any port");
     allow_reuse(fd);
-    Address bound;
-    bound.size = sizeof bound.storage;
-    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound.storage), &bound.size) != 0) {
-      throw_errno("cannot read a socket's port");
-    }
-    const int port = ntohs(bound.storage.ss_family == AF_INET6
-                               ? reinterpret_cast<sockaddr_in6&>(bound.storage).sin6_port
-                               : reinterpret_cast<sockaddr_in&>(bound.storage).sin_port);
+    const int port = port_of(fd.get());
     UniqueFd lock = lock_port(address, port);
     if (lock) return ReservedPort(std::move(fd), std::move(lock), port);
   }

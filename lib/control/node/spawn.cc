@@ -14,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -76,13 +77,6 @@ void close_parents_descriptors(std::span<const int> kept) {
 }
 
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
 
 std::vector<std::string> environment_of(const wire::RankCommand& rank) {
   const auto replaced = [&](std::string_view name) {
@@ -241,9 +235,8 @@ std::string exec_failure(const std::string& path, int error) {
 
 SpawnResult spawn_rank(const wire::RankCommand& rank, const sigset_t& mask, const rlimit* limit,
                        RankDescriptors* low_descriptors) {
-  std::vector<std::string> arguments(rank.argv().begin(), rank.argv().end());
-  std::vector<std::string> variables = environment_of(rank);
-  const std::vector<char*> argv = pointers(arguments), environment = pointers(variables);
+  const std::vector<std::string> arguments = texts(rank.argv()), variables = environment_of(rank);
+  const std::vector<char*> argv = pointers_to(arguments), environment = pointers_to(variables);
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (const int core : rank.cores()) CPU_SET(core, &cores);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -47,28 +47,6 @@ std::vector<std::string> debugger_command(pid_t pid) {
             "thread apply all bt 32"};
   }
   return {};
-}
-
-pid_t start_debugger(std::vector<std::string> command, int output) {
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  pid_t pid = -1;
-  errno = ::posix_spawn(&pid, words[0], &actions, &attributes, words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return errno == 0 ? pid : -1;
 }
 
 std::string why_nothing(const std::string& printed) {
@@ -154,7 +132,13 @@ void StackCollector::start(Run* run) {
   }
   const UniqueFd writing(ends[1]);
   run->output = std::make_unique<LoopDescriptor>(loop_, UniqueFd(ends[0]));
-  run->pid = start_debugger(run->command, writing.get());
+  const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ChildProgram debugger;
+  debugger.words = run->command;
+  debugger.input = nothing.get();
+  debugger.output = debugger.errors = writing.get();
+  ::sigemptyset(&debugger.blocked_signals.emplace());
+  run->pid = start_child(debugger);
   if (run->pid < 0) {
     run->missing = run->command[0] + ": " + std::strerror(errno);
     return end(run);

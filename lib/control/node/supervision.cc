@@ -2,12 +2,13 @@
 
 #include <signal.h>
 
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -59,24 +60,17 @@ std::string tail_text(const RankExit& exit, bool colors) {
   if (exit.tail().empty()) return "\n  its " + log + " is empty";
   std::string text = "\n  the last lines of its " + log + ":";
   const std::string shown = resolve_output(exit.tail(), colors);
-  std::string_view tail = shown;
-  while (true) {
-    const size_t end = tail.find('\n');
-    text += "\n    ";
-    text += tail.substr(0, end);
-    if (end == std::string_view::npos) return text;
-    tail.remove_prefix(end + 1);
-  }
+  for (const std::string_view line : lines_of(shown)) text.append("\n    ").append(line);
+  return text;
 }
 
 // "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline omits.
 std::string detail_text(const Verdict& verdict) {
   const RankExit& exit = verdict.exit();
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   std::string text = "\n  local rank " + std::to_string(exit.local_rank()) + " on node " +
                      std::to_string(exit.node_rank()) + " (" +
-                     node_label(verdict.node(), verdict.hostname()) + "), after " + seconds;
+                     node_label(verdict.node(), verdict.hostname()) + "), after " +
+                     printed("%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   if (!exit.cause().empty() && !exit.note().empty()) text += " (" + exit.note() + ")";
   if (verdict.restarts() == 0) return text;
   return text + "; it was restarted before, " + std::to_string(verdict.restarts()) +

@@ -1,8 +1,11 @@
-#include "node/trace_questions.h"
-
+#include <chrono>
 #include <utility>
 
+#include "node/rank_tracer.h"
+
 namespace fleet {
+
+constexpr std::chrono::seconds kPatience{3};  // for the answers
 
 void TraceQuestions::ask(TraceRequest request, int nodes, ControlSocket::Reply reply) {
   const uint64_t ticket = ++last_;
@@ -11,7 +14,7 @@ void TraceQuestions::ask(TraceRequest request, int nodes, ControlSocket::Reply r
   for (int node = 0; node < nodes; ++node) question.awaited.insert(node);
   if (request.has_node_rank()) question.awaited = {request.node_rank()};
   question.limit = std::make_unique<LoopTimer>(loop_);
-  question.limit->after(patience_, [this, ticket] { finish(ticket); });
+  question.limit->after(kPatience, [this, ticket] { finish(ticket); });
   request.set_ticket(ticket);
   send_(std::move(request));
 }
@@ -28,9 +31,7 @@ void TraceQuestions::on_answer(TraceAnswer answer) {
 void TraceQuestions::finish(uint64_t ticket) {
   Question question = std::move(questions_.extract(ticket).mapped());
   for (const int node : question.awaited) question.report.add_silent(node);
-  wire::ControlReply reply;
-  *reply.mutable_trace() = std::move(question.report);
-  question.reply(reply);
+  question.reply(envelope(&wire::ControlReply::mutable_trace, std::move(question.report)));
 }
 
 }  // namespace fleet

@@ -1,5 +1,3 @@
-#include "node/verdict_file.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,24 +13,15 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "diagnosis/bottleneck.h"
 #include "diagnosis/collective_waits.h"
+#include "node/job_record.h"
 #include "node/runtime_folder.h"
 #include "node/supervision.h"
 
 namespace fleet {
 namespace {
-
-// split() would trim the lines.
-std::vector<std::string> verdict_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  for (size_t start = 0; start <= text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    lines.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return lines;
-}
 
 // In the format of torchrun's own reply file.
 Json error_json(const RecordedError& error) {
@@ -58,8 +47,10 @@ Json verdict_rank_json(const RankExit& exit) {
   rank["note"] = exit.note();
   rank["error"] = error_json(exit.error());
   rank["log"] = exit.log_path();
-  rank["last_lines"] =
-      exit.tail().empty() ? Json::array() : Json(verdict_lines(resolve_output(exit.tail())));
+  rank["last_lines"] = Json::array();
+  if (exit.tail().empty()) return rank;
+  const std::string tail = resolve_output(exit.tail());
+  for (const std::string_view line : lines_of(tail)) rank["last_lines"].push_back(line);
   return rank;
 }
 

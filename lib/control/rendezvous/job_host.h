@@ -1,6 +1,6 @@
 // One job at its host: JobState and KvState under a lock, with the time, for the sessions of its
-// nodes and the store's callers. Knows nothing of gRPC: service.h serves it to the network, and
-// make_local_transport() to the host's own node. It makes no decisions.
+// nodes and the store's callers. Knows nothing of gRPC: make_rendezvous_service() serves it to the
+// network, and make_local_transport() to the host's own node. It makes no decisions.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,10 @@
 #include "rendezvous/kv_state.h"
 #include "transport/datagram_heartbeats.h"
 #include "transport/ticker.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
 
 namespace fleet {
 
@@ -101,5 +105,8 @@ class JobHost {
   bool closing_ FLEET_GUARDED_BY(mutex_) = false;
   Ticker ticker_;  // last: it uses the rest
 };
+
+// The gRPC service. Thread-safe. Does not own the host.
+std::unique_ptr<grpc::Service> make_rendezvous_service(JobHost* host);
 
 }  // namespace fleet

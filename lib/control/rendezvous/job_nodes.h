@@ -1,5 +1,5 @@
-// The nodes of a job at its host: their sessions and heartbeats, and the messages to them. Pure:
-// the time is an argument. Not thread-safe.
+// The nodes of a job at its host: their sessions and heartbeats, and the messages to them; the
+// times of all that. Pure: the time is an argument. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,12 +11,38 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/job_times.h"
+#include "diagnosis/root_cause.h"
 #include "rendezvous/membership.h"
 #include "rendezvous/types.h"
 #include "transport/failure_detector.h"
 
 namespace fleet {
+
+// The times of a job in the rendezvous, by its size and by --heartbeat_timeout.
+struct JobTimes {
+  std::chrono::milliseconds timeout{300'000};         // all nodes must join within this time
+  std::chrono::milliseconds heartbeat_interval{500};  // nodes send heartbeats this often
+  std::chrono::milliseconds max_silence{3'000};       // a node silent for this long is lost
+  // While a large job forms, its host has thousands of nodes to answer. Until the job has run for
+  // `startup_time`, these longer intervals apply. 0: no difference.
+  std::chrono::milliseconds startup_heartbeat_interval{0}, startup_max_silence{0}, startup_time{0};
+  std::chrono::milliseconds first_progress{2'000};  // first report of missing nodes to waiting ones
+  std::chrono::milliseconds progress_every{10'000};  // interval of later reports
+  RootCauseTimes root_cause = {};                    // how the root cause of failures is found
+  std::chrono::milliseconds stacks{12'500};  // how long nodes may take to collect stacks, dumps
+};
+
+// Heartbeat interval and silence limit such that a lost node is noticed within `timeout`. The last
+// heartbeat is at most one interval old when the node dies, and a reaction takes a moment.
+std::chrono::milliseconds heartbeat_interval_for(std::chrono::milliseconds timeout);
+std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout);
+
+// Returns `times`, slower if so many nodes would cost the host too much: at most 8,000 heartbeats a
+// second, three within the silence limit. While a job of kLargeJob nodes or more forms, silence is
+// checked less often (JobTimes::startup_max_silence).
+JobTimes heartbeat_intervals_for(int nnodes, JobTimes times);
+
+inline constexpr int kLargeJob = 1000;  // nodes
 
 struct Outgoing {
   SessionId to;
@@ -37,6 +63,7 @@ class JobNodes {
 
   JobNodes(const JobSpec& spec, const JobTimes& times, Time now);
 
+  const JobTimes& times() const { return times_; }
   Membership& membership() { return membership_; }
   const Membership& membership() const { return membership_; }
   const std::string& address(SessionId member) const;
@@ -79,7 +106,7 @@ class JobNodes {
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
 
  private:
-  JobTimes times_;
+  const JobTimes times_;
   Membership membership_;
   std::map<SessionId, Session> sessions_;
   SuspensionDetector suspension_;

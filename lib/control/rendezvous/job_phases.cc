@@ -29,8 +29,8 @@ void time_out(Job* job) {
   const Error error(
       ErrorCode::kTimeout,
       "only " + std::to_string(members.size()) + " of " + std::to_string(job->config().nnodes()) +
-          " nodes joined within " + seconds_text(job->times.timeout) + ": " + membership.present() +
-          "; missing: " + membership.missing(),
+          " nodes joined within " + seconds_text(job->nodes.times().timeout) + ": " +
+          membership.present() + "; missing: " + membership.missing(),
       "rendezvous of job '" + shown_name(job->config().job_id()) + "' at " + job->display_address,
       "start fleetrun on the missing ones too, check that they can reach " + job->display_address +
           " (firewall, --rdzv_port), or raise --rdzv_timeout");
@@ -44,7 +44,7 @@ namespace phases {
 
 void Waiting::report_missing_nodes(Job& job) {
   if (job.now < next_progress) return;
-  next_progress = job.now + job.times.progress_every;
+  next_progress = job.now + job.nodes.times().progress_every;
   const Membership& membership = job.nodes.membership();
   job.nodes.broadcast(join_progress("waiting for " + membership.missing() + " of " +
                                     std::to_string(job.config().nnodes()) +
@@ -70,7 +70,7 @@ void FailingOver::on_joined(Job& job, SessionId session) {
 void FailingOver::on_time(Job& job) {
   const int here = static_cast<int>(job.nodes.ranks_here().size());
   const bool all = here + 1 == job.world->nodes_size();
-  const bool waited = job.now >= began + 2 * job.times.max_silence;
+  const bool waited = job.now >= began + 2 * job.nodes.times().max_silence;
   const bool enough = job.have_quorum() && base.committed();
   if (enough && (all || waited)) return job.end_generation(lost);
   if (!enough && (all || job.now >= due)) return job.end_without_quorum(lost);
@@ -98,7 +98,7 @@ void Forming::on_left(Job& job, SessionId session) {
 void Forming::on_time(Job& job) {
   const bool enough =
       job.nodes.membership().enough() && job.spec().required_nodes() < job.config().nnodes();
-  const Time end = began + job.times.timeout;
+  const Time end = began + job.nodes.times().timeout;
   if (enough && job.now >= std::min(due, end)) return job.propose();
   if (job.now >= end) return time_out(&job);
   report_missing_nodes(job);

@@ -16,12 +16,11 @@
 #include <vector>
 
 #include "diagnosis/bottleneck.h"
-#include "diagnosis/hang.h"
 #include "diagnosis/live_table.h"
 #include "diagnosis/root_cause.h"
+#include "diagnosis/stacks.h"
 #include "diagnosis/straggler_detector.h"
 #include "rendezvous/job_nodes.h"
-#include "rendezvous/job_times.h"
 #include "rendezvous/restarts.h"
 #include "rendezvous/types.h"
 
@@ -158,7 +157,7 @@ using Any = std::variant<FailingOver, Forming, Running, Stopping, Gathering, Agr
 // What the phases of a job share, and how one follows another.
 struct Job {
   using Time = phases::Time;
-  Job(const JobSpec& spec, const JobTimes& job_times, std::string address, Time begin);
+  Job(const JobSpec& spec, const JobTimes& times, std::string address, Time begin);
 
   const JobSpec& spec() const { return nodes.membership().spec(); }
   const wire::JobConfig& config() const { return spec().config; }
@@ -209,7 +208,6 @@ struct Job {
   void send_assignment(SessionId to, int node_rank, bool with_history = false);
   GenerationResult result_of(const Verdict& verdict) const;
 
-  JobTimes times;
   std::string display_address;
   JobNodes nodes;
   Restarts restarts;

@@ -19,8 +19,8 @@ constexpr std::chrono::seconds kOneSignal{1};
 
 Running::Running(const Job& job)
     : began(job.now),
-      root_cause(job.world->nodes_size() > 1 ? job.times.root_cause
-                                             : single_node_times(job.times.root_cause)) {
+      root_cause(job.world->nodes_size() > 1 ? job.nodes.times().root_cause
+                                             : single_node_times(job.nodes.times().root_cause)) {
   stragglers.begin(began);
   live.begin(began);
   bottleneck.begin(job.world->nodes_size(), began);
@@ -202,7 +202,7 @@ void Running::on_stacks(Job& job, int node_rank, Stacks of_node) {
 }
 
 void Running::begin_stacks(Job& job, int node_rank, bool hang) {
-  stacks_ = StackCollection{job.now + job.times.stacks, job.nodes.ranks_here()};
+  stacks_ = StackCollection{job.now + job.nodes.times().stacks, job.nodes.ranks_here()};
   wire::HostMessage message;
   message.mutable_stacks()->set_node_rank(node_rank);
   message.mutable_stacks()->set_hang(hang);

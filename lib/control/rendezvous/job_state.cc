@@ -77,7 +77,7 @@ JobState::Time JobState::next_deadline() const {
   const Time next = job_.nodes.next_poll(running ? running->root_cause.due() : Time::max());
   const auto* forming = job_.in<phases::Forming>();
   if (!forming) return next;
-  return std::min({next, forming->began + job_.times.timeout, forming->next_progress});
+  return std::min({next, forming->began + job_.nodes.times().timeout, forming->next_progress});
 }
 
 const Verdict* JobState::verdict() const {

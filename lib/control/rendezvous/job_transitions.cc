@@ -31,13 +31,11 @@ bool is_final(const Verdict& cause, const RestartPolicy& policy) {
 
 }  // namespace
 
-Job::Job(const JobSpec& spec, const JobTimes& job_times, std::string address, Time begin)
-    : times(job_times),
-      display_address(std::move(address)),
-      nodes(spec, job_times, begin),
+Job::Job(const JobSpec& spec, const JobTimes& times, std::string address, Time begin)
+    : display_address(std::move(address)),
+      nodes(spec, times, begin),
       restarts(spec.restarts),
-      phase(Forming{
-          {begin, begin + spec.restarts.elastic_timeout, begin + job_times.first_progress}}),
+      phase(Forming{{begin, begin + spec.restarts.elastic_timeout, begin + times.first_progress}}),
       now(begin) {}
 
 bool Job::have_quorum() const { return has_quorum(world->nodes_size(), nodes.ranks_here()); }
@@ -160,7 +158,8 @@ void Job::end_generation(Verdict cause) {
 }
 
 void Job::gather() {
-  const Waiting waiting{now, now + spec().restarts.elastic_timeout, now + times.first_progress};
+  const Waiting waiting{now, now + spec().restarts.elastic_timeout,
+                        now + nodes.times().first_progress};
   GenerationOver over = std::move(std::get<Stopping>(phase));
   phase = Gathering{waiting, std::move(over)};
   start_if_complete();

@@ -13,8 +13,8 @@ Error full(const std::string& key, const std::string& what) {
 }  // namespace
 
 void KvState::open(int generation) {
-  const std::vector<std::pair<const Ticket, Wait>> waits(waits_.begin(), waits_.end());
-  for (const auto& [ticket, wait] : waits) {
+  while (!waits_.empty()) {
+    const auto& [ticket, wait] = *waits_.begin();
     answer(ticket, {{},
                     Error(ErrorCode::kStale,
                           "generation " + std::to_string(generation_) + " is over", wait.key,
@@ -29,8 +29,7 @@ void KvState::open(int generation) {
 void KvState::close(const Error& why) {
   if (closed_) return;
   closed_ = why;
-  const std::vector<std::pair<const Ticket, Wait>> waits(waits_.begin(), waits_.end());
-  for (const auto& [ticket, wait] : waits) answer(ticket, {{}, why});
+  while (!waits_.empty()) answer(waits_.begin()->first, {{}, why});
   values_.clear();
   bytes_ = 0;
 }

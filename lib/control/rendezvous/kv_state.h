@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "store/async_store.h"
+#include "store/store.h"
 
 namespace fleet {
 

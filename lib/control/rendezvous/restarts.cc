@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace fleet {
 namespace {
 
@@ -56,9 +58,8 @@ std::string history_text(const std::vector<GenerationResult>& history) {
   for (size_t i = first; i < history.size(); ++i) {
     const GenerationResult& end = history[i];
     text += "\n  generation " + std::to_string(end.generation()) + " (" +
-            std::to_string(end.nnodes()) + (end.nnodes() == 1 ? " node, " : " nodes, ") +
-            std::to_string(end.world_size()) + (end.world_size() == 1 ? " rank): " : " ranks): ") +
-            end.message().substr(0, end.message().find('\n'));
+            counted(end.nnodes(), "node") + ", " + counted(end.world_size(), "rank") +
+            "): " + end.message().substr(0, end.message().find('\n'));
     if (end.has_step()) text += "; step " + std::to_string(end.step());
   }
   return text;

@@ -1,5 +1,6 @@
 #include "rendezvous/server.h"
 
+#include <grpcpp/grpcpp.h>
 #include <string.h>
 
 #include <memory>
@@ -10,8 +11,8 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/terminal_text.h"
-#include "rendezvous/job_times.h"
-#include "rendezvous/service.h"
+#include "proto/control.grpc.pb.h"
+#include "rendezvous/job_host.h"
 #include "transport/connection_limiter.h"
 #include "transport/datagram_heartbeats.h"
 #include "transport/grpc_setup.h"
@@ -33,12 +34,8 @@ std::optional<wire::DescribeReply> describe_server(const std::string& address,
   return reply;
 }
 
-bool listens_everywhere(const std::string& host) {
-  return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
-}
-
 std::string local_host(const std::string& host) {
-  if (!listens_everywhere(host)) return host;
+  if (!is_any_address(host)) return host;
   return host.find(':') == std::string::npos ? "127.0.0.1" : "::1";
 }
 
@@ -121,7 +118,7 @@ class Endpoint {
   virtual void shut_down() = 0;
 
  protected:
-  void start(grpc::ServerBuilder* builder, RendezvousService* service) {
+  void start(grpc::ServerBuilder* builder, grpc::Service* service) {
     builder->RegisterService(service);
     server_ = builder->BuildAndStart();
     FLEET_CHECK(server_, "gRPC did not start the server");
@@ -139,7 +136,7 @@ class Endpoint {
 // For this user's processes on this host.
 class LocalEndpoint final : public Endpoint {
  public:
-  LocalEndpoint(const std::string& folder, RendezvousService* service)
+  LocalEndpoint(const std::string& folder, grpc::Service* service)
       : service_(service),
         socket_(LocalSocket::listen(folder)),
         accept_("local", [this](UniqueFd fd, const sockaddr_storage&) { take(std::move(fd)); }) {
@@ -174,7 +171,7 @@ class LocalEndpoint final : public Endpoint {
     start(&builder, service_);
   }
 
-  RendezvousService* const service_;
+  grpc::Service* const service_;
   LocalSocket socket_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   AcceptLoop accept_;
@@ -182,7 +179,7 @@ class LocalEndpoint final : public Endpoint {
 
 class NetworkEndpoint final : public Endpoint {
  public:
-  NetworkEndpoint(const RendezvousServerOptions& options, RendezvousService* service)
+  NetworkEndpoint(const RendezvousServerOptions& options, grpc::Service* service)
       : limiter_(limits_of(options)), credentials_(server_credentials(options.security)) {
     const auto peer_timeout = std::max(options.heartbeat_timeout, kStreamTimeout);
     if (const int error = limiter_.listen(options.host, options.port, peer_timeout)) {
@@ -222,12 +219,12 @@ class RendezvousServer::Impl {
       : options_(std::move(options)),
         host_(std::make_shared<JobHost>(options_.job, times_of(options_), display_address(options_),
                                         options_.from ? &*options_.from : nullptr)),
-        service_(host_.get()) {
+        service_(make_rendezvous_service(host_.get())) {
     raise_descriptor_limit();  // not of the ranks: the guardian, which starts them, runs already
-    if (options_.network) network_ = std::make_unique<NetworkEndpoint>(options_, &service_);
+    if (options_.network) network_ = std::make_unique<NetworkEndpoint>(options_, service_.get());
     open_datagram_heartbeats();
     if (options_.local_folder) {
-      local_ = std::make_unique<LocalEndpoint>(*options_.local_folder, &service_);
+      local_ = std::make_unique<LocalEndpoint>(*options_.local_folder, service_.get());
     }
     if (network_ && !options_.security.tls) {
       guard_ = std::make_unique<MemoryGuard>(max_growth_of(options_), [this] { end_flood(); });
@@ -293,13 +290,13 @@ class RendezvousServer::Impl {
 
   // The address shown to users: the one that --ips or --master names, rather than 0.0.0.0.
   static std::string display_address(const RendezvousServerOptions& options) {
-    const bool listed = listens_everywhere(options.host) && !options.job.config.addresses().empty();
+    const bool listed = is_any_address(options.host) && !options.job.config.addresses().empty();
     return host_port(listed ? options.job.config.addresses(0) : options.host, options.port);
   }
 
   RendezvousServerOptions options_;
   std::shared_ptr<JobHost> host_;
-  RendezvousService service_;
+  const std::unique_ptr<grpc::Service> service_;
   Mutex stopping_;
   bool stopped_ FLEET_GUARDED_BY(stopping_) = false;
   std::unique_ptr<NetworkEndpoint> network_;

@@ -1,8 +1,11 @@
-#include "rendezvous/service.h"
+// The gRPC service of the rendezvous: decodes, calls JobHost, encodes.
+#include <grpcpp/grpcpp.h>
 
 #include <memory>
 #include <utility>
 
+#include "proto/control.grpc.pb.h"
+#include "rendezvous/job_host.h"
 #include "transport/control_messages.h"
 #include "transport/queued_writer.h"
 
@@ -92,44 +95,54 @@ class WaitingGet final : public grpc::ServerUnaryReactor {
   KvState::Ticket ticket_ = 0;  // written under the host's lock
 };
 
+// The generated classes: sessions exchange bytes, the store's calls messages.
+using RendezvousMethods =
+    wire::Rendezvous::WithRawCallbackMethod_Session<wire::Rendezvous::WithCallbackMethod_Describe<
+        wire::Rendezvous::WithCallbackMethod_Set<wire::Rendezvous::WithCallbackMethod_Get<
+            wire::Rendezvous::WithCallbackMethod_Add<wire::Rendezvous::Service>>>>>;
+
+class RendezvousService final : public RendezvousMethods {
+ public:
+  explicit RendezvousService(JobHost* host) : host_(host) {}
+
+  Reactor* Session(grpc::CallbackServerContext* context) override {
+    auto* session = new GrpcNodeSession(host_, context);
+    if (host_->open(session)) session->begin();
+    return session;
+  }
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const wire::DescribeRequest*,
+                                     wire::DescribeReply* reply) override {
+    *reply = host_->describe();
+    return finish(context);
+  }
+  grpc::ServerUnaryReactor* Set(grpc::CallbackServerContext* context,
+                                const wire::SetRequest* request, wire::StoreReply* reply) override {
+    if (const auto error = host_->set(*request)) *reply->mutable_failure() = to_wire(*error);
+    return finish(context);
+  }
+  grpc::ServerUnaryReactor* Add(grpc::CallbackServerContext* context,
+                                const wire::AddRequest* request, wire::StoreReply* reply) override {
+    KvState::Answer answer = host_->add(*request);
+    if (!answer.error) reply->set_sum(std::stoll(answer.value));
+    put(std::move(answer), reply);
+    return finish(context);
+  }
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext*, const wire::GetRequest* request,
+                                wire::StoreReply* reply) override {
+    auto* get = new WaitingGet(host_, reply);
+    get->begin(*request);
+    return get;
+  }
+
+ private:
+  JobHost* const host_;
+};
+
 }  // namespace
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RendezvousService::Session(
-    grpc::CallbackServerContext* context) {
-  auto* session = new GrpcNodeSession(host_, context);
-  if (host_->open(session)) session->begin();
-  return session;
-}
-
-grpc::ServerUnaryReactor* RendezvousService::Describe(grpc::CallbackServerContext* context,
-                                                      const wire::DescribeRequest*,
-                                                      wire::DescribeReply* reply) {
-  *reply = host_->describe();
-  return finish(context);
-}
-
-grpc::ServerUnaryReactor* RendezvousService::Set(grpc::CallbackServerContext* context,
-                                                 const wire::SetRequest* request,
-                                                 wire::StoreReply* reply) {
-  if (const auto error = host_->set(*request)) *reply->mutable_failure() = to_wire(*error);
-  return finish(context);
-}
-
-grpc::ServerUnaryReactor* RendezvousService::Add(grpc::CallbackServerContext* context,
-                                                 const wire::AddRequest* request,
-                                                 wire::StoreReply* reply) {
-  KvState::Answer answer = host_->add(*request);
-  if (!answer.error) reply->set_sum(std::stoll(answer.value));
-  put(std::move(answer), reply);
-  return finish(context);
-}
-
-grpc::ServerUnaryReactor* RendezvousService::Get(grpc::CallbackServerContext*,
-                                                 const wire::GetRequest* request,
-                                                 wire::StoreReply* reply) {
-  auto* get = new WaitingGet(host_, reply);
-  get->begin(*request);
-  return get;
+std::unique_ptr<grpc::Service> make_rendezvous_service(JobHost* host) {
+  return std::make_unique<RendezvousService>(host);
 }
 
 }  // namespace fleet

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "store/async_store.h"
 #include "store/store.h"
 #include "transport/security.h"
 

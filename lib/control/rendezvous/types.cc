@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-#include <cstdio>
-#include <mutex>
-
 #include "base/number_text.h"
 
 namespace fleet {
@@ -73,22 +70,6 @@ void number_ranks(World* world) {
   }
   world->set_world_size(world_size);
   world->set_servers(servers);
-}
-
-struct SharedWorld::Packed {
-  std::once_flag once;
-  Unpack unpack;
-  std::shared_ptr<const World> world;
-};
-
-SharedWorld::SharedWorld(Unpack unpack) : packed_(std::make_shared<Packed>()) {
-  packed_->unpack = std::move(unpack);
-}
-
-const std::shared_ptr<const World>& SharedWorld::share() const {
-  if (!packed_) return world_;
-  std::call_once(packed_->once, [this] { packed_->world = packed_->unpack(); });
-  return packed_->world;
 }
 
 const char* name_of(Verdict::Kind kind) {
@@ -182,14 +163,12 @@ std::string headline(const RankExit& exit, int world_size, int nnodes) {
 }
 
 std::string describe(const RankExit& exit, const std::string& node) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   std::string text = (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) +
                      " (local rank " + std::to_string(exit.local_rank()) + ") on node " +
                      std::to_string(exit.node_rank()) + " (" + node + ") ";
   text += exit.signal() != 0 ? "was killed by " + signal_name(exit.signal())
                              : "exited with code " + std::to_string(exit.code());
-  text += std::string(" after ") + seconds;
+  text += printed(" after %.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   if (!exit.note().empty()) text += " (" + exit.note() + ")";
   return text;
 }

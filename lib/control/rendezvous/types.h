@@ -9,10 +9,12 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -80,7 +82,8 @@ class SharedWorld {
   template <std::convertible_to<std::shared_ptr<const World>> Pointer>
   SharedWorld(Pointer world) : world_(std::move(world)) {}  // NOLINT: stands for one
   // unpack() may throw; then so does the accessor.
-  explicit SharedWorld(Unpack unpack);
+  explicit SharedWorld(Unpack unpack)
+      : packed_(std::async(std::launch::deferred, std::move(unpack)).share()) {}
 
   // Null if there is no world, like any pointer.
   const World* get() const { return share().get(); }
@@ -90,11 +93,12 @@ class SharedWorld {
   friend bool operator==(const SharedWorld& a, const SharedWorld& b) { return a.get() == b.get(); }
 
  private:
-  struct Packed;
-  const std::shared_ptr<const World>& share() const;
+  const std::shared_ptr<const World>& share() const {
+    return packed_.valid() ? packed_.get() : world_;
+  }
 
   std::shared_ptr<const World> world_;
-  std::shared_ptr<Packed> packed_;  // set while there is no world_
+  std::shared_future<std::shared_ptr<const World>> packed_;  // valid: instead of world_
 };
 
 // A node's part. The generation increases with every (re)start of the job.

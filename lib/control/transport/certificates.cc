@@ -1,6 +1,5 @@
 #include "transport/certificates.h"
 
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -17,6 +16,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "transport/local_socket.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 namespace {
@@ -48,15 +48,6 @@ T need(T result, const char* what) {
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-std::string hmac(std::string_view key, std::string_view message) {
-  unsigned char out[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  need(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(message),
-            message.size(), out, &size),
-       "HMAC");
-  return {reinterpret_cast<char*>(out), size};
 }
 
 Key authority_key(const std::string& secret) {
@@ -159,13 +150,9 @@ class BrokenPipesIgnored {
 UniqueFd connect_to(const std::string& address, std::chrono::milliseconds timeout) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos) return {};
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0) return {};
-  const std::unique_ptr<addrinfo, Freer<::freeaddrinfo>> owned(found);
-  for (const addrinfo* one = found; one; one = one->ai_next) {
+  const Addresses found =
+      addresses_of(address.substr(0, colon), address.substr(colon + 1), SOCK_STREAM, 0);
+  for (const addrinfo* one = found.get(); one; one = one->ai_next) {
     UniqueFd fd(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const timeval limit{timeout.count() / 1000, timeout.count() % 1000 * 1000};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -177,8 +164,17 @@ UniqueFd connect_to(const std::string& address, std::chrono::milliseconds timeou
 
 }  // namespace
 
+std::string hmac_sha256(std::string_view key, std::string_view message) {
+  unsigned char out[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  need(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes_of(message),
+            message.size(), out, &size),
+       "HMAC");
+  return {reinterpret_cast<char*>(out), size};
+}
+
 std::string derive_key(std::string_view secret, std::string_view salt, std::string_view info) {
-  return hmac(hmac(salt, secret), std::string(info) + '\x01');
+  return hmac_sha256(hmac_sha256(salt, secret), std::string(info) + '\x01');
 }
 
 Certificates issue_certificates(const std::string& secret) {

@@ -12,6 +12,8 @@
 
 namespace fleet {
 
+// HMAC-SHA256, 32 bytes.
+std::string hmac_sha256(std::string_view key, std::string_view message);
 // HKDF-SHA256 (RFC 5869), 32 bytes.
 std::string derive_key(std::string_view secret, std::string_view salt, std::string_view info);
 

@@ -1,10 +1,7 @@
 #include "transport/datagram_heartbeats.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -12,6 +9,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "transport/certificates.h"
 #include "transport/tcp_listener.h"
 
 namespace fleet {
@@ -25,11 +23,7 @@ constexpr int kCopies = 2;
 constexpr size_t kReadAtOnce = 4096;
 
 std::string code_of(std::string_view bytes, std::string_view key) {
-  unsigned char out[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), out, &size);
-  return {reinterpret_cast<char*>(out), kCodeBytes};
+  return hmac_sha256(key, bytes).substr(0, kCodeBytes);
 }
 
 wire::DatagramHeartbeat message_of(uint64_t session, uint64_t count, bool of_host) {
@@ -99,14 +93,10 @@ void send_copies(int fd, const std::string& bytes, DatagramPath* path) {
   for (int i = 0; i < kCopies; ++i) ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
 UniqueFd bound_socket(const std::string& host, int port) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return {};
-  const Addresses addresses(found, &::freeaddrinfo);
+  const Addresses found = addresses_of(host, std::to_string(port), SOCK_DGRAM,
+                                       AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV);
+  if (!found) return {};
   UniqueFd fd(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
   const int on = 1, off = 0;
@@ -141,10 +131,8 @@ std::optional<wire::DatagramHeartbeat> decode_heartbeat(std::string_view bytes,
 }
 
 bool HostHeartbeats::open(const std::string& host, int port) {
-  const bool brackets = host.starts_with('[') && host.ends_with(']');
-  const std::string name = brackets ? host.substr(1, host.size() - 2) : host;
-  const bool all = name.empty() || name == "0.0.0.0" || name == "::";
-  socket_ = bound_socket(all ? "::" : name, port);
+  const bool all = is_any_address(host);
+  socket_ = bound_socket(all ? "::" : host, port);
   if (all && !socket_) socket_ = bound_socket("0.0.0.0", port);
   return static_cast<bool>(socket_);
 }

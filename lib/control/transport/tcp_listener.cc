@@ -1,6 +1,5 @@
 #include "transport/tcp_listener.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -75,6 +74,28 @@ socklen_t socket_address(const std::string& uri, sockaddr_storage* address) {
   return static_cast<socklen_t>(endpoint->size());
 }
 
+bool is_any_address(const std::string& host) {
+  return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
+}
+
+Addresses addresses_of(const std::string& host, const std::string& port, int type, int flags) {
+  const bool brackets = host.starts_with('[') && host.ends_with(']');
+  const std::string name = brackets ? host.substr(1, host.size() - 2) : host;
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = type;
+  hints.ai_flags = flags;
+  if (::getaddrinfo(name.c_str(), port.c_str(), &hints, &found) != 0) found = nullptr;
+  return {found, &::freeaddrinfo};
+}
+
+int port_of(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size);
+  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(name).sin_port);
+}
+
 namespace {
 
 constexpr int kRtoMaxOption = 44;  // TCP_RTO_MAX_MS, newer than the C library
@@ -109,29 +130,11 @@ UniqueFd listening_socket(const addrinfo& address, int port,
   return fd;
 }
 
-int port_of(int fd) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
-  return ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
-                                          : reinterpret_cast<sockaddr_in&>(name).sin_port);
-}
-
-using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-Addresses addresses_of(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  if (::getaddrinfo(host.c_str(), "0", &hints, &found) != 0) found = nullptr;
-  return {found, &::freeaddrinfo};
-}
-
 // Listens at all addresses of a name. A taken address is an error. An address that this host lacks
 // is not, if there are others.
 TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
   TcpListeners all{.error = EADDRNOTAVAIL};
-  const Addresses addresses = addresses_of(host);
+  const Addresses addresses = addresses_of(host, "0", SOCK_STREAM, AI_PASSIVE);
   for (const addrinfo* at = addresses.get(); at; at = at->ai_next) {
     UniqueFd fd = listening_socket(*at, port, peer_timeout);
     if (!fd) all.error = errno;
@@ -149,11 +152,7 @@ TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseco
 }  // namespace
 
 TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout) {
-  const bool brackets = host.starts_with('[') && host.ends_with(']');
-  const std::string name = brackets ? host.substr(1, host.size() - 2) : host;
-  if (!name.empty() && name != "0.0.0.0" && name != "::") {
-    return listen_at(name, port, user_timeout);
-  }
+  if (!is_any_address(host)) return listen_at(host, port, user_timeout);
   TcpListeners all = listen_at("::", port, user_timeout);
   const bool no_ipv6 = all.error == EAFNOSUPPORT || all.error == EADDRNOTAVAIL;
   return no_ipv6 ? listen_at("0.0.0.0", port, user_timeout) : std::move(all);

@@ -2,11 +2,13 @@
 // are sent again.
 #pragma once
 
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <chrono>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +34,16 @@ Peer peer_of(const sockaddr_storage& name);
 std::optional<Peer> peer_of(const std::string& uri);
 // The same as a socket address; returns its size, 0 if it is neither.
 socklen_t socket_address(const std::string& uri, sockaddr_storage* address);
+
+// Whether a server at this address listens at all of this host's: "", "0.0.0.0", "::", "[::]".
+bool is_any_address(const std::string& host);
+
+// What getaddrinfo() finds for a name or an address, also one in brackets; null: nothing.
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+Addresses addresses_of(const std::string& host, const std::string& port, int type, int flags);
+
+// The port to which a socket is bound.
+int port_of(int socket);
 
 struct TcpListeners {
   std::vector<UniqueFd> sockets;  // one per address, all at the same port

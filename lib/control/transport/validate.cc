@@ -151,10 +151,7 @@ void cut(wire::Stacks* stacks) {
     for (wire::GroupCalls& calls : *rank.mutable_groups()) cut(&calls);
   }
   for (wire::StackCluster& cluster : *stacks->mutable_clusters()) {
-    if (cluster.frames_size() > kMaxStackFrames) {
-      cluster.mutable_frames()->DeleteSubrange(kMaxStackFrames,
-                                               cluster.frames_size() - kMaxStackFrames);
-    }
+    keep_first_items(kMaxStackFrames, cluster.mutable_frames());
     for (std::string& frame : *cluster.mutable_frames()) keep_first(kMaxFrame, &frame);
     keep_first(kMaxMissing, cluster.mutable_missing());
     keep_first_items(kMaxStackFrames, cluster.mutable_python_frames());
@@ -162,6 +159,21 @@ void cut(wire::Stacks* stacks) {
     keep_first(kMaxMissing, cluster.mutable_python_missing());
   }
 }
+
+namespace {
+
+void cut(wire::StackReport* report) {
+  fleet::cut(report->mutable_stacks());
+  cut_hang(report);
+}
+
+void cut(wire::Verdict* verdict) {
+  if (verdict->has_exit()) fleet::cut(verdict->mutable_exit());
+  if (verdict->has_bottleneck()) cut(verdict->mutable_bottleneck());
+  cut_hang(verdict);
+}
+
+}  // namespace
 
 void validate(wire::NodeMessage* message) {
   require_kind(*message);
@@ -181,19 +193,10 @@ void validate(wire::HostMessage* message) {
   for (const wire::GenerationResult& end : message->assignment().history()) {
     require_known(end.kind());
   }
-  if (message->verdict().has_exit()) cut(message->mutable_verdict()->mutable_exit());
-  if (message->verdict().has_bottleneck()) {
-    cut(message->mutable_verdict()->mutable_bottleneck());
-  }
+  if (message->has_verdict()) cut(message->mutable_verdict());
+  if (message->has_restart()) cut(message->mutable_restart()->mutable_cause());
+  if (message->has_report()) cut(message->mutable_report());
   if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
-  if (message->has_restart()) cut_hang(message->mutable_restart()->mutable_cause());
-  if (message->restart().cause().has_exit())
-    cut(message->mutable_restart()->mutable_cause()->mutable_exit());
-  if (message->has_report()) {
-    cut(message->mutable_report()->mutable_stacks());
-    cut_hang(message->mutable_report());
-  }
-  if (message->has_verdict()) cut_hang(message->mutable_verdict());
   const auto kind = message->peer().kind();
   require_known(wire::PeerEvent::Kind_IsValid(kind), "news of a node", kind);
 }
@@ -234,10 +237,7 @@ void validate(wire::ControlRequest* message) {
 
 void validate(wire::ControlReply* message) {
   require_kind(*message);
-  if (message->has_stacks()) {
-    cut(message->mutable_stacks()->mutable_stacks());
-    cut_hang(message->mutable_stacks());
-  }
+  if (message->has_stacks()) cut(message->mutable_stacks());
   if (message->live().has_bottleneck()) cut(message->mutable_live()->mutable_bottleneck());
 }
 

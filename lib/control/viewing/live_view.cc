@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -21,21 +20,14 @@ namespace {
 using wire::GpuUsage;
 using wire::LiveRank;
 
-template <typename... Args>
-std::string text_of(const char* format, Args... args) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
-
 // "950M", "12.3G"
 std::string bytes_text(double bytes) {
   const double mib = bytes / (1 << 20);
-  if (mib < 1000) return text_of("%.0fM", mib);
-  return text_of(mib < 100 * 1024 ? "%.1fG" : "%.0fG", mib / 1024);
+  if (mib < 1000) return printed("%.0fM", mib);
+  return printed("%.*fG", mib < 100 * 1024 ? 1 : 0, mib / 1024);
 }
 
-std::string percent(double share) { return text_of("%.0f", 100 * share); }
+std::string percent(double share) { return printed("%.0f", 100 * share); }
 
 // The sum or the maximum over the GPUs of a rank that report a value.
 template <typename Has, typename Get>
@@ -81,7 +73,7 @@ std::optional<double> value_of(const LiveRank& rank) {
   return static_cast<double>((rank.*kGet)());
 }
 
-std::string whole(double value) { return text_of("%.0f", value); }
+std::string whole(double value) { return printed("%.0f", value); }
 
 constexpr int kAlways = 100;
 constexpr int kLossDigits = 4;
@@ -97,10 +89,10 @@ std::span<const Column> columns() {
        whole},
       {"STEP", "step", 90, value_of<&LiveRank::has_step, &LiveRank::step>, whole},
       {"STEP ms", "ms", 89, value_of<&LiveRank::has_step_ms, &LiveRank::step_ms>,
-       [](double ms) { return text_of(ms < 100 ? "%.1f" : "%.0f", ms); }},
+       [](double ms) { return printed("%.*f", ms < 100 ? 1 : 0, ms); }},
       {"SAMPLES/s", "samples", 70,
        value_of<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>,
-       [](double rate) { return text_of(rate < 100 ? "%.1f" : "%.0f", rate); }},
+       [](double rate) { return printed("%.*f", rate < 100 ? 1 : 0, rate); }},
       {"INPUT%", "input", 88, value_of<&LiveRank::has_input_share, &LiveRank::input_share>,
        percent},
       {"PEERS%", "peers", 87, value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>,
@@ -248,7 +240,6 @@ void add_wrapped(const std::string& text, size_t columns, size_t max_lines,
 
 template <typename Value>
 Json known(bool has, Value value) {
-  if constexpr (std::is_floating_point_v<Value>) has = has && std::isfinite(value);
   return has ? Json(value) : Json(nullptr);
 }
 

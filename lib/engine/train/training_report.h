@@ -9,7 +9,6 @@
 #include "observe/meter.h"
 #include "observe/progress.h"
 #include "observe/rank_progress.h"
-#include "observe/time_accumulator.h"
 #include "train/evaluation.h"
 #include "train/evaluation_tracker.h"
 #include "train/rank_times.h"

@@ -1,6 +1,6 @@
-#include "observe/time_accumulator.h"
-
 #include <gtest/gtest.h>
+
+#include "observe/meter.h"
 
 namespace fleet {
 namespace {

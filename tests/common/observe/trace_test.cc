@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "observe/rank_progress.h"
-#include "observe/trace_reader.h"
+#include "observe/trace_memory.h"
 #include "observe/trace_recorder.h"
 
 namespace fleet {

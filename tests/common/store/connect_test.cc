@@ -1,11 +1,10 @@
-#include "store/connect.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "base/error.h"
 #include "store/env.h"
+#include "store/store.h"
 
 namespace fleet {
 namespace {

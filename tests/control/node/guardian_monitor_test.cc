@@ -1,7 +1,6 @@
-#include "node/guardian_monitor.h"
-
 #include <gtest/gtest.h>
 
+#include "node/guardian.h"
 #include "transport/event_loop.h"
 
 namespace fleet {

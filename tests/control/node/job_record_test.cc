@@ -23,7 +23,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "node/control_socket.h"
-#include "node/ended_jobs.h"
 #include "node/runtime_folder.h"
 #include "tests/errors.h"
 #include "transport/event_loop.h"

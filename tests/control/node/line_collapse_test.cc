@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/ranges.h"
-#include "node/console_lines.h"
+#include "node/console.h"
 
 namespace fleet {
 namespace {

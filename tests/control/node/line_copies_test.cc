@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "node/console_lines.h"
+#include "node/console.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,3 @@
-#include "node/stack_report.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 
 #include "base/commands.h"
 #include "base/error.h"
+#include "diagnosis/stacks.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,3 @@
-#include "node/verdict_file.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,6 +5,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "node/job_record.h"
 
 namespace fleet {
 namespace {

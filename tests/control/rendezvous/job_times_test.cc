@@ -1,6 +1,6 @@
-#include "rendezvous/job_times.h"
-
 #include <gtest/gtest.h>
+
+#include "rendezvous/job_nodes.h"
 
 namespace fleet {
 namespace {

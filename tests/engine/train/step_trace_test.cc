@@ -10,7 +10,7 @@
 #include <map>
 #include <thread>
 
-#include "observe/trace_reader.h"
+#include "observe/trace_memory.h"
 #include "tests/engine/train/trainer_job.h"
 #include "train/collective_trace.h"
 

@@ -1,5 +1,5 @@
 // Requests to the control socket of a fleetrun, and its replies.
-#include "node/stack_report.h"
+#include "diagnosis/stacks.h"
 #include "tests/fuzz/frames.h"
 #include "transport/control_messages.h"
 

@@ -72,19 +72,11 @@ Comparison compare_runs(std::vector<RunSummary> runs) {
     all.groups[found->second].runs.push_back(k);
   }
   for (RunGroup& group : all.groups) {
-    const auto spread = [&](double RunSummary::*member) {
+    for (const RunValue& value : kRunValues) {
       std::vector<double> values;
-      for (const size_t run : group.runs) values.push_back(all.runs[run].*member);
-      return spread_of(values);
-    };
-    group.loss = spread(&RunSummary::loss);
-    group.acc1 = spread(&RunSummary::acc1);
-    group.best_acc1 = spread(&RunSummary::best_acc1);
-    group.steps = spread(&RunSummary::steps);
-    group.speed = spread(&RunSummary::speed);
-    group.seconds = spread(&RunSummary::seconds);
-    group.target_seconds = spread(&RunSummary::target_seconds);
-    group.target_steps = spread(&RunSummary::target_steps);
+      for (const size_t run : group.runs) values.push_back(all.runs[run].*value.of_run);
+      group.*value.of_group = spread_of(values);
+    }
   }
   return all;
 }

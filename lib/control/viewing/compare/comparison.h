@@ -65,6 +65,23 @@ struct RunGroup {
   Spread loss, acc1, best_acc1, steps, speed, seconds, target_seconds, target_steps;
 };
 
+// The values of a run, and their spread in a group, by the names that programs see.
+struct RunValue {
+  const char* name;
+  double RunSummary::*of_run;
+  Spread RunGroup::*of_group;
+  bool of_target = false;  // only with a target
+};
+inline constexpr RunValue kRunValues[] = {
+    {"loss", &RunSummary::loss, &RunGroup::loss},
+    {"acc1", &RunSummary::acc1, &RunGroup::acc1},
+    {"best_acc1", &RunSummary::best_acc1, &RunGroup::best_acc1},
+    {"steps", &RunSummary::steps, &RunGroup::steps},
+    {"speed", &RunSummary::speed, &RunGroup::speed},
+    {"seconds", &RunSummary::seconds, &RunGroup::seconds},
+    {"target_seconds", &RunSummary::target_seconds, &RunGroup::target_seconds, true},
+    {"target_steps", &RunSummary::target_steps, &RunGroup::target_steps, true}};
+
 struct Comparison {
   std::vector<RunSummary> runs;
   std::vector<std::string> differing;  // keys whose values differ between groups, sorted

@@ -1,7 +1,6 @@
 // A comparison for people and for programs.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/json.h"
@@ -33,15 +32,12 @@ std::string spread_text(const Spread& spread) {
   if (!(spread.deviation > std::abs(spread.mean) * 1e-9)) {
     return number_text(spread.mean, 4) + " \xc2\xb1 0";
   }
-  char text[64];
   const double size = spread.deviation;
   const int decimals = std::max(1 - static_cast<int>(std::floor(std::log10(size))), 0);
   if (std::abs(spread.mean) >= 1e9 || size >= 1e9 || decimals > 8) {
     return number_text(spread.mean, 4) + " \xc2\xb1 " + number_text(spread.deviation, 2);
   }
-  std::snprintf(text, sizeof text, "%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals,
-                spread.deviation);
-  return text;
+  return printed("%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals, spread.deviation);
 }
 
 // The last part of the key, or all of it where that is ambiguous.
@@ -117,11 +113,9 @@ std::string legend(const Comparison& all, size_t width) {
   return text;
 }
 
-Json number_json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json spread_json(const Spread& spread) {
-  return {{"mean", number_json(spread.mean)},
-          {"deviation", spread.count > 0 ? number_json(spread.deviation) : Json(nullptr)},
+  return {{"mean", spread.mean},
+          {"deviation", spread.count > 0 ? Json(spread.deviation) : Json(nullptr)},
           {"runs", spread.count}};
 }
 
@@ -140,18 +134,10 @@ std::string value_text(const std::string& value) {
 }
 
 Json run_json(const RunSummary& run, bool target) {
-  Json all = {{"folder", run.folder},
-              {"seed", value_json(run.seed)},
-              {"complete", run.complete},
-              {"loss", number_json(run.loss)},
-              {"acc1", number_json(run.acc1)},
-              {"best_acc1", number_json(run.best_acc1)},
-              {"steps", number_json(run.steps)},
-              {"speed", number_json(run.speed)},
-              {"seconds", number_json(run.seconds)}};
-  if (!target) return all;
-  all["target_seconds"] = number_json(run.target_seconds);
-  all["target_steps"] = number_json(run.target_steps);
+  Json all = {{"folder", run.folder}, {"seed", value_json(run.seed)}, {"complete", run.complete}};
+  for (const RunValue& value : kRunValues) {
+    if (target || !value.of_target) all[value.name] = run.*value.of_run;
+  }
   return all;
 }
 
@@ -204,14 +190,9 @@ std::string comparison_json(const Comparison& all, const ComparisonOptions& opti
     for (size_t k = 0; k < all.differing.size(); ++k) {
       one["settings"][all.differing[k]] = value_json(group.values[k]);
     }
-    one["loss"] = spread_json(group.loss);
-    one["acc1"] = spread_json(group.acc1);
-    one["best_acc1"] = spread_json(group.best_acc1);
-    one["steps"] = spread_json(group.steps);
-    one["speed"] = spread_json(group.speed);
-    one["seconds"] = spread_json(group.seconds);
-    if (target) one["target_seconds"] = spread_json(group.target_seconds);
-    if (target) one["target_steps"] = spread_json(group.target_steps);
+    for (const RunValue& value : kRunValues) {
+      if (target || !value.of_target) one[value.name] = spread_json(group.*value.of_group);
+    }
     one["runs"] = Json::array();
     for (const size_t run : group.runs) one["runs"].push_back(run_json(all.runs[run], target));
     json["groups"].push_back(std::move(one));

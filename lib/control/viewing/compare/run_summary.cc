@@ -64,10 +64,7 @@ SummaryReader::SummaryReader(std::optional<double> target, RunSummary* into)
       end_(kNone),
       tested_loss_(kNone),
       tested_acc1_(kNone) {
-  for (double* value : {&all_.loss, &all_.acc1, &all_.best_acc1, &all_.steps, &all_.speed,
-                        &all_.seconds, &all_.target_seconds, &all_.target_steps}) {
-    *value = kNone;
-  }
+  for (const RunValue& value : kRunValues) all_.*value.of_run = kNone;
 }
 
 void SummaryReader::add(std::string_view lines) {

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "base/number_text.h"
-#include "viewing/report/report_page.h"
+#include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {
@@ -14,9 +13,7 @@ constexpr double kWidth = 960, kLeft = 72, kRight = 14, kTop = 26, kRow = 16, kG
 constexpr size_t kMaxRows = 64, kMaxCells = 6000;
 
 std::string rectangle(double x, double y, double width, double height) {
-  char text[96];
-  std::snprintf(text, sizeof text, "M%.1f %.1fh%.1fv%.1fh%.1fz", x, y, width, height, -width);
-  return text;
+  return printed("M%.1f %.1fh%.1fv%.1fh%.1fz", x, y, width, height, -width);
 }
 
 // Means over neighbouring intervals, so that there are at most `most`.
@@ -77,12 +74,11 @@ class Timeline {
     if (run_.ranks.empty() || !(end_ > begin_)) return {};
     const double height =
         kTop + kRow + kGap + static_cast<double>(ranks_.size()) * (kRow + kGap) + 24;
-    char head[160];
-    std::snprintf(head, sizeof head,
-                  "<svg class=\"chart timeline\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-                  "viewBox=\"0 0 %g %g\">\n",
-                  kWidth, height);
-    return head + job_row() + rank_rows() + axis(height) + "</svg>\n";
+    return printed(
+               "<svg class=\"chart timeline\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+               "viewBox=\"0 0 %g %g\">\n",
+               kWidth, height) +
+           job_row() + rank_rows() + axis(height) + "</svg>\n";
   }
 
  private:
@@ -91,10 +87,8 @@ class Timeline {
     return kLeft + std::clamp(at, 0.0, 1.0) * (kWidth - kLeft - kRight);
   }
   static std::string label(double y, const std::string& text) {
-    char start[80];
-    std::snprintf(start, sizeof start, "<text class=\"label end\" x=\"%g\" y=\"%g\">", kLeft - 8,
-                  y + kRow - 4);
-    return start + text + "</text>\n";
+    return printed("<text class=\"label end\" x=\"%g\" y=\"%g\">", kLeft - 8, y + kRow - 4) + text +
+           "</text>\n";
   }
 
   std::string job_row() const {
@@ -145,11 +139,9 @@ class Timeline {
     std::string text;
     for (int k = 0; k <= 4; ++k) {
       const double seconds = (end_ - begin_) * k / 4;
-      char mark[120];
-      std::snprintf(mark, sizeof mark, "<text class=\"label %s\" x=\"%.1f\" y=\"%g\">%s s</text>\n",
-                    k == 4 ? "end" : "middle", x(begin_ + seconds), height - 6,
-                    number_text(std::round(seconds * 10) / 10).c_str());
-      text += mark;
+      text += printed("<text class=\"label %s\" x=\"%.1f\" y=\"%g\">%s s</text>\n",
+                      k == 4 ? "end" : "middle", x(begin_ + seconds), height - 6,
+                      number_text(std::round(seconds * 10) / 10).c_str());
     }
     double left = kLeft;
     const std::pair<const char*, const char*> legend[] = {{"computes", "computes"},
@@ -158,12 +150,10 @@ class Timeline {
                                                           {"evaluates", "evaluation"},
                                                           {"starts", "start"}};
     for (const auto& [kind, name] : legend) {
-      char entry[200];
-      std::snprintf(entry, sizeof entry,
-                    "<rect class=\"%s\" x=\"%g\" y=\"4\" width=\"10\" height=\"10\"/>"
-                    "<text class=\"label\" x=\"%g\" y=\"13\">%s</text>\n",
-                    kind, left, left + 15, name);
-      text += entry;
+      text += printed(
+          "<rect class=\"%s\" x=\"%g\" y=\"4\" width=\"10\" height=\"10\"/>"
+          "<text class=\"label\" x=\"%g\" y=\"13\">%s</text>\n",
+          kind, left, left + 15, name);
       left += 150;
     }
     return text;

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/regular_file.h"
 #include "base/terminal_text.h"
-#include "viewing/report/report_page.h"
 #include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 

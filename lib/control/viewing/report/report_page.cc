@@ -1,13 +1,11 @@
-#include "viewing/report/report_page.h"
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
 
 #include "base/number_text.h"
 #include "launch/planning/addresses.h"
+#include "viewing/report/run_report.h"
 #include "viewing/runs/curve_chart.h"
 
 namespace fleet {
@@ -268,19 +266,17 @@ class Page {
     if (total > 0) {
       html_ += "<div class=\"bar\">";
       for (size_t k = 0; k < parts.size(); ++k) {
-        char style[120];
-        std::snprintf(style, sizeof style, "<div style=\"width:%.2f%%;background:%s\" title=\"",
-                      100 * parts[k].seconds / total, kBarColours[k % std::size(kBarColours)]);
-        html_ += style + e(parts[k].name) + "\"></div>";
+        html_ += printed("<div style=\"width:%.2f%%;background:%s\" title=\"",
+                         100 * parts[k].seconds / total, kBarColours[k % std::size(kBarColours)]) +
+                 e(parts[k].name) + "\"></div>";
       }
       html_ += "</div>\n<table>";
       for (size_t k = 0; k < parts.size(); ++k) {
-        char share[32];
-        std::snprintf(share, sizeof share, "%.1f %%", 100 * parts[k].seconds / total);
         html_ += std::string("<tr><td><span style=\"color:") +
                  kBarColours[k % std::size(kBarColours)] + "\">&#9632;</span> " + e(parts[k].name) +
                  "</td><td class=\"number\">" + e(duration_text(parts[k].seconds)) +
-                 "</td><td class=\"number\">" + share + "</td></tr>\n";
+                 "</td><td class=\"number\">" + printed("%.1f %%", 100 * parts[k].seconds / total) +
+                 "</td></tr>\n";
       }
       html_ += "</table>\n";
     }
@@ -343,17 +339,13 @@ class Page {
 
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";
-  char text[64];
-  if (seconds < 60) {
-    std::snprintf(text, sizeof text, seconds < 10 ? "%.2f s" : "%.1f s", seconds);
-  } else if (seconds < 3600) {
-    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(seconds / 60),
-                  static_cast<int>(std::fmod(seconds, 60)));
-  } else {
-    std::snprintf(text, sizeof text, "%.0f h %02d min", std::floor(seconds / 3600),
-                  static_cast<int>(std::fmod(seconds, 3600) / 60));
+  if (seconds < 60) return printed("%.*f s", seconds < 10 ? 2 : 1, seconds);
+  if (seconds < 3600) {
+    return printed("%d min %02d s", static_cast<int>(seconds / 60),
+                   static_cast<int>(std::fmod(seconds, 60)));
   }
-  return text;
+  return printed("%.0f h %02d min", std::floor(seconds / 3600),
+                 static_cast<int>(std::fmod(seconds, 3600) / 60));
 }
 
 std::vector<TimePart> time_parts(const RunReport& report) {

@@ -119,16 +119,6 @@ std::string_view without_stamp(std::string_view line) {
   return stamped ? line.substr(kStamp + 1) : line;
 }
 
-// Calls on_line(line) for each line.
-template <typename OnLine>
-void for_each_line(std::string_view log, OnLine on_line) {
-  for (size_t at = 0; at < log.size();) {
-    const size_t stop = std::min(log.find('\n', at), log.size());
-    on_line(without_stamp(log.substr(at, stop - at)));
-    at = stop + 1;
-  }
-}
-
 // When the file was written last; 0 if unknown.
 double changed(const std::string& path) {
   struct stat file = {};
@@ -277,10 +267,10 @@ bool covers_time(const JsonObject& verdict, double time) {
 double zone_shift(std::string_view log, double changed) {
   constexpr double kStep = 900, kMost = 15 * 3600;  // time zones differ by quarter hours
   double last = 0;
-  for_each_line(log, [&](std::string_view line) {
+  for (const std::string_view line : lines_of(log)) {
     std::string_view text;
-    if (const double time = time_of_log_line(line, &text); time > 0) last = time;
-  });
+    if (const double time = time_of_log_line(without_stamp(line), &text); time > 0) last = time;
+  }
   const double shift = std::round((changed - last) / kStep) * kStep;
   const bool last_write = std::abs(changed - last - shift) <= kSlack;
   return last > 0 && last_write && std::abs(shift) <= kMost ? shift : 0;
@@ -288,13 +278,14 @@ double zone_shift(std::string_view log, double changed) {
 
 std::vector<std::string> warnings_in(std::string_view log, double begin, double end) {
   std::vector<std::string> found;
-  for_each_line(log, [&](std::string_view line) {
-    if (!line.starts_with("WARNING ") && !line.starts_with("ERROR ")) return;
+  for (const std::string_view whole : lines_of(log)) {
+    const std::string_view line = without_stamp(whole);
+    if (!line.starts_with("WARNING ") && !line.starts_with("ERROR ")) continue;
     std::string_view text;
     const double time = time_of_log_line(line, &text);
-    if (time < begin || time > end || text.empty()) return;
+    if (time < begin || time > end || text.empty()) continue;
     found.push_back(cut(resolve_output(text), 1000));
-  });
+  }
   return found;
 }
 

@@ -1,8 +1,10 @@
-// Everything that a report of a run shows: its own files, and those of its job's log folder.
+// Everything that a report of a run shows: its own files, and those of its job's log folder; and
+// its page.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "viewing/runs/run_history.h"
@@ -42,5 +44,26 @@ bool covers_time(const JsonObject& verdict, double time);
 double zone_shift(std::string_view log, double changed);
 // The warnings and errors of our programs in a log, from `begin` to `end` (seconds since 1970).
 std::vector<std::string> warnings_in(std::string_view log, double begin, double end);
+
+// --- The HTML page of a report ---
+
+// One page without any request to elsewhere and without scripts. All text of the run is escaped.
+std::string report_page(const RunReport& report);
+
+// "1 h 02 min", "3 min 20 s", "12.3 s".
+std::string duration_text(double seconds);
+
+// Seconds of a run by use; the parts add up to the whole as far as the run recorded them.
+struct TimePart {
+  std::string name;
+  double seconds = 0;
+};
+std::vector<TimePart> time_parts(const RunReport& report);
+
+// A picture of what each rank did over time, as SVG. One row for each rank: computing, waiting for
+// data, waiting for other ranks, as shares of its steps; above them the evaluations and starts. ""
+// if the run recorded nothing of it. Of more than 64 ranks, the slowest ones.
+std::string rank_timeline_svg(const RunReport& report);
+const char* rank_timeline_style();
 
 }  // namespace fleet

@@ -39,98 +39,86 @@ double number_of(const Json& value) {
   return std::abs(number) <= kLargestNumber ? number : kNoNumber;
 }
 
-std::string dumped(const Json& value) { return value.dump_lossy(); }
-
 }  // namespace
-
-struct JsonObject::Content {
-  Json value;
-
-  static std::optional<JsonObject> object(Json value) {
-    if (!value.is_object()) return std::nullopt;
-    return JsonObject(std::make_shared<const Content>(Content{std::move(value)}));
-  }
-  const Json* find(const std::string& key) const { return value.find(key); }
-  // nullptr: not a list.
-  const Json* list(const std::string& key) const {
-    const Json* found = find(key);
-    return found && found->is_array() && found->size() <= kLongestList ? found : nullptr;
-  }
-};
 
 std::optional<JsonObject> JsonObject::parse(std::string_view text) {
   auto value = Json::try_parse(text);
   if (!value) value = Json::try_parse(without_infinities(text));
-  if (!value) return std::nullopt;
+  if (!value || !value->is_object()) return std::nullopt;
   value->sort_keys();
-  return Content::object(std::move(*value));
+  return JsonObject(*std::move(value));
 }
 
-bool JsonObject::has(const std::string& key) const { return content_->find(key) != nullptr; }
+const Json* JsonObject::list(const std::string& key) const {
+  const Json* found = value_->find(key);
+  return found && found->is_array() && found->size() <= kLongestList ? found : nullptr;
+}
+
+bool JsonObject::has(const std::string& key) const { return value_->find(key) != nullptr; }
 
 double JsonObject::number(const std::string& key) const {
-  const Json* found = content_->find(key);
+  const Json* found = value_->find(key);
   return found ? number_of(*found) : kNoNumber;
 }
 
 std::string JsonObject::text(const std::string& key) const {
-  const Json* found = content_->find(key);
+  const Json* found = value_->find(key);
   return found && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 bool JsonObject::is_true(const std::string& key) const {
-  const Json* found = content_->find(key);
+  const Json* found = value_->find(key);
   return found && found->is_boolean() && found->get<bool>();
 }
 
 std::string JsonObject::shown(const std::string& key) const {
-  const Json* found = content_->find(key);
+  const Json* found = value_->find(key);
   if (!found || found->is_null()) return "-";
   if (found->is_number_float()) return number_text(found->get<double>());
-  return found->is_string() ? found->get<std::string>() : dumped(*found);
+  return found->is_string() ? found->get<std::string>() : found->dump_lossy();
 }
 
 std::string JsonObject::json(const std::string& key) const {
-  const Json* found = content_->find(key);
-  return found ? dumped(*found) : std::string();
+  const Json* found = value_->find(key);
+  return found ? found->dump_lossy() : std::string();
 }
 
 std::optional<JsonObject> JsonObject::object(const std::string& key) const {
-  const Json* found = content_->find(key);
-  return found ? Content::object(*found) : std::nullopt;
+  const Json* found = value_->find(key);
+  return found && found->is_object() ? std::optional(JsonObject(*found)) : std::nullopt;
 }
 
 std::vector<double> JsonObject::numbers(const std::string& key) const {
   std::vector<double> all;
-  const Json* list = content_->list(key);
-  if (!list) return all;
-  for (const Json& value : *list) all.push_back(number_of(value));
+  if (const Json* found = list(key)) {
+    for (const Json& value : *found) all.push_back(number_of(value));
+  }
   return all;
 }
 
 std::vector<std::string> JsonObject::texts(const std::string& key) const {
   std::vector<std::string> all;
-  const Json* list = content_->list(key);
-  if (!list) return all;
-  for (const Json& value : *list) {
-    if (value.is_string()) all.push_back(value.get<std::string>());
+  if (const Json* found = list(key)) {
+    for (const Json& value : *found) {
+      if (value.is_string()) all.push_back(value.get<std::string>());
+    }
   }
   return all;
 }
 
 std::vector<JsonObject> JsonObject::objects(const std::string& key) const {
   std::vector<JsonObject> all;
-  const Json* list = content_->list(key);
-  if (!list) return all;
-  for (const Json& value : *list) {
-    if (auto object = Content::object(value)) all.push_back(std::move(*object));
+  if (const Json* found = list(key)) {
+    for (const Json& value : *found) {
+      if (value.is_object()) all.push_back(JsonObject(value));
+    }
   }
   return all;
 }
 
 void JsonObject::for_each_number(
     const std::function<void(const std::string&, double)>& call) const {
-  for (const auto& [name, value] : content_->value.items()) {
+  for (const auto& [name, value] : value_->items()) {
     if (value.is_number() || value.is_null()) call(name, number_of(value));
   }
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/regular_file.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -95,10 +96,7 @@ constexpr const char* kMarks[] = {"metrics.jsonl", "config.txt", "verdict.json",
 
 RunSettings read_run_settings(std::string_view text) {
   RunSettings settings;
-  for (size_t start = 0; start < text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    const std::string_view line = text.substr(start, end - start);
-    start = end + 1;
+  for (const std::string_view line : lines_of(text)) {
     const size_t equals = line.find(" = "), origin = line.rfind("  (");
     if (equals == line.npos || origin == line.npos || origin < equals + 3) continue;
     if (line.back() != ')') continue;

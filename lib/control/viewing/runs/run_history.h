@@ -9,7 +9,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/json.h"
 
 namespace fleet {
 
@@ -39,9 +42,10 @@ class JsonObject {
   void for_each_number(const std::function<void(const std::string&, double)>& call) const;
 
  private:
-  struct Content;
-  explicit JsonObject(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
-  std::shared_ptr<const Content> content_;
+  explicit JsonObject(Json value) : value_(std::make_shared<const Json>(std::move(value))) {}
+  const Json* list(const std::string& key) const;  // nullptr: not a list
+
+  std::shared_ptr<const Json> value_;
 };
 
 // A value that a step recorded; NaN if it was not finite.

@@ -1,10 +1,11 @@
 #include "viewing/trace/job_trace.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cstdint>
 #include <cstring>
-#include <optional>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -17,20 +18,13 @@ std::string_view take_field(std::string_view* line) {
   return field;
 }
 
-std::optional<uint32_t> number_in(std::string_view text) {
-  uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 void read_line(std::string_view line, RankTrace* into) {
   const std::string_view what = take_field(&line);
-  const auto number = number_in(take_field(&line));
-  if (!number) return;
-  if (what == "track") into->tracks[*number] = take_field(&line);
+  long long number = 0;
+  if (!parse_int(take_field(&line), &number) || number < 0 || number > UINT32_MAX) return;
+  if (what == "track") into->tracks[static_cast<uint32_t>(number)] = take_field(&line);
   if (what != "name") return;
-  ActivityName& name = into->names[*number];
+  ActivityName& name = into->names[static_cast<uint32_t>(number)];
   name.category = take_field(&line);
   name.name = take_field(&line);
   name.detail = take_field(&line);
@@ -41,6 +35,7 @@ void read_line(std::string_view line, RankTrace* into) {
 
 void RankTrace::add(const wire::TracePiece& piece) {
   text += piece.text();
+  text_bytes += piece.text().size();
   size_t begin = 0;
   for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     read_line(std::string_view(text).substr(begin, end - begin), this);

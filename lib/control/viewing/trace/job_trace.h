@@ -1,14 +1,17 @@
 // A trace of a job, as gathered from its nodes, and the file that it becomes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "observe/trace_memory.h"
 #include "rendezvous/types.h"
 
@@ -28,10 +31,12 @@ struct TraceClock {
 struct RankTrace {
   TracedRank rank;
   int node_rank = 0;
+  int index = 0;  // in NodeTrace.ranks
   std::map<uint32_t, ActivityName> names;
   std::map<uint32_t, std::string> tracks;
   std::vector<TraceRecord> records;
-  std::string text;  // of which names and tracks are read: an incomplete last line
+  std::string text;         // of which names and tracks are read: an incomplete last line
+  uint64_t text_bytes = 0;  // taken in
 
   // Takes a piece in; what it cannot read it leaves out.
   void add(const wire::TracePiece& piece);
@@ -51,6 +56,54 @@ struct JobTrace {
   std::string job_id;
   std::map<int, TracedNode> nodes;  // by node rank
   std::vector<RankTrace> ranks;
+};
+
+struct TraceProgress {
+  int ranks = 0;  // that record
+  int done = 0;   // of these
+  int64_t min_steps = 0;
+};
+
+// Gathers a trace from the nodes of a job, piece by piece, while the ranks record it.
+class TraceCollection {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  // Sends a request to the job and waits for the answers; throws kNotFound once the job has ended.
+  using Ask = std::function<TraceReport(const TraceRequest&)>;
+
+  TraceCollection(std::string job_id, Ask ask) : ask_(std::move(ask)) {
+    trace_.job_id = std::move(job_id);
+  }
+
+  // Asks all ranks to record. Throws what Ask throws.
+  void begin(int steps);
+  // Takes in what there is by now. Returns whether more may come: a rank records, or has been asked
+  // and lives. If the job ends, keeps the data so far.
+  bool poll();
+  TraceProgress progress() const;
+  // Ends the trace in the job. Takes out ranks whose times mean nothing here.
+  void finish();
+
+  const JobTrace& trace() const { return trace_; }
+  // After finish(): what is missing in the trace, and why, a line each. Empty: it is complete.
+  const std::vector<std::string>& missing() const { return missing_; }
+  bool job_ended() const { return ended_.has_value(); }
+
+ private:
+  std::optional<TraceReport> ask(const TraceRequest& request);
+  void take_status(const TraceReport& report, bool begins);
+  void read(RankTrace* rank);
+  bool awaited(const RankTrace& rank) const;
+  std::string name_of(const RankTrace& rank) const;
+  void refuse_uncalibrated();
+  void note_incomplete();
+
+  const Ask ask_;
+  int64_t steps_ = 0;
+  JobTrace trace_;
+  std::vector<int> silent_;     // nodes, at the start
+  std::optional<Error> ended_;  // why the job no longer answers
+  std::vector<std::string> missing_;
 };
 
 // Writes the trace in Perfetto's format (proto/perfetto_trace.proto), which ui.perfetto.dev opens,

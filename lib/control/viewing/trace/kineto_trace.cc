@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <charconv>
+#include <climits>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "node/realtime_history.h"
 #include "viewing/trace/job_trace.h"
 
@@ -148,12 +149,11 @@ class Merger {
 
 MergedFile merged_file(const std::string& given) {
   const size_t equals = given.find('=');
-  int rank = 0;
-  const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), rank);
-  const bool named = equals != std::string::npos && error == std::errc() && rank >= 0 &&
-                     end == given.data() + equals;
+  long long rank = 0;
+  const bool named = equals != std::string::npos && parse_int(given.substr(0, equals), &rank) &&
+                     rank >= 0 && rank <= INT_MAX;
   if (!named) return {std::nullopt, given};
-  return {rank, given.substr(equals + 1)};
+  return {static_cast<int>(rank), given.substr(equals + 1)};
 }
 
 size_t merge_chrome_trace(const std::string& json, const MergedFile& file, JobTrace* trace) {

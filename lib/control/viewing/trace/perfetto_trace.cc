@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "base/number_text.h"
 #include "base/text.h"
 #include "proto/perfetto_trace.pb.h"
 #include "viewing/trace/job_trace.h"
@@ -211,11 +212,7 @@ std::string event_text(const LauncherEvent& event) {
   }
 }
 
-std::string microseconds(int64_t ns) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f us", static_cast<double>(ns) / 1e3);
-  return text;
-}
+std::string microseconds(int64_t ns) { return printed("%.1f us", static_cast<double>(ns) / 1e3); }
 
 class JobWriter {
  public:
@@ -234,11 +231,16 @@ class JobWriter {
  private:
   const TraceClock& clock_of(int node_rank) const { return trace_.nodes.at(node_rank).clock; }
 
-  static std::vector<LauncherEvent> all_events(const TracedNode& node) {
-    std::vector<LauncherEvent> all = node.events;
-    all.insert(all.end(), node.later.begin(), node.later.end());
-    std::ranges::stable_sort(all, {}, [](const LauncherEvent& event) { return event.at_ns(); });
-    return all;
+  // local_rank: of what; -1: of no rank.
+  static std::vector<LauncherEvent> events_of(const TracedNode& node, int local_rank) {
+    std::vector<LauncherEvent> found;
+    for (const auto* events : {&node.events, &node.later}) {
+      std::ranges::copy_if(*events, std::back_inserter(found), [&](const LauncherEvent& event) {
+        return (event.has_local_rank() ? event.local_rank() : -1) == local_rank;
+      });
+    }
+    std::ranges::stable_sort(found, {}, [](const LauncherEvent& event) { return event.at_ns(); });
+    return found;
   }
 
   // Of activities; without any, of events.
@@ -250,8 +252,10 @@ class JobWriter {
       }
     }
     for (const auto& [number, node] : trace_.nodes) {
-      for (const LauncherEvent& one : all_events(node)) {
-        event = std::min(event, one.at_ns() + node.clock.offset_ns);
+      for (const auto* events : {&node.events, &node.later}) {
+        for (const LauncherEvent& one : *events) {
+          event = std::min(event, one.at_ns() + node.clock.offset_ns);
+        }
       }
     }
     const bool any = first != std::numeric_limits<int64_t>::max();
@@ -281,10 +285,8 @@ class JobWriter {
         placed.push_back(&event);
         continue;
       }
-      char before[48];
-      std::snprintf(before, sizeof before, "%.3f s before",
-                    static_cast<double>(beginning_ - at) / 1e9);
-      about.push_back({event_text(event), std::nullopt, before});
+      about.push_back({event_text(event), std::nullopt,
+                       printed("%.3f s before", static_cast<double>(beginning_ - at) / 1e9)});
     }
     const int64_t first = placed.empty()
                               ? beginning_
@@ -297,14 +299,11 @@ class JobWriter {
   }
 
   void write_launcher(const TracedNode& node) {
-    std::vector<LauncherEvent> events;
-    for (const LauncherEvent& event : all_events(node)) {
-      if (!event.has_local_rank()) events.push_back(event);
-    }
     const std::string name = "launcher, node " + std::to_string(node.node_rank);
     const uint64_t process =
         out_.process(name, process_number(node.node_rank, -1), labels_of(node));
-    write_events(events, node, clock_annotations(node), out_.track("events", process, 0));
+    write_events(events_of(node, -1), node, clock_annotations(node),
+                 out_.track("events", process, 0));
   }
 
   // Pids of several nodes may be equal, but Perfetto takes equal ones for one process.
@@ -324,12 +323,8 @@ class JobWriter {
     if (rank.rank.dropped() > 0) {
       about.push_back({"dropped", static_cast<int64_t>(rank.rank.dropped()), {}});
     }
-    std::vector<LauncherEvent> events;
-    for (const LauncherEvent& event : all_events(node)) {
-      const bool own = event.has_local_rank() && event.local_rank() == rank.rank.local_rank();
-      if (own) events.push_back(event);
-    }
-    write_events(events, node, std::move(about), out_.track("launcher", process, 0));
+    write_events(events_of(node, rank.rank.local_rank()), node, std::move(about),
+                 out_.track("launcher", process, 0));
     std::map<uint32_t, std::vector<TraceRecord>> tracks;
     for (const TraceRecord& record : rank.records) tracks[record.track].push_back(record);
     int order = 0;

@@ -1,9 +1,8 @@
-#include "viewing/trace/trace_collection.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "base/counted.h"
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 
@@ -43,14 +42,15 @@ void TraceCollection::take_status(const TraceReport& report, bool begins) {
     (begins ? node.events : node.later).assign(status.events().begin(), status.events().end());
     for (int i = 0; i < status.ranks_size(); ++i) {
       const auto found = std::ranges::find_if(trace_.ranks, [&](const RankTrace& rank) {
-        const size_t at = static_cast<size_t>(&rank - trace_.ranks.data());
-        return rank.node_rank == answer.node_rank() && reading_[at].index == i;
+        return rank.node_rank == answer.node_rank() && rank.index == i;
       });
       if (found != trace_.ranks.end()) {
         found->rank = status.ranks(i);
       } else if (begins) {
-        trace_.ranks.push_back({.rank = status.ranks(i), .node_rank = answer.node_rank()});
-        reading_.push_back({.index = i});
+        RankTrace& added = trace_.ranks.emplace_back();
+        added.rank = status.ranks(i);
+        added.node_rank = answer.node_rank();
+        added.index = i;
       }
     }
   }
@@ -75,22 +75,20 @@ bool TraceCollection::poll() {
 
 // All that the last status named.
 void TraceCollection::read(RankTrace* rank) {
-  Reading& reading = reading_[static_cast<size_t>(rank - trace_.ranks.data())];
-  while (reading.text < rank->rank.text_bytes() || reading.records < rank->rank.records()) {
+  while (rank->text_bytes < rank->rank.text_bytes() ||
+         rank->records.size() < rank->rank.records()) {
     TraceRequest request;
     request.set_kind(TraceRequest::READ);
     request.set_node_rank(rank->node_rank);
-    request.set_index(reading.index);
-    request.set_text_at(reading.text);
-    request.set_records_at(reading.records);
+    request.set_index(rank->index);
+    request.set_text_at(rank->text_bytes);
+    request.set_records_at(rank->records.size());
     const auto report = ask(request);
     if (!report || report->answers_size() == 0) return;
     const wire::TracePiece& piece = report->answers(0).piece();
-    const size_t records = piece.records().size() / sizeof(TraceRecord);
-    if (piece.text().empty() && records == 0) return;  // the next one is being written
+    const bool any = !piece.text().empty() || piece.records().size() >= sizeof(TraceRecord);
+    if (!any) return;  // the next one is being written
     rank->add(piece);
-    reading.text += piece.text().size();
-    reading.records += records;
   }
 }
 

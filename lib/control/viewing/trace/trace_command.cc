@@ -20,7 +20,6 @@
 #include "node/control_socket.h"
 #include "node/job_record.h"
 #include "viewing/trace/job_trace.h"
-#include "viewing/trace/trace_collection.h"
 
 namespace fleet {
 namespace {

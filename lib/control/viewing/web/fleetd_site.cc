@@ -14,7 +14,6 @@
 #include "launch/planning/addresses.h"
 #include "node/runtime_folder.h"
 #include "viewing/web/job_site.h"
-#include "viewing/web/log_stream.h"
 #include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
@@ -39,7 +38,7 @@ class TableJob : public WatchedJob {
     if (!job) return done(JobOutcome{"ended", "This fleetd no longer knows it."});
     done(job->phase() == JobInfo::ENDED ? std::optional(outcome_of(*job)) : std::nullopt);
   }
-  void log(const RankLog& which, std::shared_ptr<HttpStream> stream) override {
+  void log(const WatchedLog& which, std::shared_ptr<HttpStream> stream) override {
     if (const JobInfo* job = jobs_.find(number_)) {
       for (const JobRecord::Rank& rank : job->record().ranks()) {
         if (rank.rank() != which.rank || rank.server() != which.server) continue;

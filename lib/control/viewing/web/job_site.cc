@@ -23,8 +23,8 @@ std::string json_of(const JobOutcome& outcome) {
   return dump({{"state", outcome.state}, {"text", outcome.text}});
 }
 
-std::optional<RankLog> log_of(const HttpRequest& request) {
-  RankLog log{.server = query_value(request, "server") == "1"};
+std::optional<WatchedLog> log_of(const HttpRequest& request) {
+  WatchedLog log{.server = query_value(request, "server") == "1"};
   const std::string text = query_value(request, "rank");
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), log.rank);
   if (error != std::errc() || end != text.data() + text.size() || log.rank < 0) return std::nullopt;

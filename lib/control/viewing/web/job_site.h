@@ -8,15 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "base/terminal_text.h"
 #include "daemon/job_info.h"
 #include "launch/starting/http_server.h"
+#include "node/line_splitter.h"
 #include "rendezvous/types.h"
 #include "transport/event_loop.h"
-#include "viewing/web/live_history.h"
+#include "viewing/live_view.h"
 
 namespace fleet {
 
-struct RankLog {
+struct WatchedLog {
   int rank = 0;
   bool server = false;
 };
@@ -44,7 +46,7 @@ class WatchedJob {
   virtual void outcome(std::function<void(std::optional<JobOutcome>)> done) = 0;
   // Sends the last lines of that log, and each later one, until the stream is closed. Throws
   // kNotFound if no node that can be asked has the rank.
-  virtual void log(const RankLog& which, std::shared_ptr<HttpStream> stream) = 0;
+  virtual void log(const WatchedLog& which, std::shared_ptr<HttpStream> stream) = 0;
 };
 
 // Asks the fleetrun with this pid, on this host.
@@ -111,5 +113,33 @@ HttpServer::Response not_found();
 std::string_view page_html();
 std::string_view page_css();
 std::string_view page_js();
+
+// --- A rank's log as Server-Sent Events ---
+
+// So much of the past is sent at first.
+inline constexpr int64_t kPastLogBytes = 64 << 10;
+
+// Whole lines of a log as an event "lines" with {"text", "error"}. Not thread-safe.
+class LogLines {
+ public:
+  // `cut`: the log begins in the middle of a line, which is left out. `error`: it is standard
+  // error.
+  LogLines(bool cut, bool error) : cut_(cut), error_(error) {}
+  // The event; "" if no line has ended. Without colours, and without text that a terminal would
+  // have overwritten.
+  std::string add(std::string_view bytes);
+  void skip_to_next_line() { cut_ = true; }
+
+ private:
+  bool cut_;
+  const bool error_;
+  TerminalFilter filter_{false};
+  LineSplitter lines_;
+};
+
+// Sends the end of the log of a rank of this host, of its standard error too, and what is added,
+// until the stream is closed.
+void stream_local_log(EventLoop& loop, const JobRecord::Rank& rank,
+                      std::shared_ptr<HttpStream> stream);
 
 }  // namespace fleet

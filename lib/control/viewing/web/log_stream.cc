@@ -1,5 +1,3 @@
-#include "viewing/web/log_stream.h"
-
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -7,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "node/log_reader.h"
+#include "viewing/web/job_site.h"
 
 namespace fleet {
 namespace {

@@ -59,7 +59,7 @@ function setState(text, kind) {
   at("state").className = "state" + (kind ? " " + kind : "");
 }
 
-// --- points over time: as the server keeps them (live_history.h) ---
+// --- points over time: as the server keeps them (live_view.h) ---
 
 let points = [], stride = 1, skipped = 0;
 

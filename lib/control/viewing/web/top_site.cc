@@ -16,7 +16,6 @@
 #include "transport/security.h"
 #include "transport/validate.h"
 #include "viewing/web/job_site.h"
-#include "viewing/web/log_stream.h"
 #include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
@@ -121,7 +120,7 @@ class JobOfParts : public WatchedJob {
     done(std::nullopt);
   }
 
-  void log(const RankLog& which, std::shared_ptr<HttpStream> stream) override {
+  void log(const WatchedLog& which, std::shared_ptr<HttpStream> stream) override {
     bool by_fleetd = false;
     for (JobPart& part : parts_) {
       by_fleetd = by_fleetd || !part.address.empty();
@@ -197,7 +196,7 @@ class JobOfParts : public WatchedJob {
     timer->after(std::chrono::seconds(5), [stream] { stream->cancel(); });
   }
 
-  void stream_log_of(const JobPart& part, const RankLog& which,
+  void stream_log_of(const JobPart& part, const WatchedLog& which,
                      std::shared_ptr<HttpStream> stream) {
     wire::ClientMessage request;
     request.mutable_read_log()->set_job_id(part.job.record().job_id());

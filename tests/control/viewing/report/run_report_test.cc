@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "tests/control/viewing/runs/run_folder_files.h"
 #include "tests/errors.h"
-#include "viewing/report/report_page.h"
 
 namespace fleet {
 namespace {

@@ -1,6 +1,6 @@
-#include "viewing/trace/trace_collection.h"
-
 #include <gmock/gmock.h>
+
+#include "viewing/trace/job_trace.h"
 
 namespace fleet {
 namespace {

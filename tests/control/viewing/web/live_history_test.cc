@@ -1,8 +1,8 @@
-#include "viewing/web/live_history.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "viewing/live_view.h"
 
 namespace fleet {
 namespace {

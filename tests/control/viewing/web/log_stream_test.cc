@@ -1,5 +1,3 @@
-#include "viewing/web/log_stream.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 
 #include "tests/errors.h"
 #include "transport/event_loop.h"
+#include "viewing/web/job_site.h"
 
 namespace fleet {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "launch/planning/dialects/kv_http.h"
 #include "rendezvous/types.h"
-#include "store/async_store.h"
+#include "store/store.h"
 
 namespace fleet {
 

@@ -2,7 +2,7 @@
 #include "base/log.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/dialects/pmi_server.h"
-#include "store/async_store.h"
+#include "store/store.h"
 
 namespace fleet {
 namespace {

@@ -22,7 +22,7 @@
 #include "base/process_memory.h"
 #include "launch/planning/refuse.h"
 #include "launch/tools/simulate/nodes.h"
-#include "rendezvous/job_times.h"
+#include "rendezvous/job_nodes.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
 

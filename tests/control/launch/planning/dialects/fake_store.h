@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/async_store.h"
+#include "store/store.h"
 
 namespace fleet {
 

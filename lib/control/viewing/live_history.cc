@@ -1,9 +1,9 @@
-#include "viewing/web/live_history.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+
+#include "viewing/live_view.h"
 
 namespace fleet {
 namespace {
