@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/cpu.h"
-#include "comm/reduce_kernels.h"
 
 namespace fleet {
 namespace {

@@ -21,4 +21,18 @@ const char* reduce_isa();
 bool reduce_elements_with(const char* isa, DType dtype, ReduceOp op, void* const* out, int n_out,
                           const void* const* in, int n_in, size_t count);
 
+// The functions behind reduce_elements() by instruction set, each in its own file: they take long
+// to compile. Null if fleetrun was not compiled for a processor that has it.
+using ReduceKernel = void (*)(void* const* out, int n_out, const void* const* in, int n_in,
+                              size_t count);
+namespace baseline {
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op);
+}
+namespace avx2 {
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op);
+}
+namespace avx512 {
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op);
+}
+
 }  // namespace fleet

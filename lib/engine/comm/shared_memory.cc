@@ -157,7 +157,7 @@ Buffer SharedMemoryCommunicator::allocate(size_t bytes) {
   if (in_process_) return HostDevice().allocate(bytes);  // every thread can access it
   const size_t unit = bytes >= kHugePage ? kHugePage : 4096;
   const size_t stride = (bytes + unit - 1) / unit * unit;
-  const CollectiveCall call = {.name = "allocate", .count = bytes};
+  const StepOperation call = {.name = "allocate", .count = bytes};
   std::shared_ptr<Segment> segment;
   try {
     if (rank() == 0) {
@@ -201,7 +201,7 @@ SharedAddress SharedMemoryCommunicator::shared_address_of(const View& view) cons
   return table_->shared_address_of(view.data, view.bytes());
 }
 
-bool SharedMemoryCommunicator::publish(const CollectiveCall& call, SharedAddress in,
+bool SharedMemoryCommunicator::publish(const StepOperation& call, SharedAddress in,
                                        SharedAddress out) {
   control_block_->step_and_publish(call, in, out);
   for (int rank = 0; rank < size(); ++rank) {
@@ -271,7 +271,7 @@ void SharedMemoryCommunicator::reduce_slots(DType dtype, ReduceOp op, void* out,
 
 void SharedMemoryCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
   control_block_->check();
-  const CollectiveCall call = {"all_reduce", in.dtype, op, 0, in.count};
+  const StepOperation call = {"all_reduce", in.dtype, op, 0, in.count};
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
     copy(slot(rank()), in.data, in.bytes());
@@ -301,7 +301,7 @@ void SharedMemoryCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
 
 void SharedMemoryCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   control_block_->check();
-  const CollectiveCall call = {"reduce", in.dtype, op, root, in.count};
+  const StepOperation call = {"reduce", in.dtype, op, root, in.count};
   const bool is_root = rank() == root;
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
@@ -331,7 +331,7 @@ void SharedMemoryCommunicator::do_reduce(View in, View out, ReduceOp op, int roo
 
 void SharedMemoryCommunicator::do_broadcast(View data, int root) {
   control_block_->check();
-  const CollectiveCall call = {"broadcast", data.dtype, ReduceOp::kSum, root, data.count};
+  const StepOperation call = {"broadcast", data.dtype, ReduceOp::kSum, root, data.count};
   const bool is_root = rank() == root;
   count_to_or_from(is_root, 0, data.bytes());
   if (data.bytes() <= kSlotBytes) {
@@ -358,7 +358,7 @@ void SharedMemoryCommunicator::do_broadcast(View data, int root) {
 
 void SharedMemoryCommunicator::do_all_gather(View in, View out) {
   control_block_->check();
-  const CollectiveCall call = {"all_gather", in.dtype, ReduceOp::kSum, 0, in.count};
+  const StepOperation call = {"all_gather", in.dtype, ReduceOp::kSum, 0, in.count};
   count_same(others() * in.bytes());
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
@@ -387,7 +387,7 @@ void SharedMemoryCommunicator::do_all_gather(View in, View out) {
 
 void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
   control_block_->check();
-  const CollectiveCall call = {"reduce_scatter", in.dtype, op, 0, out.count};
+  const StepOperation call = {"reduce_scatter", in.dtype, op, 0, out.count};
   const size_t element = size_of(in.dtype);
   count_same(others() * out.bytes());
   if (in.bytes() <= kSlotBytes) {
