@@ -98,7 +98,7 @@ struct MetaOptimizerDef {
   // Called before the obstacles of all others, which see the result; null: it divides nothing. For
   // a meta-optimizer without an obstacle, which competes with none.
   std::function<Division(const StrategyProto&, const PassContext&)> divide = {};
-  // For a meta-optimizer that competes with others by Paddle's rules (strategy/chain.h): its class
+  // For a meta-optimizer that competes with others by Paddle's rules (choose_chain()): its class
   // in Paddle, and the meta-optimizers it may wrap. Empty: it can be combined with all.
   std::string paddle_class;
   std::vector<std::string> wraps;
@@ -113,13 +113,29 @@ struct MetaOptimizerDef {
   std::string figure = {};  // a measurement, with its command or page; empty: none yet
 };
 
+using MetaOptimizerDefs = std::vector<const MetaOptimizerDef*>;
+
 Registry<MetaOptimizerDef>& meta_optimizer_registry();
+MetaOptimizerDefs meta_optimizers_by_position();
 bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimizerDef&));
 
 // FLEET_META_OPTIMIZER(amp) { def.help = ...; } in lib/engine/strategy/meta/amp.cc.
 #define FLEET_META_OPTIMIZER(name)                                      \
   FLEET_REGISTER(meta_optimizer_##name, ::fleet::MetaOptimizerDef& def, \
                  ::fleet::register_meta_optimizer, #name)
+
+// Which ones act if several are requested that cannot all be combined: the rules of the strategy
+// compiler of Paddle 2.0 to 2.6 (python/paddle/distributed/fleet/base/strategy_compiler.py), so
+// that a strategy means the same here. tests/engine/strategy/golden/ has its results, and the known
+// differences of releases before 2.6.
+//
+// Two of them form a chain if one may wrap the other; a chain to one and one from it join to a
+// longer one if the first may also wrap the last. The longest chain that Paddle's algorithm finds
+// wins; if no two can be combined, the first by class. Returns the winner's names, outermost first.
+// None may wrap itself, directly or through others.
+std::vector<std::string> choose_chain(MetaOptimizerDefs links);
+// The names among `winners` that cannot be combined with `loser`: neither may wrap the other.
+std::vector<std::string> conflicts(const MetaOptimizerDef& loser, const MetaOptimizerDefs& winners);
 
 // A meta-optimizer that consists of one pass, switched by one bool field.
 enum class PassPhase { kFuseForward, kFuseBackward, kGradients, kFuseUpdate };
