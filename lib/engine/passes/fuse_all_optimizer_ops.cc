@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "optim/update_op.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -32,11 +33,7 @@ class FuseAllOptimizerOps : public Pass {
       merged_any = true;
     }
     if (!merged_any) return false;
-    std::vector<Op> kept;
-    for (size_t i = 0; i < removed.size(); ++i) {
-      if (!removed[i]) kept.push_back(std::move(program.ops()[i]));
-    }
-    program.ops() = std::move(kept);
+    remove_ops(program, removed);
     for (const auto& [kind, count] : kinds) {
       spdlog::info(
           "Find {} operators : {}, and {} for dense gradients. To make the speed faster, those "
@@ -109,9 +106,7 @@ class FuseAllOptimizerOps : public Pass {
 
 FLEET_PASS(fuse_all_optimizer_ops) {
   def.help = "merges the updates of many parameters into one operation";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseAllOptimizerOps>();
-  };
+  def.create = create_pass<FuseAllOptimizerOps>;
 }
 
 }  // namespace fleet

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/registry.h"
@@ -63,6 +64,16 @@ struct PassDef {
   // Called with every option set.
   std::unique_ptr<Pass> (*create)(const Attributes& options) = nullptr;
 };
+
+// Makes a P from the options, unless it has none.
+template <typename P>
+std::unique_ptr<Pass> create_pass(const Attributes& options) {
+  if constexpr (std::is_constructible_v<P, const Attributes&>) {
+    return std::make_unique<P>(options);
+  } else {
+    return std::make_unique<P>();
+  }
+}
 
 Registry<PassDef>& pass_registry();
 bool register_pass(const std::string& name, void (*define)(PassDef&));
