@@ -61,6 +61,8 @@ struct View {
   size_t count = 0;  // elements
   DType dtype = DType::kFloat32;
   size_t bytes() const { return count * size_of(dtype); }
+  char* at(size_t element) const { return static_cast<char*>(data) + element * size_of(dtype); }
+  View part(size_t begin, size_t elements) const { return {at(begin), elements, dtype}; }
 };
 
 // A call of a communicator.

@@ -17,10 +17,6 @@ namespace {
 // From this size on, the ranks of a host share all_reduce's work across hosts.
 constexpr size_t kSharedFrom = 64 << 10;
 
-View part(const View& view, size_t begin, size_t count) {
-  return {static_cast<char*>(view.data) + begin * size_of(view.dtype), count, view.dtype};
-}
-
 // all_reduce with the same number of ranks on every host: each rank reduces its share inside the
 // host, then across hosts with the ranks of the same local rank (all shares in parallel), and the
 // host gathers. Small messages and hosts of unequal size go through the first rank of each host.
@@ -207,13 +203,13 @@ void HierarchicalCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
     }
     // Each local rank reduces its share, in its part of `out`. The remainder takes the short path.
     const size_t share = in.count / places, shared = share * places;
-    const View mine = part(out, inner_->rank() * share, share);
+    const View mine = out.part(inner_->rank() * share, share);
     if (in.data != out.data) std::memmove(out.data, in.data, in.bytes());
-    inner_->do_reduce_scatter(part(out, 0, shared), mine, op);
+    inner_->do_reduce_scatter(out.part(0, shared), mine, op);
     same_local_rank_->do_all_reduce(mine, mine, op);
-    inner_->do_all_gather(mine, part(out, 0, shared));
+    inner_->do_all_gather(mine, out.part(0, shared));
     if (shared < in.count) {
-      const View rest = part(out, shared, in.count - shared);
+      const View rest = out.part(shared, in.count - shared);
       through_leaders(rest, rest, op);
     }
   });
@@ -267,7 +263,7 @@ void HierarchicalCommunicator::do_all_gather(View in, View out) {
 void HierarchicalCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
   const View sum = {scratch(gathered_, in.bytes()), in.count, in.dtype};
   do_all_reduce(in, sum, op);
-  std::memcpy(out.data, part(sum, rank() * out.count, out.count).data, out.bytes());
+  std::memcpy(out.data, sum.part(rank() * out.count, out.count).data, out.bytes());
 }
 
 void HierarchicalCommunicator::do_send(View data, int peer) {

@@ -26,10 +26,6 @@ bool overlap(const View& a, const View& b) {
   return a_begin < b_begin + b.bytes() && b_begin < a_begin + a.bytes();
 }
 
-char* at(const View& view, size_t element) {
-  return static_cast<char*>(view.data) + element * size_of(view.dtype);
-}
-
 void copy(void* to, const void* from, size_t bytes) {
   if (to != from) std::memcpy(to, from, bytes);
 }
@@ -288,14 +284,14 @@ void SharedMemoryCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
   for (size_t done = 0; done < in.count; done += piece) {
-    const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
+    const View part = in.part(done, std::min(piece, in.count - done));
     copy(stage(rank()), part.data, part.bytes());
     step(call);
     const size_t own =
         reduce_part(in.dtype, op, stages_.data(), size(), stages_.data(), part.count);
     step(call);
     count_all_reduce(part.bytes(), own);
-    copy(at(out, done), stage(rank()), part.bytes());
+    copy(out.at(done), stage(rank()), part.bytes());
   }
 }
 
@@ -319,13 +315,13 @@ void SharedMemoryCommunicator::do_reduce(View in, View out, ReduceOp op, int roo
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
   for (size_t done = 0; done < in.count; done += piece) {
-    const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
+    const View part = in.part(done, std::min(piece, in.count - done));
     copy(stage(rank()), part.data, part.bytes());
     step(call);
     const size_t own = reduce_part(in.dtype, op, &stages_[root], 1, stages_.data(), part.count);
     step(call);
     count_reduce(part.bytes(), own, is_root);
-    if (is_root) copy(at(out, done), stage(rank()), part.bytes());
+    if (is_root) copy(out.at(done), stage(rank()), part.bytes());
   }
 }
 
@@ -348,7 +344,7 @@ void SharedMemoryCommunicator::do_broadcast(View data, int root) {
   }
   const size_t piece = kStageBytes / size_of(data.dtype);
   for (size_t done = 0; done < data.count; done += piece) {
-    const View part = {at(data, done), std::min(piece, data.count - done), data.dtype};
+    const View part = data.part(done, std::min(piece, data.count - done));
     if (is_root) copy(stage(root), part.data, part.bytes());
     step(call);
     if (!is_root) copy(part.data, stage(root), part.bytes());
@@ -364,23 +360,23 @@ void SharedMemoryCommunicator::do_all_gather(View in, View out) {
     ++small_calls_;
     copy(slot(rank()), in.data, in.bytes());
     step(call);
-    for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), slot(r), in.bytes());
+    for (int r = 0; r < size(); ++r) copy(out.at(r * in.count), slot(r), in.bytes());
     return;
   }
   // Others read `in` while this rank writes `out`, so they must not overlap unless `in` is at its
   // own position in `out`.
-  const bool apart = in.data == at(out, rank() * in.count) || !overlap(in, out);
+  const bool apart = in.data == out.at(rank() * in.count) || !overlap(in, out);
   if (publish(call, apart ? shared_address_of(in) : SharedAddress{}, kNotNeeded)) {
-    for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), ins_[r], in.bytes());
+    for (int r = 0; r < size(); ++r) copy(out.at(r * in.count), ins_[r], in.bytes());
     step(call);
     return;
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
   for (size_t done = 0; done < in.count; done += piece) {
-    const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
+    const View part = in.part(done, std::min(piece, in.count - done));
     copy(stage(rank()), part.data, part.bytes());
     step(call);
-    for (int r = 0; r < size(); ++r) copy(at(out, r * in.count + done), stage(r), part.bytes());
+    for (int r = 0; r < size(); ++r) copy(out.at(r * in.count + done), stage(r), part.bytes());
     step(call);
   }
 }
@@ -397,7 +393,7 @@ void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
     reduce_slots(in.dtype, op, out.data, rank() * out.bytes(), out.count);
     return;
   }
-  const bool apart = out.data == at(in, rank() * out.count) || !overlap(in, out);
+  const bool apart = out.data == in.at(rank() * out.count) || !overlap(in, out);
   if (publish(call, apart ? shared_address_of(in) : SharedAddress{}, kNotNeeded)) {
     for (char*& from : ins_) from += rank() * out.bytes();
     reduce_elements(in.dtype, op, &out.data, 1, reinterpret_cast<const void* const*>(ins_.data()),
@@ -410,11 +406,11 @@ void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
   for (size_t done = 0; done < out.count; done += piece) {
     const size_t count = std::min(piece, out.count - done);
     for (int r = 0; r < size(); ++r) {
-      copy(stage(rank()) + r * piece * element, at(in, r * out.count + done), count * element);
+      copy(stage(rank()) + r * piece * element, in.at(r * out.count + done), count * element);
     }
     step(call);
     for (int r = 0; r < size(); ++r) ins_[r] = stage(r) + rank() * piece * element;
-    void* to = at(out, done);
+    void* to = out.at(done);
     reduce_elements(in.dtype, op, &to, 1, reinterpret_cast<const void* const*>(ins_.data()), size(),
                     count);
     step(call);

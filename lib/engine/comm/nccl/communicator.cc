@@ -45,14 +45,10 @@ class NcclCommunicator : public Communicator {
   std::map<std::vector<int>, int> splits_;
 };
 
-char* at(const View& view, size_t element) {
-  return static_cast<char*>(view.data) + element * size_of(view.dtype);
-}
-
 // NCCL works in place only if a rank's part is at its own position in the whole. If it lies
 // elsewhere in the whole, it is copied first or last.
 bool overlaps(const View& part, const View& whole) {
-  return at(part, part.count) > at(whole, 0) && at(part, 0) < at(whole, whole.count);
+  return part.at(part.count) > whole.at(0) && part.at(0) < whole.at(whole.count);
 }
 
 void copy(void* to, const void* from, size_t bytes, Stream& stream) {
@@ -135,13 +131,13 @@ void NcclCommunicator::issue(const CollectiveCall& call, Stream& stream) {
   }
   View in = call.in, out = call.out;
   if (call.kind == CollectiveKind::kAllGather && overlaps(in, out)) {
-    const View place = {at(out, rank() * in.count), in.count, in.dtype};
+    const View place = out.part(rank() * in.count, in.count);
     use_device(link_->device());
     if (in.data != place.data) copy(place.data, in.data, in.bytes(), stream);
     in = place;
   }
   if (call.kind == CollectiveKind::kReduceScatter && overlaps(out, in)) {
-    out.data = at(in, rank() * out.count);
+    out.data = in.at(rank() * out.count);
   }
   const ncclDataType_t type = type_of(in.dtype);
   const ncclRedOp_t op = operation_of(call.op);
