@@ -558,7 +558,6 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   TensorFile weights = read(kModelFile);
   position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
-  move_old_states(&weights, &states);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
   check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
   const bool averaged = states.tensors.contains(kEmaUpdates);

@@ -14,7 +14,6 @@
 #include "data/pipeline.h"
 #include "models/training.h"
 #include "observe/rank_progress.h"
-#include "train/prediction_file.h"
 #include "train/rank_coordinator.h"
 #include "train/start_comparison.h"
 #include "train/trained_weights.h"
