@@ -94,8 +94,7 @@ PackManifest PackManifest::read(const std::string& folder) {
                           .size = json.at("size").get<int64_t>(),
                           .channels = json.at("channels").get<int64_t>(),
                           .quality = json.at("quality").get<int64_t>(),
-                          .class_names = json.at("class_names").get<std::vector<std::string>>(),
-                          .splits = {}};
+                          .class_names = json.at("class_names").get<std::vector<std::string>>()};
     for (const auto& [name, split] : json.at("splits").items()) {
       const PackSplit one{.samples = split.at("samples").get<int64_t>(),
                           .file_samples = split.at("file_samples").get<int64_t>(),

@@ -241,9 +241,7 @@ PackResult pack_images(const Settings& data, const std::string& folder, const Pa
   }
   PackManifest manifest{.format = options.raw ? "raw" : "jpeg",
                         .size = options.size,
-                        .quality = options.raw ? 0 : options.quality,
-                        .class_names = {},
-                        .splits = {}};
+                        .quality = options.raw ? 0 : options.quality};
   std::vector<std::pair<std::string, std::unique_ptr<Source>>> sources;
   for (const bool train : {true, false}) {
     if (!train && data.number("validation_split") > 0) continue;  // a part of the training data

@@ -28,7 +28,7 @@ struct BuildContext {
   std::vector<Block> blocks = {};   // the forward section's, if the model names them
   std::vector<Block> devices = {};  // where the model sets a device; output: the previous value
   BatchVars batch = {};             // what depends on the number of samples
-  std::optional<DType> low;         // the low type that the forward part computes in
+  std::optional<DType> low = {};    // the low type that the forward part computes in
   VarId loss_scaling = kNoVar;      // float32 [1], the factor of the loss
   // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
@@ -38,14 +38,14 @@ struct BuildContext {
   // Parameters that a meta-optimizer updates itself, each with the section in which its gradient is
   // summed like others; -1: it is not.
   std::map<VarId, SectionId> updated_separately = {};
-  BackwardResult backward;       // from the phase fuse_backward() on
+  BackwardResult backward = {};  // from the phase fuse_backward() on
   SectionId optimize = -1;       // the section of the updates, from the phase update() on
   VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
-  Predicate update_when;         // when updates run; set it before update()
-  Settings optimizer;            // the update rule's; may be replaced in update() and later
-  GradientScaling scaling;       // needed by updates if gradients are scaled
+  Predicate update_when = {};    // when updates run; set it before update()
+  Settings optimizer = {};       // the update rule's; may be replaced in update() and later
+  GradientScaling scaling = {};  // needed by updates if gradients are scaled
   bool skips_updates = false;    // training continues after steps with scaling.found_inf
-  std::vector<VarId> keep;       // variables that before_step() reads
+  std::vector<VarId> keep = {};  // variables that before_step() reads
 };
 
 // A training step before its execution.
@@ -78,7 +78,7 @@ class MetaOptimizer {
 
 // How ranks and batches are divided (PassContext).
 struct Division {
-  std::vector<int> data_parallel;
+  std::vector<int> data_parallel = {};
   int stages = 1;
   int64_t micro_batches = 1;
 };

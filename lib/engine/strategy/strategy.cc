@@ -116,13 +116,7 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                    .blocks = std::move(parts.blocks),
                    .devices = std::move(parts.devices),
                    .batch = std::move(parts.batch),
-                   .low = {},
-                   .loss_factor = 1.0 / context_.data_parallel_degree(),
-                   .backward = {},
-                   .update_when = {},
-                   .optimizer = {},
-                   .scaling = {},
-                   .keep = {}});
+                   .loss_factor = 1.0 / context_.data_parallel_degree()});
   run(&MetaOptimizer::groups);
   run(&MetaOptimizer::forward);
   if (program.var(loss).dtype != DType::kFloat32) {

@@ -166,8 +166,7 @@ JobCost cost_of_built(const Job& job, Built& all, const ExplainOptions& options)
                .batch = job.data.integer("batch_size"),
                .strategies = all.built.strategy->names()};
   cost.statistics = !shared_statistics(all.plan.program, all.built.training.forward).empty();
-  const int parts = data_part(job, {.image = {},
-                                    .rank = options.rank,
+  const int parts = data_part(job, {.rank = options.rank,
                                     .world = options.ranks,
                                     .nodes = options.nodes,
                                     .backend = options.backend})

@@ -27,7 +27,6 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
                                 .classes = job.model.integer("num_classes"),
                                 .ignored_label = job.train.integer("ignore_index"),
                                 .bytes = feeds_bytes(job, device.backend()),
-                                .image_memory = {},
                                 .cache_bytes = cache_bytes_of_rank()};
   if (device.runs_beside_host()) {
     context.image_memory = [this, &device](size_t bytes) {
@@ -96,7 +95,7 @@ void JobData::compare(const Job& job, JobRank rank, Store& store) {
 }
 
 std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store) {
-  const DataPart part = data_part(job, {.image = {}, .rank = rank.rank, .world = rank.world});
+  const DataPart part = data_part(job, {.rank = rank.rank, .world = rank.world});
   auto data = std::make_unique<JobData>(job, device, part);
   if (store && rank.world > 1) data->compare(job, rank, *store);
   return data;

@@ -96,8 +96,7 @@ void feed_values(Executor& executor) {
 std::unique_ptr<Executor> executor_of(Device& device, Program program,
                                       const std::vector<VarId>& keep) {
   return std::make_unique<Executor>(
-      plan_program(std::move(program), keep,
-                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
+      plan_program(std::move(program), keep, {.backend = device.backend(), .device = &device}),
       device, nullptr);
 }
 
@@ -279,8 +278,8 @@ LinkRates measure_shared_memory(const MeasureOptions& options, int ranks) {
   LinkRates link{.transport = "shm", .ranks = ranks, .nodes = 1, .all_reduce = {}};
   const std::shared_ptr<Store> store = make_memory_store();
   on_all(ranks, options.threads, [&](int i) {
-    const auto communicator = make_communicator(
-        {.rank = i, .size = ranks, .nodes = {}, .store = store, .backend = "shm", .names = {}});
+    const auto communicator =
+        make_communicator({.rank = i, .size = ranks, .store = store, .backend = "shm"});
     HostStream stream("link");  // with a thread, as in a step
     constexpr size_t kMost = size_t{32} << 20;
     constexpr int kRounds = 7;

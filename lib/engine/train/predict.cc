@@ -126,9 +126,8 @@ class Predictor {
                                     .model_settings = job_.model,
                                     .batch = batch_size_,
                                     .image = {image.channels, image.height, image.width}});
-    Plan plan =
-        plan_program(std::move(program), {net_.evaluate_logits},
-                     {.backend = device.backend(), .initial_layouts = {}, .device = &device});
+    Plan plan = plan_program(std::move(program), {net_.evaluate_logits},
+                             {.backend = device.backend(), .device = &device});
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
     executor_->set_recording(job_.train.boolean("cuda_graph"));
     executor_->initialize(1);

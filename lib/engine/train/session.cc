@@ -47,10 +47,7 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
   PassContext context{.rank = options.rank,
                       .ranks = options.world,
                       .nodes = options.nodes,
-                      .data_parallel = {},
                       .batch = job.data.integer("batch_size"),
-                      .low_types = {},
-                      .no_low_type = {},
                       .backend = options.backend,
                       .host_memory = backend_def(options.backend).uses_host_memory,
                       .backend_passes = passes_of_backend(options.backend),
@@ -173,11 +170,9 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
 }
 
 Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device) {
-  return plan_program(std::move(built.program), built.keep,
-                      {.backend = backend,
-                       .initial_layouts = {},
-                       .device = device,
-                       .compute_streams = built.strategy->compute_streams()});
+  return plan_program(
+      std::move(built.program), built.keep,
+      {.backend = backend, .device = device, .compute_streams = built.strategy->compute_streams()});
 }
 
 std::string streams_note(const Plan& plan, int asked) {

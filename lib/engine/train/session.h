@@ -24,7 +24,7 @@ struct BuiltProgram {
 };
 
 struct ProgramOptions {
-  Shape image;                             // channels, height, width of the samples
+  Shape image = {};                        // channels, height, width of the samples
   int rank = 0;                            // the rank that runs the Program
   int world = 1;                           // ranks of the job
   int nodes = 1;                           // number of nodes

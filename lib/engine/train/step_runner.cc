@@ -9,7 +9,7 @@ namespace fleet {
 // Before the first step.
 static TrainingPosition start_position(const Job& job, JobData* data,
                                        const StepRunnerOptions& options) {
-  const DataPart part = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
+  const DataPart part = data_part(job, {.rank = options.rank, .world = options.world});
   TrainingPosition position{.seed = static_cast<uint64_t>(job.train.integer("seed")),
                             .global_batch = job.data.integer("batch_size") * part.parts,
                             .model = job.model_name};
