@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number_text.h"
 #include "base/regular_file.h"
 
 namespace fleet::data {
@@ -109,9 +110,7 @@ PackManifest PackManifest::read(const std::string& folder) {
 }
 
 std::string pack_path(const std::string& folder, const std::string& split, int64_t file) {
-  char number[24];
-  std::snprintf(number, sizeof number, "-%05lld.pack", static_cast<long long>(file));
-  return folder + "/" + split + number;
+  return folder + "/" + split + format_printf("-%05lld.pack", static_cast<long long>(file));
 }
 
 PackWriter::PackWriter(const std::string& path)

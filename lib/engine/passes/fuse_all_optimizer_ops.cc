@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/number_text.h"
 #include "optim/update_op.h"
 #include "passes/pass.h"
 #include "passes/uses.h"
@@ -61,10 +62,7 @@ class FuseAllOptimizerOps : public Pass {
   // Printed numbers are rounded, but two different values must have different texts.
   static std::string exact(const Attribute& value) {
     const double* number = std::get_if<double>(&value);
-    if (!number) return text_of(value);
-    char text[40];
-    std::snprintf(text, sizeof text, "%a", *number);
-    return text;
+    return number ? format_printf("%a", *number) : text_of(value);
   }
 
   // Whether no operation in between uses what the members other than the last write: they then run

@@ -1,11 +1,11 @@
 #include "train/job_data.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "data/random.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
@@ -64,25 +64,22 @@ const data::Fingerprint& JobData::test_fingerprint() {
   return *test_fingerprint_;
 }
 
+// Without the order of the samples.
+static std::string identity(const data::Fingerprint& print) {
+  return format_printf("%lld samples, hash %016llx", static_cast<long long>(print.samples),
+                       static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
+}
+
 std::string JobData::validation(const Job& job) {
   const double part = job.data.number("validation_split");
   if (part == 0) return "";
-  const data::Fingerprint& print = test_fingerprint();
-  char text[120];
-  std::snprintf(text, sizeof text, "%g of each class by seed %lld: %lld samples, hash %016llx",
-                part, static_cast<long long>(job.data.integer("validation_seed")),
-                static_cast<long long>(print.samples),
-                static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
-  return text;
+  return format_printf("%g of each class by seed %lld: ", part,
+                       static_cast<long long>(job.data.integer("validation_seed"))) +
+         identity(test_fingerprint());
 }
 
 std::string JobData::order(const Job& job) {
-  const data::Fingerprint& print = fingerprint();
-  char text[80];
-  std::snprintf(text, sizeof text, "%lld samples, hash %016llx",
-                static_cast<long long>(print.samples),
-                static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
-  return std::string(text) + ", shuffle " + (job.data.boolean("shuffle") ? "true" : "false") +
+  return identity(fingerprint()) + ", shuffle " + (job.data.boolean("shuffle") ? "true" : "false") +
          ", sampling " + job.data.text("sampling") + ", repeats " +
          std::to_string(job.data.integer("repeats")) + ", tail " + job.data.text("tail");
 }

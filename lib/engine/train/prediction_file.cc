@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/regular_file.h"
 #include "train/evaluation.h"
@@ -20,9 +21,7 @@ constexpr size_t kPiece = size_t{1} << 16;
 // Rounds to the digits of a float32.
 Json probability(double value) {
   if (!std::isfinite(value)) return nullptr;
-  char text[40];
-  std::snprintf(text, sizeof text, "%.7g", value);
-  return std::strtod(text, nullptr);
+  return std::strtod(format_printf("%.7g", value).c_str(), nullptr);
 }
 
 }  // namespace
