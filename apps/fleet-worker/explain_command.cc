@@ -120,8 +120,7 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
   } else {
     restart_with_threads(options.threads, argv);
     input = measure_input(job, *choice.device,
-                          {.image = {},
-                           .rank = options.rank,
+                          {.rank = options.rank,
                            .world = options.ranks,
                            .nodes = options.nodes,
                            .backend = options.backend});

@@ -32,10 +32,8 @@ namespace {
 // Prints the Plan for train.device, even if that is a GPU which this machine lacks: kernels then
 // answer without a device.
 void print_plan(BuiltProgram built, const std::string& backend, Device* device) {
-  const PlanOptions options{.backend = backend,
-                            .initial_layouts = {},
-                            .device = device,
-                            .compute_streams = built.strategy->compute_streams()};
+  const PlanOptions options{
+      .backend = backend, .device = device, .compute_streams = built.strategy->compute_streams()};
   std::fputs(plan_program(std::move(built.program), built.keep, options).text().c_str(), stdout);
 }
 
@@ -46,7 +44,6 @@ int64_t world_of(const WorkerArguments& arguments) {
 
 ProgramOptions program_options(const WorkerArguments& arguments) {
   const ProgramOptions options{
-      .image = {},
       .rank = static_cast<int>(arguments.rank >= 0 ? arguments.rank
                                                    : env_int_or("PADDLE_TRAINER_ID", 0)),
       .world = static_cast<int>(world_of(arguments)),

@@ -10,15 +10,15 @@ std::string number_text(double value, int digits) {
   const double size = std::abs(value);
   // "%g" would write an exponent for a number with more digits before its point.
   const bool whole = size >= std::pow(10, digits - 1) && size < 1e8;
-  return whole ? printed("%.0f", value) : printed("%.*g", digits, value);
+  return whole ? format_printf("%.0f", value) : format_printf("%.*g", digits, value);
 }
 
-std::string printed(const char* format, ...) {
-  char text[256];
-  std::va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+std::string format_printf(const char* pattern, ...) {
+  char text[512];
+  va_list values;
+  va_start(values, pattern);
+  std::vsnprintf(text, sizeof text, pattern, values);
+  va_end(values);
   return text;
 }
 

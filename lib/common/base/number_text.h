@@ -1,4 +1,4 @@
-// Numbers for people: in tables, messages and charts.
+// Numbers in text: in tables, messages and charts, and by printf's patterns.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace fleet {
 std::string number_text(double value, int digits = 6);
 // As std::printf() writes it, at most 255 bytes.
 [[gnu::format(printf, 1, 2)]] std::string printed(const char* format, ...);
+
+// Like snprintf(3); cuts text longer than 511 characters.
+[[gnu::format(printf, 1, 2)]] std::string format_printf(const char* pattern, ...);
 
 }  // namespace fleet

@@ -40,11 +40,8 @@ World world_from_env() {
 JobCommunicators make_job_communicators(const Job& job, const World& world, Device& device) {
   JobCommunicators communicators;
   if (world.size == 1) return communicators;
-  CommOptions options{.rank = world.rank,
-                      .size = world.size,
-                      .nodes = world.nodes,
-                      .store = world.store,
-                      .names = {}};
+  CommOptions options{
+      .rank = world.rank, .size = world.size, .nodes = world.nodes, .store = world.store};
   apply(job.comm, &options);
   StartComparison(compared_items_of_job(job, device.backend()), "job", {world.rank, world.size},
                   *world.store, options.timeout)

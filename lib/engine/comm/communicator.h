@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "observe/collective_log.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -60,6 +61,16 @@ struct View {
   size_t count = 0;  // elements
   DType dtype = DType::kFloat32;
   size_t bytes() const { return count * size_of(dtype); }
+  char* at(size_t element) const { return static_cast<char*>(data) + element * size_of(dtype); }
+  View part(size_t begin, size_t elements) const { return {at(begin), elements, dtype}; }
+};
+
+// A call of a communicator.
+struct CollectiveCall {
+  CollectiveKind kind;
+  View in, out;  // broadcast, send and recv: `in` only
+  ReduceOp op = ReduceOp::kSum;
+  int peer = -1;  // root, or the other rank of a message
 };
 
 // Every rank of the group issues the same calls in the same order, with equal counts and types.
@@ -82,16 +93,33 @@ class Communicator {
   // them. Collective over those ranks only.
   virtual std::unique_ptr<Communicator> split(std::span<const int> ranks) = 0;
 
-  virtual void all_reduce(View in, View out, ReduceOp op, Stream& stream) = 0;
-  virtual void reduce(View in, View out, ReduceOp op, int root,
-                      Stream& stream) = 0;  // out: used on the root only
-  virtual void broadcast(View data, int root, Stream& stream) = 0;
-  virtual void all_gather(View in, View out, Stream& stream) = 0;  // out.count = size * in.count
-  virtual void reduce_scatter(View in, View out, ReduceOp op,
-                              Stream& stream) = 0;  // in = size * out
-  virtual void send(View data, int peer, Stream& stream) = 0;
-  virtual void recv(View data, int peer, Stream& stream) = 0;
-  virtual void barrier(Stream& stream) = 0;
+  virtual void issue(const CollectiveCall& call, Stream& stream) = 0;
+  void all_reduce(View in, View out, ReduceOp op, Stream& stream) {
+    issue({CollectiveKind::kAllReduce, in, out, op}, stream);
+  }
+  void reduce(View in, View out, ReduceOp op, int root, Stream& stream) {  // out: on the root only
+    issue({CollectiveKind::kReduce, in, out, op, root}, stream);
+  }
+  void broadcast(View data, int root, Stream& stream) {
+    issue({.kind = CollectiveKind::kBroadcast, .in = data, .peer = root}, stream);
+  }
+  void all_gather(View in, View out, Stream& stream) {  // out.count = size * in.count
+    issue({CollectiveKind::kAllGather, in, out}, stream);
+  }
+  void reduce_scatter(View in, View out, ReduceOp op, Stream& stream) {  // in = size * out
+    issue({CollectiveKind::kReduceScatter, in, out, op}, stream);
+  }
+  void send(View data, int peer, Stream& stream) {
+    issue({.kind = CollectiveKind::kSend, .in = data, .peer = peer}, stream);
+  }
+  void recv(View data, int peer, Stream& stream) {
+    issue({.kind = CollectiveKind::kRecv, .in = data, .peer = peer}, stream);
+  }
+  void barrier(Stream& stream) { issue({.kind = CollectiveKind::kBarrier}, stream); }
+
+  // Names the group in the records of its calls, such as "data parallel". Every rank makes the same
+  // call. Does nothing if the communicator is not recorded.
+  virtual void set_group_name(const std::string& /*name*/) {}
 
   // Fails every pending and later call of this rank with `why`, immediately. May be called from any
   // thread, any number of times.

@@ -18,7 +18,7 @@ constexpr int kSpins = 600, kSpinsWhenCrowded = 20;
 constexpr const char* kCallNames[] = {"",           "all_reduce",     "reduce",  "broadcast",
                                       "all_gather", "reduce_scatter", "barrier", "allocate"};
 
-uint64_t encode(const CollectiveCall& call) {
+uint64_t encode(const StepOperation& call) {
   uint64_t kind = 0;
   while (std::strcmp(kCallNames[kind], call.name) != 0) ++kind;
   return kind << 60 | static_cast<uint64_t>(call.dtype) << 56 |
@@ -87,7 +87,7 @@ void ControlBlock::check() const {
   if (header_->error_state.load() == kWritten) throw header_->error.get();
 }
 
-void ControlBlock::step_and_publish(const CollectiveCall& call, SharedAddress in,
+void ControlBlock::step_and_publish(const StepOperation& call, SharedAddress in,
                                     SharedAddress out) {
   Arrival& mine = slots_[group_.rank].stream;
   mine.in = in;
@@ -95,7 +95,7 @@ void ControlBlock::step_and_publish(const CollectiveCall& call, SharedAddress in
   step(kStream, call);
 }
 
-void ControlBlock::step(Channel channel, const CollectiveCall& call) {
+void ControlBlock::step(Channel channel, const StepOperation& call) {
   Arrival& mine = slots_[group_.rank].arrival(channel);
   const uint64_t step = mine.steps.load(std::memory_order_relaxed) + 1;
   mine.call[step % 2] = encode(call);

@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "comm/group.h"
-#include "comm/host_communicator.h"
 #include "comm/peer_wait_timer.h"
 
 namespace fleet {
@@ -27,7 +26,7 @@ struct SharedAddress {
 };
 
 // The operation that a rank executes. It must be the same on all ranks.
-struct CollectiveCall {
+struct StepOperation {
   const char* name = "";
   DType dtype = DType::kUInt8;
   ReduceOp op = ReduceOp::kSum;
@@ -58,9 +57,9 @@ class ControlBlock {
   void check() const;
   // Arrives at the next step and waits for the others. If the calls differ, every rank fails with
   // kInternal.
-  void step(Channel channel, const CollectiveCall& call);
+  void step(Channel channel, const StepOperation& call);
   // Like the above on the stream; also publishes these addresses to the other ranks.
-  void step_and_publish(const CollectiveCall& call, SharedAddress in, SharedAddress out);
+  void step_and_publish(const StepOperation& call, SharedAddress in, SharedAddress out);
   // The address that `rank` published at the last such step. Valid until this rank's next step of
   // any kind.
   const SharedAddress& input_of(int rank) const { return slots_[rank].stream.in; }

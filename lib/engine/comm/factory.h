@@ -19,7 +19,7 @@ struct CommOptions {
   int size = 1;
   // The address of each rank's node, by rank; ranks with equal text share a host. TCP transports
   // listen on this rank's own entry. Empty: all ranks are on one host.
-  std::vector<std::string> nodes;
+  std::vector<std::string> nodes = {};
   // The rendezvous store. May be null if size is 1.
   std::shared_ptr<Store> store;
   // Distinguishes the communicators of one store: each needs a unique name.
@@ -32,7 +32,7 @@ struct CommOptions {
   // How long an operation waits for a rank that neither arrives nor dies.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   // Names of the ranks in messages, by rank; empty: 0, 1, ... For groups inside a larger one.
-  std::vector<int> names;
+  std::vector<int> names = {};
 };
 
 // The keys "comm.backend" and "comm.timeout" (seconds) of a job file, without the prefix "comm".

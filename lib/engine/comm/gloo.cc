@@ -27,10 +27,6 @@ uint64_t mix(uint64_t hash, uint64_t value) {  // FNV-1a over bytes
   return hash;
 }
 
-char* at(const View& view, size_t element) {
-  return static_cast<char*>(view.data) + element * size_of(view.dtype);
-}
-
 void copy(void* to, const void* from, size_t bytes) {
   if (to != from) std::memmove(to, from, bytes);
 }
@@ -197,8 +193,8 @@ void GlooCommunicator::ring(View data, size_t part, ReduceOp op, bool reduce, bo
     if (count > 0) {
       if (m < reducing) {
         incoming.wait_recv(left);
-        reduce_pair(data.dtype, op, at(data, begin), received + m % 2 * piece * element,
-                    at(data, begin), count);
+        reduce_pair(data.dtype, op, data.at(begin), received + m % 2 * piece * element,
+                    data.at(begin), count);
       } else {
         all.wait_recv(left);
       }
@@ -248,8 +244,8 @@ void GlooCommunicator::reduce_chain(View in, View out, ReduceOp op, int root) {
     incoming.wait_recv(before);
     if (!last && m >= 2) outgoing.wait_send(after);
     const size_t half = m % 2 * kPieceBytes;
-    void* const sum = last ? static_cast<void*>(at(out, m * piece)) : sums + half;
-    reduce_pair(in.dtype, op, sum, received + half, at(in, m * piece), count_of(m));
+    void* const sum = last ? static_cast<void*>(out.at(m * piece)) : sums + half;
+    reduce_pair(in.dtype, op, sum, received + half, in.at(m * piece), count_of(m));
     post_recv(m + 2);
     if (!last) outgoing.send(after, slot, half, count_of(m) * element);
   }
@@ -305,7 +301,7 @@ void GlooCommunicator::broadcast_chain(View data, int root) {
 
 void GlooCommunicator::do_all_gather(View in, View out) {
   begin();
-  copy(at(out, rank() * in.count), in.data, in.bytes());
+  copy(out.at(rank() * in.count), in.data, in.bytes());
   if (size() == 1 || in.count == 0) return;
   ring(out, in.count, ReduceOp::kSum, false, true);
 }
@@ -315,7 +311,7 @@ void GlooCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
   if (size() == 1 || in.count == 0) return copy(out.data, in.data, in.bytes());
   const View work = copy_of(in);
   ring(work, out.count, op, true, false);
-  copy(out.data, at(work, rank() * out.count), out.bytes());
+  copy(out.data, work.at(rank() * out.count), out.bytes());
 }
 
 void GlooCommunicator::do_send(View data, int peer) {

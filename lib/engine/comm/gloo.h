@@ -12,7 +12,7 @@
 
 #include "base/mutex.h"
 #include "comm/factory.h"
-#include "comm/host_communicator.h"
+#include "comm/group.h"
 #include "comm/peer_monitor.h"
 
 namespace gloo {

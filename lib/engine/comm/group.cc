@@ -2,12 +2,26 @@
 
 #include <algorithm>
 
+#include "tensor/host.h"
+
 namespace fleet {
 namespace {
 
-void check(bool condition, const char* operation, const std::string& what) {
+void check(bool condition, std::string_view operation, const std::string& what) {
   if (condition) return;
-  throw Error(ErrorCode::kInternal, what, operation, "the caller passed invalid arguments");
+  throw Error(ErrorCode::kInternal, what, std::string(operation),
+              "the caller passed invalid arguments");
+}
+
+// in_parts, out_parts: number of equal parts in `in` and `out`, {1, size} for all_gather.
+void check_pair(const CollectiveCall& call, size_t in_parts, size_t out_parts) {
+  const std::string_view operation = name_of(call.kind);
+  const View &in = call.in, &out = call.out;
+  check(in.dtype == out.dtype, operation,
+        std::string("in is ") + name_of(in.dtype) + ", out is " + name_of(out.dtype));
+  check(in.count * out_parts == out.count * in_parts, operation,
+        std::to_string(in.count) + " elements in and " + std::to_string(out.count) + " out");
+  check((in.data && out.data) || in.count == 0, operation, "a view without memory");
 }
 
 }  // namespace
@@ -35,22 +49,53 @@ Group Group::subgroup(std::span<const int> ranks) const {
   return sub;
 }
 
-void check_pair(const char* operation, const View& in, const View& out, size_t in_parts,
-                size_t out_parts) {
-  check(in.dtype == out.dtype, operation,
-        std::string("in is ") + name_of(in.dtype) + ", out is " + name_of(out.dtype));
-  check(in.count * out_parts == out.count * in_parts, operation,
-        std::to_string(in.count) + " elements in and " + std::to_string(out.count) + " out");
-  check((in.data && out.data) || in.count == 0, operation, "a view without memory");
+void check_call(const CollectiveCall& call, const Group& group) {
+  const bool known = call.peer >= 0 && call.peer < group.size;
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+      return check_pair(call, 1, 1);
+    case CollectiveKind::kAllGather:
+      return check_pair(call, 1, group.size);
+    case CollectiveKind::kReduceScatter:
+      return check_pair(call, group.size, 1);
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kBroadcast:
+      check(known, name_of(call.kind), "no root " + std::to_string(call.peer));
+      if (call.kind == CollectiveKind::kReduce && call.peer == group.rank) check_pair(call, 1, 1);
+      return;
+    case CollectiveKind::kSend:
+    case CollectiveKind::kRecv:
+      return check(known && call.peer != group.rank, name_of(call.kind),
+                   "no peer " + std::to_string(call.peer));
+    case CollectiveKind::kBarrier:
+      return;
+  }
 }
 
-void check_root(const char* operation, int root, const Group& group) {
-  check(root >= 0 && root < group.size, operation, "no root " + std::to_string(root));
+void HostCommunicator::issue(const CollectiveCall& call, Stream& stream) {
+  check_call(call, group_);
+  HostStream::of(stream).enqueue([this, call] { run(call); });
 }
 
-void check_peer(const char* operation, int peer, const Group& group) {
-  check(peer >= 0 && peer < group.size && peer != group.rank, operation,
-        "no peer " + std::to_string(peer));
+void HostCommunicator::run(const CollectiveCall& call) {
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+      return do_all_reduce(call.in, call.out, call.op);
+    case CollectiveKind::kReduce:
+      return do_reduce(call.in, call.out, call.op, call.peer);
+    case CollectiveKind::kBroadcast:
+      return do_broadcast(call.in, call.peer);
+    case CollectiveKind::kAllGather:
+      return do_all_gather(call.in, call.out);
+    case CollectiveKind::kReduceScatter:
+      return do_reduce_scatter(call.in, call.out, call.op);
+    case CollectiveKind::kSend:
+      return do_send(call.in, call.peer);
+    case CollectiveKind::kRecv:
+      return do_recv(call.in, call.peer);
+    case CollectiveKind::kBarrier:
+      return do_barrier();
+  }
 }
 
 }  // namespace fleet

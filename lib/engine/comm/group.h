@@ -1,4 +1,5 @@
-// Code that all backends share: the members of a group, and the check of a call's arguments.
+// Code that backends share: the members of a group, the check of a call's arguments, and the base
+// of the host's backends.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,39 @@ struct Group {
   Group subgroup(std::span<const int> ranks) const;
 };
 
-// kInternal if the arguments are invalid; throws in the call itself, before anything is enqueued.
-//   in_parts, out_parts  number of equal parts in `in` and `out`: {1, size} for all_gather
-void check_pair(const char* operation, const View& in, const View& out, size_t in_parts,
-                size_t out_parts);
-void check_root(const char* operation, int root, const Group& group);
-void check_peer(const char* operation, int peer, const Group& group);
+// kInternal if the arguments are invalid. Call it before anything is enqueued.
+void check_call(const CollectiveCall& call, const Group& group);
+
+// Checks arguments and enqueues work on the HostStream. A backend implements the operations that
+// run on the stream's thread. The enqueued work refers to the communicator, which must outlive it.
+// The do_ functions run immediately, on the calling thread, with checked arguments; a hierarchical
+// communicator calls those of its parts.
+class HostCommunicator : public Communicator {
+ public:
+  explicit HostCommunicator(Group group) : group_(std::move(group)) {}
+  int rank() const final { return group_.rank; }
+  int size() const final { return group_.size; }
+  const Group& group() const { return group_; }
+
+  void issue(const CollectiveCall& call, Stream& stream) final;
+  std::optional<Traffic> traffic() const override { return traffic_.read(); }
+
+  virtual void do_all_reduce(View in, View out, ReduceOp op) = 0;
+  virtual void do_reduce(View in, View out, ReduceOp op, int root) = 0;
+  virtual void do_broadcast(View data, int root) = 0;
+  virtual void do_all_gather(View in, View out) = 0;
+  virtual void do_reduce_scatter(View in, View out, ReduceOp op) = 0;
+  virtual void do_send(View data, int peer) = 0;
+  virtual void do_recv(View data, int peer) = 0;
+  virtual void do_barrier() = 0;
+
+ protected:
+  const Group group_;
+  TrafficCounter traffic_;
+
+ private:
+  void run(const CollectiveCall& call);
+};
 
 // An Error without pointers, for shared memory and messages. Long texts are truncated.
 struct SerializedError {

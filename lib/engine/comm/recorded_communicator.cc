@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "comm/two_level.h"
 #include "tensor/host.h"
 
 namespace fleet {
@@ -73,76 +72,26 @@ std::unique_ptr<Communicator> RecordedCommunicator::split(std::span<const int> r
                                                 std::move(of_job), device_);
 }
 
-// peer: a rank of the group, -1: none. issue() enqueues the call.
-template <typename Issue>
-void RecordedCommunicator::record(CollectiveKind kind, size_t bytes, int peer, Stream& stream,
-                                  const Issue& issue) {
-  const bool message = kind == CollectiveKind::kSend || kind == CollectiveKind::kRecv;
-  CollectiveRecord call;
-  call.bytes = static_cast<int64_t>(bytes);
-  call.kind = kind;
+void RecordedCommunicator::issue(const CollectiveCall& call, Stream& stream) {
+  const bool message = call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kRecv;
   // A wrong one is refused by the transport.
-  const bool known = peer >= 0 && peer < static_cast<int>(ranks_.size());
-  if (!known && (message || peer != -1)) return issue();
-  if (known) call.peer = ranks_[static_cast<size_t>(peer)];
-  if (this_purpose) call.purpose = *this_purpose;
+  const bool known = call.peer >= 0 && call.peer < static_cast<int>(ranks_.size());
+  if (!known && (message || call.peer != -1)) return inner_->issue(call, stream);
+  CollectiveRecord record;
+  record.bytes = static_cast<int64_t>(call.in.bytes());
+  record.kind = call.kind;
+  if (known) record.peer = ranks_[static_cast<size_t>(call.peer)];
+  if (this_purpose) record.purpose = *this_purpose;
   if (device_ && this_recording) {
-    this_recording->calls_.push_back({sequence_, call, peer});
-    return issue();
+    this_recording->calls_.push_back({sequence_, record, call.peer});
+    return inner_->issue(call, stream);
   }
-  const CollectiveTicket ticket = sequence_->issue(call, peer);
-  if (device_) return issue();
+  const CollectiveTicket ticket = sequence_->issue(record, call.peer);
+  if (device_) return inner_->issue(call, stream);
   HostStream& host = HostStream::of(stream);
   host.enqueue([ticket] { CollectiveLog::of_process().start(ticket); });
-  issue();
+  inner_->issue(call, stream);
   host.enqueue([ticket] { CollectiveLog::of_process().finish(ticket); });
-}
-
-void RecordedCommunicator::all_reduce(View in, View out, ReduceOp op, Stream& stream) {
-  record(CollectiveKind::kAllReduce, in.bytes(), -1, stream,
-         [&] { inner_->all_reduce(in, out, op, stream); });
-}
-
-void RecordedCommunicator::reduce(View in, View out, ReduceOp op, int root, Stream& stream) {
-  record(CollectiveKind::kReduce, in.bytes(), root, stream,
-         [&] { inner_->reduce(in, out, op, root, stream); });
-}
-
-void RecordedCommunicator::broadcast(View data, int root, Stream& stream) {
-  record(CollectiveKind::kBroadcast, data.bytes(), root, stream,
-         [&] { inner_->broadcast(data, root, stream); });
-}
-
-void RecordedCommunicator::all_gather(View in, View out, Stream& stream) {
-  record(CollectiveKind::kAllGather, in.bytes(), -1, stream,
-         [&] { inner_->all_gather(in, out, stream); });
-}
-
-void RecordedCommunicator::reduce_scatter(View in, View out, ReduceOp op, Stream& stream) {
-  record(CollectiveKind::kReduceScatter, in.bytes(), -1, stream,
-         [&] { inner_->reduce_scatter(in, out, op, stream); });
-}
-
-void RecordedCommunicator::send(View data, int peer, Stream& stream) {
-  record(CollectiveKind::kSend, data.bytes(), peer, stream,
-         [&] { inner_->send(data, peer, stream); });
-}
-
-void RecordedCommunicator::recv(View data, int peer, Stream& stream) {
-  record(CollectiveKind::kRecv, data.bytes(), peer, stream,
-         [&] { inner_->recv(data, peer, stream); });
-}
-
-void RecordedCommunicator::barrier(Stream& stream) {
-  record(CollectiveKind::kBarrier, 0, -1, stream, [&] { inner_->barrier(stream); });
-}
-
-void name_group(Communicator& communicator, const std::string& name) {
-  if (auto* recorded = dynamic_cast<RecordedCommunicator*>(&communicator)) {
-    recorded->set_group_name(name);
-  } else if (auto* groups = dynamic_cast<TwoLevelCommunicator*>(&communicator)) {
-    groups->set_group_name(name);
-  }
 }
 
 }  // namespace fleet

@@ -59,28 +59,17 @@ class RecordedCommunicator : public Communicator {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   std::string name() const override { return inner_->name(); }
-  void set_group_name(const std::string& name);
   Buffer allocate(size_t bytes) override { return inner_->allocate(bytes); }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
 
-  void all_reduce(View in, View out, ReduceOp op, Stream& stream) override;
-  void reduce(View in, View out, ReduceOp op, int root, Stream& stream) override;
-  void broadcast(View data, int root, Stream& stream) override;
-  void all_gather(View in, View out, Stream& stream) override;
-  void reduce_scatter(View in, View out, ReduceOp op, Stream& stream) override;
-  void send(View data, int peer, Stream& stream) override;
-  void recv(View data, int peer, Stream& stream) override;
-  void barrier(Stream& stream) override;
-
+  void issue(const CollectiveCall& call, Stream& stream) override;
+  void set_group_name(const std::string& name) override;
   void abort(const Error& why) override { inner_->abort(why); }
   void throw_if_failed() const override { inner_->throw_if_failed(); }
   void launched(Stream& stream) override { inner_->launched(stream); }
   std::optional<Traffic> traffic() const override { return inner_->traffic(); }
 
  private:
-  template <typename Issue>
-  void record(CollectiveKind kind, size_t bytes, int peer, Stream& stream, const Issue& issue);
-
   const std::unique_ptr<Communicator> inner_;
   const std::vector<int> ranks_;
   const bool device_;
@@ -88,9 +77,5 @@ class RecordedCommunicator : public Communicator {
   // Outlives the communicator in a recording that was made with it.
   const std::shared_ptr<RecordedCalls::Sequence> sequence_;
 };
-
-// Names the group of a communicator in its records, such as "data parallel". Every rank makes the
-// same call. Does nothing if the communicator is not recorded.
-void name_group(Communicator& communicator, const std::string& name);
 
 }  // namespace fleet

@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/cpu.h"
-#include "comm/reduce_kernels.h"
 
 namespace fleet {
 namespace {
@@ -32,8 +31,6 @@ Isa best_isa() {
   return best;
 }
 
-constexpr const char* kIsaNames[] = {"baseline", "avx2", "avx512"};
-
 }  // namespace
 
 void reduce_elements(DType dtype, ReduceOp op, void* const* out, int n_out, const void* const* in,
@@ -41,10 +38,9 @@ void reduce_elements(DType dtype, ReduceOp op, void* const* out, int n_out, cons
   kernel_of(best_isa())(dtype, op)(out, n_out, in, n_in, count);
 }
 
-const char* reduce_isa() { return kIsaNames[static_cast<int>(best_isa())]; }
-
 bool reduce_elements_with(const char* isa, DType dtype, ReduceOp op, void* const* out, int n_out,
                           const void* const* in, int n_in, size_t count) {
+  static constexpr const char* kIsaNames[] = {"baseline", "avx2", "avx512"};
   for (int i = 0; i < 3; ++i) {
     if (std::string_view(isa) != kIsaNames[i] || !has(static_cast<Isa>(i))) continue;
     kernel_of(static_cast<Isa>(i))(dtype, op)(out, n_out, in, n_in, count);

@@ -15,10 +15,23 @@ namespace fleet {
 void reduce_elements(DType dtype, ReduceOp op, void* const* out, int n_out, const void* const* in,
                      int n_in, size_t count);
 
-// The instruction set that reduce_elements() uses here: "avx512", "avx2" or "baseline".
-const char* reduce_isa();
-// For tests: the same with that instruction set; false if this machine lacks it.
+// For tests: the same with the instruction set "avx512", "avx2" or "baseline"; false if this
+// machine lacks it.
 bool reduce_elements_with(const char* isa, DType dtype, ReduceOp op, void* const* out, int n_out,
                           const void* const* in, int n_in, size_t count);
+
+// The functions behind reduce_elements() by instruction set, each in its own file: they take long
+// to compile. Null if fleetrun was not compiled for a processor that has it.
+using ReduceKernel = void (*)(void* const* out, int n_out, const void* const* in, int n_in,
+                              size_t count);
+namespace baseline {
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op);
+}
+namespace avx2 {
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op);
+}
+namespace avx512 {
+ReduceKernel reduce_kernel(DType dtype, ReduceOp op);
+}
 
 }  // namespace fleet

@@ -6,7 +6,7 @@
 
 #else
 
-#include "comm/reduce_kernels.h"
+#include "comm/reduce.h"
 
 namespace fleet::avx512 {
 ReduceKernel reduce_kernel(DType, ReduceOp) { return nullptr; }

@@ -26,10 +26,6 @@ bool overlap(const View& a, const View& b) {
   return a_begin < b_begin + b.bytes() && b_begin < a_begin + a.bytes();
 }
 
-char* at(const View& view, size_t element) {
-  return static_cast<char*>(view.data) + element * size_of(view.dtype);
-}
-
 void copy(void* to, const void* from, size_t bytes) {
   if (to != from) std::memcpy(to, from, bytes);
 }
@@ -157,7 +153,7 @@ Buffer SharedMemoryCommunicator::allocate(size_t bytes) {
   if (in_process_) return HostDevice().allocate(bytes);  // every thread can access it
   const size_t unit = bytes >= kHugePage ? kHugePage : 4096;
   const size_t stride = (bytes + unit - 1) / unit * unit;
-  const CollectiveCall call = {.name = "allocate", .count = bytes};
+  const StepOperation call = {.name = "allocate", .count = bytes};
   std::shared_ptr<Segment> segment;
   try {
     if (rank() == 0) {
@@ -201,7 +197,7 @@ SharedAddress SharedMemoryCommunicator::shared_address_of(const View& view) cons
   return table_->shared_address_of(view.data, view.bytes());
 }
 
-bool SharedMemoryCommunicator::publish(const CollectiveCall& call, SharedAddress in,
+bool SharedMemoryCommunicator::publish(const StepOperation& call, SharedAddress in,
                                        SharedAddress out) {
   control_block_->step_and_publish(call, in, out);
   for (int rank = 0; rank < size(); ++rank) {
@@ -271,7 +267,7 @@ void SharedMemoryCommunicator::reduce_slots(DType dtype, ReduceOp op, void* out,
 
 void SharedMemoryCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
   control_block_->check();
-  const CollectiveCall call = {"all_reduce", in.dtype, op, 0, in.count};
+  const StepOperation call = {"all_reduce", in.dtype, op, 0, in.count};
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
     copy(slot(rank()), in.data, in.bytes());
@@ -288,20 +284,20 @@ void SharedMemoryCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
   for (size_t done = 0; done < in.count; done += piece) {
-    const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
+    const View part = in.part(done, std::min(piece, in.count - done));
     copy(stage(rank()), part.data, part.bytes());
     step(call);
     const size_t own =
         reduce_part(in.dtype, op, stages_.data(), size(), stages_.data(), part.count);
     step(call);
     count_all_reduce(part.bytes(), own);
-    copy(at(out, done), stage(rank()), part.bytes());
+    copy(out.at(done), stage(rank()), part.bytes());
   }
 }
 
 void SharedMemoryCommunicator::do_reduce(View in, View out, ReduceOp op, int root) {
   control_block_->check();
-  const CollectiveCall call = {"reduce", in.dtype, op, root, in.count};
+  const StepOperation call = {"reduce", in.dtype, op, root, in.count};
   const bool is_root = rank() == root;
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
@@ -319,19 +315,19 @@ void SharedMemoryCommunicator::do_reduce(View in, View out, ReduceOp op, int roo
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
   for (size_t done = 0; done < in.count; done += piece) {
-    const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
+    const View part = in.part(done, std::min(piece, in.count - done));
     copy(stage(rank()), part.data, part.bytes());
     step(call);
     const size_t own = reduce_part(in.dtype, op, &stages_[root], 1, stages_.data(), part.count);
     step(call);
     count_reduce(part.bytes(), own, is_root);
-    if (is_root) copy(at(out, done), stage(rank()), part.bytes());
+    if (is_root) copy(out.at(done), stage(rank()), part.bytes());
   }
 }
 
 void SharedMemoryCommunicator::do_broadcast(View data, int root) {
   control_block_->check();
-  const CollectiveCall call = {"broadcast", data.dtype, ReduceOp::kSum, root, data.count};
+  const StepOperation call = {"broadcast", data.dtype, ReduceOp::kSum, root, data.count};
   const bool is_root = rank() == root;
   count_to_or_from(is_root, 0, data.bytes());
   if (data.bytes() <= kSlotBytes) {
@@ -348,7 +344,7 @@ void SharedMemoryCommunicator::do_broadcast(View data, int root) {
   }
   const size_t piece = kStageBytes / size_of(data.dtype);
   for (size_t done = 0; done < data.count; done += piece) {
-    const View part = {at(data, done), std::min(piece, data.count - done), data.dtype};
+    const View part = data.part(done, std::min(piece, data.count - done));
     if (is_root) copy(stage(root), part.data, part.bytes());
     step(call);
     if (!is_root) copy(part.data, stage(root), part.bytes());
@@ -358,36 +354,36 @@ void SharedMemoryCommunicator::do_broadcast(View data, int root) {
 
 void SharedMemoryCommunicator::do_all_gather(View in, View out) {
   control_block_->check();
-  const CollectiveCall call = {"all_gather", in.dtype, ReduceOp::kSum, 0, in.count};
+  const StepOperation call = {"all_gather", in.dtype, ReduceOp::kSum, 0, in.count};
   count_same(others() * in.bytes());
   if (in.bytes() <= kSlotBytes) {
     ++small_calls_;
     copy(slot(rank()), in.data, in.bytes());
     step(call);
-    for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), slot(r), in.bytes());
+    for (int r = 0; r < size(); ++r) copy(out.at(r * in.count), slot(r), in.bytes());
     return;
   }
   // Others read `in` while this rank writes `out`, so they must not overlap unless `in` is at its
   // own position in `out`.
-  const bool apart = in.data == at(out, rank() * in.count) || !overlap(in, out);
+  const bool apart = in.data == out.at(rank() * in.count) || !overlap(in, out);
   if (publish(call, apart ? shared_address_of(in) : SharedAddress{}, kNotNeeded)) {
-    for (int r = 0; r < size(); ++r) copy(at(out, r * in.count), ins_[r], in.bytes());
+    for (int r = 0; r < size(); ++r) copy(out.at(r * in.count), ins_[r], in.bytes());
     step(call);
     return;
   }
   const size_t piece = kStageBytes / size_of(in.dtype);
   for (size_t done = 0; done < in.count; done += piece) {
-    const View part = {at(in, done), std::min(piece, in.count - done), in.dtype};
+    const View part = in.part(done, std::min(piece, in.count - done));
     copy(stage(rank()), part.data, part.bytes());
     step(call);
-    for (int r = 0; r < size(); ++r) copy(at(out, r * in.count + done), stage(r), part.bytes());
+    for (int r = 0; r < size(); ++r) copy(out.at(r * in.count + done), stage(r), part.bytes());
     step(call);
   }
 }
 
 void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op) {
   control_block_->check();
-  const CollectiveCall call = {"reduce_scatter", in.dtype, op, 0, out.count};
+  const StepOperation call = {"reduce_scatter", in.dtype, op, 0, out.count};
   const size_t element = size_of(in.dtype);
   count_same(others() * out.bytes());
   if (in.bytes() <= kSlotBytes) {
@@ -397,7 +393,7 @@ void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
     reduce_slots(in.dtype, op, out.data, rank() * out.bytes(), out.count);
     return;
   }
-  const bool apart = out.data == at(in, rank() * out.count) || !overlap(in, out);
+  const bool apart = out.data == in.at(rank() * out.count) || !overlap(in, out);
   if (publish(call, apart ? shared_address_of(in) : SharedAddress{}, kNotNeeded)) {
     for (char*& from : ins_) from += rank() * out.bytes();
     reduce_elements(in.dtype, op, &out.data, 1, reinterpret_cast<const void* const*>(ins_.data()),
@@ -410,11 +406,11 @@ void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
   for (size_t done = 0; done < out.count; done += piece) {
     const size_t count = std::min(piece, out.count - done);
     for (int r = 0; r < size(); ++r) {
-      copy(stage(rank()) + r * piece * element, at(in, r * out.count + done), count * element);
+      copy(stage(rank()) + r * piece * element, in.at(r * out.count + done), count * element);
     }
     step(call);
     for (int r = 0; r < size(); ++r) ins_[r] = stage(r) + rank() * piece * element;
-    void* to = at(out, done);
+    void* to = out.at(done);
     reduce_elements(in.dtype, op, &to, 1, reinterpret_cast<const void* const*>(ins_.data()), size(),
                     count);
     step(call);

@@ -137,8 +137,8 @@ class SharedMemoryCommunicator : public HostCommunicator {
   SharedAddress shared_address_of(const View& view) const;
   // Performs a step that publishes addresses. Returns true if all published addresses are shared;
   // ins_ and outs_ then point to all ranks' memory (null where nothing was published).
-  bool publish(const CollectiveCall& call, SharedAddress in, SharedAddress out);
-  void step(const CollectiveCall& call) { control_block_->step(ControlBlock::kStream, call); }
+  bool publish(const StepOperation& call, SharedAddress in, SharedAddress out);
+  void step(const StepOperation& call) { control_block_->step(ControlBlock::kStream, call); }
   // Reduces this rank's part of `count` elements of all `ins` into the outs. Returns the size of
   // the part in bytes.
   size_t reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out, char* const* ins,

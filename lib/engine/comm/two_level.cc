@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include "comm/hierarchical.h"
-#include "comm/recorded_communicator.h"
+#include "comm/group.h"
 
 namespace fleet {
 
@@ -33,16 +32,17 @@ std::string TwoLevelCommunicator::name() const {
 }
 
 void TwoLevelCommunicator::set_group_name(const std::string& name) {
-  name_group(flat_, name);
-  name_group(*inner_, name + ", inner");
-  if (outer_) name_group(*outer_, name + ", outer");
+  flat_.set_group_name(name);
+  inner_->set_group_name(name + ", inner");
+  if (outer_) outer_->set_group_name(name + ", outer");
 }
 
-void TwoLevelCommunicator::all_reduce(View in, View out, ReduceOp op, Stream& stream) {
-  check_pair("all_reduce", in, out, 1, 1);
-  inner_->reduce(in, out, op, 0, stream);
-  if (outer_) outer_->all_reduce(out, out, op, stream);
-  inner_->broadcast(out, 0, stream);
+void TwoLevelCommunicator::issue(const CollectiveCall& call, Stream& stream) {
+  if (call.kind != CollectiveKind::kAllReduce) return flat_.issue(call, stream);
+  check_call(call, {});
+  inner_->reduce(call.in, call.out, call.op, 0, stream);
+  if (outer_) outer_->all_reduce(call.out, call.out, call.op, stream);
+  inner_->broadcast(call.out, 0, stream);
 }
 
 void TwoLevelCommunicator::abort(const Error& why) {
@@ -68,12 +68,6 @@ std::optional<Traffic> TwoLevelCommunicator::traffic() const {
   *sum += inner_->traffic().value();
   if (outer_) *sum += outer_->traffic().value();
   return sum;
-}
-
-bool reduces_within_hosts_first(const Communicator& communicator) {
-  const auto* recorded = dynamic_cast<const RecordedCommunicator*>(&communicator);
-  const Communicator& inner = recorded ? recorded->inner() : communicator;
-  return dynamic_cast<const HierarchicalCommunicator*>(&inner) != nullptr;
 }
 
 }  // namespace fleet

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "comm/group.h"
+#include "comm/communicator.h"
 
 namespace fleet {
 
@@ -19,27 +20,13 @@ class TwoLevelCommunicator : public Communicator {
   int rank() const override { return flat_.rank(); }
   int size() const override { return flat_.size(); }
   std::string name() const override;  // "nccl in groups of 8"
-  // In records of calls: see name_group() in recorded_communicator.h.
-  void set_group_name(const std::string& name);
   Buffer allocate(size_t bytes) override { return flat_.allocate(bytes); }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     return flat_.split(ranks);
   }
 
-  void all_reduce(View in, View out, ReduceOp op, Stream& stream) override;
-  void reduce(View in, View out, ReduceOp op, int root, Stream& stream) override {
-    flat_.reduce(in, out, op, root, stream);
-  }
-  void broadcast(View data, int root, Stream& stream) override {
-    flat_.broadcast(data, root, stream);
-  }
-  void all_gather(View in, View out, Stream& stream) override { flat_.all_gather(in, out, stream); }
-  void reduce_scatter(View in, View out, ReduceOp op, Stream& stream) override {
-    flat_.reduce_scatter(in, out, op, stream);
-  }
-  void send(View data, int peer, Stream& stream) override { flat_.send(data, peer, stream); }
-  void recv(View data, int peer, Stream& stream) override { flat_.recv(data, peer, stream); }
-  void barrier(Stream& stream) override { flat_.barrier(stream); }
+  void issue(const CollectiveCall& call, Stream& stream) override;
+  void set_group_name(const std::string& name) override;
   void abort(const Error& why) override;
   void throw_if_failed() const override;
   void launched(Stream& stream) override;

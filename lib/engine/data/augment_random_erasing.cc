@@ -2,7 +2,6 @@
 // torchvision's RandomErasing.
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "data/augment.h"
 
@@ -36,7 +35,7 @@ class RandomErasing : public Augment {
           continue;
         }
         for (int x = 0; x < box.width; ++x) {
-          row[x] = mean + static_cast<float>(planes.deviation[c] * normal(random));
+          row[x] = mean + static_cast<float>(planes.deviation[c] * random.normal());
         }
       }
     }
@@ -57,12 +56,6 @@ class RandomErasing : public Augment {
       return {x, y, width, height};
     }
     return {};
-  }
-
-  // Box and Muller, 1958.
-  static double normal(RandomStream& random) {
-    const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-    return radius * std::cos(2 * std::numbers::pi * random.uniform());
   }
 
   double probability_;

@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number_text.h"
 #include "base/regular_file.h"
 
 namespace fleet::data {
@@ -94,8 +95,7 @@ PackManifest PackManifest::read(const std::string& folder) {
                           .size = json.at("size").get<int64_t>(),
                           .channels = json.at("channels").get<int64_t>(),
                           .quality = json.at("quality").get<int64_t>(),
-                          .class_names = json.at("class_names").get<std::vector<std::string>>(),
-                          .splits = {}};
+                          .class_names = json.at("class_names").get<std::vector<std::string>>()};
     for (const auto& [name, split] : json.at("splits").items()) {
       const PackSplit one{.samples = split.at("samples").get<int64_t>(),
                           .file_samples = split.at("file_samples").get<int64_t>(),
@@ -110,9 +110,7 @@ PackManifest PackManifest::read(const std::string& folder) {
 }
 
 std::string pack_path(const std::string& folder, const std::string& split, int64_t file) {
-  char number[24];
-  std::snprintf(number, sizeof number, "-%05lld.pack", static_cast<long long>(file));
-  return folder + "/" + split + number;
+  return folder + "/" + split + format_printf("-%05lld.pack", static_cast<long long>(file));
 }
 
 PackWriter::PackWriter(const std::string& path)

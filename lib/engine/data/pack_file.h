@@ -51,8 +51,8 @@ struct PackManifest {
   std::string format;  // "raw" or "jpeg"
   int64_t size = 0;    // the shorter side that larger images were resized to; 0: kept
   int64_t channels = 3, quality = 0;
-  std::vector<std::string> class_names;
-  std::vector<std::pair<std::string, PackSplit>> splits;  // "train", "test"
+  std::vector<std::string> class_names = {};
+  std::vector<std::pair<std::string, PackSplit>> splits = {};  // "train", "test"
 
   const PackSplit* find(const std::string& split) const;
   std::string text() const;  // the content of pack.json

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/number_text.h"
 #include "base/terminal_text.h"
 #include "base/thread.h"
 #include "data/fingerprint.h"
@@ -34,10 +35,8 @@ constexpr int kMaxInARow = 100;  // damaged images, as in training
 // Hashes labels and names: a pack can only be continued with the same data.
 std::string fingerprint_text(const Source& source) {
   const Fingerprint print = fingerprint(source);
-  char text[64];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(print.labels),
-                static_cast<unsigned long long>(print.files ^ print.images));
-  return text;
+  return format_printf("%016llx%016llx", static_cast<unsigned long long>(print.labels),
+                       static_cast<unsigned long long>(print.files ^ print.images));
 }
 
 // Channels of the images of a pack: raw pixels keep theirs.
@@ -241,9 +240,7 @@ PackResult pack_images(const Settings& data, const std::string& folder, const Pa
   }
   PackManifest manifest{.format = options.raw ? "raw" : "jpeg",
                         .size = options.size,
-                        .quality = options.raw ? 0 : options.quality,
-                        .class_names = {},
-                        .splits = {}};
+                        .quality = options.raw ? 0 : options.quality};
   std::vector<std::pair<std::string, std::unique_ptr<Source>>> sources;
   for (const bool train : {true, false}) {
     if (!train && data.number("validation_split") > 0) continue;  // a part of the training data

@@ -9,11 +9,6 @@
 namespace fleet::data {
 namespace {
 
-double normal(RandomStream& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-  return radius * std::cos(2 * std::numbers::pi * random.uniform());
-}
-
 // The logarithm of a draw from Gamma(shape, 1): a draw itself underflows for small shapes.
 // Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables", 2000.
 double log_gamma_draw(double shape, RandomStream& random) {
@@ -22,7 +17,7 @@ double log_gamma_draw(double shape, RandomStream& random) {
   }
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   for (;;) {
-    const double x = normal(random), root = 1 + c * x, v = root * root * root;
+    const double x = random.normal(), root = 1 + c * x, v = root * root * root;
     const double u = 1 - random.uniform();
     if (v > 0 && std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) {
       return std::log(d) + std::log(v);
@@ -74,6 +69,11 @@ uint32_t RandomStream::bits() {
 double RandomStream::uniform() { return bits() * 0x1p-32; }
 
 double RandomStream::uniform(double low, double high) { return low + (high - low) * uniform(); }
+
+double RandomStream::normal() {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+  return radius * std::cos(2 * std::numbers::pi * uniform());
+}
 
 int64_t RandomStream::below(int64_t count) {
   FLEET_CHECK(count >= 1 && count <= (int64_t{1} << 32),

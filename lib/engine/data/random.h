@@ -24,6 +24,7 @@ class RandomStream {
   uint32_t bits();
   double uniform();                         // [0, 1), 32 bits
   double uniform(double low, double high);  // [low, high)
+  double normal();                          // mean 0, deviation 1 (Box and Muller, 1958)
   int64_t below(int64_t count);             // 0 .. count-1; count >= 1
  private:
   std::array<uint32_t, 2> key_;

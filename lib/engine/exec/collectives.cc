@@ -38,8 +38,17 @@ int member(const KernelContext& context, const char* attribute) {
   return static_cast<int>(context.attributes().integer(attribute));
 }
 
-std::unique_ptr<Kernel> nothing() {
-  return make_kernel([](Stream&) {});
+std::unique_ptr<Kernel> call_kernel(const KernelContext& context, const CollectiveCall& call) {
+  return make_kernel([call, communicator = context.communicator](Stream& stream) {
+    communicator->issue(call, stream);
+  });
+}
+
+// In place, over all inputs.
+std::unique_ptr<Kernel> bucket_kernel(const KernelContext& context, CollectiveCall call) {
+  if (!context.communicator) return make_kernel([](Stream&) {});
+  call.in = call.out = bucket_view(context.inputs);
+  return call_kernel(context, call);
 }
 
 // For a group of one rank: y is x.
@@ -55,34 +64,24 @@ std::unique_ptr<Kernel> local_copy(KernelContext& context) {
 FLEET_KERNEL(any, all_reduce) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
-    if (!context.communicator) return nothing();
-    const View view = bucket_view(context.inputs);
-    const ReduceOp op = reduction(context);
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->all_reduce(view, view, op, stream); });
+    return bucket_kernel(context, {.kind = CollectiveKind::kAllReduce, .op = reduction(context)});
   };
 }
 
 FLEET_KERNEL(any, reduce) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
-    if (!context.communicator) return nothing();
-    const View view = bucket_view(context.inputs);
-    const ReduceOp op = reduction(context);
-    const int root = member(context, "root");
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->reduce(view, view, op, root, stream); });
+    return bucket_kernel(context, {.kind = CollectiveKind::kReduce,
+                                   .op = reduction(context),
+                                   .peer = member(context, "root")});
   };
 }
 
 FLEET_KERNEL(any, broadcast) {
   def.layouts = keep_layouts;
   def.create = [](KernelContext& context) {
-    if (!context.communicator) return nothing();
-    const View view = bucket_view(context.inputs);
-    const int root = member(context, "root");
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->broadcast(view, root, stream); });
+    return bucket_kernel(context,
+                         {.kind = CollectiveKind::kBroadcast, .peer = member(context, "root")});
   };
 }
 
@@ -115,39 +114,34 @@ FLEET_KERNEL(any, fetch_parameters) {
 FLEET_KERNEL(any, all_gather) {
   def.create = [](KernelContext& context) {
     if (!context.communicator) return local_copy(context);
-    const View in = view_of(context.inputs[0]), out = view_of(context.outputs[0]);
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->all_gather(in, out, stream); });
+    return call_kernel(context, {CollectiveKind::kAllGather, view_of(context.inputs[0]),
+                                 view_of(context.outputs[0])});
   };
 }
 
 FLEET_KERNEL(any, reduce_scatter) {
   def.create = [](KernelContext& context) {
     if (!context.communicator) return local_copy(context);
-    const View in = view_of(context.inputs[0]), out = view_of(context.outputs[0]);
-    const ReduceOp op = reduction(context);
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->reduce_scatter(in, out, op, stream); });
+    return call_kernel(context, {CollectiveKind::kReduceScatter, view_of(context.inputs[0]),
+                                 view_of(context.outputs[0]), reduction(context)});
   };
 }
 
 FLEET_KERNEL(any, send) {
   def.create = [](KernelContext& context) {
     FLEET_CHECK(context.communicator, "send in a group of one rank");
-    const View view = view_of(context.inputs[0]);
-    const int peer = member(context, "peer");
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->send(view, peer, stream); });
+    return call_kernel(context, {.kind = CollectiveKind::kSend,
+                                 .in = view_of(context.inputs[0]),
+                                 .peer = member(context, "peer")});
   };
 }
 
 FLEET_KERNEL(any, recv) {
   def.create = [](KernelContext& context) {
     FLEET_CHECK(context.communicator, "recv in a group of one rank");
-    const View view = view_of(context.outputs[0]);
-    const int peer = member(context, "peer");
-    Communicator* communicator = context.communicator;
-    return make_kernel([=](Stream& stream) { communicator->recv(view, peer, stream); });
+    return call_kernel(context, {.kind = CollectiveKind::kRecv,
+                                 .in = view_of(context.outputs[0]),
+                                 .peer = member(context, "peer")});
   };
 }
 

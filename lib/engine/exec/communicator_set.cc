@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "comm/recorded_communicator.h"
 #include "comm/two_level.h"
 
 namespace fleet {
@@ -29,7 +28,7 @@ CommunicatorSet::CommunicatorSet(const std::vector<RankGroup>& groups, Communica
     const bool member = std::count(group.ranks.begin(), group.ranks.end(), rank) > 0;
     all_.push_back(member && group.ranks.size() > 1 ? make(group, *job) : nullptr);
     Communicator* made = all_.back();
-    if (made) name_group(*made, group.name);
+    if (made) made->set_group_name(group.name);
     if (made && made != job && made->rank() == 0) {
       spdlog::info("communicator {}: {}, {} ranks, {}", all_.size() - 1, group.name, made->size(),
                    made->name());

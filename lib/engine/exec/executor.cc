@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <set>
 #include <span>
 
 #include "base/clock.h"
+#include "base/number_text.h"
 #include "comm/recorded_communicator.h"
 #include "exec/collective_purposes.h"
 #include "exec/initialize.h"
@@ -503,11 +503,9 @@ std::string Executor::profile() const {
   std::string text;
   for (const Row& row : order) {
     if (row.calls == 0) continue;
-    char line[160];
-    std::snprintf(line, sizeof line, "%-32s %6.0f calls %10.3f ms/run %5.1f %%\n", row.type.c_str(),
-                  row.calls / runs, 1e3 * row.seconds / runs,
-                  100 * row.seconds / std::max(total, 1e-12));
-    text += line;
+    text += format_printf("%-32s %6.0f calls %10.3f ms/run %5.1f %%\n", row.type.c_str(),
+                          row.calls / runs, 1e3 * row.seconds / runs,
+                          100 * row.seconds / std::max(total, 1e-12));
   }
   return text;
 }

@@ -105,7 +105,7 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
     }
     for (VarId id : op.inputs) touched[id].reader[op.stream] = i;
     for (VarId id : op.outputs) touched[id].writer[op.stream] = i;
-    ScheduledOp scheduled{.op = i, .waits = {}};
+    ScheduledOp scheduled{.op = i};
     for (const auto& [stream, other] : wait) scheduled.waits.push_back(other);
     all.push_back(std::move(scheduled));
   }

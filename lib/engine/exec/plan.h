@@ -33,9 +33,8 @@ void compare_collective_sequences(const CollectiveSequences& mine, int rank, int
                                   Store& store, std::chrono::milliseconds timeout);
 
 struct PlanOptions {
-  std::string backend = "cpu";  // selects the kernels
-  std::map<VarId, Layout>
-      initial_layouts;       // fixed beforehand (parameters, states, feeds); for tests
+  std::string backend = "cpu";                   // selects the kernels
+  std::map<VarId, Layout> initial_layouts = {};  // parameters, states, feeds; for tests
   Device* device = nullptr;  // the device that runs the Plan; null: the Plan is only inspected
   int compute_streams = 1;   // the most that may compute at the same time: see assign_streams()
   // Deals operations of a region to streams at random, in any order that their data allow. For
@@ -55,8 +54,8 @@ struct PlannedOp {
 
 // An operation of a schedule, which lists the operations that run in a step.
 struct ScheduledOp {
-  int op = 0;              // index in Plan::ops
-  std::vector<int> waits;  // operations of this schedule on other streams that must have ended
+  int op = 0;                   // index in Plan::ops
+  std::vector<int> waits = {};  // operations of this schedule on other streams that must have ended
 };
 
 // The memory region of a variable.

@@ -56,12 +56,8 @@ VarId Program::add_var(Var var) {
 }
 
 VarId Program::feed(const std::string& name, DType dtype, const Shape& shape) {
-  return add_var({.name = name,
-                  .kind = VarKind::kFeed,
-                  .dtype = dtype,
-                  .shape = shape,
-                  .init = {},
-                  .shape_known = true});
+  return add_var(
+      {.name = name, .kind = VarKind::kFeed, .dtype = dtype, .shape = shape, .shape_known = true});
 }
 
 VarId Program::parameter(const std::string& name, const Shape& shape, Init init) {
@@ -86,7 +82,7 @@ VarId Program::temporary(const std::string& hint) {
   for (int number = 1; by_name_.contains(name); ++number) {
     name = hint + "_" + std::to_string(number);
   }
-  return add_var({.name = name, .shape = {}, .init = {}});
+  return add_var({.name = name});
 }
 
 VarId Program::find(const std::string& name) const {

@@ -31,8 +31,8 @@ struct Var {
   std::string name;
   VarKind kind = VarKind::kTemporary;
   DType dtype = DType::kFloat32;
-  Shape shape;
-  Init init;
+  Shape shape = {};
+  Init init = {};
   bool trainable = true;       // parameters only
   VarId gradient_of = kNoVar;  // the variable whose gradient this is
   // A state that holds this parameter in a low type. Never saved; written by the parameter's
@@ -64,8 +64,8 @@ using SectionId = int;
 
 // Ranks that take part in the same collectives, over their own communicator.
 struct RankGroup {
-  std::string name;        // for logs: "data parallel"
-  std::vector<int> ranks;  // ranks of the job, in the order of the group
+  std::string name;             // for logs: "data parallel"
+  std::vector<int> ranks = {};  // ranks of the job, in the order of the group
   // > 1: all_reduce first sums in groups of this many consecutive ranks.
   int inner_group_size = 1;
   // Messages are in the rank's own memory, which may be arranged differently on each rank. False:

@@ -26,7 +26,7 @@ double number_of(const std::string& text, const std::string& group) {
 ParameterGroup parse(const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) refuse(text, "missing ':' after the pattern");
-  ParameterGroup group{.pattern = text.substr(0, colon), .rate = 1, .weight_decay = {}};
+  ParameterGroup group{.pattern = text.substr(0, colon), .rate = 1};
   if (group.pattern.empty()) refuse(text, "missing pattern");
   std::istringstream words(text.substr(colon + 1));
   for (std::string word; words >> word;) {

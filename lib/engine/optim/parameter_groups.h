@@ -14,8 +14,8 @@ namespace fleet {
 // "PATTERN: rate=0.1 weight_decay=0".
 struct ParameterGroup {
   std::string pattern;
-  double rate = 1;                     // factor for the schedule's rate
-  std::optional<double> weight_decay;  // instead of the optimizer's
+  double rate = 1;                          // factor for the schedule's rate
+  std::optional<double> weight_decay = {};  // instead of the optimizer's
 };
 
 bool matches_pattern(const std::string& pattern, const std::string& parameter);

@@ -9,11 +9,13 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "base/cpu.h"
 #include "graph/op.h"
 #include "optim/update_op.h"
+#include "tensor/layout.h"
 
 namespace fleet {
 
@@ -25,6 +27,23 @@ Rule rule_of(const Context& context) {
   } else {
     const auto* step = context.inputs[kUpdateOtherInputs].template as<const int64_t>();
     return Rule(context.attributes(), step);
+  }
+}
+
+// Gives every group of an update one layout: the first that a member has. Query: LayoutQuery.
+template <typename Query>
+void update_layouts(Query& query) {
+  const UpdateGroups groups(*query.op().def, query.op().inputs.size());
+  for (int k = 0; k < groups.count; ++k) {
+    std::optional<Layout> common;
+    for (int i = 0; i < groups.inputs_each && !common; ++i) {
+      common = query.input(groups.parameter(k) + i);
+    }
+    if (!common || common->is_opaque()) continue;
+    for (int i = 0; i < groups.inputs_each; ++i) query.need(groups.parameter(k) + i, *common);
+    for (int i = 0; i < groups.outputs_each; ++i) {
+      if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
+    }
   }
 }
 

@@ -215,9 +215,7 @@ FLEET_PASS(amp) {
                  {"white_list", std::vector<std::string>()},
                  {"black_list", std::vector<std::string>()},
                  {"black_variables", std::vector<std::string>()}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<Amp>(options);
-  };
+  def.create = create_pass<Amp>;
 }
 
 }  // namespace fleet

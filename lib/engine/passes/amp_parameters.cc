@@ -90,9 +90,7 @@ class AmpParameters : public Pass {
 
 FLEET_PASS(amp_parameters) {
   def.help = "parameters that amp casts get a persistent copy in the low type";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<AmpParameters>();
-  };
+  def.create = create_pass<AmpParameters>;
 }
 
 }  // namespace fleet

@@ -6,8 +6,10 @@
 #include <set>
 
 #include "base/log.h"
+#include "base/number_text.h"
 #include "optim/update_op.h"
 #include "passes/pass.h"
+#include "passes/uses.h"
 
 namespace fleet {
 namespace {
@@ -32,11 +34,7 @@ class FuseAllOptimizerOps : public Pass {
       merged_any = true;
     }
     if (!merged_any) return false;
-    std::vector<Op> kept;
-    for (size_t i = 0; i < removed.size(); ++i) {
-      if (!removed[i]) kept.push_back(std::move(program.ops()[i]));
-    }
-    program.ops() = std::move(kept);
+    remove_ops(program, removed);
     for (const auto& [kind, count] : kinds) {
       spdlog::info(
           "Find {} operators : {}, and {} for dense gradients. To make the speed faster, those "
@@ -64,10 +62,7 @@ class FuseAllOptimizerOps : public Pass {
   // Printed numbers are rounded, but two different values must have different texts.
   static std::string exact(const Attribute& value) {
     const double* number = std::get_if<double>(&value);
-    if (!number) return text_of(value);
-    char text[40];
-    std::snprintf(text, sizeof text, "%a", *number);
-    return text;
+    return number ? format_printf("%a", *number) : text_of(value);
   }
 
   // Whether no operation in between uses what the members other than the last write: they then run
@@ -109,9 +104,7 @@ class FuseAllOptimizerOps : public Pass {
 
 FLEET_PASS(fuse_all_optimizer_ops) {
   def.help = "merges the updates of many parameters into one operation";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseAllOptimizerOps>();
-  };
+  def.create = create_pass<FuseAllOptimizerOps>;
 }
 
 }  // namespace fleet

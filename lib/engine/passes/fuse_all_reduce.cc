@@ -124,9 +124,7 @@ FLEET_PASS(fuse_all_reduce) {
       // names of parameters: include only these (empty: all); exclude these
       {"only", std::vector<std::string>()},
       {"without", std::vector<std::string>()}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseAllReduce>(options);
-  };
+  def.create = create_pass<FuseAllReduce>;
 }
 
 }  // namespace fleet

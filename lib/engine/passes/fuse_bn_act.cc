@@ -32,9 +32,7 @@ class FuseBnAct : public Pass {
 
 FLEET_PASS(fuse_bn_act) {
   def.help = "batch normalization computes the activation that follows it";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseBnAct>();
-  };
+  def.create = create_pass<FuseBnAct>;
 }
 
 }  // namespace fleet

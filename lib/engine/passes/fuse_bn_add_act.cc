@@ -65,9 +65,7 @@ class FuseBnAddAct : public Pass {
 
 FLEET_PASS(fuse_bn_add_act) {
   def.help = "fuses a batch normalization, the addition after it and its relu";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseBnAddAct>();
-  };
+  def.create = create_pass<FuseBnAddAct>;
 }
 
 }  // namespace fleet

@@ -340,9 +340,7 @@ class FuseElementwise : public Pass {
 FLEET_PASS(fuse_elementwise) {
   def.help = "fuses chains of elementwise operations";
   def.options = {{"keep", std::vector<std::string>()}};  // variables that the host reads
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseElementwise>(options);
-  };
+  def.create = create_pass<FuseElementwise>;
 }
 
 }  // namespace fleet

@@ -102,9 +102,7 @@ class FuseElewiseAddAct : public Pass {
 
 FLEET_PASS(fuse_elewise_add_act) {
   def.help = "an addition computes the relu, tanh or scale after or before it";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseElewiseAddAct>();
-  };
+  def.create = create_pass<FuseElewiseAddAct>;
 }
 
 }  // namespace fleet

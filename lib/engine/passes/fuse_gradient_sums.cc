@@ -52,9 +52,7 @@ class FuseGradientSums : public Pass {
 
 FLEET_PASS(fuse_gradient_sums) {
   def.help = "fuses the sum over an activation's readers into its gradient";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseGradientSums>();
-  };
+  def.create = create_pass<FuseGradientSums>;
 }
 
 }  // namespace fleet

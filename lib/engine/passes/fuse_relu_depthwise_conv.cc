@@ -78,9 +78,7 @@ class FuseReluDepthwiseConv : public Pass {
 
 FLEET_PASS(fuse_relu_depthwise_conv) {
   def.help = "a depthwise convolution applies the relu before it";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseReluDepthwiseConv>();
-  };
+  def.create = create_pass<FuseReluDepthwiseConv>;
 }
 
 }  // namespace fleet

@@ -228,9 +228,7 @@ class FuseResunit : public Pass {
 
 FLEET_PASS(fuse_resunit) {
   def.help = "fuses batch normalizations into the float16 convolutions before and after them";
-  def.create = [](const Attributes&) -> std::unique_ptr<Pass> {
-    return std::make_unique<FuseResunit>();
-  };
+  def.create = create_pass<FuseResunit>;
 }
 
 }  // namespace fleet

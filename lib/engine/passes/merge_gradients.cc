@@ -13,7 +13,7 @@ namespace {
 
 class MergeGradients : public Pass {
  public:
-  explicit MergeGradients(bool per_rank) : per_rank_(per_rank) {}
+  explicit MergeGradients(const Attributes& options) : per_rank_(options.boolean("per_rank")) {}
   bool run(Program& program, const PassContext&) override {
     const SectionId backward = program.find_section("backward");
     FLEET_CHECK(backward >= 0, "merge_gradients before the backward pass");
@@ -24,19 +24,11 @@ class MergeGradients : public Pass {
         parameter_of[gradient] = parameter;
       }
     }
-    const Uses uses(program);
-    std::vector<Op> ops;
-    std::vector<Op> old = std::move(program.ops());
-    for (size_t i = 0; i < old.size(); ++i) {
-      const std::vector<VarId> outputs = old[i].outputs;
-      ops.push_back(std::move(old[i]));
-      for (const VarId id : outputs) {
-        const auto found = parameter_of.find(id);
-        if (found == parameter_of.end() || uses.writer(id) != static_cast<int>(i)) continue;
-        accumulate(program, backward, found->second, id, &ops);
-      }
-    }
-    program.ops() = std::move(ops);
+    insert_behind_writers(program, [&](VarId id, std::vector<Op>* ops) {
+      const auto found = parameter_of.find(id);
+      if (found == parameter_of.end()) return;
+      accumulate(program, backward, found->second, id, ops);
+    });
     return !parameter_of.empty();
   }
 
@@ -61,7 +53,7 @@ class MergeGradients : public Pass {
 
 class ZeroAccumulators : public Pass {
  public:
-  explicit ZeroAccumulators(std::string section) : section_(std::move(section)) {}
+  explicit ZeroAccumulators(const Attributes& options) : section_(options.text("section")) {}
   bool run(Program& program, const PassContext&) override {
     const SectionId section = program.find_section(section_);
     FLEET_CHECK(section >= 0, "zero_accumulators needs a section");
@@ -87,17 +79,13 @@ class ZeroAccumulators : public Pass {
 FLEET_PASS(merge_gradients) {
   def.help = "adds up the gradients of several steps";
   def.options = {{"per_rank", true}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<MergeGradients>(options.boolean("per_rank"));
-  };
+  def.create = create_pass<MergeGradients>;
 }
 
 FLEET_PASS(zero_accumulators) {
   def.help = "resets the sums of merge_gradients";
   def.options = {{"section", std::string("optimize")}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<ZeroAccumulators>(options.text("section"));
-  };
+  def.create = create_pass<ZeroAccumulators>;
 }
 
 }  // namespace fleet

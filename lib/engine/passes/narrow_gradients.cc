@@ -13,7 +13,7 @@ namespace {
 
 class NarrowGradients : public Pass {
  public:
-  explicit NarrowGradients(DType low) : low_(low) {}
+  explicit NarrowGradients(const Attributes& options) : low_(to_dtype(options.text("to"))) {}
   bool run(Program& program, const PassContext& context) override {
     const SectionId backward = program.find_section("backward");
     FLEET_CHECK(backward >= 0, "narrow_gradients before the backward pass");
@@ -24,24 +24,14 @@ class NarrowGradients : public Pass {
       if (gradient == kNoVar || program.var(gradient).dtype != DType::kFloat32) continue;
       parameter_of[gradient] = parameter;
     }
-    const Uses uses(program);
-    std::vector<Op> ops;
-    std::vector<Op> old = std::move(program.ops());
-    for (size_t i = 0; i < old.size(); ++i) {
-      const std::vector<VarId> outputs = old[i].outputs;
-      const bool computes = old[i].section == backward;
-      ops.push_back(std::move(old[i]));
-      for (VarId id : outputs) {
-        const auto found = parameter_of.find(id);
-        if (found == parameter_of.end() || !computes) continue;
-        if (uses.writer(id) != static_cast<int>(i)) continue;
-        const VarId narrow = program.temporary(program.var(id).name + "@" + name_of(low_));
-        ops.push_back(program.make_op(backward, "cast", {id}, {narrow},
-                                      {{"to", std::string(name_of(low_))}}));
-        program.set_gradient(found->second, narrow);
-      }
-    }
-    program.ops() = std::move(ops);
+    insert_behind_writers(program, [&](VarId id, std::vector<Op>* ops) {
+      const auto found = parameter_of.find(id);
+      if (found == parameter_of.end() || ops->back().section != backward) return;
+      const VarId narrow = program.temporary(program.var(id).name + "@" + name_of(low_));
+      ops->push_back(
+          program.make_op(backward, "cast", {id}, {narrow}, {{"to", std::string(name_of(low_))}}));
+      program.set_gradient(found->second, narrow);
+    });
     return !parameter_of.empty();
   }
 
@@ -54,9 +44,7 @@ class NarrowGradients : public Pass {
 FLEET_PASS(narrow_gradients) {
   def.help = "sends gradients between ranks in a low type";
   def.options = {{"to", std::string("float16")}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<NarrowGradients>(to_dtype(options.text("to")));
-  };
+  def.create = create_pass<NarrowGradients>;
 }
 
 }  // namespace fleet

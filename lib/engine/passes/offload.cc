@@ -13,8 +13,8 @@ namespace {
 
 class Offload : public Pass {
  public:
-  Offload(std::string forward, std::vector<std::string> variables)
-      : forward_name_(std::move(forward)), names_(std::move(variables)) {}
+  explicit Offload(const Attributes& options)
+      : forward_name_(options.text("forward")), names_(options.texts("variables")) {}
 
   bool run(Program& program, const PassContext& context) override {
     program_ = &program;
@@ -124,9 +124,7 @@ class Offload : public Pass {
 FLEET_PASS(offload) {
   def.help = "keeps forward variables in host memory until the backward pass";
   def.options = {{"forward", std::string("forward")}, {"variables", std::vector<std::string>()}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<Offload>(options.text("forward"), options.texts("variables"));
-  };
+  def.create = create_pass<Offload>;
 }
 
 }  // namespace fleet

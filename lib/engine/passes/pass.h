@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/registry.h"
@@ -23,14 +24,14 @@ struct PassContext {
   int ranks = 1;  // number of ranks in the job
   int nodes = 1;  // number of nodes that they are on
   // The ranks that train the same parameters on other samples, including this one; empty: all.
-  std::vector<int> data_parallel;
+  std::vector<int> data_parallel = {};
   int stages = 1;             // in a pipeline: rank r has stage r mod stages
   int64_t batch = 0;          // samples of a step; 0: not known
   int64_t micro_batches = 1;  // parts of them that the model computes one after another
   // Low-precision types that the backend computes in, the preferred first; if empty, no_low_type
   // gives the reason as a clause.
-  std::vector<DType> low_types;
-  std::string no_low_type;
+  std::vector<DType> low_types = {};
+  std::string no_low_type = {};
   std::string backend = "cpu";                   // the target device's
   bool host_memory = true;                       // it uses the host's memory, not its own
   std::vector<std::string> backend_passes = {};  // that only this backend has kernels for
@@ -63,6 +64,16 @@ struct PassDef {
   // Called with every option set.
   std::unique_ptr<Pass> (*create)(const Attributes& options) = nullptr;
 };
+
+// Makes a P from the options, unless it has none.
+template <typename P>
+std::unique_ptr<Pass> create_pass(const Attributes& options) {
+  if constexpr (std::is_constructible_v<P, const Attributes&>) {
+    return std::make_unique<P>(options);
+  } else {
+    return std::make_unique<P>();
+  }
+}
 
 Registry<PassDef>& pass_registry();
 bool register_pass(const std::string& name, void (*define)(PassDef&));

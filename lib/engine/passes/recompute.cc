@@ -22,8 +22,8 @@ namespace {
 
 class Recompute : public Pass {
  public:
-  Recompute(std::string forward, std::vector<std::string> checkpoints)
-      : forward_name_(std::move(forward)), checkpoints_(std::move(checkpoints)) {}
+  explicit Recompute(const Attributes& options)
+      : forward_name_(options.text("forward")), checkpoints_(options.texts("checkpoints")) {}
 
   bool run(Program& program, const PassContext& context) override {
     program_ = &program;
@@ -212,9 +212,7 @@ class Recompute : public Pass {
 FLEET_PASS(recompute) {
   def.help = "computes values between checkpoints again in the backward pass";
   def.options = {{"forward", std::string("forward")}, {"checkpoints", std::vector<std::string>()}};
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<Recompute>(options.text("forward"), options.texts("checkpoints"));
-  };
+  def.create = create_pass<Recompute>;
 }
 
 }  // namespace fleet

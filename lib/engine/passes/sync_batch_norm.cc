@@ -161,9 +161,7 @@ class SyncBatchNorm : public Pass {
 FLEET_PASS(sync_batch_norm) {
   def.help = "batch normalizations take their statistics over all data-parallel ranks";
   def.options = {{"communicator", int64_t{0}}};  // the group of those ranks, used by nothing else
-  def.create = [](const Attributes& options) -> std::unique_ptr<Pass> {
-    return std::make_unique<SyncBatchNorm>(options);
-  };
+  def.create = create_pass<SyncBatchNorm>;
 }
 
 }  // namespace fleet

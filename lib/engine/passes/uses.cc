@@ -15,6 +15,21 @@ Uses::Uses(const Program& program) : readers_(program.var_count()), writers_(pro
   }
 }
 
+void insert_behind_writers(Program& program,
+                           const std::function<void(VarId, std::vector<Op>*)>& append) {
+  const Uses uses(program);
+  std::vector<Op> ops;
+  std::vector<Op> old = std::move(program.ops());
+  for (size_t i = 0; i < old.size(); ++i) {
+    const std::vector<VarId> outputs = old[i].outputs;
+    ops.push_back(std::move(old[i]));
+    for (const VarId id : outputs) {
+      if (id != kNoVar && uses.writer(id) == static_cast<int>(i)) append(id, &ops);
+    }
+  }
+  program.ops() = std::move(ops);
+}
+
 void remove_ops(Program& program, const std::vector<bool>& removed) {
   std::vector<Op> kept;
   for (size_t i = 0; i < removed.size(); ++i) {

@@ -1,6 +1,7 @@
 // Queries that passes use to join operations of a Program.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "graph/program.h"
@@ -22,6 +23,11 @@ class Uses {
  private:
   std::vector<std::vector<int>> readers_, writers_;  // by variable
 };
+
+// Calls append(variable, &ops) behind the operation that writes the variable last, for each
+// variable; it may append operations.
+void insert_behind_writers(Program& program,
+                           const std::function<void(VarId, std::vector<Op>*)>& append);
 
 // Removes the operations whose entries are set.
 void remove_ops(Program& program, const std::vector<bool>& removed);

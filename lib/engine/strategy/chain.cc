@@ -1,26 +1,26 @@
-#include "strategy/chain.h"
-
 #include <algorithm>
+
+#include "strategy/meta_optimizer.h"
 
 namespace fleet {
 namespace {
 
 using Chain = std::vector<size_t>;  // indices of links
 
-bool may_wrap(const ChainLink& outer, const ChainLink& inner) {
+bool may_wrap(const MetaOptimizerDef& outer, const MetaOptimizerDef& inner) {
   return std::count(outer.wraps.begin(), outer.wraps.end(), inner.name) > 0;
 }
 
 // For each pair, the longest chain from one to the other, in the manner of Floyd and Warshall. As
 // in Paddle, whose results depend on it, the chain that grew last wins, even if a longer one was
 // found before.
-Chain longest(const std::vector<ChainLink>& links) {
+Chain longest(const MetaOptimizerDefs& links) {
   const size_t n = links.size();
   std::vector<std::vector<Chain>> between(n, std::vector<Chain>(n));  // empty: no chain
   Chain winner = {0};
   for (size_t from = 0; from < n; ++from) {
     for (size_t to = 0; to < n; ++to) {
-      if (!may_wrap(links[from], links[to])) continue;
+      if (!may_wrap(*links[from], *links[to])) continue;
       between[from][to] = {from, to};
       if (winner.size() == 1) winner = between[from][to];
     }
@@ -43,19 +43,19 @@ Chain longest(const std::vector<ChainLink>& links) {
 
 }  // namespace
 
-std::vector<std::string> choose_chain(std::vector<ChainLink> links) {
-  std::sort(links.begin(), links.end(),
-            [](const ChainLink& a, const ChainLink& b) { return a.paddle_class < b.paddle_class; });
+std::vector<std::string> choose_chain(MetaOptimizerDefs links) {
+  std::ranges::sort(links, {}, &MetaOptimizerDef::paddle_class);
   std::vector<std::string> names;
   if (links.empty()) return names;
-  for (const size_t link : longest(links)) names.push_back(links[link].name);
+  for (const size_t link : longest(links)) names.push_back(links[link]->name);
   return names;
 }
 
-std::vector<std::string> conflicts(const ChainLink& loser, const std::vector<ChainLink>& winners) {
+std::vector<std::string> conflicts(const MetaOptimizerDef& loser,
+                                   const MetaOptimizerDefs& winners) {
   std::vector<std::string> names;
-  for (const ChainLink& winner : winners) {
-    if (!may_wrap(winner, loser) && !may_wrap(loser, winner)) names.push_back(winner.name);
+  for (const MetaOptimizerDef* winner : winners) {
+    if (!may_wrap(*winner, loser) && !may_wrap(loser, *winner)) names.push_back(winner->name);
   }
   return names;
 }

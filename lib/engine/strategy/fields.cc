@@ -92,18 +92,25 @@ bool in_range(const FieldDescriptor& field, const Message& message) {
          in_range(field, message.GetReflection()->GetFloat(message, &field));
 }
 
+// The message that has the field of this path, and the field.
+static std::pair<const Message*, const FieldDescriptor*> resolved(const StrategyProto& proto,
+                                                                  const std::string& path) {
+  const FieldDescriptor* field = find_field(path);
+  FLEET_CHECK(field, "strategy.proto has no field " + path);
+  const Message* message = &proto;
+  const std::vector<std::string> names = split(path, '.');
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    const FieldDescriptor* outer = message->GetDescriptor()->FindFieldByName(names[i]);
+    message = &message->GetReflection()->GetMessage(*message, outer);
+  }
+  return {message, field};
+}
+
 std::vector<std::string> given_fields(const StrategyProto& proto,
                                       const std::vector<std::string>& paths) {
   std::vector<std::string> given;
   for (const std::string& path : paths) {
-    const Message* message = &proto;
-    const std::vector<std::string> names = split(path, '.');
-    for (size_t i = 0; i + 1 < names.size(); ++i) {
-      const FieldDescriptor* outer = message->GetDescriptor()->FindFieldByName(names[i]);
-      message = &message->GetReflection()->GetMessage(*message, outer);
-    }
-    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names.back());
-    FLEET_CHECK(field, "strategy.proto has no field " + path);
+    const auto [message, field] = resolved(proto, path);
     const Reflection& reflection = *message->GetReflection();
     const bool there = field->is_repeated() ? reflection.FieldSize(*message, field) > 0
                                             : reflection.HasField(*message, field);
@@ -127,20 +134,12 @@ void clear_field(const std::string& path, StrategyProto* proto) {
 }
 
 std::optional<bool> given_boolean(const StrategyProto& proto, const std::string& path) {
-  const Message* message = &proto;
-  const std::vector<std::string> names = split(path, '.');
-  for (size_t i = 0;; ++i) {
-    const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(names[i]);
-    FLEET_CHECK(field && !field->is_repeated(), "strategy.proto has no field " + path);
-    const Reflection& reflection = *message->GetReflection();
-    if (i + 1 < names.size()) {
-      message = &reflection.GetMessage(*message, field);
-      continue;
-    }
-    FLEET_CHECK(field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL, path + " is not a bool");
-    if (!reflection.HasField(*message, field)) return std::nullopt;
-    return reflection.GetBool(*message, field);
-  }
+  const auto [message, field] = resolved(proto, path);
+  FLEET_CHECK(!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL,
+              path + " is not a bool");
+  const Reflection& reflection = *message->GetReflection();
+  if (!reflection.HasField(*message, field)) return std::nullopt;
+  return reflection.GetBool(*message, field);
 }
 
 std::vector<std::string> unclaimed_fields(const StrategyProto& proto,

@@ -1,5 +1,7 @@
 #include "strategy/meta_optimizer.h"
 
+#include <algorithm>
+
 #include "strategy/fields.h"
 
 namespace fleet {
@@ -25,6 +27,15 @@ class OnePass : public MetaOptimizer {
 Registry<MetaOptimizerDef>& meta_optimizer_registry() {
   static Registry<MetaOptimizerDef> registry("meta-optimizer");
   return registry;
+}
+
+MetaOptimizerDefs meta_optimizers_by_position() {
+  MetaOptimizerDefs defs;
+  for (const std::string& name : meta_optimizer_registry().names()) {
+    defs.push_back(&meta_optimizer_registry().get(name));
+  }
+  std::ranges::stable_sort(defs, {}, &MetaOptimizerDef::position);
+  return defs;
 }
 
 bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimizerDef&)) {

@@ -28,7 +28,7 @@ struct BuildContext {
   std::vector<Block> blocks = {};   // the forward section's, if the model names them
   std::vector<Block> devices = {};  // where the model sets a device; output: the previous value
   BatchVars batch = {};             // what depends on the number of samples
-  std::optional<DType> low;         // the low type that the forward part computes in
+  std::optional<DType> low = {};    // the low type that the forward part computes in
   VarId loss_scaling = kNoVar;      // float32 [1], the factor of the loss
   // The factor of d(loss): 1 / data-parallel ranks, so that a sum over the ranks averages.
   double loss_factor = 1;
@@ -38,14 +38,14 @@ struct BuildContext {
   // Parameters that a meta-optimizer updates itself, each with the section in which its gradient is
   // summed like others; -1: it is not.
   std::map<VarId, SectionId> updated_separately = {};
-  BackwardResult backward;       // from the phase fuse_backward() on
+  BackwardResult backward = {};  // from the phase fuse_backward() on
   SectionId optimize = -1;       // the section of the updates, from the phase update() on
   VarId learning_rate = kNoVar;  // float32 [1], from the phase update() on
-  Predicate update_when;         // when updates run; set it before update()
-  Settings optimizer;            // the update rule's; may be replaced in update() and later
-  GradientScaling scaling;       // needed by updates if gradients are scaled
+  Predicate update_when = {};    // when updates run; set it before update()
+  Settings optimizer = {};       // the update rule's; may be replaced in update() and later
+  GradientScaling scaling = {};  // needed by updates if gradients are scaled
   bool skips_updates = false;    // training continues after steps with scaling.found_inf
-  std::vector<VarId> keep;       // variables that before_step() reads
+  std::vector<VarId> keep = {};  // variables that before_step() reads
 };
 
 // A training step before its execution.
@@ -78,7 +78,7 @@ class MetaOptimizer {
 
 // How ranks and batches are divided (PassContext).
 struct Division {
-  std::vector<int> data_parallel;
+  std::vector<int> data_parallel = {};
   int stages = 1;
   int64_t micro_batches = 1;
 };
@@ -98,7 +98,7 @@ struct MetaOptimizerDef {
   // Called before the obstacles of all others, which see the result; null: it divides nothing. For
   // a meta-optimizer without an obstacle, which competes with none.
   std::function<Division(const StrategyProto&, const PassContext&)> divide = {};
-  // For a meta-optimizer that competes with others by Paddle's rules (strategy/chain.h): its class
+  // For a meta-optimizer that competes with others by Paddle's rules (choose_chain()): its class
   // in Paddle, and the meta-optimizers it may wrap. Empty: it can be combined with all.
   std::string paddle_class;
   std::vector<std::string> wraps;
@@ -113,13 +113,29 @@ struct MetaOptimizerDef {
   std::string figure = {};  // a measurement, with its command or page; empty: none yet
 };
 
+using MetaOptimizerDefs = std::vector<const MetaOptimizerDef*>;
+
 Registry<MetaOptimizerDef>& meta_optimizer_registry();
+MetaOptimizerDefs meta_optimizers_by_position();
 bool register_meta_optimizer(const std::string& name, void (*define)(MetaOptimizerDef&));
 
 // FLEET_META_OPTIMIZER(amp) { def.help = ...; } in lib/engine/strategy/meta/amp.cc.
 #define FLEET_META_OPTIMIZER(name)                                      \
   FLEET_REGISTER(meta_optimizer_##name, ::fleet::MetaOptimizerDef& def, \
                  ::fleet::register_meta_optimizer, #name)
+
+// Which ones act if several are requested that cannot all be combined: the rules of the strategy
+// compiler of Paddle 2.0 to 2.6 (python/paddle/distributed/fleet/base/strategy_compiler.py), so
+// that a strategy means the same here. tests/engine/strategy/golden/ has its results, and the known
+// differences of releases before 2.6.
+//
+// Two of them form a chain if one may wrap the other; a chain to one and one from it join to a
+// longer one if the first may also wrap the last. The longest chain that Paddle's algorithm finds
+// wins; if no two can be combined, the first by class. Returns the winner's names, outermost first.
+// None may wrap itself, directly or through others.
+std::vector<std::string> choose_chain(MetaOptimizerDefs links);
+// The names among `winners` that cannot be combined with `loser`: neither may wrap the other.
+std::vector<std::string> conflicts(const MetaOptimizerDef& loser, const MetaOptimizerDefs& winners);
 
 // A meta-optimizer that consists of one pass, switched by one bool field.
 enum class PassPhase { kFuseForward, kFuseBackward, kGradients, kFuseUpdate };

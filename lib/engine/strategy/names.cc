@@ -15,19 +15,12 @@ using google::protobuf::FieldOptions;
 
 const Descriptor& strategy_type() { return *paddle::fleet::DistributedStrategy::descriptor(); }
 
-bool has_other_name(const FieldDescriptor& field, const std::string& name) {
-  const FieldOptions& options = field.options();
-  for (int i = 0; i < options.ExtensionSize(paddle::fleet::also); ++i) {
-    if (options.GetExtension(paddle::fleet::also, i) == name) return true;
-  }
-  return false;
-}
-
 // The field of this message that a typed name refers to.
 const FieldDescriptor* field_of(const Descriptor& message, const std::string& name) {
   if (const FieldDescriptor* field = message.FindFieldByName(name)) return field;
   for (int i = 0; i < message.field_count(); ++i) {
-    if (has_other_name(*message.field(i), name)) return message.field(i);
+    const std::vector<std::string> names = other_names(*message.field(i));
+    if (std::count(names.begin(), names.end(), name) > 0) return message.field(i);
   }
   return name.starts_with('_') ? message.FindFieldByName(name.substr(1)) : nullptr;
 }
@@ -92,6 +85,23 @@ const FieldDescriptor* find_field(const std::string& path) {
     type = field->message_type();  // null behind a scalar
   }
   return field;
+}
+
+std::vector<std::string> other_names(const FieldDescriptor& field) {
+  const FieldOptions& options = field.options();
+  std::vector<std::string> names;
+  for (int i = 0; i < options.ExtensionSize(paddle::fleet::also); ++i) {
+    names.push_back(options.GetExtension(paddle::fleet::also, i));
+  }
+  return names;
+}
+
+std::vector<std::string> enum_names(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    names.push_back(field.enum_type()->value(i)->name());
+  }
+  return names;
 }
 
 const std::vector<std::string>& field_paths() {
@@ -178,13 +188,8 @@ std::string value_requirement(const FieldDescriptor& field) {
       return "an integer" + (range.empty() ? ", from -2147483648 to 2147483647" : bounds);
     case FieldDescriptor::CPPTYPE_FLOAT:
       return "a number" + bounds;
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      std::vector<std::string> values;
-      for (int i = 0; i < field.enum_type()->value_count(); ++i) {
-        values.push_back(field.enum_type()->value(i)->name());
-      }
-      return "one of " + join(values, ", ");
-    }
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return "one of " + join(enum_names(field), ", ");
     default:
       return "a string in quotes";
   }

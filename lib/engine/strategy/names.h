@@ -12,6 +12,11 @@ namespace fleet {
 // Null if no field or message has this path.
 const google::protobuf::FieldDescriptor* find_field(const std::string& path);
 
+// The names in strategy.proto (`also`) under which it is accepted too.
+std::vector<std::string> other_names(const google::protobuf::FieldDescriptor& field);
+// The names of the values of an enum's field.
+std::vector<std::string> enum_names(const google::protobuf::FieldDescriptor& field);
+
 // All fields that are not messages, in the order of their numbers.
 const std::vector<std::string>& field_paths();
 

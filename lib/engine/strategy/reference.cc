@@ -17,17 +17,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-using Defs = std::vector<const MetaOptimizerDef*>;
-
-Defs all_by_position() {
-  Defs defs;
-  for (const std::string& name : meta_optimizer_registry().names()) {
-    defs.push_back(&meta_optimizer_registry().get(name));
-  }
-  std::stable_sort(defs.begin(), defs.end(),
-                   [](const auto* a, const auto* b) { return a->position < b->position; });
-  return defs;
-}
+using Defs = MetaOptimizerDefs;
 
 std::string type_of(const FieldDescriptor& field) {
   const std::string many = field.is_repeated() ? "s" : "";
@@ -96,15 +86,6 @@ void check_field_help(const Defs& defs) {
   }
 }
 
-std::vector<std::string> other_names(const FieldDescriptor& field) {
-  std::vector<std::string> names;
-  const google::protobuf::FieldOptions& options = field.options();
-  for (int i = 0; i < options.ExtensionSize(paddle::fleet::also); ++i) {
-    names.push_back(options.GetExtension(paddle::fleet::also, i));
-  }
-  return names;
-}
-
 // "a", "a and b", "a, b and c"
 std::string listing(const std::vector<std::string>& names) {
   if (names.size() < 2) return join(names, "");
@@ -161,7 +142,7 @@ std::string markdown_of(const MetaOptimizerDef& def, const std::vector<OptionRow
 }  // namespace
 
 std::vector<OptionRow> option_rows() {
-  const Defs defs = all_by_position();
+  const Defs defs = meta_optimizers_by_position();
   check_field_help(defs);
   std::vector<OptionRow> rows;
   for (const std::string& path : field_paths()) {
@@ -185,7 +166,7 @@ std::string compatibility_text(const MetaOptimizerDef& def) {
   if (def.divide) return "all others except those that it refuses by name";
   if (def.paddle_class.empty()) return "all others";
   std::vector<std::string> wrapped, wraps_it;
-  for (const MetaOptimizerDef* other : all_by_position()) {
+  for (const MetaOptimizerDef* other : meta_optimizers_by_position()) {
     const auto has = [](const MetaOptimizerDef& outer, const std::string& inner) {
       return std::find(outer.wraps.begin(), outer.wraps.end(), inner) != outer.wraps.end();
     };
@@ -221,7 +202,7 @@ std::string reference_markdown() {
       "## Options\n\n"
       "Each meta-optimizer has a heading, in the order in which they rewrite the Program. Most of "
       "those that do not change it come first.\n\n";
-  for (const MetaOptimizerDef* def : all_by_position()) {
+  for (const MetaOptimizerDef* def : meta_optimizers_by_position()) {
     const bool any =
         std::any_of(rows.begin(), rows.end(), [&](const OptionRow& row) { return row.def == def; });
     if (any) text += markdown_of(*def, rows);

@@ -4,25 +4,12 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "strategy/chain.h"
 #include "strategy/fields.h"
 
 namespace fleet {
 namespace {
 
-using Defs = std::vector<const MetaOptimizerDef*>;
-
-Defs all_by_position() {
-  Defs defs;
-  for (const std::string& name : meta_optimizer_registry().names()) {
-    defs.push_back(&meta_optimizer_registry().get(name));
-  }
-  std::stable_sort(defs.begin(), defs.end(),
-                   [](const MetaOptimizerDef* a, const MetaOptimizerDef* b) {
-                     return a->position < b->position;
-                   });
-  return defs;
-}
+using Defs = MetaOptimizerDefs;
 
 void reject_unclaimed_fields(const StrategyProto& proto, const Defs& defs) {
   std::set<std::string> taken;
@@ -47,10 +34,8 @@ Defs without_obstacles(Defs defs, const StrategyProto& proto, const PassContext&
   return defs;
 }
 
-ChainLink link_of(const MetaOptimizerDef& def) { return {def.name, def.paddle_class, def.wraps}; }
-
-void report_loser(const ChainLink& loser, const std::vector<std::string>& order,
-                  const std::vector<ChainLink>& winners) {
+void report_loser(const MetaOptimizerDef& loser, const std::vector<std::string>& order,
+                  const Defs& winners) {
   // If it can be combined with each of them, but not with all together, removing any of them may
   // help.
   std::vector<std::string> against = conflicts(loser, winners);
@@ -64,18 +49,16 @@ void report_loser(const ChainLink& loser, const std::vector<std::string>& order,
 
 // Drops those that lose against others by Paddle's rules, and logs them (Paddle does not).
 Defs without_losers(Defs defs) {
-  std::vector<ChainLink> links;
-  for (const MetaOptimizerDef* def : defs) {
-    if (!def->paddle_class.empty()) links.push_back(link_of(*def));
-  }
+  Defs links = defs;
+  std::erase_if(links, [](const MetaOptimizerDef* def) { return def->paddle_class.empty(); });
   const std::vector<std::string> order = choose_chain(links);
   const auto wins = [&](const std::string& name) {
     return std::find(order.begin(), order.end(), name) != order.end();
   };
-  std::vector<ChainLink> winners = links;
-  std::erase_if(winners, [&](const ChainLink& link) { return !wins(link.name); });
-  for (const ChainLink& link : links) {
-    if (!wins(link.name)) report_loser(link, order, winners);
+  Defs winners = links;
+  std::erase_if(winners, [&](const MetaOptimizerDef* link) { return !wins(link->name); });
+  for (const MetaOptimizerDef* link : links) {
+    if (!wins(link->name)) report_loser(*link, order, winners);
   }
   std::erase_if(defs, [&](const MetaOptimizerDef* def) {
     return !def->paddle_class.empty() && !wins(def->name);
@@ -95,7 +78,7 @@ int streams_of(const StrategyProto& proto) {
 }  // namespace
 
 PassContext divide(const StrategyProto& proto, PassContext context) {
-  for (const MetaOptimizerDef* def : all_by_position()) {
+  for (const MetaOptimizerDef* def : meta_optimizers_by_position()) {
     if (!def->divide || (def->requested && !def->requested(proto))) continue;
     const Division division = def->divide(proto, context);
     context.data_parallel = division.data_parallel;
@@ -108,7 +91,7 @@ PassContext divide(const StrategyProto& proto, PassContext context) {
 Strategy::Strategy(const StrategyProto& proto, const PassContext& context)
     : context_(divide(proto, context)) {
   FLEET_CHECK(context.ranks >= 1, "a job without ranks");
-  const Defs defs = all_by_position();
+  const Defs defs = meta_optimizers_by_position();
   reject_unclaimed_fields(proto, defs);
   for (const MetaOptimizerDef* def : without_losers(without_obstacles(defs, proto, context_))) {
     names_.push_back(def->name);
@@ -133,13 +116,7 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
                    .blocks = std::move(parts.blocks),
                    .devices = std::move(parts.devices),
                    .batch = std::move(parts.batch),
-                   .low = {},
-                   .loss_factor = 1.0 / context_.data_parallel_degree(),
-                   .backward = {},
-                   .update_when = {},
-                   .optimizer = {},
-                   .scaling = {},
-                   .keep = {}});
+                   .loss_factor = 1.0 / context_.data_parallel_degree()});
   run(&MetaOptimizer::groups);
   run(&MetaOptimizer::forward);
   if (program.var(loss).dtype != DType::kFloat32) {

@@ -42,15 +42,6 @@ void add_list(const FieldDescriptor& field, const std::string& path, Schema* sch
   }
 }
 
-std::string other_names(const FieldDescriptor& field) {
-  const google::protobuf::FieldOptions& options = field.options();
-  std::vector<std::string> names;
-  for (int i = 0; i < options.ExtensionSize(paddle::fleet::also); ++i) {
-    names.push_back(options.GetExtension(paddle::fleet::also, i));
-  }
-  return names.empty() ? "" : ", also " + join(names, ", ");
-}
-
 template <typename Extension>
 double bound(const google::protobuf::FieldOptions& options, const Extension& which,
              double otherwise) {
@@ -61,8 +52,9 @@ void add_scalar(const FieldDescriptor& field, const std::string& path, Schema* s
   const google::protobuf::FieldOptions& options = field.options();
   const bool later = options.GetExtension(paddle::fleet::later);
   const bool own = options.GetExtension(paddle::fleet::own);
+  const std::string also = join(other_names(field), ", ");
   const std::string help = (own ? "fleetrun's own field" : "Paddle's field of this name") +
-                           other_names(field) +
+                           (also.empty() ? "" : ", also " + also) +
                            (later ? ", of later releases: at its default only" : "");
   constexpr double kLeast = std::numeric_limits<int32_t>::min();
   constexpr double kMost = std::numeric_limits<int32_t>::max();
@@ -84,14 +76,9 @@ void add_scalar(const FieldDescriptor& field, const std::string& path, Schema* s
     case FieldDescriptor::CPPTYPE_STRING:
       schema->text(path, field.default_value_string(), help);
       return;
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      std::vector<std::string> choices;
-      for (int i = 0; i < field.enum_type()->value_count(); ++i) {
-        choices.push_back(field.enum_type()->value(i)->name());
-      }
-      schema->choice(path, field.default_value_enum()->name(), choices, help);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      schema->choice(path, field.default_value_enum()->name(), enum_names(field), help);
       return;
-    }
     default:
       FLEET_CHECK(false, "strategy.proto: no schema for " + field.full_name());
   }
@@ -219,13 +206,9 @@ void take_fields(const Message& message, const std::string& prefix, const std::s
 
 }  // namespace
 
-void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto) {
-  read_strategy_text(text, origin, proto);
-}
-
 void merge_strategy_file(const std::string& path, StrategyProto* proto) {
   constexpr int64_t kLargest = 4 << 20;  // bytes
-  merge_strategy_text(read_regular_file(path, kLargest), path, proto);
+  read_strategy_text(read_regular_file(path, kLargest), path, proto);
 }
 
 Schema strategy_schema() {

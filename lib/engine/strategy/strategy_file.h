@@ -13,7 +13,6 @@ namespace fleet {
 using StrategyProto = paddle::fleet::DistributedStrategy;
 
 // As read_strategy_text() does.
-void merge_strategy_text(const std::string& text, const std::string& origin, StrategyProto* proto);
 void merge_strategy_file(const std::string& path, StrategyProto* proto);
 
 // The keys of a job file's strategy section: "file", and every field of the message under its own

@@ -41,7 +41,6 @@ class CachingAllocator {
   size_t used() const;       // in allocated blocks
   size_t taken() const;      // from the source
   size_t most_used() const;  // the maximum of used() so far
-  size_t free_bytes() const { return taken() - used(); }
 
  private:
   struct Block {

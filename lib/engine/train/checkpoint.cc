@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 
@@ -15,6 +14,7 @@
 #include "base/file.h"
 #include "base/file_status.h"
 #include "base/json.h"
+#include "base/number_text.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -40,22 +40,12 @@ void sync_folder(const std::string& path) {
 }
 
 std::string name_of_step(int64_t step) {
-  char name[40];
-  std::snprintf(name, sizeof name, "step_%08lld", static_cast<long long>(step));
-  return name;
+  return format_printf("step_%08lld", static_cast<long long>(step));
 }
 
-std::string name_of_part(int rank) {
-  char name[40];
-  std::snprintf(name, sizeof name, "rank_%05d.safetensors", rank);
-  return name;
-}
+std::string name_of_part(int rank) { return format_printf("rank_%05d.safetensors", rank); }
 
-std::string name_of_shard(int rank) {
-  char name[40];
-  std::snprintf(name, sizeof name, "shard_%05d.safetensors", rank);
-  return name;
-}
+std::string name_of_shard(int rank) { return format_printf("shard_%05d.safetensors", rank); }
 
 // Complete checkpoints, oldest first.
 std::vector<std::string> all_checkpoints(const std::string& root) {
@@ -77,11 +67,7 @@ constexpr int kVersion = 2;
 constexpr char kChecksum[] = "crc32c";
 
 // The checksum of the JSON text without spaces.
-std::string checksum_of(const Json& state) {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", crc32c(state.dump()));
-  return text;
-}
+std::string checksum_of(const Json& state) { return format_printf("%08x", crc32c(state.dump())); }
 
 Json to_json(const BestValue& best) {
   return {{"metric", best.metric}, {"value", best.value}, {"step", best.step}};
@@ -558,7 +544,6 @@ TrainingPosition load_checkpoint(const std::string& folder, const std::string& m
   TensorFile weights = read(kModelFile);
   position.card = read_card(weights.metadata);
   TensorFile states = read(kOptimizerFile);
-  move_old_states(&weights, &states);
   check_fit(program, weights, CheckpointFile::kModel, folder + "/" + kModelFile);
   check_fit(program, states, CheckpointFile::kOptimizer, folder + "/" + kOptimizerFile);
   const bool averaged = states.tensors.contains(kEmaUpdates);

@@ -54,7 +54,7 @@ struct TrainingPosition {
   EvaluationRecord evaluations = {};
   ModelCard card = {};          // in the metadata of model.safetensors
   std::string validation = {};  // JobData::validation()
-  std::string data = {};        // JobData::order(); "" in checkpoints of development versions
+  std::string data = {};        // JobData::order(); "": unknown
 };
 
 // The part of a checkpoint that a rank writes.

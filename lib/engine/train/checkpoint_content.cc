@@ -155,13 +155,6 @@ std::string drop_others(TensorFile& states, TensorFile& part, const Program& pro
   return join(lines, "; ");
 }
 
-void move_old_states(TensorFile* weights, TensorFile* states) {
-  auto state = weights->tensors.extract("adaptive_localsgd.steps");
-  if (state.empty()) return;
-  state.key() = "optimizer.adaptive_localsgd_steps";
-  states->tensors.insert(std::move(state));
-}
-
 bool has_averages(const Program& program) { return program.find(kEmaUpdates) != kNoVar; }
 
 void scatter(const TensorFile& file, CheckpointFile which, Executor& executor) {

@@ -37,8 +37,6 @@ void check_fit(const Program& program, const TensorFile& file, CheckpointFile wh
 // scaling (values that only the program has stay unchanged) and about merged gradients that are not
 // 0, "" if none.
 std::string drop_others(TensorFile& states, TensorFile& part, const Program& program);
-// Development versions saved a state of adaptive_localsgd with the model.
-void move_old_states(TensorFile* weights, TensorFile* states);
 // Whether the program keeps averages of its weights.
 bool has_averages(const Program& program);
 // Adds what a shard (kShard) holds of this file.

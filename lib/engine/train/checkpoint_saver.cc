@@ -13,7 +13,7 @@ CheckpointSaver::CheckpointSaver(std::string root, Executor& executor, const Job
 
 void CheckpointSaver::write(const TrainingPosition& position, const CheckpointValues& values,
                             const Keep& keep) {
-  Outcome outcome{.step = position.step, .folder = {}, .failure = nullptr};
+  Outcome outcome{.step = position.step, .failure = nullptr};
   try {
     outcome.folder = save_on_all_ranks(root_, position, values, keep, own_, *control_);
   } catch (...) {

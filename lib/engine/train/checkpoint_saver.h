@@ -19,7 +19,7 @@ class CheckpointSaver {
   // The result of a save on this rank. Ranks that write nothing do not learn of failures.
   struct Outcome {
     int64_t step = 0;
-    std::string folder;          // on rank 0, if the checkpoint is on the disk
+    std::string folder = {};     // on rank 0, if the checkpoint is on the disk
     std::exception_ptr failure;  // null: success; else Error or a system exception
   };
 

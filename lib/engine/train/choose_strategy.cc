@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "data/augment.h"
 #include "exec/backend.h"
-#include "train/format_printf.h"
 #include "train/micro_batches.h"
 
 namespace fleet {

@@ -1,8 +1,7 @@
-#include "train/collective_trace.h"
-
 #include <string>
 
 #include "base/hash.h"
+#include "train/step_trace.h"
 
 namespace fleet {
 

@@ -1,10 +1,10 @@
 #include "train/device_settings.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
 #include "strategy/strategy_file.h"
@@ -82,9 +82,6 @@ ConfigTree backend_options(const Job& job) {
         "conv_workspace_size_limit is " + std::to_string(strategy.conv_workspace_size_limit()),
         "strategy", "give a number of MiB, 0 or more");
   }
-  char fraction[40];
-  std::snprintf(fraction, sizeof fraction, "%.17g",
-                job.train.number("fraction_of_gpu_memory_to_use"));
   const auto text = [](bool value) { return value ? "true" : "false"; };
   const std::string origin = "the job's settings";
   ConfigTree options;
@@ -92,7 +89,8 @@ ConfigTree backend_options(const Job& job) {
   options.set("cudnn_exhaustive_search", text(strategy.cudnn_exhaustive_search()), origin);
   options.set("conv_workspace_size_limit", std::to_string(strategy.conv_workspace_size_limit()),
               origin);
-  options.set("memory_fraction", fraction, origin);
+  options.set("memory_fraction",
+              format_printf("%.17g", job.train.number("fraction_of_gpu_memory_to_use")), origin);
   return options;
 }
 

@@ -40,8 +40,7 @@ std::vector<double> ClassCounts::accuracies() const {
   return accuracies;
 }
 
-// Quotes a field of a line according to RFC 4180.
-static std::string field(const std::string& text) {
+std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -51,7 +50,7 @@ static std::string field(const std::string& text) {
 std::string ClassCounts::csv(const std::vector<std::string>& names) const {
   const auto name = [&](int64_t label) {
     const auto index = static_cast<size_t>(label);
-    return index < names.size() ? field(names[index]) : std::to_string(label);
+    return index < names.size() ? csv_field(names[index]) : std::to_string(label);
   };
   std::string text = "class";
   for (int64_t other = 0; other < classes_; ++other) text += "," + name(other);

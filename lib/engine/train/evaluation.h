@@ -15,6 +15,9 @@
 
 namespace fleet {
 
+// Quotes a field of a line of CSV according to RFC 4180.
+std::string csv_field(const std::string& text);
+
 // A confusion matrix: rows are the true classes of the samples, columns the predicted ones (largest
 // logit). Not thread-safe.
 class ClassCounts {

@@ -23,17 +23,6 @@ Shape image_of(const Job& job, const ExplainOptions& options) {
                      job.data.integer("image.height"), job.data.integer("image.width"));
 }
 
-// No lines of passes and strategies.
-class Quiet {
- public:
-  Quiet() : level_(spdlog::get_level()) { spdlog::set_level(spdlog::level::off); }
-  ~Quiet() { spdlog::set_level(level_); }
-  Quiet(const Quiet&) = delete;
-
- private:
-  const spdlog::level::level_enum level_;
-};
-
 struct Built {
   BuiltProgram built;
   Plan plan;
@@ -47,11 +36,7 @@ Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>
                                 .backend = options.backend,
                                 .steps = steps}),
             {}};
-  all.plan = plan_program(all.built.program, all.built.keep,
-                          {.backend = options.backend,
-                           .initial_layouts = {},
-                           .device = options.device,
-                           .compute_streams = all.built.strategy->compute_streams()});
+  all.plan = plan_built(all.built, options.backend, options.device);
   return all;
 }
 
@@ -59,7 +44,7 @@ Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>
 std::map<int, Plan> other_stages(const Job& job, const ExplainOptions& options, const Built& own) {
   const int stages = own.built.strategy->context().stages;
   const int first = options.rank - options.rank % stages;
-  const Quiet quiet;
+  const Silence silence;  // of passes and strategies
   std::map<int, Plan> plans;
   for (int rank = first; rank < first + stages; ++rank) {
     if (rank == options.rank) continue;
@@ -181,8 +166,7 @@ JobCost cost_of_built(const Job& job, Built& all, const ExplainOptions& options)
                .batch = job.data.integer("batch_size"),
                .strategies = all.built.strategy->names()};
   cost.statistics = !shared_statistics(all.plan.program, all.built.training.forward).empty();
-  const int parts = data_part(job, {.image = {},
-                                    .rank = options.rank,
+  const int parts = data_part(job, {.rank = options.rank,
                                     .world = options.ranks,
                                     .nodes = options.nodes,
                                     .backend = options.backend})
@@ -263,7 +247,7 @@ std::vector<std::string> switched_off(const JobCost& before, const JobCost& afte
 }
 
 JobCost cost_of_job(const Job& job, const ExplainOptions& given) {
-  const Quiet quiet;
+  const Silence silence;  // of passes and strategies
   const ExplainOptions options = completed(given, job);
   Built all = build(job, options, nullptr);
   return cost_of_built(job, all, options);

@@ -1,14 +1,13 @@
 // The explanation of a job for people, 80 columns wide.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "base/counted.h"
+#include "base/number_text.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "exec/backend.h"
 #include "train/explain.h"
-#include "train/format_printf.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,11 @@
 #include "train/job_data.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "data/random.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
@@ -27,7 +27,6 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
                                 .classes = job.model.integer("num_classes"),
                                 .ignored_label = job.train.integer("ignore_index"),
                                 .bytes = feeds_bytes(job, device.backend()),
-                                .image_memory = {},
                                 .cache_bytes = cache_bytes_of_rank()};
   if (device.runs_beside_host()) {
     context.image_memory = [this, &device](size_t bytes) {
@@ -65,25 +64,22 @@ const data::Fingerprint& JobData::test_fingerprint() {
   return *test_fingerprint_;
 }
 
+// Without the order of the samples.
+static std::string identity(const data::Fingerprint& print) {
+  return format_printf("%lld samples, hash %016llx", static_cast<long long>(print.samples),
+                       static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
+}
+
 std::string JobData::validation(const Job& job) {
   const double part = job.data.number("validation_split");
   if (part == 0) return "";
-  const data::Fingerprint& print = test_fingerprint();
-  char text[120];
-  std::snprintf(text, sizeof text, "%g of each class by seed %lld: %lld samples, hash %016llx",
-                part, static_cast<long long>(job.data.integer("validation_seed")),
-                static_cast<long long>(print.samples),
-                static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
-  return text;
+  return format_printf("%g of each class by seed %lld: ", part,
+                       static_cast<long long>(job.data.integer("validation_seed"))) +
+         identity(test_fingerprint());
 }
 
 std::string JobData::order(const Job& job) {
-  const data::Fingerprint& print = fingerprint();
-  char text[80];
-  std::snprintf(text, sizeof text, "%lld samples, hash %016llx",
-                static_cast<long long>(print.samples),
-                static_cast<unsigned long long>(data::mix(print.labels) ^ print.files));
-  return std::string(text) + ", shuffle " + (job.data.boolean("shuffle") ? "true" : "false") +
+  return identity(fingerprint()) + ", shuffle " + (job.data.boolean("shuffle") ? "true" : "false") +
          ", sampling " + job.data.text("sampling") + ", repeats " +
          std::to_string(job.data.integer("repeats")) + ", tail " + job.data.text("tail");
 }
@@ -96,7 +92,7 @@ void JobData::compare(const Job& job, JobRank rank, Store& store) {
 }
 
 std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store) {
-  const DataPart part = data_part(job, {.image = {}, .rank = rank.rank, .world = rank.world});
+  const DataPart part = data_part(job, {.rank = rank.rank, .world = rank.world});
   auto data = std::make_unique<JobData>(job, device, part);
   if (store && rank.world > 1) data->compare(job, rank, *store);
   return data;

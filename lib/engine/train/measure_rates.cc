@@ -93,6 +93,18 @@ void feed_values(Executor& executor) {
   }
 }
 
+std::unique_ptr<Executor> executor_of(Device& device, Program program,
+                                      const std::vector<VarId>& keep) {
+  return std::make_unique<Executor>(
+      plan_program(std::move(program), keep, {.backend = device.backend(), .device = &device}),
+      device, nullptr);
+}
+
+std::unique_ptr<Executor> executor_of(Device& device, const Job& job) {
+  BuiltProgram built = build_program(job, {.image = input_shape(job), .backend = device.backend()});
+  return executor_of(device, std::move(built.program), built.keep);
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.empty() ? 0 : values[values.size() / 2];
@@ -106,12 +118,8 @@ using Agree = std::function<bool(bool)>;
 // as in a job.
 void measure_network(const Sample& sample, bool low, Device& device, const Agree& agree,
                      Samples* samples) {
-  const Job job = sample_job(sample, low);
-  BuiltProgram built = build_program(job, {.image = input_shape(job), .backend = device.backend()});
-  Executor executor(
-      plan_program(std::move(built.program), built.keep,
-                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
-      device, nullptr);
+  const auto owner = executor_of(device, sample_job(sample, low));
+  Executor& executor = *owner;
   executor.initialize(1);
   feed_values(executor);
   const StepInfo step{.step = 1};
@@ -146,30 +154,22 @@ void measure_memory(bool low, Device& device, MachineRates* rates) {
       {"lenet", 16, 28, "momentum"}, low, device, [](bool more) { return more; }, &unused);
   const double after = resident_bytes();
   rates->library_bytes = std::max(after - before, 0.0);
-  const Job job = sample_job({"resnet18", 2, 64, "momentum"}, low);
-  BuiltProgram built = build_program(job, {.image = input_shape(job), .backend = device.backend()});
-  Executor executor(
-      plan_program(std::move(built.program), built.keep,
-                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
-      device, nullptr);
-  executor.run({.step = 1});
-  executor.synchronize();
-  const Plan& plan = executor.plan();
+  const auto executor = executor_of(device, sample_job({"resnet18", 2, 64, "momentum"}, low));
+  executor->run({.step = 1});
+  executor->synchronize();
+  const Plan& plan = executor->plan();
   const double more = resident_bytes() - after - static_cast<double>(plan.memory().total());
   rates->kernel_bytes = std::max(more, 0.0) / static_cast<double>(plan.ops.size());
 }
 
 // Seconds of one run of a Program: the best of several.
 double time_program(Device& device, const Program& program, VarId result) {
-  Executor executor(
-      plan_program(program, {result},
-                   {.backend = device.backend(), .initial_layouts = {}, .device = &device}),
-      device, nullptr);
+  const auto executor = executor_of(device, program, {result});
   double best = INFINITY;
   for (int i = 0; i < 6; ++i) {
     const double start = monotonic_seconds();
-    executor.run({});
-    executor.synchronize();
+    executor->run({});
+    executor->synchronize();
     if (i > 0) best = std::min(best, monotonic_seconds() - start);
   }
   return best;
@@ -278,8 +278,8 @@ LinkRates measure_shared_memory(const MeasureOptions& options, int ranks) {
   LinkRates link{.transport = "shm", .ranks = ranks, .nodes = 1, .all_reduce = {}};
   const std::shared_ptr<Store> store = make_memory_store();
   on_all(ranks, options.threads, [&](int i) {
-    const auto communicator = make_communicator(
-        {.rank = i, .size = ranks, .nodes = {}, .store = store, .backend = "shm", .names = {}});
+    const auto communicator =
+        make_communicator({.rank = i, .size = ranks, .store = store, .backend = "shm"});
     HostStream stream("link");  // with a thread, as in a step
     constexpr size_t kMost = size_t{32} << 20;
     constexpr int kRounds = 7;
@@ -329,22 +329,15 @@ std::string now_text() {
 }
 
 MachineRates measure_machine(const MeasureOptions& options) {
-  const auto level = spdlog::get_level();
-  spdlog::set_level(spdlog::level::off);  // silences the sample networks' passes
+  const Silence silence;  // of the sample networks' passes
   const int cores = static_cast<int>(available_cores().size());
   const int ranks = std::clamp(options.ranks_here, 1, kMaxRanks);
   MachineRates rates{.device = machine_text(options), .origin = "measured " + now_text()};
-  try {
-    // More ranks than cores would only take turns.
-    const int at_once = std::clamp(cores / std::max(options.threads, 1), 1, ranks);
-    measure_memory(options.low, *device_of(options), &rates);
-    measure_operations(options, at_once, &rates);
-    if (ranks > 1 && !options.agree) rates.set_link(measure_shared_memory(options, ranks));
-  } catch (...) {
-    spdlog::set_level(level);
-    throw;
-  }
-  spdlog::set_level(level);
+  // More ranks than cores would only take turns.
+  const int at_once = std::clamp(cores / std::max(options.threads, 1), 1, ranks);
+  measure_memory(options.low, *device_of(options), &rates);
+  measure_operations(options, at_once, &rates);
+  if (ranks > 1 && !options.agree) rates.set_link(measure_shared_memory(options, ranks));
   return rates;
 }
 

@@ -1,9 +1,8 @@
-#include "train/output_writer.h"
-
 #include <exception>
 #include <utility>
 
 #include "base/clock.h"
+#include "train/run_output.h"
 
 namespace fleet {
 

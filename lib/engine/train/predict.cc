@@ -14,7 +14,6 @@
 #include "data/pipeline.h"
 #include "models/training.h"
 #include "observe/rank_progress.h"
-#include "train/prediction_file.h"
 #include "train/rank_coordinator.h"
 #include "train/start_comparison.h"
 #include "train/trained_weights.h"
@@ -127,9 +126,8 @@ class Predictor {
                                     .model_settings = job_.model,
                                     .batch = batch_size_,
                                     .image = {image.channels, image.height, image.width}});
-    Plan plan =
-        plan_program(std::move(program), {net_.evaluate_logits},
-                     {.backend = device.backend(), .initial_layouts = {}, .device = &device});
+    Plan plan = plan_program(std::move(program), {net_.evaluate_logits},
+                             {.backend = device.backend(), .device = &device});
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
     executor_->set_recording(job_.train.boolean("cuda_graph"));
     executor_->initialize(1);

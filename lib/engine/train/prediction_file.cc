@@ -1,5 +1,3 @@
-#include "train/prediction_file.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,8 +7,11 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/regular_file.h"
+#include "train/evaluation.h"
+#include "train/predict.h"
 
 namespace fleet {
 namespace {
@@ -20,17 +21,7 @@ constexpr size_t kPiece = size_t{1} << 16;
 // Rounds to the digits of a float32.
 Json probability(double value) {
   if (!std::isfinite(value)) return nullptr;
-  char text[40];
-  std::snprintf(text, sizeof text, "%.7g", value);
-  return std::strtod(text, nullptr);
-}
-
-// A field of CSV.
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char letter : text) out += letter == '"' ? "\"\"" : std::string(1, letter);
-  return out + "\"";
+  return std::strtod(format_printf("%.7g", value).c_str(), nullptr);
 }
 
 }  // namespace
@@ -65,18 +56,18 @@ void PredictionFile::write_csv_head() {
 
 void PredictionFile::add_csv(const std::string& file, std::span<const double> ranked,
                              const std::string& why) {
-  std::string line = quoted(file);
+  std::string line = csv_field(file);
   for (int64_t k = 0; k < format_.top_k; ++k) {
     std::string number, name, share;
     if (2 * static_cast<size_t>(k) + 1 < ranked.size()) {
       const auto label = static_cast<size_t>(ranked[2 * k]);
       const Json value = probability(ranked[2 * k + 1]);
       number = std::to_string(label);
-      if (label < names_.size()) name = quoted(names_[label]);
+      if (label < names_.size()) name = csv_field(names_[label]);
       if (!value.is_null()) share = value.dump();
     }
     line += "," + number + "," + name + "," + share;
-    if (k == 0) line += "," + quoted(why);
+    if (k == 0) line += "," + csv_field(why);
   }
   write(line);
 }

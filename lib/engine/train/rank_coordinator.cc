@@ -32,7 +32,7 @@ RankCoordinator::RankCoordinator(Communicator* communicator, Actions actions)
   std::vector<int> all(communicator->size());
   std::iota(all.begin(), all.end(), 0);
   communicator_ = communicator->split(all);
-  name_group(*communicator_, "control");
+  communicator_->set_group_name("control");
 }
 
 RankCoordinator::~RankCoordinator() = default;

@@ -28,12 +28,8 @@ void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
 }
 
 std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own) {
-  constexpr size_t kDigits = 16;
   const std::string &before = saved.validation, &now = own.validation;
   if (before == now) return "";
-  const bool has_old_hash = before.size() > kDigits && before.find("hash ") == std::string::npos;
-  if (has_old_hash && now.starts_with(before.substr(0, before.size() - kDigits) + "hash "))
-    return "";
   const auto text = [](const std::string& validation) {
     return validation.empty() ? std::string("none") : "'" + validation + "'";
   };

@@ -13,8 +13,7 @@ namespace fleet {
 // or is behind the end of its epoch. batches: per epoch; nullopt: unknown.
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder);
-// "was trained with the validation split 'a', this job's is none"; "" if both may be the same. The
-// lines of development versions have a hash that left samples out; it is not compared.
+// "was trained with the validation split 'a', this job's is none"; "" if both are the same.
 std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own);
 // A line if the rest of the epoch has other samples than it would have had: the training data or
 // their order have changed within an epoch. "": they have not, or are unknown.

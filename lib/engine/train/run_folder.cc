@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/text.h"
 
@@ -74,9 +74,7 @@ std::string newest_run(const std::string& root) {
 std::string make_run(const std::string& root) {
   const std::string newest = newest_run(root);
   for (int number = newest.empty() ? 1 : number_of(newest) + 1;; ++number) {
-    char name[32];
-    std::snprintf(name, sizeof name, "%s%03d", kPrefix, number);
-    const std::string path = root + "/" + name;
+    const std::string path = root + "/" + format_printf("%s%03d", kPrefix, number);
     if (::mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST) throw unusable(std::strerror(errno), path);
   }

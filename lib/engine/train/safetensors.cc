@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -17,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "tensor/relayout.h"
 
@@ -139,11 +139,7 @@ size_t place_of_checksum(std::string_view header) {
                                                                       : place;
 }
 
-std::string digits_of(uint32_t checksum) {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", checksum);
-  return text;
-}
+std::string digits_of(uint32_t checksum) { return format_printf("%08x", checksum); }
 
 // The checksum of the start of the file, with zeros in place of the checksum.
 uint32_t checksum_of_start(std::string_view length_and_header, size_t place) {

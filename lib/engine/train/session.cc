@@ -1,8 +1,10 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "base/log.h"
 #include "comm/recorded_communicator.h"
@@ -45,10 +47,7 @@ static PassContext context_of(const Job& job, const ProgramOptions& options) {
   PassContext context{.rank = options.rank,
                       .ranks = options.world,
                       .nodes = options.nodes,
-                      .data_parallel = {},
                       .batch = job.data.integer("batch_size"),
-                      .low_types = {},
-                      .no_low_type = {},
                       .backend = options.backend,
                       .host_memory = backend_def(options.backend).uses_host_memory,
                       .backend_passes = passes_of_backend(options.backend),
@@ -170,6 +169,12 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   return built;
 }
 
+Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device) {
+  return plan_program(
+      std::move(built.program), built.keep,
+      {.backend = backend, .device = device, .compute_streams = built.strategy->compute_streams()});
+}
+
 std::string streams_note(const Plan& plan, int asked) {
   if (asked <= 1) return "";
   if (plan.compute_streams.size() > 1) return plan.parallel_text();
@@ -177,37 +182,48 @@ std::string streams_note(const Plan& plan, int asked) {
          "time would not be faster, or needs more cores or memory";
 }
 
+std::string with_stages(const std::string& text, int stages) {
+  if (stages <= 1) return text;
+  constexpr std::string_view kRank = "rank ";
+  std::string named;
+  size_t begin = 0;
+  for (size_t at = text.find(kRank); at != std::string::npos; at = text.find(kRank, begin)) {
+    const char* digits = text.data() + at + kRank.size();
+    int rank = 0;
+    const auto [end, error] = std::from_chars(digits, text.data() + text.size(), rank);
+    const size_t behind = end - text.data();
+    named += text.substr(begin, at - begin);
+    const std::string whole = text.substr(at, behind - at);
+    const bool numbered = error == std::errc() && rank >= 0;
+    named += numbered ? "stage " + std::to_string(rank % stages) + " (" + whole + ")" : whole;
+    begin = std::max(behind, at + kRank.size());
+  }
+  return named + text.substr(begin);
+}
+
 static void log_streams(const Plan& plan, int asked, int rank) {
   const std::string note = streams_note(plan, asked);
   if (rank == 0 && !note.empty()) spdlog::info("{}", note);
 }
 
-Session::Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
+Session::Session(const Job& job, const ProgramOptions& options, Device& device,
                  Communicator* communicator)
     : options_(options), communicator_(communicator) {
-  BuiltProgram built = build_program(job, {.image = image,
-                                           .rank = options.rank,
-                                           .world = options.world,
-                                           .nodes = options.nodes,
-                                           .backend = options.backend});
+  BuiltProgram built = build_program(job, options);
   communicators_ = std::make_unique<CommunicatorSet>(built.program.groups(), communicator);
-  strategy_ = std::move(built.strategy);
   built_training_ = built.training;
   loss_scaling_ = built.loss_scaling;
-  Plan plan = plan_program(std::move(built.program), built.keep,
-                           {.backend = options.backend,
-                            .initial_layouts = {},
-                            .device = &device,
-                            .compute_streams = strategy_->compute_streams()});
+  Plan plan = plan_built(built, options.backend, &device);
+  strategy_ = std::move(built.strategy);
   log_streams(plan, strategy_->compute_streams(), options.rank);
   const PlannedMemory planned = plan.memory();
   try {
     executor_ = std::make_unique<Executor>(std::move(plan), device, communicators_->all());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNoMemory) throw;
-    explain_no_memory(error, planned, job, image, device);
+    explain_no_memory(error, planned, job, device);
   }
-  executor_->initialize(options.seed);
+  executor_->initialize(static_cast<uint64_t>(job.train.integer("seed")));
   stream_ = device.make_stream("");
 }
 
@@ -226,41 +242,26 @@ static size_t bytes_taken(const Plan& plan, const Device& device) {
   return bytes;
 }
 
-// No lines are logged while it exists: passes have logged once.
-struct Silence {
-  Silence() { spdlog::set_level(spdlog::level::off); }
-  ~Silence() { spdlog::set_level(level); }
-  const spdlog::level::level_enum level = spdlog::get_level();
-};
-
 // The memory of the job with another batch. on: null to plan without the device. Errors of
 // build_program() and plan_program().
-size_t Session::bytes_with_batch(int64_t batch, const Job& job, const Shape& image, Device& device,
-                                 Device* on) const {
-  BuiltProgram built = build_program(job, {.image = image,
-                                           .rank = options_.rank,
-                                           .world = options_.world,
-                                           .nodes = options_.nodes,
-                                           .batch = batch,
-                                           .backend = options_.backend});
-  const PlanOptions options{.backend = options_.backend,
-                            .initial_layouts = {},
-                            .device = on,
-                            .compute_streams = built.strategy->compute_streams()};
-  return bytes_taken(plan_program(std::move(built.program), built.keep, options), device);
+size_t Session::bytes_with_batch(int64_t batch, const Job& job, Device& device, Device* on) const {
+  ProgramOptions options = options_;
+  options.batch = batch;
+  BuiltProgram built = build_program(job, options);
+  return bytes_taken(plan_built(built, options.backend, on), device);
 }
 
 // Plans smaller batches to find the size that would fit: at first without the device, which takes
 // longer and knows the workspace of its library's algorithms.
 void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
-                                const Shape& image, Device& device) {
-  const Silence silence;
+                                Device& device) {
+  const Silence silence;                                    // passes have logged once
   const int64_t unit = strategy_->context().micro_batches;  // a batch is divided into so many
   const int64_t batch = job.data.integer("batch_size");
   std::string obstacle;  // why the last batch that cannot be planned cannot
   const auto bytes_of = [&](int64_t units, Device* on) {
     try {
-      return bytes_with_batch(units * unit, job, image, device, on);
+      return bytes_with_batch(units * unit, job, device, on);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNoMemory) {
         obstacle =

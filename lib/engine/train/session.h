@@ -15,13 +15,6 @@
 
 namespace fleet {
 
-struct SessionOptions {
-  int rank = 0, world = 1;
-  int nodes = 1;
-  uint64_t seed = 1;
-  std::string backend = "cpu";
-};
-
 struct BuiltProgram {
   Program program;
   Training training;
@@ -31,7 +24,7 @@ struct BuiltProgram {
 };
 
 struct ProgramOptions {
-  Shape image;                             // channels, height, width of the samples
+  Shape image = {};                        // channels, height, width of the samples
   int rank = 0;                            // the rank that runs the Program
   int world = 1;                           // ranks of the job
   int nodes = 1;                           // number of nodes
@@ -53,15 +46,22 @@ void check_job(const Job& job, const ProgramOptions& options);
 // The whole Program of a job: model, backward, strategy, optimizer.
 BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 
+// Its Plan, which takes the Program. device: null to plan without it.
+Plan plan_built(BuiltProgram& built, const std::string& backend, Device* device);
+
 // The effect of execution_strategy.num_threads in a Plan for at most `asked` computing streams; ""
 // if that is one.
 std::string streams_note(const Plan& plan, int asked);
+
+// Puts the stage of a pipeline before each rank that the text names: "rank 3" is "stage 1 (rank 3)"
+// of 2 stages. The text itself for a single stage.
+std::string with_stages(const std::string& text, int stages);
 
 class Session {
  public:
   // communicator: null in a job of one rank. kNoMemory, with the batch size that would fit, if the
   // device has too little memory.
-  Session(const Job& job, const Shape& image, const SessionOptions& options, Device& device,
+  Session(const Job& job, const ProgramOptions& options, Device& device,
           Communicator* communicator);
 
   Executor& executor() { return *executor_; }
@@ -91,12 +91,11 @@ class Session {
 
  private:
   void broadcast(const std::vector<VarId>& vars);
-  size_t bytes_with_batch(int64_t batch, const Job& job, const Shape& image, Device& device,
-                          Device* on) const;
+  size_t bytes_with_batch(int64_t batch, const Job& job, Device& device, Device* on) const;
   [[noreturn]] void explain_no_memory(const Error& cause, const PlannedMemory& planned,
-                                      const Job& job, const Shape& image, Device& device);
+                                      const Job& job, Device& device);
 
-  SessionOptions options_;
+  ProgramOptions options_;
   Communicator* communicator_;
   std::unique_ptr<CommunicatorSet> communicators_;
   Training built_training_;

@@ -9,7 +9,7 @@ namespace fleet {
 // Before the first step.
 static TrainingPosition start_position(const Job& job, JobData* data,
                                        const StepRunnerOptions& options) {
-  const DataPart part = data_part(job, {.image = {}, .rank = options.rank, .world = options.world});
+  const DataPart part = data_part(job, {.rank = options.rank, .world = options.world});
   TrainingPosition position{.seed = static_cast<uint64_t>(job.train.integer("seed")),
                             .global_batch = job.data.integer("batch_size") * part.parts,
                             .model = job.model_name};
@@ -28,17 +28,16 @@ static TrainingPosition start_position(const Job& job, JobData* data,
 StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                        const StepRunnerOptions& options)
     : device_(device) {
-  const SessionOptions session{.rank = options.rank,
-                               .world = options.world,
-                               .nodes = options.nodes,
-                               .seed = static_cast<uint64_t>(job.train.integer("seed")),
-                               .backend = device.backend()};
-  Shape image = options.own.image;
+  ProgramOptions session{.image = options.own.image,
+                         .rank = options.rank,
+                         .world = options.world,
+                         .nodes = options.nodes,
+                         .backend = device.backend()};
   if (data) {
     const data::ImageShape& shape = data->train().image();
-    image = {shape.channels, shape.height, shape.width};
+    session.image = {shape.channels, shape.height, shape.width};
   }
-  session_ = std::make_unique<Session>(job, image, session, device, options.communicator);
+  session_ = std::make_unique<Session>(job, session, device, options.communicator);
   if (options.store && options.world > 1) {
     session_->compare_plans(*options.store, timeout_of(job));
   }

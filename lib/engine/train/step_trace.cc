@@ -1,7 +1,6 @@
 #include "train/step_trace.h"
 
 #include "base/clock.h"
-#include "train/collective_trace.h"
 
 namespace fleet {
 

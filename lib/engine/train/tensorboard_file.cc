@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "base/number_text.h"
 #include "base/owned_file.h"
 #include "proto/tensorboard.pb.h"
 
@@ -171,10 +172,8 @@ void TensorboardFile::open() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   const auto seconds = static_cast<long long>(unix_seconds());  // NOLINT(runtime/int)
-  char name[400];
-  std::snprintf(name, sizeof name, "/events.out.tfevents.%010lld.%s.%d.%d", seconds, host,
-                static_cast<int>(::getpid()), number++);
-  path_ = folder_ + name;
+  path_ = folder_ + format_printf("/events.out.tfevents.%010lld.%s.%d.%d", seconds, host,
+                                  static_cast<int>(::getpid()), number++);
   UniqueFd file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) throw_errno("cannot create the event file", path_);
   TensorboardEvent version;

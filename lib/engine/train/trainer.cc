@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "train/saved_batches.h"
-#include "train/stage_names.h"
 #include "train/start_comparison.h"
 #include "train/training_start.h"
 #include "train/unused_options.h"

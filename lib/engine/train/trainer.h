@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "train/checkpoint_requests.h"
 #include "train/evaluation_policy.h"
 #include "train/run_folder.h"
 #include "train/step_trace.h"

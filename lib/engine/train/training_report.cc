@@ -13,7 +13,6 @@
 #include "base/process_memory.h"
 #include "base/text.h"
 #include "comm/peer_wait_timer.h"
-#include "train/format_printf.h"
 
 namespace fleet {
 

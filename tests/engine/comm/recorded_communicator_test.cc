@@ -44,7 +44,7 @@ TEST(RecordedCommunicator, EachTransport_RecordsWhatItIsAskedFor) {
   for (const std::string backend : {"inprocess", "shm", "gloo"}) {
     Heard heard("recorded over " + backend);
     run_ranks(on_one_host(backend, 2), [&](Rank& rank) {
-      name_group(rank.comm, heard.group_name);
+      rank.comm.set_group_name(heard.group_name);
       Buffer memory = rank.comm.allocate(8 * sizeof(float));
       const View whole{memory.data(), 8, DType::kFloat32};
       const View half{static_cast<float*>(memory.data()) + 4 * rank.comm.rank(), 4,
@@ -89,7 +89,7 @@ TEST(RecordedCommunicator, SplitGroup_HasTheJobsRanksAndItsOwnNumbers) {
     if (rank.comm.rank() % 2 == 0) return;
     const std::vector<int> odd = {1, 3};
     const std::unique_ptr<Communicator> part = rank.comm.split(odd);
-    name_group(*part, heard.group_name);
+    part->set_group_name(heard.group_name);
     part->barrier(rank.stream);
     part->barrier(rank.stream);
     rank.finish();
@@ -104,7 +104,7 @@ TEST(RecordedCommunicator, SplitGroup_HasTheJobsRanksAndItsOwnNumbers) {
 TEST(RecordedCommunicator, CallThatFails_IsNeverDone) {
   Heard heard("failing");
   run_ranks(on_one_host("inprocess", 2), [&](Rank& rank) {
-    name_group(rank.comm, heard.group_name);
+    rank.comm.set_group_name(heard.group_name);
     rank.comm.abort(Error(ErrorCode::kPeerLost, "rank 1 died"));
     const auto stream = rank.make_stream("threaded");
     rank.comm.barrier(*stream);
@@ -120,14 +120,9 @@ struct OnGpu : Communicator {
   std::string name() const override { return "gpu"; }
   Buffer allocate(size_t) override { return {}; }
   std::unique_ptr<Communicator> split(std::span<const int>) override { return nullptr; }
-  void all_reduce(View, View, ReduceOp, Stream&) override { ++calls; }
-  void reduce(View, View, ReduceOp, int, Stream&) override {}
-  void broadcast(View, int, Stream&) override {}
-  void all_gather(View, View, Stream&) override {}
-  void reduce_scatter(View, View, ReduceOp, Stream&) override {}
-  void send(View, int, Stream&) override {}
-  void recv(View, int, Stream&) override {}
-  void barrier(Stream&) override {}
+  void issue(const CollectiveCall& call, Stream&) override {
+    if (call.kind == CollectiveKind::kAllReduce) ++calls;
+  }
   void abort(const Error&) override {}
   int calls = 0;
 };
@@ -159,7 +154,7 @@ TEST(RecordedCommunicator, CallsInARecording_CountAtEachLaunch) {
 TEST(RecordedCommunicator, WrongPeer_IsRefusedByTheTransportAndNotRecorded) {
   Heard heard("wrong peer");
   run_ranks(on_one_host("inprocess", 2), [&](Rank& rank) {
-    name_group(rank.comm, heard.group_name);
+    rank.comm.set_group_name(heard.group_name);
     EXPECT_THROW(rank.comm.send({}, 7, rank.stream), Error);
     EXPECT_THROW(rank.comm.broadcast({}, -3, rank.stream), Error);
   });

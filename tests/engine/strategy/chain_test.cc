@@ -1,7 +1,7 @@
-#include "strategy/chain.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "strategy/meta_optimizer.h"
 
 namespace fleet {
 namespace {
@@ -9,30 +9,38 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+MetaOptimizerDef def(const std::string& name, const std::string& paddle_class,
+                     const std::vector<std::string>& wraps) {
+  MetaOptimizerDef made;
+  made.name = name;
+  made.paddle_class = paddle_class;
+  made.wraps = wraps;
+  return made;
+}
+
 // A meta-optimizer with the ones that it may wrap in Paddle.
-ChainLink link(const std::string& name) {
-  static const std::vector<ChainLink> kAll = {
-      {"amp", "AMPOptimizer", {"lars", "lamb", "recompute"}},
-      {"adaptive_localsgd", "AdaptiveLocalSGDOptimizer", {"amp"}},
-      {"dgc", "DGCOptimizer", {}},
-      {"fp16_allreduce",
-       "FP16AllReduceOptimizer",
-       {"lars", "lamb", "recompute", "localsgd", "gradient_merge", "adaptive_localsgd"}},
-      {"gradient_merge", "GradientMergeOptimizer", {"amp", "lars", "lamb", "recompute"}},
-      {"lamb", "LambOptimizer", {}},
-      {"lars", "LarsOptimizer", {}},
-      {"localsgd", "LocalSGDOptimizer", {"amp"}},
-      {"recompute", "RecomputeOptimizer", {"lars", "lamb", "dgc"}},
+const MetaOptimizerDef* link(const std::string& name) {
+  static const std::vector<MetaOptimizerDef> kAll = {
+      def("amp", "AMPOptimizer", {"lars", "lamb", "recompute"}),
+      def("adaptive_localsgd", "AdaptiveLocalSGDOptimizer", {"amp"}),
+      def("dgc", "DGCOptimizer", {}),
+      def("fp16_allreduce", "FP16AllReduceOptimizer",
+          {"lars", "lamb", "recompute", "localsgd", "gradient_merge", "adaptive_localsgd"}),
+      def("gradient_merge", "GradientMergeOptimizer", {"amp", "lars", "lamb", "recompute"}),
+      def("lamb", "LambOptimizer", {}),
+      def("lars", "LarsOptimizer", {}),
+      def("localsgd", "LocalSGDOptimizer", {"amp"}),
+      def("recompute", "RecomputeOptimizer", {"lars", "lamb", "dgc"}),
   };
-  for (const ChainLink& one : kAll) {
-    if (one.name == name) return one;
+  for (const MetaOptimizerDef& one : kAll) {
+    if (one.name == name) return &one;
   }
   ADD_FAILURE() << name;
-  return {};
+  return &kAll.front();
 }
 
 std::vector<std::string> chosen(const std::vector<std::string>& names) {
-  std::vector<ChainLink> links;
+  MetaOptimizerDefs links;
   for (const std::string& name : names) links.push_back(link(name));
   return choose_chain(std::move(links));
 }
@@ -75,8 +83,8 @@ TEST(Chain, OfPaddle_TheOneThatGrewLastWins) {
 }
 
 TEST(Chain, Conflicts_AreWithWhatNeitherMayWrap) {
-  EXPECT_THAT(conflicts(link("fp16_allreduce"), {link("amp"), link("lars")}), ElementsAre("amp"));
-  EXPECT_THAT(conflicts(link("lars"), {link("recompute"), link("dgc")}), ElementsAre("dgc"));
+  EXPECT_THAT(conflicts(*link("fp16_allreduce"), {link("amp"), link("lars")}), ElementsAre("amp"));
+  EXPECT_THAT(conflicts(*link("lars"), {link("recompute"), link("dgc")}), ElementsAre("dgc"));
 }
 
 }  // namespace

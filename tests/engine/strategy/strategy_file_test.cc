@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 StrategyProto parsed(const std::string& text) {
   StrategyProto proto;
-  merge_strategy_text(text, "strategy.prototxt", &proto);
+  read_strategy_text(text, "strategy.prototxt", &proto);
   return proto;
 }
 
@@ -162,8 +162,8 @@ TEST(StrategyFile, LaterField_IsPassedOverAtItsDefaultAndElseNamed) {
 
 TEST(StrategyFile, Merge_OverlaysScalarsAndAppendsLists) {
   StrategyProto proto = parsed("fuse_grad_size_in_MB: 16\nrecompute_configs { checkpoints: 'a' }");
-  merge_strategy_text("fuse_grad_size_in_MB: 8\nrecompute_configs { checkpoints: 'b' }", "second",
-                      &proto);
+  read_strategy_text("fuse_grad_size_in_MB: 8\nrecompute_configs { checkpoints: 'b' }", "second",
+                     &proto);
   EXPECT_EQ(proto.fuse_grad_size_in_mb(), 8);
   EXPECT_THAT(proto.recompute_configs().checkpoints(), ElementsAre("a", "b"));
 }

@@ -9,7 +9,7 @@ namespace fleet {
 
 inline StrategyProto strategy_proto(const std::string& text) {
   StrategyProto proto;
-  merge_strategy_text(text, "test", &proto);
+  read_strategy_text(text, "test", &proto);
   return proto;
 }
 

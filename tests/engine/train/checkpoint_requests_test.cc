@@ -1,8 +1,8 @@
-#include "train/checkpoint_requests.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "train/checkpoint_policy.h"
 
 namespace fleet {
 namespace {

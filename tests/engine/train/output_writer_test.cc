@@ -1,11 +1,10 @@
-#include "train/output_writer.h"
-
 #include <gmock/gmock.h>
 
 #include <future>
 #include <memory>
 
 #include "base/error.h"
+#include "train/run_output.h"
 
 namespace fleet {
 namespace {

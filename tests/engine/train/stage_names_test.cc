@@ -1,6 +1,6 @@
-#include "train/stage_names.h"
-
 #include <gtest/gtest.h>
+
+#include "train/session.h"
 
 namespace fleet {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "observe/trace_memory.h"
 #include "tests/engine/train/trainer_job.h"
-#include "train/collective_trace.h"
+#include "train/step_trace.h"
 
 namespace fleet {
 namespace {

@@ -40,14 +40,24 @@ BatchNorm norm_of(const Attributes& attributes, const Shape& x, DType dtype, boo
           .mask = mask};
 }
 
+// The same tensor with four dimensions.
+Argument as_image(const Argument& x) {
+  const int rank = x.shape.rank();
+  if (rank == 4) return x;
+  const Shape& padded = x.layout.padded();
+  const std::vector<int64_t>& s = x.layout.strides();
+  const int64_t length = rank == 3 ? x.shape[2] : 1, step = rank == 3 ? s[2] : 1;
+  Argument image = x;
+  image.shape = {x.shape[0], x.shape[1], 1, length};
+  image.layout = Layout::blocked({padded[0], padded[1], 1, rank == 3 ? padded[2] : 1},
+                                 {s[0], s[1], step * length, step}, x.layout.inner());
+  return image;
+}
+
 // oneDNN is fast for images only, so [N, C, L] is treated as an image of height 1.
 memory::desc image_desc(const BatchNorm& norm, const Layout& layout) {
-  if (norm.x.rank() != 3) return cpu::desc_of(norm.x, norm.dtype, layout);
-  const Shape& padded = layout.padded();
-  const std::vector<int64_t>& s = layout.strides();
-  return cpu::desc_of({norm.x[0], norm.x[1], 1, norm.x[2]}, norm.dtype,
-                      Layout::blocked({padded[0], padded[1], 1, padded[2]},
-                                      {s[0], s[1], s[2] * norm.x[2], s[2]}, layout.inner()));
+  const Argument x{.dtype = norm.dtype, .shape = norm.x, .layout = layout};
+  return cpu::desc_of(norm.x.rank() == 3 ? as_image(x) : x);
 }
 
 using Forward = dnnl::batch_normalization_forward;
@@ -133,20 +143,6 @@ void backward_layouts(LayoutQuery& query) {
     query.workspace(
         cpu::SpareOutputs::bytes(desc, {x.shape[1], x.shape[1], unused}, sizeof(float)));
   });
-}
-
-// The same tensor with four dimensions.
-Argument as_image(const Argument& x) {
-  const int rank = x.shape.rank();
-  if (rank == 4) return x;
-  const Shape& padded = x.layout.padded();
-  const std::vector<int64_t>& s = x.layout.strides();
-  const int64_t length = rank == 3 ? x.shape[2] : 1, step = rank == 3 ? s[2] : 1;
-  Argument image = x;
-  image.shape = {x.shape[0], x.shape[1], 1, length};
-  image.layout = Layout::blocked({padded[0], padded[1], 1, rank == 3 ? padded[2] : 1},
-                                 {s[0], s[1], step * length, step}, x.layout.inner());
-  return image;
 }
 
 // Computes y and the batch's statistics, then updates the running ones.

@@ -11,13 +11,6 @@ namespace {
 using cpu::ChannelRuns;
 using cpu::norm_runs::Partial;
 
-// x's layout if it has runs of channels; otherwise the plain one, which has them.
-Layout chosen(const LayoutQuery& query) {
-  const Shape& x = query.input_var(0).shape;
-  const std::optional<Layout>& now = query.input(0);
-  return now && cpu::has_channel_runs(*now, x) ? *now : Layout::plain(x);
-}
-
 // Calls body(group, image) for all runs.
 template <typename Body>
 void for_each_run(const ChannelRuns& runs, Body body) {
@@ -134,19 +127,22 @@ class GradientSums {
         x_(context.inputs[0].as<const T>()),
         mean_(context.inputs[1].as<const float>()),
         variance_(context.inputs[2].as<const float>()),
-        mask_(context.inputs[3].as<const uint16_t>()),
+        gradient_{{}, context.inputs[3].as<const uint16_t>(), context.outputs[4].as<T>()},
         products_{context.outputs[0].as<float>(), context.outputs[2].as<float>()},
         sums_{context.outputs[1].as<float>(), context.outputs[3].as<float>()},
-        dz_(context.outputs[4].as<T>()),
         epsilon_(context.attributes().number("epsilon")),
         partials_(static_cast<Partial*>(context.workspace)) {
     for (size_t i = kGradients; i < context.inputs.size(); ++i) {
-      dy_.push_back(context.inputs[i].as<const T>());
+      gradient_.dy.push_back(context.inputs[i].as<const T>());
     }
   }
 
   void run() {
-    for_each_run(runs_, [&](int64_t group, int64_t image) { gather(group, image); });
+    for_each_run(runs_, [&](int64_t group, int64_t image) {
+      float mean[cpu::kTileLanes];
+      runs_.fill(mean, group, [&](int64_t c) { return mean_[c]; });
+      gradient_.add_up(runs_, group, image, x_, mean, partials_[group * runs_.images + image]);
+    });
     add_up(runs_, partials_, [&](int64_t channel, float sum, float moment) {
       const auto product = static_cast<float>(moment * inverse_of(variance_[channel], epsilon_));
       for (float* to : sums_) {
@@ -159,40 +155,13 @@ class GradientSums {
   }
 
  private:
-  // Block by block, so that dz is read while it is still in the cache.
-  void gather(int64_t group, int64_t image) {
-    float mean[cpu::kTileLanes];
-    runs_.fill(mean, group, [&](int64_t c) { return mean_[c]; });
-    Partial& partial = partials_[group * runs_.images + image];
-    partial = {};
-    for (int64_t begin = 0; begin < runs_.length; begin += cpu::norm_runs::kBlock) {
-      const int64_t count = std::min(cpu::norm_runs::kBlock, runs_.length - begin);
-      const int64_t at = runs_.offset(image, group) + begin;
-      const uint16_t* mask =
-          mask_ ? mask_ + runs_.tile(image, group) + begin / cpu::kTileLanes : nullptr;
-      if (dz_) form(at, mask, count);
-      cpu::norm_runs::add_products(dz_ ? dz_ + at : dy_[0] + at, dz_ ? nullptr : mask, x_ + at,
-                                   mean, count, partial.first, partial.second);
-    }
-  }
-
-  void form(int64_t at, const uint16_t* mask, int64_t count) {
-    const T* second = dy_.size() > 1 ? dy_[1] + at : nullptr;
-    cpu::norm_runs::form(dy_[0] + at, second, mask, false, count, dz_ + at);
-    for (size_t k = 2; k < dy_.size(); ++k) {
-      cpu::norm_runs::form<T>(dy_[k] + at, nullptr, mask, true, count, dz_ + at);
-    }
-  }
-
   const ChannelRuns runs_;
   const T* x_;
   const float *mean_, *variance_;
-  const uint16_t* mask_;
+  cpu::norm_runs::Gradient<T> gradient_;
   float *products_[2], *sums_[2];
-  T* dz_;
   const double epsilon_;
   Partial* partials_;
-  std::vector<const T*> dy_;
 };
 
 template <typename T>
@@ -257,7 +226,7 @@ std::unique_ptr<Kernel> kernel_of(KernelContext& context) {
 FLEET_KERNEL(cpu, batch_norm_sums) {
   def.dtypes = cpu::kLoopTypes;
   def.layouts = [](LayoutQuery& query) {
-    const Layout layout = chosen(query);
+    const Layout layout = cpu::channel_run_layout(query);
     query.need(0, layout);
     query.workspace(cpu::norm_workspace(query.input_var(0).shape, layout));
   };
@@ -267,7 +236,7 @@ FLEET_KERNEL(cpu, batch_norm_sums) {
 FLEET_KERNEL(cpu, batch_norm_apply) {
   def.dtypes = cpu::kLoopTypes;
   def.layouts = [](LayoutQuery& query) {
-    const Layout layout = chosen(query);
+    const Layout layout = cpu::channel_run_layout(query);
     query.need(0, layout);
     if (query.has_input(5)) query.need(5, layout);
     query.give(0, layout);
@@ -279,7 +248,7 @@ FLEET_KERNEL(cpu, batch_norm_apply) {
 FLEET_KERNEL(cpu, batch_norm_gradient_sums) {
   def.dtypes = cpu::kLoopTypes;
   def.layouts = [](LayoutQuery& query) {
-    const Layout layout = chosen(query);
+    const Layout layout = cpu::channel_run_layout(query);
     query.need(0, layout);
     if (query.has_input(3)) query.need(3, *query.input(3));
     for (int i = kGradients; i < query.input_count(); ++i) query.need(i, layout);
@@ -292,7 +261,7 @@ FLEET_KERNEL(cpu, batch_norm_gradient_sums) {
 FLEET_KERNEL(cpu, batch_norm_data_grad) {
   def.dtypes = cpu::kLoopTypes;
   def.layouts = [](LayoutQuery& query) {
-    const Layout layout = chosen(query);
+    const Layout layout = cpu::channel_run_layout(query);
     query.need(0, layout);
     query.need(6, layout);
     if (query.has_input(7)) query.need(7, *query.input(7));

@@ -38,8 +38,9 @@ void broadcast_for_each(const Broadcast& b, Body body) {
 
 // out[i] = function(x[i], y[m]) for inputs 0 and 1 of one of kLoopTypes.
 template <typename Function>
-std::unique_ptr<Kernel> broadcast_kernel(KernelContext& context, const Broadcast& b,
-                                         Function function) {
+std::unique_ptr<Kernel> broadcast_kernel(KernelContext& context, Function function) {
+  const Broadcast b = broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
+  if (b.same()) return binary_kernel(context, function);
   return with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
     const T* x = context.inputs[0].as<T>();
     const T* y = context.inputs[1].as<T>();
@@ -48,6 +49,13 @@ std::unique_ptr<Kernel> broadcast_kernel(KernelContext& context, const Broadcast
       broadcast_for_each(b, [=](int64_t i, int64_t m) { out[i] = function(x[i], y[m]); });
     });
   });
+}
+
+template <typename Function>
+void define_broadcast(KernelDef& def) {
+  def.dtypes = kLoopTypes;
+  def.layouts = [](LayoutQuery& query) { broadcast_layouts(query, 0, 1); };
+  def.create = [](KernelContext& context) { return broadcast_kernel(context, Function()); };
 }
 
 // Rows that form one summation step; independent of the number of threads.

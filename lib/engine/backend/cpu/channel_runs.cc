@@ -34,6 +34,12 @@ bool has_channel_runs(const Layout& layout, const Shape& shape) {
          (layout.padded()[1] == lanes || layout.strides()[1] >= step);
 }
 
+Layout channel_run_layout(const LayoutQuery& query) {
+  const Shape& x = query.input_var(0).shape;
+  const std::optional<Layout>& now = query.input(0);
+  return now && has_channel_runs(*now, x) ? *now : Layout::plain(x);
+}
+
 ChannelRuns::ChannelRuns(const Shape& shape, const Layout& layout)
     : images(shape[0]),
       channels(shape[1]),

@@ -63,6 +63,8 @@ FLEET_INLINE Tile where_bits(uint16_t bits, const Tile& value) {
 
 // Whether a layout consists of such runs; the plain one does.
 bool has_channel_runs(const Layout& layout, const Shape& shape);
+// The layout of input 0 if it does, else the plain one.
+Layout channel_run_layout(const LayoutQuery& query);
 
 struct ChannelRuns {
   // x: N, C, ... in a layout for which has_channel_runs().

@@ -62,6 +62,17 @@ inline void parallel_copy(void* to, const void* from, int64_t bytes) {
   });
 }
 
+// For operations that change the shape alone: plain tensors keep their memory order.
+inline void define_copy(KernelDef& def) {
+  def.dtypes = kAllTypes;
+  def.create = [](KernelContext& context) {
+    const void* x = context.inputs[0].data;
+    void* y = context.outputs[0].data;
+    const auto bytes = static_cast<int64_t>(context.inputs[0].bytes());
+    return make_kernel([=](Stream&) { parallel_copy(y, x, bytes); });
+  };
+}
+
 // The part of a gradient that relu passes: where y is above 0 or NaN, as in PyTorch. Takes values,
 // not memory: a conditional load would prevent vectorization.
 FLEET_INLINE float where_positive(float y, float value) { return y <= 0 ? 0 : value; }

@@ -20,38 +20,14 @@ struct OfY {  // x + f(y)
   FLEET_INLINE float operator()(float x, float y) const { return x + f(y); }
 };
 
-template <typename T, typename F>
-FLEET_SIMD void combine(const T* x, const T* y, T* out, int64_t count, F function) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] = function(x[i], y[i]);
-}
-
-template <typename F>
-std::unique_ptr<Kernel> add_kernel(KernelContext& context, F function) {
-  const Broadcast b =
-      cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-  if (!b.same()) return cpu::broadcast_kernel(context, b, function);
-  const int64_t count = context.outputs[0].layout.elements();
-  return cpu::with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
-    const T* x = context.inputs[0].as<T>();
-    const T* y = context.inputs[1].as<T>();
-    T* out = context.outputs[0].as<T>();
-    return make_kernel([=](Stream&) {
-      cpu::parallel_ranges(count, [=](int64_t begin, int64_t end) {
-        combine(x + begin, y + begin, out + begin, end - begin, function);
-      });
-    });
-  });
-}
-
 // Where: ActivationOfSum or OfY.
 template <template <typename> typename Where>
 std::unique_ptr<Kernel> add_kernel_with(KernelContext& context, const std::string& activation) {
   const Attributes& attributes = context.attributes();
-  if (activation == "relu") return add_kernel(context, Where<Relu>{});
-  if (activation == "tanh") return add_kernel(context, Where<Tanh<cpu::SimdMath>>{});
+  if (activation == "relu") return cpu::broadcast_kernel(context, Where<Relu>{});
+  if (activation == "tanh") return cpu::broadcast_kernel(context, Where<Tanh<cpu::SimdMath>>{});
   FLEET_CHECK(activation == "scale", "elementwise_add of " + activation);
-  return add_kernel(context, Where<Scale>{Scale(attributes)});
+  return cpu::broadcast_kernel(context, Where<Scale>{Scale(attributes)});
 }
 
 bool has_relu(const KernelContext& context) {
@@ -115,7 +91,7 @@ FLEET_KERNEL(cpu, elementwise_add) {
                       &of_y = context.attributes().text("y_activation");
     if (!behind.empty()) return add_kernel_with<ActivationOfSum>(context, behind);
     if (!of_y.empty()) return add_kernel_with<OfY>(context, of_y);
-    return add_kernel(context, ActivationOfSum<Identity>{});
+    return cpu::broadcast_kernel(context, ActivationOfSum<Identity>{});
   };
 }
 

@@ -58,16 +58,7 @@ std::unique_ptr<Kernel> make_grad(KernelContext& context) {
 
 }  // namespace
 
-FLEET_KERNEL(cpu, elementwise_mul) {
-  def.dtypes = cpu::kLoopTypes;
-  def.layouts = [](LayoutQuery& query) { cpu::broadcast_layouts(query, 0, 1); };
-  def.create = [](KernelContext& context) {
-    const Broadcast b =
-        cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-    if (b.same()) return cpu::binary_kernel(context, Multiply());
-    return cpu::broadcast_kernel(context, b, Multiply());
-  };
-}
+FLEET_KERNEL(cpu, elementwise_mul) { cpu::define_broadcast<Multiply>(def); }
 
 FLEET_KERNEL(cpu, elementwise_mul_grad) {
   def.dtypes = cpu::kLoopTypes;

@@ -18,16 +18,7 @@ Broadcast broadcast_of_grad(const Attributes& attributes, const Shape& dout) {
 
 }  // namespace
 
-FLEET_KERNEL(cpu, elementwise_sub) {
-  def.dtypes = cpu::kLoopTypes;
-  def.layouts = [](LayoutQuery& query) { cpu::broadcast_layouts(query, 0, 1); };
-  def.create = [](KernelContext& context) {
-    const Broadcast b =
-        cpu::broadcast_of_op(context, context.inputs[0].shape, context.inputs[1].shape);
-    if (b.same()) return cpu::binary_kernel(context, Subtract());
-    return cpu::broadcast_kernel(context, b, Subtract());
-  };
-}
+FLEET_KERNEL(cpu, elementwise_sub) { cpu::define_broadcast<Subtract>(def); }
 
 FLEET_KERNEL(cpu, elementwise_sub_grad) {
   def.dtypes = cpu::kLoopTypes;

@@ -4,15 +4,8 @@
 namespace fleet {
 namespace {
 
-// x's layout if it has runs of channels; otherwise the plain one, which has them.
-Layout chosen(const LayoutQuery& query) {
-  const Shape& x = query.input_var(0).shape;
-  const std::optional<Layout>& now = query.input(0);
-  return now && cpu::has_channel_runs(*now, x) ? *now : Layout::plain(x);
-}
-
 void forward_layouts(LayoutQuery& query) {
-  const Layout layout = chosen(query);
+  const Layout layout = cpu::channel_run_layout(query);
   query.need(0, layout);
   query.need(5, layout);
   query.give(0, layout);
@@ -21,7 +14,7 @@ void forward_layouts(LayoutQuery& query) {
 }
 
 void backward_layouts(LayoutQuery& query) {
-  const Layout layout = chosen(query);
+  const Layout layout = cpu::channel_run_layout(query);
   query.need(0, layout);
   query.need(4, *query.input(4));
   for (int i = 5; i < query.input_count(); ++i) query.need(i, layout);

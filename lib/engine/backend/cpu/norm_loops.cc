@@ -8,9 +8,7 @@ namespace fleet::cpu {
 namespace {
 
 using norm_runs::add_moments;
-using norm_runs::add_products;
 using norm_runs::Factors;
-using norm_runs::kBlock;
 using norm_runs::Partial;
 using norm_runs::Terms;
 
@@ -140,17 +138,13 @@ class Backward {
         x_(arguments.x.as<T>()),
         dx_(static_cast<T*>(arguments.dx)),
         partials_(static_cast<Partial*>(arguments.workspace)),
-        factors_(runs_.groups) {
-    for (const void* dy : arguments.dy) dy_.push_back(static_cast<const T*>(dy));
+        factors_(runs_.groups),
+        gradient_{{}, arguments.mask, static_cast<T*>(arguments.dz)} {
+    for (const void* dy : arguments.dy) gradient_.dy.push_back(static_cast<const T*>(dy));
     // The gradient after the activation is stored if it is an output or a sum.
-    if (arg_.dz) {
-      formed_ = static_cast<T*>(arg_.dz);
-    } else if (dy_.size() > 1) {
-      formed_ = dx_;
-      FLEET_CHECK(formed_, "a sum of gradients without an output");
-    }
-    read_ = formed_ ? formed_ : dy_[0];
-    read_mask_ = formed_ ? nullptr : arg_.mask;
+    if (arg_.dz || gradient_.dy.size() == 1) return;
+    gradient_.formed = dx_;
+    FLEET_CHECK(dx_, "a sum of gradients without an output");
   }
 
   void run() {
@@ -158,41 +152,23 @@ class Backward {
       runs_.fill(factors_[group].mean, group, [&](int64_t c) { return arg_.mean[c]; });
     }
     for_each_group(
-        runs_, sizeof(T), [&](int64_t group, int64_t image) { gather(group, image); },
+        runs_, sizeof(T),
+        [&](int64_t group, int64_t image) {
+          gradient_.add_up(runs_, group, image, x_, factors_[group].mean,
+                           partials_[group * runs_.images + image]);
+        },
         [&](int64_t group) { settle(group); },
         [&](int64_t group, int64_t image) {
           if (!dx_) return;
           const int64_t at = runs_.offset(image, group);
-          norm_runs::combine(read_ + at,
-                             read_mask_ ? read_mask_ + runs_.tile(image, group) : nullptr, x_ + at,
+          const uint16_t* mask = gradient_.mask_of_values();
+          norm_runs::combine(gradient_.values() + at,
+                             mask ? mask + runs_.tile(image, group) : nullptr, x_ + at,
                              factors_[group], runs_.length, dx_ + at);
         });
   }
 
  private:
-  void gather(int64_t group, int64_t image) {
-    const float* mean = factors_[group].mean;
-    Partial& partial = partials_[group * runs_.images + image];
-    partial = {};
-    for (int64_t begin = 0; begin < runs_.length; begin += kBlock) {
-      const int64_t count = std::min(kBlock, runs_.length - begin);
-      const int64_t at = runs_.offset(image, group) + begin;
-      const int64_t tile = runs_.tile(image, group) + begin / kTileLanes;
-      if (formed_) form_at(at, tile, count);
-      add_products(read_ + at, read_mask_ ? read_mask_ + tile : nullptr, x_ + at, mean, count,
-                   partial.first, partial.second);
-    }
-  }
-
-  void form_at(int64_t at, int64_t tile, int64_t count) {
-    const uint16_t* mask = arg_.mask ? arg_.mask + tile : nullptr;
-    const T* second = dy_.size() > 1 ? dy_[1] + at : nullptr;
-    norm_runs::form(dy_[0] + at, second, mask, false, count, formed_ + at);
-    for (size_t k = 2; k < dy_.size(); ++k) {
-      norm_runs::form<T>(dy_[k] + at, nullptr, mask, true, count, formed_ + at);
-    }
-  }
-
   void settle(int64_t group) {
     double sums[kTileLanes] = {}, products[kTileLanes] = {};  // by lane
     for (int64_t image = 0; image < runs_.images; ++image) {
@@ -224,13 +200,10 @@ class Backward {
   const NormBackwardArguments arg_;
   const ChannelRuns runs_;
   const T* x_;
-  std::vector<const T*> dy_;
   T* dx_;
   Partial* partials_;
   std::vector<Factors> factors_;
-  T* formed_ = nullptr;  // where the gradient after the activation is stored, if it is
-  const T* read_;        // the gradient that the sums and dx read
-  const uint16_t* read_mask_;
+  norm_runs::Gradient<T> gradient_;
 };
 
 template <template <typename> typename Body, typename Arguments>

@@ -2,6 +2,9 @@
 // kLoopTypes. Thread-safe: all state is in the arguments.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "backend/cpu/channel_runs.h"
 
 namespace fleet::cpu::norm_runs {
@@ -48,6 +51,40 @@ void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f, in
 // The result for one run: two sums for each position in the tile.
 struct Partial {
   double first[kTileLanes], second[kTileLanes];
+};
+
+// The gradient of the normalization: the sum of `dy` where the mask passes it.
+template <typename T>
+struct Gradient {
+  std::vector<const T*> dy;
+  const uint16_t* mask;
+  T* formed;  // where it is stored; null: it is not, and there is one dy
+
+  const T* values() const { return formed ? formed : dy[0]; }
+  const uint16_t* mask_of_values() const { return formed ? nullptr : mask; }
+
+  // The sums of a run, see add_products(). Block by block, so that what is stored is read while it
+  // is still in the cache.
+  void add_up(const ChannelRuns& runs, int64_t group, int64_t image, const T* x, const float* mean,
+              Partial& partial) const {
+    partial = {};
+    for (int64_t begin = 0; begin < runs.length; begin += kBlock) {
+      const int64_t count = std::min(kBlock, runs.length - begin);
+      const int64_t at = runs.offset(image, group) + begin;
+      const uint16_t* bits = mask ? mask + runs.tile(image, group) + begin / kTileLanes : nullptr;
+      if (formed) form_block(at, bits, count);
+      add_products(values() + at, formed ? nullptr : bits, x + at, mean, count, partial.first,
+                   partial.second);
+    }
+  }
+
+ private:
+  void form_block(int64_t at, const uint16_t* bits, int64_t count) const {
+    form(dy[0] + at, dy.size() > 1 ? dy[1] + at : nullptr, bits, false, count, formed + at);
+    for (size_t k = 2; k < dy.size(); ++k) {
+      form<T>(dy[k] + at, nullptr, bits, true, count, formed + at);
+    }
+  }
 };
 
 }  // namespace fleet::cpu::norm_runs

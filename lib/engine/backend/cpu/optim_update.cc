@@ -70,22 +70,15 @@ T* advance(T* data, int64_t elements, size_t size) {
 }  // namespace
 
 void update_layouts(LayoutQuery& query) {
+  fleet::update_layouts(query);
   const UpdateGroups groups(*query.op().def, query.op().inputs.size());
   for (int k = 0; k < groups.count; ++k) {
-    std::optional<Layout> common;
-    for (int i = 0; i < groups.inputs_each && !common; ++i) {
-      common = query.input(groups.parameter(k) + i);
-    }
-    if (!common || common->is_opaque()) continue;
-    for (int i = 0; i < groups.inputs_each; ++i) query.need(groups.parameter(k) + i, *common);
-    for (int i = 0; i < groups.outputs_each; ++i) {
-      if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
-    }
     // Writes the copy in its readers' layout if that differs only in the order of rows.
     const int copy = groups.copy(k);
     if (!query.has_output(copy) || query.output_var(copy).dtype != DType::kBFloat16) continue;
+    const Layout& common = query.needed(groups.parameter(k));
     const std::optional<Layout>& wanted = query.bound_output(copy);
-    if (wanted && alternates_rows(*common, *wanted)) query.give(copy, *wanted);
+    if (wanted && alternates_rows(common, *wanted)) query.give(copy, *wanted);
   }
 }
 

@@ -80,12 +80,4 @@ FLEET_INLINE float row_max(const float* x, int64_t count) {
   return largest;
 }
 
-// sum of exp(x - largest)
-FLEET_INLINE float row_exp_sum(const float* x, int64_t count, float largest) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < count; ++i) sum += fast_exp(x[i] - largest);
-  return sum;
-}
-
 }  // namespace fleet::cpu

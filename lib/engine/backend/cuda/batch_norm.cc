@@ -8,6 +8,19 @@
 #include "exec/kernel.h"
 
 namespace fleet {
+
+void cuda::take_gradients(const KernelContext& context, size_t first, NormBackward* norm) {
+  for (size_t i = first; i < context.inputs.size(); ++i) {
+    if (norm->gradients == kMaxNormGradients) {
+      throw Error(ErrorCode::kUnsupported,
+                  "more than " + std::to_string(kMaxNormGradients) +
+                      " operations read one result of a batch normalization",
+                  context.op.type(), "switch the pass fuse_gradient_sums off");
+    }
+    norm->dy[norm->gradients++] = context.inputs[i].data;
+  }
+}
+
 namespace {
 
 using cuda::norm_mask_layout;
@@ -89,15 +102,7 @@ std::unique_ptr<Kernel> backward(KernelContext& context, const Argument& dx, con
                           .epsilon = context.attributes().number("epsilon"),
                           .workspace = context.workspace};
   if (context.attributes().text("activation").empty()) norm.mask = nullptr;
-  for (size_t i = kGradients; i < context.inputs.size(); ++i) {
-    if (norm.gradients == cuda::kMaxNormGradients) {
-      throw Error(ErrorCode::kUnsupported,
-                  "more than " + std::to_string(cuda::kMaxNormGradients) +
-                      " operations read one result of a batch normalization",
-                  context.op.type(), "switch the pass fuse_gradient_sums off");
-    }
-    norm.dy[norm.gradients++] = context.inputs[i].data;
-  }
+  take_gradients(context, kGradients, &norm);
   return make_kernel([norm](Stream& stream) { norm_backward(norm, cuda::stream_of(stream)); });
 }
 

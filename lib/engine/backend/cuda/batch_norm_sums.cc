@@ -1,10 +1,7 @@
 // Batch normalization in parts (ops/batch_norm_sums.cc), with the kernels of the whole operation.
-#include <string>
-
 #include "backend/cuda/device.h"
 #include "backend/cuda/layouts.h"
 #include "backend/cuda/norm.h"
-#include "base/error.h"
 #include "exec/kernel.h"
 
 namespace fleet {
@@ -58,15 +55,7 @@ std::unique_ptr<Kernel> gradient_sums(KernelContext& context) {
                           .sum = out[1].as<float>(),
                           .epsilon = context.attributes().number("epsilon"),
                           .workspace = context.workspace};
-  for (size_t i = kGradients; i < in.size(); ++i) {
-    if (norm.gradients == cuda::kMaxNormGradients) {
-      throw Error(ErrorCode::kUnsupported,
-                  "more than " + std::to_string(cuda::kMaxNormGradients) +
-                      " operations read one result of a batch normalization",
-                  context.op.type(), "switch the pass fuse_gradient_sums off");
-    }
-    norm.dy[norm.gradients++] = in[i].data;
-  }
+  take_gradients(context, kGradients, &norm);
   return make_kernel([norm](Stream& stream) { norm_backward(norm, cuda::stream_of(stream)); });
 }
 

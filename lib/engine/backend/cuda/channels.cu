@@ -99,4 +99,20 @@ void sum_rows(const ChannelRows& image, const void* x, void* sums, DType sums_ty
   });
 }
 
+std::unique_ptr<Kernel> add_bias_after(std::shared_ptr<Kernel> product, const ChannelRows& image,
+                                       const Argument& y, const Argument& bias) {
+  return make_kernel([=](Stream& stream) {
+    if (product) product->run(stream);
+    if (bias) add_bias(image, y.data, bias.data, bias.dtype, stream_of(stream));
+  });
+}
+
+std::unique_ptr<Kernel> sum_rows_after(std::shared_ptr<Kernel> product, const ChannelRows& image,
+                                       const Argument& x, const Argument& sums, void* workspace) {
+  return make_kernel([=](Stream& stream) {
+    if (product) product->run(stream);
+    if (sums) sum_rows(image, x.data, sums.data, sums.dtype, workspace, stream_of(stream));
+  });
+}
+
 }  // namespace fleet::cuda

@@ -77,11 +77,7 @@ FLEET_KERNEL(cuda, conv2d) {
     std::shared_ptr<Kernel> product =
         make_kernel(context.device, fused ? *fused : problem.conv(), x.data, weight.data, y.data,
                     bias.data, context.workspace);
-    return make_kernel(
-        [product, rows = problem.y_rows(), y, bias, add = bias && !fused](Stream& stream) {
-          product->run(stream);
-          if (add) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
-        });
+    return add_bias_after(product, problem.y_rows(), y, fused ? Argument() : bias);
   };
 }
 
@@ -106,11 +102,7 @@ FLEET_KERNEL(cuda, conv2d_weight_grad) {
       product = make_kernel(context.device, problem.conv(), x.data, dweight.data, dy.data, nullptr,
                             workspace);
     }
-    return make_kernel([product, rows = problem.y_rows(), dy, dbias, workspace](Stream& stream) {
-      if (product) product->run(stream);
-      if (!dbias) return;
-      sum_rows(rows, dy.data, dbias.data, dbias.dtype, workspace, cuda::stream_of(stream));
-    });
+    return sum_rows_after(product, problem.y_rows(), dy, dbias, workspace);
   };
 }
 

@@ -3,16 +3,15 @@
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
+#include "backend/cuda/convolution.h"
 #include "backend/cuda/device.h"
-#include "backend/cuda/dnn_kernel.h"
-#include "backend/cuda/layouts.h"
-#include "backend/cuda/native_convolution.h"
 
 namespace fleet {
 namespace {
 
-using cuda::ChannelRows;
 using cuda::channels_last;
+using cuda::rows_of;
+using cuda::weight_shape;
 using Direction = cuda::dnn::Convolution::Direction;
 
 // small: the input of the transposed convolution, y of the convolution; large: its output.
@@ -27,34 +26,9 @@ cuda::dnn::Convolution convolution_of(Direction direction, const Attributes& att
           .dtype = dtype};
 }
 
-cuda::Convolution native_convolution_of(const cuda::dnn::Convolution& conv) {
-  return {.dtype = conv.dtype,
-          .batch = conv.x[0],
-          .channels = conv.x[1],
-          .filters = conv.y[1],
-          .groups = conv.x[1] / conv.weight[1],
-          .in = {conv.x[2], conv.x[3]},
-          .out = {conv.y[2], conv.y[3]},
-          .in_pixel = conv.x[1],
-          .out_pixel = conv.y[1],
-          .window = conv.window};
-}
-
 // use_cudnn=false always selects our own kernel.
 bool is_own(const Attributes& attributes, const cuda::dnn::Convolution& conv) {
-  return !attributes.boolean("use_cudnn") || prefers_own_transposed(native_convolution_of(conv));
-}
-
-ChannelRows rows_of(const Shape& image, DType dtype) {
-  return {.dtype = dtype,
-          .rows = image[0] * image[2] * image[3],
-          .channels = image[1],
-          .stored = image[1]};
-}
-
-Shape transposed_weight_shape(const Attributes& attributes, const Shape& x, const Shape& dy) {
-  const std::vector<int64_t>& kernel = attributes.integers("kernel");
-  return {x[1], dy[1] / attributes.integer("groups"), kernel[0], kernel[1]};
+  return !attributes.boolean("use_cudnn") || prefers_own_transposed(cuda::own_convolution_of(conv));
 }
 
 }  // namespace
@@ -77,17 +51,14 @@ FLEET_KERNEL(cuda, conv2d_transpose) {
                                      x.shape, x.dtype);
     std::shared_ptr<Kernel> product;
     if (is_own(context.attributes(), conv)) {
-      product = make_kernel([own = native_convolution_of(conv), x, weight, y](Stream& stream) {
+      product = make_kernel([own = cuda::own_convolution_of(conv), x, weight, y](Stream& stream) {
         transposed_forward(own, x.data, weight.data, nullptr, y.data, cuda::stream_of(stream));
       });
     } else {
       product = make_kernel(context.device, conv, y.data, weight.data, x.data, nullptr,
                             context.workspace);
     }
-    return make_kernel([product, rows = rows_of(y.shape, y.dtype), y, bias](Stream& stream) {
-      product->run(stream);
-      if (bias) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
-    });
+    return add_bias_after(product, rows_of(y.shape, y.dtype), y, bias);
   };
 }
 
@@ -95,7 +66,7 @@ FLEET_KERNEL(cuda, conv2d_transpose_weight_grad) {
   def.dtypes = cuda::kernel_types();
   def.layouts = [](LayoutQuery& query) {
     const Var &x = query.input_var(0), &dy = query.input_var(1);
-    const Shape weight = transposed_weight_shape(query.attributes(), x.shape, dy.shape);
+    const Shape weight = weight_shape(query.attributes(), dy.shape, x.shape);
     query.need(0, channels_last(x.shape));
     query.need(1, channels_last(dy.shape));
     query.give(0, channels_last(weight));
@@ -108,7 +79,7 @@ FLEET_KERNEL(cuda, conv2d_transpose_weight_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &dy = context.inputs[1];
     const Argument &dweight = context.outputs[0], &dbias = context.outputs[1];
-    const Shape weight = transposed_weight_shape(context.attributes(), x.shape, dy.shape);
+    const Shape weight = weight_shape(context.attributes(), dy.shape, x.shape);
     const auto conv = convolution_of(Direction::kWeight, context.attributes(), dy.shape, weight,
                                      x.shape, x.dtype);
     void* workspace = context.workspace;
@@ -117,12 +88,7 @@ FLEET_KERNEL(cuda, conv2d_transpose_weight_grad) {
       product =
           make_kernel(context.device, conv, dy.data, dweight.data, x.data, nullptr, workspace);
     }
-    const ChannelRows rows = rows_of(dy.shape, dy.dtype);
-    return make_kernel([product, rows, dy, dbias, workspace](Stream& stream) {
-      if (product) product->run(stream);
-      if (!dbias) return;
-      sum_rows(rows, dy.data, dbias.data, dbias.dtype, workspace, cuda::stream_of(stream));
-    });
+    return sum_rows_after(product, rows_of(dy.shape, dy.dtype), dy, dbias, workspace);
   };
 }
 

@@ -4,6 +4,19 @@
 
 namespace fleet::cuda {
 
+Convolution own_convolution_of(const dnn::Convolution& conv) {
+  return {.dtype = conv.dtype,
+          .batch = conv.x[0],
+          .channels = conv.x[1],
+          .filters = conv.y[1],
+          .groups = conv.x[1] / conv.weight[1],
+          .in = {conv.x[2], conv.x[3]},
+          .out = {conv.y[2], conv.y[3]},
+          .in_pixel = conv.x[1],
+          .out_pixel = conv.y[1],
+          .window = conv.window};
+}
+
 ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& attributes,
                                        const Shape& x, const Shape& weight, const Shape& y,
                                        DType dtype)
@@ -18,18 +31,8 @@ ConvolutionProblem::ConvolutionProblem(Direction direction, const Attributes& at
            .weight = stored(weight, block_),
            .y = y,
            .dtype = dtype};
-  own_ = {
-      .dtype = dtype,
-      .batch = x[0],
-      .channels = x[1],
-      .filters = y[1],
-      .groups = attributes.integer("groups"),
-      .in = {x[2], x[3]},
-      .out = {y[2], y[3]},
-      .in_pixel = x[1],
-      .out_pixel = y[1],
-      .window = conv_.window,
-      .relu = attributes.has("input_activation") && attributes.text("input_activation") == "relu"};
+  own_ = own_convolution_of(conv_);
+  own_.relu = attributes.has("input_activation") && attributes.text("input_activation") == "relu";
 }
 
 bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
@@ -42,11 +45,6 @@ bool ConvolutionProblem::takes_own(const Attributes& attributes) const {
   if (attributes.boolean("use_cudnn")) return false;
   throw Error(ErrorCode::kUnsupported, "conv2d: use_cudnn=false needs a depthwise convolution",
               "weight " + weight_.text(), "remove use_cudnn=false");
-}
-
-ChannelRows ConvolutionProblem::y_rows() const {
-  const Shape& y = conv_.y;
-  return {.dtype = conv_.dtype, .rows = y[0] * y[2] * y[3], .channels = y[1], .stored = y[1]};
 }
 
 std::optional<dnn::Convolution> ConvolutionProblem::with_bias(Device* device, DType bias) const {

@@ -10,6 +10,9 @@
 
 namespace fleet::cuda {
 
+// The same convolution for our own kernels.
+Convolution own_convolution_of(const dnn::Convolution& conv);
+
 // One of the three operations (forward, data gradient, weight gradient): the cuDNN problem and the
 // layouts of its arguments. Shapes are logical.
 class ConvolutionProblem {
@@ -26,7 +29,7 @@ class ConvolutionProblem {
   Layout x() const { return channels_last(x_, block_); }
   Layout weight() const { return channels_last(weight_, block_); }
   Layout y() const { return channels_last(conv_.y); }
-  ChannelRows y_rows() const;
+  ChannelRows y_rows() const { return rows_of(conv_.y, conv_.dtype); }
   // The convolution that adds a bias of this type in the same pass, if cuDNN has one.
   std::optional<dnn::Convolution> with_bias(Device* device, DType bias) const;
 

@@ -1,9 +1,9 @@
 #include "backend/cuda/device.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
+#include "base/number_text.h"
 #include "base/text.h"
 
 namespace fleet::cuda {
@@ -169,12 +169,11 @@ DeviceMemory CudaDevice::memory() const {
 
 Error CudaDevice::no_memory(size_t bytes) const {
   const DeviceMemory memory = this->memory();
-  char fraction[32];
-  std::snprintf(fraction, sizeof fraction, "%g", own_.memory_fraction);
   return Error(ErrorCode::kNoMemory,
                mebibytes(bytes) + " requested, " + mebibytes(memory.available) + " of " +
                    mebibytes(memory.total) + " available (FLAGS_fraction_of_gpu_memory_to_use is " +
-                   fraction + ", " + mebibytes(allocator_->used()) + " in use by this job)",
+                   format_printf("%g", own_.memory_fraction) + ", " +
+                   mebibytes(allocator_->used()) + " in use by this job)",
                name_, "use a smaller data.batch_size, or stop other programs on the GPU");
 }
 

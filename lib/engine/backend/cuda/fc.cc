@@ -64,11 +64,7 @@ FLEET_KERNEL(cuda, fc) {
                                                     .d = y.data,
                                                     .bias = bias.data,
                                                     .workspace = context.workspace});
-    return make_kernel(
-        [product, rows = rows_of(sizes, y.dtype), y, bias, add = bias && !fused](Stream& stream) {
-          product->run(stream);
-          if (add) add_bias(rows, y.data, bias.data, bias.dtype, cuda::stream_of(stream));
-        });
+    return add_bias_after(product, rows_of(sizes, y.dtype), y, fused ? Argument() : bias);
   };
 }
 
@@ -107,12 +103,8 @@ FLEET_KERNEL(cuda, fc_weight_grad) {
                               .bias = dbias.data,
                               .workspace = context.workspace});
     }
-    return make_kernel([product, rows = rows_of(sizes, dy.dtype), dy, dbias, sum = dbias && !fused,
-                        workspace = context.workspace](Stream& stream) {
-      if (product) product->run(stream);
-      if (!sum) return;
-      sum_rows(rows, dy.data, dbias.data, dbias.dtype, workspace, cuda::stream_of(stream));
-    });
+    return sum_rows_after(product, rows_of(sizes, dy.dtype), dy, fused ? Argument() : dbias,
+                          context.workspace);
   };
 }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "exec/kernel.h"
 #include "tensor/dtype.h"
 #include "tensor/layout.h"
 #include "tensor/shape.h"
@@ -63,6 +64,8 @@ struct NormBackward {
   void* workspace = nullptr;
 };
 void norm_backward(const NormBackward& norm, cudaStream_t stream);
+// Takes the inputs from `first` on as dy. kUnsupported if they are too many.
+void take_gradients(const KernelContext& context, size_t first, NormBackward* norm);
 // Only the last part: dx from dz, the single gradient (after the relu if there is a mask), and from
 // the parameters' gradients.
 void norm_data_gradient(const NormBackward& norm, cudaStream_t stream);

@@ -4,7 +4,7 @@
 namespace fleet {
 
 FLEET_KERNEL(cuda, momentum) {
-  def.layouts = cuda::update_layouts;
+  def.layouts = update_layouts<LayoutQuery>;
   def.create = [](KernelContext& context) {
     return context.attributes().boolean("use_nesterov")
                ? cuda::update_kernel<MomentumRule<true>>(context)

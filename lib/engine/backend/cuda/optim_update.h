@@ -24,22 +24,6 @@ struct UpdateScalars {
   const int32_t* found_inf;   // null: never skipped
 };
 
-// One layout for every group: the first that a member has.
-inline void update_layouts(LayoutQuery& query) {
-  const UpdateGroups groups(*query.op().def, query.op().inputs.size());
-  for (int k = 0; k < groups.count; ++k) {
-    std::optional<Layout> common;
-    for (int i = 0; i < groups.inputs_each && !common; ++i) {
-      common = query.input(groups.parameter(k) + i);
-    }
-    if (!common || common->is_opaque()) continue;
-    for (int i = 0; i < groups.inputs_each; ++i) query.need(groups.parameter(k) + i, *common);
-    for (int i = 0; i < groups.outputs_each; ++i) {
-      if (query.has_output(groups.output(k) + i)) query.give(groups.output(k) + i, *common);
-    }
-  }
-}
-
 // `pack` elements from `at` on. s: the numbers of the states. skipped: write the copy only.
 template <int pack, typename G, typename Constants, int count, size_t... s>
 __device__ inline void update_pack(const UpdatedTensor<count>& tensor, int64_t at, DType copy_type,
@@ -151,7 +135,7 @@ std::unique_ptr<Kernel> update_kernel(KernelContext& context) {
 }
 template <typename Rule>
 void define_update(KernelDef& def) {
-  def.layouts = update_layouts;
+  def.layouts = update_layouts<LayoutQuery>;
   def.create = update_kernel<Rule>;
 }
 

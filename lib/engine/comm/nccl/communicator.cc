@@ -29,14 +29,7 @@ class NcclCommunicator : public Communicator {
   // both.
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
 
-  void all_reduce(View in, View out, ReduceOp op, Stream& stream) override;
-  void reduce(View in, View out, ReduceOp op, int root, Stream& stream) override;
-  void broadcast(View data, int root, Stream& stream) override;
-  void all_gather(View in, View out, Stream& stream) override;
-  void reduce_scatter(View in, View out, ReduceOp op, Stream& stream) override;
-  void send(View data, int peer, Stream& stream) override;
-  void recv(View data, int peer, Stream& stream) override;
-  void barrier(Stream& stream) override;
+  void issue(const CollectiveCall& call, Stream& stream) override;
   void abort(const Error& why) override { handle_->link().abort(why); }
   void throw_if_failed() const override { handle_->link().throw_if_failed(); }
   void launched(Stream& stream) override { handle_->launched(stream); }
@@ -52,14 +45,10 @@ class NcclCommunicator : public Communicator {
   std::map<std::vector<int>, int> splits_;
 };
 
-char* at(const View& view, size_t element) {
-  return static_cast<char*>(view.data) + element * size_of(view.dtype);
-}
-
 // NCCL works in place only if a rank's part is at its own position in the whole. If it lies
 // elsewhere in the whole, it is copied first or last.
 bool overlaps(const View& part, const View& whole) {
-  return at(part, part.count) > at(whole, 0) && at(part, 0) < at(whole, whole.count);
+  return part.at(part.count) > whole.at(0) && part.at(0) < whole.at(whole.count);
 }
 
 void copy(void* to, const void* from, size_t bytes, Stream& stream) {
@@ -134,73 +123,49 @@ std::unique_ptr<Communicator> NcclCommunicator::split(std::span<const int> ranks
       new NcclCommunicator(link_, std::move(handle), std::move(sub)));
 }
 
-void NcclCommunicator::all_reduce(View in, View out, ReduceOp op, Stream& stream) {
-  check_pair("all_reduce", in, out, 1, 1);
-  handle_->issue("all_reduce", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclAllReduce(in.data, out.data, in.count, type_of(in.dtype), operation_of(op), comm,
-                         on);
-  });
-}
-
-void NcclCommunicator::reduce(View in, View out, ReduceOp op, int root, Stream& stream) {
-  check_root("reduce", root, group_);
-  if (rank() == root) check_pair("reduce", in, out, 1, 1);
-  handle_->issue("reduce", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclReduce(in.data, out.data, in.count, type_of(in.dtype), operation_of(op), root, comm,
-                      on);
-  });
-}
-
-void NcclCommunicator::broadcast(View data, int root, Stream& stream) {
-  check_root("broadcast", root, group_);
-  handle_->issue("broadcast", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclBroadcast(data.data, data.data, data.count, type_of(data.dtype), root, comm, on);
-  });
-}
-
-void NcclCommunicator::all_gather(View in, View out, Stream& stream) {
-  check_pair("all_gather", in, out, 1, size());
-  const View place = {at(out, rank() * in.count), in.count, in.dtype};
-  if (in.data != place.data && overlaps(in, out)) {
+void NcclCommunicator::issue(const CollectiveCall& call, Stream& stream) {
+  check_call(call, group_);
+  if (call.kind == CollectiveKind::kBarrier) {
+    const View flag = {flag_.data(), 1, DType::kInt32};
+    return all_reduce(flag, flag, ReduceOp::kMax, stream);
+  }
+  View in = call.in, out = call.out;
+  if (call.kind == CollectiveKind::kAllGather && overlaps(in, out)) {
+    const View place = out.part(rank() * in.count, in.count);
     use_device(link_->device());
-    copy(place.data, in.data, in.bytes(), stream);
+    if (in.data != place.data) copy(place.data, in.data, in.bytes(), stream);
     in = place;
   }
-  handle_->issue("all_gather", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclAllGather(in.data, out.data, in.count, type_of(in.dtype), comm, on);
+  if (call.kind == CollectiveKind::kReduceScatter && overlaps(out, in)) {
+    out.data = in.at(rank() * out.count);
+  }
+  const ncclDataType_t type = type_of(in.dtype);
+  const ncclRedOp_t op = operation_of(call.op);
+  const int peer = call.peer;
+  handle_->issue(name_of(call.kind), stream, [&](ncclComm_t comm, cudaStream_t on) {
+    switch (call.kind) {
+      case CollectiveKind::kAllReduce:
+        return ncclAllReduce(in.data, out.data, in.count, type, op, comm, on);
+      case CollectiveKind::kReduce:
+        return ncclReduce(in.data, out.data, in.count, type, op, peer, comm, on);
+      case CollectiveKind::kBroadcast:
+        return ncclBroadcast(in.data, in.data, in.count, type, peer, comm, on);
+      case CollectiveKind::kAllGather:
+        return ncclAllGather(in.data, out.data, in.count, type, comm, on);
+      case CollectiveKind::kReduceScatter:
+        return ncclReduceScatter(in.data, out.data, out.count, type, op, comm, on);
+      case CollectiveKind::kSend:
+        return ncclSend(in.data, in.count, type, peer, comm, on);
+      case CollectiveKind::kRecv:
+        return ncclRecv(in.data, in.count, type, peer, comm, on);
+      case CollectiveKind::kBarrier:
+        break;
+    }
+    return ncclInvalidArgument;
   });
-}
-
-void NcclCommunicator::reduce_scatter(View in, View out, ReduceOp op, Stream& stream) {
-  check_pair("reduce_scatter", in, out, size(), 1);
-  const View place = {at(in, rank() * out.count), out.count, out.dtype};
-  const View to = overlaps(out, in) ? place : out;
-  handle_->issue("reduce_scatter", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclReduceScatter(in.data, to.data, out.count, type_of(in.dtype), operation_of(op), comm,
-                             on);
-  });
-  if (to.data == out.data) return;
+  if (out.data == call.out.data) return;
   use_device(link_->device());
-  copy(out.data, to.data, out.bytes(), stream);
-}
-
-void NcclCommunicator::send(View data, int peer, Stream& stream) {
-  check_peer("send", peer, group_);
-  handle_->issue("send", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclSend(data.data, data.count, type_of(data.dtype), peer, comm, on);
-  });
-}
-
-void NcclCommunicator::recv(View data, int peer, Stream& stream) {
-  check_peer("recv", peer, group_);
-  handle_->issue("recv", stream, [&](ncclComm_t comm, cudaStream_t on) {
-    return ncclRecv(data.data, data.count, type_of(data.dtype), peer, comm, on);
-  });
-}
-
-void NcclCommunicator::barrier(Stream& stream) {
-  const View flag = {flag_.data(), 1, DType::kInt32};
-  all_reduce(flag, flag, ReduceOp::kMax, stream);
+  copy(call.out.data, out.data, out.bytes(), stream);
 }
 
 }  // namespace

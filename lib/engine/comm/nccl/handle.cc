@@ -146,7 +146,7 @@ ncclResult_t Handle::state() const {
   return asked == ncclSuccess ? state : asked;
 }
 
-void Handle::settle(ncclResult_t result, const char* what, uint64_t count) {
+void Handle::settle(ncclResult_t result, std::string_view what, uint64_t count) {
   const auto begun = Clock::now();
   while (result == ncclInProgress) {
     // The first connection takes long; launching an operation takes some microseconds.
@@ -224,7 +224,7 @@ std::vector<int> Handle::members_behind(uint64_t count) {
   return behind;
 }
 
-Error Handle::stuck(const char* what) const {
+Error Handle::stuck(std::string_view what) const {
   const int64_t seconds = link_->options().timeout.count() / 1000;
   return Error(ErrorCode::kTimeout,
                std::string(what) + " did not end within " + std::to_string(seconds) +

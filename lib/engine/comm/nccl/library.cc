@@ -16,7 +16,7 @@ void check(cudaError_t result, const char* what) {
               "communicator");
 }
 
-Error error_of(ncclResult_t result, const char* what, ncclComm_t comm) {
+Error error_of(ncclResult_t result, std::string_view what, ncclComm_t comm) {
   const char* details = ncclGetLastError(comm);
   std::string failure = std::string(what) + " failed: " + ncclGetErrorString(result);
   if (details && *details) failure += std::string(": ") + details;

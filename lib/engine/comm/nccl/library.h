@@ -5,6 +5,7 @@
 #include <nccl.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "comm/communicator.h"
@@ -21,7 +22,7 @@ void check(cudaError_t result, const char* what);
 // Maps NCCL's result to an error: kPeerLost if another rank or the network failed, kUnsupported if
 // this machine cannot do it, otherwise kInternal.
 //   comm  adds NCCL's own message; may be null
-Error error_of(ncclResult_t result, const char* what, ncclComm_t comm);
+Error error_of(ncclResult_t result, std::string_view what, ncclComm_t comm);
 
 ncclDataType_t type_of(DType dtype);
 ncclRedOp_t operation_of(ReduceOp op);

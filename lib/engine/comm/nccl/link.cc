@@ -1,5 +1,3 @@
-#include "comm/nccl/link.h"
-
 #include <algorithm>
 #include <utility>
 
@@ -112,7 +110,7 @@ bool Link::any_connected() const {
   return false;
 }
 
-void Link::report(ncclResult_t result, const char* what, ncclComm_t comm) {
+void Link::report(ncclResult_t result, std::string_view what, ncclComm_t comm) {
   if (error_ || broken_) return;
   broken_ = error_of(result, what, comm);
   // NCCL may report a peer's death this way before the peer monitor detects it.

@@ -9,27 +9,26 @@
 namespace fleet {
 namespace {
 
-class AdaptiveLocalSgd : public MetaOptimizer {
+class AdaptiveLocalSgd : public AverageParameters {
  public:
   AdaptiveLocalSgd(int init_steps, int64_t begin) : init_steps_(init_steps), begin_(begin) {}
 
   void groups(BuildContext& build) override {
-    average_.groups(build);
+    AverageParameters::groups(build);
     first_ = build.program.add_flag("the first step");
     adapts_ = build.program.add_flag("choose the number of local steps");
     leads_ = build.context.rank == 0;
   }
-  void forward(BuildContext& build) override { average_.forward(build); }
 
   void fuse_update(BuildContext& build) override {
-    average_.fuse_update(build);
+    AverageParameters::fuse_update(build);
     Program& program = build.program;
     steps_ = program.state("optimizer.adaptive_localsgd_steps", {4}, Init());
     build.keep.push_back(steps_);
     append(build, "count_local_step", {}, "step");
     append(build, "first_local_step", {.flag = first_}, "first");
     append(build, "choose_local_steps", {.flag = adapts_}, "adapt");
-    append(build, "local_steps_done", {.flag = average_.flag()}, "average");
+    append(build, "local_steps_done", {.flag = flag()}, "average");
   }
 
   void before_step(HostStep& step) override {
@@ -39,7 +38,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
     if (number == 1) set(first_);
     const bool begins = number <= begin_;
     if (!begins && number - averaged_ != k_) return;
-    average_.request(step);
+    request(step);
     averaged_ = number;
     if (begins) return;
     set(adapts_);
@@ -69,7 +68,7 @@ class AdaptiveLocalSgd : public MetaOptimizer {
     Program& program = build.program;
     const SectionId section = program.add_section(name, when);
     const bool reads_loss = event == "first" || event == "adapt";
-    const VarId loss = reads_loss ? average_.append_mean(build, section, build.loss) : kNoVar;
+    const VarId loss = reads_loss ? append_mean(build, section, build.loss) : kNoVar;
     program.append(section, "local_steps",
                    {steps_, loss, reads_loss ? build.learning_rate : kNoVar}, {steps_},
                    {{"event", event}, {"init_steps", int64_t{init_steps_}}});
@@ -77,7 +76,6 @@ class AdaptiveLocalSgd : public MetaOptimizer {
 
   const int init_steps_;
   const int64_t begin_;
-  AverageParameters average_;
   FlagId first_ = kNoFlag, adapts_ = kNoFlag;
   VarId steps_ = kNoVar;
   bool leads_ = false;

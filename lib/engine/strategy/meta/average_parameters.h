@@ -8,15 +8,16 @@
 
 namespace fleet {
 
-// Call its methods in the phases of the same names. The caller decides in which steps.
-class AverageParameters {
+// The derived class decides in which steps.
+class AverageParameters : public MetaOptimizer {
  public:
-  void groups(BuildContext& build);
-  void forward(BuildContext& build);
-  void fuse_update(BuildContext& build);
+  void groups(BuildContext& build) override;
+  void forward(BuildContext& build) override;
+  void fuse_update(BuildContext& build) override;
+
+ protected:
   // Call in before_step(): averages the parameters at the end of this step.
   void request(HostStep& step) const { step.info.flags |= uint64_t{1} << flag_; }
-
   FlagId flag() const { return flag_; }
   // Appends, in `section`, the mean of a variable over the ranks; returns it.
   VarId append_mean(BuildContext& build, SectionId section, VarId var) const;

@@ -6,21 +6,17 @@
 namespace fleet {
 namespace {
 
-class LocalSgd : public MetaOptimizer {
+class LocalSgd : public AverageParameters {
  public:
   LocalSgd(int64_t every, int64_t begin) : every_(every), begin_(begin) {}
 
-  void groups(BuildContext& build) override { average_.groups(build); }
-  void forward(BuildContext& build) override { average_.forward(build); }
-  void fuse_update(BuildContext& build) override { average_.fuse_update(build); }
   void before_step(HostStep& step) override {
     const int64_t number = step.info.step + 1;
-    if (number <= begin_ || (number - begin_) % every_ == 0) average_.request(step);
+    if (number <= begin_ || (number - begin_) % every_ == 0) request(step);
   }
 
  private:
   const int64_t every_, begin_;
-  AverageParameters average_;
 };
 
 }  // namespace

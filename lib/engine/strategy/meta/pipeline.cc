@@ -92,9 +92,7 @@ PipelineSchedule schedule_of(const PipelineConfig& config) {
 Division division(const StrategyProto& proto, const PassContext& context) {
   const PipelineConfig& config = proto.pipeline_configs();
   const int stages = stage_count(config, context.ranks);
-  Division division{.data_parallel = {},
-                    .stages = stages,
-                    .micro_batches = micro_batch_count(config, context.batch)};
+  Division division{.stages = stages, .micro_batches = micro_batch_count(config, context.batch)};
   for (int rank = context.rank % stages; rank < context.ranks; rank += stages) {
     division.data_parallel.push_back(rank);
   }
@@ -215,7 +213,7 @@ class Pipeline : public MetaOptimizer {
   void update(BuildContext& build) override {
     if (options_.stages == 1) return;
     const int first = build.context.rank - options_.stage;
-    RankGroup group{.name = "pipeline", .ranks = {}};
+    RankGroup group{.name = "pipeline"};
     for (int stage = 0; stage < options_.stages; ++stage) group.ranks.push_back(first + stage);
     messages_.group = build.program.add_group(group);
     check_on_owners(build.program, build.optimize, owners_, options_.stage, messages_);

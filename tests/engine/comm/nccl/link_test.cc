@@ -1,6 +1,4 @@
 // Failures between ranks on GPUs, and the rank that is named.
-#include "comm/nccl/link.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <barrier>
 #include <cstdlib>
 
+#include "comm/nccl/handle.h"
 #include "comm/nccl/ids.h"
 #include "tests/engine/comm/nccl/fake/fake_nccl.h"
 #include "tests/engine/comm/nccl/gpus.h"
