@@ -70,18 +70,6 @@ double link_bytes(const std::string& text) {
   return bits / 8;
 }
 
-// Why a job with strategy.auto may choose otherwise when it starts: it measures rates and links
-// that are unknown or assumed here. "" if none.
-std::string unlike_the_job(const ExplainOptions& options) {
-  const bool measures = !options.rates && options.device;
-  if (!measures && options.nodes <= 1) return "";
-  const std::string what = measures && options.nodes > 1 ? "its rates and links"
-                           : measures                    ? "its rates"
-                                                         : "its links between nodes";
-  return "the job measures " + what + " when it starts, and may choose otherwise" +
-         (measures ? "; fleet-worker --explain measures the rates now" : "");
-}
-
 }  // namespace
 
 void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char** argv) {
@@ -146,8 +134,6 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
     const auto samples = [&] { return input ? std::optional(input->samples) : std::nullopt; };
     choices = choose_strategy(tree, options, {.samples = samples});
     tree = with_choices(tree, choices);
-    if (const std::string note = unlike_the_job(options); !note.empty())
-      choices.push_back({"", note});
   }
   Explanation explained = explain(tree, options);
   explained.choices = std::move(choices);

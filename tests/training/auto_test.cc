@@ -16,8 +16,7 @@ using ::testing::Not;
 
 class Auto : public ::testing::Test {
  protected:
-  // Rates of no machine, so that nothing but the links is measured. Small messages seem to take
-  // nothing beside so slow a computation.
+  // Rates of no machine, so that nothing is measured.
   Auto() {
     MachineRates rates{.device = "a test", .origin = "made up"};
     rates.peak = {{"float32", 1e9}};
@@ -40,22 +39,9 @@ TEST_F(Auto, TwoRanks_ChooseAndTrainAsWithout) {
     return process->output();
   };
   const std::string output = run("with", "true");
-  EXPECT_THAT(output,
-              AllOf(HasSubstr("auto: shm, 2 ranks on 1 node: an"), HasSubstr("2 messages at once"),
-                    HasSubstr("auto: memory suffices: a rank needs"),
-                    HasSubstr("fuse_grad_size_in_MB"), HasSubstr("auto: chosen in")));
+  EXPECT_THAT(output, HasSubstr("auto: memory suffices: a rank needs"));
   EXPECT_THAT(run("without", "false"), Not(HasSubstr("auto:")));
   EXPECT_LT(distance(job_.weights("with"), job_.weights("without")), 1e-5);
-}
-
-TEST_F(Auto, TwoNodes_MeasureTheirLink) {
-  ASSERT_EQ(job_.run_on_two_nodes("nodes", 1,
-                                  {"data.batch_size=16", "train.max_steps=3", "strategy.auto=true",
-                                   "train.output=" + job_.path("nodes")}),
-            0);
-  EXPECT_THAT(
-      job_.folder().read("log.nodes0/workerlog.0"),
-      AllOf(HasSubstr("auto: gloo, 2 ranks on 2 nodes"), HasSubstr("no hierarchical allreduce")));
 }
 
 TEST_F(Auto, Explain_ShowsTheChoice) {
@@ -77,24 +63,15 @@ TEST_F(Auto, DryRun_ShowsTheChoice) {
   const auto run = job_.start("dry", {"--dry_run", "--nproc_per_node=2"}, overrides);
   EXPECT_EQ(run->wait(), 0);
   EXPECT_THAT(run->output(),
-              AllOf(HasSubstr("auto: memory suffices"), HasSubstr("fuse_grad_size_in_MB"),
-                    HasSubstr("time of a step: "), Not(HasSubstr("may choose otherwise"))));
+              AllOf(HasSubstr("auto: memory suffices"), HasSubstr("time of a step: ")));
 }
 
-TEST_F(Auto, DryRunWithoutRates_SaysThatTheJobMeasuresThem) {
+TEST_F(Auto, DryRunWithoutRates_ChoosesByMemory) {
   ::setenv("FLEET_RATES_FILE", job_.path("none.json").c_str(), 1);
   const std::vector<std::string> overrides = {"strategy.auto=true"};
   const auto run = job_.start("dry", {"--dry_run", "--nproc_per_node=2"}, overrides);
   EXPECT_EQ(run->wait(), 0);
-  EXPECT_THAT(run->output(),
-              AllOf(HasSubstr("auto: memory suffices"), HasSubstr("measures its rates")));
-  std::string error;
-  ASSERT_EQ(job_.run_worker({"job.json", "--explain", "--measure=never", "--ranks=2", "--nodes=2",
-                             "--set", "strategy.auto=true"},
-                            &error),
-            0)
-      << error;
-  EXPECT_THAT(job_.folder().read("worker.out"), HasSubstr("its rates and links"));
+  EXPECT_THAT(run->output(), HasSubstr("auto: memory suffices"));
 }
 
 }  // namespace

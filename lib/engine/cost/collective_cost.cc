@@ -64,14 +64,11 @@ void predict_seconds(const Spread& spread, const JobTopology& topology, Collecti
   cost->seconds = cost->delay + transfer;
 }
 
-// part: share of an all_reduce. pair: two messages at the same time; null if that was not measured.
-void measured_seconds(const LinkRates& link, const LinkRates* pair, double part,
-                      CollectiveCost* cost) {
-  const double alone = link.seconds(cost->bytes);
-  // In a pair the second message adds the part that only one of them can do at a time.
-  const double exclusive = pair ? pair->seconds(cost->bytes) - alone : alone - link.seconds(0);
-  cost->seconds = alone * part;
-  cost->delay = (alone - std::clamp(exclusive, 0.0, alone)) * part;
+// part: share of an all_reduce.
+void measured_seconds(const LinkRates& link, double part, CollectiveCost* cost) {
+  const double whole = link.seconds(cost->bytes);
+  cost->seconds = whole * part;
+  cost->delay = std::clamp(link.seconds(0), 0.0, whole) * part;
   cost->busy = std::min(link.busy(cost->bytes) * part, cost->seconds);
 }
 
@@ -110,8 +107,7 @@ CollectiveCost collective_cost(const Plan& plan, const PlannedOp& planned,
     count_bytes(type, transport, spread, &cost);
     predict_seconds(spread, topology, &cost);
     if (const LinkRates* link = rates.find_link(transport, spread.ranks, spread.nodes)) {
-      measured_seconds(*link, rates.find_link(transport, spread.ranks, spread.nodes, 2),
-                       times_sent(type) / 2, &cost);
+      measured_seconds(*link, times_sent(type) / 2, &cost);
       return cost;
     }
   }

@@ -68,23 +68,13 @@ double MachineRates::seconds(const OpCost& cost) const {
   return bound(cost) * std::exp(sum / weights);
 }
 
-const LinkRates* MachineRates::find_link(const std::string& transport, int ranks, int nodes,
-                                         int communicators) const {
+const LinkRates* MachineRates::find_link(const std::string& transport, int ranks, int nodes) const {
   for (const LinkRates& link : links) {
-    if (link.transport == transport && link.ranks == ranks && link.nodes == nodes &&
-        link.communicators == communicators) {
+    if (link.transport == transport && link.ranks == ranks && link.nodes == nodes) {
       return &link;
     }
   }
   return nullptr;
-}
-
-void MachineRates::set_link(LinkRates link) {
-  std::erase_if(links, [&](const LinkRates& other) {
-    return other.transport == link.transport && other.ranks == link.ranks &&
-           other.nodes == link.nodes && other.communicators == link.communicators;
-  });
-  links.push_back(std::move(link));
 }
 
 }  // namespace fleet

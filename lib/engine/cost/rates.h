@@ -43,7 +43,6 @@ struct TransferSample {
 struct LinkRates {
   std::string transport;  // "shm", "gloo", ... as Communicator::name()
   int ranks = 0, nodes = 1;
-  int communicators = 1;  // that transferred at the same time, this many bytes each
   std::vector<TransferSample> all_reduce = {};  // ascending
   double seconds(double bytes) const;
   double busy(double bytes) const;
@@ -75,10 +74,7 @@ struct MachineRates {
   // if there are any. Without such samples, the bound alone.
   double seconds(const OpCost& cost) const;
   // The measured transfers of so many ranks; null if none.
-  const LinkRates* find_link(const std::string& transport, int ranks, int nodes,
-                             int communicators = 1) const;
-  // Replaces transfers of the same transport, ranks, nodes and communicators.
-  void set_link(LinkRates link);
+  const LinkRates* find_link(const std::string& transport, int ranks, int nodes) const;
 };
 
 // Rates as the cache file has them: one JSON object. parse_rates() returns nullopt for a

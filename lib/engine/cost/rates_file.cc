@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-constexpr int kVersion = 3;  // files of other versions are measured again
+constexpr int kVersion = 4;  // files of other versions are measured again
 
 Json link_json(const LinkRates& link) {
   Json transfers = Json::array();
@@ -23,7 +23,6 @@ Json link_json(const LinkRates& link) {
   return {{"transport", link.transport},
           {"ranks", link.ranks},
           {"nodes", link.nodes},
-          {"communicators", link.communicators},
           {"all_reduce", transfers}};
 }
 
@@ -33,7 +32,6 @@ LinkRates link_of(const Json& json) {
   LinkRates link{.transport = json.at("transport").get<std::string>(),
                  .ranks = json.at("ranks").get<int>(),
                  .nodes = json.at("nodes").get<int>(),
-                 .communicators = json.at("communicators").get<int>(),
                  .all_reduce = {}};
   for (const Json& one : json.at("all_reduce")) {
     link.all_reduce.push_back({number_at(one, 0), number_at(one, 1), number_at(one, 2)});

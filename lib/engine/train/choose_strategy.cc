@@ -1,25 +1,17 @@
 #include "train/choose_strategy.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/text.h"
 #include "data/augment.h"
-#include "exec/backend.h"
 #include "train/micro_batches.h"
 
 namespace fleet {
 namespace {
 
-// Settings other than the defaults must be predicted to be faster by this part: predictions differ
-// from the truth, and the defaults are well tried. A predicted gain of 0.04 was a loss of 0.11.
-constexpr double kMinGain = 0.05, kMinGainOfOne = 0.005;  // all together, each of them
-constexpr double kMemoryFraction = 0.95;                  // of the available memory
-constexpr double kLongestSearch = 30;                     // seconds
+constexpr double kMemoryFraction = 0.95;  // of the available memory
 
 using Overrides = std::vector<std::string>;
 
@@ -33,38 +25,15 @@ std::string gigabytes(size_t bytes) {
   return format_printf("%.2f GB", static_cast<double>(bytes) / 1e9);
 }
 
-// One thing that is chosen, with its possible values; the first one, without overrides, is what
-// the job has already.
-struct Dimension {
-  std::string name;      // "fuse_grad_size_in_MB"
-  std::string standard;  // the text of the first value: "32 (default)"
-  std::vector<Overrides> values = {{}};
-  std::string companion = {};  // why a value has a second override
-};
-
-// The index of a value for each dimension.
-using Point = std::vector<size_t>;
-
 class Chooser {
  public:
   Chooser(const ConfigTree& tree, const ExplainOptions& options, const BatchFacts& batches)
-      : tree_(tree),
-        options_(options),
-        job_(make_job(tree)),
-        batches_(batches),
-        begun_(monotonic_seconds()) {}
+      : tree_(tree), options_(options), job_(make_job(tree)), batches_(batches) {}
 
   std::vector<StrategyChoice> run() {
     start_ = cost_of_job(job_, options_);
     keep_batches();
     fit_memory();
-    if (options_.ranks <= 1) {
-      note("one rank: no gradients are exchanged");
-    } else if (!start_.time) {
-      note("how gradients are summed stays as it is: the rates of this machine are unknown");
-    } else {
-      choose_exchange();
-    }
     return choices_;
   }
 
@@ -247,6 +216,11 @@ class Chooser {
                                         "; so it needs " + gigabytes(found->cost.memory.total()) +
                                         time + (fastest ? "" : ". Even that may not suffice")});
     }
+    if (!found->cost.time) {
+      note("the rates of this machine are unknown, so this is the first that " +
+           std::string(fastest ? "fits" : "helps most") +
+           "; fleet-worker --explain measures them, and then the fastest is chosen");
+    }
     chosen_ = joined(chosen_, found->overrides);
     start_ = found->cost;
   }
@@ -267,174 +241,14 @@ class Chooser {
     return fastest;
   }
 
-  void add_buckets() {
-    for (const char* key :
-         {"fuse_grad_size_in_MB", "fuse_grad_size_in_num", "fuse_all_reduce_ops"}) {
-      if (given(key)) return note(std::string("groups of gradients stay: ") + key + " is given");
-    }
-    // Groups of a size, whatever their number of gradients, which would close a large one early.
-    const Overrides count = given("fuse_grad_size_in_TFLOPS")
-                                ? Overrides{}
-                                : Overrides{"strategy.fuse_grad_size_in_TFLOPS=1000"};
-    Dimension size{"fuse_grad_size_in_MB", "32"};
-    size.companion = "so that groups are closed by their size alone";
-    for (const char* megabytes : {"1", "2", "4", "8", "16", "32", "64", "128", "1024"}) {
-      if (count.empty() && std::string(megabytes) == "32") continue;
-      Overrides one = {"strategy.fuse_grad_size_in_MB=" + std::string(megabytes)};
-      one.insert(one.end(), count.begin(), count.end());
-      size.values.push_back(one);
-    }
-    dimensions_.push_back(size);
-    if (given("last_comm_group_size_MB")) return;
-    Dimension last{"last_comm_group_size_MB", "unset"};
-    for (const char* megabytes : {"0.0625", "0.25", "1", "4"}) {
-      last.values.push_back({"strategy.last_comm_group_size_MB=" + std::string(megabytes)});
-    }
-    dimensions_.push_back(last);
-  }
-
-  void add_communicators() {
-    if (given("nccl_comm_num")) return note("nccl_comm_num is given");
-    if (job_.strategy.boolean("sync_batch_norm")) {
-      return note("nccl_comm_num stays 1: sync_batch_norm needs that");
-    }
-    // One after another, they would gain nothing.
-    if (given("sync_nccl_allreduce") && job_.strategy.boolean("sync_nccl_allreduce")) {
-      return note("nccl_comm_num stays 1: sync_nccl_allreduce is given");
-    }
-    Dimension number{"nccl_comm_num", "1"};
-    number.companion = "so that communicators do not wait for each other";
-    for (const char* count : {"2", "4"}) {
-      number.values.push_back(
-          {"strategy.nccl_comm_num=" + std::string(count), "strategy.sync_nccl_allreduce=false"});
-    }
-    dimensions_.push_back(number);
-  }
-
-  void add_hierarchy() {
-    if (options_.nodes <= 1) return note("no hierarchical allreduce: there is one node");
-    if (given("use_hierarchical_allreduce")) return note("use_hierarchical_allreduce is given");
-    const int here = options_.ranks / options_.nodes;
-    if (here <= 1) return note("no hierarchical allreduce: a node has one rank");
-    std::vector<int> all(static_cast<size_t>(options_.ranks));
-    for (int rank = 0; rank < options_.ranks; ++rank) all[static_cast<size_t>(rank)] = rank;
-    JobTopology topology = options_.topology;
-    topology.ranks = options_.ranks, topology.nodes = options_.nodes;
-    topology.transport = job_.comm.text("backend");
-    topology.accelerator = is_accelerator(options_.backend);
-    if (topology.transport_of(all).starts_with("hierarchical")) {
-      return note("allreduces are hierarchical already: " + topology.transport_of(all));
-    }
-    Dimension hierarchy{"use_hierarchical_allreduce", "false"};
-    hierarchy.values.push_back(
-        without_given({"strategy.use_hierarchical_allreduce=true",
-                       "strategy.hierarchical_allreduce_inter_nranks=" + std::to_string(here)}));
-    hierarchy.companion = "the ranks of a node";
-    dimensions_.push_back(hierarchy);
-  }
-
-  Overrides overrides_of(const Point& point) const {
-    Overrides all;
-    for (size_t i = 0; i < point.size(); ++i) {
-      const Overrides& value = dimensions_[i].values[point[i]];
-      all.insert(all.end(), value.begin(), value.end());
-    }
-    return all;
-  }
-
-  // Seconds of a step; endless if the job is refused, needs too much memory, or time is over.
-  double seconds_at(const Point& point) {
-    if (const auto known = known_.find(point); known != known_.end()) return known->second;
-    double& result = known_[point] = INFINITY;
-    if (monotonic_seconds() - begun_ > kLongestSearch) return result;
-    const std::optional<JobCost> cost = cost_of(overrides_of(point));
-    // What did not fit before need not fit now.
-    if (cost && (fits(*cost) || !fits(start_))) result = seconds(*cost);
-    return result;
-  }
-
-  // The best value of each dimension in turn, until none changes.
-  Point search() {
-    Point best(dimensions_.size(), 0);
-    known_[best] = seconds(start_);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t i = 0; i < best.size(); ++i) {
-        for (size_t value = 0; value < dimensions_[i].values.size(); ++value) {
-          Point other = best;
-          other[i] = value;
-          if (seconds_at(other) < seconds_at(best) * (1 - 1e-6)) {
-            best = other;
-            changed = true;
-          }
-        }
-      }
-    }
-    // Values that gain next to nothing go back to the defaults.
-    for (size_t i = 0; i < best.size(); ++i) {
-      Point without = best;
-      without[i] = 0;
-      if (seconds_at(without) * (1 - kMinGainOfOne) < seconds_at(best)) best = without;
-    }
-    return best;
-  }
-
-  void report(size_t i, const Point& best) {
-    const Dimension& dimension = dimensions_[i];
-    if (best[i] != 0) {
-      Point without = best;
-      without[i] = 0;
-      const Overrides& value = dimension.values[best[i]];
-      choices_.push_back({value[0], "a step of " + milliseconds(seconds_at(best)) + " instead of " +
-                                        milliseconds(seconds_at(without)) + " with " +
-                                        dimension.name + " " + dimension.standard});
-      for (size_t k = 1; k < value.size(); ++k) {
-        choices_.push_back({value[k], dimension.companion});
-      }
-      return;
-    }
-    size_t next = 0;
-    for (size_t value = 1; value < dimension.values.size(); ++value) {
-      Point other = best, least = best;
-      other[i] = value, least[i] = next;
-      if (next == 0 || seconds_at(other) < seconds_at(least)) next = value;
-    }
-    Point other = best;
-    other[i] = next;
-    const double took = seconds_at(other);
-    note(dimension.name + " stays " + dimension.standard + ": a step takes " +
-         milliseconds(seconds_at(best)) +
-         (std::isinf(took) ? std::string(", and no other value is possible")
-                           : ", and " + milliseconds(took) + " with " +
-                                 dimension.values[next][0].substr(sizeof "strategy." - 1)));
-  }
-
-  void choose_exchange() {
-    add_buckets();
-    add_communicators();
-    add_hierarchy();
-    if (dimensions_.empty()) return;
-    const Point standard(dimensions_.size(), 0);
-    Point best = search();
-    if (seconds_at(best) > seconds_at(standard) * (1 - kMinGain)) best = standard;
-    for (size_t i = 0; i < dimensions_.size(); ++i) report(i, best);
-    note(format_printf(
-        "communication takes %.2f ms of a step of %.2f ms, of which %.2f ms are "
-        "hidden, with the settings of the job",
-        start_.time->communication * 1e3, start_.time->total * 1e3, start_.time->hidden * 1e3));
-  }
-
   const ConfigTree& tree_;
   const ExplainOptions& options_;
   const Job job_;
   const BatchFacts& batches_;
-  const double begun_;
   int64_t parts_ = 1;           // ranks that train different samples
   bool keeps_batches_ = false;  // those of the checkpoint
   JobCost start_;               // of the job with `chosen_`
-  Overrides chosen_;            // for memory
-  std::vector<Dimension> dimensions_;
-  std::map<Point, double> known_;
+  Overrides chosen_;
   std::vector<StrategyChoice> choices_;
 };
 

@@ -1,4 +1,4 @@
-// strategy.auto: chooses settings of the strategy by the predicted cost of a step.
+// strategy.auto: makes a job fit into the memory, by the predicted cost of a step.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct BatchFacts {
   std::optional<SavedBatches> saved = {};  // from the checkpoint that the job continues from
 };
 
-// The settings for these rates and this topology, in the order in which they were decided: what
-// memory demands, then how gradients are summed. Keys that the user gave stay as they are, and so
-// does what the job computes, apart from rounding: docs/how-to/explain.md has the rules. Builds the
-// Program and the Plan of each candidate.
+// What memory demands: the fastest of the settings that fit, or the first without the machine's
+// rates. Keys that the user gave stay as they are, and so does what the job computes, apart from
+// rounding: docs/how-to/explain.md has the rules. Builds the Program and the Plan of each
+// candidate.
 std::vector<StrategyChoice> choose_strategy(const ConfigTree& tree, const ExplainOptions& options,
                                             const BatchFacts& batches = {});
 
@@ -45,9 +45,8 @@ struct ChoosingRanks {
 };
 
 // Returns the tree with the settings of choose_strategy(), equal on all ranks; `tree` itself unless
-// strategy.auto is set and the job trains. Collective: measures the links between the ranks, and
-// the machine's rates if rank 0's cache lacks them. Rank 0 decides, for the rank with the least
-// memory, logs each choice, and tells the others through the Store.
+// strategy.auto is set and the job trains. Collective: rank 0 decides, for the rank with the least
+// memory and by the rates in its cache, logs each choice, and tells the others through the Store.
 ConfigTree choose_strategy_at_start(const ConfigTree& tree, const ChoosingRanks& ranks);
 
 }  // namespace fleet

@@ -188,7 +188,7 @@ double measure_overhead(Device& device) {
 }
 
 std::unique_ptr<Device> device_of(const MeasureOptions& options) {
-  return choose_device(options.device, options.device_index).device;
+  return choose_device(options.device, 0).device;
 }
 
 // Runs `body(i)` on `count` threads, each on its own part of the cores.
@@ -256,9 +256,6 @@ void with_cores(int count, Device& device, const std::function<void()>& body) {
 
 // The first thread's rates, while the others do the same work at the same time.
 void measure_operations(const MeasureOptions& options, int count, MachineRates* rates) {
-  if (options.agree) {
-    return measure_rank(options, *device_of(options), options.agree, rates);
-  }
   Ranks ranks(count);
   on_all(count, options.threads, [&](int i) {
     const std::shared_ptr<void> end(nullptr, [&ranks](void*) { ranks.leave(); });
@@ -337,7 +334,7 @@ MachineRates measure_machine(const MeasureOptions& options) {
   const int at_once = std::clamp(cores / std::max(options.threads, 1), 1, ranks);
   measure_memory(options.low, *device_of(options), &rates);
   measure_operations(options, at_once, &rates);
-  if (ranks > 1 && !options.agree) rates.set_link(measure_shared_memory(options, ranks));
+  if (ranks > 1) rates.links.push_back(measure_shared_memory(options, ranks));
   return rates;
 }
 
@@ -372,7 +369,7 @@ MachineRates measured_rates(const MeasureOptions& options) {
   spdlog::info("measuring the rates of this machine, once ({})",
                path.empty() ? "there is no cache folder" : path);
   MachineRates rates = measure_machine(options);
-  if (!options.agree) write_rates(rates, path);
+  write_rates(rates, path);
   return rates;
 }
 

@@ -16,12 +16,6 @@ struct MeasureOptions {
   bool low = false;    // also mixed precision's 16-bit type
   bool again = false;  // measure even if the cache has the rates
   std::string device;  // train.device of the job, resolved: "cpu" or an accelerator
-  // Of the accelerator. Another one than the job's would become the thread's current device.
-  int device_index = 0;
-  // If set, this process measures only its own rank's share, while the other ranks do the same:
-  // without transfers, and without writing the cache. Collective: waits for all ranks, and returns
-  // whether any of them passed true.
-  std::function<bool(bool)> agree = {};
 };
 
 // Bytes a second that an operation reads and writes together, on `count` floats: more than caches

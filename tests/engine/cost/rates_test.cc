@@ -72,20 +72,19 @@ TEST(LinkRates, TimeOfACore_IsInterpolatedToo) {
   EXPECT_DOUBLE_EQ(link.busy(6000), 0.06);
 }
 
-TEST(MachineRates, SetLink_ReplacesTheSameTransport) {
+TEST(MachineRates, FindLink_AsksForTransportRanksAndNodes) {
   MachineRates rates = simple();
-  rates.set_link({.transport = "gloo", .ranks = 2, .nodes = 2, .all_reduce = {{1, 1}}});
-  rates.set_link({.transport = "gloo", .ranks = 2, .nodes = 2, .all_reduce = {{1, 2}}});
-  rates.set_link({.transport = "gloo", .ranks = 4, .nodes = 2, .all_reduce = {{1, 3}}});
-  ASSERT_EQ(rates.links.size(), 2U);
-  EXPECT_EQ(rates.find_link("gloo", 2, 2)->all_reduce[0].seconds, 2);
+  rates.links = {{.transport = "gloo", .ranks = 2, .nodes = 2, .all_reduce = {{1, 2}}},
+                 {.transport = "gloo", .ranks = 4, .nodes = 2, .all_reduce = {{1, 3}}}};
+  EXPECT_EQ(rates.find_link("gloo", 4, 2)->all_reduce[0].seconds, 3);
+  EXPECT_EQ(rates.find_link("gloo", 4, 1), nullptr);
   EXPECT_EQ(rates.find_link("shm", 2, 2), nullptr);
 }
 
 TEST(MachineRates, WrittenAndRead_IsTheSame) {
   MachineRates rates = simple();
   rates.samples = {{"conv2d 3x3 float32", "blocked", 1e9, 2e6, 0.5}};
-  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{1024, 1e-5, 1e-6}}});
+  rates.links.push_back({.transport = "shm", .ranks = 2, .all_reduce = {{1024, 1e-5, 1e-6}}});
   rates.kernel_bytes = 1234;
   const auto read = parse_rates(rates_json(rates));
   ASSERT_TRUE(read);

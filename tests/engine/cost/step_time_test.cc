@@ -218,7 +218,7 @@ TEST(CollectiveCost, MeasuredLink_ReplacesTheGuess) {
   Net parts = net(0, 1000);
   const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
   MachineRates rates = slow_operations();
-  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 0.5}}});
+  rates.links.push_back({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 0.5}}});
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).communication, 0.5, 0.01);
 }
 
@@ -226,7 +226,7 @@ TEST(CollectiveCost, MeasuredTimeOfACore_IsTakenFromTheComputation) {
   Net parts = net(10, 1000);
   const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
   MachineRates rates = slow_operations();
-  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3, 1e-3}}});
+  rates.links.push_back({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3, 1e-3}}});
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).total, 12e-3, 1e-4);
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {.threads = 2}).total, 11.5e-3, 1e-4);
 }
@@ -236,7 +236,7 @@ TEST(CollectiveCost, AfterTheComputation_ItTakesNoCoreFromIt) {
   Net parts = net(0, 1000);
   const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
   MachineRates rates = slow_operations();
-  rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3, 4e-3}}});
+  rates.links.push_back({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3, 4e-3}}});
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).total, 5e-3, 1e-4);
 }
 
@@ -245,8 +245,8 @@ TEST(CollectiveCost, PairOfMessages_SaysWhatMovesAtOnce) {
   const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
   const auto delay = [&](double both) {
     MachineRates rates = slow_operations();
-    rates.set_link({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3}}});
-    rates.set_link(
+    rates.links.push_back({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3}}});
+    rates.links.push_back(
         {.transport = "shm", .ranks = 2, .communicators = 2, .all_reduce = {{4000, both}}});
     for (const PlannedOp& planned : plan.ops) {
       if (planned.op.type() != "all_reduce") continue;

@@ -7,8 +7,8 @@ namespace fleet {
 // train/choose_strategy.h, before a Program is built: it sets fields of other meta-optimizers.
 FLEET_META_OPTIMIZER(auto) {
   def.help =
-      "settings of the strategy that are not given are chosen when the job starts, from measured "
-      "links, memory and the predicted time of a step";
+      "if memory does not suffice, chooses sharding, recompute and gradient_merge when the job "
+      "starts: the fastest that fits, by the predicted time of a step";
   def.position = 1;
   def.fields = {"auto"};
   def.requested = [](const StrategyProto& proto) { return proto.auto_(); };
@@ -16,16 +16,15 @@ FLEET_META_OPTIMIZER(auto) {
                   const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
     if (context.rank == 0) {
       spdlog::info(
-          "strategy: auto: how gradients are grouped and summed, and, if memory does not suffice, "
-          "sharding, recompute and gradient_merge, are chosen when the job starts");
+          "strategy: auto: if memory does not suffice, sharding, recompute and gradient_merge are "
+          "chosen when the job starts");
     }
     return nullptr;
   };
   def.when =
-      "with several ranks, if you do not know which settings suit the network, the links and the "
-      "memory; `fleet-worker --explain` shows the choice in advance";
-  def.cost =
-      "a few seconds at each start; the rates of a machine are measured once, in 10 to 30 seconds";
+      "if a model may not fit into the memory; `fleet-worker --explain` shows the choice in "
+      "advance";
+  def.cost = "the time of what is chosen";
 }
 
 }  // namespace fleet
