@@ -184,13 +184,17 @@ bool ProgramExecutor::agree_to_stop(bool stop) { return runner_->control().agree
 void ProgramExecutor::wait() { runner_->executor().synchronize(); }
 
 void ProgramExecutor::check_for_nan() {
-  const std::optional<BadUpdates> bad = runner_->finite_check().poll();
-  if (!bad) return;
-  if (!runner_->finite_check().skips()) {
-    throw NotFiniteError(bad->text(), "step " + std::to_string(bad->step),
+  FiniteCheck& check = runner_->finite_check();
+  const auto end = [](const std::string& what, int64_t step) {
+    throw NotFiniteError(what, "step " + std::to_string(step),
                          "lower the learning rate, or look at the data");
+  };
+  if (const std::optional<BadUpdates> bad = check.poll()) {
+    if (!check.skips()) end(bad->text(), bad->step);
+    if (world_.rank == 0) spdlog::warn("step {}: {}", bad->step, bad->left_out());
   }
-  if (world_.rank == 0) spdlog::warn("step {}: {}", bad->step, bad->left_out());
+  const std::string why = check.stuck(job_.train.integer("max_skipped_updates"));
+  if (!why.empty()) end(why, steps());
 }
 
 std::string ProgramExecutor::save(const std::string& root, int keep) {

@@ -20,6 +20,9 @@ inline constexpr int64_t kFiniteRecord = 4;  // elements
 // The record's variable: a state of this process, never saved (is_saved()).
 inline constexpr char kFiniteRecordName[] = "unsaved.finite_checks";
 
+// The count of updates left out in a row (count_skipped_updates): a state of this process too.
+inline constexpr char kSkippedUpdatesName[] = "unsaved.skipped_updates";
+
 // The treatment of an update whose loss or gradients are not finite.
 enum class OnNan {
   kContinue,  // apply it; there is no check

@@ -160,6 +160,17 @@ void Strategy::append_check(OnNan on_nan) {
   build.skips_updates = on_nan == OnNan::kSkip;
 }
 
+// Training that leaves out one update after another does not train: the host reads the count.
+void Strategy::append_skip_count(OnNan on_nan) {
+  BuildContext& build = *build_;
+  const bool scales = build.loss_scaling != kNoVar && on_nan != OnNan::kContinue;
+  if (!scales && !build.skips_updates) return;
+  const VarId skipped = build.program.state(kSkippedUpdatesName, {1}, Init(), DType::kInt64);
+  build.program.append(build.optimize, "count_skipped_updates",
+                       {skipped, build.scaling.found_inf, build.loss, build.loss_scaling},
+                       {skipped});
+}
+
 void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {
   FLEET_CHECK(build_ && build_->optimize < 0, "append one optimizer, after the backward pass");
   BuildContext& build = *build_;
@@ -171,6 +182,7 @@ void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, O
     append_check(on_nan);
   }
   run(&MetaOptimizer::update);
+  append_skip_count(on_nan);
   std::vector<VarId> parameters = build.backward.parameters;
   std::erase_if(parameters,
                 [&](VarId parameter) { return build.updated_separately.contains(parameter); });

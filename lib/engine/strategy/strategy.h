@@ -64,6 +64,7 @@ class Strategy {
  private:
   void run(void (MetaOptimizer::*phase)(BuildContext&));
   void append_check(OnNan on_nan);
+  void append_skip_count(OnNan on_nan);
 
   const PassContext context_;
   int compute_streams_ = 1;

@@ -44,6 +44,7 @@ FiniteCheck::FiniteCheck(Executor& executor, Device& device, RankCoordinator& co
   const Program& program = executor.program();
   left_out_ = gradients_left_out(program, on_nan);
   record_ = program.find(kFiniteRecordName);
+  skipped_ = program.find(kSkippedUpdatesName);
   if (record_ == kNoVar) return;
   std::map<VarId, int64_t> numbers;  // by gradient
   for (const VarId parameter : program.parameters()) {
@@ -108,6 +109,16 @@ std::optional<BadUpdates> FiniteCheck::poll() {
   checks_ = 0;
   found_ += found->count;
   return found;
+}
+
+std::string FiniteCheck::stuck(int64_t max) {
+  if (skipped_ == kNoVar || max == 0) return "";
+  const double own = static_cast<double>(executor_.values<int64_t>(skipped_)[0]);
+  double most = 0;  // a loss belongs to one rank
+  for (const auto& one : control_.by_rank({&own, 1})) most = std::max(most, one[0]);
+  if (most < static_cast<double>(max)) return "";
+  return "the loss or a gradient of the last " + std::to_string(static_cast<int64_t>(most)) +
+         " updates was not finite, and none of them was applied (train.max_skipped_updates)";
 }
 
 std::string FiniteCheck::bad_state() {

@@ -54,6 +54,10 @@ class FiniteCheck {
   std::optional<BadUpdates> poll();
   // The number of bad updates since the start, as of the last poll().
   int64_t found() const { return found_; }
+  // Why training makes no progress: the last `max` updates or more were all left out. "" if it
+  // does, or if max is 0. Of a gradient that a smaller loss scale may repair, only those at scale 1
+  // count. Waits like poll(); equal on all ranks.
+  std::string stuck(int64_t max);
   // The name of a parameter or state to be saved that is not finite, "" if none. Passes
   // over sums of gradients (gradient_merge) that a check will leave out. The same on all ranks.
   // Waits.
@@ -67,7 +71,7 @@ class FiniteCheck {
   RankCoordinator& control_;
   const int rank_;
   const OnNan on_nan_;
-  VarId record_ = kNoVar;
+  VarId record_ = kNoVar, skipped_ = kNoVar;
   Predicate when_;               // when updates run
   std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
   std::set<VarId> left_out_;     // gradients that are checked, and left out if they are not finite

@@ -60,6 +60,10 @@ Schema train_schema() {
       .choice("on_nan", "stop", {"stop", "skip", "continue"},
               "action if the loss or a gradient is infinite or NaN: end the job, skip the update, "
               "or continue; with loss scaling (amp in float16), the update is always skipped")
+      .integer("max_skipped_updates", 50, 0, kMany,
+               "updates in a row that may be skipped because the loss is infinite or NaN, or a "
+               "gradient is although the loss scale has fallen to 1; then the job ends with 118, "
+               "unless on_nan is continue; 0: never")
       .integer("compare_ranks_every", 100, 0, kMany,
                "steps between two comparisons of the parameters of all ranks; 0: never")
       .boolean("enable_cublas_tensor_op_math", false,

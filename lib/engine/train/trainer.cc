@@ -168,7 +168,7 @@ void Trainer::train_epochs() {
     if (evaluations_->due_after_epoch(at.epoch)) evaluate(epoch);
   }
   runner_->executor().synchronize();
-  if (const auto bad = runner_->finite_check().poll()) act_on(*bad);
+  act_on(runner_->finite_check().poll());
   if (ends_) end_for_failure();
   checkpoints_->finish(Patience::kUnlimited);
   if (saves_.due_at_end()) checkpoints_->save(true);
@@ -251,7 +251,7 @@ void Trainer::train_step(const data::Batch& batch) {
   if (fetch) report_->step(batch, rate, steps_to_train());
   report_->launcher().step_done(at.step, at.epoch,
                                 totals_.step_done(at.step, meter, batch, data_->train().work()));
-  if (bad) act_on(*bad);
+  if (waits) act_on(bad);
   report_->draw_bar(batch);
   after_step();
 }
@@ -282,20 +282,24 @@ void Trainer::after_step() {
   }
 }
 
-void Trainer::act_on(const BadUpdates& bad) {
-  report_->not_finite(bad);
-  const FiniteCheck& check = runner_->finite_check();
-  if (!check.skips()) checkpoints_->end_for_nan(bad.text(), bad.step);
-  if (is_leader()) {
-    spdlog::warn("step {}: {}, {} so far", bad.step, bad.left_out(), check.found());
+void Trainer::act_on(const std::optional<BadUpdates>& bad) {
+  FiniteCheck& check = runner_->finite_check();
+  if (bad) {
+    report_->not_finite(*bad);
+    if (!check.skips()) checkpoints_->end_for_nan(bad->text(), bad->step);
+    if (is_leader()) {
+      spdlog::warn("step {}: {}, {} so far", bad->step, bad->left_out(), check.found());
+    }
   }
+  const std::string why = check.stuck(job_.train.integer("max_skipped_updates"));
+  if (!why.empty()) checkpoints_->end_for_nan(why, runner_->position().step);
 }
 
 // Saves after a signal; sbatch sends one before the time limit of a job, for example.
 void Trainer::save_if_asked() {
   if (!std::exchange(save_asked_, false)) return;
   runner_->executor().synchronize();
-  if (const auto bad = runner_->finite_check().poll()) act_on(*bad);
+  act_on(runner_->finite_check().poll());
   checkpoints_->save();
   report_->times().meter.start();
 }

@@ -53,7 +53,7 @@ class Trainer {
   void train_epoch();
   void train_step(const data::Batch& batch);
   void after_step();
-  void act_on(const BadUpdates& bad);
+  void act_on(const std::optional<BadUpdates>& bad);
   bool agree_on_step(bool works);  // false: all ranks stop
   const data::Batch* next_batch(data::InputPipeline& from);
   int64_t steps_to_train();

@@ -1,6 +1,7 @@
 // The operations of loss scaling: check_finite_and_unscale and update_loss_scaling.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "exec/executor.h"
@@ -147,6 +148,37 @@ TEST(CheckFiniteAndUnscale, OneBadElementAnywhere_IsFound) {
       }
     }
   }
+}
+
+// count_skipped_updates alone, with its inputs fed; scaled: with a loss scale.
+std::vector<int64_t> counts(bool scaled, const std::vector<std::array<float, 3>>& steps) {
+  Program program;
+  const SectionId section = program.add_section("optimize", {});
+  const VarId found = program.feed("found_inf", DType::kInt32, {1});
+  const VarId loss = program.feed("loss", DType::kFloat32, {1});
+  const VarId scale = scaled ? program.feed("scale", DType::kFloat32, {1}) : kNoVar;
+  const VarId skipped = program.state("skipped", {1}, {}, DType::kInt64);
+  program.append(section, "count_skipped_updates", {skipped, found, loss, scale}, {skipped});
+  Executor executor(plan_program(program, {}, op_plan_options()), op_device(), nullptr);
+  executor.initialize(1);
+  std::vector<int64_t> all;
+  for (const auto& [bad, value, factor] : steps) {
+    const auto found_inf = static_cast<int32_t>(bad);
+    executor.feed(found, std::span(&found_inf, 1));
+    executor.feed(loss, std::span(&value, 1));
+    if (scaled) executor.feed(scale, std::span(&factor, 1));
+    executor.run({});
+    all.push_back(executor.values<int64_t>(skipped)[0]);
+  }
+  return all;
+}
+
+TEST(CountSkippedUpdates, OnlyThoseThatASmallerScaleCannotRepair) {
+  EXPECT_EQ(
+      counts(true, {{1, 2, 4}, {1, NAN, 4}, {1, INFINITY, 4}, {1, 2, 1}, {1, 2, 2}, {0, 2, 1}}),
+      (std::vector<int64_t>{0, 1, 2, 3, 0, 0}));
+  EXPECT_EQ(counts(false, {{1, 2, 0}, {1, NAN, 0}, {0, 2, 0}, {1, 2, 0}}),
+            (std::vector<int64_t>{1, 2, 0, 1}));
 }
 
 }  // namespace

@@ -65,6 +65,19 @@ TEST(CheckFinite, ScaledLoss_HasACheckOfItsOwn) {
   EXPECT_EQ(trained.count("check_finite_and_unscale", "optimize"), 1);
 }
 
+TEST(CheckFinite, SkippedUpdates_AreCountedUnlessTrainingContinuesAnyway) {
+  const PassContext float16{.low_types = {DType::kFloat16}, .no_low_type = {}, .backend = "cuda"};
+  const auto counts = [](const Trained& trained) {
+    const VarId count = trained.program.find(kSkippedUpdatesName);
+    EXPECT_TRUE(count == kNoVar || !is_saved(trained.program.var(count)));
+    return trained.count("count_skipped_updates", "optimize");
+  };
+  EXPECT_EQ(counts(Trained("amp: true", OnNan::kStop, float16)), 1);
+  EXPECT_EQ(counts(Trained("amp: true", OnNan::kContinue, float16)), 0);
+  EXPECT_EQ(counts(Trained("", OnNan::kSkip)), 1);
+  EXPECT_EQ(counts(Trained("", OnNan::kStop)), 0) << "the first one ends the job";
+}
+
 TEST(CheckFinite, ReduceMode_RanksAgree) {
   const Trained trained("build_strategy { reduce_strategy: 1 }", OnNan::kSkip,
                         {.rank = 1, .ranks = 2});

@@ -123,6 +123,20 @@ TEST_F(NotFiniteTest, Skip_LeavesUpdatesOutAndCountsThem) {
   }
 }
 
+TEST_F(NotFiniteTest, Skip_EndsTheJobIfNoUpdateIsApplied) {
+  for (const int world : {1, 2}) {
+    fs::remove_all(output_);
+    for (const Outcome& outcome :
+         run(job("skip", "1e30", world, {"train.max_skipped_updates=3"}), world)) {
+      EXPECT_THAT(outcome.error, AllOf(HasSubstr("step 8: the loss or a gradient of the last 3 "),
+                                       HasSubstr("the newest good checkpoint is " + output_)));
+    }
+    for (const std::string& name : checkpoints()) expect_finite(name);
+  }
+  fs::remove_all(output_);
+  EXPECT_EQ(run(job("skip", "1e30", 1, {"train.max_skipped_updates=0"}), 1)[0].error, "");
+}
+
 TEST_F(NotFiniteTest, Continue_NeverSavesWhatIsNotFinite) {
   for (const std::string strategy : {"{}", R"({"localsgd": true})"}) {
     fs::remove_all(output_);
