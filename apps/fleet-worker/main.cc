@@ -219,7 +219,8 @@ int run(int argc, char** argv) {
   if (arguments.profile && world.rank == 0) {
     const std::string profile = trainer.session().executor().profile();
     std::fputs(profile.c_str(), stdout);
-    keep_profile(trainer.folder() + "/profile.txt", profile);
+    const bool evaluates = job.train.boolean("evaluate_only");  // the file is the training's
+    if (!evaluates) keep_profile(trainer.folder() + "/profile.txt", profile);
   }
   return result.stopped_by == 0 ? 0 : 128 + result.stopped_by;
 }

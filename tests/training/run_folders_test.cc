@@ -37,6 +37,23 @@ TEST(RunFolders, EachRun_HasAFolderThatLatestLeadsTo) {
   EXPECT_EQ(step_of_checkpoint(*latest), 10);
 }
 
+// Neither an evaluation nor a run that saved nothing hides the checkpoint of the run before.
+TEST(RunFolders, Resuming_TakesTheRunThatHasACheckpoint) {
+  TrainingJob job;
+  auto trained = job.start("trained", {"--nproc_per_node=2"}, steps("5"));
+  ASSERT_EQ(trained->wait(), 0) << trained->output();
+  auto unsaved = job.start("unsaved", {}, steps("2", "checkpoint.at_end=false"));
+  ASSERT_EQ(unsaved->wait(), 0) << unsaved->output();
+  auto evaluated =
+      job.start("evaluated", {"--nproc_per_node=2"}, steps("5", "train.evaluate_only=true"));
+  ASSERT_EQ(evaluated->wait(), 0) << evaluated->output();
+  EXPECT_FALSE(fs::exists(job.path("output/job/run-003")));
+  auto resumed = job.start("resumed", {"--nproc_per_node=2"}, steps("8", "checkpoint.resume=auto"));
+  ASSERT_EQ(resumed->wait(), 0) << resumed->output();
+  EXPECT_THAT(resumed->output(), HasSubstr("run-002 has no complete checkpoint: continuing "));
+  EXPECT_THAT(resumed->output(), HasSubstr("resumed from output/job/run-001/checkpoints/step_"));
+}
+
 TEST(RunFolders, NewRunInAGivenFolder_SetsAsideWhatAnOlderOneWrote) {
   TrainingJob job;
   for (int i = 0; i < 2; ++i) {

@@ -76,8 +76,8 @@ OptionGroup export_options() {
             "release of Paddle that will read the strategy (2.0, 2.1, 2.6, 3.3); names that it "
             "does not know are omitted")
       .text({.key = "export_onnx", .value = "FILE", .optional = true}, "",
-            "write the trained network to this ONNX file, and exit; reads checkpoint.weights, "
-            "checkpoint.resume, or the newest run")
+            "write the trained network to this ONNX file, and exit; takes the same weights as "
+            "--predict")
       .text({.key = "pack", .value = "DIR", .optional = true}, "",
             "write the job's images into this folder as a few large files, for data.source packed, "
             "and exit; continues a folder that an earlier run began");

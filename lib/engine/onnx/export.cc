@@ -45,18 +45,6 @@ Shape image_of(const Job& job, const ModelCard& card) {
                      job.data.integer("image.height"), job.data.integer("image.width"));
 }
 
-TrainedWeights find_weights(const Job& job) {
-  const std::string weights = job.checkpoint.text("weights");
-  const std::string resume = job.checkpoint.text("resume");
-  if (!weights.empty()) return trained_weights(job, weights, "checkpoint.weights");
-  TrainedWeights found =
-      trained_weights(job, resume == "no" ? "auto" : resume, "checkpoint.resume");
-  if (job.train.number("ema.decay") > 0 && found.paths.size() == 1) {
-    spdlog::warn("{} has no averaged weights: exporting the plain weights", found.paths[0]);
-  }
-  return found;
-}
-
 void describe(const std::string& name, std::vector<int64_t> dims, pb::ValueInfoProto* value) {
   value->set_name(name);
   pb::TypeProto::Tensor* tensor = value->mutable_type()->mutable_tensor_type();
@@ -142,18 +130,15 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
 
 std::string export_onnx(const Job& job, const std::string& path) {
   check_replaceable(path);
-  TrainedWeights weights = find_weights(job);
+  TrainedWeights weights = trained_weights(job, "checkpoint.resume");
+  weights.card.classes = class_names(job, weights);
   const Shape image = image_of(job, weights.card);
   HostDevice device;
   Evaluation network = evaluation_of(job, image, 1);
   Executor executor(plan_program(std::move(network.program), {network.logits}), device, nullptr);
   executor.initialize(static_cast<uint64_t>(job.train.integer("seed")));
-  const WeightsOptions options{.skip = job.checkpoint.text("weights").empty()
-                                           ? std::vector<std::string>()
-                                           : job.checkpoint.texts("weights_skip")};
-  for (const std::string& line :
-       load_weights(std::move(weights.file), weights.paths[0], options, executor)) {
-    spdlog::info("{}: {}", weights.paths[0], line);
+  for (const std::string& line : load_trained_weights(job, &weights, executor)) {
+    spdlog::info("{}", line);
   }
   write_file_atomically(path, onnx_file(job, image, executor, weights.card));
   return "wrote " + path + ": " + job.model_name + " for images of " + image.text() +

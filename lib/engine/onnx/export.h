@@ -15,11 +15,8 @@ namespace fleet {
 // states them, "classes" and "image" (train/model_card.h). The image size comes from the weights'
 // file, otherwise the job's. Returns a one-line summary.
 //
-// The weights: checkpoint.weights; otherwise the checkpoint that checkpoint.resume names; otherwise
-// the newest (train/trained_weights.h).
-//
-// kUsage if there are no weights or they do not fit; kUnsupported naming an operation without an
-// ONNX equivalent; kIo.
+// The weights are those of find_trained_weights(). kUsage without any, or if they do not fit;
+// kUnsupported naming an operation without an ONNX equivalent; kIo.
 std::string export_onnx(const Job& job, const std::string& path);
 
 // Returns the bytes of such a file: the network of `job` for images of this size (channels, height,

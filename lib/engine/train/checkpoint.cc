@@ -506,10 +506,38 @@ std::optional<std::string> latest_checkpoint(const std::string& root, int64_t be
   return all.back();
 }
 
-std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder) {
+static void check_complete(const std::string& folder) {
+  read_position(folder);
+  for (const char* file : {kModelFile, kOptimizerFile, kAverageFile}) {
+    const std::string path = folder + "/" + file;
+    if (path_exists(path)) {
+      open_safetensors(path);
+    } else if (file != kAverageFile) {
+      throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
+    }
+  }
+}
+
+std::optional<std::string> newest_complete_checkpoint(const std::string& root) {
+  for (auto folder = latest_checkpoint(root); folder;
+       folder = latest_checkpoint(root, step_of_checkpoint(*folder))) {
+    try {
+      check_complete(*folder);
+      return folder;
+    } catch (const DamagedFile&) {  // the caller wants an older one
+    }
+  }
+  return std::nullopt;
+}
+
+TrainingPosition read_position(const std::string& folder) {
   int ranks = 0, version = 0;
+  return parse_state(folder + "/" + kStateFile, &ranks, &version);
+}
+
+std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder) {
   try {
-    return parse_state(folder + "/" + kStateFile, &ranks, &version);
+    return read_position(folder);
   } catch (const Error&) {
     return std::nullopt;
   }

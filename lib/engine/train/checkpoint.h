@@ -116,6 +116,9 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
 
 // The newest complete checkpoint below `root` of a step below `below`; nullopt if none.
 std::optional<std::string> latest_checkpoint(const std::string& root, int64_t below = kForever);
+// The same, but passes over checkpoints in which a file is missing, truncated or damaged; parts of
+// ranks are not read. kUsage for a checkpoint of another version.
+std::optional<std::string> newest_complete_checkpoint(const std::string& root);
 // The step of such a folder, from its name; -1: not a checkpoint.
 int64_t step_of_checkpoint(const std::string& folder);
 // "<root>/step_00000120".
@@ -125,7 +128,10 @@ std::string folder_of_step(const std::string& root, int64_t step);
 // run does not mix with an earlier one; returns the new path.
 std::optional<std::string> set_checkpoints_aside(const std::string& root);
 
-// The position of a checkpoint, without the model card; nullopt if state.json cannot be used.
+// The position of a checkpoint, without the model card. DamagedFile if state.json is missing or
+// damaged, kUsage if it is of another version.
+TrainingPosition read_position(const std::string& folder);
+// The same; nullopt if state.json cannot be used.
 std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder);
 
 struct LoadOptions {

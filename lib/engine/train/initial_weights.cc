@@ -110,16 +110,31 @@ std::vector<std::string> patterns_of(const std::vector<ShapeMismatch>& mismatche
   return {patterns.begin(), patterns.end()};
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::vector<ShapeMismatch>& mismatches) {
+[[noreturn]] void refuse(const std::string& path, const std::vector<ShapeMismatch>& mismatches,
+                         bool complete) {
+  const std::string more =
+      mismatches.size() > 1 ? " (and " + std::to_string(mismatches.size() - 1) + " more)" : "";
+  if (complete) {
+    throw Error(ErrorCode::kUsage, mismatches.front().what + more, path,
+                "use weights of this network after its training, such as a checkpoint of the job: "
+                "a parameter without a trained value gives wrong results");
+  }
   constexpr size_t kFew = 3;
   const std::vector<std::string> patterns = patterns_of(mismatches);
   const std::string next =
       patterns.size() <= kFew
           ? "to initialize these, add to checkpoint.weights_skip: '" + join(patterns, "', '") + "'"
           : "use weights of the same model, or add the differing names to checkpoint.weights_skip";
-  const std::string more =
-      mismatches.size() > 1 ? " (and " + std::to_string(mismatches.size() - 1) + " more)" : "";
   throw Error(ErrorCode::kUsage, mismatches.front().what + more, path, next);
+}
+
+// Removes what the patterns name and the model does not have.
+void skip_extra(const std::vector<std::string>& patterns, const std::vector<const Var*>& vars,
+                TensorFile* file) {
+  std::erase_if(file->tensors, [&](const auto& entry) {
+    const auto is_it = [&](const Var* var) { return var->name == entry.first; };
+    return any_matches(patterns, entry.first) && std::none_of(vars.begin(), vars.end(), is_it);
+  });
 }
 
 // Removes the skipped tensors; returns lines about them.
@@ -185,9 +200,13 @@ std::vector<std::string> load_weights(TensorFile file, const std::string& path,
   std::erase_if(file.tensors,
                 [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
   std::vector<const Var*> vars = model_vars(executor.program());
-  for (std::string& line : skip(options.skip, &file, &vars)) lines.push_back(std::move(line));
+  if (options.complete) {
+    skip_extra(options.skip, vars, &file);
+  } else {
+    for (std::string& line : skip(options.skip, &file, &vars)) lines.push_back(std::move(line));
+  }
   if (const auto mismatches = mismatches_of(file, vars); !mismatches.empty())
-    refuse(path, mismatches);
+    refuse(path, mismatches, options.complete);
   std::set<std::string> types;
   for (const Var* var : vars) {
     HostTensor& tensor = file.tensors.at(var->name);

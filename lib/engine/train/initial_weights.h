@@ -16,6 +16,9 @@ struct WeightsOptions {
   // Class names of the job; if the file has class names, they must be the same. Empty: not
   // compared.
   std::vector<std::string> classes = {};
+  // Whether every parameter must have a value in the file, because none will be trained: `skip`
+  // then only excuses content of the file that the model does not have.
+  bool complete = false;
 };
 
 // Writes the parameters and running statistics of a file of weights (read_weights(): safetensors,

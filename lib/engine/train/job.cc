@@ -28,7 +28,8 @@ Schema train_schema() {
       .integer("evaluate_every_steps", 0, 0, kMany,
                "steps between two additional evaluations; 0: only at the ends of epochs")
       .boolean("evaluate_only", false,
-               "only evaluate the weights of checkpoint.resume or checkpoint.weights")
+               "only evaluate the newest checkpoint, or the weights that another setting names; "
+               "makes no run")
       .boolean(
           "evaluate_classes", false,
           "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it")
@@ -100,9 +101,10 @@ Schema checkpoint_schema() {
       .integer("every_epochs", 0, 0, kMany, "epochs between two checkpoints; 0: none by epochs")
       .boolean("at_end", true, "save a checkpoint when training ends or is stopped")
       .integer("keep", 3, 0, kMany, "number of checkpoints to keep; 0: all")
-      .text("resume", "no",
-            "\"auto\": resume from the newest checkpoint in the output folder; a folder: resume "
-            "from that checkpoint; \"no\": start from the beginning")
+      .text(
+          "resume", "no",
+          "\"auto\": resume from the newest checkpoint in train.output, or of the newest run that "
+          "has one; a folder: resume from that checkpoint; \"no\": start from the beginning")
       .text("weights", "",
             "file with parameters to start from, under torchvision's names: safetensors, or "
             "torch.save()'s "

@@ -32,16 +32,12 @@ class Predictor {
       : job_(job),
         options_(options),
         paths_(data::image_paths(job.settings.texts("predict.input"))),
-        weights_(
-            trained_weights(job, job.settings.text("predict.checkpoint"), "predict.checkpoint")),
+        weights_(trained_weights(job, "predict.checkpoint")),
         control_(options.control) {
     classes_ = job.model.integer("num_classes");
     top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
     batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
-    names_ = job.data.texts("class_names");
-    check_same_classes(weights_.card.classes, names_, weights_.paths[0],
-                       "remove data.class_names, or use the names it was trained with");
-    if (names_.empty()) names_ = weights_.card.classes;
+    names_ = class_names(job, weights_);
     compare();
     make_pipeline();
     build(device);
@@ -131,9 +127,8 @@ class Predictor {
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
     executor_->set_recording(job_.train.boolean("cuda_graph"));
     executor_->initialize(1);
-    for (const std::string& line :
-         load_weights(std::move(weights_.file), weights_.paths[0], {}, *executor_)) {
-      if (options_.rank == 0) spdlog::info("{}: {}", weights_.paths[0], line);
+    for (const std::string& line : load_trained_weights(job_, &weights_, *executor_)) {
+      if (options_.rank == 0) spdlog::info("{}", line);
     }
     if (options_.rank == 0) {
       spdlog::info("predicting {} image{} with {}", paths_.size(), paths_.size() == 1 ? "" : "s",
@@ -244,9 +239,9 @@ Schema predict_schema() {
              "predict the classes of these images, folders of images, or lists of them (.txt), "
              "instead of training; the short form is --predict")
       .text("checkpoint", "auto",
-            "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": the "
-            "newest "
-            "checkpoint of the job")
+            "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": those "
+            "of checkpoint.resume, or else the newest checkpoint of the job, or else those of "
+            "checkpoint.weights")
       .text("output", "predictions.jsonl",
             "output file, one line per image; \"-\": standard output")
       .choice("format", "auto", {"auto", "jsonl", "csv"},

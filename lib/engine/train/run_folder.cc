@@ -18,6 +18,7 @@
 #include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/text.h"
+#include "train/checkpoint.h"
 
 namespace fleet {
 namespace {
@@ -58,22 +59,23 @@ int number_of(const std::string& folder) {
              : 0;
 }
 
-// The run with the highest number; "" if none.
-std::string newest_run(const std::string& root) {
-  std::string newest;
+// The newest first.
+std::vector<std::string> runs_in(const std::string& root) {
+  std::vector<std::string> runs;
   std::error_code error;
   for (fs::directory_iterator entry(root, error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string path = entry->path();
-    if (number_of(path) > (newest.empty() ? 0 : number_of(newest))) newest = path;
+    if (number_of(entry->path()) > 0) runs.push_back(entry->path());
   }
-  return newest;
+  std::sort(runs.begin(), runs.end(),
+            [](const std::string& a, const std::string& b) { return number_of(a) > number_of(b); });
+  return runs;
 }
 
 // Two jobs that start at the same time get two folders.
 std::string make_run(const std::string& root) {
-  const std::string newest = newest_run(root);
-  for (int number = newest.empty() ? 1 : number_of(newest) + 1;; ++number) {
+  const std::vector<std::string> runs = runs_in(root);
+  for (int number = runs.empty() ? 1 : number_of(runs.front()) + 1;; ++number) {
     const std::string path = root + "/" + format_printf("%s%03d", kPrefix, number);
     if (::mkdir(path.c_str(), 0777) == 0) return path;
     if (errno != EEXIST) throw unusable(std::strerror(errno), path);
@@ -94,19 +96,64 @@ void link_latest(const std::string& root, const std::string& run) {
 
 }  // namespace
 
-std::string folder_to_continue(const RunFolderOptions& options) {
-  if (!options.output.empty()) return options.output;
-  if (options.restarted) {  // another job may have started a newer run since
-    for (const std::string& run : runs_of(options.name)) {
-      if (is_of_run(run, options.run)) return run;
-    }
-  }
-  check_name(options.name);
-  return options.resumes ? newest_run(std::string(kRoot) + "/" + options.name) : "";
+std::string ContinuedFolder::note() const {
+  if (saved && unsaved.empty()) return "";
+  if (saved) return without_checkpoint(unsaved) + ": continuing " + path;
+  const std::string none =
+      unsaved.empty() ? "there is no checkpoint yet" : without_checkpoint(unsaved);
+  return none + ": training starts from the beginning";
 }
 
-RunFolder::RunFolder(const RunFolderOptions& options) : path_(options.output) {
-  if (path_.empty()) {
+// The newest run that has a complete checkpoint. If none has, the newest with a damaged one, whose
+// start is refused, or the newest.
+static ContinuedFolder run_to_resume(const std::string& name) {
+  const std::vector<std::string> runs = runs_of(name);
+  ContinuedFolder found;
+  std::string damaged;
+  for (const std::string& run : runs) {
+    const std::string checkpoints = run + "/checkpoints";
+    const bool alone = runs.size() == 1;  // nothing to choose: do not read the whole checkpoint
+    if (alone ? latest_checkpoint(checkpoints) : newest_complete_checkpoint(checkpoints)) {
+      found.path = run;
+      found.saved = true;
+      return found;
+    }
+    if (damaged.empty() && latest_checkpoint(checkpoints)) damaged = run;
+    found.unsaved.push_back(run);
+  }
+  if (!damaged.empty()) return {.path = damaged, .saved = true};
+  if (!found.unsaved.empty()) found.path = found.unsaved.front();
+  return found;
+}
+
+ContinuedFolder continued_folder(const RunFolderOptions& options) {
+  const auto known = [](const std::string& folder) {
+    return ContinuedFolder{.path = folder,
+                           .saved = latest_checkpoint(folder + "/checkpoints").has_value()};
+  };
+  if (!options.output.empty()) {
+    ContinuedFolder given = known(options.output);
+    const bool of_this_run = options.restarted && is_of_run(given.path, options.run);
+    const bool has_run = path_exists(given.path + "/metrics.jsonl");
+    if (!given.saved && has_run && !of_this_run) given.unsaved.push_back(given.path);
+    return given;
+  }
+  check_name(options.name);
+  if (options.restarted) {  // another job may have started a newer run since
+    for (const std::string& run : runs_of(options.name)) {
+      if (is_of_run(run, options.run)) return known(run);
+    }
+  }
+  return options.resumes ? run_to_resume(options.name) : ContinuedFolder();
+}
+
+std::string folder_to_continue(const RunFolderOptions& options) {
+  return continued_folder(options).path;
+}
+
+RunFolder::RunFolder(const RunFolderOptions& options)
+    : continued_(continued_folder(options)), path_(continued_.path) {
+  if (options.output.empty()) {
     choose(options);
   } else {
     make(path_);
@@ -121,10 +168,8 @@ RunFolder::~RunFolder() {
 }
 
 void RunFolder::choose(const RunFolderOptions& options) {
-  check_name(options.name);
   root_ = std::string(kRoot) + "/" + options.name;
   make(root_);
-  path_ = folder_to_continue(options);
   if (!path_.empty()) return;
   path_ = make_run(root_);
   made_ = true;
@@ -171,16 +216,23 @@ void RunFolder::lock(const std::string& run) {
 
 std::vector<std::string> runs_of(const std::string& name) {
   check_name(name);
-  std::vector<std::string> runs;
+  return runs_in(std::string(kRoot) + "/" + name);
+}
+
+std::string without_checkpoint(const std::vector<std::string>& runs) {
+  constexpr size_t kShown = 3;
+  const size_t shown = std::min(runs.size(), kShown);
+  std::string text = join(std::vector<std::string>(runs.begin(), runs.begin() + shown), ", ");
+  if (shown < runs.size()) text += " and " + std::to_string(runs.size() - shown) + " more";
+  return text + (runs.size() == 1 ? " has" : " have") + " no complete checkpoint";
+}
+
+std::string tensorboard_folder(const std::string& run) {
+  const fs::path path = (fs::path(run) / "").lexically_normal().parent_path();
   std::error_code error;
-  const std::string root = std::string(kRoot) + "/" + name;
-  for (fs::directory_iterator entry(root, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (number_of(entry->path()) > 0) runs.push_back(entry->path());
-  }
-  std::sort(runs.begin(), runs.end(),
-            [](const std::string& a, const std::string& b) { return number_of(a) > number_of(b); });
-  return runs;
+  const bool linked = fs::is_symlink(path.parent_path() / "latest", error);
+  if (number_of(path) == 0 || !linked) return run + "/tensorboard";
+  return path.parent_path() / "tensorboard" / path.filename();
 }
 
 bool is_of_run(const std::string& folder, const std::string& run) {

@@ -12,17 +12,24 @@ void RunOutput::open(const std::string& folder, const Job& job, int64_t step, bo
   data_ = job.data;
   shows_gradients_ = job.train.boolean("tensorboard_gradients");
   const std::string path = folder + "/metrics.jsonl";
+  const std::string tensorboard = tensorboard_folder(folder);
   if (new_run) {
     const auto aside = set_aside(path);
     if (aside) spdlog::info("metrics of an earlier run are now in {}", *aside);
-    set_aside(folder + "/tensorboard");
+    set_aside(tensorboard);
   }
   if (job.train.boolean("tensorboard")) {
-    tensorboard_ = std::make_unique<TensorboardLog>(folder + "/tensorboard", step);
+    tensorboard_ = std::make_unique<TensorboardLog>(tensorboard, step);
   }
   events_ = std::make_shared<EventFile>(path);
   writer_ = std::make_unique<OutputWriter>(folder);
   write_file("config.txt", job.settings.print());
+}
+
+void RunOutput::open_results(const std::string& folder) {
+  folder_ = folder;
+  events_ = std::make_shared<EventFile>(folder + "/evaluations.jsonl");
+  writer_ = std::make_unique<OutputWriter>(folder);
 }
 
 void RunOutput::write(const EventLine& line) {

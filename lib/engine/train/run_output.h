@@ -75,6 +75,8 @@ class RunOutput {
  public:
   // Sets files of an earlier run aside if `new_run`. step: at which this start begins.
   void open(const std::string& folder, const Job& job, int64_t step, bool new_run);
+  // Only for the results of an evaluation without training: appends to evaluations.jsonl. kIo.
+  void open_results(const std::string& folder);
   bool is_open() const { return writer_ != nullptr; }
 
   // A line of metrics.jsonl, which TensorBoard shows too.

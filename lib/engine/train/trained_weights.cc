@@ -1,32 +1,85 @@
 #include "train/trained_weights.h"
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/log.h"
-#include "train/checkpoint.h"
+#include "optim/ema.h"
+#include "train/checkpoint_content.h"
+#include "train/initial_weights.h"
 #include "train/run_folder.h"
+#include "train/saved_batches.h"
 #include "train/torch_file.h"
 
 namespace fleet {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr char kOverride[] = "--set";  // begins the origin of what the command line sets
+
+// A setting that names weights.
+struct Named {
+  std::string key, path;
+};
+
+bool names_weights(const std::string& value) {
+  return !value.empty() && value != "auto" && value != "no";
+}
+
+std::optional<Named> named_weights(const Job& job) {
+  const Settings& settings = job.settings;
+  for (const char* key : {"predict.checkpoint", "checkpoint.weights", "checkpoint.resume"}) {
+    const bool given = settings.origin(key).starts_with(kOverride);
+    if (given && names_weights(settings.text(key))) return Named{key, settings.text(key)};
+  }
+  const std::string& predicting = settings.text("predict.checkpoint");
+  const bool predicts = !settings.texts("predict.input").empty();
+  if (predicts && names_weights(predicting)) return Named{"predict.checkpoint", predicting};
+  const std::string& resume = settings.text("checkpoint.resume");
+  if (names_weights(resume)) return Named{"checkpoint.resume", resume};
+  return std::nullopt;
+}
 
 TrainedWeights weights_in(const std::string& path) {
-  TrainedWeights weights{{path}, "the weights of " + path, read_weights(path), {}};
+  TrainedWeights weights{path, {path}, "the weights of " + path, read_weights(path), {}, {}};
   weights.card = read_card(weights.file.metadata);
   return weights;
 }
 
-TrainedWeights weights_of_checkpoint(const std::string& folder) {
+// The optimizer's states tell whether a checkpoint without the file of the averages once had it.
+bool had_averages(const std::string& folder) {
+  const std::string states = folder + "/optimizer.safetensors";
+  return path_exists(states) && open_safetensors(states).tensors.contains(kEmaUpdates);
+}
+
+void check_model(const Job& job, const TrainedWeights& weights) {
+  if (!weights.position || weights.position->model == job.model_name) return;
+  throw Error(ErrorCode::kUsage,
+              "is a checkpoint of the model '" + weights.position->model + "', the job's is '" +
+                  job.model_name + "'",
+              weights.source, "use a checkpoint of the same model");
+}
+
+TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) {
+  const auto require = [](const std::string& path) {
+    if (path_exists(path)) return;
+    throw DamagedFile("the file does not exist", path, "use a complete checkpoint");
+  };
   const std::string path = folder + "/model.safetensors";
-  if (!path_exists(path)) throw DamagedFile("the file does not exist", path, "use another one");
+  require(path);
   TrainedWeights weights = weights_in(path);
+  TensorFile ignored;
+  move_old_states(&weights.file, &ignored);
+  weights.source = folder;
   weights.what = "the weights of " + folder;
+  if (path_exists(folder + "/state.json")) weights.position = read_position(folder);
+  check_model(job, weights);
   const std::string averages = folder + "/ema.safetensors";
-  if (!path_exists(averages)) return weights;
+  if (!path_exists(averages)) {
+    if (job.train.number("ema.decay") > 0) {
+      if (had_averages(folder)) require(averages);
+      spdlog::warn("{} has no averaged weights: using the plain weights", folder);
+    }
+    return weights;
+  }
   weights.what = "the average of the weights of " + folder;
   weights.paths.push_back(averages);
   for (auto& [name, tensor] : read_safetensors(averages).tensors) {
@@ -35,12 +88,12 @@ TrainedWeights weights_of_checkpoint(const std::string& folder) {
   return weights;
 }
 
-std::optional<TrainedWeights> newest_below(const std::string& root) {
+std::optional<TrainedWeights> newest_below(const Job& job, const std::string& root) {
   for (int64_t below = kForever;;) {
     const auto folder = latest_checkpoint(root, below);
     if (!folder) return std::nullopt;
     try {
-      return weights_of_checkpoint(*folder);
+      return weights_of_checkpoint(job, *folder);
     } catch (const DamagedFile& error) {
       spdlog::warn("{}: {}: using the previous checkpoint", error.where(), error.failure());
       below = step_of_checkpoint(*folder);
@@ -48,26 +101,60 @@ std::optional<TrainedWeights> newest_below(const std::string& root) {
   }
 }
 
+// Where the job has its checkpoints, the newest run first.
+std::vector<std::string> own_runs(const Job& job) {
+  const RunFolderOptions run = run_folder_options(job, {});
+  return run.output.empty() ? runs_of(run.name) : std::vector<std::string>{run.output};
+}
+
 }  // namespace
 
-TrainedWeights trained_weights(const Job& job, const std::string& wanted, const std::string& key) {
-  if (wanted != "auto") {
-    if (!is_folder(wanted)) return weights_in(wanted);
-    if (path_exists(wanted + "/model.safetensors")) return weights_of_checkpoint(wanted);
-    throw Error(ErrorCode::kUsage, wanted + " has no model.safetensors", key,
-                "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
+TrainedWeights read_trained_weights(const Job& job, const std::string& source,
+                                    const std::string& key) {
+  if (!is_folder(source)) return weights_in(source);
+  if (path_exists(source + "/model.safetensors")) return weights_of_checkpoint(job, source);
+  throw Error(ErrorCode::kUsage, source + " has no model.safetensors", key,
+              "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
+}
+
+std::optional<TrainedWeights> find_trained_weights(const Job& job) {
+  if (const auto named = named_weights(job)) {
+    return read_trained_weights(job, named->path, named->key);
   }
-  const std::string& output = job.train.text("output");
-  const std::string& name = job.train.text("name");
-  const std::vector<std::string> runs = output.empty()
-                                            ? runs_of(name.empty() ? job.model_name : name)
-                                            : std::vector<std::string>{output};
+  const std::vector<std::string> runs = own_runs(job);
   for (const std::string& run : runs) {
-    if (auto weights = newest_below(run + "/checkpoints")) return std::move(*weights);
+    if (auto weights = newest_below(job, run + "/checkpoints")) return weights;
   }
+  const std::string& weights = job.checkpoint.text("weights");
+  if (weights.empty()) return std::nullopt;
+  if (!runs.empty() && is_folder(runs.front())) {
+    spdlog::warn("{}: using checkpoint.weights", without_checkpoint(runs));
+  }
+  return read_trained_weights(job, weights, "checkpoint.weights");
+}
+
+TrainedWeights trained_weights(const Job& job, const std::string& key) {
+  if (auto weights = find_trained_weights(job)) return std::move(*weights);
+  const std::vector<std::string> runs = own_runs(job);
   throw Error(ErrorCode::kUsage, "there is no checkpoint yet",
               runs.empty() ? key : runs.front() + "/checkpoints",
               "set " + key + " to a checkpoint's folder or a file of weights");
+}
+
+std::vector<std::string> class_names(const Job& job, const TrainedWeights& weights) {
+  const std::vector<std::string> own = job.data.texts("class_names");
+  check_same_classes(weights.card.classes, own, weights.paths[0],
+                     "remove data.class_names, or use the names it was trained with");
+  return own.empty() ? weights.card.classes : own;
+}
+
+std::vector<std::string> load_trained_weights(const Job& job, TrainedWeights* weights,
+                                              Executor& executor) {
+  const WeightsOptions options{.skip = job.checkpoint.texts("weights_skip"), .complete = true};
+  std::vector<std::string> lines =
+      load_weights(std::move(weights->file), weights->paths[0], options, executor);
+  for (std::string& line : lines) line = weights->paths[0] + ": " + line;
+  return lines;
 }
 
 }  // namespace fleet

@@ -41,7 +41,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   const double begun = monotonic_seconds();
   const JobRank own{options.rank, options.world};
   data_ = open_data(job_, device_, own, options.store.get());
-  open_folder();
+  if (!evaluates_only_) open_folder();
   runner_ = std::make_unique<StepRunner>(job_, data_.get(), device_,
                                          StepRunnerOptions{.rank = options.rank,
                                                            .world = options.world,
@@ -61,9 +61,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   tracker_ = std::make_unique<EvaluationTracker>(job_, metrics);
   saves_.restore_best(tracker_->record().kept);
   if (is_leader()) log_unused_options();
-  TrainingStart start(job_, output_, data_->train().batches(), {*runner_, saves_, *tracker_}, own);
-  start.load(options.restarted && is_of_run(output_, options.run));
-  if (is_leader()) mark_as_of_run(output_, options.run);
+  const bool continues = load_start();
   if (options.world > 1 && intervals_.compare_steps > 0) {
     divergence_ =
         std::make_unique<DivergenceCheck>(runner_->executor(), device_, runner_->control(), own);
@@ -78,8 +76,27 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
       options.control ? options.control : options.communicator);
   runner_->begin();
   if (!is_leader()) return;
-  run_folder_->begin();
-  report_->open(output_, !start.continues() && !job_.train.boolean("evaluate_only"));
+  if (evaluates_only_) {
+    report_->open_results(output_, evaluated_weights_.source);
+  } else {
+    run_folder_->begin();
+    report_->open(output_, !continues);
+  }
+}
+
+// The initial weights, or those of a checkpoint. Returns whether the run continues in its folder.
+bool Trainer::load_start() {
+  const JobRank own{options_.rank, options_.world};
+  if (evaluates_only_) {
+    evaluated_weights_ = load_evaluated_weights(job_, *runner_, own, options_.store.get());
+    output_ = job_.train.text("output");
+    if (output_.empty()) output_ = evaluated_weights_.run;
+    return false;
+  }
+  TrainingStart start(job_, output_, data_->train().batches(), {*runner_, saves_, *tracker_}, own);
+  start.load(options_.restarted && is_of_run(output_, options_.run));
+  if (is_leader()) mark_as_of_run(output_, options_.run);
+  return start.continues();
 }
 
 // Checks that the output folder is writable before training starts.
@@ -90,6 +107,12 @@ void Trainer::open_folder() {
         run_folder_options(job_, {.run = options_.run, .restarted = options_.restarted}));
     output_ = run_folder_->path();
     spdlog::info("output folder: {}", output_);
+    const ContinuedFolder& before = run_folder_->continued();
+    const bool resumes = job_.checkpoint.text("resume") == "auto";
+    if (const std::string note = before.note(); resumes && !note.empty()) {
+      spdlog::log(before.forgets_runs() ? spdlog::level::warn : spdlog::level::info,
+                  "checkpoint.resume=auto: {}", note);
+    }
     if (options_.world > 1) options_.store->set("run_folder", output_);
   } else if (output_.empty()) {
     output_ = options_.store->get("run_folder", timeout_of(job_));
@@ -126,7 +149,7 @@ TrainResult Trainer::run() {
 TrainResult Trainer::train() {
   const TrainingPosition& at = runner_->position();
   report_->training_begins();
-  if (job_.train.boolean("evaluate_only")) {
+  if (evaluates_only_) {
     evaluate(EvaluationPolicy::epoch_of(at));
   } else {
     train_epochs();
@@ -334,11 +357,10 @@ void Trainer::evaluate(int64_t epoch) {
   if (!evaluation) return;
   result_.evaluation = evaluation->sums;
   evaluated_step_ = runner_->position().step;
-  const bool best = follow(evaluation->sums);
+  const bool best = !evaluates_only_ && follow(evaluation->sums);
   report_->evaluated(*evaluation, epoch, monotonic_seconds() - begun);
   piece.reset();
-  // Saves only if this step is not saved yet.
-  if (best && !job_.train.boolean("evaluate_only")) checkpoints_->save();
+  if (best) checkpoints_->save();  // only if this step is not saved yet
 }
 
 // Lets schedule, best checkpoint and early stopping see an evaluation. Returns whether it is the

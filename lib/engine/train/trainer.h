@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "train/evaluated_weights.h"
 #include "train/evaluation_policy.h"
 #include "train/run_folder.h"
 #include "train/step_trace.h"
@@ -43,10 +44,12 @@ class Trainer {
   // the end if the last state could not be saved because it is not finite.
   TrainResult run();
   Session& session() const { return runner_->session(); }
-  const std::string& folder() const { return output_; }  // the run's
+  // The run's; for an evaluation without training the folder of its results, "" if none.
+  const std::string& folder() const { return output_; }
 
  private:
   void open_folder();
+  bool load_start();
   void log_unused_options();
   TrainResult train();
   void train_epochs();
@@ -65,10 +68,12 @@ class Trainer {
 
   const Job job_;
   const TrainingIntervals intervals_{job_};
+  const bool evaluates_only_ = job_.train.boolean("evaluate_only");
   Device& device_;
   const TrainerOptions options_;
   std::unique_ptr<RunFolder> run_folder_;  // on rank 0
   std::string output_;                     // its path, on all ranks
+  EvaluatedWeights evaluated_weights_;     // if the job only evaluates
   std::unique_ptr<JobData> data_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<EvaluationTracker> tracker_;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/process_memory.h"
@@ -31,8 +32,7 @@ TrainingReport::TrainingReport(const Job& job, Device& device, StepRunner& runne
 void TrainingReport::open(const std::string& folder, bool new_run) {
   folder_ = folder;
   const TrainingPosition& at = runner_.position();
-  // An evaluation of an earlier checkpoint supersedes nothing.
-  files_.open(folder, job_, job_.train.boolean("evaluate_only") ? 0 : at.step, new_run);
+  files_.open(folder, job_, at.step, new_run);
   EventLine start("start");
   start.add("model", job_.model_name)
       .add("ranks", options_.rank.world)
@@ -46,6 +46,24 @@ void TrainingReport::open(const std::string& folder, bool new_run) {
     start.add("log_dir", std::filesystem::absolute(*logs, error).lexically_normal().string());
   }
   files_.write(start);
+}
+
+void TrainingReport::open_results(const std::string& folder, const std::string& weights) {
+  folder_ = folder;
+  evaluated_weights_ = weights;
+  std::string why = "the weights belong to no run";
+  try {
+    if (!folder.empty()) return files_.open_results(folder);
+  } catch (const Error& error) {
+    if (job_.settings.given("train.output")) {
+      throw Error(ErrorCode::kUsage, error.failure(), "the output folder " + folder,
+                  "set train.output to a writable folder");
+    }
+    why = error.what();
+  }
+  if (!folder.empty() || job_.train.boolean("evaluate_classes")) {
+    spdlog::warn("the results are not written to a file: {}; set train.output to a folder", why);
+  }
 }
 
 void TrainingReport::training_begins() { started_ = monotonic_seconds(); }
@@ -154,6 +172,7 @@ void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, doub
     const std::vector<std::string>& names = at.card.classes;
     if (!names.empty()) line.add("class_names", names);
   }
+  if (!evaluated_weights_.empty()) line.add("weights", evaluated_weights_);
   files_.write(line);
   if (evaluation.classes) {
     files_.write_file("confusion_matrix.csv", evaluation.classes->csv(at.card.classes));
@@ -232,7 +251,8 @@ void TrainingReport::summarize(const TrainResult& result, const EvaluationTracke
   const double peak = static_cast<double>(process_memory().peak);
   const auto peaks = runner_.control().by_rank({&peak, 1});
   if (options_.rank.rank != 0) return;
-  write_rank_times(true);
+  const bool trains = evaluated_weights_.empty();
+  if (trains) write_rank_times(true);
   report_times(result, &summary);
   if (result.damaged > 0) {
     std::printf("damaged images replaced: %lld\n", static_cast<long long>(result.damaged));
@@ -267,7 +287,7 @@ void TrainingReport::summarize(const TrainResult& result, const EvaluationTracke
   }
   if (runner_.finite_check().skips()) summary.add("skipped_updates", result.skipped);
   if (result.evaluated) summary.add("acc1", result.evaluation.acc1());
-  files_.write(summary);
+  if (trains) files_.write(summary);
   finish_writes();
 }
 

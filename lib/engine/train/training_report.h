@@ -47,6 +47,10 @@ class TrainingReport {
 
   // Opens the run's files; on rank 0. new_run: files of an earlier run are set aside.
   void open(const std::string& folder, bool new_run);
+  // Instead, for an evaluation without training, which changes nothing that describes a run.
+  // folder: where the results go, "" for none; weights: those evaluated. kUsage if train.output
+  // cannot be written.
+  void open_results(const std::string& folder, const std::string& weights);
   void training_begins();
   void epoch_begins();
   // Call before a line that is not the report's: removes the bar.
@@ -90,6 +94,7 @@ class TrainingReport {
   std::optional<double> loss_scaling_;  // at the last fetch
   double started_ = 0;                  // time of the first step
   std::string folder_;                  // the run's
+  std::string evaluated_weights_;       // "": the job trains
 };
 
 }  // namespace fleet

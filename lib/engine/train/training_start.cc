@@ -35,13 +35,11 @@ TrainingStart::TrainingStart(const Job& job, const std::string& folder, int64_t 
       folder_(folder),
       batches_(batches),
       parts_(parts),
-      own_(own),
-      evaluates_only_(job.train.boolean("evaluate_only")) {}
+      own_(own) {}
 
 void TrainingStart::load_weights(const std::string& path) {
   StepRunner& runner = parts_.runner;
-  WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
-  if (evaluates_only_) options.classes = runner.position().card.classes;
+  const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
   for (const auto& line : fleet::load_weights(path, options, runner.executor())) {
     if (is_leader()) spdlog::info("{}: {}", path, line);
   }
@@ -59,12 +57,8 @@ void TrainingStart::load(bool marked) {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   }
   check_same_start(steps);
-  if (!evaluates_only_) forget_missing_best();
-  if (is_leader() && !evaluates_only_ && policy.saved_step() >= 0) set_newer_checkpoints_aside();
-  if (evaluates_only_ && weights.empty() && resumed_step_ < 0) {
-    throw Error(ErrorCode::kUsage, "there is nothing to evaluate", "train.evaluate_only",
-                "set checkpoint.weights to a file, or checkpoint.resume to a checkpoint's folder");
-  }
+  forget_missing_best();
+  if (is_leader() && policy.saved_step() >= 0) set_newer_checkpoints_aside();
   if ((policy.saves() || tracker.keeps_best()) && saves_in_parts(runner.executor().program())) {
     check_folder_is_shared(folder_, own_, runner.control());
   }
@@ -100,7 +94,7 @@ std::vector<double> TrainingStart::resume_on_all_ranks() {
         std::find_if(steps.begin(), steps.end(), [](double step) { return step < -1; });
     if (damaged == steps.end()) {
       if (loaded) resume(*loaded);
-      if (wanted == "no" && !evaluates_only_) set_aside_other_checkpoints();
+      if (wanted == "no") set_aside_other_checkpoints();
       return steps;
     }
     if (damaged - steps.begin() == own_.rank) {  // one line for what all ranks may see
@@ -133,11 +127,11 @@ TrainingStart::LoadedCheckpoint TrainingStart::load_checkpoint(const std::string
   LoadedCheckpoint loaded{.folder = folder};
   const TrainingPosition& own = parts_.runner.position();
   const auto accept = [&](const TrainingPosition& saved) {
-    if (!evaluates_only_) check_goes_on(saved, own, batches_, folder);
+    check_goes_on(saved, own, batches_, folder);
     check_same_classes(
         saved.card.classes, own.card.classes, folder,
         "use the data it was trained with, or checkpoint.weights to train a new head");
-    check_validation(saved, folder);
+    check_validation(saved, own, folder);
   };
   loaded.position = fleet::load_checkpoint(folder, job_.model_name, parts_.runner.executor(),
                                            {.own = own_, .note = &loaded.note, .accept = accept});
@@ -155,7 +149,7 @@ void TrainingStart::resume(const LoadedCheckpoint& loaded) {
   const bool own = fs::equivalent(fs::path(folder + "/..").lexically_normal(), root_, error);
   if (own) policy.restore(saved.step);
   BestValue best = tracker.record().kept;
-  if (!own && !evaluates_only_) {
+  if (!own) {
     set_aside_other_checkpoints();
     best = {.metric = best.metric};  // the best checkpoint is not in this folder
   }
@@ -165,7 +159,7 @@ void TrainingStart::resume(const LoadedCheckpoint& loaded) {
     spdlog::info("resumed from {}: step {}, epoch {}, batch {}", folder, saved.step, saved.epoch,
                  saved.batch);
     if (!note.empty()) spdlog::info("{}", note);
-    if (!changed.empty() && !evaluates_only_) spdlog::warn("{}", changed);
+    if (!changed.empty()) spdlog::warn("{}", changed);
   }
 }
 
@@ -190,17 +184,6 @@ void TrainingStart::forget_missing_best() {
                  best.step, best.metric);
   }
   set_best({.metric = best.metric});
-}
-
-void TrainingStart::check_validation(const TrainingPosition& saved,
-                                     const std::string& folder) const {
-  const TrainingPosition& own = parts_.runner.position();
-  if (!evaluates_only_) return fleet::check_validation(saved, own, folder);
-  const std::string difference = validation_difference(saved, own);
-  if (is_leader() && !difference.empty() && !own.validation.empty()) {
-    spdlog::warn("{} {}: it may have been trained on samples that it is evaluated on", folder,
-                 difference);
-  }
 }
 
 }  // namespace fleet

@@ -1,4 +1,5 @@
-// How a training starts: from initial weights, or from a checkpoint.
+// How a training starts: from initial weights, or from a checkpoint. An evaluation without training
+// starts otherwise: train/evaluated_weights.h.
 #pragma once
 
 #include <string>
@@ -44,7 +45,6 @@ class TrainingStart {
   void forget_missing_best();
   void set_aside_other_checkpoints();
   void set_newer_checkpoints_aside();
-  void check_validation(const TrainingPosition& saved, const std::string& folder) const;
   bool is_leader() const { return own_.rank == 0; }
 
   const Job& job_;
@@ -53,7 +53,6 @@ class TrainingStart {
   const int64_t batches_;
   const Parts parts_;
   const JobRank own_;
-  const bool evaluates_only_;
   bool continues_ = false;
   int64_t resumed_step_ = -1;  // the checkpoint's, in any folder
 };

@@ -99,11 +99,14 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              "the job has one rank");
   // A job file may keep them for later use.
   std::vector<std::string> typed;
+  const bool evaluates_only = job.train.boolean("evaluate_only");
   for (const char* key : {"predict.checkpoint", "predict.output", "predict.top_k"}) {
+    if (evaluates_only && key == std::string("predict.checkpoint")) continue;
     if (job.settings.origin(key) == "--set") typed.emplace_back(key);
   }
   lines->add(job.settings.texts("predict.input").empty(), typed,
-             "nothing is to be predicted (predict.input, --predict): the job trains");
+             std::string("nothing is to be predicted (predict.input, --predict): the job ") +
+                 (evaluates_only ? "evaluates" : "trains"));
   lines->add_if(
       job.train.text("class_weights.rule") == "balanced" && job.data.text("sampling") == "balanced",
       "train.class_weights and data.sampling are both balanced: rare classes count twice; "

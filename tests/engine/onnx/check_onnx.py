@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks an ONNX file with onnx.checker and runs it with onnxruntime.
 
-usage: check_onnx.py FILE IMAGES LOGITS
+usage: check_onnx.py FILE IMAGES LOGITS TOLERANCE
 
 IMAGES and LOGITS are float32 values, three samples each. Ends with 1, and says why, where the file is not valid or its
-outputs differ from LOGITS by more than 1e-4 of the largest, for three samples or for the first one alone.
+outputs differ from LOGITS by more than TOLERANCE of the largest, for three samples or for the first one alone.
 """
 import sys
 
@@ -12,7 +12,7 @@ import numpy
 import onnx
 import onnxruntime
 
-path, images, logits = sys.argv[1:]
+path, images, logits, tolerance = sys.argv[1:]
 onnx.checker.check_model(path, full_check=True)
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = 1
@@ -25,5 +25,5 @@ for count in (3, 1):
     (got,) = session.run(["logits"], {"image": given[:count]})
     error = float(numpy.abs(got - wanted[:count]).max() / numpy.abs(wanted).max())
     print(f"{count} samples: largest difference {error:.2g} of the largest value")
-    if not error <= 1e-4:
+    if not error <= float(tolerance):
         sys.exit(1)

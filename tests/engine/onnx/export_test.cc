@@ -14,6 +14,7 @@
 #include "onnx/exporter.h"
 #include "proto/onnx.pb.h"
 #include "tensor/host.h"
+#include "tests/errors.h"
 #include "tests/golden/golden.h"
 #include "train/safetensors.h"
 
@@ -70,12 +71,15 @@ class Exported : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  static Job job_of(const std::string& model, const std::vector<std::string>& overrides = {}) {
+  // in_file: further settings of the job file.
+  static Job job_of(const std::string& model, const std::vector<std::string>& overrides = {},
+                    const std::vector<std::pair<std::string, std::string>>& in_file = {}) {
     ConfigTree tree =
         ConfigTree::from_json(R"({"model": {"name": ")" + model + R"(", "num_classes": 10},
             "data": {"source": "synthetic", "mean": [0.5, 0.25, 0.125], "std": [0.2]},
             "optimizer": {"name": "sgd"}, "learning_rate": {"name": "constant", "base": 0.1}})",
                               "test");
+    for (const auto& [key, value] : in_file) tree.set(key, value, "test");
     apply_overrides(tree, overrides);
     return make_job(tree);
   }
@@ -116,11 +120,29 @@ class Exported : public ::testing::Test {
         .write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
   }
 
-  // Three samples, through onnxruntime and through this engine.
+  static void save(const Executor& executor, const std::string& path, const ModelCard& card = {}) {
+    TensorFile weights;
+    std::vector<std::vector<float>> values;
+    const Program& program = executor.program();
+    for (VarId id = 0; id < program.var_count(); ++id) {
+      const Var& var = program.var(id);
+      if (!is_saved(var)) continue;
+      values.push_back(golden::tensor(var.name, var.shape));
+      weights.tensors[var.name] = {
+          DType::kFloat32, var.shape,
+          TensorBytes::view(values.back().data(), values.back().size() * sizeof(float))};
+    }
+    write_card(card, &weights.metadata);
+    write_safetensors(path, weights);
+  }
+
+  // Three samples, through onnxruntime and through this engine. tolerance: of the largest value.
   void expect_same_outputs(const std::string& model, Shape image) {
+    expect_same_outputs(job_of(model), image, "1e-4");
+  }
+  void expect_same_outputs(const Job& job, Shape image, const std::string& tolerance) {
     const auto python = get_env("FLEET_ONNX_PYTHON");
     if (!python) GTEST_SKIP() << "FLEET_ONNX_PYTHON names no Python with onnx and onnxruntime";
-    const Job job = job_of(model);
     const Shape batch = {3, image[0], image[1], image[2]};
     Net net = net_of(job, image, 3);
     const std::vector<float> images = golden::tensor("input", batch);
@@ -131,9 +153,10 @@ class Exported : public ::testing::Test {
     write("net.onnx", file.data(), file.size());
     write("images", images.data(), images.size() * sizeof(float));
     write("logits", logits.data(), logits.size() * sizeof(float));
-    const std::string command = *python + " " + source_folder() + "/tests/onnx/check_onnx.py " +
-                                folder_ + "/net.onnx " + folder_ + "/images " + folder_ + "/logits";
-    EXPECT_EQ(std::system(command.c_str()), 0) << model;
+    const std::string command = *python + " " + source_folder() +
+                                "/tests/engine/onnx/check_onnx.py " + folder_ + "/net.onnx " +
+                                folder_ + "/images " + folder_ + "/logits " + tolerance;
+    EXPECT_EQ(std::system(command.c_str()), 0) << job.model_name;
   }
 
   std::string folder_;
@@ -256,19 +279,8 @@ TEST_F(Exported, RunWithAnAverage_IsItsAverage) {
 
 // A network that takes other sizes than the one it is made for: what the weights' file says counts.
 TEST_F(Exported, WeightsThatTellTheirImage_GiveItAndTheirClasses) {
-  TensorFile weights;
-  Net net = net_of(job_of("mobilenet_v2"), {3, 48, 40}, 1);
-  std::vector<std::vector<float>> values;
-  for (VarId id = 0; id < net.executor->program().var_count(); ++id) {
-    const Var& var = net.executor->program().var(id);
-    if (!is_saved(var)) continue;
-    values.push_back(net.executor->values<float>(id));
-    weights.tensors[var.name] = {
-        DType::kFloat32, var.shape,
-        TensorBytes::view(values.back().data(), values.back().size() * sizeof(float))};
-  }
-  write_card({.classes = {"cat", "dog"}, .image = {3, 48, 40}}, &weights.metadata);
-  write_safetensors(folder_ + "/w.safetensors", weights);
+  save(*net_of(job_of("mobilenet_v2"), {3, 48, 40}, 1).executor, folder_ + "/w.safetensors",
+       {.classes = {"cat", "dog"}, .image = {3, 48, 40}});
   export_onnx(job_of("mobilenet_v2", {"checkpoint.weights=" + folder_ + "/w.safetensors"}),
               folder_ + "/net.onnx");
   pb::ModelProto model;
@@ -279,6 +291,58 @@ TEST_F(Exported, WeightsThatTellTheirImage_GiveItAndTheirClasses) {
   for (const auto& entry : model.metadata_props()) metadata[entry.key()] = entry.value();
   EXPECT_EQ(metadata.at("classes"), R"(["cat","dog"])");
   EXPECT_EQ(metadata.at("std"), "0.2");
+}
+
+class FineTuned : public Exported, public ::testing::WithParamInterface<const char*> {};
+
+// The job file still names the weights from which training started, and the head that was new.
+TEST_P(FineTuned, HasTheWeightsOfItsTraining) {
+  const std::string model = GetParam(), start = folder_ + "/start.safetensors";
+  const Shape image = model_registry().get(model).image;
+  save(*net_of(job_of(model), image, 1).executor, start);
+  const Job job = job_of(model, {},
+                         {{"model.num_classes", "3"},
+                          {"checkpoint.weights", start},
+                          {"checkpoint.weights_skip", "[\"fc*\"]"},
+                          {"train.output", folder_}});
+  const auto refusal = thrown_by([&] { export_onnx(job, folder_ + "/net.onnx"); });
+  EXPECT_THAT(refusal, IsUsageError(start));  // nothing is trained yet
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/net.onnx"));
+  const std::string checkpoint = folder_ + "/checkpoints/step_00000004";
+  std::filesystem::create_directories(checkpoint);
+  const ModelCard card{.classes = {"cat", "dog", "eel"}, .image = {}};
+  Net net = net_of(job, image, 1);
+  save(*net.executor, checkpoint + "/model.safetensors", card);
+  EXPECT_THAT(export_onnx(job, folder_ + "/net.onnx"), HasSubstr("the weights of " + checkpoint));
+  EXPECT_EQ(read_file(folder_ + "/net.onnx"), onnx_file(job, image, *net.executor, card));
+}
+
+TEST_P(FineTuned, GivesItsLogitsInOnnxruntime) {
+  const Job job = job_of(GetParam(), {"model.num_classes=3"});
+  expect_same_outputs(job, model_registry().get(GetParam()).image, "1e-5");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FineTuned, ::testing::Values("lenet", "resnet18"));
+
+TEST_F(Exported, ClassNamesOfTheJob_AreThoseOfTheFile) {
+  const auto classes_of = [&](const std::string& names) {
+    export_onnx(job_of("lenet", {"checkpoint.weights=" + folder_ + "/w.safetensors",
+                                 "model.num_classes=2", "data.class_names=" + names}),
+                folder_ + "/net.onnx");
+    pb::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(read_file(folder_ + "/net.onnx")));
+    for (const auto& entry : model.metadata_props()) {
+      if (entry.key() == "classes") return entry.value();
+    }
+    return std::string();
+  };
+  Net net = net_of(job_of("lenet", {"model.num_classes=2"}), {1, 28, 28}, 1);
+  save(*net.executor, folder_ + "/w.safetensors");
+  EXPECT_EQ(classes_of("['cat', 'dog']"), R"(["cat","dog"])");
+  save(*net.executor, folder_ + "/w.safetensors", {.classes = {"cat", "dog"}, .image = {}});
+  EXPECT_EQ(classes_of("[]"), R"(["cat","dog"])");
+  EXPECT_THAT(thrown_by([&] { classes_of("['dog', 'cat']"); }),
+              IsUsageError(folder_ + "/w.safetensors"));
 }
 
 TEST_F(Exported, OddOperations_RunInOnnxruntime) {

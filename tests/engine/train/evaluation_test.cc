@@ -2,6 +2,7 @@
 #include "train/evaluation.h"
 
 #include <sstream>
+#include <utility>
 
 #include "base/file.h"
 #include "tests/engine/train/trainer_job.h"
@@ -11,6 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using Overrides = std::vector<std::string>;
 
 class EvaluationTest : public TrainerTest {
  protected:
@@ -30,6 +32,15 @@ class EvaluationTest : public TrainerTest {
     return job(with({"data.source=idx", "data.root=" + folder, "data.train.images=images",
                      "data.train.labels=labels", "data.test.images="},
                     overrides));
+  }
+  // What the runs' folders hold, by path, without the results of evaluations.
+  static std::map<std::string, std::string> files() {
+    std::map<std::string, std::string> found;
+    for (const auto& entry : fs::recursive_directory_iterator(".")) {
+      const bool result = entry.path().filename() == "evaluations.jsonl";
+      if (entry.is_regular_file() && !result) found[entry.path()] = read_file(entry.path());
+    }
+    return found;
   }
   std::string checkpoint() const { return *latest_checkpoint(output_ + "/checkpoints"); }
 };
@@ -129,14 +140,87 @@ TEST_F(EvaluationTest, Only_GivesWhatTrainingGaveAtItsEnd) {
     for (const int world : {1, 2}) {  // any number of ranks
       const Outcome outcome = run(job({"train.evaluate_only=true", from}), world);
       EXPECT_TRUE(outcome.results[0].evaluated);
-      EXPECT_EQ(events("test").back()["acc1"], trained["acc1"]) << from;
-      EXPECT_NEAR(events("test").back()["loss"], trained["loss"], 1e-6) << from;
-      EXPECT_EQ(events("test").back()["samples"], 37);
+      const auto evaluated = events("test", "evaluations.jsonl").back();
+      EXPECT_EQ(evaluated["acc1"], trained["acc1"]) << from;
+      EXPECT_NEAR(evaluated["loss"], trained["loss"], 1e-6) << from;
+      EXPECT_EQ(evaluated["samples"], 37);
     }
   }
-  EXPECT_EQ(events("start").size(), 7u);  // appended
+  EXPECT_EQ(events("test", "evaluations.jsonl").size(), 6u);
+  EXPECT_EQ(events("test").back(), trained);
+  EXPECT_EQ(events("summary").size(), 1u);
   EXPECT_EQ(step_of_checkpoint(checkpoint()), 4);
   EXPECT_FALSE(fs::exists(output_ + "/checkpoints.1"));
+}
+
+TEST_F(EvaluationTest, Only_MakesNoRunAndChangesNone) {
+  const fs::path before = fs::current_path();
+  const std::string own = std::exchange(output_, "");  // runs below output/net
+  fs::create_directories(own);
+  fs::current_path(own);
+  run(job({"train.name=net"}), 1);
+  const std::string newest = "output/net/run-001/checkpoints/step_00000008";
+  fs::copy_file(newest + "/model.safetensors", "w.safetensors");
+  const auto trained = files();
+  for (const char* from :
+       {"checkpoint.weights=w.safetensors", "checkpoint.resume=auto", "checkpoint.resume=no"}) {
+    for (const int world : {1, 2}) {
+      const Overrides overrides = {"train.name=net", "train.evaluate_only=true", from,
+                                   "data.test.samples=20"};
+      EXPECT_TRUE(run(job(overrides), world).results[0].evaluated) << from;
+    }
+  }
+  EXPECT_EQ(files(), trained);
+  EXPECT_TRUE(fs::equivalent("output/net/latest", "output/net/run-001"));
+  output_ = "output/net/run-001";
+  const auto lines = events("test", "evaluations.jsonl");
+  EXPECT_EQ(lines.size(), 4u);  // w.safetensors belongs to no run
+  EXPECT_EQ(lines.back()["weights"], newest);
+  EXPECT_EQ(lines.back()["step"], 8);
+  fs::current_path(before);
+  output_ = own;
+}
+
+// A job that starts from other weights with a new head, and has no checkpoint of its own.
+TEST_F(EvaluationTest, Only_OfANetworkWithARandomHead_IsRefused) {
+  run(job({"model.num_classes=3"}), 1);
+  const std::string other = output_ + ".safetensors";
+  fs::copy_file(checkpoint() + "/model.safetensors", other);
+  fs::remove_all(output_);
+  for (const char* resume : {"checkpoint.resume=auto", "checkpoint.resume=no"}) {
+    EXPECT_THAT(refusal(job({"train.evaluate_only=true", resume, "checkpoint.weights=" + other,
+                             "checkpoint.weights_skip=['fc2.*']"})),
+                IsUsageError(other));
+  }
+  fs::remove(other);
+}
+
+TEST_F(EvaluationTest, Only_TakesTheAverageWhateverTheJobSays) {
+  run(job({"train.ema.decay=0.5"}), 1);
+  const nlohmann::json trained = events("test").back();
+  for (const char* decay : {"train.ema.decay=0.5", "train.ema.decay=0"}) {
+    run(job({"train.evaluate_only=true", decay}), 1);
+    EXPECT_NEAR(events("test", "evaluations.jsonl").back()["loss"], trained["loss"], 1e-6);
+  }
+}
+
+// The states of the optimizer and of each rank do not matter.
+TEST_F(EvaluationTest, Only_TakesCheckpointsOfOtherStrategies) {
+  for (const Overrides& strategy :
+       {Overrides{"strategy.dgc=true", "strategy.dgc_configs.rampup_begin_step=1"},
+        Overrides{"strategy.sharding=true", "strategy.sharding_configs.stage=3"},
+        Overrides{"strategy.pipeline=true", "strategy.pipeline_configs.accumulate_steps=2"}}) {
+    fs::remove_all(output_);
+    run(job(strategy), 2);
+    const nlohmann::json trained = events("test").back();
+    run(job({"train.evaluate_only=true"}), 1);
+    run(job(with(strategy, {"train.evaluate_only=true"})), 2);
+    for (const auto& line : events("test", "evaluations.jsonl")) {
+      EXPECT_NEAR(line["loss"], trained["loss"], 1e-5) << strategy[0];
+      EXPECT_EQ(line["step"], trained["step"]);
+    }
+    EXPECT_EQ(events("test", "evaluations.jsonl").size(), 2u);
+  }
 }
 
 TEST_F(EvaluationTest, Only_WithoutWeights_IsRefused) {

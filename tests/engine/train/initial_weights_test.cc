@@ -15,9 +15,11 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 HostTensor floats(const Shape& shape, float value) {
   HostTensor tensor{DType::kFloat32, shape, {}};
@@ -81,6 +83,19 @@ class InitialWeights : public ::testing::Test {
 TEST_F(InitialWeights, WholeFile_IsTaken) {
   EXPECT_THAT(load(), IsEmpty());
   EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+}
+
+// Outside training nothing else would give it a value.
+TEST_F(InitialWeights, CompleteWeights_AreRequiredWhateverIsSkipped) {
+  const WeightsOptions complete{.skip = {head_ + ".*", "extra.*"}, .complete = true};
+  file_.tensors["extra.bias"] = floats({3}, 1);
+  EXPECT_THAT(load(complete), IsEmpty());
+  EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+  file_.tensors.erase(head_ + ".bias");
+  EXPECT_THAT(failure(complete), AllOf(HasSubstr("has no '" + head_ + ".bias'"),
+                                       Not(HasSubstr("checkpoint.weights_skip"))));
+  file_.tensors[head_ + ".bias"] = floats({4}, 1);
+  EXPECT_THAT(failure(complete), HasSubstr("'" + head_ + ".bias' is [4], the model's is [3]"));
 }
 
 TEST_F(InitialWeights, PrefixesOfWrappers_AreLeftOut) {

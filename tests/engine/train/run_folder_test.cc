@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "tests/errors.h"
+#include "train/checkpoint.h"
 
 namespace fleet {
 namespace {
@@ -72,6 +73,74 @@ TEST_F(RunFolderTest, Resuming_TakesTheNewestRun) {
   EXPECT_EQ(begun({.name = "net", .resumes = true}), "output/net/run-001");
   EXPECT_EQ(begun({.name = "net"}), "output/net/run-002");
   EXPECT_EQ(begun({.name = "net", .resumes = true}), "output/net/run-002");
+}
+
+// A checkpoint with the files that every checkpoint has.
+void save(const std::string& run, int64_t step = 4) {
+  const std::string folder = folder_of_step(run + "/checkpoints", step);
+  make_directories(folder);
+  for (const char* name : {"/model.safetensors", "/optimizer.safetensors"}) {
+    TensorFile file;
+    file.tensors["bias"] = {DType::kFloat32, {8}, TensorBytes(32)};
+    write_safetensors(folder + name, file);
+  }
+  write_file_atomically(folder + "/state.json",
+                        R"({"version": 1, "step": 4, "epoch": 0, "batch": 0, "seed": 1,
+                            "global_batch": 1, "model": "lenet"})");
+}
+
+TEST_F(RunFolderTest, Resuming_TakesTheNewestRunWithACompleteCheckpoint) {
+  const RunFolderOptions resumes{.name = "net", .resumes = true};
+  EXPECT_THAT(continued_folder(resumes).note(), HasSubstr("no checkpoint yet"));
+  EXPECT_FALSE(continued_folder(resumes).forgets_runs());
+  for (int run = 0; run < 5; ++run) begun({.name = "net"});
+  EXPECT_TRUE(continued_folder(resumes).forgets_runs());
+  EXPECT_THAT(continued_folder(resumes).note(),
+              AllOf(HasSubstr("output/net/run-005, "), HasSubstr("run-003 and 2 more have no")));
+  save("output/net/run-001");
+  save("output/net/run-002");
+  save("output/net/run-003");
+  fs::resize_file("output/net/run-003/checkpoints/step_00000004/optimizer.safetensors", 100);
+  fs::create_directories("output/net/run-004/checkpoints/step_00000009.part");
+  const ContinuedFolder found = continued_folder(resumes);
+  EXPECT_EQ(found.path, "output/net/run-002");
+  EXPECT_FALSE(found.forgets_runs());
+  EXPECT_THAT(found.note(), HasSubstr("run-003 have no complete checkpoint: continuing "));
+  EXPECT_EQ(begun(resumes), "output/net/run-002");
+  EXPECT_TRUE(fs::equivalent("output/net/latest", "output/net/run-002"));
+  save("output/net/run-005");
+  EXPECT_EQ(continued_folder(resumes).note(), "");
+}
+
+// Training must not start anew where the user has something to repair.
+TEST_F(RunFolderTest, Resuming_DamagedCheckpointsAlone_TakesTheirRun) {
+  for (int run = 0; run < 3; ++run) begun({.name = "net"});
+  save("output/net/run-002");
+  fs::remove("output/net/run-002/checkpoints/step_00000004/state.json");
+  EXPECT_EQ(folder_to_continue({.name = "net", .resumes = true}), "output/net/run-002");
+}
+
+TEST_F(RunFolderTest, GivenFolderWithARunButNoCheckpoint_IsNamed) {
+  const RunFolderOptions resumes{.output = "mine", .resumes = true};
+  EXPECT_FALSE(continued_folder(resumes).forgets_runs());
+  make_directories("mine");
+  write_file_atomically("mine/metrics.jsonl", "");
+  EXPECT_TRUE(continued_folder(resumes).forgets_runs());
+  EXPECT_THAT(continued_folder(resumes).note(), HasSubstr("mine has no complete checkpoint"));
+  mark_as_of_run("mine", "a");
+  EXPECT_FALSE(continued_folder({.output = "mine", .resumes = true, .run = "a", .restarted = true})
+                   .forgets_runs());
+  save("mine");
+  EXPECT_EQ(continued_folder(resumes).note(), "");
+}
+
+// TensorBoard reads what is below a link as another run.
+TEST_F(RunFolderTest, TensorboardsFiles_AreNotBelowTheLink) {
+  const std::string run = begun({.name = "net"});
+  EXPECT_EQ(tensorboard_folder(run), "output/net/tensorboard/run-001");
+  EXPECT_EQ(tensorboard_folder(run + "/"), "output/net/tensorboard/run-001");
+  EXPECT_EQ(tensorboard_folder("mine"), "mine/tensorboard");
+  EXPECT_EQ(tensorboard_folder("run-001"), "run-001/tensorboard");
 }
 
 TEST_F(RunFolderTest, RestartedRun_GoesOnInItsFolder) {

@@ -107,10 +107,11 @@ class TrainerTest : public ::testing::Test {
     return {ends[0].message, ends[1].message};
   }
 
-  // Those lines of metrics.jsonl.
-  std::vector<nlohmann::json> events(const std::string& kind) const {
+  // Those lines of a file of the run.
+  std::vector<nlohmann::json> events(const std::string& kind,
+                                     const std::string& name = "metrics.jsonl") const {
     std::vector<nlohmann::json> found;
-    std::ifstream file(output_ + "/metrics.jsonl");
+    std::ifstream file(output_ + "/" + name);
     for (std::string line; std::getline(file, line);) {
       const auto event = nlohmann::json::parse(line);
       if (event["event"] == kind) found.push_back(event);

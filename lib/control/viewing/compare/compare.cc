@@ -16,20 +16,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that is not a run stands for the runs in it, such as output/NAME.
+// Adds the runs below a folder. depth: levels of folders to look into.
+void add_runs(const fs::path& folder, int depth, std::vector<std::string>* found) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    // A link such as `latest` would be one of the others again.
+    if (entry->is_symlink(gone) || !entry->is_directory(gone)) continue;
+    if (is_run_folder(entry->path())) {
+      found->push_back(entry->path());
+    } else if (depth > 1) {
+      add_runs(entry->path(), depth - 1, found);
+    }
+  }
+}
+
+// A folder that is not a run stands for the runs in it, such as output or output/NAME.
 std::vector<std::string> expand(const std::vector<std::string>& words) {
+  constexpr int kDepth = 3;
   std::vector<std::string> folders;
   for (std::string word : words) {
     while (word.size() > 1 && word.back() == '/') word.pop_back();
     std::vector<std::string> inside;
-    std::error_code error;
-    if (!is_run_folder(word)) {
-      for (fs::directory_iterator entry(word, error), end; !error && entry != end;
-           entry.increment(error)) {
-        const bool link = entry->is_symlink(error);  // `latest` would be one of the others again
-        if (!link && is_run_folder(entry->path())) inside.push_back(entry->path());
-      }
-    }
+    if (!is_run_folder(word)) add_runs(word, kDepth, &inside);
     if (inside.empty()) {
       check_run_folder(word);
       inside.push_back(word);
@@ -85,8 +95,9 @@ FLEET_COMMAND(compare) {
       .words = "FOLDER...",
       .about =
           "compare runs of fleet-worker: settings that differ, results, time to reach an accuracy\n"
-          "FOLDER: the folder of a run, or one with several runs, such as output/NAME. Runs that "
-          "differ\nonly in their seed form one group, shown as mean \xc2\xb1 standard deviation.",
+          "FOLDER: the folder of a run, or one with several runs, such as output or output/NAME. "
+          "Runs that\ndiffer only in their seed form one group, shown as mean \xc2\xb1 standard "
+          "deviation.",
       .least = 1,
       .most = 1'000'000,
       .missing_word = "name the folders of runs, such as output/lenet/run-001"};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/commands.h"
@@ -141,6 +142,18 @@ TEST_F(Compare, RunsThatDifferInTheirSeed_AreAGroup) {
 }
 
 TEST_F(Compare, FolderOfRuns_StandsForThem) { EXPECT_THAT(json({""})["groups"], SizeIs(2)); }
+
+// As in output: jobs, each with runs, a link to the newest, and TensorBoard's files.
+TEST_F(Compare, FolderOfJobs_StandsForTheirRuns) {
+  add("output/net/run-001", "0.1", "1", "0.8");
+  add("output/net/run-002", "0.1", "2", "0.8");
+  add("output/other/run-001", "0.1", "3", "0.8");
+  std::filesystem::create_directory_symlink("run-002", files.path() + "/output/net/latest");
+  std::filesystem::create_directories(files.path() + "/output/net/tensorboard/run-001");
+  const auto all = json({"output"});
+  ASSERT_THAT(all["groups"], SizeIs(1));
+  EXPECT_THAT(all["groups"][0]["runs"], SizeIs(3));
+}
 
 TEST_F(Compare, Table_HasNoLineOver80Columns) {
   for (int i = 0; i < 30; ++i) {
