@@ -17,8 +17,8 @@ class ResNet50Step {
       : ResNet50Step(device, batch, amp ? R"({"amp": true})" : "{}") {}
   // strategy: in JSON.
   ResNet50Step(Device& device, int64_t batch, const char* strategy)
-      : session_(job_of(batch, strategy), {3, 224, 224}, {.backend = device.backend()}, device,
-                 nullptr),
+      : session_(job_of(batch, strategy), {.image = {3, 224, 224}, .backend = device.backend()},
+                 device, nullptr),
         images_(takes_pixels() ? 0 : batch * 3 * 224 * 224),
         pixels_(takes_pixels() ? batch * 4 * 224 * 224 : 0),
         flip_(batch),

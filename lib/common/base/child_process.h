@@ -39,7 +39,7 @@ struct ChildResult {
   std::string output, error_output;
 };
 ChildResult run_child(ChildProgram program);
-// The last line of a program's output that is not blank, trimmed; "" if all are blank.
+// The last line of a program's output that is not blank, trimmed; else "".
 std::string last_line(std::string_view output);
 
 // For exec(): pointers to the texts, and a null pointer.

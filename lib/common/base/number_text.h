@@ -9,9 +9,6 @@ namespace fleet {
 // its point: with 4 digits "3.142", "0.0123", "11720". An exponent only below 1e-4 and from 1e8 on:
 // "1.2e-07". "nan" and "inf" for numbers that are not finite.
 std::string number_text(double value, int digits = 6);
-// As std::printf() writes it, at most 255 bytes.
-[[gnu::format(printf, 1, 2)]] std::string printed(const char* format, ...);
-
 // Like snprintf(3); cuts text longer than 511 characters.
 [[gnu::format(printf, 1, 2)]] std::string format_printf(const char* pattern, ...);
 

@@ -143,7 +143,7 @@ std::string size_text(int64_t bytes) {
   while (size >= 1024 && unit + 1 < std::size(kUnits)) size /= 1024, ++unit;
   const bool whole =
       unit == 0 || size >= 100 || size == static_cast<double>(static_cast<int>(size));
-  return printed("%.*f %s", whole ? 0 : 1, size, kUnits[unit]);
+  return format_printf("%.*f %s", whole ? 0 : 1, size, kUnits[unit]);
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {

@@ -255,7 +255,7 @@ void FlightSearch::wait_for_dumps() {
       changed_.wait_until(mutex_, std::chrono::steady_clock::now() + kSearchInterval);
     }
   }
-  const std::string seconds = printed("%.1f", static_cast<double>(limit_.count()) / 1000);
+  const std::string seconds = format_printf("%.1f", static_cast<double>(limit_.count()) / 1000);
   for (Asked& asked : asked_) {
     if (asked.done) continue;
     asked.result.set_missing(asked.failure.empty()

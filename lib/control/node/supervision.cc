@@ -70,7 +70,7 @@ std::string detail_text(const Verdict& verdict) {
   std::string text = "\n  local rank " + std::to_string(exit.local_rank()) + " on node " +
                      std::to_string(exit.node_rank()) + " (" +
                      node_label(verdict.node(), verdict.hostname()) + "), after " +
-                     printed("%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
+                     format_printf("%.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   if (!exit.cause().empty() && !exit.note().empty()) text += " (" + exit.note() + ")";
   if (verdict.restarts() == 0) return text;
   return text + "; it was restarted before, " + std::to_string(verdict.restarts()) +

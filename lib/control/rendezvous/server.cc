@@ -28,7 +28,7 @@ std::optional<wire::DescribeReply> describe_server(const std::string& address,
                                                    const Security& security) {
   const auto stub = wire::Rendezvous::NewStub(make_channel(address, security));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(3));
   wire::DescribeReply reply;
   if (!stub->Describe(&context, {}, &reply).ok()) return std::nullopt;
   return reply;

@@ -168,7 +168,7 @@ std::string describe(const RankExit& exit, const std::string& node) {
                      std::to_string(exit.node_rank()) + " (" + node + ") ";
   text += exit.signal() != 0 ? "was killed by " + signal_name(exit.signal())
                              : "exited with code " + std::to_string(exit.code());
-  text += printed(" after %.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
+  text += format_printf(" after %.1f s", static_cast<double>(exit.ran_for_ms()) / 1000);
   if (!exit.note().empty()) text += " (" + exit.note() + ")";
   return text;
 }

@@ -23,11 +23,11 @@ using wire::LiveRank;
 // "950M", "12.3G"
 std::string bytes_text(double bytes) {
   const double mib = bytes / (1 << 20);
-  if (mib < 1000) return printed("%.0fM", mib);
-  return printed("%.*fG", mib < 100 * 1024 ? 1 : 0, mib / 1024);
+  if (mib < 1000) return format_printf("%.0fM", mib);
+  return format_printf("%.*fG", mib < 100 * 1024 ? 1 : 0, mib / 1024);
 }
 
-std::string percent(double share) { return printed("%.0f", 100 * share); }
+std::string percent(double share) { return format_printf("%.0f", 100 * share); }
 
 // The sum or the maximum over the GPUs of a rank that report a value.
 template <typename Has, typename Get>
@@ -73,7 +73,7 @@ std::optional<double> value_of(const LiveRank& rank) {
   return static_cast<double>((rank.*kGet)());
 }
 
-std::string whole(double value) { return printed("%.0f", value); }
+std::string whole(double value) { return format_printf("%.0f", value); }
 
 constexpr int kAlways = 100;
 constexpr int kLossDigits = 4;
@@ -89,10 +89,10 @@ std::span<const Column> columns() {
        whole},
       {"STEP", "step", 90, value_of<&LiveRank::has_step, &LiveRank::step>, whole},
       {"STEP ms", "ms", 89, value_of<&LiveRank::has_step_ms, &LiveRank::step_ms>,
-       [](double ms) { return printed("%.*f", ms < 100 ? 1 : 0, ms); }},
+       [](double ms) { return format_printf("%.*f", ms < 100 ? 1 : 0, ms); }},
       {"SAMPLES/s", "samples", 70,
        value_of<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>,
-       [](double rate) { return printed("%.*f", rate < 100 ? 1 : 0, rate); }},
+       [](double rate) { return format_printf("%.*f", rate < 100 ? 1 : 0, rate); }},
       {"INPUT%", "input", 88, value_of<&LiveRank::has_input_share, &LiveRank::input_share>,
        percent},
       {"PEERS%", "peers", 87, value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>,

@@ -1,6 +1,6 @@
 // Elementwise operations and their derivatives for one element, in float, as the kernels of every
 // backend run them. Math: the backend's exp, tanh, erf and sigmoid. Branch-free where it matters:
-// CPUs run them in vectorized loops. Where a slope is 0 the gradient is 0, also if dy is Inf or
+// CPUs run them in vectorized loops. Where a slope is 0 the gradient is 0, even if dy is Inf or
 // NaN, as in PyTorch.
 #pragma once
 

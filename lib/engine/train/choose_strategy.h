@@ -22,9 +22,9 @@ struct BatchFacts {
   std::optional<SavedBatches> saved = {};  // from the checkpoint that the job continues from
 };
 
-// What memory demands: the fastest of the settings that fit, or the first without the machine's
-// rates. Keys that the user gave stay as they are, and so does what the job computes, apart from
-// rounding: docs/how-to/explain.md has the rules. Builds the Program and the Plan of each
+// Settings with which the job fits into memory: the fastest, or the first if the machine's rates
+// are unknown. Keys that the user gave stay as they are, and so does what the job computes, apart
+// from rounding: docs/how-to/explain.md has the rules. Builds the Program and the Plan of each
 // candidate.
 std::vector<StrategyChoice> choose_strategy(const ConfigTree& tree, const ExplainOptions& options,
                                             const BatchFacts& batches = {});

@@ -66,8 +66,6 @@ TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) 
   const std::string path = folder + "/model.safetensors";
   require(path);
   TrainedWeights weights = weights_in(path);
-  TensorFile ignored;
-  move_old_states(&weights.file, &ignored);
   weights.source = folder;
   weights.what = "the weights of " + folder;
   if (path_exists(folder + "/state.json")) weights.position = read_position(folder);

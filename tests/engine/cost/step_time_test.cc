@@ -240,25 +240,6 @@ TEST(CollectiveCost, AfterTheComputation_ItTakesNoCoreFromIt) {
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).total, 5e-3, 1e-4);
 }
 
-TEST(CollectiveCost, PairOfMessages_SaysWhatMovesAtOnce) {
-  Net parts = net(0, 1000);
-  const Plan plan = plan_program(parts.program, {parts.gradient, parts.last});
-  const auto delay = [&](double both) {
-    MachineRates rates = slow_operations();
-    rates.links.push_back({.transport = "shm", .ranks = 2, .all_reduce = {{4000, 4e-3}}});
-    rates.links.push_back(
-        {.transport = "shm", .ranks = 2, .communicators = 2, .all_reduce = {{4000, both}}});
-    for (const PlannedOp& planned : plan.ops) {
-      if (planned.op.type() != "all_reduce") continue;
-      return collective_cost(plan, planned, two_ranks(), rates).delay;
-    }
-    return -1.0;
-  };
-  EXPECT_NEAR(delay(4e-3), 4e-3, 1e-4);  // both take as long as one
-  EXPECT_NEAR(delay(8e-3), 0, 1e-4);     // one after the other
-  EXPECT_NEAR(delay(5e-3), 3e-3, 1e-4);
-}
-
 TEST(JobTopology, Transport_FollowsTheNodes) {
   JobTopology topology{.ranks = 4, .nodes = 2};
   EXPECT_EQ(topology.transport_of({0, 1}), "shm");

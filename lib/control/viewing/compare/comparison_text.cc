@@ -37,7 +37,7 @@ std::string spread_text(const Spread& spread) {
   if (std::abs(spread.mean) >= 1e9 || size >= 1e9 || decimals > 8) {
     return number_text(spread.mean, 4) + " \xc2\xb1 " + number_text(spread.deviation, 2);
   }
-  return printed("%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals, spread.deviation);
+  return format_printf("%.*f \xc2\xb1 %.*f", decimals, spread.mean, decimals, spread.deviation);
 }
 
 // The last part of the key, or all of it where that is ambiguous.

@@ -13,7 +13,7 @@ constexpr double kWidth = 960, kLeft = 72, kRight = 14, kTop = 26, kRow = 16, kG
 constexpr size_t kMaxRows = 64, kMaxCells = 6000;
 
 std::string rectangle(double x, double y, double width, double height) {
-  return printed("M%.1f %.1fh%.1fv%.1fh%.1fz", x, y, width, height, -width);
+  return format_printf("M%.1f %.1fh%.1fv%.1fh%.1fz", x, y, width, height, -width);
 }
 
 // Means over neighbouring intervals, so that there are at most `most`.
@@ -74,7 +74,7 @@ class Timeline {
     if (run_.ranks.empty() || !(end_ > begin_)) return {};
     const double height =
         kTop + kRow + kGap + static_cast<double>(ranks_.size()) * (kRow + kGap) + 24;
-    return printed(
+    return format_printf(
                "<svg class=\"chart timeline\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
                "viewBox=\"0 0 %g %g\">\n",
                kWidth, height) +
@@ -87,8 +87,8 @@ class Timeline {
     return kLeft + std::clamp(at, 0.0, 1.0) * (kWidth - kLeft - kRight);
   }
   static std::string label(double y, const std::string& text) {
-    return printed("<text class=\"label end\" x=\"%g\" y=\"%g\">", kLeft - 8, y + kRow - 4) + text +
-           "</text>\n";
+    return format_printf("<text class=\"label end\" x=\"%g\" y=\"%g\">", kLeft - 8, y + kRow - 4) +
+           text + "</text>\n";
   }
 
   std::string job_row() const {
@@ -139,9 +139,9 @@ class Timeline {
     std::string text;
     for (int k = 0; k <= 4; ++k) {
       const double seconds = (end_ - begin_) * k / 4;
-      text += printed("<text class=\"label %s\" x=\"%.1f\" y=\"%g\">%s s</text>\n",
-                      k == 4 ? "end" : "middle", x(begin_ + seconds), height - 6,
-                      number_text(std::round(seconds * 10) / 10).c_str());
+      text += format_printf("<text class=\"label %s\" x=\"%.1f\" y=\"%g\">%s s</text>\n",
+                            k == 4 ? "end" : "middle", x(begin_ + seconds), height - 6,
+                            number_text(std::round(seconds * 10) / 10).c_str());
     }
     double left = kLeft;
     const std::pair<const char*, const char*> legend[] = {{"computes", "computes"},
@@ -150,7 +150,7 @@ class Timeline {
                                                           {"evaluates", "evaluation"},
                                                           {"starts", "start"}};
     for (const auto& [kind, name] : legend) {
-      text += printed(
+      text += format_printf(
           "<rect class=\"%s\" x=\"%g\" y=\"4\" width=\"10\" height=\"10\"/>"
           "<text class=\"label\" x=\"%g\" y=\"13\">%s</text>\n",
           kind, left, left + 15, name);

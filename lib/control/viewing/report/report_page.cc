@@ -266,17 +266,18 @@ class Page {
     if (total > 0) {
       html_ += "<div class=\"bar\">";
       for (size_t k = 0; k < parts.size(); ++k) {
-        html_ += printed("<div style=\"width:%.2f%%;background:%s\" title=\"",
-                         100 * parts[k].seconds / total, kBarColours[k % std::size(kBarColours)]) +
-                 e(parts[k].name) + "\"></div>";
+        html_ +=
+            format_printf("<div style=\"width:%.2f%%;background:%s\" title=\"",
+                          100 * parts[k].seconds / total, kBarColours[k % std::size(kBarColours)]) +
+            e(parts[k].name) + "\"></div>";
       }
       html_ += "</div>\n<table>";
       for (size_t k = 0; k < parts.size(); ++k) {
         html_ += std::string("<tr><td><span style=\"color:") +
                  kBarColours[k % std::size(kBarColours)] + "\">&#9632;</span> " + e(parts[k].name) +
                  "</td><td class=\"number\">" + e(duration_text(parts[k].seconds)) +
-                 "</td><td class=\"number\">" + printed("%.1f %%", 100 * parts[k].seconds / total) +
-                 "</td></tr>\n";
+                 "</td><td class=\"number\">" +
+                 format_printf("%.1f %%", 100 * parts[k].seconds / total) + "</td></tr>\n";
       }
       html_ += "</table>\n";
     }
@@ -339,13 +340,13 @@ class Page {
 
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds)) return "-";
-  if (seconds < 60) return printed("%.*f s", seconds < 10 ? 2 : 1, seconds);
+  if (seconds < 60) return format_printf("%.*f s", seconds < 10 ? 2 : 1, seconds);
   if (seconds < 3600) {
-    return printed("%d min %02d s", static_cast<int>(seconds / 60),
-                   static_cast<int>(std::fmod(seconds, 60)));
+    return format_printf("%d min %02d s", static_cast<int>(seconds / 60),
+                         static_cast<int>(std::fmod(seconds, 60)));
   }
-  return printed("%.0f h %02d min", std::floor(seconds / 3600),
-                 static_cast<int>(std::fmod(seconds, 3600) / 60));
+  return format_printf("%.0f h %02d min", std::floor(seconds / 3600),
+                       static_cast<int>(std::fmod(seconds, 3600) / 60));
 }
 
 std::vector<TimePart> time_parts(const RunReport& report) {

@@ -119,14 +119,14 @@ class ChartDrawing {
       : chart_(chart), steps_(step_range(chart)), values_(value_range(chart)) {}
 
   std::string svg(double left, double top) const {
-    std::string text = printed("<g transform=\"translate(%g %g)\">", left, top);
+    std::string text = format_printf("<g transform=\"translate(%g %g)\">", left, top);
     text += "<text class=\"title\" x=\"0\" y=\"16\">" + escape_markup(chart_.title) +
             "</text><text class=\"unit\" x=\"0\" y=\"32\">" + escape_markup(chart_.unit) +
             "</text>" + legend() + grid();
     for (const double step : chart_.resumes) {
       if (step < steps_.low || step > steps_.high) continue;
       text += "<path class=\"resume\" d=\"M" + point(step, values_.low) + "V" +
-              printed("%.1f", kTop) + "\"><title>resumed at step " + number_text(step) +
+              format_printf("%.1f", kTop) + "\"><title>resumed at step " + number_text(step) +
               "</title></path>";
     }
     for (size_t k = 0; k < chart_.curves.size(); ++k) text += curve(chart_.curves[k], k);
@@ -139,7 +139,7 @@ class ChartDrawing {
     return kHeight - kBottom - values_.at(value) * (kHeight - kTop - kBottom);
   }
   std::string point(double step, double value) const {
-    return printed("%.1f %.1f", x(step), y(value));
+    return format_printf("%.1f %.1f", x(step), y(value));
   }
 
   std::string legend() const {
@@ -148,10 +148,10 @@ class ChartDrawing {
     double right = kChartWidth - kRight;
     for (size_t k = chart_.curves.size(); k-- > 0;) {
       const std::string& name = chart_.curves[k].name;
-      text += printed("<text class=\"label end\" x=\"%.0f\" y=\"16\">", right) +
+      text += format_printf("<text class=\"label end\" x=\"%.0f\" y=\"16\">", right) +
               escape_markup(name) + "</text>";
       right -= 6.5 * static_cast<double>(name.size()) + 16;
-      text += printed("<rect class=\"fill%zu\" x=\"%.0f\"", k % 4, right) +
+      text += format_printf("<rect class=\"fill%zu\" x=\"%.0f\"", k % 4, right) +
               " y=\"7\" width=\"10\" height=\"10\" rx=\"2\"/>";
       right -= 12;
     }
@@ -161,13 +161,15 @@ class ChartDrawing {
   std::string grid() const {
     std::string text, lines;
     for (const double mark : marks_of(values_, 4)) {
-      lines += "M" + printed("%.1f %.1f", kLeft, y(mark)) + printed("H%.1f", kChartWidth - kRight);
-      text += printed("<text class=\"label end\" x=\"%.0f\" y=\"%.1f\">", kLeft - 6, y(mark) + 4) +
+      lines += "M" + format_printf("%.1f %.1f", kLeft, y(mark)) +
+               format_printf("H%.1f", kChartWidth - kRight);
+      text += format_printf("<text class=\"label end\" x=\"%.0f\" y=\"%.1f\">", kLeft - 6,
+                            y(mark) + 4) +
               number_text(mark) + "</text>";
     }
     for (const double mark : marks_of(steps_, 5)) {
-      text += printed("<text class=\"label middle\" x=\"%.1f\" y=\"%.0f\">", x(mark),
-                      kHeight - kBottom + 16) +
+      text += format_printf("<text class=\"label middle\" x=\"%.1f\" y=\"%.0f\">", x(mark),
+                            kHeight - kBottom + 16) +
               number_text(mark) + "</text>";
     }
     return "<path class=\"grid\" d=\"" + lines + "\"/>" + text;
@@ -196,8 +198,8 @@ class ChartDrawing {
       text += "<path class=\"line" + colour + "\" d=\"" + path(curve.points) + "\">" + title;
       for (const CurvePoint& p : thin_points(curve.points, 60)) {
         if (!std::isfinite(p.value)) continue;
-        text += printed("<circle class=\"fill%zu\" r=\"%g\"", index % 4, 2.6) +
-                printed(" cx=\"%.1f\" cy=\"%.1f\">", x(p.step), y(p.value)) + "<title>" +
+        text += format_printf("<circle class=\"fill%zu\" r=\"%g\"", index % 4, 2.6) +
+                format_printf(" cx=\"%.1f\" cy=\"%.1f\">", x(p.step), y(p.value)) + "<title>" +
                 escape_markup(curve.name) + " " + number_text(p.value) + " at step " +
                 number_text(p.step) + "</title></circle>";
       }
@@ -219,7 +221,7 @@ class ChartDrawing {
     }
     std::string d;
     for (const CurvePoint& p : thin_points(bad, 60)) {
-      d += printed("M%.1f %.1fl6 6m0 -6l-6 6", x(p.step) - 3, kTop + 1);
+      d += format_printf("M%.1f %.1fl6 6m0 -6l-6 6", x(p.step) - 3, kTop + 1);
     }
     if (d.empty()) return {};
     return "<path class=\"bad\" d=\"" + d + "\"><title>" + escape_markup(curve.name) +
@@ -363,8 +365,8 @@ std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone) 
   const double width = charts.size() > 1 ? 2 * kChartWidth + 20 : kChartWidth;
   const double height = std::max(std::ceil(count / 2), 1.0) * kHeight + 10;
   std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"" +
-                    printed(" viewBox=\"0 0 %g %g\"", width, height);
-  if (alone) svg += printed(" width=\"%g\" height=\"%g\"", width, height);
+                    format_printf(" viewBox=\"0 0 %g %g\"", width, height);
+  if (alone) svg += format_printf(" width=\"%g\" height=\"%g\"", width, height);
   svg += ">\n";
   if (alone) {
     svg += std::string("<style>") + curve_chart_style() + "</style>" +

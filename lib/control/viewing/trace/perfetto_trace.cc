@@ -212,7 +212,9 @@ std::string event_text(const LauncherEvent& event) {
   }
 }
 
-std::string microseconds(int64_t ns) { return printed("%.1f us", static_cast<double>(ns) / 1e3); }
+std::string microseconds(int64_t ns) {
+  return format_printf("%.1f us", static_cast<double>(ns) / 1e3);
+}
 
 class JobWriter {
  public:
@@ -286,7 +288,7 @@ class JobWriter {
         continue;
       }
       about.push_back({event_text(event), std::nullopt,
-                       printed("%.3f s before", static_cast<double>(beginning_ - at) / 1e9)});
+                       format_printf("%.3f s before", static_cast<double>(beginning_ - at) / 1e9)});
     }
     const int64_t first = placed.empty()
                               ? beginning_

@@ -24,7 +24,7 @@ FLEET_META_OPTIMIZER(auto) {
   def.when =
       "if a model may not fit into the memory; `fleet-worker --explain` shows the choice in "
       "advance";
-  def.cost = "the time of what is chosen";
+  def.cost = "the time of the chosen settings";
 }
 
 }  // namespace fleet

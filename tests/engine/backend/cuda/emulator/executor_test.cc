@@ -16,9 +16,9 @@ class Doubling : public Recorder {
  public:
   Doubling(Device& device, std::vector<int>* order) : Recorder(0, order), device_(device) {}
   Buffer allocate(size_t bytes) override { return device_.allocate(bytes); }
-  void all_reduce(View, View out, ReduceOp op, Stream& stream) override {
-    Recorder::all_reduce(out, out, op, stream);
-    emulator::issue(cuda::stream_of(stream), [out] {
+  void issue(const CollectiveCall& call, Stream& stream) override {
+    Recorder::issue(call, stream);
+    emulator::issue(cuda::stream_of(stream), [out = call.out] {
       float* values = static_cast<float*>(out.data);
       for (size_t i = 0; i < out.count; ++i) values[i] *= 2;
     });
@@ -140,7 +140,7 @@ TEST(ExecutorOnCuda, ProfilingAndChecking_IssueEachOperation) {
 class Waiting : public Doubling {
  public:
   using Doubling::Doubling;
-  void all_reduce(View, View, ReduceOp, Stream& stream) override { stream.synchronize(); }
+  void issue(const CollectiveCall&, Stream& stream) override { stream.synchronize(); }
 };
 
 TEST(ExecutorOnCuda, StepThatCannotBeRecorded_SaysHowToGoOn) {
