@@ -165,10 +165,13 @@ void Strategy::append_skip_count(OnNan on_nan) {
   BuildContext& build = *build_;
   const bool scales = build.loss_scaling != kNoVar && on_nan != OnNan::kContinue;
   if (!scales && !build.skips_updates) return;
+  // A constant scale repairs nothing, so each skipped update counts.
+  const bool adapts = build.program.find("optimizer.good_steps") != kNoVar;
   const VarId skipped = build.program.state(kSkippedUpdatesName, {1}, Init(), DType::kInt64);
-  build.program.append(build.optimize, "count_skipped_updates",
-                       {skipped, build.scaling.found_inf, build.loss, build.loss_scaling},
-                       {skipped});
+  build.program.append(
+      build.optimize, "count_skipped_updates",
+      {skipped, build.scaling.found_inf, build.loss, adapts ? build.loss_scaling : kNoVar},
+      {skipped});
 }
 
 void Strategy::append_optimizer(VarId learning_rate, const Settings& settings, OnNan on_nan) {

@@ -76,8 +76,10 @@ Schema train_schema() {
             "folder of the run, for metrics.jsonl and checkpoints; default: output/NAME/run-001, "
             "then run-002...; the link output/NAME/latest points to the newest");
   schema
-      .boolean("tensorboard", true,
-               "write event files for TensorBoard into the folder tensorboard of the run")
+      .boolean(
+          "tensorboard", true,
+          "write event files for TensorBoard into output/NAME/tensorboard/RUN, or into the folder "
+          "tensorboard of train.output")
       .boolean("tensorboard_gradients", false,
                "also write a histogram of the norms of the parameters' gradients, every "
                "train.fetch_every steps; keeps all gradients in memory");

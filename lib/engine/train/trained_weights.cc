@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/log.h"
+#include "data/pipeline.h"
 #include "optim/ema.h"
 #include "train/checkpoint_content.h"
 #include "train/initial_weights.h"
@@ -140,7 +141,8 @@ TrainedWeights trained_weights(const Job& job, const std::string& key) {
 }
 
 std::vector<std::string> class_names(const Job& job, const TrainedWeights& weights) {
-  const std::vector<std::string> own = job.data.texts("class_names");
+  const std::vector<std::string> own =
+      data::given_class_names(job.data, job.model.integer("num_classes"));
   check_same_classes(weights.card.classes, own, weights.paths[0],
                      "remove data.class_names, or use the names it was trained with");
   return own.empty() ? weights.card.classes : own;

@@ -151,6 +151,7 @@ TrainResult Trainer::train() {
   report_->training_begins();
   if (evaluates_only_) {
     evaluate(EvaluationPolicy::epoch_of(at));
+    if (ends_) end_for_failure();
   } else {
     train_epochs();
   }

@@ -57,12 +57,15 @@ void TrainingReport::open_results(const std::string& folder, const std::string& 
   } catch (const Error& error) {
     if (job_.settings.given("train.output")) {
       throw Error(ErrorCode::kUsage, error.failure(), "the output folder " + folder,
-                  "set train.output to a writable folder");
+                  "set train.output to a writable folder, and checkpoint.resume to " + weights);
     }
     why = error.what();
   }
   if (!folder.empty() || job_.train.boolean("evaluate_classes")) {
-    spdlog::warn("the results are not written to a file: {}; set train.output to a folder", why);
+    spdlog::warn(
+        "the results are not written to a file: {}; set train.output to a folder, and "
+        "checkpoint.resume to {}",
+        why, weights);
   }
 }
 
@@ -175,7 +178,9 @@ void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, doub
   if (!evaluated_weights_.empty()) line.add("weights", evaluated_weights_);
   files_.write(line);
   if (evaluation.classes) {
-    files_.write_file("confusion_matrix.csv", evaluation.classes->csv(at.card.classes));
+    // A later evaluation of the run leaves the run's own file as it is.
+    files_.write_file(evaluated_weights_.empty() ? "confusion_matrix.csv" : "evaluation_matrix.csv",
+                      evaluation.classes->csv(at.card.classes));
   }
 }
 

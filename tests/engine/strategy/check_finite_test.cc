@@ -74,6 +74,13 @@ TEST(CheckFinite, SkippedUpdates_AreCountedUnlessTrainingContinuesAnyway) {
   };
   EXPECT_EQ(counts(Trained("amp: true", OnNan::kStop, float16)), 1);
   EXPECT_EQ(counts(Trained("amp: true", OnNan::kContinue, float16)), 0);
+  const Trained constant("amp: true amp_configs { use_dynamic_loss_scaling: false }", OnNan::kStop,
+                         float16);
+  EXPECT_EQ(counts(constant), 1);
+  for (const Op& op : constant.program.ops()) {
+    if (op.type() != "count_skipped_updates") continue;
+    EXPECT_EQ(op.inputs[3], kNoVar) << "a constant scale never falls to 1";
+  }
   EXPECT_EQ(counts(Trained("", OnNan::kSkip)), 1);
   EXPECT_EQ(counts(Trained("", OnNan::kStop)), 0) << "the first one ends the job";
 }

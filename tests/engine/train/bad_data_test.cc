@@ -131,5 +131,24 @@ TEST_F(BadData, FailureInTheLastEvaluation_IsNoSuccess) {
       << ends[0].message << ends[1].message;
 }
 
+TEST_F(BadData, FailureInAnEvaluationOnly_IsNoSuccess) {
+  run(list_job(1, {"train.max_steps=1"}), 1);
+  write(60, "x");
+  for (int world : {1, 2}) {
+    const Job job = list_job(world, {"data.on_damaged=fail", "train.evaluate_only=true"});
+    for (const RankEnd& end : run_ranks(world, [&](RankThread& rank) {
+           HostDevice device;
+           Trainer(job, device,
+                   {.rank = rank.rank,
+                    .world = world,
+                    .communicator = rank.communicator,
+                    .store = rank.store})
+               .run();
+         })) {
+      EXPECT_TRUE(end.code) << world;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fleet

@@ -37,7 +37,8 @@ class EvaluationTest : public TrainerTest {
   static std::map<std::string, std::string> files() {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(".")) {
-      const bool result = entry.path().filename() == "evaluations.jsonl";
+      const std::string name = entry.path().filename();
+      const bool result = name == "evaluations.jsonl" || name == "evaluation_matrix.csv";
       if (entry.is_regular_file() && !result) found[entry.path()] = read_file(entry.path());
     }
     return found;
@@ -158,7 +159,7 @@ TEST_F(EvaluationTest, Only_MakesNoRunAndChangesNone) {
   const std::string own = std::exchange(output_, "");  // runs below output/net
   fs::create_directories(own);
   fs::current_path(own);
-  run(job({"train.name=net"}), 1);
+  run(job({"train.name=net", "train.evaluate_classes=true"}), 1);
   const std::string newest = "output/net/run-001/checkpoints/step_00000008";
   fs::copy_file(newest + "/model.safetensors", "w.safetensors");
   const auto trained = files();
@@ -166,7 +167,7 @@ TEST_F(EvaluationTest, Only_MakesNoRunAndChangesNone) {
        {"checkpoint.weights=w.safetensors", "checkpoint.resume=auto", "checkpoint.resume=no"}) {
     for (const int world : {1, 2}) {
       const Overrides overrides = {"train.name=net", "train.evaluate_only=true", from,
-                                   "data.test.samples=20"};
+                                   "data.test.samples=20", "train.evaluate_classes=true"};
       EXPECT_TRUE(run(job(overrides), world).results[0].evaluated) << from;
     }
   }
