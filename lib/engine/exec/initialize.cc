@@ -31,10 +31,4 @@ void draw_initial_values(const Var& var, uint64_t seed, std::span<float> values)
   fill(var.init, SplitMix64(state), values);
 }
 
-std::vector<float> initial_values(const Var& var, uint64_t seed) {
-  std::vector<float> values(var.shape.elements());
-  draw_initial_values(var, seed, values);
-  return values;
-}
-
 }  // namespace fleet

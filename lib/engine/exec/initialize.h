@@ -13,7 +13,6 @@ namespace fleet {
 // element. They depend on (seed, name) only, so that every rank draws the same. Generator:
 // splitmix64; normal deviates by Box-Muller. Thread-safe.
 void draw_initial_values(const Var& var, uint64_t seed, std::span<float> values);
-std::vector<float> initial_values(const Var& var, uint64_t seed);
 
 // Sebastiano Vigna's splitmix64. Its states form an arithmetic series, so any draw is accessible
 // directly.

@@ -59,10 +59,6 @@ bool OpDef::has_variadic_outputs() const {
   return !outputs.empty() && outputs.back().kind == Slot::kVariadic;
 }
 
-int OpDef::slot_of_input(int index) const {
-  return std::min(index, static_cast<int>(inputs.size()) - 1);
-}
-
 Registry<OpDef>& op_registry() {
   static Registry<OpDef> registry("operation");
   return registry;

@@ -128,7 +128,6 @@ struct OpDef {
   const Trait* find_trait() const {
     return traits.find<Trait>();
   }
-  int slot_of_input(int index) const;  // variadic inputs share the last slot
   bool has_variadic_inputs() const;
   bool has_variadic_outputs() const;
 };
