@@ -85,7 +85,7 @@ class TraceCollection {
   void finish();
 
   const JobTrace& trace() const { return trace_; }
-  // After finish(): what is missing in the trace, and why, a line each. Empty: it is complete.
+  // After finish(): the missing parts and the reasons, a line each. Empty: it is complete.
   const std::vector<std::string>& missing() const { return missing_; }
   bool job_ended() const { return ended_.has_value(); }
 

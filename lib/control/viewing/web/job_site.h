@@ -137,7 +137,7 @@ class LogLines {
   LineSplitter lines_;
 };
 
-// Sends the end of the log of a rank of this host, of its standard error too, and what is added,
+// Sends the end of the log of a rank of this host, including its standard error, and each new line
 // until the stream is closed.
 void stream_local_log(EventLoop& loop, const JobRecord::Rank& rank,
                       std::shared_ptr<HttpStream> stream);

@@ -63,8 +63,8 @@ struct Gradient {
   const T* values() const { return formed ? formed : dy[0]; }
   const uint16_t* mask_of_values() const { return formed ? nullptr : mask; }
 
-  // The sums of a run, see add_products(). Block by block, so that what is stored is read while it
-  // is still in the cache.
+  // The sums of a run, see add_products(). Block by block, so that stored values are read while
+  // they are still in the cache.
   void add_up(const ChannelRuns& runs, int64_t group, int64_t image, const T* x, const float* mean,
               Partial& partial) const {
     partial = {};
