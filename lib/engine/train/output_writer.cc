@@ -62,8 +62,7 @@ void OutputWriter::run_task(const std::function<void()>& task) {
   const MutexLock lock(mutex_);
   if (!failure.empty() && !fails_) {
     messages_.push_back(failure +
-                        "; training continues without this line, and without later ones until "
-                        "writing works again");
+                        "; this line is lost, and so are later ones until writing works again");
   }
   fails_ = !failure.empty();
 }
@@ -77,8 +76,8 @@ void OutputWriter::note_slow_write() {
   slow_ = true;
   messages_.push_back("writing to " + folder_ + " has not finished for " +
                       format_duration(seconds_of_write()) +
-                      ": the disk or the network mount does not answer; training does not wait, "
-                      "its metrics stay in memory until then");
+                      ": the disk or the network mount does not answer; the job does not wait, its "
+                      "metrics stay in memory until then");
 }
 
 void OutputWriter::note_end_of_write() {

@@ -1,5 +1,7 @@
 #include "train/trained_weights.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/log.h"
@@ -19,6 +21,7 @@ constexpr char kOverride[] = "--set";  // begins the origin of what the command 
 // A setting that names weights.
 struct Named {
   std::string key, path;
+  bool on_command_line = false;
 };
 
 bool names_weights(const std::string& value) {
@@ -29,7 +32,7 @@ std::optional<Named> named_weights(const Job& job) {
   const Settings& settings = job.settings;
   for (const char* key : {"predict.checkpoint", "checkpoint.weights", "checkpoint.resume"}) {
     const bool given = settings.origin(key).starts_with(kOverride);
-    if (given && names_weights(settings.text(key))) return Named{key, settings.text(key)};
+    if (given && names_weights(settings.text(key))) return Named{key, settings.text(key), true};
   }
   const std::string& predicting = settings.text("predict.checkpoint");
   const bool predicts = !settings.texts("predict.input").empty();
@@ -92,6 +95,9 @@ std::optional<TrainedWeights> newest_below(const Job& job, const std::string& ro
     const auto folder = latest_checkpoint(root, below);
     if (!folder) return std::nullopt;
     try {
+      if (!path_exists(*folder + "/state.json")) {
+        throw DamagedFile("it has no state.json", *folder, "use a complete checkpoint");
+      }
       return weights_of_checkpoint(job, *folder);
     } catch (const DamagedFile& error) {
       spdlog::warn("{}: {}: using the previous checkpoint", error.where(), error.failure());
@@ -106,6 +112,22 @@ std::vector<std::string> own_runs(const Job& job) {
   return run.output.empty() ? runs_of(run.name) : std::vector<std::string>{run.output};
 }
 
+// A job that continued from a named checkpoint has trained since.
+void note_newer_checkpoint(const Job& job, const Named& named) {
+  if (named.on_command_line || named.key != "checkpoint.resume") return;
+  for (const std::string& run : own_runs(job)) {
+    const auto newest = newest_complete_checkpoint(run + "/checkpoints");
+    if (!newest) continue;
+    std::error_code error;
+    if (std::filesystem::equivalent(*newest, named.path, error)) return;
+    spdlog::warn(
+        "the job file names {} in checkpoint.resume: not using the job's newest checkpoint, {}; to "
+        "use that one, set checkpoint.resume=auto",
+        named.path, *newest);
+    return;
+  }
+}
+
 }  // namespace
 
 TrainedWeights read_trained_weights(const Job& job, const std::string& source,
@@ -118,6 +140,7 @@ TrainedWeights read_trained_weights(const Job& job, const std::string& source,
 
 std::optional<TrainedWeights> find_trained_weights(const Job& job) {
   if (const auto named = named_weights(job)) {
+    note_newer_checkpoint(job, *named);
     return read_trained_weights(job, named->path, named->key);
   }
   const std::vector<std::string> runs = own_runs(job);

@@ -55,7 +55,12 @@ class TrainedWeightsTest : public ::testing::Test {
   static std::string checkpoint(const std::string& run, int step, float value) {
     const std::string folder = folder_of_step(run + "/checkpoints", step);
     write(folder + "/model.safetensors", value);
+    write_file_atomically(folder + "/state.json", state(step, "mlp"));
     return folder;
+  }
+  static std::string state(int step, const std::string& model) {
+    return R"({"version": 1, "step": )" + std::to_string(step) +
+           R"(, "epoch": 0, "batch": 0, "seed": 1, "global_batch": 1, "model": ")" + model + "\"}";
   }
   static std::string source(const Job& job) {
     const auto found = find_trained_weights(job);
@@ -104,6 +109,7 @@ TEST_F(TrainedWeightsTest, RunWithoutACompleteCheckpoint_IsPassedOver) {
   fs::resize_file(damaged + "/model.safetensors", 90);
   const std::string without = checkpoint("output/net/run-004", 4, 3);
   write_file_atomically(without + "/state.json", "{");
+  fs::remove(checkpoint("output/net/run-005", 4, 3) + "/state.json");
   EXPECT_EQ(source(job({})), complete);
   EXPECT_EQ(source(job({"train.output=output/net/run-003"})), "");
 }
@@ -131,11 +137,17 @@ TEST_F(TrainedWeightsTest, CheckpointThatLostItsAverage_IsPassedOver) {
   EXPECT_EQ(source(job({"train.output=run", "train.ema.decay=0.9"})), older);
 }
 
+// keep_best keeps an older one in addition.
+TEST_F(TrainedWeightsTest, NewestCheckpoint_CountsBesideTheBest) {
+  checkpoint("run", 4, 3);
+  const std::string newest = checkpoint("run", 8, 4);
+  EXPECT_EQ(source(job({"train.output=run", "checkpoint.keep_best=acc1", "checkpoint.keep=1"})),
+            newest);
+}
+
 TEST_F(TrainedWeightsTest, CheckpointOfAnotherModel_IsRefused) {
   const std::string newest = checkpoint("run", 8, 4);
-  write_file_atomically(newest + "/state.json",
-                        R"({"version": 1, "step": 8, "epoch": 0, "batch": 0, "seed": 1,
-                            "global_batch": 1, "model": "lenet"})");
+  write_file_atomically(newest + "/state.json", state(8, "lenet"));
   EXPECT_THAT(thrown_by([&] { find_trained_weights(job({"train.output=run"})); }),
               IsUsageError(newest));
 }
