@@ -210,19 +210,6 @@ std::string ProgramExecutor::save(const std::string& root, int keep) {
                            {world_.rank, world_.size}, runner_->control());
 }
 
-void ProgramExecutor::check_can_continue(const TrainingPosition& saved,
-                                         const std::string& folder) const {
-  const bool loads = opened_->data != nullptr;
-  const TrainingPosition& own = runner_->position();
-  check_goes_on(saved, own, loads ? std::optional(opened_->data->train().batches()) : std::nullopt,
-                folder);
-  if (!loads) return;
-  check_same_classes(saved.card.classes, own.card.classes, folder,
-                     "use the data it was trained with, or load_weights() to train a new head");
-  // Development versions saved none.
-  if (!saved.validation.empty()) check_validation(saved, own, folder);
-}
-
 TrainingPosition ProgramExecutor::load(const std::string& folder) {
   wait();
   runner_->control().all_succeed("load the checkpoint", [&] {
@@ -232,10 +219,14 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
       if (!latest) throw Error(ErrorCode::kNotFound, "there is no checkpoint", folder);
       from = *latest;
     }
-    const TrainingPosition saved = load_checkpoint(
-        from, job_.model_name, runner_->executor(),
-        {.own = {world_.rank, world_.size},
-         .accept = [&](const TrainingPosition& found) { check_can_continue(found, from); }});
+    std::optional<int64_t> batches;
+    if (opened_->data) batches = opened_->data->train().batches();
+    const auto accept = [&](const TrainingPosition& found) {
+      check_goes_on(found, runner_->position(), batches, from);
+    };
+    const TrainingPosition saved =
+        load_checkpoint(from, job_.model_name, runner_->executor(),
+                        {.own = {world_.rank, world_.size}, .accept = accept});
     const std::string changed = runner_->resume(saved);
     if (!changed.empty() && world_.rank == 0) spdlog::warn("{}", changed);
     return static_cast<double>(steps());

@@ -71,7 +71,6 @@ class ProgramExecutor {
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
   void check_for_nan();
-  void check_can_continue(const TrainingPosition& saved, const std::string& folder) const;
   double fetched(const std::string& name, const MetricSums& sums);
 
   const World& world_;

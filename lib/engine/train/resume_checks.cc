@@ -1,8 +1,18 @@
 #include "train/resume_checks.h"
 
 #include "base/error.h"
+#include "train/model_card.h"
 
 namespace fleet {
+
+static void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
+                             const std::string& folder) {
+  const std::string difference = validation_difference(saved, own);
+  if (difference.empty()) return;
+  throw Error(ErrorCode::kUsage, difference, folder,
+              "set the same data.validation_split and validation_seed, with the same data, or "
+              "checkpoint.weights to start a new run from its weights");
+}
 
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder) {
@@ -19,12 +29,18 @@ void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
         ErrorCode::kUsage, "was trained with train.seed " + std::to_string(saved.seed), folder,
         "set the same train.seed, or checkpoint.weights to start a new run from its weights");
   }
-  if (batches && saved.batch > *batches) {
+  if (!batches) return;
+  if (saved.batch > *batches) {
     throw Error(ErrorCode::kUsage,
                 "is at batch " + std::to_string(saved.batch) + " of an epoch, the data has " +
                     std::to_string(*batches),
                 folder, "resume with the data it was trained with");
   }
+  check_same_classes(
+      saved.card.classes, own.card.classes, folder,
+      "use the data it was trained with, or start from its weights to train a new head "
+      "(checkpoint.weights, load_weights())");
+  check_validation(saved, own, folder);
 }
 
 std::string validation_difference(const TrainingPosition& saved, const TrainingPosition& own) {
@@ -43,15 +59,6 @@ std::string changed_data(const TrainingPosition& saved, const TrainingPosition& 
   return "the training data have changed within epoch " + std::to_string(saved.epoch) + ", from " +
          saved.data + " to " + own.data +
          ": the rest of this epoch repeats some samples and leaves out others";
-}
-
-void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
-                      const std::string& folder) {
-  const std::string difference = validation_difference(saved, own);
-  if (difference.empty()) return;
-  throw Error(ErrorCode::kUsage, difference, folder,
-              "set the same data.validation_split and validation_seed, with the same data, or "
-              "checkpoint.weights to start a new run from its weights");
 }
 
 TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own) {

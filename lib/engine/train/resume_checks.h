@@ -10,7 +10,9 @@
 namespace fleet {
 
 // Throws kUsage if the checkpoint in `folder` has another global batch or seed than this training,
-// or is behind the end of its epoch. batches: per epoch; nullopt: unknown.
+// is behind the end of its epoch, has other classes, or another validation split: an evaluation
+// would use samples that it was trained on. batches: per epoch; nullopt: a program that loads its
+// data itself, of which the last three are unknown.
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder);
 // "was trained with the validation split 'a', this job's is none"; "" if both are the same.
@@ -18,10 +20,6 @@ std::string validation_difference(const TrainingPosition& saved, const TrainingP
 // A line if the rest of the epoch has other samples than it would have had: the training data or
 // their order have changed within an epoch. "": they have not, or are unknown.
 std::string changed_data(const TrainingPosition& saved, const TrainingPosition& own);
-// Throws kUsage if validation_difference() finds one: an evaluation would use samples that it was
-// trained on.
-void check_validation(const TrainingPosition& saved, const TrainingPosition& own,
-                      const std::string& folder);
 // The saved position, with the facts that this training has about its data.
 TrainingPosition continued(TrainingPosition saved, const TrainingPosition& own);
 

@@ -128,10 +128,6 @@ TrainingStart::LoadedCheckpoint TrainingStart::load_checkpoint(const std::string
   const TrainingPosition& own = parts_.runner.position();
   const auto accept = [&](const TrainingPosition& saved) {
     check_goes_on(saved, own, batches_, folder);
-    check_same_classes(
-        saved.card.classes, own.card.classes, folder,
-        "use the data it was trained with, or checkpoint.weights to train a new head");
-    check_validation(saved, own, folder);
   };
   loaded.position = fleet::load_checkpoint(folder, job_.model_name, parts_.runner.executor(),
                                            {.own = own_, .note = &loaded.note, .accept = accept});

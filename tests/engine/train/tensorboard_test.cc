@@ -302,8 +302,7 @@ TEST_F(TensorboardTest, FullDisk_WarnsOnceAndTrainingContinues) {
   }
   EXPECT_EQ(result.steps, 160);
   size_t warnings = 0;
-  for (size_t at = 0; (at = log.find("this line is lost", at)) != log.npos;
-       ++at) {
+  for (size_t at = 0; (at = log.find("this line is lost", at)) != log.npos; ++at) {
     ++warnings;
   }
   EXPECT_EQ(warnings, 1u) << log;
