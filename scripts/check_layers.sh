@@ -14,7 +14,7 @@ cmake=$(sources lib | grep -E 'CMakeLists\.txt$' || true)
 awk '
   function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
 
-  # lib/engine/backend/cpu/relu.cc -> backend/cpu; lib/engine/comm/gloo/ring.cc -> comm
+  # lib/engine/backend/cpu/relu.cc -> backend/cpu; lib/engine/comm/nccl/nccl.cc -> comm
   function module_of(path,   part) {
     split(path, part, "/")
     return part[3] == "backend" && part[4] !~ /\./ ? "backend/" part[4] : part[3]

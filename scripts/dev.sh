@@ -2,7 +2,7 @@
 # Entry point for developers.
 #
 #   scripts/dev.sh fmt              formats every C++ file in place
-#   scripts/dev.sh lint             checks format, layers, file lengths, machine paths, links; takes seconds, builds nothing
+#   scripts/dev.sh lint             checks format, layers, file lengths, READMEs, machine paths, links, scripts, English; takes seconds, builds nothing
 #   scripts/dev.sh build [PRESET]   builds everything; PRESET: dev (default), release, asan, tsan, cuda
 #   scripts/dev.sh test [PRESET]    builds, then runs every test that this machine supports
 #   scripts/dev.sh bench [NAME]     runs one benchmark, or lists them

@@ -1,5 +1,4 @@
-// Errors by their fields: the code, and on what they failed. One test a message compares its
-// wording.
+// Matches errors by their code and place. One test per message may compare the wording.
 //
 //   EXPECT_THAT(thrown_by([&] { open(path); }), IsError(ErrorCode::kUsage, path));
 #pragma once

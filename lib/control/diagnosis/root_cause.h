@@ -2,8 +2,9 @@
 // the time is an argument. Not thread-safe.
 //
 // A rank that dies takes others with it within a millisecond, on every node, and their reports race
-// to the host. The host therefore collects reports for a moment, then picks the failure that was
-// first by its node's clock (ClockOffset), as far as the clocks can tell.
+// to the host. The host therefore collects reports for a moment, then picks a failure by its kind
+// and time: of those that no other one certainly precedes (by the nodes' clocks, ClockOffset), a
+// kill comes before an exit. A SIGKILL counts however late it was noticed.
 #pragma once
 
 #include <chrono>

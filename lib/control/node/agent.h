@@ -25,7 +25,7 @@ using AskLive = std::function<void(std::function<void(const LiveReport&, int nod
 
 struct AgentPlan {
   GuardianProcess guardian;
-  // Children from before this process was exec'd from a shell: not ours.
+  // Children that existed before exec (the shell's): not part of the job.
   std::vector<pid_t> other_children;
   sigset_t signal_mask;                      // before block_all_signals()
   std::unique_ptr<RendezvousServer> server;  // set if this node hosts the rendezvous
@@ -56,7 +56,7 @@ struct AgentPlan {
   UniqueFd control_pipe;
   std::string end_command;  // runs when the job has ended (node/end_command.h); "": none
   bool print_verdict =
-      true;  // print the verdict; false: the starter of this launcher prints it from the kept one
+      true;  // print the verdict; false: whoever started this launcher prints the saved verdict
 };
 
 // Joins, starts the ranks, monitors them and the job, and returns fleetrun's exit code when no

@@ -60,8 +60,10 @@ class StopSignals {
 
 // --- Events, in addition to messages of the host and the guardian ---
 // A StopRequest is also a stop signal to this launcher. A first one is passed to all ranks of the
-// job; a second one kills them (StopSignals). This node has its place in the first generation: from
-// now on a stop concerns the whole job. Its checks run until GenerationBegins.
+// job; a second one kills them (StopSignals).
+
+// This node has its place in the first generation: from now on a stop concerns the whole job. Its
+// checks run until GenerationBegins.
 struct Assigned {};
 // A generation begins: start these ranks, unless it must end already.
 struct GenerationBegins {

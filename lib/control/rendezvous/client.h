@@ -41,8 +41,8 @@ struct RendezvousClientOptions {
 };
 
 // Thread safety: any thread may make any call, also from within the callback. Only join() and
-// leave() block. Events arrive one at a time, in order, on a gRPC thread: post them to your loop.
-// No event arrives after leave() has returned.
+// leave() block. Events arrive one at a time, in order, on a thread of gRPC or on the ticker's:
+// post them to your loop. No event arrives after leave() has returned.
 class RendezvousClient : public NodeStreamOwner,
                          public std::enable_shared_from_this<RendezvousClient> {
   struct Private {};
@@ -51,7 +51,8 @@ class RendezvousClient : public NodeStreamOwner,
   using Clock = std::chrono::steady_clock;
   using OnEvent = std::function<void(RendezvousEvent)>;
 
-  // The end of the last returned pointer is a leave(). Streams that still end keep the object.
+  // Destroying the last returned pointer calls leave(). Streams that are still closing keep the
+  // object alive.
   static std::shared_ptr<RendezvousClient> make(RendezvousClientOptions options, OnEvent on_event);
   RendezvousClient(Private, RendezvousClientOptions options, OnEvent on_event);
 
@@ -77,7 +78,8 @@ class RendezvousClient : public NodeStreamOwner,
   void leave();
 
  private:
-  // No stream; a stream without a Welcome yet; welcomed; assigned; ended.
+  // Not started; without a Welcome (or waiting to connect again); welcomed, without a running world
+  // (a spare too); in a running world; ended.
   enum class Phase { kIdle, kConnecting, kForming, kRunning, kEnded };
 
   // Called by the stream.
@@ -104,7 +106,7 @@ class RendezvousClient : public NodeStreamOwner,
   void continue_failover(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void try_next_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void give_up_failover() FLEET_REQUIRES(mutex_);
-  bool is_committed() const FLEET_REQUIRES(mutex_);  // whether the last received world counts
+  bool is_committed() const FLEET_REQUIRES(mutex_);  // whether the last received world is committed
   FailoverState failover_state(Clock::time_point now) const FLEET_REQUIRES(mutex_);
   // The host to use from now on; `host`: it is in this process.
   void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr)
@@ -142,7 +144,7 @@ class RendezvousClient : public NodeStreamOwner,
   Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
   uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
   SharedWorld world_ FLEET_GUARDED_BY(mutex_);      // the last one received
-  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to count
+  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to be committed
   int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;     // in world_
   int host_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the followed host
   int lost_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the lost host

@@ -96,7 +96,7 @@ class JobNodes {
   void send(SessionId to, wire::HostMessage message, bool last = false);
   // `world`: follows the Assignment in `message`.
   void send_world(SessionId to, wire::HostMessage message, std::shared_ptr<const World> world);
-  void send_to_host(wire::HostMessage message);  // spares large jobs a broadcast of minor news
+  void send_to_host(wire::HostMessage message);  // avoids broadcasting minor news in large jobs
   enum class To { kAll, kRanks };                // kRanks: the nodes of the world, not spares
   void broadcast(wire::HostMessage message, To to = To::kAll);
   void refuse(SessionId session, const Error& error);  // and closes it

@@ -1,8 +1,8 @@
 // The phases of a job in the rendezvous: each is a type with the state that only it has, and
 // handles the events that only it expects. What they share is a Job.
 //
-// A handler may end its own phase (Job's transitions do): it returns then. Pure: the time is
-// Job::now. Not thread-safe.
+// A transition of Job destroys the current phase: the handler that made it returns at once. Pure:
+// the time is Job::now. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,7 @@ struct GenerationOver {
 struct Base {
   bool committed() const;
 
-  int nodes = 0;           // 0: none, or known to count
+  int nodes = 0;           // 0: none, or known to be committed
   std::set<int> accepted;  // ranks in the base
 };
 
@@ -68,8 +68,9 @@ struct FailingOver : Waiting {
 
   Verdict lost;
   Time generation_began;
-  std::optional<int64_t> step;          // that the generation has reached, as far as known
-  std::shared_ptr<const World> before;  // the base of the world, if it may count instead
+  std::optional<int64_t> step;  // that the generation has reached, as far as known
+  std::shared_ptr<const World>
+      before;  // the base of the world, if that one may be committed instead
   Base base;
 };
 

@@ -23,7 +23,7 @@ template <typename Range>
 concept PlainRange = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<Range>>;
 
-// Refers to memory of the caller; valid as long as that. Copy it, do not keep it.
+// A view of the caller's memory. Pass it by value; do not store it.
 class ConstHostBytes {
  public:
   template <PlainRange Range>

@@ -71,7 +71,7 @@ CheckpointValues values_of(Executor& executor, const JobRank& own, bool copied);
 
 // The checkpoints to keep.
 struct Keep {
-  int newest = 0;          // the newest so many; 0: all
+  int newest = 0;          // how many of the newest; 0: all
   int64_t also_step = -1;  // also the one of this step; -1: none
 };
 
@@ -137,7 +137,7 @@ std::optional<TrainingPosition> position_of_checkpoint(const std::string& folder
 struct LoadOptions {
   JobRank own;
   std::string* note = nullptr;  // a line about differences; "" if none
-  // Called before anything changes; what it throws ends the load.
+  // Called before anything changes; if it throws, loading stops.
   std::function<void(const TrainingPosition&)> accept;
 };
 

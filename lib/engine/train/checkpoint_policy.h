@@ -69,7 +69,7 @@ class CheckpointRequests {
   static constexpr double kMaxSkewSeconds =
       1;  // seconds between the first and the last rank that notices
 
-  // Call before a turn of the ranks: returns whether this rank asks. signals: number received so
+  // Call before agree_on_step(): returns whether this rank asks. signals: number received so
   // far. now: seconds.
   bool is_new(int signals, double now) {
     if (signals == seen_) return false;

@@ -34,8 +34,8 @@ class EvaluationPolicy {
   // Schedules and early stopping count only evaluations that an uninterrupted run makes too: those
   // at the ends of epochs, or every so many steps if there are no others.
   bool counts(const TrainingPosition& at) const;
-  // A checkpoint is older than the evaluation after the same step, which training makes up for when
-  // it continues from there. The epoch of that evaluation; nullopt: none was missed.
+  // A checkpoint is saved before the evaluation of its step, so a resumed training makes that
+  // evaluation first. The epoch of that evaluation; nullopt: none was missed.
   //   schedule, tracker  the step of the last evaluation that each has seen; nullopt: it needs none
   std::optional<int64_t> missed(const TrainingPosition& at, std::optional<int64_t> schedule,
                                 std::optional<int64_t> tracker) const;

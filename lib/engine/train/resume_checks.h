@@ -12,7 +12,7 @@ namespace fleet {
 // Throws kUsage if the checkpoint in `folder` has another global batch or seed than this training,
 // is behind the end of its epoch, has other classes, or another validation split: an evaluation
 // would use samples that it was trained on. batches: per epoch; nullopt: a program that loads its
-// data itself, of which the last three are unknown.
+// data itself; the last three are then unknown.
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder);
 // "was trained with the validation split 'a', this job's is none"; "" if both are the same.

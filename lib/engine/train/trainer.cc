@@ -140,7 +140,7 @@ TrainResult Trainer::run() {
     return train();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout) throw;
-    const int stages = session().stages();
+    const int stages = session().stages();  // with_stages() finds "rank N" in the texts
     throw Error(error.code(), with_stages(error.failure(), stages),
                 with_stages(error.where(), stages), error.next());
   }
@@ -328,9 +328,8 @@ void Trainer::save_if_asked() {
   report_->times().meter.start();
 }
 
-// An end for a failure of the data: saves first, so that a later start can continue the training.
-// Without a sample since the start there is nothing to save: a prediction would take the untrained
-// weights of this run for the newest.
+// Ends training after a failure of the data; saves first, so that a later start can continue. If
+// nothing was trained, saves nothing: a prediction would take these weights for the newest.
 void Trainer::end_for_failure() {
   auto trained = static_cast<double>(trained_samples_);
   runner_->control().sum({&trained, 1});
@@ -364,8 +363,8 @@ void Trainer::evaluate(int64_t epoch) {
   if (best) checkpoints_->save();  // only if this step is not saved yet
 }
 
-// Lets schedule, best checkpoint and early stopping see an evaluation. Returns whether it is the
-// best so far.
+// Passes an evaluation to the schedule, the best checkpoint and early stopping. Returns whether it
+// is the best so far.
 bool Trainer::follow(const MetricSums& evaluated) {
   TrainingPosition& at = runner_->position();
   const bool counts = evaluations_->counts(at);

@@ -33,15 +33,16 @@ struct TrainerOptions {
 // Trains, evaluates and saves as the job specifies. Prints progress and results to standard output,
 // and appends to metrics.jsonl (rank 0). For use by the calling thread only.
 //
-// It determines the order. The policies decide when to save and evaluate, StepRunner keeps the
-// position of training, TrainingReport prints the results.
+// It decides what happens in which order. The policies decide when to save and evaluate, StepRunner
+// keeps the position of training, TrainingReport prints the results.
 class Trainer {
  public:
   // Opens the data, builds the session, loads a checkpoint, and agrees with the other ranks on the
   // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
-  // Throws NotFiniteError (train/finite_check.h) on all ranks if train.on_nan requires it, and at
-  // the end if the last state could not be saved because it is not finite.
+  // Throws NotFiniteError (train/finite_check.h) on all ranks if train.on_nan requires it, or if a
+  // state to save is not finite; what this rank's data threw, and kPeerLost on the other ranks; kIo
+  // if the last checkpoint cannot be saved.
   TrainResult run();
   Session& session() const { return runner_->session(); }
   // The run's; for an evaluation without training the folder of its results, "" if none.
@@ -57,7 +58,9 @@ class Trainer {
   void train_step(const data::Batch& batch);
   void after_step();
   void act_on(const std::optional<BadUpdates>& bad);
-  bool agree_on_step(bool works);  // false: all ranks stop
+  // False: all ranks stop. Answers with the requests of the previous call, so that no rank waits
+  // and all act in the same step.
+  bool agree_on_step(bool works);
   const data::Batch* next_batch(data::InputPipeline& from);
   int64_t steps_to_train();
   [[noreturn]] void end_for_failure();

@@ -1,5 +1,5 @@
-// Saves the checkpoints of a training in the background, and continues without one that the disk
-// does not take.
+// Saves the checkpoints of a training in the background. Training continues if one cannot be
+// written.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class TrainingCheckpoints {
   void save(bool at_end = false);
   // Logs the end of a save in the background, if one has ended.
   void poll();
-  // How long a rank waits for a disk: training may continue without this save, or must not.
+  // How long a rank waits for a disk. kLimited: training may continue without this save.
   enum class Patience { kLimited, kUnlimited };
   // Waits for the previous save and for the ranks' agreement on its result. False: it still runs on
   // some rank. Once the disk does not answer, later calls do not wait for it again.

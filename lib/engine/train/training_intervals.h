@@ -1,5 +1,5 @@
 // When a job fetches, evaluates, saves and compares its ranks, and when it ends: read from its
-// settings once, so that a step looks no name up.
+// settings once, so that no step looks them up by name.
 #pragma once
 
 #include <cstdint>

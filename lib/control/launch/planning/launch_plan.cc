@@ -112,7 +112,7 @@ std::string nearest_folder(const std::string& path) {
 
 namespace {
 
-// Plans the nodes, the ranks and their command. Does not take the request.
+// Plans the nodes, the ranks and their command. Leaves the request unchanged.
 LaunchPlan plan_ranks(const LaunchRequest& request) {
   LaunchPlan plan;
   const LaunchConfig& config = request.config;

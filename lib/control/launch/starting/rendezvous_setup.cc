@@ -104,7 +104,7 @@ wire::Node node_of(const LaunchPlan& plan) {
   wire::Node node;
   node.set_address(plan.topology.address);
   node.set_hostname(host_name());
-  for (size_t rank = 0; rank < plan.ports.size(); ++rank) {
+  for (size_t rank = 0; rank < plan.ports.size(); ++rank) {  // a port for each rank; doctor has one
     add_rank(&node, plan.ranks.devices[rank], plan.ports[rank].port());
   }
   node.set_servers(plan.local_roles.servers);
