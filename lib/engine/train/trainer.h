@@ -41,7 +41,8 @@ class Trainer {
   // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   // Throws NotFiniteError (train/finite_check.h) on all ranks if train.on_nan requires it, and at
-  // the end if the last state could not be saved because it is not finite.
+  // the end if the last state could not be saved because it is not finite. If the parameters of a
+  // rank differ then, errors of DivergenceCheck::compare() instead.
   TrainResult run();
   Session& session() const { return runner_->session(); }
   // The run's; for an evaluation without training the folder of its results, "" if none.
