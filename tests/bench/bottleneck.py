@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Faults injected into training jobs of two ranks: how many of them fleetrun names right, and how many healthy jobs raise an alarm.
 
-    tests/bench/bottleneck.py [TRIALS] [--kinds=disk,decode,nice,quota,link,two,healthy] [--seed=N] [--seconds=S]
+    tests/bench/bottleneck.py [TRIALS] [--kinds=disk,decode,small,cached,load,nice,quota,link,two,healthy] [--seed=N] [--seconds=S]
 
     disk     every read of a sample sleeps                        input, and that the threads read
     decode   one data thread for images that are slow to decode   input, and more data.threads if a core is free for them
+    small    small images, both ranks on two cores                input: their own data threads take the cores
+    cached   the same with data.cache=decoded                     input, or host without other processes
+    load     two busy processes on the cores of the ranks         host, and the other processes
     nice     a rank has a lower priority than a process on its core   straggler, and its number
     quota    a CPU quota stops both ranks                         host, and the quota
     link     the ranks' TCP connections are slow                  communication
@@ -100,7 +103,7 @@ class Skip(Exception):
 class Trial:
     def __init__(self, folder, kind, rng, seconds):
         self.folder, self.kind, self.rng, self.seconds = folder, kind, rng, seconds
-        self.before, self.environment, self.helpers, self.note, self.cgroup = [], {}, [], "", None
+        self.before, self.environment, self.helpers, self.note, self.cgroup, self.cores = [], {}, [], "", None, ""
         self.port = random.randrange(20000, 60000)
         self.job = {
             "model": {"name": "resnet20", "num_classes": 10},
@@ -133,6 +136,28 @@ class Trial:
         side = self.rng.randrange(500, 900)
         self.use_images(side, 32)
         self.note = f"{side} x {side} pixels"
+
+    def two_cores(self):
+        self.cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
+        self.before = ["taskset", "-c", self.cores]
+
+    def small(self, **data):
+        side = self.rng.randrange(32, 64)
+        self.use_images(side, 64)
+        self.two_cores()
+        self.job["model"] = {"name": "mlp", "num_classes": 2}
+        self.job["data"]["augment"] = {"resize": 28, "random_crop_padding": 4, "flip": True}
+        self.job["data"].update(data)
+        self.note = f"{side} x {side} pixels"
+
+    def cached(self):
+        self.small(cache="decoded")
+
+    def load(self):
+        self.two_cores()
+        for _ in range(2):
+            self.helpers.append(subprocess.Popen(["taskset", "-c", self.cores, sys.executable, "-c", "while True: pass"]))
+        self.note = "cores " + self.cores
 
     def nice(self):
         self.niced, self.level = self.rng.randrange(2), self.rng.choice([3, 5, 7, 10])
@@ -231,6 +256,12 @@ class Trial:
         if self.kind == "decode":
             action = "data.threads 1 -> " if len(os.sched_getaffinity(0)) >= 4 else "the data threads use all cores"
             return kinds == {"input"} and action in actions and "reading" not in actions
+        if self.kind == "small":
+            return kinds == {"input"} and "the data threads use all cores" in actions
+        if self.kind == "cached":
+            return kinds <= {"input", "host"} and kinds and "processes" not in actions
+        if self.kind == "load":
+            return kinds == {"host"} and "processes" in actions
         if self.kind == "nice":
             return kinds == {"straggler"} and causes[0]["rank"] == self.niced and "nice" in actions
         if self.kind == "quota":
@@ -245,7 +276,7 @@ class Trial:
 def main():
     parser = argparse.ArgumentParser(description="names of injected faults")
     parser.add_argument("trials", type=int, nargs="?", default=4, help="of each kind")
-    parser.add_argument("--kinds", default="disk,decode,nice,quota,link,two,healthy")
+    parser.add_argument("--kinds", default="disk,decode,small,cached,load,nice,quota,link,two,healthy")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     parser.add_argument("--seconds", type=float, default=15, help="how long a job runs under its fault")
     options = parser.parse_args()

@@ -35,7 +35,7 @@ std::string label(const RankTimes& rank) {
 constexpr struct {
   const char* prefetch = "set data.async to true";
   const char* data_threads = "data.threads ";  // 2 -> 4
-  const char* small_images = "store smaller images (fleetrun pack)";
+  const char* decode_less = "decode less (data.cache=decoded, or smaller images by fleetrun pack)";
   const char* send_less =
       "strategy.fp16_allreduce halves the bytes sent, strategy.gradient_merge sends less often";
   const char* exchange_less_often =
@@ -50,15 +50,36 @@ constexpr double kMinExcess = 0.2;     // a straggler needs this much more time 
 constexpr double kMinSteps = 5;        // measured over at least this many steps
 constexpr std::chrono::seconds kMinTime{5};  // and this long
 constexpr double kMostlyReading = 0.5, kMuchDelay = 0.1, kSomeDelay = 0.05;
-// A rank that gets less of its cores shares them with other processes.
+// Other processes that use less of the busy time of a rank's cores keep it from nothing; those that
+// use more than the second part delay its data threads as well.
+constexpr double kOthers = 0.1, kManyOthers = 0.25;
+// If that is unknown: a rank that gets less of its cores shares them with other processes.
 constexpr double kOwnCores = 0.75;
-// If all ranks wait for input, one that waits up to this many times as long is no straggler.
-constexpr double kStragglerInput = 2;
+// Data threads take cores away if they work for at least this part of the wait for cores.
+constexpr double kMinDataWork = 0.5;
+// A quota is to blame if it stops threads for at least this part of the wait for cores.
+constexpr double kQuotaPart = 0.1;
+// If all ranks wait for input or cores, one that waits up to this many times as long is no
+// straggler.
+constexpr double kStragglerWait = 2;
 // Data threads that are always busy make batches a little late all the same.
 constexpr double kSpare = 1.1;
 
-// What to do about a rank that waits for its batches.
-std::string input_action(const RankTimes& rank) {
+// Whether a rank's cores are used by the job's own threads alone.
+bool has_its_cores(const RankTimes& rank) {
+  if (rank.throttled) return false;
+  if (rank.others) return *rank.others < kOthers;
+  return rank.cpu >= kOwnCores * rank.cores * rank.step;
+}
+
+// CPU time of the data threads. They may wait for cores while they work, so it is at most what the
+// rank has used.
+double data_work(const RankTimes& rank) {
+  return rank.data_threads > 0 ? std::min(rank.making - rank.reading, rank.cpu) : 0;
+}
+
+// What to do about a rank that waits for its batches. `full`: its threads wait for its cores.
+std::string input_action(const RankTimes& rank, bool full = false) {
   const double left = rank.step - rank.input;  // in which the next batch has to be made
   const double share = rank.input / rank.step;
   if (rank.data_threads == 0) {
@@ -71,7 +92,7 @@ std::string input_action(const RankTimes& rank) {
   const int wanted = static_cast<int>(std::ceil(kSpare * rank.making / std::max(left, 1.0)));
   const int threads = std::min(wanted, most);
   std::string more;
-  if (threads > rank.data_threads) {
+  if (threads > rank.data_threads && !full) {
     const double rest = std::max(0.0, rank.making / threads - left);
     const double hidden = std::clamp((rank.input - rest) / rank.step, 0.0, share);
     more = kRemedies.data_threads + std::to_string(rank.data_threads) + " -> " +
@@ -83,7 +104,7 @@ std::string input_action(const RankTimes& rank) {
            (more.empty() ? "" : ", or " + more);
   }
   if (!more.empty()) return more;
-  return std::string("the data threads use all cores: ") + kRemedies.small_images +
+  return std::string("the data threads use all cores: ") + kRemedies.decode_less +
          ", or give each rank more cores";
 }
 
@@ -103,6 +124,10 @@ std::string straggler_action(const RankTimes& rank, const RankTimes& usual, doub
     const std::string share = percent(rank.delayed / rank.step);
     if (rank.throttled) {
       return "the CPU quota of " + who + " stops it for " + share + " of its step: raise it";
+    }
+    if (has_its_cores(rank)) {
+      return who + " runs more threads than it has cores, and has no core for " + share +
+             " of its step: give it more cores, or " + kRemedies.fewer_threads;
     }
     if (rank.nice > 0) {
       return who + " has no core for " + share + " of its step and runs with nice " +
@@ -125,8 +150,17 @@ std::string host_action(const RankTimes& rank) {
     return "the CPU quota of " + number_text(rank.quota, 3) + " cores stops the ranks for " +
            share + " of the step: raise it, or start fewer ranks";
   }
-  return "the ranks have no core for " + share +
-         " of the step: stop other processes on this host, or " + kRemedies.fewer_threads;
+  if (has_its_cores(rank)) {
+    return "the ranks run more threads than they have cores, and have no core for " + share +
+           " of the step: " + kRemedies.fewer_threads;
+  }
+  if (!rank.others) {
+    return "the ranks have no core for " + share +
+           " of the step: stop other processes on this host, or " + kRemedies.fewer_threads;
+  }
+  return "the ranks have no core for " + share + " of the step, and other processes use " +
+         percent(*rank.others) + " of the busy time of their cores: stop these, or " +
+         kRemedies.fewer_threads;
 }
 
 std::string line_of(const Bottleneck& bottleneck) {
@@ -191,11 +225,13 @@ class Division {
     const double usual = median_of(all_, [](const RankTimes& rank) { return rank.own(); });
     const double excess = slowest.own() - usual;
     if (excess < kMinExcess * usual || excess < kMinShare * step_) return;
-    const double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
-    if (slowest.input - input >= excess / 2 && slowest.input < kStragglerInput * input) {
-      uneven_input_ = excess;
+    const auto waits = [](const RankTimes& rank) { return rank.input + rank.delayed; };
+    const double wait = median_of(all_, waits);
+    if (waits(slowest) - wait >= excess / 2 && waits(slowest) < kStragglerWait * wait) {
+      uneven_ = excess;
       return;
     }
+    const double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
     add(Cause::STRAGGLER, excess, straggler_action(slowest, *typical_, input, excess));
     causes_.back().set_rank(slowest.rank);
   }
@@ -207,16 +243,19 @@ class Division {
     delayed = std::min(delayed, std::max(0.0, typical_->own() - input));
     const bool reads =
         typical_->making > 0 && typical_->reading / typical_->making >= kMostlyReading;
-    const bool alone =
-        !typical_->throttled && typical_->cpu >= kOwnCores * typical_->cores * typical_->step;
-    if (alone && input > delayed) {
+    const bool decodes = input > delayed || data_work(*typical_) >= kMinDataWork * delayed;
+    const bool few_others =
+        !typical_->throttled && typical_->others && *typical_->others < kManyOthers;
+    bool full = false;  // its data threads take the cores
+    if (has_its_cores(*typical_) && decodes) {
       // It waits for cores that its own data threads use.
+      full = delayed >= kSomeDelay * step_;
       input += std::exchange(delayed, 0.0);
-    } else if (delayed >= kMuchDelay * step_ && !reads) {
+    } else if (delayed >= kMuchDelay * step_ && !reads && !(few_others && input > delayed)) {
       // A quota, or other processes, slow the data threads down as well.
       delayed += std::exchange(input, 0.0);
     }
-    if (input > 0) input += uneven_input_;
+    (input > 0 ? input : delayed) += uneven_;
     // Ranks without a core, or with late batches, reach their collectives at different times: what
     // they then wait for each other has the same causes.
     if (delayed >= kSomeDelay * step_ || input >= kMuchDelay * step_) {
@@ -229,7 +268,7 @@ class Division {
     add(Cause::HOST, delayed, host_action(*typical_));
     RankTimes waiting = *typical_;
     waiting.input = std::min(input, waiting.step);
-    if (input > 0) add(Cause::INPUT, input, input_action(waiting));
+    if (input > 0) add(Cause::INPUT, input, input_action(waiting, full));
   }
 
   void add(Cause::Kind kind, double time, std::string action) {
@@ -242,9 +281,9 @@ class Division {
   const int nnodes_;
   std::vector<const RankTimes*> all_;
   double step_ = 0;
-  double exchange_ = 0;      // what even the slowest rank waits in collectives
-  double skew_ = 0;          // of this: because ranks arrive at different times
-  double uneven_input_ = 0;  // what the slowest rank waits longer for its batches than the others
+  double exchange_ = 0;  // what even the slowest rank waits in collectives
+  double skew_ = 0;      // of this: because ranks arrive at different times
+  double uneven_ = 0;    // what the slowest rank waits longer for batches and cores than the others
   const RankTimes* typical_ = nullptr;
   std::vector<Cause> causes_;
 };
@@ -337,9 +376,13 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
     times.cpu = 1e6 * static_cast<double>(usage.cpu_ms() - earlier.cpu_ms()) / time * times.step;
     const auto delayed = static_cast<double>(usage.delayed_ns() - earlier.delayed_ns());
     times.delayed = std::clamp(delayed / time, 0.0, 1.0) * times.step;
+    const auto stopped = static_cast<double>(usage.throttled_ns() - earlier.throttled_ns());
+    times.throttled = usage.quota() > 0 && stopped > 0 && stopped >= kQuotaPart * delayed;
   }
   times.quota = usage.quota();
-  times.throttled = usage.quota() > 0 && usage.throttled_ns() > earlier.throttled_ns();
+  const auto busy = static_cast<double>(usage.busy_ms() - earlier.busy_ms());
+  const auto ours = static_cast<double>(usage.ours_ms() - earlier.ours_ms());
+  if (busy > 0) times.others = std::clamp(1 - ours / busy, 0.0, 1.0);
   times.cores = usage.cores();
   times.nice = usage.nice();
   for (const wire::GpuUsage& gpu : usage.gpus()) {

@@ -26,9 +26,12 @@ struct RankTimes {
   double making = 0;              // work of its data threads
   double reading = 0;             // of this: reading
   int data_threads = 0, nice = 0;
-  double cpu = 0;        // CPU time of all its threads
-  double cores = 0;      // its share of those it may run on
-  double quota = 0;      // cores; 0: none
+  double cpu = 0;    // CPU time of all its threads
+  double cores = 0;  // its share of those it may run on
+  double quota = 0;  // cores; 0: none
+  // The part of the busy time of its cores that processes other than the job's ranks use; unset:
+  // unknown.
+  std::optional<double> others = {};
   std::string slow_gpu;  // why the clock of its GPU is lowered; "": it is not
 
   double own() const { return step - exposed.value_or(0); }

@@ -14,6 +14,7 @@ constexpr double kSigmas = 4;                // a rank this far above the median
 constexpr double kMinSigma = 0.05;           // one sigma is at least this fraction of the median
 constexpr double kMinExcess = 0.2;           // and slow is at least this fraction above it
 constexpr int kMinWindows = 2;               // slow windows in a row before a report
+constexpr double kMaxShownRatio = 100;       // slower ranks are not compared in sigmas
 
 // The lower median: with only two ranks, the faster one sets the expectation.
 double median(std::vector<double> values) {
@@ -35,12 +36,14 @@ std::string rank_label(const RankSteps& rank) {
          std::to_string(rank.local_rank()) + ") on node " + std::to_string(rank.node_rank());
 }
 
-std::string slow_line(const RankSteps& rank, double own, double usual, double sigma) {
+// spread: one standard deviation of the measured times.
+std::string slow_line(const RankSteps& rank, double own, double usual, double spread) {
+  // With two ranks there is no spread, and a multiple of nearly nothing says nothing.
+  const bool comparable = spread >= kMinSigma * usual && own <= kMaxShownRatio * usual;
   return rank_label(rank) + " is a straggler: " + number_text(1e3 * own, 3) +
-         " ms per step of its own time, the median is " + number_text(1e3 * usual, 3) + " ms (" +
-         number_text(std::round((own - usual) / sigma)) +
-         " sigma); check other processes on its cores, its clock rate and memory, and its data "
-         "source";
+         " ms per step of its own time, the median is " + number_text(1e3 * usual, 3) + " ms" +
+         (comparable ? " (" + number_text(std::round((own - usual) / spread)) + " sigma)" : "") +
+         "; check other processes on its cores, its clock rate and memory, and its data source";
 }
 
 }  // namespace
@@ -82,7 +85,8 @@ std::vector<std::string> StragglerDetector::compare() {
   const double usual = median(times);
   for (const double time : times) deviations.push_back(std::abs(time - usual));
   // For a normal distribution, 1.4826 median deviations are one standard deviation.
-  const double sigma = std::max({1.4826 * median(deviations), kMinSigma * usual, 1e-9});
+  const double spread = 1.4826 * median(deviations);
+  const double sigma = std::max({spread, kMinSigma * usual, 1e-9});
   std::vector<std::string> lines;
   for (const auto& [member, own] : measured) {
     const bool slow = own > usual + kSigmas * sigma && own > (1 + kMinExcess) * usual;
@@ -91,7 +95,7 @@ std::vector<std::string> StragglerDetector::compare() {
       lines.push_back(rank_label(member->last) + " keeps up with the others again");
       member->named = false;
     } else if (member->slow_for >= kMinWindows && !member->named) {
-      lines.push_back(slow_line(member->last, own, usual, sigma));
+      lines.push_back(slow_line(member->last, own, usual, spread));
       member->named = true;
     }
   }

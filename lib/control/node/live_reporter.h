@@ -30,6 +30,11 @@ struct CpuQuota {
 // prefix of /proc and /sys.
 CpuQuota cpu_quota(pid_t pid, const std::string& root = {});
 
+// For each core of this machine, the CPU time that processes have used on it, in ticks
+// (_SC_CLK_TCK); -1: unknown. Interrupts do not count: messages of the ranks cause them. `root`:
+// the prefix of /proc.
+std::vector<int64_t> busy_ticks(const std::string& root = {});
+
 // Not thread-safe.
 class RankUsageSampler {
  public:
@@ -51,11 +56,17 @@ class RankUsageSampler {
     std::vector<pid_t> tree;  // itself first
     CpuQuota quota;
     double cores = 0;
+    std::vector<size_t> allowed = {};     // the cores themselves
+    std::vector<size_t> neighbours = {};  // ranks that share some of them, with itself
+    int64_t cpu_ms = -1;                  // in the previous sample; -1: there was none
+    int64_t busy_ms = 0, ours_ms = 0;     // as in RankUsage
   };
   void find_processes(Time now);
   static bool add(const Rank& rank, RankUsage* usage);
+  void add_busy_time(const std::vector<RankUsage>& usage);
 
   std::vector<Rank> ranks_;
+  std::vector<int64_t> ticks_;  // busy_ticks() of the previous sample
   Time next_search_{};
 };
 

@@ -2,8 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -50,21 +51,20 @@ int64_t run_delay(pid_t pid) {
   return std::strtoll(text.c_str() + std::min(text.find(' '), text.size()), nullptr, 10);
 }
 
-// For each process, the cores it may run on; one that n of them share counts 1 / n.
-std::vector<double> shares_of_cores(const std::vector<pid_t>& pids) {
-  std::vector<cpu_set_t> sets(pids.size());
-  std::array<int, CPU_SETSIZE> users{};
-  for (size_t i = 0; i < pids.size(); ++i) {
-    if (::sched_getaffinity(pids[i], sizeof sets[i], &sets[i]) != 0) CPU_ZERO(&sets[i]);
-    for (size_t core = 0; core < users.size(); ++core) users[core] += CPU_ISSET(core, &sets[i]);
+// The cores that a process may run on.
+std::vector<size_t> allowed_cores(pid_t pid) {
+  cpu_set_t set;
+  if (::sched_getaffinity(pid, sizeof set, &set) != 0) return {};
+  std::vector<size_t> cores;
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
-  std::vector<double> shares(pids.size());
-  for (size_t i = 0; i < pids.size(); ++i) {
-    for (size_t core = 0; core < users.size(); ++core) {
-      if (CPU_ISSET(core, &sets[i])) shares[i] += 1.0 / users[core];
-    }
-  }
-  return shares;
+  return cores;
+}
+
+int64_t ms_per_tick() {
+  static const int64_t ms = 1000 / ::sysconf(_SC_CLK_TCK);
+  return ms;
 }
 
 }  // namespace
@@ -90,8 +90,25 @@ CpuQuota cpu_quota(pid_t pid, const std::string& root) {
   return tightest;
 }
 
+std::vector<int64_t> busy_ticks(const std::string& root) {
+  std::vector<int64_t> ticks;
+  const std::string text = small_file(root + "/proc/stat");
+  for (const std::string_view line : lines_of(text)) {
+    if (!line.starts_with("cpu")) break;  // the cores come first
+    // "cpu3 user nice system idle ..."; the first line is the sum of all.
+    const std::vector<std::string> fields = split(line, ' ');
+    long long core = 0;
+    if (fields.size() < 4 || !parse_int(fields[0].substr(3), &core)) continue;
+    if (core < 0 || core >= CPU_SETSIZE) continue;
+    ticks.resize(std::max(ticks.size(), static_cast<size_t>(core) + 1), -1);
+    ticks[static_cast<size_t>(core)] = number(fields[1]) + number(fields[2]) + number(fields[3]);
+  }
+  return ticks;
+}
+
 void RankUsageSampler::watch(const std::vector<Target>& targets) {
   ranks_.clear();
+  ticks_.clear();
   for (const Target& target : targets)
     ranks_.push_back({.target = target, .tree = {}, .quota = {}});
   next_search_ = {};
@@ -102,18 +119,28 @@ void RankUsageSampler::find_processes(Time now) {
   std::vector<pid_t> roots;
   for (const Rank& rank : ranks_) roots.push_back(rank.target.pid);
   std::vector<std::vector<pid_t>> trees = process_trees(roots);
-  const std::vector<double> cores = shares_of_cores(roots);
+  std::map<size_t, std::vector<size_t>> users;  // ranks, by core
   for (size_t i = 0; i < ranks_.size(); ++i) {
     ranks_[i].tree = std::move(trees[i]);
-    ranks_[i].cores = cores[i];
     ranks_[i].quota = cpu_quota(ranks_[i].target.pid);
+    ranks_[i].allowed = allowed_cores(ranks_[i].target.pid);
+    for (const size_t core : ranks_[i].allowed) users[core].push_back(i);
+  }
+  for (Rank& rank : ranks_) {
+    std::set<size_t> neighbours;
+    rank.cores = 0;
+    for (const size_t core : rank.allowed) {
+      const std::vector<size_t>& here = users[core];
+      rank.cores += 1.0 / static_cast<double>(here.size());
+      neighbours.insert(here.begin(), here.end());
+    }
+    rank.neighbours.assign(neighbours.begin(), neighbours.end());
   }
   const Time::duration took = std::chrono::steady_clock::now() - begun;
   next_search_ = now + std::max<Time::duration>(kMinSearchInterval, kSearchShare * took);
 }
 
 bool RankUsageSampler::add(const Rank& rank, RankUsage* usage) {
-  static const int64_t ms_per_tick = 1000 / ::sysconf(_SC_CLK_TCK);
   bool lives = false;
   for (const pid_t pid : rank.tree) {
     const auto stat = process_stat(pid);
@@ -122,24 +149,57 @@ bool RankUsageSampler::add(const Rank& rank, RankUsage* usage) {
       lives = true;
       usage->set_nice(stat->nice);
     }
-    usage->set_cpu_ms(usage->cpu_ms() + stat->ticks * ms_per_tick);
+    usage->set_cpu_ms(usage->cpu_ms() + stat->ticks * ms_per_tick());
     usage->set_memory(usage->memory() + stat->memory);
   }
   return lives;
 }
 
+// Adds what was used since the previous sample. Sums of intervals stay right if a rank changes its
+// cores.
+void RankUsageSampler::add_busy_time(const std::vector<RankUsage>& usages) {
+  std::vector<int64_t> used(ranks_.size());
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    int64_t& before = ranks_[i].cpu_ms;
+    if (before >= 0) used[i] = std::max<int64_t>(0, usages[i].cpu_ms() - before);
+    before = usages[i].cpu_ms();
+  }
+  const std::vector<int64_t> before = std::exchange(ticks_, busy_ticks());
+  const auto ticks_of = [](const std::vector<int64_t>& ticks, size_t core) {
+    return core < ticks.size() ? ticks[core] : int64_t{-1};
+  };
+  for (Rank& rank : ranks_) {
+    int64_t busy = 0;
+    const bool known = std::ranges::all_of(rank.allowed, [&](size_t core) {
+      const int64_t from = ticks_of(before, core), to = ticks_of(ticks_, core);
+      busy += std::max<int64_t>(0, to - from);
+      return from >= 0 && to >= 0;
+    });
+    if (!known) continue;
+    rank.busy_ms += busy * ms_per_tick();
+    for (const size_t neighbour : rank.neighbours) rank.ours_ms += used[neighbour];
+  }
+}
+
 std::vector<RankUsage> RankUsageSampler::sample(Time now) {
   if (now >= next_search_) find_processes(now);
+  std::vector<RankUsage> usages(ranks_.size());
+  std::vector<bool> lives;
+  for (size_t i = 0; i < ranks_.size(); ++i) lives.push_back(add(ranks_[i], &usages[i]));
+  add_busy_time(usages);
   std::vector<RankUsage> all;
-  for (const Rank& rank : ranks_) {
-    RankUsage usage;
-    if (!add(rank, &usage)) continue;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const Rank& rank = ranks_[i];
+    RankUsage& usage = usages[i];
+    if (!lives[i]) continue;
     usage.set_local_rank(rank.target.local_rank);
     usage.set_at_ns(steady_ns(now));
     usage.set_delayed_ns(run_delay(rank.target.pid));
     usage.set_throttled_ns(rank.quota.throttled_ns);
     usage.set_quota(rank.quota.cores);
     usage.set_cores(rank.cores);
+    usage.set_busy_ms(rank.busy_ms);
+    usage.set_ours_ms(rank.ours_ms);
     all.push_back(std::move(usage));
   }
   return all;

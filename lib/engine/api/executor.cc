@@ -12,6 +12,7 @@
 #include "optim/schedule.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
+#include "train/divergence.h"
 #include "train/evaluation.h"
 #include "train/initial_weights.h"
 #include "train/resume_checks.h"
@@ -183,18 +184,25 @@ bool ProgramExecutor::agree_to_stop(bool stop) { return runner_->control().agree
 
 void ProgramExecutor::wait() { runner_->executor().synchronize(); }
 
+void ProgramExecutor::end_for_nan(const std::string& what, int64_t step, int suspect,
+                                  const std::string& next) {
+  if (job_.train.integer("compare_ranks_every") > 0) {
+    DivergenceCheck(runner_->executor(), *opened_->device, runner_->control(),
+                    {world_.rank, world_.size})
+        .compare_before_end(steps(), {what, suspect}, runner_->finite_check().ranks_apart());
+  }
+  throw NotFiniteError(what, "step " + std::to_string(step), next);
+}
+
 void ProgramExecutor::check_for_nan() {
+  constexpr const char* kNext = "lower the learning rate, or look at the data";
   FiniteCheck& check = runner_->finite_check();
-  const auto end = [](const std::string& what, int64_t step) {
-    throw NotFiniteError(what, "step " + std::to_string(step),
-                         "lower the learning rate, or look at the data");
-  };
   if (const std::optional<BadUpdates> bad = check.poll()) {
-    if (!check.skips()) end(bad->text(), bad->step);
+    if (!check.skips()) end_for_nan(bad->text(), bad->step, bad->suspect(), kNext);
     if (world_.rank == 0) spdlog::warn("step {}: {}", bad->step, bad->left_out());
   }
   const std::string why = check.stuck(job_.train.integer("max_skipped_updates"));
-  if (!why.empty()) end(why, steps());
+  if (!why.empty()) end_for_nan(why, steps(), -1, kNext);
 }
 
 std::string ProgramExecutor::save(const std::string& root, int keep) {
@@ -203,8 +211,7 @@ std::string ProgramExecutor::save(const std::string& root, int keep) {
   runner_->sync_ranks();
   const std::string bad = runner_->finite_check().bad_state();
   if (!bad.empty()) {
-    throw NotFiniteError("'" + bad + "' is not finite", "step " + std::to_string(steps()),
-                         "resume from an earlier checkpoint");
+    end_for_nan("'" + bad + "' is not finite", steps(), -1, "resume from an earlier checkpoint");
   }
   return save_on_all_ranks(root, runner_->position(), runner_->executor(), keep,
                            {world_.rank, world_.size}, runner_->control());

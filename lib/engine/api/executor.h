@@ -20,7 +20,8 @@ struct ProgramResources;
 // Throws fleet::Error: kPeerLost if another rank died, kNoMemory with the batch size that would
 // fit. Unless train.on_nan is "continue", an update whose loss or gradients are not finite is left
 // out; with "stop", the default, the next run() that fetches, or save(), then throws NotFiniteError
-// (train/finite_check.h) on all ranks.
+// (train/finite_check.h) on all ranks; or, if the parameters of one rank differ from the others'
+// (bad memory), kInternal there and kPeerLost on the others, unless train.compare_ranks_every is 0.
 class ProgramExecutor {
  public:
   // Opens device, communicators and data, builds Program and Plan, compares them with the other
@@ -71,6 +72,8 @@ class ProgramExecutor {
   void complete(const data::Batch& batch);
   void train(const data::Batch& batch, bool fetch);
   void check_for_nan();
+  [[noreturn]] void end_for_nan(const std::string& what, int64_t step, int suspect,
+                                const std::string& next);
   double fetched(const std::string& name, const MetricSums& sums);
 
   const World& world_;

@@ -147,6 +147,13 @@ StepTime predict_step(std::span<const RankPlan> ranks, size_t own, const JobTopo
   return mean;
 }
 
+std::optional<StepBand> band_of(double seconds, const JobTopology& topology,
+                                const MachineRates& rates) {
+  if (topology.ranks <= 1 || topology.accelerator || rates.estimate) return std::nullopt;
+  return StepBand{seconds / (kGreatestPrediction * (1 + kBandMargin)),
+                  seconds / kLeastPrediction * (1 + kBandMargin)};
+}
+
 StepTime predict_step(const Plan& plan, const JobTopology& topology, const MachineRates& rates,
                       const StepTimeOptions& options) {
   const RankPlan rank{.rank = 0, .plan = &plan};

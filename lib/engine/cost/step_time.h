@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,9 +41,25 @@ struct CollectiveCost {
 CollectiveCost collective_cost(const Plan& plan, const PlannedOp& planned,
                                const JobTopology& topology, const MachineRates& rates);
 
+// Between these seconds the measured step is expected.
+struct StepBand {
+  double low = 0, high = 0;
+};
+
+// Predictions for jobs of several ranks were this part of the measured step: the least and the
+// greatest of docs/performance/predictions.md.
+inline constexpr double kLeastPrediction = 0.72, kGreatestPrediction = 1.19;
+inline constexpr double kBandMargin = 0.05;  // added at both ends
+
+// The band around a predicted step. nullopt for one rank, whose predictions were within 15 %; for
+// GPUs, which were not compared; and for rates that are an estimate, which give a lower bound.
+std::optional<StepBand> band_of(double seconds, const JobTopology& topology,
+                                const MachineRates& rates);
+
 // Seconds of the mean step, of one rank.
 struct StepTime {
-  double total = 0;                // the whole step
+  double total = 0;  // the whole step
+  std::optional<StepBand> band = {};
   double compute = 0;              // in which operations compute
   double communication = 0;        // collectives, one after another
   double hidden = 0;               // communication during computation

@@ -91,7 +91,11 @@ DivergenceCheck::DivergenceCheck(Executor& executor, const Device& device, RankC
   }
 }
 
-void DivergenceCheck::compare(int64_t steps) {
+void DivergenceCheck::compare_before_end(int64_t steps, const Suspicion& suspicion, bool apart) {
+  if (!drifts_ && !apart) compare(steps, suspicion);
+}
+
+void DivergenceCheck::compare(int64_t steps, const Suspicion& suspicion) {
   if (rank_.world == 1) return;
   const std::vector<uint64_t> own = hash_values(executor_, device_, parameters_);
   std::vector<uint64_t> by_rank;
@@ -100,7 +104,8 @@ void DivergenceCheck::compare(int64_t steps) {
       static_cast<std::ptrdiff_t>(by_rank.size())) {
     return;
   }
-  const std::vector<int> odd = minority(by_rank);
+  std::vector<int> odd = minority(by_rank);
+  if (by_rank.size() == 2 && suspicion.rank >= 0) odd = {suspicion.rank};
   const auto all = gather(control_, own);
   size_t first = 0, different = 0;
   for (size_t i = own.size(); i-- > 0;) {
@@ -111,11 +116,13 @@ void DivergenceCheck::compare(int64_t steps) {
   const std::string which = executor_.program().var(parameters_[first]).name + " (" +
                             std::to_string(different) + " of " + std::to_string(own.size()) +
                             " parameters)";
+  const std::string others = by_rank.size() == 2 ? "the other rank" : "most ranks";
+  const std::string found = suspicion.what.empty() ? "" : ", and " + suspicion.what;
   const bool mine = odd.empty() || std::count(odd.begin(), odd.end(), rank_.rank) > 0;
   throw Error(mine ? ErrorCode::kInternal : ErrorCode::kPeerLost,
               (odd.empty() ? "ranks have different values in "
-                           : ranks_text(odd) + " different values from most ranks in ") +
-                  which + " after " + std::to_string(steps) + " steps",
+                           : ranks_text(odd) + " different values from " + others + " in ") +
+                  which + " after " + std::to_string(steps) + " steps" + found,
               {},
               "memory or a device may be damaged, or machines may be of different kinds: check "
               "them, and resume from a checkpoint (train.compare_ranks_every)");

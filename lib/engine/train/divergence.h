@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "exec/executor.h"
@@ -14,6 +15,12 @@ namespace fleet {
 // A hash of the value of each variable, in order. Waits for the device.
 std::vector<uint64_t> hash_values(Executor& executor, const Device& device,
                                   const std::vector<VarId>& vars);
+
+// Why the ranks are compared besides at regular times.
+struct Suspicion {
+  std::string what = {};  // "the loss of rank 1 is not finite"
+  int rank = -1;          // the rank that it points to; -1: none
+};
 
 class DivergenceCheck {
  public:
@@ -27,8 +34,12 @@ class DivergenceCheck {
   // exchanged); if the hashes differ, compares each parameter. Throws kInternal on the ranks in the
   // minority, naming them and the first parameter, and kPeerLost with the same text on the others;
   // without a majority (two ranks, halves) kInternal on all. steps: trained so far, for the
-  // message.
-  void compare(int64_t steps);
+  // message. suspicion: the same on all ranks; of two ranks, its rank counts as the minority.
+  void compare(int64_t steps, const Suspicion& suspicion = {});
+  // Collective. Call before a value that is not finite ends the job: damaged memory of one rank may
+  // be the cause. compare(), unless ranks may differ for another reason: between two averages, or
+  // because only some of them left out an update (`apart`, FiniteCheck::ranks_apart()).
+  void compare_before_end(int64_t steps, const Suspicion& suspicion, bool apart);
 
  private:
   Executor& executor_;

@@ -156,6 +156,7 @@ std::optional<StepTime> time_of(const Job& job, Built& all, const ExplainOptions
                  std::max(options.rates->bytes_per_second, 1.0);
   }
   time.total = time.compute + time.communication - time.hidden + time.waiting + time.host;
+  time.band = band_of(time.total, options.topology, *options.rates);
   return time;
 }
 

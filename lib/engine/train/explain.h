@@ -106,6 +106,9 @@ void explain_what_if(const ConfigTree& tree, const ExplainOptions& options, Expl
 // The cost of a job as the other functions count it.
 JobCost cost_of_job(const Job& job, const ExplainOptions& options);
 
+// Where the band of a step comes from, in one sentence.
+std::string band_source();
+
 // At most 80 columns.
 std::string explanation_text(const Explanation& explained);
 // One JSON object on one line; docs/how-to/explain.md has its keys. "text" is explanation_text().

@@ -23,10 +23,16 @@ Json memory_json(const ExplainedMemory& memory) {
           {"host", memory.planned.host}};
 }
 
+Json band_json(const std::optional<StepBand>& band) {
+  if (!band) return nullptr;
+  return {{"low", band->low}, {"high", band->high}, {"source", band_source()}};
+}
+
 Json time_json(const JobCost& cost) {
   if (!cost.time) return nullptr;
   const StepTime& time = *cost.time;
   return {{"seconds", time.total},
+          {"band", band_json(time.band)},
           {"compute", time.compute},
           {"communication", time.communication},
           {"hidden", time.hidden},

@@ -147,6 +147,11 @@ std::string time(const Explanation& job) {
   std::string out = rates.estimate ? "time of a step: ESTIMATE, at least " : "time of a step: ";
   out += seconds_text(time.total) +
          format_printf(", %.1f images/s over all ranks\n", job.cost.images_per_second);
+  if (time.band) {
+    const std::string band =
+        "  between " + seconds_text(time.band->low) + " and " + seconds_text(time.band->high);
+    out += wrapped(band + ": " + band_source(), 4);
+  }
   Rows rows = {{"compute", seconds_text(time.compute)},
                {"communication", seconds_text(time.communication)},
                {"of it hidden", seconds_text(time.hidden)}};
@@ -230,6 +235,13 @@ std::string choices_text(const Explanation& job) {
 }
 
 }  // namespace
+
+std::string band_source() {
+  return format_printf(
+      "for several ranks of a node, predictions were %.2f to %.2f times the measured step "
+      "(docs/performance/predictions.md); the band has %.0f %% more at both ends",
+      kLeastPrediction, kGreatestPrediction, 100 * kBandMargin);
+}
 
 std::string explanation_text(const Explanation& job) {
   return head(job) + choices_text(job) + "\n" + operations(job) + "\n" + memory(job) + "\n" +

@@ -100,7 +100,9 @@ std::optional<BadUpdates> FiniteCheck::poll() {
   }
   if (!found) return std::nullopt;
   for (const auto& other : ranks) {
-    all = all && other[0] > 0 && other[1] == static_cast<double>(found->step) && other[2] == number;
+    const bool same_step = other[0] > 0 && other[1] == static_cast<double>(found->step);
+    if (number == 0 && !same_step) ranks_apart_ = true;
+    all = all && same_step && other[2] == number;
   }
   if (all) found->rank = -1;
   found->what = number == 0 ? "loss" : names_[static_cast<size_t>(number) - 1];

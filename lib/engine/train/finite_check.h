@@ -29,11 +29,12 @@ OnNan on_nan_of(const Job& job);
 
 // Updates whose loss or gradients were not finite, since the last poll().
 struct BadUpdates {
-  int64_t count = 0;             // the largest count of any rank
-  int64_t step = 0;              // step of the first one, from 0
-  int rank = -1;                 // rank of the first one; -1: all ranks
-  std::string what;              // its bad input: "loss", or the parameter of the gradient
-  std::string text() const;      // "the loss of rank 1 is not finite"
+  int64_t count = 0;  // the largest count of any rank
+  int64_t step = 0;   // step of the first one, from 0
+  int rank = -1;      // rank of the first one; -1: all ranks
+  std::string what;   // its bad input: "loss", or the parameter of the gradient
+  int suspect() const { return what == "loss" ? rank : -1; }  // whose loss alone it was; -1: none
+  std::string text() const;                                   // "the loss of rank 1 is not finite"
   std::string left_out() const;  // "the loss of rank 1 is not finite: its update was left out"
 };
 
@@ -54,6 +55,10 @@ class FiniteCheck {
   std::optional<BadUpdates> poll();
   // The number of bad updates since the start, as of the last poll().
   int64_t found() const { return found_; }
+  // Whether some ranks left out an update that others applied, as of the last poll(): a loss was
+  // not finite, but the gradients were. The parameters of the ranks differ since then. Equal on all
+  // ranks.
+  bool ranks_apart() const { return ranks_apart_; }
   // Why training makes no progress: the last `max` updates or more were all left out. "" if it
   // does, or if max is 0. Of a gradient that a smaller loss scale may repair, only those at scale 1
   // count. Waits like poll(); equal on all ranks.
@@ -75,8 +80,9 @@ class FiniteCheck {
   Predicate when_;               // when updates run
   std::vector<int64_t> inputs_;  // inputs of the check: 0 the loss, else 1 + the parameter's number
   std::set<VarId> left_out_;     // gradients that are checked, and left out if they are not finite
-  std::vector<std::string> names_;            // parameters, in the order of their creation
-  int64_t checks_ = 0, found_ = 0;            // checks already evaluated; bad updates found
+  std::vector<std::string> names_;  // parameters, in the order of their creation
+  int64_t checks_ = 0, found_ = 0;  // checks already evaluated; bad updates found
+  bool ranks_apart_ = false;
   int64_t first_step_ = -1, last_step_ = -1;  // steps since the last poll(); -1: none
 };
 

@@ -310,7 +310,7 @@ void Trainer::act_on(const std::optional<BadUpdates>& bad) {
   FiniteCheck& check = runner_->finite_check();
   if (bad) {
     report_->not_finite(*bad);
-    if (!check.skips()) checkpoints_->end_for_nan(bad->text(), bad->step);
+    if (!check.skips()) checkpoints_->end_for_nan(bad->text(), bad->step, &*bad);
     if (is_leader()) {
       spdlog::warn("step {}: {}, {} so far", bad->step, bad->left_out(), check.found());
     }

@@ -43,8 +43,14 @@ std::string TrainingCheckpoints::newest() {
   return newest ? "the newest good checkpoint is " + *newest : "there is no checkpoint yet";
 }
 
-void TrainingCheckpoints::end_for_nan(const std::string& what, int64_t step) {
+void TrainingCheckpoints::end_for_nan(const std::string& what, int64_t step,
+                                      const BadUpdates* bad) {
   finish(Patience::kLimited);  // so that all ranks name the same checkpoint
+  if (parts_.divergence) {
+    parts_.divergence->compare_before_end(parts_.runner.position().step,
+                                          {what, bad ? bad->suspect() : -1},
+                                          parts_.runner.finite_check().ranks_apart());
+  }
   throw NotFiniteError(what, "step " + std::to_string(step),
                        "lower learning_rate.base, or look at the data; " + newest());
 }

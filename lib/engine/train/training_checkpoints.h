@@ -41,7 +41,10 @@ class TrainingCheckpoints {
   bool finish(Patience patience);
   // Training has ended: throws if its last state could not be saved.
   void check_last();
-  [[noreturn]] void end_for_nan(const std::string& what, int64_t step);
+  // Compares the ranks first: errors of DivergenceCheck::compare() instead if one differs. bad: the
+  // update that ends the job, if it is known.
+  [[noreturn]] void end_for_nan(const std::string& what, int64_t step,
+                                const BadUpdates* bad = nullptr);
 
  private:
   std::string newest();

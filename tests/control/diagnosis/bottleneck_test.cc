@@ -13,6 +13,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using wire::Bottleneck;
 using wire::Cause;
 
@@ -20,8 +21,8 @@ constexpr double kMs = 1e6;
 
 // Actions that several tests expect.
 const std::string kNoMoreCores =
-    "the data threads use all cores: store smaller images (fleetrun pack), or give each rank "
-    "more cores";
+    "the data threads use all cores: decode less (data.cache=decoded, or smaller images by "
+    "fleetrun pack), or give each rank more cores";
 const std::string kExchangeLess =
     "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
 
@@ -210,6 +211,133 @@ TEST(FindBottleneck, LateBatchesOfRanksThatHaveTheirCores_AreInput) {
   EXPECT_EQ(found(ranks).causes(0).kind(), Cause::HOST);
 }
 
+// Two ranks on two cores that they keep busy: their first threads wait longer for cores than for
+// batches.
+std::vector<RankTimes> crowded() {
+  auto ranks = healthy(2);
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 28 * kMs;
+    rank.input = 20 * kMs;
+    rank.making = 90 * kMs;
+    rank.data_threads = 1;
+    rank.cores = 1;
+    rank.cpu = 96 * kMs;
+    rank.others = 0.01;
+  }
+  return ranks;
+}
+
+TEST(FindBottleneck, CoresThatOwnDataThreadsUse_AreInput) {
+  auto ranks = crowded();
+  const Bottleneck decoding = found(ranks);
+  ASSERT_EQ(decoding.causes_size(), 1);
+  EXPECT_EQ(decoding.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(decoding.causes(0).share(), 0.48, 1e-9);
+  EXPECT_EQ(decoding.causes(0).action(), kNoMoreCores);
+  // Decoded images from the cache: the data threads only augment.
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 15 * kMs;
+    rank.input = 3 * kMs;
+    rank.making = 30 * kMs;
+  }
+  const Bottleneck cached = found(ranks);
+  ASSERT_EQ(cached.causes_size(), 1);
+  EXPECT_EQ(cached.causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(cached.causes(0).share(), 0.18, 1e-9);
+  // More data threads take cores from each other.
+  for (RankTimes& rank : ranks) {
+    rank.cores = 4;
+    rank.making = 180 * kMs;
+  }
+  EXPECT_EQ(found(ranks).causes(0).action(), kNoMoreCores);
+}
+
+TEST(FindBottleneck, CoresThatTheRanksThemselvesUse_AreTheHostWithoutOtherProcesses) {
+  auto ranks = crowded();
+  for (RankTimes& rank : ranks) {
+    rank.input = 1 * kMs;
+    rank.making = 10 * kMs;
+    rank.reading = 1 * kMs;
+  }
+  Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+  EXPECT_THAT(one.causes(0).action(),
+              AllOf(HasSubstr("28 %"), HasSubstr("OMP_NUM_THREADS"), Not(HasSubstr("processes"))));
+  // Data threads that wait for cores, too, work no longer than the CPU time of their rank.
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 70 * kMs;
+    rank.making = 95 * kMs;
+    rank.cpu = 25 * kMs;
+  }
+  one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+}
+
+TEST(FindBottleneck, CoresThatOtherProcessesUse_AreTheHost) {
+  auto ranks = crowded();
+  for (RankTimes& rank : ranks) {
+    rank.cpu = 78 * kMs;  // its own share looks high enough
+    rank.others = 0.21;
+  }
+  Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+  EXPECT_NEAR(one.causes(0).share(), 0.48, 1e-9);
+  EXPECT_THAT(one.causes(0).action(),
+              AllOf(HasSubstr("28 %"), HasSubstr("other processes use 21 %")));
+  for (RankTimes& rank : ranks) rank.others = 0.6;
+  EXPECT_EQ(found(ranks).causes(0).kind(), Cause::HOST);
+  // A quota stops the ranks wherever the cores' time goes.
+  for (RankTimes& rank : ranks) {
+    rank.others = 0.01;
+    rank.throttled = true;
+    rank.quota = 1.5;
+  }
+  one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::HOST);
+  EXPECT_THAT(one.causes(0).action(), HasSubstr("1.5 cores"));
+}
+
+// A few other processes do not explain why batches are late.
+TEST(FindBottleneck, LateBatchesBesideFewOtherProcesses_StayInput) {
+  auto ranks = crowded();
+  for (RankTimes& rank : ranks) {
+    rank.delayed = 12 * kMs;
+    rank.input = 60 * kMs;
+    rank.others = 0.15;
+  }
+  EXPECT_EQ(found(ranks).causes(0).kind(), Cause::INPUT);
+  EXPECT_NEAR(found(ranks).causes(0).share(), 0.60, 1e-9);
+}
+
+// Ranks that compete for cores are late in turns.
+TEST(FindBottleneck, RankThatWaitsLongerForSharedCores_IsNoStraggler) {
+  auto ranks = crowded();
+  ranks[0].delayed = 20 * kMs;
+  ranks[0].exposed = ranks[0].exchange = 30 * kMs;
+  ranks[1].delayed = 47 * kMs;
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).kind(), Cause::INPUT);
+}
+
+// Without processes of others on its cores, a slow rank is not told to stop them.
+TEST(FindBottleneck, StragglerWithItsCores_HasTooManyThreads) {
+  auto ranks = healthy(3);
+  for (RankTimes& rank : ranks) rank.exposed = 43 * kMs;
+  ranks[2].exposed = 3 * kMs;
+  ranks[2].delayed = 40 * kMs;
+  ranks[2].others = 0.02;
+  const Bottleneck one = found(ranks);
+  ASSERT_EQ(one.causes_size(), 1);
+  EXPECT_EQ(one.causes(0).rank(), 2);
+  EXPECT_THAT(one.causes(0).action(),
+              AllOf(HasSubstr("40 %"), HasSubstr("OMP_NUM_THREADS"), Not(HasSubstr("processes"))));
+}
+
 TEST(FindBottleneck, LateBatchesOfAllRanks_AreInputIfOneWaitsLonger) {
   auto ranks = healthy(2);
   ranks[0].step = ranks[1].step = 100 * kMs;
@@ -342,14 +470,20 @@ struct BottleneckAnalyzerTest : ::testing::Test {
         usage->set_at_ns(steps.step_at_ns());
         usage->set_cores(1);
         usage->set_delayed_ns(static_cast<int64_t>(delayed * static_cast<double>(usage->at_ns())));
-        usage->set_cpu_ms(static_cast<int64_t>(cpu * static_cast<double>(usage->at_ns()) / kMs));
+        const double ms = static_cast<double>(usage->at_ns()) / kMs;
+        usage->set_cpu_ms(static_cast<int64_t>(cpu * ms));
+        usage->set_busy_ms(static_cast<int64_t>(busy * ms));
+        usage->set_ours_ms(static_cast<int64_t>(ours * ms));
+        usage->set_quota(quota);
+        usage->set_throttled_ns(static_cast<int64_t>(throttled * 1e6 * ms));
       }
       if (auto line = analyzer.update(reports, now)) lines.push_back(*line);
     }
     return lines;
   }
 
-  double delayed = 0, cpu = 0;  // shares of the time
+  double delayed = 0, cpu = 0, busy = 0, ours = 0, throttled = 0;  // shares of the time
+  double quota = 0;
   BottleneckAnalyzer analyzer;
   BottleneckAnalyzer::Time now = BottleneckAnalyzer::Time() + 1000s;
   RankSteps ranks[2];
@@ -371,6 +505,37 @@ TEST_F(BottleneckAnalyzerTest, LateBatches_AreTheHostIfOthersUseItsCores) {
   cpu = 0.5;
   pass(30, 50, 0);
   EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::HOST);
+}
+
+// What its cores did counts more than what the rank used of them.
+TEST_F(BottleneckAnalyzerTest, OtherProcesses_AreThoseThatUseTheCores) {
+  delayed = 0.6;
+  cpu = 0.6;
+  busy = 1;
+  ours = 0.6;
+  pass(30, 20, 0);
+  EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::HOST);
+  EXPECT_THAT(analyzer.overall()->causes(0).action(), HasSubstr("40 %"));
+  analyzer.begin(1, now);
+  cpu = 0.8;
+  busy = 2;  // two ranks share two cores
+  ours = 1.96;
+  delayed = 0.1;
+  pass(30, 50, 0);
+  EXPECT_EQ(analyzer.overall()->causes(0).kind(), Cause::INPUT);
+}
+
+TEST_F(BottleneckAnalyzerTest, QuotaThatHardlyStopsARank_IsNotToBlame) {
+  delayed = 0.4;
+  cpu = 0.5;
+  quota = 1.9;
+  throttled = 0.01;
+  pass(30, 1, 0);
+  EXPECT_THAT(analyzer.overall()->causes(0).action(), Not(HasSubstr("1.9 cores")));
+  analyzer.begin(1, now);
+  throttled = 0.4;
+  pass(30, 1, 0);
+  EXPECT_THAT(analyzer.overall()->causes(0).action(), HasSubstr("1.9 cores"));
 }
 
 TEST_F(BottleneckAnalyzerTest, EachMinute_HasALine) {

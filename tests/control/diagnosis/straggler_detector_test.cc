@@ -11,6 +11,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Ranks that step together: a step takes as long as the slowest one's own time.
 struct StragglerTest : ::testing::Test {
@@ -69,6 +70,22 @@ TEST_F(StragglerTest, OneSlowWindow_IsNotEnough) {
 
 TEST_F(StragglerTest, SlowRankOfTwo_IsNamed) {
   EXPECT_THAT(pass_twice({200, 100}), ElementsAre(HasSubstr("rank 0 (local rank 0) on node 0")));
+}
+
+// A median or a spread of 0 has no sigma, and one far below the slow rank says nothing.
+TEST_F(StragglerTest, Sigmas_AreShownOnlyIfTheRanksHaveASpread) {
+  const auto line = [&](const std::vector<double>& own_ms) {
+    detector.begin(now);
+    reports.Clear();
+    const std::vector<std::string> lines = pass_twice(own_ms);
+    EXPECT_EQ(lines.size(), 1U);
+    return lines.empty() ? "" : lines[0];
+  };
+  for (const std::vector<double>& own_ms : std::vector<std::vector<double>>{
+           {0, 992}, {0, 0, 0, 992}, {100, 200}, {100, 100, 100, 200}, {0.01, 0.02, 0.03, 992}}) {
+    EXPECT_THAT(line(own_ms), AllOf(HasSubstr(" ms"), Not(HasSubstr("sigma"))));
+  }
+  EXPECT_THAT(line({90, 100, 110, 100, 90, 110, 100, 200}), HasSubstr(" sigma)"));
 }
 
 TEST_F(StragglerTest, RankThatRecovers_IsSaidToKeepUp) {

@@ -1,5 +1,6 @@
 
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -89,6 +90,43 @@ TEST(RankUsageSampler, CoresThatRanksShare_CountInParts) {
   EXPECT_DOUBLE_EQ(both.at(1).cores(), all / 2);
 }
 
+void compute() {
+  for (volatile unsigned i = 0;; i = i + 1) {
+  }
+}
+
+bool counts_busy_time() {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return false;
+  const std::vector<int64_t> ticks = busy_ticks();
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &cores) && (core >= ticks.size() || ticks[core] <= 0)) return false;
+  }
+  return true;
+}
+
+// The cores of a rank are busy with the ranks beside it and with processes that are no ranks.
+TEST(RankUsageSampler, BusyTimeOfItsCores_IsDividedAmongRanksAndOthers) {
+  if (!counts_busy_time()) GTEST_SKIP() << "/proc/stat does not count the time of every core";
+  const Child rank(compute), other_rank(compute), other(compute);
+  RankUsageSampler sampler;
+  sampler.watch({{0, rank.pid()}, {1, other_rank.pid()}});
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  std::vector<RankUsage> all;
+  int64_t before = -1, used = 0;  // CPU time of both ranks
+  do {
+    std::this_thread::sleep_for(10ms);
+    all = sampler.sample(std::chrono::steady_clock::now());
+    ASSERT_EQ(all.size(), 2U);
+    const int64_t now = all[0].cpu_ms() + all[1].cpu_ms();
+    if (before < 0) before = now;
+    used = now - before;
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+  } while (all[0].busy_ms() < 1000 || used < 300);
+  for (const RankUsage& usage : all) EXPECT_EQ(usage.ours_ms(), used);
+  EXPECT_EQ(all[0].busy_ms(), all[1].busy_ms());
+}
+
 TEST(RankUsageSampler, ProcessesBelowTheRank_Count) {
   const Child rank([] {
     if (::fork() == 0) use_memory();
@@ -163,6 +201,16 @@ TEST_F(CpuQuotaTest, VersionOneWithoutLimit_HasNone) {
   write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(cpu_quota(7, root).cores, 0);
+}
+
+TEST_F(CpuQuotaTest, BusyTicks_AreThoseOfProcessesByCore) {
+  EXPECT_TRUE(busy_ticks(root).empty());
+  write("/proc/stat",
+        "cpu  60 6 9 1000 5 7 8 0 0 0\n"
+        "cpu0 10 1 2 500 5 7 8 0 0 0\n"
+        "cpu3 50 5 7 500 0 0 0 0 0 0\n"
+        "intr 12345 1 2 3\n");
+  EXPECT_THAT(busy_ticks(root), ::testing::ElementsAre(13, -1, -1, 62));
 }
 
 TEST(UsageInterval, GrowsWithTheJob) {

@@ -240,6 +240,17 @@ TEST(CollectiveCost, AfterTheComputation_ItTakesNoCoreFromIt) {
   EXPECT_NEAR(predict_step(plan, two_ranks(), rates, {}).total, 5e-3, 1e-4);
 }
 
+// It covers the measured step of the worst predictions.
+TEST(StepBand, OfSeveralRanks_CoversWhatWasMeasured) {
+  const auto band = band_of(2, two_ranks(), {});
+  ASSERT_TRUE(band);
+  EXPECT_LT(band->low, 2 / kGreatestPrediction);
+  EXPECT_GT(band->high, 2 / kLeastPrediction);
+  EXPECT_FALSE(band_of(2, {.ranks = 1}, {}));
+  EXPECT_FALSE(band_of(2, {.ranks = 2, .accelerator = true}, {}));
+  EXPECT_FALSE(band_of(2, two_ranks(), {.estimate = true}));
+}
+
 TEST(JobTopology, Transport_FollowsTheNodes) {
   JobTopology topology{.ranks = 4, .nodes = 2};
   EXPECT_EQ(topology.transport_of({0, 1}), "shm");

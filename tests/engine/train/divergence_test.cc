@@ -30,7 +30,11 @@ struct Ends {
 };
 
 // Ranks that begin alike; `change` may do something to the values of one.
-Ends compare(int world, const std::function<void(int rank, Executor&)>& change) {
+Ends compare(
+    int world, const std::function<void(int rank, Executor&)>& change,
+    const std::function<void(DivergenceCheck&)>& check = [](DivergenceCheck& divergence) {
+      divergence.compare(200);
+    }) {
   Ends ends{std::vector<std::string>(world), std::vector<ErrorCode>(world)};
   run_ranks_well(world, [&](RankThread& thread) {
     const int rank = thread.rank;
@@ -40,7 +44,8 @@ Ends compare(int world, const std::function<void(int rank, Executor&)>& change) 
     executor.initialize(1);
     change(rank, executor);
     try {
-      DivergenceCheck(executor, device, control, {rank, world}).compare(200);
+      DivergenceCheck divergence(executor, device, control, {rank, world});
+      check(divergence);
     } catch (const Error& error) {
       ends.codes[rank] = error.code();
       ends.messages[rank] = error.what();
@@ -85,6 +90,53 @@ TEST(Divergence, TwoRanks_HaveNoMinority) {
     EXPECT_EQ(ends.codes[rank], ErrorCode::kInternal);
     EXPECT_NE(ends.messages[rank], "");
   }
+}
+
+// Before a job ends: of two ranks, the one whose loss is not finite counts as the damaged one.
+TEST(Divergence, SuspectOfTwoRanks_IsNamed) {
+  for (const int damaged : {0, 1}) {
+    const auto damage = [&](int rank, Executor& executor) {
+      if (rank == damaged) flip_a_bit(executor, "fc.weight");
+    };
+    const Suspicion suspicion{"the loss is not finite", damaged};
+    const Ends ends = compare(2, damage, [&](DivergenceCheck& divergence) {
+      divergence.compare_before_end(7, suspicion, /*apart=*/false);
+    });
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(ends.codes[rank], rank == damaged ? ErrorCode::kInternal : ErrorCode::kPeerLost);
+      EXPECT_THAT(ends.messages[rank],
+                  ::testing::AllOf(HasSubstr("rank " + std::to_string(damaged)),
+                                   HasSubstr("fc.weight"), HasSubstr(suspicion.what)));
+    }
+    const Ends apart = compare(2, damage, [&](DivergenceCheck& divergence) {
+      divergence.compare_before_end(7, suspicion, /*apart=*/true);
+    });
+    EXPECT_EQ(apart.messages, std::vector<std::string>(2));
+  }
+}
+
+// A majority counts more than a suspicion: a wrong gradient of one rank reaches all losses.
+TEST(Divergence, SuspectOfSeveralRanks_IsNotTheMinority) {
+  const Ends ends = compare(
+      3,
+      [](int rank, Executor& executor) {
+        if (rank == 2) flip_a_bit(executor, "fc.bias");
+      },
+      [](DivergenceCheck& divergence) {
+        divergence.compare_before_end(7, {"the loss of rank 1 is not finite", 1}, false);
+      });
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ends.codes[rank], rank == 2 ? ErrorCode::kInternal : ErrorCode::kPeerLost);
+  }
+}
+
+TEST(Divergence, SuspectAmongEqualRanks_IsNotNamed) {
+  const Ends ends = compare(
+      2, [](int, Executor&) {},
+      [](DivergenceCheck& divergence) {
+        divergence.compare_before_end(7, {"the loss of rank 1 is not finite", 1}, false);
+      });
+  EXPECT_EQ(ends.messages, std::vector<std::string>(2));
 }
 
 TEST(Divergence, StatesOfEachRank_MayDiffer) {

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 ConfigTree tree(const std::vector<std::string>& overrides = {},
                 const std::string& model = R"({"name": "resnet20", "num_classes": 10})") {
@@ -223,6 +224,21 @@ TEST(Explain, TextIsAtMost80Columns_AndJsonHasIt) {
   EXPECT_EQ(json["memory"]["total"], job.cost.memory.total());
   EXPECT_EQ(json["ranks"], 8);
   EXPECT_EQ(json["step"]["seconds"], job.cost.time->total);
+}
+
+TEST(Explain, StepOfSeveralRanks_HasItsBand) {
+  const auto step_of = [](const Explanation& job) {
+    return nlohmann::json::parse(explanation_json(job))["step"];
+  };
+  const Explanation two = explain(tree(), options(2));
+  const auto step = step_of(two);
+  EXPECT_LT(step["band"]["low"], step["seconds"]);
+  EXPECT_GT(step["band"]["high"], step["seconds"]);
+  EXPECT_NE(step["band"]["source"], "");
+  EXPECT_THAT(explanation_text(two), HasSubstr("predictions.md"));
+  const Explanation one = explain(tree(), options(1));
+  EXPECT_TRUE(step_of(one)["band"].is_null());
+  EXPECT_THAT(explanation_text(one), Not(HasSubstr("predictions.md")));
 }
 
 const WhatIf* find(const Explanation& job, const std::string& option) {

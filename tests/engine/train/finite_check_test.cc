@@ -158,7 +158,27 @@ TEST(FiniteCheck, SeveralRanks_KnowWhoseLossItWas) {
     EXPECT_EQ(both[rank].text(), "the gradient of 'a' is not finite") << rank;
     EXPECT_EQ(both[rank].step, 3);
     EXPECT_EQ(states[rank], "b");
+    EXPECT_EQ(one[rank].suspect(), 1);
+    EXPECT_EQ(both[rank].suspect(), -1);
   }
+}
+
+// A rank whose loss alone is not finite leaves out an update that the others apply.
+TEST(FiniteCheck, LossWithFiniteGradients_TakesRanksApart) {
+  std::vector<int> together(2), apart(2);
+  run_ranks_well(2, [&](RankThread& thread) {
+    const int rank = thread.rank;
+    RankCoordinator control(thread.communicator);
+    Watched watched(control, rank);
+    watched.step(1, rank == 1 ? NAN : 1, NAN, NAN);
+    watched.watch().poll();
+    together[rank] = !watched.watch().ranks_apart();
+    watched.step(3, rank == 1 ? INFINITY : 1, 1, 1);
+    watched.watch().poll();
+    apart[rank] = watched.watch().ranks_apart();
+  });
+  EXPECT_THAT(together, ::testing::Each(1));
+  EXPECT_THAT(apart, ::testing::Each(1));
 }
 
 }  // namespace

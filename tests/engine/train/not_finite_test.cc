@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class NotFiniteTest : public TrainerTest {
  protected:
@@ -63,6 +64,35 @@ class NotFiniteTest : public TrainerTest {
       }
     });
     return outcomes;
+  }
+
+  // The ends of ranks of which one has a damaged parameter from the start.
+  static std::vector<RankEnd> run_damaged(const Job& job, int world, int damaged) {
+    return run_ranks(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(job, device,
+                      {.rank = rank.rank,
+                       .world = world,
+                       .communicator = rank.communicator,
+                       .store = rank.store});
+      if (rank.rank == damaged) {
+        Executor& executor = trainer.session().executor();
+        const VarId bias = executor.program().find("fc2.bias");
+        std::vector<float> values = executor.values<float>(bias);
+        values[0] = INFINITY;  // all bits of its exponent
+        executor.write(bias, values);
+      }
+      trainer.run();
+    });
+  }
+  static bool is_not_finite(const RankEnd& end) {
+    try {
+      if (end.thrown) std::rethrow_exception(end.thrown);
+    } catch (const NotFiniteError&) {
+      return true;
+    } catch (const Error&) {
+    }
+    return false;
   }
 
   std::vector<std::string> checkpoints() const {
@@ -154,6 +184,44 @@ TEST_F(NotFiniteTest, InfiniteParameters_EndAJobThatStops) {
   const auto outcomes = run(job("stop", "1e39", 1, {"checkpoint.every_steps=1"}), 1);
   EXPECT_THAT(outcomes[0].error, HasSubstr("step_00000004"));
   EXPECT_THAT(checkpoints(), ElementsAre("step_00000003", "step_00000004"));
+}
+
+// The launcher takes the rank for the cause that does not only report another one.
+TEST_F(NotFiniteTest, DamagedRank_IsNamedInsteadOfTheLearningRate) {
+  const std::vector<std::string> kLate = {"checkpoint.every_steps=100"};
+  const std::vector<std::string> kSkipped = {"checkpoint.every_steps=100",
+                                             "train.max_skipped_updates=3"};
+  struct Case {
+    int world, damaged;
+    std::string on_nan;
+    std::vector<std::string> overrides;
+  };
+  for (const Case& one : std::vector<Case>{{3, 1, "stop", kLate},
+                                           {3, 0, "stop", kLate},
+                                           {2, 0, "stop", kLate},
+                                           {2, 1, "stop", kLate},
+                                           {3, 2, "skip", kSkipped}}) {
+    fs::remove_all(output_);
+    const auto ends =
+        run_damaged(job(one.on_nan, "0.01", one.world, one.overrides), one.world, one.damaged);
+    for (int rank = 0; rank < one.world; ++rank) {
+      EXPECT_EQ(ends[rank].code, rank == one.damaged ? ErrorCode::kInternal : ErrorCode::kPeerLost);
+      EXPECT_FALSE(is_not_finite(ends[rank]));
+      EXPECT_THAT(ends[rank].message,
+                  AllOf(HasSubstr("rank " + std::to_string(one.damaged)), HasSubstr("fc2.bias"),
+                        Not(HasSubstr("learning_rate"))));
+    }
+  }
+}
+
+// Ranks of which machines differ are not compared, and averages hide which rank began.
+TEST_F(NotFiniteTest, RanksThatMayDiffer_AreNotCompared) {
+  for (const std::string setting : {"train.compare_ranks_every=0", "strategy.localsgd=true"}) {
+    fs::remove_all(output_);
+    const auto ends =
+        run_damaged(job("stop", "0.01", 2, {"checkpoint.every_steps=100", setting}), 2, 1);
+    for (const RankEnd& end : ends) EXPECT_TRUE(is_not_finite(end)) << setting << end.message;
+  }
 }
 
 TEST_F(NotFiniteTest, EveryStrategy_StopsOnAllRanks) {
