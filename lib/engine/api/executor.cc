@@ -139,6 +139,7 @@ void ProgramExecutor::train(const data::Batch& batch, bool fetch) {
   complete(batch);
   rate_ = own_rate_ ? *own_rate_ : runner_->schedule().learning_rate(steps());
   runner_->train(batch_, fetch, rate_);
+  opened_->steps = steps();
 }
 
 void ProgramExecutor::run(const data::Batch& batch) { train(batch, false); }
@@ -241,6 +242,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
     return static_cast<double>(steps());
   });
   runner_->begin();
+  opened_->steps = steps();
   return runner_->position();
 }
 

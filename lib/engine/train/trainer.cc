@@ -206,7 +206,7 @@ void Trainer::train_epochs() {
 
 void Trainer::train_epoch() {
   TrainingPosition& at = runner_->position();
-  data_->train().start_epoch(at.epoch, at.batch);
+  data_->train().start_epoch(at.epoch, at.batch, at.step);
   report_->epoch_begins();
   for (;;) {
     trace_->step_begins(at.step);
