@@ -158,13 +158,16 @@ std::vector<double> ProgramExecutor::run(const data::Batch& batch,
 }
 
 double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums) {
-  const std::string top_k = "acc" + std::to_string(runner_->session().training().top_k);
+  const Training& training = runner_->session().training();
+  const std::string top_k =
+      training.has_top_k() ? "acc" + std::to_string(training.top_k) : std::string("acc1");
   if (name == "loss") return sums.mean_loss();
   if (name == "acc1") return sums.acc1();
   if (name == top_k) return sums.acck();
   if (name == "learning_rate") return rate_;
   if (name == "loss_scaling") return runner_->session().read_loss_scaling().value_or(1);
-  const std::vector<std::string> known = {"loss", "acc1", top_k, "learning_rate", "loss_scaling"};
+  std::vector<std::string> known = {"loss", "acc1", "learning_rate", "loss_scaling"};
+  if (training.has_top_k()) known.push_back(top_k);
   throw Error(ErrorCode::kUsage, "cannot fetch '" + name + "'", "ProgramExecutor",
               suggestion(name, known));
 }
