@@ -140,6 +140,7 @@ void ProgramExecutor::train(const data::Batch& batch, bool fetch) {
   complete(batch);
   rate_ = own_rate_ ? *own_rate_ : runner_->schedule().learning_rate(steps());
   runner_->train(batch_, fetch, rate_);
+  opened_->steps = steps();
 }
 
 void ProgramExecutor::run(const data::Batch& batch) { train(batch, false); }
@@ -158,13 +159,16 @@ std::vector<double> ProgramExecutor::run(const data::Batch& batch,
 }
 
 double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums) {
-  const std::string top_k = "acc" + std::to_string(runner_->session().training().top_k);
+  const Training& training = runner_->session().training();
+  const std::string top_k =
+      training.has_top_k() ? "acc" + std::to_string(training.top_k) : std::string("acc1");
   if (name == "loss") return sums.mean_loss();
   if (name == "acc1") return sums.acc1();
   if (name == top_k) return sums.acck();
   if (name == "learning_rate") return rate_;
   if (name == "loss_scaling") return runner_->session().read_loss_scaling().value_or(1);
-  const std::vector<std::string> known = {"loss", "acc1", top_k, "learning_rate", "loss_scaling"};
+  std::vector<std::string> known = {"loss", "acc1", "learning_rate", "loss_scaling"};
+  if (training.has_top_k()) known.push_back(top_k);
   throw Error(ErrorCode::kUsage, "cannot fetch '" + name + "'", "ProgramExecutor",
               suggestion(name, known));
 }
@@ -239,6 +243,7 @@ TrainingPosition ProgramExecutor::load(const std::string& folder) {
     return static_cast<double>(steps());
   });
   runner_->begin();
+  opened_->steps = steps();
   return runner_->position();
 }
 

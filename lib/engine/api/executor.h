@@ -36,8 +36,8 @@ class ProgramExecutor {
   // may be reused; a GPU may still be computing. kUsage if a span of the batch has another size.
   void run(const data::Batch& batch);
   // The same, and returns the values of these names, in order: "loss" (the batch's mean on
-  // this rank), "acc1", "acc5" (k is limited by the number of classes), "loss_scaling" (1 without
-  // loss scaling), "learning_rate". Waits for the step. kUsage naming the known names.
+  // this rank), "acc1", "acc5" (of more than 5 classes), "loss_scaling" (1 without loss scaling),
+  // "learning_rate". Waits for the step. kUsage naming the known names.
   std::vector<double> run(const data::Batch& batch, const std::vector<std::string>& fetch_list);
   // Loss and accuracy of the whole test split over all ranks.
   MetricSums evaluate(Loader& test);

@@ -25,7 +25,10 @@ data::InputPipeline& Loader::pipeline() const {
   return *pipeline;
 }
 
-void Loader::start_epoch(int64_t epoch, int64_t first) { pipeline().start_epoch(epoch, first); }
+void Loader::start_epoch(int64_t epoch, int64_t first) {
+  data::InputPipeline& opened = pipeline();
+  opened.start_epoch(epoch, first, recipe_->opened->steps);
+}
 const data::Batch* Loader::next() { return pipeline().next(); }
 int64_t Loader::batches() const { return pipeline().batches(); }
 int64_t Loader::samples() const { return pipeline().samples(); }

@@ -1,6 +1,7 @@
 // State that Model, Loader, minimize() and ProgramExecutor share. Not for programs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,7 @@ struct ProgramResources {
   std::unique_ptr<Device> device;
   JobCommunicators communicators;
   std::unique_ptr<JobData> data;  // null if the program makes its own batches
+  int64_t steps = 0;              // training steps so far
 };
 
 struct Recipe {

@@ -36,25 +36,58 @@ void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
   slot.batch.class_weights = slot.class_weights;
 }
 
-// Every rank knows the labels of all ranks' batches. A damaged image counts with its own label
-// here, not with that of its replacement.
-void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) const {
+// `sum` and the weights of the labels in global batches [from, end) of the sampler's epoch. Every
+// rank knows the labels of all ranks' batches. A damaged image counts with its own label here, not
+// with that of its replacement.
+double BatchMaker::label_weights(const Sampler& sampler, int64_t from, int64_t end,
+                                 double sum) const {
   const auto classes = static_cast<int64_t>(class_weights_.size());
-  const int64_t global = sampler_.global_batch();
-  double sum = 0;
-  for (int64_t i = 0; i < global; ++i) {
-    const int64_t label = source_->label(sampler_.at(index * global + i).sample);
+  const int64_t global = sampler.global_batch();
+  for (int64_t i = from * global; i < end * global; ++i) {
+    const int64_t label = source_->label(sampler.at(i).sample);
     if (label >= 0 && label < classes && label != options_.ignored_label) {
       sum += static_cast<double>(class_weights_[label]);
     }
   }
-  const double scale = sum > 0 ? static_cast<double>(global) / sum : 0;
+  return sum;
+}
+
+// An update may begin in one epoch and end in another. Its sum is always formed in the same order,
+// so that a resumed run continues with the same bits.
+double BatchMaker::update_weights(int64_t index) {
+  const int64_t batches = sampler_.batches(), k = merged_steps_;
+  // Batches are counted from the first one of epoch 0.
+  const int64_t own = sampler_.epoch() * batches + index;
+  const int64_t first = own - ((first_step_ + index) % k + k) % k;
+  if (update_ && update_->first == first) return update_->weights;
+  double sum = 0;
+  for (int64_t at = std::max<int64_t>(first, 0), end = first + k; at < end;) {
+    const int64_t epoch = at / batches, from = at % batches;
+    const int64_t count = std::min(batches - from, end - at);
+    if (epoch == sampler_.epoch()) {
+      sum = label_weights(sampler_, from, from + count, sum);
+    } else {
+      Sampler other = sampler_;
+      other.start_epoch(epoch);
+      sum = label_weights(other, from, from + count, sum);
+    }
+    at += count;
+  }
+  update_ = {.first = first, .weights = sum};
+  return sum;
+}
+
+void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) {
+  const auto classes = static_cast<int64_t>(class_weights_.size());
+  const double sum = update_weights(index);
+  const auto samples = static_cast<double>(merged_steps_ * sampler_.global_batch());
+  const double scale = sum > 0 ? samples / sum : 0;
   for (int64_t c = 0; c < classes; ++c) {
     slot.class_weights[c] = static_cast<float>(scale * static_cast<double>(class_weights_[c]));
   }
 }
 
-void BatchMaker::begin(BatchSlot& slot, int64_t index) const {
+void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.batch.epoch = sampler_.epoch();
   slot.batch.index = index;
   slot.missing = items();

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -120,13 +121,18 @@ class BatchMaker {
   // The items to make of each batch. To mix the first image, that of another rank is needed too.
   int64_t items() const { return options_.sampler.batch + (chain_.mixes() && !alone() ? 1 : 0); }
 
-  void start_epoch(int64_t epoch) { sampler_.start_epoch(epoch); }
-  // See InputPipeline::set_class_weights().
+  // step: the training step of the epoch's batch 0.
+  void start_epoch(int64_t epoch, int64_t step) {
+    sampler_.start_epoch(epoch);
+    first_step_ = step;
+  }
+  // See InputPipeline::set_class_weights() and set_merged_steps().
   void set_class_weights(std::vector<float> weights) { class_weights_ = std::move(weights); }
+  void set_merged_steps(int64_t steps) { merged_steps_ = steps; }
   void prepare_class_weights(BatchSlot& slot) const;
 
-  // Begins batch `index` of the epoch.
-  void begin(BatchSlot& slot, int64_t index) const;
+  // Begins batch `index` of the epoch. Not for two threads at once.
+  void begin(BatchSlot& slot, int64_t index);
   // Makes item i of the batch. A damaged image is replaced by the next one in the source: the same
   // for every rank and thread. Returns the damaged samples, if there are any.
   std::vector<Damaged> make(SampleMaker& maker, BatchSlot& slot, int64_t index, int64_t i);
@@ -136,7 +142,15 @@ class BatchMaker {
  private:
   // Whether all samples of a global batch are made here.
   bool alone() const { return sampler_.global_batch() == options_.sampler.batch; }
-  void scale_class_weights(BatchSlot& slot, int64_t index) const;
+  // The batches whose gradients one update of the parameters adds up.
+  struct Update {
+    int64_t first = 0;   // batch, counted from the start of epoch 0
+    double weights = 0;  // sum over the labels in all ranks' batches
+  };
+  // The weights of the update that includes batch `index` of the epoch.
+  double update_weights(int64_t index);
+  double label_weights(const Sampler& sampler, int64_t from, int64_t end, double sum) const;
+  void scale_class_weights(BatchSlot& slot, int64_t index);
   bool make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample, uint64_t key,
                   std::string* why);
 
@@ -147,6 +161,9 @@ class BatchMaker {
   Sampler sampler_;
   const std::shared_ptr<ImageCache> cache_;
   std::vector<float> class_weights_;  // by label; empty: not requested
+  int64_t merged_steps_ = 1;
+  int64_t first_step_ = 0;        // the training step of the epoch's batch 0
+  std::optional<Update> update_;  // the last one that was asked for
 };
 
 }  // namespace fleet::data

@@ -104,7 +104,13 @@ class InputPipeline::Impl {
     for (Slot& slot : slots_) batches_.prepare_class_weights(slot);
   }
 
-  void start_epoch(int64_t epoch, int64_t first) {
+  void set_merged_steps(int64_t steps) {
+    const MutexLock lock(mutex_);
+    FLEET_CHECK(!running_ && steps > 0, "merged steps after start_epoch(), or none");
+    batches_.set_merged_steps(steps);
+  }
+
+  void start_epoch(int64_t epoch, int64_t first, std::optional<int64_t> step) {
     FLEET_CHECK(first >= 0 && first <= sampler().batches(), "the epoch has no such batch");
     const MutexLock lock(mutex_);
     if (stopped_) return;
@@ -112,7 +118,7 @@ class InputPipeline::Impl {
     abandon_ = true;
     while (!wait_until_idle()) watch_readers();
     abandon_ = stopped_;
-    batches_.start_epoch(epoch);
+    batches_.start_epoch(epoch, step ? *step - first : epoch * sampler().batches());
     stand_ins_ = 0;
     first_ = taken_ = given_ = released_ = first;
     next_item_ = 0;
@@ -475,7 +481,10 @@ InputPipeline::~InputPipeline() = default;
 void InputPipeline::set_class_weights(std::vector<float> weights) {
   impl_->set_class_weights(std::move(weights));
 }
-void InputPipeline::start_epoch(int64_t epoch, int64_t first) { impl_->start_epoch(epoch, first); }
+void InputPipeline::set_merged_steps(int64_t steps) { impl_->set_merged_steps(steps); }
+void InputPipeline::start_epoch(int64_t epoch, int64_t first, std::optional<int64_t> step) {
+  impl_->start_epoch(epoch, first, step);
+}
 const Batch* InputPipeline::next(const std::atomic<int>* interrupt) {
   return impl_->next(interrupt);
 }

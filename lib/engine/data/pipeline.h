@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,9 +29,10 @@ struct Batch {
   std::span<float> weights;    // size: 1, or 0 for padding (tail; a damaged image in evaluation)
   std::span<uint64_t> keys;    // size: sample_key(seed, epoch, sample), the key for dropout
   std::span<int64_t> samples;  // size: index in the source
-  // By class, if set_class_weights() was called. For training, multiplied by G / (sum of the
-  // weights over the labels of the G samples in all ranks' batches): then the mean over all ranks'
-  // samples of the losses weighted so equals the weighted mean.
+  // By class, if set_class_weights() was called. For training, multiplied by n / (sum of the
+  // weights over the labels of the n samples that one update of the parameters takes: those of all
+  // ranks in all of its merged steps). Then the mean over these samples of the losses weighted so
+  // equals the weighted mean.
   std::span<const float> class_weights;
   // If the augmentation mixes images (data::mixes_labels()): size each. The loss of a sample is
   // own_share * loss(label) + (1 - own_share) * loss(other label).
@@ -106,8 +108,13 @@ class InputPipeline {
 
   // By label; call before the first start_epoch(). Labels outside the classes have weight 0.
   void set_class_weights(std::vector<float> weights);
-  // Begins epoch e at batch `first`; drops unfinished work. Call it before the first next().
-  void start_epoch(int64_t epoch, int64_t first = 0);
+  // The consecutive batches whose gradients are added up before an update (gradient_merge), 1 or
+  // more: updates end with training steps k - 1, 2k - 1... Call it before the first start_epoch().
+  void set_merged_steps(int64_t steps);
+  // Begins epoch e at batch `first`; drops unfinished work. Call it before the first next(). step:
+  // the training step that batch `first` is for; null: that of a run that began with epoch 0 and
+  // takes every batch.
+  void start_epoch(int64_t epoch, int64_t first = 0, std::optional<int64_t> step = std::nullopt);
   // The epoch's next batch, valid until the following next() or start_epoch(). Null at the end of
   // the epoch, after stop(), and if it has to wait for 2 s while *interrupt is not 0. Rethrows
   // errors of a worker; the epoch then has no further batches.

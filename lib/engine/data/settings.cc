@@ -140,6 +140,17 @@ void check_repeats(const Settings& data, const PipelineContext& context) {
   }
 }
 
+// mixup and cutmix mix an image with another one of its global batch.
+void check_mixing(const Settings& data, int64_t samples, const PipelineContext& context) {
+  if (context.rank != 0 || !mixes_labels(data.section("augment"))) return;
+  const bool one_image = data.integer("batch_size") * context.ranks == 1;
+  if (!one_image && samples > 1) return;
+  spdlog::warn(
+      "data.augment: mixup and cutmix mix each image with itself, because {} has one image; {}",
+      one_image ? "the global batch" : "the training set",
+      one_image ? "raise data.batch_size to 2 or more" : "set their alpha to 0");
+}
+
 ImageShape checked_image(const Settings& data, const Source& source, ImageShape image) {
   if (image.count() == 0) image = image_of(data, source);
   if (image.channels == 1 || image.channels == 3) return image;
@@ -319,6 +330,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);
+    check_mixing(data, source->size(), context);
     options.sampler.repeats = data.integer("repeats");
     options.sampler.tail = parse_tail(data.text("tail"));
     options.sampler.classes = classes_to_draw(data, *source, context);

@@ -129,7 +129,7 @@ Training build_training(Program& program, const TrainingOptions& options) {
   const int64_t classes = options.model_settings.integer("num_classes");
   Training training;
   add_feeds(program, options, &training);
-  training.top_k = std::min<int64_t>(5, classes);
+  training.top_k = classes > 5 ? 5 : 1;
 
   training.forward = program.add_section("forward", {.training = true});
   Network network(program, training.forward, true, training.sample_key);

@@ -65,7 +65,10 @@ struct Training {
   VarId logits = kNoVar;       // the forward section's, float32 [N, num_classes]
   VarId evaluate_logits = kNoVar;
   Metrics training_metrics, evaluation_metrics;
-  int64_t top_k = 5;  // the k of counts[1]: 5, or the number of classes if that is smaller
+  // The k of counts[1]: 5, or 1 for a model of 5 classes or fewer, where the label always is among
+  // the first 5.
+  int64_t top_k = 5;
+  bool has_top_k() const { return top_k > 1; }
 };
 
 // Appends sections forward, fetch and evaluate. kUsage for an unknown model or an unsuitable image.

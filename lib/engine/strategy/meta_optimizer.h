@@ -95,6 +95,7 @@ struct MetaOptimizerDef {
   // Returns why it cannot act in this job, as a clause ("it needs several ranks"); empty if it can.
   // Null: it always can.
   std::function<std::string(const StrategyProto&, const PassContext&)> obstacle;
+  std::string remedy = "change that";  // what to do about the obstacle, as an imperative clause
   // Called before the obstacles of all others, which see the result; null: it divides nothing. For
   // a meta-optimizer without an obstacle, which competes with none.
   std::function<Division(const StrategyProto&, const PassContext&)> divide = {};

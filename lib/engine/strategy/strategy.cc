@@ -26,8 +26,8 @@ Defs without_obstacles(Defs defs, const StrategyProto& proto, const PassContext&
     if (def->requested && !def->requested(proto)) return true;
     const std::string obstacle = def->obstacle ? def->obstacle(proto, context) : "";
     if (!obstacle.empty()) {
-      spdlog::warn("strategy: {} is switched off: {}; change that, or remove {}", def->name,
-                   obstacle, def->name);
+      spdlog::warn("strategy: {} is switched off: {}; {}, or remove {}", def->name, obstacle,
+                   def->remedy, def->name);
     }
     return !obstacle.empty();
   });

@@ -1,6 +1,7 @@
 #include "train/step_runner.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "train/resume_checks.h"
 #include "train/start_comparison.h"
 
@@ -27,7 +28,7 @@ static TrainingPosition start_position(const Job& job, JobData* data,
 
 StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                        const StepRunnerOptions& options)
-    : device_(device) {
+    : device_(device), rank_(options.rank) {
   ProgramOptions session{.image = options.own.image,
                          .rank = options.rank,
                          .world = options.world,
@@ -51,6 +52,10 @@ StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
   watch_.emplace(executor(), device, *control_, options.rank, on_nan_of(job));
   position_ = start_position(job, data, options);
   position_.merged_steps = session_->merged_steps();
+  if (data) {
+    data->train().set_merged_steps(position_.merged_steps);
+    epoch_batches_ = data->train().batches();
+  }
   schedule_.emplace(job.schedule, data ? data->train().batches() : options.own.batches,
                     job.train.integer("epochs"), position_.global_batch);
 }
@@ -94,8 +99,27 @@ void StepRunner::begin() {
   session_->broadcast_all();
 }
 
+// The pipeline computes the class weights of an update for batches that follow each other. A
+// program with its own loop may take others.
+void StepRunner::check_order(const data::Batch& batch) {
+  if (warned_of_order_ || session_->training().class_weights == kNoVar) return;
+  if (epoch_batches_ == 0 || position_.step % position_.merged_steps == 0) return;
+  const bool ended = position_.batch == epoch_batches_;
+  const bool next = batch.epoch == position_.epoch && batch.index == position_.batch;
+  if (next || (ended && batch.epoch == position_.epoch + 1 && batch.index == 0)) return;
+  warned_of_order_ = true;
+  if (rank_ != 0) return;
+  spdlog::warn(
+      "train.class_weights: the update of step {} adds up batches that do not follow each other "
+      "(batch {} of epoch {} after batch {} of epoch {}), so the weights of its classes are not "
+      "exact; end an epoch early only after a multiple of {} steps",
+      position_.step, batch.index, batch.epoch, position_.batch - 1, position_.epoch,
+      position_.merged_steps);
+}
+
 void StepRunner::train(const data::Batch& batch, bool fetch, double learning_rate) {
   FLEET_CHECK(sync_, "a step before begin()");
+  check_order(batch);
   const float rate = static_cast<float>(learning_rate);
   feed(batch, rate);
   const StepInfo prepared = session_->prepare({.step = position_.step, .fetch = fetch}, rate);

@@ -71,10 +71,14 @@ class StepRunner {
 
  private:
   void make_prefetcher();
+  void check_order(const data::Batch& batch);
   void feed(const data::Batch& batch, const float& rate);
 
   std::unique_ptr<Session> session_;
   Device& device_;
+  const int rank_;
+  int64_t epoch_batches_ = 0;  // 0: the caller makes its own batches
+  bool warned_of_order_ = false;
   std::optional<StepTraffic> traffic_;
   std::unique_ptr<DevicePrefetcher> prefetcher_;
   std::vector<DevicePrefetcher::Feed> feeds_;  // the current step's

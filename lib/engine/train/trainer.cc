@@ -16,10 +16,10 @@ namespace {
 
 using Patience = TrainingCheckpoints::Patience;
 
-EvaluatedMetrics by_name(const MetricSums& sums, int64_t top_k) {
-  return {{"loss", sums.mean_loss()},
-          {"acc1", sums.acc1()},
-          {"acc" + std::to_string(top_k), sums.acck()}};
+EvaluatedMetrics by_name(const MetricSums& sums, const Training& training) {
+  EvaluatedMetrics metrics = {{"loss", sums.mean_loss()}, {"acc1", sums.acc1()}};
+  if (training.has_top_k()) metrics["acc" + std::to_string(training.top_k)] = sums.acck();
+  return metrics;
 }
 
 void check_test_data(const Job& job, const Schedule& schedule, bool exist) {
@@ -54,7 +54,7 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   evaluations_.emplace(job_, has_test_data, data_->train().batches());
   std::vector<std::string> metrics;
   if (evaluations_->evaluates()) {
-    for (const auto& [name, value] : by_name({}, session().training().top_k)) {
+    for (const auto& [name, value] : by_name({}, session().training())) {
       metrics.push_back(name);
     }
   }
@@ -206,7 +206,7 @@ void Trainer::train_epochs() {
 
 void Trainer::train_epoch() {
   TrainingPosition& at = runner_->position();
-  data_->train().start_epoch(at.epoch, at.batch);
+  data_->train().start_epoch(at.epoch, at.batch, at.step);
   report_->epoch_begins();
   for (;;) {
     trace_->step_begins(at.step);
@@ -375,8 +375,7 @@ bool Trainer::follow(const MetricSums& evaluated) {
       spdlog::info("{}", line);
     }
   }
-  const bool best =
-      tracker_->observe(at.step, by_name(evaluated, session().training().top_k), counts);
+  const bool best = tracker_->observe(at.step, by_name(evaluated, session().training()), counts);
   if (tracker_->wanted()) at.evaluations = tracker_->record();
   if (is_leader() && tracker_->should_stop()) {
     report_->clear_bar();

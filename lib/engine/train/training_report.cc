@@ -83,6 +83,21 @@ void TrainingReport::draw_bar(const data::Batch& batch) {
   progress_.update(batch.index + 1, format_printf("speed %.1f", times_.meter.speed()));
 }
 
+std::string TrainingReport::metrics_text(const MetricSums& sums) const {
+  const Training& training = runner_.session().training();
+  std::string text = format_printf("loss: %.5f, acc1: %.5f", sums.mean_loss(), sums.acc1());
+  if (training.has_top_k()) {
+    text += format_printf(", acc%lld: %.5f", static_cast<long long>(training.top_k), sums.acck());
+  }
+  return text;
+}
+
+void TrainingReport::add_accuracies(const MetricSums& sums, EventLine* line) const {
+  const Training& training = runner_.session().training();
+  line->add("acc1", sums.acc1());
+  if (training.has_top_k()) line->add("acc" + std::to_string(training.top_k), sums.acck());
+}
+
 void TrainingReport::step(const data::Batch& batch, double rate, int64_t target) {
   const int64_t step = runner_.position().step - 1;
   Session& session = runner_.session();
@@ -98,10 +113,9 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   progress_.print(format_printf("worker_index: %d, step%lld cost = %f, speed: %f",
                                 options_.rank.rank, static_cast<long long>(step), sums.mean_loss(),
                                 meter.speed()));
-  progress_.print(format_printf("[Epoch %lld, batch %lld] loss: %.5f, acc1: %.5f, acc%lld: %.5f",
-                                static_cast<long long>(batch.epoch),
-                                static_cast<long long>(batch.index), sums.mean_loss(), sums.acc1(),
-                                static_cast<long long>(session.training().top_k), sums.acck()));
+  progress_.print(format_printf("[Epoch %lld, batch %lld] ", static_cast<long long>(batch.epoch),
+                                static_cast<long long>(batch.index)) +
+                  metrics_text(sums));
   const std::optional<double> scaling = session.read_loss_scaling();
   if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && options_.rank.rank == 0) {
     spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
@@ -113,10 +127,9 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   line.add("step", step)
       .add("epoch", batch.epoch)
       .add("batch", batch.index)
-      .add("loss", sums.mean_loss())
-      .add("acc1", sums.acc1())
-      .add("acc" + std::to_string(session.training().top_k), sums.acck())
-      .add("learning_rate", rate)
+      .add("loss", sums.mean_loss());
+  add_accuracies(sums, &line);
+  line.add("learning_rate", rate)
       .add("data_time", meter.data_time().mean())
       .add("batch_time", meter.batch_time().mean())
       .add("speed", meter.speed())
@@ -156,19 +169,16 @@ void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, doub
   if (options_.rank.rank != 0) return;
   const TrainingPosition& at = runner_.position();
   const MetricSums& sums = evaluation.sums;
-  const int64_t k = runner_.session().training().top_k;
-  progress_.print(
-      format_printf("[Epoch %lld, test] samples: %.0f, loss: %.5f, acc1: %.5f, acc%lld: %.5f",
-                    static_cast<long long>(epoch), sums.weight, sums.mean_loss(), sums.acc1(),
-                    static_cast<long long>(k), sums.acck()));
+  progress_.print(format_printf("[Epoch %lld, test] samples: %.0f, ", static_cast<long long>(epoch),
+                                sums.weight) +
+                  metrics_text(sums));
   EventLine line("test");
   line.add("step", at.step)
       .add("epoch", epoch)
       .add("samples", sums.weight)
-      .add("loss", sums.mean_loss())
-      .add("acc1", sums.acc1())
-      .add("acc" + std::to_string(k), sums.acck())
-      .add("seconds", seconds);
+      .add("loss", sums.mean_loss());
+  add_accuracies(sums, &line);
+  line.add("seconds", seconds);
   if (evaluation.classes) {
     line.add("class_samples", evaluation.classes->samples())
         .add("class_acc1", evaluation.classes->accuracies());

@@ -1,10 +1,12 @@
 // Batches whose images are mixed, with every other augmentation switched on.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "data/pipeline.h"
+#include "tests/captured_log.h"
 #include "tests/engine/data/helpers.h"
 
 namespace fleet::data {
@@ -126,6 +128,21 @@ TEST_F(Mixing, Bytes_AreTheRoundedFloats) {
       }
     }
   }
+}
+
+// Nothing else is in its global batch.
+TEST_F(Mixing, SingleImage_IsSaidToBeMixedWithItself) {
+  const auto lines = [&](const std::string& mixing, int batch, int ranks) {
+    const std::string size = R"("batch_size": )" + std::to_string(batch);
+    const std::string log = captured_log([&] { pipeline(mixing, size, {.ranks = ranks}); });
+    return std::count(log.begin(), log.end(), '\n');
+  };
+  for (const char* mixing : {R"(, "mixup_alpha": 0.8)", R"(, "cutmix_alpha": 1)", kBoth.c_str()}) {
+    const auto of_repeats = lines(mixing, 2, 1);
+    EXPECT_EQ(lines(mixing, 1, 1), of_repeats + 1) << mixing;
+    EXPECT_EQ(lines(mixing, 1, 2), of_repeats) << mixing;
+  }
+  EXPECT_EQ(lines("", 1, 1), lines("", 2, 1));
 }
 
 TEST_F(Mixing, Placeholder_HasALabelThatTheLossIgnores) {

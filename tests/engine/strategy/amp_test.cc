@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "tests/captured_log.h"
 #include "tests/engine/strategy/strategy_training.h"
@@ -17,7 +19,7 @@ using testing::Not;
 
 AmpStrategy checked(const std::string& text) {
   const StrategyProto proto = strategy_proto("amp: true amp_configs { " + text + " }");
-  Strategy{proto};  // what no meta-optimizer takes
+  Strategy(proto, {.low_types = {DType::kBFloat16}});  // what no meta-optimizer takes
   return check_amp(proto);
 }
 
@@ -40,7 +42,15 @@ TEST(CheckAmp, Empty_HasPaddlesDefaults) {
 TEST(CheckAmp, Off_HasNoEffect) {
   EXPECT_THAT(Strategy().names(), Not(Contains("amp")));
   EXPECT_THAT(make_strategy("amp_configs { incr_ratio: 0.5 }").names(), Not(Contains("amp")));
-  EXPECT_THAT(make_strategy("amp: true").names(), Contains("amp"));
+  EXPECT_THAT(make_strategy("amp: true", {.low_types = {DType::kFloat16}}).names(),
+              Contains("amp"));
+}
+
+// Values are checked on a device without a low type too.
+TEST(CheckAmp, BadValuesWithoutALowType_AreRefused) {
+  const PassContext old{.no_low_type = "this processor is old"};
+  EXPECT_THAT(thrown_by([&] { make_strategy("amp: true amp_configs { incr_ratio: 1 }", old); }),
+              IsUsageError("strategy amp_configs"));
 }
 
 TEST(CheckAmp, Types_AreTaken) {
@@ -85,12 +95,30 @@ TEST(ChooseLowType, Wish_IsFollowedWherePossible) {
   EXPECT_NE(line, "");
 }
 
-TEST(ChooseLowType, NothingOffered_TrainsInFloat32AndSaysWhy) {
+TEST(Amp, NothingOffered_IsOffAndSaysWhy) {
   const std::string line = captured_log([&] {
-    EXPECT_EQ(choose_low_type(checked(""), {.no_low_type = "this processor is old"}), std::nullopt);
+    const PassContext old{.no_low_type = "this processor is old"};
+    EXPECT_THAT(make_strategy("amp: true", old).names(), Not(Contains("amp")));
   });
-  EXPECT_THAT(
-      line, ::testing::AllOf(HasSubstr("training in float32"), HasSubstr("this processor is old")));
+  EXPECT_THAT(line, ::testing::AllOf(HasSubstr("float32"), HasSubstr("this processor is old")));
+}
+
+// What Paddle's rules would switch off beside amp acts where amp does not.
+TEST(Amp, NothingOffered_SwitchesNothingOff) {
+  for (const char* name :
+       {"dgc", "fp16_allreduce", "bf16_allreduce", "localsgd", "adaptive_localsgd", "lars"}) {
+    const bool wraps = std::string(name).ends_with("localsgd") || std::string(name) == "lars";
+    const std::string both = std::string("amp: true ") + name + ": true";
+    PassContext context{.ranks = 2, .no_low_type = "this processor is old"};
+    EXPECT_THAT(make_strategy(both, context).names(), Contains(name));
+    context.low_types = {DType::kBFloat16};
+    const auto names = make_strategy(both, context).names();
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), wraps ? 1 : 0) << name;
+  }
+  const std::string three = "amp: true localsgd: true lars: true";
+  const auto alone = make_strategy("localsgd: true lars: true", {.ranks = 2}).names();
+  EXPECT_EQ(make_strategy(three, {.ranks = 2, .no_low_type = "this processor is old"}).names(),
+            alone);
 }
 
 TEST(ChooseLowType, Bfloat16WithScalingKeys_SaysTheyHaveNoEffect) {
@@ -243,7 +271,7 @@ TEST(Bf16AllReduce, WithFp16AllReduce_IsSwitchedOff) {
 }
 
 TEST(Fp16AllReduce, WithAmp_IsSwitchedOff) {
-  EXPECT_THAT(make_strategy("fp16_allreduce: true amp: true", {.ranks = 2}).names(),
+  EXPECT_THAT(make_strategy("fp16_allreduce: true amp: true", kBfloat16).names(),
               Not(Contains("fp16_allreduce")));
 }
 

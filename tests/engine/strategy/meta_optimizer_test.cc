@@ -112,7 +112,8 @@ TEST(MetaOptimizer, ThatCannotAct_IsOffAndSaysWhy) {
 
 TEST(MetaOptimizer, ThatLoses_IsOffAndSaysAgainstWhom) {
   const std::string line = captured_log([] {
-    const Strategy strategy = make_strategy("qat: true amp: true", {.ranks = 2});
+    const Strategy strategy =
+        make_strategy("qat: true amp: true", {.ranks = 2, .low_types = {DType::kBFloat16}});
     EXPECT_THAT(strategy.names(), Contains("amp"));
     EXPECT_THAT(strategy.names(), Not(Contains("test_every_second")));
   });

@@ -30,6 +30,72 @@ TEST_F(ClassWeights, OnAnyNumberOfRanks_TrainAlike) {
   EXPECT_NEAR(tested.back()["loss"], events("test").back()["loss"], 1e-5);
 }
 
+std::vector<std::string> merged(int k, const std::vector<std::string>& more = {}) {
+  return with({"strategy.gradient_merge=true",
+               "strategy.gradient_merge_configs.k_steps=" + std::to_string(k)},
+              more);
+}
+
+// k micro-batches, on any number of ranks, train as one large batch: the weights of all of them
+// divide the loss of an update.
+TEST_F(ClassWeights, Parts_TrainAsOneLargeBatch) {
+  const std::vector<std::string> four = {"data.batch_size=4"}, two = {"data.batch_size=2"};
+  struct Parts {
+    std::vector<std::string> keys;
+    int ranks;
+  };
+  const std::vector<Parts> parts = {
+      {merged(4, four), 1},
+      {merged(2, four), 2},
+      {merged(4, two), 2},
+      {{"data.batch_size=16", "strategy.pipeline=true",
+        "strategy.pipeline_configs.accumulate_steps=4"},
+       1},
+      {{"data.batch_size=16", "strategy.pipeline=true",
+        "strategy.pipeline_configs.accumulate_steps=4"},
+       2},
+      {with(two, {"strategy.sharding=true", "strategy.sharding_configs.gradient_merge_acc_step=4"}),
+       2}};
+  const std::string clip = R"({"name": "momentum", "clip": "global_norm", "clip_norm": 0.5})";
+  for (const std::string more : {"train.label_smoothing=0.1", "train.ignore_index=2"}) {
+    const std::vector<std::string> all = {"train.class_weights=[1, 0.25, 3, 8]",
+                                          "train.evaluate_every=0", more};
+    const auto train = [&](const std::vector<std::string>& keys, int ranks) {
+      std::filesystem::remove_all(output_);
+      return together(run(job(with(all, keys), kMlp, clip), ranks));
+    };
+    const Weights whole = train({"data.batch_size=16"}, 1);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_LT(distance(whole, train(parts[i].keys, parts[i].ranks)), 1e-6) << more << " " << i;
+    }
+  }
+}
+
+TEST_F(ClassWeights, MergedSteps_AverageWeightsAsOneLargeBatch) {
+  const std::vector<std::string> all = {"train.class_weights=[1, 0.25, 3, 8]",
+                                        "train.ema.decay=0.8"};
+  const Outcome whole = run(weighted(with(all, {"data.batch_size=16"})), 1);
+  fs::remove_all(output_);
+  const Outcome parts = run(weighted(with(all, merged(4, {"data.batch_size=4"}))), 1);
+  ASSERT_TRUE(whole.weights[0].contains("ema.fc1.weight"));
+  EXPECT_LT(distance(whole.weights[0], parts.weights[0]), 1e-6);
+  EXPECT_NEAR(whole.results[0].evaluation.mean_loss(), parts.results[0].evaluation.mean_loss(),
+              1e-5);
+}
+
+// An update that an epoch's end divides, or a stop.
+TEST_F(ClassWeights, MergedStepsOfAResumedRun_EndInTheSameBits) {
+  const std::vector<std::string> all =
+      merged(3, {"train.class_weights=[1, 0.25, 3, 8]", "data.batch_size=8"});
+  const Outcome whole = run(weighted(all), 1);
+  for (const char* steps : {"train.max_steps=4", "train.max_steps=8"}) {
+    fs::remove_all(output_);
+    run(weighted(with(all, {steps})), 1);
+    const Outcome resumed = run(weighted(with(all, {"checkpoint.resume=auto"})), 1);
+    EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0) << steps;
+  }
+}
+
 TEST_F(ClassWeights, AllAlike_AreNoWeights) {
   const Outcome none = run(weighted({}), 2);
   const auto loss = events("test").back()["loss"];

@@ -262,6 +262,30 @@ TEST_F(TrainerTest, MaxStepsAtTheEndOfAnEpoch_CompletesIt) {
   EXPECT_EQ(state["batch"], 0);
 }
 
+// The label of a sample always is among the first 5 of at most 5 classes.
+TEST_F(TrainerTest, AccuracyOfFive_IsOfMoreThanFiveClasses) {
+  for (const int classes : {2, 4, 5, 6}) {
+    std::filesystem::remove_all(output_);
+    const std::string model =
+        R"({"name": "mlp", "hidden": [8], "num_classes": )" + std::to_string(classes) + "}";
+    run(job({"train.max_steps=3"}, model), 1);
+    for (const char* kind : {"train", "test"}) {
+      std::vector<std::string> accuracies;
+      for (const auto& [key, value] : events(kind).at(0).items()) {
+        if (key.starts_with("acc")) accuracies.push_back(key);
+      }
+      const std::vector<std::string> few = {"acc1"}, many = {"acc1", "acc5"};
+      EXPECT_EQ(accuracies, classes > 5 ? many : few) << kind << " of " << classes;
+    }
+    for (const char* metric : {"acc2", "acc4", "acc5"}) {
+      const std::string key = "checkpoint.keep_best";
+      const Job kept = job({key + "=" + metric, "train.max_steps=1"}, model);
+      if (classes > 5 && metric == std::string("acc5")) continue;
+      EXPECT_THAT(refusal(kept), IsUsageError(key + ".metric")) << classes;
+    }
+  }
+}
+
 TEST_F(TrainerTest, StartLine_NamesDeviceAndPrecision) {
   run(job({"train.max_steps=1"}), 1);
   EXPECT_EQ(events("start").at(0)["device"], "cpu");

@@ -99,12 +99,9 @@ AmpStrategy check_amp(const StrategyProto& proto) {
   return amp;
 }
 
-std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& context) {
+DType choose_low_type(const AmpStrategy& amp, const PassContext& context) {
   const std::vector<DType>& offered = context.low_types;
-  if (offered.empty()) {
-    spdlog::warn("amp: training in float32: {}", context.no_low_type);
-    return std::nullopt;
-  }
+  FLEET_CHECK(!offered.empty(), "amp without a low type");
   DType low = offered.front();
   if (amp.wanted) {
     if (std::find(offered.begin(), offered.end(), *amp.wanted) != offered.end()) {
@@ -128,7 +125,6 @@ class Amp : public MetaOptimizer {
 
   void forward(BuildContext& build) override {
     build.low = choose_low_type(amp_, build.context);
-    if (!build.low) return;
     run_pass("amp", build.program, build.context,
              {{"low", std::string(name_of(*build.low))},
               {"pure", amp_.pure},
@@ -142,7 +138,7 @@ class Amp : public MetaOptimizer {
   }
 
   void gradients(BuildContext& build) override {
-    if (build.low) run_pass("amp_parameters", build.program, build.context);
+    run_pass("amp_parameters", build.program, build.context);
   }
 
   // Checks for infinite gradients, and sets the scale of the next step.
@@ -188,6 +184,13 @@ FLEET_META_OPTIMIZER(amp) {
     def.fields.push_back(std::string("amp_configs.") + field);
   }
   def.requested = [](const StrategyProto& proto) { return proto.amp(); };
+  // Decided before Paddle's rules: what trains in float32 switches off nothing.
+  def.obstacle = [](const StrategyProto& proto, const PassContext& context) -> std::string {
+    if (!context.low_types.empty()) return "";
+    check_amp(proto);
+    return "the job trains in float32, because " + context.no_low_type;
+  };
+  def.remedy = "train on a device with a 16-bit type";
   def.paddle_class = "AMPOptimizer";
   def.wraps = {"lars", "lamb", "recompute"};
   def.create = [](const StrategyProto& proto,

@@ -28,8 +28,8 @@ struct AmpStrategy {
 // Checks amp_configs. kUsage, kUnsupported naming the field.
 AmpStrategy check_amp(const StrategyProto& proto);
 
-// The type of the forward part; nullopt: float32 only. Logs the choice, and the reason if it is not
-// the requested one.
-std::optional<DType> choose_low_type(const AmpStrategy& amp, const PassContext& context);
+// The type of the forward part, one of context.low_types, which are some. Logs the choice if it is
+// not the requested one.
+DType choose_low_type(const AmpStrategy& amp, const PassContext& context);
 
 }  // namespace fleet
