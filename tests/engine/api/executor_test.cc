@@ -37,11 +37,12 @@ struct Trained {
   Loader loader = model.train_loader(kData);
   std::unique_ptr<ProgramExecutor> exe;
 
-  explicit Trained(const DistributedStrategy& strategy = {}) {
+  explicit Trained(const DistributedStrategy& strategy = {}, const Values& more = {}) {
     distributed_optimizer(Momentum(0.05, 0.9, {{"weight_decay", 1e-4}}), strategy)
         .minimize(model.loss());
-    exe = std::make_unique<ProgramExecutor>(worker, model,
-                                            Values{{"train.device", "cpu"}, {"train.seed", 3}});
+    Values keys = {{"train.device", "cpu"}, {"train.seed", 3}};
+    keys.insert(keys.end(), more.begin(), more.end());
+    exe = std::make_unique<ProgramExecutor>(worker, model, keys);
   }
   void train(int64_t steps, int64_t first = 0) {
     loader.start_epoch(0, first);
@@ -71,6 +72,32 @@ TEST(ProgramExecutor, SameJob_TrainsBitForBitWhatATrainerDoes) {
     const std::string& name = executor.program().var(id).name;
     EXPECT_EQ(own.exe->values(name), executor.values<float>(id)) << name;
   }
+}
+
+// Epochs of 8 batches, updates of 3: the second update of a run takes batches 3 to 5, wherever it
+// goes on.
+TEST(ProgramExecutor, ClassWeightsOfMergedSteps_FollowTheSteps) {
+  DistributedStrategy strategy;
+  strategy.set("gradient_merge", true).set("gradient_merge_configs.k_steps", 3);
+  const Values weights = {{"train.class_weights", "[1, 5, 1, 1, 9, 1, 1, 2, 1, 1]"}};
+  const auto finish = [](Trained& own, int64_t epoch, int64_t first) {
+    for (; epoch < 2; ++epoch, first = 0) {
+      own.loader.start_epoch(epoch, first);
+      for (const data::Batch* batch = own.loader.next(); batch; batch = own.loader.next()) {
+        own.exe->run(*batch);
+      }
+    }
+    return own.exe->values("fc1.weight");
+  };
+  Trained whole(strategy, weights);
+  const auto wanted = finish(whole, 0, 0);
+  Trained first(strategy, weights);
+  first.train(4);
+  const std::string root = folder("class_weights");
+  first.exe->save(root);
+  Trained second(strategy, weights);
+  const TrainingPosition position = second.exe->load(root);
+  EXPECT_EQ(finish(second, position.epoch, position.batch), wanted);
 }
 
 TEST(ProgramExecutor, GlobalBatch_IsWhatTheRanksShare) {
