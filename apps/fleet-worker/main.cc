@@ -23,6 +23,7 @@
 #include "strategy/reference.h"
 #include "strategy/strategy_file.h"
 #include "train/device_settings.h"
+#include "train/job_check.h"
 #include "train/predict.h"
 #include "train/trainer.h"
 
@@ -66,15 +67,33 @@ void keep_profile(const std::string& path, const std::string& profile) {
   }
 }
 
-// Handles the printing options and --check; returns true if one was given.
-bool print(const WorkerArguments& arguments, const ConfigTree& tree) {
+// Checks what these arguments would do. Returns what could not be checked, and why; "" if only the
+// data were not checked.
+std::string check(const WorkerArguments& arguments, const Job& job) {
+  // The lines about each pass belong to a start.
+  if (spdlog::get_level() == spdlog::level::info) spdlog::set_level(spdlog::level::warn);
+  ProgramOptions options = program_options(arguments);
+  options.backend = job_backend(job);
+  if (!arguments.pack.empty() || !arguments.save_strategy.empty()) {  // these build no network
+    check_job(job, options);
+    return "";
+  }
+  const bool only_network = predicts(job) || !arguments.export_onnx.empty();
+  return only_network ? check_network_only(job, options) : check_training(job, options);
+}
+
+// Handles the printing options and --check; returns true if one was given. not_checked: see
+// check().
+bool print(const WorkerArguments& arguments, const ConfigTree& tree, std::string* not_checked) {
   if (arguments.print_keys) {
     std::fputs(job_schema(tree).help().c_str(), stdout);
     return true;
   }
   if (arguments.check) {
-    check_job(make_job(tree), program_options(arguments));
-    if (arguments.format == "text") std::puts("job file OK (data not checked)");
+    *not_checked = check(arguments, make_job(tree));
+    if (arguments.format != "text") return true;
+    const std::string rest = not_checked->empty() ? "data not checked" : *not_checked;
+    std::puts(escape_controls("job file OK (" + rest + ")").c_str());
     return true;
   }
   const bool program = !arguments.print_program.empty();
@@ -140,7 +159,8 @@ int predict_images(const Job& job, const World& world, Device& device,
   return 0;
 }
 
-int run(int argc, char** argv) {
+// not_checked: set by --check.
+int run(int argc, char** argv, std::string* not_checked) {
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
   if (!arguments.print_flags.empty()) {
@@ -166,7 +186,7 @@ int run(int argc, char** argv) {
   if (!arguments.predict.empty()) {
     tree.set("predict.input", Json(arguments.predict).dump(), "--predict");
   }
-  if (print(arguments, tree)) return 0;
+  if (print(arguments, tree, not_checked)) return 0;
   if (arguments.explain) {
     explain_job(arguments, tree, argv);
     return 0;
@@ -244,8 +264,9 @@ Failure current_failure() {
 }
 
 // --check --format json; docs/reference/job_file.md lists the keys.
-void print_verdict(const Failure* failure) {
+void print_verdict(const Failure* failure, const std::string& not_checked) {
   Json verdict = {{"ok", !failure}};
+  if (!failure && !not_checked.empty()) verdict["not_checked"] = not_checked;
   if (failure) {
     verdict["code"] = failure->code;
     verdict["exit_code"] = failure->exit_code;
@@ -259,14 +280,15 @@ void print_verdict(const Failure* failure) {
 
 int main(int argc, char** argv) {
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
+  std::string not_checked;
   try {
-    const int code = fleet::run(argc, argv);
-    if (gives_verdict) fleet::print_verdict(nullptr);
+    const int code = fleet::run(argc, argv, &not_checked);
+    if (gives_verdict) fleet::print_verdict(nullptr, not_checked);
     return code;
   } catch (...) {
     const fleet::Failure failure = fleet::current_failure();
     if (gives_verdict) {
-      fleet::print_verdict(&failure);
+      fleet::print_verdict(&failure, not_checked);
     } else {
       std::fflush(stdout);
       std::fprintf(stderr, "fleet-worker: %s\n", failure.message.c_str());

@@ -53,6 +53,40 @@ TEST_F(Check, WrongArgument_IsInTheVerdict) {
   EXPECT_THAT(verdict().value("message", ""), HasSubstr("did you mean '--set'?"));
 }
 
+// The keys are right, but the training that they describe cannot start.
+TEST_F(Check, MistakeOfTheTraining_IsInTheVerdict) {
+  EXPECT_EQ(check({"--set", "optimizer.frozen=['nothere.*']"}), 2);
+  EXPECT_THAT(error_, HasSubstr("optimizer.frozen"));
+  EXPECT_EQ(check({"--format=json", "--set", "checkpoint.keep_best=acc3"}), 2);
+  EXPECT_THAT(verdict().value("message", ""), HasSubstr("checkpoint.keep_best.metric"));
+  const std::vector<std::string> ema = {"--set", "train.ema=0.9", "--set",
+                                        "strategy.pipeline=true"};
+  EXPECT_EQ(check(ema), 0) << error_;
+  EXPECT_EQ(check({"--ranks=2", ema[0], ema[1], ema[2], ema[3]}), 2);
+  EXPECT_THAT(error_, HasSubstr("train.ema.decay"));
+}
+
+TEST_F(Check, WhatCannotBeChecked_IsSaid) {
+  const std::vector<std::string> list = {"--set", "data.source=image_list", "--set",
+                                         "data.train.list=none.txt"};
+  EXPECT_EQ(check(list), 0) << error_;
+  EXPECT_THAT(output_, ::testing::Not(HasSubstr("data.image")));
+  EXPECT_EQ(check({list[0], list[1], list[2], list[3], "--set", "data.image=null"}), 0) << error_;
+  EXPECT_THAT(output_, HasSubstr("data.image.height"));
+  EXPECT_EQ(
+      check({list[0], list[1], list[2], list[3], "--set", "data.image=null", "--format=json"}), 0);
+  EXPECT_THAT(verdict().value("not_checked", ""), HasSubstr("data.image.height"));
+}
+
+// The Program of a rank depends on the number of ranks. Nothing is spawned.
+TEST_F(Check, Fleetrun_ChecksForTheRanksThatItWouldStart) {
+  const auto two = job_.start("two", {"--nproc_per_node=2"},
+                              {"train.ema=0.9", "strategy.pipeline=true", "train.output=two"});
+  EXPECT_EQ(two->wait(), 2);
+  EXPECT_THAT(two->output(), HasSubstr("train.ema.decay"));
+  EXPECT_FALSE(std::filesystem::exists(job_.path("log.two/workerlog.0")));
+}
+
 // A launcher checks a line before it starts it, whatever the line prints.
 TEST_F(Check, LineThatPrints_HasAVerdictAfterItsOutput) {
   for (const char* option : {"--help", "--print_keys", "--print_flags"}) {

@@ -27,8 +27,8 @@ OptionGroup explain_options() {
   OptionGroup group;
   group
       .flag({.key = "check"},
-            "check the job file and these arguments without training, and exit: with 0, or with 2 "
-            "if something is wrong")
+            "check the job file and these arguments as a start would, without reading data, and "
+            "exit: with 0, or with 2 if something is wrong")
       .flag({.key = "explain"},
             "print the predicted cost of the job (memory, communication, time of a step) and how "
             "one more option would change it, and exit; measures this machine once")
@@ -60,9 +60,9 @@ OptionGroup print_options() {
               "text", {"text", "dot"}, "print the Program as text or dot, and exit")
       .flag({.key = "print_plan"}, "print the Plan (order, layouts, memory), and exit")
       .integer({.key = "rank", .value = "RANK", .optional = true}, 0, 0, kMaxRanks,
-               "print or explain this rank; without it: the rank in the environment, or 0")
+               "print, explain or check this rank; without it: the rank in the environment, or 0")
       .integer({.key = "ranks", .value = "N", .optional = true}, 1, 1, kMaxRanks,
-               "print or explain a job of this many ranks; without it: the number in the "
+               "print, explain or check a job of this many ranks; without it: the number in the "
                "environment, or 1");
   return group;
 }

@@ -113,6 +113,8 @@ DeviceChoice choose_job_device(const Job& job, bool verbose) {
   return choice;
 }
 
+std::string job_backend(const Job& job) { return backend_of_device(device_request_of(job).name); }
+
 DeviceChoice choose_device_to_print(const Job& job) { return choose(job, device_request_of(job)); }
 
 }  // namespace fleet

@@ -54,5 +54,7 @@ DeviceChoice choose_job_device(const Job& job, bool verbose);
 // Like the above, to print what a rank would run: logs nothing, and chooses the CPU if there is no
 // GPU.
 DeviceChoice choose_device_to_print(const Job& job);
+// The backend of the device that choose_job_device() would choose, without making the device.
+std::string job_backend(const Job& job);
 
 }  // namespace fleet

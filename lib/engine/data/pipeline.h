@@ -179,6 +179,15 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         ImageShape image,
                                                         const PipelineContext& context);
 
+// The data of a job, as far as its settings tell.
+struct DataOutline {
+  ImageShape image;       // dimensions that only the first image tells are 0
+  bool has_test = false;  // false: there are certainly no test data
+};
+// Checks the settings of both splits as make_pipeline() does, as far as that needs no data: opens
+// no file. Errors kUsage of make_pipeline().
+DataOutline check_data_settings(const Settings& data, const PipelineContext& context);
+
 // The pipeline of one split, training or evaluation, as configured by the settings (of
 // data_schema()). In evaluation each sample counts exactly once. Null if `train` is false and no
 // test split is configured. kUsage with the reason if settings and data do not match. Reads

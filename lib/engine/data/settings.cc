@@ -14,26 +14,48 @@
 
 namespace fleet::data {
 
-std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
-                                   const PipelineContext& context) {
-  const Settings train_split = data.section("train");
-  const SourceContext where{.root = data.text("root"),
-                            .train = train,
-                            .classes = context.classes,
-                            .ignored_label = context.ignored_label,
-                            .seed = context.seed,
-                            .channels = static_cast<int>(data.integer("image.channels")),
-                            .height = static_cast<int>(data.integer("image.height")),
-                            .width = static_cast<int>(data.integer("image.width")),
-                            .train_split = train ? nullptr : &train_split,
-                            .verbose = verbose,
-                            .replaces_damaged = data.text("on_damaged") == "skip"};
+namespace {
+
+SourceContext source_context(const Settings& data, bool train, bool verbose,
+                             const PipelineContext& context) {
+  return {.root = data.text("root"),
+          .train = train,
+          .classes = context.classes,
+          .ignored_label = context.ignored_label,
+          .seed = context.seed,
+          .channels = static_cast<int>(data.integer("image.channels")),
+          .height = static_cast<int>(data.integer("image.height")),
+          .width = static_cast<int>(data.integer("image.width")),
+          .verbose = verbose,
+          .replaces_damaged = data.text("on_damaged") == "skip"};
+}
+
+bool names_data(const Settings& data, bool train) {
+  const SourceType& type = sources().get(data.text("source"));
+  return !type.names_data || type.names_data(data.section(train ? "train" : "test"));
+}
+
+[[noreturn]] void refuse_missing_data(const Settings& data) {
   const std::string& name = data.text("source");
-  auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
-  if (source || !train) return source;
   throw Error(
       ErrorCode::kUsage, "there are no training data", "data.train",
       "set what the source '" + name + "' needs:\n" + sources().get(name).schema(true).help());
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                   const PipelineContext& context) {
+  const Settings train_split = data.section("train");
+  SourceContext where = source_context(data, train, verbose, context);
+  if (!train) where.train_split = &train_split;
+  std::unique_ptr<Source> source;
+  if (names_data(data, train)) {
+    const SourceType& type = sources().get(data.text("source"));
+    source = type.open(train ? train_split : data.section("test"), where);
+  }
+  if (!source && train) refuse_missing_data(data);
+  return source;
 }
 
 namespace {
@@ -82,15 +104,20 @@ ImageShape image_of(const Settings& data, const Source& source) {
   return image;
 }
 
-// Implements data.validation_split: the test split is a part of the training data.
-std::unique_ptr<Source> open_part(const Settings& data, bool train,
-                                  const PipelineContext& context) {
+void check_validation_split(const Settings& data) {
+  if (data.number("validation_split") == 0) return;
   const Schema test = sources().get(data.text("source")).schema(false);
   for (const ConfigKey& key : test.keys()) {
     if (!data.given("test." + key.path)) continue;
     throw Error(ErrorCode::kUsage, "there are test data already (data.test." + key.path + ")",
                 "data.validation_split", "set only one of them");
   }
+}
+
+// Implements data.validation_split: the test split is a part of the training data.
+std::unique_ptr<Source> open_part(const Settings& data, bool train,
+                                  const PipelineContext& context) {
+  check_validation_split(data);
   auto all = open_split(data, true, train && context.rank == 0, context);
   Split split = split_by_class(*all, data.number("validation_split"),
                                static_cast<uint64_t>(data.integer("validation_seed")));
@@ -103,14 +130,17 @@ std::unique_ptr<Source> open_source(const Settings& data, bool train,
   return open_split(data, train, context.rank == 0, context);
 }
 
+void check_sampling(const Settings& data) {
+  if (data.text("sampling") != "balanced" || data.boolean("shuffle")) return;
+  throw Error(ErrorCode::kUsage, "balanced sampling always shuffles", "data.shuffle",
+              "leave it true, or set data.sampling to \"all\"");
+}
+
 // Implements data.sampling.
 std::shared_ptr<const std::vector<std::vector<int64_t>>> classes_to_draw(
     const Settings& data, const Source& source, const PipelineContext& context) {
+  check_sampling(data);
   if (data.text("sampling") != "balanced") return nullptr;
-  if (!data.boolean("shuffle")) {
-    throw Error(ErrorCode::kUsage, "balanced sampling always shuffles", "data.shuffle",
-                "leave it true, or set data.sampling to \"all\"");
-  }
   std::map<int64_t, std::vector<int64_t>> by_label;
   for (int64_t i = 0; i < source.size(); ++i) {
     const int64_t label = source.label(i);
@@ -151,12 +181,30 @@ void check_mixing(const Settings& data, int64_t samples, const PipelineContext& 
       one_image ? "raise data.batch_size to 2 or more" : "set their alpha to 0");
 }
 
+void check_channels(int channels) {
+  if (channels == 1 || channels == 3) return;
+  throw Error(ErrorCode::kUsage, "images cannot have " + std::to_string(channels) + " channels",
+              "data.image.channels", "1 is grey, 3 is RGB");
+}
+
 ImageShape checked_image(const Settings& data, const Source& source, ImageShape image) {
   if (image.count() == 0) image = image_of(data, source);
-  if (image.channels == 1 || image.channels == 3) return image;
-  throw Error(ErrorCode::kUsage,
-              "images cannot have " + std::to_string(image.channels) + " channels",
-              "data.image.channels", "1 is grey, 3 is RGB");
+  check_channels(image.channels);
+  return image;
+}
+
+AugmentChain chain_of(const Settings& data, bool train, const ImageShape& image) {
+  return {data.section(train ? "augment" : "eval"), train, image, data.numbers("mean"),
+          data.numbers("std")};
+}
+
+// The dimensions of the samples of a split, as far as the settings tell them.
+ImageShape outline_of(const Settings& data, bool train, const PipelineContext& context) {
+  SourceContext where = source_context(data, train, false, context);
+  const SourceType& type = sources().get(data.text("source"));
+  if (type.describe) type.describe(data.section(train ? "train" : "test"), &where);
+  if (where.channels > 0) check_channels(where.channels);
+  return {where.channels, where.height, where.width};
 }
 
 // The options common to all pipelines of these settings.
@@ -310,11 +358,27 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         ImageShape image,
                                                         const PipelineContext& context) {
   image = checked_image(data, *source, image);
-  AugmentChain chain(data.section("eval"), false, image, data.numbers("mean"), data.numbers("std"));
+  AugmentChain chain = chain_of(data, false, image);
   InputPipeline::Options options = options_of(data, image, context);
   options.reports_damaged = true;
   options.sampler.batch = std::min(options.sampler.batch, source->size());
   return std::make_unique<InputPipeline>(std::move(source), std::move(chain), options);
+}
+
+DataOutline check_data_settings(const Settings& data, const PipelineContext& context) {
+  check_validation_split(data);
+  check_sampling(data);
+  check_repeats(data, context);
+  given_class_names(data, context.classes);
+  if (!names_data(data, true)) refuse_missing_data(data);
+  const bool splits = data.number("validation_split") > 0;
+  DataOutline outline{.image = outline_of(data, true, context),
+                      .has_test = splits || names_data(data, false)};
+  if (outline.has_test && !splits) outline_of(data, false, context);
+  if (outline.image.count() == 0) return outline;
+  chain_of(data, true, outline.image);
+  if (outline.has_test) chain_of(data, false, outline.image);
+  return outline;
 }
 
 std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
@@ -322,8 +386,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   auto source = open_source(data, train, context);
   if (!source) return nullptr;
   const ImageShape image = checked_image(data, *source, {});
-  AugmentChain chain(data.section(train ? "augment" : "eval"), train, image, data.numbers("mean"),
-                     data.numbers("std"));
+  AugmentChain chain = chain_of(data, train, image);
   InputPipeline::Options options = options_of(data, image, context);
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {

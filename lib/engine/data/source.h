@@ -51,8 +51,12 @@ struct SourceContext {
 struct SourceType {
   // Keys of one split, data.train.* or data.test.* (their defaults may differ).
   Schema (*schema)(bool train) = nullptr;
-  // Opens one split. Null if the settings name none ("" for its list or folder). kUsage if they are
-  // invalid.
+  // Whether the settings of a split name any data: false if its list or folder is "". Null: always.
+  bool (*names_data)(const Settings& split) = nullptr;
+  // For samples that the settings alone describe: sets the dimensions of the context that are 0.
+  // kUsage if the settings are invalid. Null: only the data tell.
+  void (*describe)(const Settings& split, SourceContext* context) = nullptr;
+  // Opens one split, which names data. Null if it has none. kUsage if the settings are invalid.
   std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context) = nullptr;
 };
 

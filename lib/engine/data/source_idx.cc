@@ -176,7 +176,6 @@ Schema idx_schema(bool train) {
 
 std::unique_ptr<Source> open_idx(const Settings& split, const SourceContext& context) {
   const std::string where = context.train ? "data.train." : "data.test.";
-  if (split.text("images").empty()) return nullptr;
   const auto path = [&](const std::string& key) {
     return existing(under_root(context.root, split.text(key)), where + key);
   };
@@ -198,6 +197,7 @@ std::unique_ptr<Source> open_idx(const Settings& split, const SourceContext& con
 }  // namespace
 FLEET_SOURCE(idx) {
   def.schema = idx_schema;
+  def.names_data = [](const Settings& split) { return !split.text("images").empty(); };
   def.open = open_idx;
 }
 

@@ -101,7 +101,6 @@ Schema image_folder_schema(bool train) {
 }
 
 std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceContext& context) {
-  if (split.text("folder").empty()) return nullptr;
   const std::string folder = under_root(context.root, split.text("folder"));
   int64_t unclassified = 0, ignored = 0;
   const auto there = classes_in(folder, context.train, &unclassified);
@@ -151,6 +150,7 @@ std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceCon
 }  // namespace
 FLEET_SOURCE(image_folder) {
   def.schema = image_folder_schema;
+  def.names_data = [](const Settings& split) { return !split.text("folder").empty(); };
   def.open = open_image_folder;
 }
 

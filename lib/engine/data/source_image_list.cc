@@ -61,7 +61,6 @@ Schema image_list_schema(bool) {
 
 std::unique_ptr<Source> open_image_list(const Settings& split, const SourceContext& context) {
   std::string list = split.text("list");
-  if (list.empty()) return nullptr;
   std::error_code ignored;  // such as a name that is too long
   if (!fs::exists(list, ignored)) list = under_root(context.root, list);
   if (!fs::exists(list, ignored)) {
@@ -91,6 +90,7 @@ std::unique_ptr<Source> open_image_list(const Settings& split, const SourceConte
 }  // namespace
 FLEET_SOURCE(image_list) {
   def.schema = image_list_schema;
+  def.names_data = [](const Settings& split) { return !split.text("list").empty(); };
   def.open = open_image_list;
 }
 

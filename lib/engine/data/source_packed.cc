@@ -57,7 +57,6 @@ Schema packed_schema(bool train) {
 
 std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContext& context) {
   const std::string& name = settings.text("split");
-  if (name.empty()) return nullptr;
   const std::string key = context.train ? "data.train.split" : "data.test.split";
   if (context.root.empty()) {
     throw Error(ErrorCode::kUsage, "the folder of the packed images is not given", "data.root",
@@ -93,6 +92,7 @@ std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContex
 }  // namespace
 FLEET_SOURCE(packed) {
   def.schema = packed_schema;
+  def.names_data = [](const Settings& split) { return !split.text("split").empty(); };
   def.open = open_packed;
 }
 

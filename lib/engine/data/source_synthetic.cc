@@ -17,9 +17,9 @@ class Synthetic : public Source {
  public:
   Synthetic(int64_t samples, int64_t classes, const SourceContext& context)
       : samples_(samples),
-        channels_(context.channels > 0 ? context.channels : 3),
-        height_(context.height > 0 ? context.height : 224),
-        width_(context.width > 0 ? context.width : 224) {
+        channels_(context.channels),
+        height_(context.height),
+        width_(context.width) {
     const size_t image = size_t(channels_) * height_ * width_;
     const auto images =
         std::min<int64_t>(samples, std::max<int64_t>(std::min<int64_t>(classes, samples),
@@ -81,16 +81,30 @@ Schema synthetic_schema(bool train) {
   return schema;
 }
 
-std::unique_ptr<Source> open_synthetic(const Settings& split, const SourceContext& context) {
-  int64_t classes = split.integer("classes");
-  if (classes == 0) classes = context.classes > 0 ? context.classes : 10;
-  check_label(classes - 1, context, context.train ? "data.train.classes" : "data.test.classes");
-  return std::make_unique<Synthetic>(split.integer("samples"), classes, context);
+int64_t classes_of(const Settings& split, const SourceContext& context) {
+  const int64_t classes = split.integer("classes");
+  if (classes > 0) return classes;
+  return context.classes > 0 ? context.classes : 10;
+}
+
+void describe_synthetic(const Settings& split, SourceContext* context) {
+  check_label(classes_of(split, *context) - 1, *context,
+              context->train ? "data.train.classes" : "data.test.classes");
+  if (context->channels == 0) context->channels = 3;
+  if (context->height == 0) context->height = 224;
+  if (context->width == 0) context->width = 224;
+}
+
+std::unique_ptr<Source> open_synthetic(const Settings& split, const SourceContext& given) {
+  SourceContext context = given;
+  describe_synthetic(split, &context);
+  return std::make_unique<Synthetic>(split.integer("samples"), classes_of(split, context), context);
 }
 
 }  // namespace
 FLEET_SOURCE(synthetic) {
   def.schema = synthetic_schema;
+  def.describe = describe_synthetic;
   def.open = open_synthetic;
 }
 

@@ -172,7 +172,6 @@ Schema tar_schema(bool) {
 
 std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> patterns = split.texts("shards");
-  if (patterns.empty()) return nullptr;
   ShardIndex index(context);
   for (const std::string& pattern : patterns) {
     for (const std::string& name : shard_names(pattern, context.root)) {
@@ -185,6 +184,7 @@ std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& con
 }  // namespace
 FLEET_SOURCE(tar) {
   def.schema = tar_schema;
+  def.names_data = [](const Settings& split) { return !split.texts("shards").empty(); };
   def.open = open_tar;
 }
 

@@ -109,6 +109,17 @@ std::vector<std::string> device_names() {
   return names;
 }
 
+std::string backend_of_device(const std::string& wanted) {
+  for (const Accelerator& accelerator : kAccelerators) {
+    const bool asked = wanted == accelerator.name;
+    if (!asked && wanted != "auto") continue;
+    int count = 0;
+    no_device_reason(accelerator, asked, &count);
+    if (count > 0 || (asked && has_backend(wanted))) return accelerator.name;
+  }
+  return "cpu";
+}
+
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options,
                            const ConfigTree& own, bool assigned) {
   const std::vector<std::string> known = device_names();

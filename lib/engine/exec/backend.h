@@ -84,4 +84,8 @@ struct DeviceChoice {
 DeviceChoice choose_device(const std::string& wanted, int index, const DeviceOptions& options = {},
                            const ConfigTree& own = {}, bool assigned = false);
 
+// The backend of the device that choose_device() would choose, without making the device. For an
+// accelerator that was named and is not here: its backend, if its module can be loaded.
+std::string backend_of_device(const std::string& wanted);
+
 }  // namespace fleet

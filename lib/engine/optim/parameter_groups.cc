@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <sstream>
+
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -48,6 +51,25 @@ ParameterGroup parse(const std::string& text) {
 
 }  // namespace
 
+std::string hint_for_pattern(const std::string& pattern, const std::vector<std::string>& names) {
+  std::set<std::string> candidates(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (name.starts_with(pattern + ".")) return "did you mean '" + pattern + ".*'?";
+    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      candidates.insert(name.substr(0, dot) + ".*");
+      candidates.insert("*" + name.substr(dot));
+    }
+  }
+  const std::string nearest =
+      nearest_name(pattern, std::vector<std::string>(candidates.begin(), candidates.end()));
+  if (!nearest.empty()) return "did you mean '" + nearest + "'?";
+  constexpr size_t kShown = 4;
+  const std::span<const std::string> all(names);
+  if (all.size() <= kShown) return "known: " + join(all, ", ");
+  return "known: " + join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) +
+         " more";
+}
+
 bool matches_pattern(const std::string& pattern, const std::string& parameter) {
   return ::fnmatch(pattern.c_str(), parameter.c_str(), 0) == 0;
 }
@@ -64,6 +86,23 @@ const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups,
     return matches_pattern(group.pattern, parameter);
   });
   return found == groups.end() ? nullptr : &*found;
+}
+
+void check_parameter_patterns(const Program& program, const Settings& optimizer) {
+  std::vector<std::string> names;
+  for (const VarId id : program.parameters()) names.push_back(program.var(id).name);
+  const auto check = [&](const std::string& pattern, const char* key) {
+    const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return matches_pattern(pattern, name);
+    });
+    if (found) return;
+    throw Error(ErrorCode::kUsage, "no parameter matches '" + pattern + "'", key,
+                hint_for_pattern(pattern, names));
+  };
+  for (const std::string& pattern : optimizer.texts("frozen")) check(pattern, "optimizer.frozen");
+  for (const ParameterGroup& group : parameter_groups(optimizer)) {
+    check(group.pattern, "optimizer.groups");
+  }
 }
 
 int freeze_parameters(Program& program, const Settings& optimizer) {

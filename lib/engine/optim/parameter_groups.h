@@ -18,6 +18,10 @@ struct ParameterGroup {
   std::optional<double> weight_decay = {};  // instead of the optimizer's
 };
 
+// Text for an error about a pattern that matches none of these names: the nearest name, or pattern
+// of names ("fc3.*"), if one is close; otherwise some of the names.
+std::string hint_for_pattern(const std::string& pattern, const std::vector<std::string>& names);
+
 bool matches_pattern(const std::string& pattern, const std::string& parameter);
 
 // Parses the optimizer's key "groups". kUsage for invalid text.
@@ -25,6 +29,9 @@ std::vector<ParameterGroup> parameter_groups(const Settings& optimizer);
 // The first group whose pattern matches this parameter; null: none.
 const ParameterGroup* group_of(const std::vector<ParameterGroup>& groups,
                                const std::string& parameter);
+
+// kUsage naming the first pattern of the keys "frozen" and "groups" that matches no parameter.
+void check_parameter_patterns(const Program& program, const Settings& optimizer);
 
 // Makes parameters that match the optimizer's key "frozen" untrainable: they get no gradients and
 // no updates. Call before the backward pass. Returns their number. kUsage if nothing would be left

@@ -16,10 +16,12 @@ inline constexpr char kStageAnnotation[] = "@stage";
 // Copies the stage of one operation, if it has any, to another.
 void copy_stage(const Op& from, Op& to);
 
-// Marks the operations of the forward section: stage i ends with the operation that writes ends[i],
+// Whether the forward section can be cut so: stage i ends with the operation that writes ends[i],
 // the last stage with the last operation. False if some stage would be empty, because the ends are
 // not in the order of the operations.
-bool mark_stages(Program& program, SectionId forward, const std::vector<VarId>& ends);
+bool are_stage_ends(const Program& program, SectionId forward, const std::vector<VarId>& ends);
+// Marks the operations of the forward section with their stages. Only if are_stage_ends().
+void mark_stages(Program& program, SectionId forward, const std::vector<VarId>& ends);
 
 // Ends that divide the time of the forward section evenly, estimated from multiplications and from
 // bytes read and written; the bytes that the stages exchange count too. Fewer than stages - 1 if

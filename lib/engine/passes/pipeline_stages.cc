@@ -182,19 +182,31 @@ void copy_stage(const Op& from, Op& to) {
   to.attributes.set(kStageAnnotation, from.attributes.integer(kStageAnnotation));
 }
 
-bool mark_stages(Program& program, SectionId forward, const std::vector<VarId>& ends) {
+// Whether this operation is the last of the stage.
+static bool ends_stage(const Op& op, size_t stage, const std::vector<VarId>& ends) {
+  return stage < ends.size() &&
+         std::find(op.outputs.begin(), op.outputs.end(), ends[stage]) != op.outputs.end();
+}
+
+bool are_stage_ends(const Program& program, SectionId forward, const std::vector<VarId>& ends) {
   size_t stage = 0, operations = 0;
-  for (Op& op : program.ops()) {
+  for (const Op& op : program.ops()) {
     if (op.section != forward) continue;
-    op.attributes.set(kStageAnnotation, static_cast<int64_t>(stage));
     ++operations;
-    const bool last = stage < ends.size() && std::find(op.outputs.begin(), op.outputs.end(),
-                                                       ends[stage]) != op.outputs.end();
-    if (!last) continue;
+    if (!ends_stage(op, stage, ends)) continue;
     ++stage;
     operations = 0;
   }
   return stage == ends.size() && operations > 0;
+}
+
+void mark_stages(Program& program, SectionId forward, const std::vector<VarId>& ends) {
+  int64_t stage = 0;
+  for (Op& op : program.ops()) {
+    if (op.section != forward) continue;
+    op.attributes.set(kStageAnnotation, stage);
+    if (ends_stage(op, static_cast<size_t>(stage), ends)) ++stage;
+  }
 }
 
 std::vector<VarId> balanced_ends(const Program& program, SectionId forward, int stages) {

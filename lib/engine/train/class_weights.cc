@@ -29,30 +29,7 @@ std::vector<double> balanced(const Job& job, const data::Source& train) {
   return weights;
 }
 
-}  // namespace
-
-void expand_class_weights(ConfigTree* tree) {
-  const auto given = tree->peek(kKey);
-  if (!given) return;
-  const bool list = !given->empty() && (given->front() == '[' || given->find(',') != given->npos);
-  tree->rename(kKey, std::string(kKey) + (list ? ".values" : ".rule"));
-}
-
-bool weighs_classes(const Job& job) {
-  return !job.train.text("class_weights.rule").empty() ||
-         !job.train.numbers("class_weights.values").empty();
-}
-
-std::vector<float> class_weights(const Job& job, const data::Source& train) {
-  std::vector<double> weights = job.train.numbers("class_weights.values");
-  const int64_t classes = job.model.integer("num_classes");
-  if (!job.train.text("class_weights.rule").empty()) {
-    if (!weights.empty()) {
-      throw Error(ErrorCode::kUsage, "both a rule and a list are given", kKey,
-                  "give only one of them");
-    }
-    weights = balanced(job, train);
-  }
+void check_weights(const std::vector<double>& weights, int64_t classes) {
   if (static_cast<int64_t>(weights.size()) != classes) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(weights.size()) + " weights, and the model has " +
@@ -68,6 +45,37 @@ std::vector<float> class_weights(const Job& job, const data::Source& train) {
                 good ? "all weights are 0" : "a weight is below 0 or not finite in float32", kKey,
                 "give numbers of 0 or more");
   }
+}
+
+}  // namespace
+
+void expand_class_weights(ConfigTree* tree) {
+  const auto given = tree->peek(kKey);
+  if (!given) return;
+  const bool list = !given->empty() && (given->front() == '[' || given->find(',') != given->npos);
+  tree->rename(kKey, std::string(kKey) + (list ? ".values" : ".rule"));
+}
+
+bool weighs_classes(const Job& job) {
+  return !job.train.text("class_weights.rule").empty() ||
+         !job.train.numbers("class_weights.values").empty();
+}
+
+void check_class_weights(const Job& job) {
+  if (!weighs_classes(job)) return;
+  const std::vector<double> weights = job.train.numbers("class_weights.values");
+  if (job.train.text("class_weights.rule").empty()) {
+    return check_weights(weights, job.model.integer("num_classes"));
+  }
+  if (weights.empty()) return;
+  throw Error(ErrorCode::kUsage, "both a rule and a list are given", kKey, "give only one of them");
+}
+
+std::vector<float> class_weights(const Job& job, const data::Source& train) {
+  check_class_weights(job);
+  std::vector<double> weights = job.train.numbers("class_weights.values");
+  if (!job.train.text("class_weights.rule").empty()) weights = balanced(job, train);
+  check_weights(weights, job.model.integer("num_classes"));
   return {weights.begin(), weights.end()};
 }
 

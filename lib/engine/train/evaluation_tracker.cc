@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/text.h"
+#include "train/evaluation_policy.h"
 
 namespace fleet {
 namespace {
@@ -38,7 +39,36 @@ void check_metric(const std::string& key, const std::string& metric,
               "choose one of " + join(known, ", "));
 }
 
+// The jobs and schedules that cannot do without evaluations.
+void check_test_data(const Job& job, const EvaluationFacts& facts) {
+  if (job.train.boolean("evaluate_only") && !facts.has_data) {
+    throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
+                "set data.test");
+  }
+  if (!facts.schedule_observes) return;
+  if (facts.has_data && job.train.integer("evaluate_every") > 0) return;
+  throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
+              "learning_rate.name " + job.schedule.text("name"),
+              "set test data (data.test) and set train.evaluate_every to 1 or more");
+}
+
 }  // namespace
+
+EvaluatedMetrics metrics_by_name(const MetricSums& sums, int64_t top_k) {
+  return {{"loss", sums.mean_loss()},
+          {"acc1", sums.acc1()},
+          {"acc" + std::to_string(top_k), sums.acck()}};
+}
+
+std::unique_ptr<EvaluationTracker> make_evaluation_tracker(const Job& job,
+                                                           const EvaluationFacts& facts) {
+  check_test_data(job, facts);
+  std::vector<std::string> metrics;
+  if (EvaluationPolicy(job, facts.has_data, 1).evaluates()) {
+    for (const auto& [name, value] : metrics_by_name({}, facts.top_k)) metrics.push_back(name);
+  }
+  return std::make_unique<EvaluationTracker>(job, metrics);
+}
 
 EvaluationTracker::EvaluationTracker(const Job& job, const std::vector<std::string>& metrics) {
   const std::string kept = job.checkpoint.text("keep_best.metric");

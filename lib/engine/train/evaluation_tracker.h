@@ -4,16 +4,20 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "train/checkpoint.h"
 #include "train/job.h"
+#include "train/metric_sums.h"
 
 namespace fleet {
 
 // Metrics by their names in the test line of metrics.jsonl.
 using EvaluatedMetrics = std::map<std::string, double>;
+// top_k: Training::top_k; 1: no other accuracy than acc1.
+EvaluatedMetrics metrics_by_name(const MetricSums& sums, int64_t top_k);
 
 // All ranks create it and call it with the same values, so they decide equally. Not thread-safe.
 class EvaluationTracker {
@@ -48,6 +52,17 @@ class EvaluationTracker {
   int64_t patience_ = 0;
   double min_delta_ = 0;
 };
+
+// Facts about the evaluations of a job.
+struct EvaluationFacts {
+  bool has_data = true;            // there are test data
+  bool schedule_observes = false;  // Schedule::depends_on_evaluations()
+  int64_t top_k = 5;               // Training::top_k
+};
+// The tracker of a job. kUsage naming the key that needs evaluations if a job has none, or a metric
+// that they do not give.
+std::unique_ptr<EvaluationTracker> make_evaluation_tracker(const Job& job,
+                                                           const EvaluationFacts& facts);
 
 // Adds the keys to the schemas of `checkpoint` and `train`.
 void add_keep_best_keys(Schema* checkpoint);

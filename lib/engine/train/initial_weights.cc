@@ -1,13 +1,13 @@
 #include "train/initial_weights.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "optim/parameter_groups.h"
 #include "tensor/float16.h"
 #include "train/checkpoint_content.h"
 #include "train/model_card.h"
@@ -20,9 +20,8 @@ namespace {
 constexpr const char* kPrefixes[] = {"module.", "_orig_mod.", "model."};
 
 bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-  });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches_pattern(pattern, name); });
 }
 
 // Drops the prefixes that all names have, and returns them.
@@ -137,18 +136,16 @@ void skip_extra(const std::vector<std::string>& patterns, const std::vector<cons
   });
 }
 
+std::set<std::string> names_in(const TensorFile& file) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : file.tensors) names.insert(name);
+  return names;
+}
+
 // Removes the skipped tensors; returns lines about them.
 std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFile* file,
                               std::vector<const Var*>* vars) {
   std::vector<std::string> lines, anew;
-  for (const std::string& pattern : patterns) {
-    const auto named = [&](const Var* var) { return any_matches({pattern}, var->name); };
-    const auto has = [&](const auto& entry) { return any_matches({pattern}, entry.first); };
-    if (std::none_of(vars->begin(), vars->end(), named) &&
-        std::none_of(file->tensors.begin(), file->tensors.end(), has)) {
-      lines.push_back("checkpoint.weights_skip: no parameter matches '" + pattern + "'");
-    }
-  }
   std::erase_if(*vars, [&](const Var* var) {
     const bool skipped = any_matches(patterns, var->name);
     if (skipped) anew.push_back(var->name);
@@ -162,6 +159,34 @@ std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFi
 }
 
 }  // namespace
+
+void check_weights_skip(const std::vector<std::string>& patterns, const Program& program,
+                        const std::function<std::set<std::string>()>& in_file) {
+  std::vector<std::string> names;
+  for (const Var* var : model_vars(program)) names.push_back(var->name);
+  std::optional<std::set<std::string>> more;
+  for (const std::string& pattern : patterns) {
+    const auto named = [&](const std::string& name) { return matches_pattern(pattern, name); };
+    if (std::any_of(names.begin(), names.end(), named)) continue;
+    if (!more) more = in_file();
+    if (std::any_of(more->begin(), more->end(), named)) continue;
+    names.insert(names.end(), more->begin(), more->end());
+    throw Error(ErrorCode::kUsage, "no parameter matches '" + pattern + "'",
+                "checkpoint.weights_skip", hint_for_pattern(pattern, names));
+  }
+}
+
+void check_weights_skip(const Job& job, const Program& program) {
+  const std::string& path = job.checkpoint.text("weights");
+  check_weights_skip(job.checkpoint.texts("weights_skip"), program, [&] {
+    if (path.empty()) return std::set<std::string>();
+    TensorFile file = read_weights(path);
+    std::set<std::string> names = names_in(file);
+    drop_prefixes(&file);
+    names.merge(names_in(file));
+    return names;
+  });
+}
 
 HostTensor converted(const HostTensor& tensor, DType dtype) {
   if (tensor.dtype == dtype) return tensor;
@@ -193,8 +218,13 @@ std::vector<std::string> load_weights(TensorFile file, const std::string& path,
   check_same_classes(read_card(file.metadata).classes, options.classes, path,
                      "use the data that the weights were trained with");
   std::vector<std::string> lines;
+  std::set<std::string> names = names_in(file);
   if (const std::string dropped = drop_prefixes(&file); !dropped.empty()) {
     lines.push_back("removed the prefix '" + dropped + "' from its names");
+    names.merge(names_in(file));
+  }
+  if (!options.complete) {
+    check_weights_skip(options.skip, executor.program(), [&] { return names; });
   }
   // PyTorch also saves the number of batches with the running statistics; it is not needed here.
   std::erase_if(file.tensors,

@@ -1,10 +1,13 @@
 // Initial parameters from a file that another run or another program wrote.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "exec/executor.h"
+#include "train/job.h"
 #include "train/safetensors.h"
 
 namespace fleet {
@@ -21,11 +24,21 @@ struct WeightsOptions {
   bool complete = false;
 };
 
+// Checks that each pattern of checkpoint.weights_skip matches something: a parameter or statistic
+// of the program, or one of the names that `in_file` returns, which is called only if it is needed.
+// kUsage naming the first pattern that does not.
+void check_weights_skip(const std::vector<std::string>& patterns, const Program& program,
+                        const std::function<std::set<std::string>()>& in_file);
+// For the file of a job's checkpoint.weights, if it has one. Errors of read_weights() if it is
+// needed.
+void check_weights_skip(const Job& job, const Program& program);
+
 // Writes the parameters and running statistics of a file of weights (read_weights(): safetensors,
 // or torch.save()'s) to the executor. All names of the file may have a prefix from wrappers
 // ("module.", "_orig_mod.", "model."); floating-point types are converted to the model's. Returns
 // lines about ignored or changed content. kUsage naming the file if it lacks anything that the
-// model needs, or has more, except for skipped names; errors of read_weights().
+// model needs, or has more, except for skipped names; unless `complete`, errors of
+// check_weights_skip(); errors of read_weights().
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor);
 

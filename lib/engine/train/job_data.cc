@@ -20,14 +20,19 @@ static size_t cache_bytes_of_rank() {
   return available_host_memory() / 3 / static_cast<size_t>(ranks);
 }
 
+data::PipelineContext data_context(const Job& job, const std::string& backend,
+                                   const DataPart& part) {
+  return {.rank = part.part,
+          .ranks = part.parts,
+          .seed = static_cast<uint64_t>(job.train.integer("seed")),
+          .classes = job.model.integer("num_classes"),
+          .ignored_label = job.train.integer("ignore_index"),
+          .bytes = feeds_bytes(job, backend)};
+}
+
 JobData::JobData(const Job& job, Device& device, const DataPart& part) {
-  data::PipelineContext context{.rank = part.part,
-                                .ranks = part.parts,
-                                .seed = static_cast<uint64_t>(job.train.integer("seed")),
-                                .classes = job.model.integer("num_classes"),
-                                .ignored_label = job.train.integer("ignore_index"),
-                                .bytes = feeds_bytes(job, device.backend()),
-                                .cache_bytes = cache_bytes_of_rank()};
+  data::PipelineContext context = data_context(job, device.backend(), part);
+  context.cache_bytes = cache_bytes_of_rank();
   if (device.runs_beside_host()) {
     context.image_memory = [this, &device](size_t bytes) {
       image_memory_.push_back(device.allocate_host(bytes));

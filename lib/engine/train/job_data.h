@@ -16,6 +16,10 @@
 
 namespace fleet {
 
+// The context of a job's data, for samples on a device of this backend.
+data::PipelineContext data_context(const Job& job, const std::string& backend,
+                                   const DataPart& part);
+
 class JobData {
  public:
   // part: selects the samples of this rank. The device must outlive it. kUsage with the reason if

@@ -128,24 +128,43 @@ static ModelParts parts_of(const Job& job, const Training& training) {
   return parts;
 }
 
+// Appends the model, its loss and its metrics. An error of the model also gives the size of the
+// images, and the key that decides it.
+static Training append_network(Program& program, const Job& job, const ProgramOptions& options,
+                               int64_t micro_batches) {
+  const int64_t batch = options.batch > 0 ? options.batch : job.data.integer("batch_size");
+  try {
+    return build_training(program, {.model = job.model_name,
+                                    .model_settings = job.model,
+                                    .batch = std::max<int64_t>(batch / micro_batches, 1),
+                                    .image = options.image,
+                                    .label_smoothing = job.train.number("label_smoothing"),
+                                    .ignore_index = job.train.integer("ignore_index"),
+                                    .class_weights = weighs_classes(job),
+                                    .mixed_labels = data::mixes_labels(job.data.section("augment")),
+                                    .bytes = normalization(job, options)});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage || error.where().starts_with("model.")) throw;
+    throw Error(error.code(), error.failure(), error.where(),
+                (error.next().empty() ? "" : error.next() + "; ") + "the images (data.image) are " +
+                    options.image.text());
+  }
+}
+
+void build_network(const Job& job, const ProgramOptions& options) {
+  Program program;
+  append_network(program, job, options, 1);
+}
+
 BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   log_choices(job, options);
   BuiltProgram built;
   built.strategy =
       std::make_unique<Strategy>(strategy_from(job.strategy), context_of(job, options));
   Strategy& strategy = *built.strategy;
-  const int64_t batch = options.batch > 0 ? options.batch : job.data.integer("batch_size");
   Program& program = built.program;
-  built.training = build_training(
-      program, {.model = job.model_name,
-                .model_settings = job.model,
-                .batch = std::max<int64_t>(batch / strategy.context().micro_batches, 1),
-                .image = options.image,
-                .label_smoothing = job.train.number("label_smoothing"),
-                .ignore_index = job.train.integer("ignore_index"),
-                .class_weights = weighs_classes(job),
-                .mixed_labels = data::mixes_labels(job.data.section("augment")),
-                .bytes = normalization(job, options)});
+  built.training = append_network(program, job, options, strategy.context().micro_batches);
+  check_parameter_patterns(program, job.optimizer);
   const int frozen = freeze_parameters(program, job.optimizer);
   if (frozen > 0 && options.rank == 0) {
     spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());

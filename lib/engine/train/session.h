@@ -43,6 +43,10 @@ DataPart data_part(const Job& job, const ProgramOptions& options);
 // kUnsupported of build_program().
 void check_job(const Job& job, const ProgramOptions& options);
 
+// Builds and drops the first part of build_program(): the model, its loss and its metrics, which
+// depend on the size of the images. Errors of build_training(); a kUsage names data.image.
+void build_network(const Job& job, const ProgramOptions& options);
+
 // The whole Program of a job: model, backward, strategy, optimizer.
 BuiltProgram build_program(const Job& job, const ProgramOptions& options);
 

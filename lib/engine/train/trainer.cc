@@ -16,24 +16,6 @@ namespace {
 
 using Patience = TrainingCheckpoints::Patience;
 
-EvaluatedMetrics by_name(const MetricSums& sums, const Training& training) {
-  EvaluatedMetrics metrics = {{"loss", sums.mean_loss()}, {"acc1", sums.acc1()}};
-  if (training.has_top_k()) metrics["acc" + std::to_string(training.top_k)] = sums.acck();
-  return metrics;
-}
-
-void check_test_data(const Job& job, const Schedule& schedule, bool exist) {
-  if (job.train.boolean("evaluate_only") && !exist) {
-    throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
-                "set data.test");
-  }
-  if (!schedule.depends_on_evaluations()) return;
-  if (exist && job.train.integer("evaluate_every") > 0) return;
-  throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
-              "learning_rate.name " + job.schedule.text("name"),
-              "set test data (data.test) and set train.evaluate_every to 1 or more");
-}
-
 }  // namespace
 
 Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
@@ -50,15 +32,11 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
                                                            .control = options.control,
                                                            .store = options.store.get()});
   const bool has_test_data = data_->test() != nullptr;
-  check_test_data(job_, runner_->schedule(), has_test_data);
+  tracker_ = make_evaluation_tracker(
+      job_, {.has_data = has_test_data,
+             .schedule_observes = runner_->schedule().depends_on_evaluations(),
+             .top_k = session().training().top_k});
   evaluations_.emplace(job_, has_test_data, data_->train().batches());
-  std::vector<std::string> metrics;
-  if (evaluations_->evaluates()) {
-    for (const auto& [name, value] : by_name({}, session().training())) {
-      metrics.push_back(name);
-    }
-  }
-  tracker_ = std::make_unique<EvaluationTracker>(job_, metrics);
   saves_.restore_best(tracker_->record().kept);
   if (is_leader()) log_unused_options();
   const bool continues = load_start();
@@ -375,7 +353,8 @@ bool Trainer::follow(const MetricSums& evaluated) {
       spdlog::info("{}", line);
     }
   }
-  const bool best = tracker_->observe(at.step, by_name(evaluated, session().training()), counts);
+  const bool best =
+      tracker_->observe(at.step, metrics_by_name(evaluated, session().training().top_k), counts);
   if (tracker_->wanted()) at.evaluations = tracker_->record();
   if (is_leader() && tracker_->should_stop()) {
     report_->clear_bar();

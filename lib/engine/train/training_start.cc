@@ -48,7 +48,11 @@ void TrainingStart::load_weights(const std::string& path) {
 void TrainingStart::load(bool marked) {
   auto& [runner, policy, tracker] = parts_;
   const std::string weights = job_.checkpoint.text("weights");
-  if (!weights.empty()) load_weights(weights);
+  if (weights.empty()) {
+    check_weights_skip(job_, runner.executor().program());
+  } else {
+    load_weights(weights);
+  }
   double own = marked ? 1 : 0;
   runner.control().sum({&own, 1});
   continues_ = own > 0;

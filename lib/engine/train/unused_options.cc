@@ -160,12 +160,6 @@ std::vector<std::string> unused_parameter_names(const Job& job, const Program& p
   check("exclude_from_weight_decay", [](const std::string& name, const std::string& part) {
     return name.find(part) != std::string::npos;
   });
-  check("frozen", [](const std::string& name, const std::string& pattern) {
-    return matches_pattern(pattern, name);
-  });
-  check("groups", [](const std::string& name, const std::string& group) {
-    return matches_pattern(group.substr(0, group.find(':')), name);
-  });
   if (job.optimizer.text("name") == "lamb") {
     check("exclude_suffixes",
           [](const std::string& name, const std::string& part) { return name.ends_with(part); });

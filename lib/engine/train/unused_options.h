@@ -21,7 +21,8 @@ struct JobFacts {
 // strategy, the device and the update rules report themselves.
 std::vector<std::string> unused_options(const Job& job, const JobFacts& facts);
 
-// Like the above, for parameter names in the optimizer section that match none of the program's.
+// Like the above, for parts of parameter names in the optimizer section that fit none of the
+// program's. Patterns that match none are errors: check_parameter_patterns().
 std::vector<std::string> unused_parameter_names(const Job& job, const Program& program);
 
 }  // namespace fleet

@@ -87,7 +87,8 @@ TEST(PipelineStages, AddedParameters_AreNotProducts) {
 
 TEST(PipelineStages, Marks_FollowTheEnds) {
   Layers net({4, 4, 4});
-  ASSERT_TRUE(mark_stages(net.program, net.forward, {net.outputs[0]}));
+  ASSERT_TRUE(are_stage_ends(net.program, net.forward, {net.outputs[0]}));
+  mark_stages(net.program, net.forward, {net.outputs[0]});
   const BackwardResult backward = append_backward(net.program, net.forward, net.loss, 1);
   const StageMap stages = find_stages(net.program, backward.section, 2);
   EXPECT_THAT(stages.of_op, ElementsAre(0, 1, 1, 1,        // forward
@@ -99,13 +100,14 @@ TEST(PipelineStages, Marks_FollowTheEnds) {
 
 TEST(PipelineStages, EndsOutOfOrder_AreRefused) {
   Layers net({4, 4, 4});
-  EXPECT_FALSE(mark_stages(net.program, net.forward, {net.outputs[1], net.outputs[0]}));
-  EXPECT_FALSE(mark_stages(net.program, net.forward, {net.loss}));
+  EXPECT_FALSE(are_stage_ends(net.program, net.forward, {net.outputs[1], net.outputs[0]}));
+  EXPECT_FALSE(are_stage_ends(net.program, net.forward, {net.loss}));
 }
 
 TEST(PipelineStages, SharedParameter_IsNamed) {
   Layers net({64, 64}, /*shared=*/true);
-  ASSERT_TRUE(mark_stages(net.program, net.forward, {net.outputs[0]}));
+  ASSERT_TRUE(are_stage_ends(net.program, net.forward, {net.outputs[0]}));
+  mark_stages(net.program, net.forward, {net.outputs[0]});
   const BackwardResult backward = append_backward(net.program, net.forward, net.loss, 1);
   EXPECT_THAT(usage_failure([&] { find_stages(net.program, backward.section, 2); }),
               HasSubstr("'fc0' is used in stages 0 and 1"));

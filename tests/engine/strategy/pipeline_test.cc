@@ -190,6 +190,10 @@ TEST(Pipeline, WrongStages_AreRefused) {
   EXPECT_THAT(refused("cut: 'fc7'", 2),
               AllOf(HasSubstr("no variable 'fc7'"), HasSubstr("did you mean 'fc1'?"),
                     HasSubstr("its blocks: fc1, fc2")));
+  // One rank has one stage, but a wrong name is a mistake there too.
+  EXPECT_THAT(refused("cut: 'fc7'", 1), HasSubstr("pipeline_configs.cut"));
+  EXPECT_THAT(refused("cut: ['fc2', 'fc1']", 1), HasSubstr("pipeline_configs.cut"));
+  EXPECT_EQ(refused("cut: 'fc1'", 1), "");
   EXPECT_THAT(refused("cut: ['fc2', 'fc1']", 3),
               AllOf(HasSubstr("pipeline_configs.cut"), HasSubstr("not in the order")));
   EXPECT_THAT(refused("", 40),

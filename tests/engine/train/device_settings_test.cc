@@ -103,6 +103,13 @@ TEST_F(Flags, OptionsOfAnotherBackend_DoNotReachTheCpu) {
   EXPECT_EQ(choose_device("cpu", 0, {}, backend_options(job())).device->backend(), "cpu");
 }
 
+// A check of a job file knows the backend without a device.
+TEST_F(Flags, BackendOfADevice_IsThatOfTheChosenOne) {
+  for (const char* wanted : {"cpu", "auto"}) {
+    EXPECT_EQ(backend_of_device(wanted), choose_device(wanted, 0).device->backend()) << wanted;
+  }
+}
+
 TEST_F(Flags, OptionOutOfItsBackendsRange_IsRefused) {
   ConfigTree own;
   own.set("conv_workspace_size_limit", "-3", "test");

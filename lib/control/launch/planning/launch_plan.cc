@@ -137,12 +137,23 @@ LaunchPlan plan_ranks(const LaunchRequest& request) {
   return plan;
 }
 
+// Other nodes have their own number of ranks, unless this is the only node.
+PlannedRanks planned_ranks(const LaunchPlan& plan) {
+  const Topology& topology = plan.topology;
+  const int local = plan.ranks.local_world_size;
+  return {.world_size = local * topology.nnodes,
+          .local_world_size = local,
+          .nnodes = topology.nnodes,
+          .devices = plan.ranks.devices.front(),
+          .exact = topology.is_single_node()};
+}
+
 }  // namespace
 
 LaunchPlan make_launch_plan(LaunchRequest request) {
   LaunchPlan plan = plan_ranks(request);
   const LaunchConfig& config = request.config;
-  if (plan.trains) check_job_file(plan.command);
+  if (plan.trains) check_job_file(plan.command, planned_ranks(plan));
   check_logs(config, plan.log_dir, plan.local_roles.servers, plan.ranks.local_world_size);
   check_log_settings(config.logs, plan.ranks.local_world_size);
   plan.security = resolve_job_security(config.security, plan.topology, !request.dry_run.wanted);

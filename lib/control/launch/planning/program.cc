@@ -13,6 +13,7 @@
 #include "base/program_file.h"
 #include "base/terminal_text.h"
 #include "launch/planning/arguments.h"
+#include "launch/planning/environment.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/torchrun/translate.h"
 
@@ -182,22 +183,45 @@ static std::string explained(const std::string& message) {
   return "'" + word + "' is an option of fleetrun: write it before the job file";
 }
 
-void check_job_file(std::vector<std::string> command) {
-  const std::string worker = command.front();
-  command.insert(command.end(), {"--check", "--format=json"});
-  const ChildResult check = run_child({.words = std::move(command)});
+// This process's environment, with the variables of the first rank that a check of its job reads.
+// The launcher may itself run inside a rank of another job.
+static std::vector<std::string> environment_of(const PlannedRanks& ranks) {
+  Variables set = {{"PADDLE_TRAINER_ID", "0"},
+                   {"PADDLE_TRAINERS_NUM", std::to_string(ranks.world_size)},
+                   {"PADDLE_LOCAL_SIZE", std::to_string(ranks.local_world_size)},
+                   {"PADDLE_NNODES", std::to_string(ranks.nnodes)}};
+  if (!ranks.devices.empty()) {
+    set.emplace_back("FLAGS_selected_gpus", join_numbers(ranks.devices, ","));
+  }
+  std::vector<std::string> all = whole_environment();
+  for (const auto& [name, value] : set) {
+    std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    all.push_back(name + "=" + value);
+  }
+  return all;
+}
+
+// The message for wrong input; "" for any other verdict, because the ranks report other errors
+// themselves.
+static std::string wrong_input(const std::vector<std::string>& command, const PlannedRanks& ranks) {
+  const ChildResult check = run_child({.words = command, .environment = environment_of(ranks)});
   const std::optional<JobVerdict> verdict = parse_job_verdict(check.output);
   if (!verdict) {
     spdlog::warn(
         "{}: no usable verdict on the job file ({}); the job starts without this check. "
         "Install fleetrun and fleet-worker of the same version",
-        worker, shown_name(reason(check), 200));
-    return;
+        command.front(), shown_name(reason(check), 200));
+    return "";
   }
-  // The ranks report any other error themselves.
-  if (!verdict->ok && verdict->exit_code == kWrongInput) {
-    refuse(explained(verdict->message));
-  }
+  return !verdict->ok && verdict->exit_code == kWrongInput ? verdict->message : "";
+}
+
+void check_job_file(std::vector<std::string> command, const PlannedRanks& ranks) {
+  command.insert(command.end(), {"--check", "--format=json"});
+  const std::string wrong = wrong_input(command, ranks);
+  if (wrong.empty()) return;
+  if (!ranks.exact && wrong_input(command, {.devices = ranks.devices}).empty()) return;
+  refuse(explained(wrong));
 }
 
 }  // namespace fleet

@@ -61,9 +61,17 @@ struct JobVerdict {
 // version may. Ignores keys that it does not know.
 std::optional<JobVerdict> parse_job_verdict(const std::string& output);
 
+// The ranks of a job that has not started yet: what a rank runs depends on them.
+struct PlannedRanks {
+  int world_size = 1, local_world_size = 1, nnodes = 1;
+  std::vector<int> devices = {};  // GPUs of the first rank of this node; empty: CPU
+  bool exact = true;              // false: other nodes may bring another number of ranks
+};
+
 // `command`: a rank's command line, of fleet-worker. Throws kUsage with the worker's message if the
-// job file or the arguments are wrong. Warns in one line if the worker does not answer: the job
-// then starts without the check.
-void check_job_file(std::vector<std::string> command);
+// job file or the arguments are wrong for these ranks; if their number is not exact, only if they
+// are wrong for a single rank too. Warns in one line if the worker does not answer: the job then
+// starts without the check.
+void check_job_file(std::vector<std::string> command, const PlannedRanks& ranks);
 
 }  // namespace fleet

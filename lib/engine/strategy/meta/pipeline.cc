@@ -175,17 +175,19 @@ class Pipeline : public MetaOptimizer {
   // Resolves names before other rewrites, so that an error uses the model's names.
   void forward(BuildContext& build) override {
     build.loss_factor /= options_.micro_batches;
-    if (options_.stages == 1) return;
     for (const std::string& name : cut_) ends_.push_back(find_value(build, name, kCut));
-    if (ends_.empty()) add_devices(build);
+    if (options_.stages > 1 && ends_.empty()) add_devices(build);
   }
 
+  // A job of one rank has one stage, but its settings must fit a job of several too.
   void fuse_forward(BuildContext& build) override {
-    if (options_.stages == 1) return;
-    if (ends_.empty()) ends_ = balanced_ends(build.program, build.forward, options_.stages);
+    const bool several = options_.stages > 1;
+    if (several && ends_.empty()) {
+      ends_ = balanced_ends(build.program, build.forward, options_.stages);
+    }
     for (const VarId id : ends_) require_value(build, id, kCut);
-    const bool enough = static_cast<int>(ends_.size()) + 1 == options_.stages;
-    if (!enough || !mark_stages(build.program, build.forward, ends_)) {
+    const bool enough = !several || static_cast<int>(ends_.size()) + 1 == options_.stages;
+    if (!enough || !are_stage_ends(build.program, build.forward, ends_)) {
       throw Error(ErrorCode::kUsage,
                   enough
                       ? "the places are not in the order of the model, or nothing follows the last"
@@ -193,6 +195,7 @@ class Pipeline : public MetaOptimizer {
                             " stages",
                   kCut, "cut it elsewhere, or into fewer stages");
     }
+    if (several) mark_stages(build.program, build.forward, ends_);
   }
 
   void gradients(BuildContext& build) override {

@@ -47,7 +47,8 @@ class CheckJobFile : public ::testing::Test {
   ~CheckJobFile() override { std::filesystem::remove_all(folder_); }
   // The message of the error with a worker that is this script; "": none. `warning`: what was
   // written to standard error.
-  std::string check(const std::string& script, std::string* warning = nullptr) {
+  std::string check(const std::string& script, std::string* warning = nullptr,
+                    const PlannedRanks& ranks = {}) {
     const std::string worker = folder_ + "/fleet-worker";
     std::ofstream(worker) << "#!/bin/sh\n" << script << "\n";
     ::chmod(worker.c_str(), 0755);
@@ -55,7 +56,7 @@ class CheckJobFile : public ::testing::Test {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     try {
-      check_job_file({worker, "job.json", "--set", "a=1"});
+      check_job_file({worker, "job.json", "--set", "a=1"}, ranks);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);
       message = error.what();
@@ -72,6 +73,32 @@ TEST_F(CheckJobFile, Worker_IsAskedWithItsOwnArguments) {
   EXPECT_EQ(check("[ \"$*\" = 'job.json --set a=1 --check --format=json' ] && "
                   "echo '{\"ok\":true}'"),
             "");
+}
+
+// The Program of a rank depends on them. The launcher may run inside a rank of another job.
+TEST_F(CheckJobFile, Ranks_ReachTheWorker) {
+  ::setenv("PADDLE_TRAINERS_NUM", "7", 1);
+  ::setenv("PADDLE_TRAINER_ID", "5", 1);
+  std::string warning;
+  EXPECT_EQ(
+      check("[ \"$PADDLE_TRAINER_ID/$PADDLE_TRAINERS_NUM/$PADDLE_LOCAL_SIZE/$PADDLE_NNODES/"
+            "$FLAGS_selected_gpus\" = 0/8/4/2/2,3 ] && echo '{\"ok\":true}'",
+            &warning, {.world_size = 8, .local_world_size = 4, .nnodes = 2, .devices = {2, 3}}),
+      "");
+  EXPECT_EQ(warning, "");
+  ::unsetenv("PADDLE_TRAINERS_NUM");
+  ::unsetenv("PADDLE_TRAINER_ID");
+}
+
+// Other nodes may bring more or fewer ranks than this one assumes.
+TEST_F(CheckJobFile, JobThatIsWrongForAssumedRanksOnly_IsNotRefused) {
+  const std::string wrong =
+      "echo '{\"ok\":false,\"code\":\"usage\",\"exit_code\":2,\"message\":\"stages\"}'; exit 2";
+  const std::string alone =
+      "if [ $PADDLE_TRAINERS_NUM = 1 ]; then echo '{\"ok\":true}'; else " + wrong + "; fi";
+  EXPECT_EQ(check(alone, nullptr, {.world_size = 4, .nnodes = 2, .exact = false}), "");
+  EXPECT_EQ(check(alone, nullptr, {.world_size = 4, .local_world_size = 4}), "stages");
+  EXPECT_EQ(check(wrong, nullptr, {.world_size = 4, .nnodes = 2, .exact = false}), "stages");
 }
 
 TEST_F(CheckJobFile, WrongInput_IsTheWorkersMessage) {

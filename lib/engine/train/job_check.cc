@@ -1,0 +1,96 @@
+#include "train/job_check.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "optim/schedule.h"
+#include "train/class_weights.h"
+#include "train/device_settings.h"
+#include "train/evaluation_tracker.h"
+#include "train/initial_weights.h"
+#include "train/job_data.h"
+
+namespace fleet {
+namespace {
+
+// The data decide the number of steps of an epoch, on which no rule depends.
+constexpr int64_t kAnySteps = 1000;
+
+// The images that a network is checked for.
+struct CheckedImages {
+  Shape shape;                       // with the model's own dimensions for those that are not known
+  std::vector<std::string> unknown;  // keys of the dimensions that only the data tell
+};
+
+CheckedImages images_of(const Job& job, const data::ImageShape& known) {
+  CheckedImages images{.shape =
+                           image_shape(job.model_name, known.channels, known.height, known.width)};
+  if (known.channels == 0) images.unknown.emplace_back("data.image.channels");
+  if (known.height == 0) images.unknown.emplace_back("data.image.height");
+  if (known.width == 0) images.unknown.emplace_back("data.image.width");
+  return images;
+}
+
+// Whether the network can be built for images whose size is partly a guess.
+bool fits(const Job& job, const ProgramOptions& options) {
+  const Silence silence;
+  try {
+    build_network(job, options);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string not_checked(const CheckedImages& images, bool fitting) {
+  if (images.unknown.empty()) return "";
+  return std::string(fitting ? "data and size of images" : "data and network") +
+         " not checked, because the job does not set " + join(images.unknown, ", ") +
+         (fitting ? "; the network was checked for images of " + images.shape.text() : "");
+}
+
+data::ImageShape given_image(const Job& job) {
+  const auto size = [&](const char* key) {
+    return static_cast<int>(job.data.integer(std::string("image.") + key));
+  };
+  return {size("channels"), size("height"), size("width")};
+}
+
+}  // namespace
+
+std::string check_training(const Job& job, const ProgramOptions& given) {
+  ProgramOptions options = given;
+  const DataPart part = data_part(job, options);
+  const data::DataOutline outline =
+      data::check_data_settings(job.data, data_context(job, options.backend, part));
+  check_class_weights(job);
+  const Schedule schedule(job.schedule, kAnySteps, job.train.integer("epochs"),
+                          job.data.integer("batch_size") * part.parts);
+  const CheckedImages images = images_of(job, outline.image);
+  options.image = images.shape;
+  const bool fitting = images.unknown.empty() || fits(job, options);
+  if (!fitting) {
+    check_job(job, options);
+    return not_checked(images, fitting);
+  }
+  const BuiltProgram built = build_program(job, options);
+  make_evaluation_tracker(job, {.has_data = outline.has_test,
+                                .schedule_observes = schedule.depends_on_evaluations(),
+                                .top_k = built.training.top_k});
+  if (!job.train.boolean("evaluate_only")) check_weights_skip(job, built.program);
+  return not_checked(images, fitting);
+}
+
+std::string check_network_only(const Job& job, const ProgramOptions& given) {
+  check_job(job, given);
+  ProgramOptions options = given;
+  const CheckedImages images = images_of(job, given_image(job));
+  options.image = images.shape;
+  const bool fitting = images.unknown.empty() || fits(job, options);
+  if (images.unknown.empty()) build_network(job, options);
+  return not_checked(images, fitting);
+}
+
+}  // namespace fleet

@@ -1,0 +1,22 @@
+// Checks a job before it starts: builds what its start builds, with the same functions, but without
+// data, weights, kernels and other ranks.
+#pragma once
+
+#include <string>
+
+#include "train/session.h"
+
+namespace fleet {
+
+// Checks a job that trains or evaluates. Takes the size of the images from the job's settings, not
+// from options.image. Builds the whole Program of that rank, the schedule, and the tracker of
+// evaluations. Returns what could not be checked, and why, as a clause; "" if only the data were
+// not checked. Errors of Trainer: kUsage, kUnsupported; of read_weights() if
+// checkpoint.weights_skip names parameters that only a file has.
+std::string check_training(const Job& job, const ProgramOptions& options);
+
+// Checks a job that only evaluates images with its network: a prediction, or an export. Its result
+// and errors are as above.
+std::string check_network_only(const Job& job, const ProgramOptions& options);
+
+}  // namespace fleet

@@ -1,0 +1,158 @@
+// Mistakes of a job file that its settings alone show, without data and other ranks.
+#include "train/job_check.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/errors.h"
+#include "train/job.h"
+#include "train/safetensors.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kImages[] = R"("image": {"channels": 1, "height": 28, "width": 28})";
+
+Job lenet(const std::vector<std::string>& overrides,
+          const std::string& data = std::string(R"("source": "synthetic", )") + kImages) {
+  ConfigTree tree =
+      ConfigTree::from_json(R"({"model": {"name": "lenet"}, "data": {)" + data + "}}", "job.json");
+  apply_overrides(tree, overrides);
+  return make_job(tree);
+}
+
+std::string check(const std::vector<std::string>& overrides, int ranks = 1) {
+  return check_training(lenet(overrides), {.world = ranks});
+}
+
+struct Mistake {
+  const char* named;  // by the error
+  std::vector<std::string> overrides;
+  int ranks = 1;
+};
+
+std::vector<Mistake> mistakes() {
+  return {
+      {"train.class_weights", {"train.class_weights=[1,2]"}},
+      {"train.class_weights", {"train.class_weights={'rule': 'balanced', 'values': [1, 2]}"}},
+      {"learning_rate", {"learning_rate={'name': 'piecewise', 'boundaries': [3], 'values': [1]}"}},
+      {"learning_rate.name", {"learning_rate.name=plateau", "train.evaluate_every=0"}},
+      {"learning_rate", {"learning_rate={'name': 'constant', 'warmup_start': 0.1}"}},
+      {"train.early_stopping.metric", {"train.early_stopping.metric=foo"}},
+      {"train.early_stopping", {"train.early_stopping=loss", "train.evaluate_every=0"}},
+      {"checkpoint.keep_best.metric", {"checkpoint.keep_best.metric=acc3"}},
+      {"data.mean", {"data.mean=[0.1,0.2]"}},
+      {"data.std", {"data.std=[0.1,0.2]"}},
+      {"data.image", {"data.image.height=10", "data.image.width=10"}},
+      {"data.image", {"model.name=vit_b_16", "data.image.height=50", "data.image.width=50"}},
+      {"data.image.channels", {"data.image.channels=2"}},
+      {"data.train.classes", {"model.num_classes=3", "data.train.classes=10"}},
+      {"data.test.classes", {"data.test.classes=11"}},
+      {"data.validation_split", {"data.validation_split=0.1", "data.test.samples=8"}},
+      {"data.shuffle", {"data.sampling=balanced", "data.shuffle=false"}},
+      {"data.class_names", {"data.class_names=['a', 'b']"}},
+      {"recompute_configs.checkpoints",
+       {"strategy.recompute=true", "strategy.recompute_configs.checkpoints=['nothere']"}},
+      {"pipeline_configs.cut",
+       {"strategy.pipeline=true", "strategy.pipeline_configs.cut=['nothere']"}},
+      {"pipeline_configs.cut",
+       {"strategy.pipeline=true", "strategy.pipeline_configs.cut=['nothere']"},
+       2},
+      {"pipeline_configs.cut",
+       {"strategy.pipeline=true", "strategy.pipeline_configs.cut=['fc2', 'fc1']"}},
+      {"optimizer.groups",
+       {"optimizer={'name': 'momentum', 'groups': ['fc3.*: rate=2']}", "strategy.lars=true"}},
+      {"optimizer.groups",
+       {"optimizer={'name': 'adam', 'groups': ['fc3.*: rate=2']}", "strategy.lamb=true"}},
+      {"optimizer.groups", {"optimizer.groups=['fc4.*: rate=2']"}},
+      {"optimizer.frozen", {"optimizer.frozen=['conv1.*', 'conv7.*']"}},
+      {"optimizer.frozen", {"optimizer.frozen=['*']"}},
+      {"checkpoint.weights_skip", {"checkpoint.weights_skip=['head.*']"}},
+      {"train.ema.decay", {"train.ema=0.9", "strategy.pipeline=true"}, 2},
+      {"train.ema.decay",
+       {"train.ema=0.9", "strategy.sharding=true", "strategy.sharding_configs={'stage': 3}"},
+       2},
+  };
+}
+
+TEST(JobCheck, MistakesThatSettingsShow_AreRefusedWithTheirKey) {
+  EXPECT_THAT(check({}), IsEmpty());
+  EXPECT_THAT(check({}, 2), IsEmpty());
+  for (const Mistake& mistake : mistakes()) {
+    SCOPED_TRACE(mistake.overrides.back());
+    const Error error = thrown_by([&] { check(mistake.overrides, mistake.ranks); });
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr(mistake.named));
+  }
+}
+
+// What one rank does not do is no mistake of a job of one rank.
+TEST(JobCheck, SettingsForSeveralRanks_AreAcceptedOnOne) {
+  EXPECT_THAT(check({"train.ema=0.9", "strategy.pipeline=true"}), IsEmpty());
+  EXPECT_THAT(check({"strategy.pipeline=true", "strategy.pipeline_configs.cut=['fc1']"}),
+              IsEmpty());
+}
+
+TEST(JobCheck, NearPattern_IsSuggested) {
+  const auto next = [](const std::vector<std::string>& overrides) {
+    return thrown_by([&] { check(overrides); }).next();
+  };
+  EXPECT_THAT(next({"optimizer.frozen=['conv1.weigth']"}), HasSubstr("'conv1.weight'"));
+  EXPECT_THAT(next({"optimizer.frozen=['conv1']"}), HasSubstr("'conv1.*'"));
+  EXPECT_THAT(next({"optimizer.groups=['*.bais: rate=2']"}), HasSubstr("'*.bias'"));
+  EXPECT_THAT(next({"checkpoint.weights_skip=['fc3.weigth']"}), HasSubstr("'fc3.weight'"));
+  EXPECT_THAT(next({"optimizer.frozen=['transformer.*']"}), HasSubstr("conv1.weight"));
+}
+
+// A name that only the file has is what the file's own head is called.
+TEST(JobCheck, SkippedNames_MayBeThoseOfTheFile) {
+  const std::string path = ::testing::TempDir() + "/job_check.safetensors";
+  TensorFile file;
+  file.tensors["module.head.weight"] = {DType::kFloat32, {1}, std::vector<char>(4)};
+  write_safetensors(path, file);
+  const auto skip = [&](const std::string& pattern) {
+    return std::vector<std::string>{"checkpoint.weights=" + path,
+                                    "checkpoint.weights_skip=['" + pattern + "']"};
+  };
+  EXPECT_THAT(check(skip("head.*")), IsEmpty());
+  EXPECT_THAT(check(skip("module.head.*")), IsEmpty());
+  EXPECT_THAT(thrown_by([&] { check(skip("tail.*")); }), IsUsageError("checkpoint.weights_skip"));
+  std::filesystem::remove(path);
+  EXPECT_THAT(check(skip("fc3.*")), IsEmpty());  // the file is not needed
+}
+
+// Data are not opened: there are none.
+TEST(JobCheck, SizeThatOnlyTheDataTell_IsNotChecked) {
+  const std::string folder = R"("source": "image_folder", "root": "/nowhere")";
+  const auto check = [&](const std::string& data, const std::vector<std::string>& overrides) {
+    return check_training(lenet(overrides, folder + data), {});
+  };
+  EXPECT_THAT(check(std::string(", ") + kImages, {}), IsEmpty());
+  EXPECT_THAT(check("", {}), HasSubstr("data.image.height"));
+  EXPECT_THAT(check(R"(, "image": {"height": 28})", {}),
+              AllOf(HasSubstr("data.image.width"), Not(HasSubstr("data.image.height"))));
+  // A size that may not be the images' is no mistake.
+  EXPECT_THAT(check(R"(, "image": {"height": 2})", {}), HasSubstr("data.image.width"));
+  EXPECT_THAT(thrown_by([&] { check("", {"optimizer.frozen=['nothere.*']"}); }),
+              IsUsageError("optimizer.frozen"));
+  EXPECT_THAT(thrown_by([&] { check("", {"data.train.folder="}); }), IsUsageError("data.train"));
+}
+
+TEST(JobCheck, Prediction_NeedsOnlyTheNetwork) {
+  const auto check = [](const std::vector<std::string>& overrides) {
+    return check_network_only(lenet(overrides), {});
+  };
+  EXPECT_THAT(check({"train.early_stopping.metric=foo"}), IsEmpty());
+  EXPECT_THAT(thrown_by([&] {
+                check({"data.image.height=10", "data.image.width=10"});
+              }).what(),
+              HasSubstr("data.image"));
+}
+
+}  // namespace
+}  // namespace fleet
