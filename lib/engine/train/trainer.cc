@@ -25,13 +25,15 @@ EvaluatedMetrics by_name(const MetricSums& sums, int64_t top_k) {
 void check_test_data(const Job& job, const Schedule& schedule, bool exist) {
   if (job.train.boolean("evaluate_only") && !exist) {
     throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
-                "set data.test");
+                "set data.test, or data.validation_split");
   }
   if (!schedule.depends_on_evaluations()) return;
   if (exist && job.train.integer("evaluate_every") > 0) return;
-  throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
-              "learning_rate.name " + job.schedule.text("name"),
-              "set test data (data.test) and set train.evaluate_every to 1 or more");
+  throw Error(
+      ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
+      "learning_rate.name " + job.schedule.text("name"),
+      "set test data (data.test, or data.validation_split), and train.evaluate_every to 1 or "
+      "more");
 }
 
 }  // namespace
