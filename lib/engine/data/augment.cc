@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/number_text.h"
+#include "base/text.h"
 
 namespace fleet::data {
 namespace {
@@ -27,6 +28,13 @@ std::vector<std::pair<std::string, const AugmentType*>> types_of(bool train) {
   std::stable_sort(types.begin(), types.end(),
                    [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
   return types;
+}
+
+// "data.mean=[0.485, 0.456, 0.406]" for values of a scale that ends at 255.
+std::string on_unit_scale(const std::string& key, const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(number_text(value / 255, 4));
+  return key + "=[" + join(texts, ", ") + "]";
 }
 
 }  // namespace
@@ -62,6 +70,26 @@ bool mixes_labels(const Settings& augment) {
   });
 }
 
+void check_normalization(const std::vector<double>& mean, const std::vector<double>& std) {
+  const auto above = [](const std::vector<double>& values) {
+    return std::find_if(values.begin(), values.end(), [](double value) { return value > 1; });
+  };
+  std::string key, advice;
+  double first = 0;
+  for (const auto& [name, values] : {std::pair("data.std", &std), std::pair("data.mean", &mean)}) {
+    const auto found = above(*values);
+    if (found == values->end()) continue;
+    key = name;
+    first = *found;
+    advice = on_unit_scale(name, *values) + (advice.empty() ? "" : " and ") + advice;
+  }
+  if (key.empty()) return;
+  throw Error(
+      ErrorCode::kUsage,
+      number_text(first) + " is on the scale from 0 to 255, but pixel values go from 0 to 1", key,
+      "divide by 255: " + advice);
+}
+
 AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape& image,
                            const std::vector<double>& mean, const std::vector<double>& std)
     : image_(image), scaled_(train || augment.boolean("scaled_decode")) {
@@ -77,6 +105,7 @@ AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape
     if (made->sets_crop()) placing = name;
     stages_.push_back({name, name + ".colour", name + ".mix", std::move(made)});
   }
+  check_normalization(mean, std);
   mean_ = one_a_channel(mean, image, "data.mean");
   deviation_ = one_a_channel(std, image, "data.std");
   for (int c = 0; c < image.channels; ++c) {
@@ -88,8 +117,7 @@ AugmentChain::AugmentChain(const Settings& augment, bool train, const ImageShape
   }
 }
 
-CropGeometry AugmentChain::set_geometry(int source_height, int source_width, uint64_t key,
-                                        const std::function<std::string()>& name) const {
+CropGeometry AugmentChain::geometry(int source_height, int source_width, uint64_t key) const {
   CropGeometry p{.source_height = source_height,
                  .source_width = source_width,
                  .out_height = image_.height,
@@ -103,16 +131,26 @@ CropGeometry AugmentChain::set_geometry(int source_height, int source_width, uin
     RandomStream random(key, link.placing);
     link.augment->set_geometry(p, random);
   }
-  if (!p.crop_set && (source_height != image_.height || source_width != image_.width)) {
-    throw Error(ErrorCode::kUsage,
-                "the image is " + std::to_string(source_height) + "x" +
-                    std::to_string(source_width) + " pixels (height x width), but data.image is " +
-                    std::to_string(image_.height) + "x" + std::to_string(image_.width),
-                name(),
-                "correct data.image, or resize images: data.augment.random_resized_crop for "
-                "training, data.augment.resize and data.eval.resize");
-  }
   return p;
+}
+
+bool AugmentChain::fits(int source_height, int source_width) const {
+  if (source_height == image_.height && source_width == image_.width) return true;
+  return geometry(source_height, source_width, 0).crop_set;
+}
+
+CropGeometry AugmentChain::set_geometry(int source_height, int source_width, uint64_t key,
+                                        const std::function<std::string()>& name) const {
+  const CropGeometry p = geometry(source_height, source_width, key);
+  if (p.crop_set || (source_height == image_.height && source_width == image_.width)) return p;
+  throw ImageSizeError(
+      ErrorCode::kUsage,
+      "the image is of another size: " + std::to_string(source_height) + "x" +
+          std::to_string(source_width) + " pixels (height x width), but data.image is " +
+          std::to_string(image_.height) + "x" + std::to_string(image_.width),
+      name(),
+      "correct data.image, or resize images: data.augment.random_resized_crop for training, "
+      "data.augment.resize and data.eval.resize");
 }
 
 bool AugmentChain::colours() const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/error.h"
 #include "base/registry.h"
 #include "data/random.h"
 
@@ -104,19 +105,33 @@ Schema augment_schema(bool train);
 // Whether these settings (data.augment) give a training sample two labels.
 bool mixes_labels(const Settings& augment);
 
+// kUsage naming an image that does not have data.image's size if nothing resizes it. Such an image
+// is not damaged.
+struct ImageSizeError : Error {
+  using Error::Error;
+};
+
+// data.mean and data.std belong to pixel values in [0, 1]: kUsage naming the key and the values
+// divided by 255 if one is above 1.
+void check_normalization(const std::vector<double>& mean, const std::vector<double>& std);
+
 // Immutable after construction: thread-safe.
 class AugmentChain {
  public:
   AugmentChain() = default;
   // The augmentations that the settings switch on, and normalisation: (value/255 - mean) / std.
-  // mean and std have one entry or one per channel; else kUsage.
+  // mean and std have one entry or one per channel, and pass check_normalization(); else kUsage.
   AugmentChain(const Settings& augment, bool train, const ImageShape& image,
                const std::vector<double>& mean, const std::vector<double>& std);
 
-  // kUsage naming the image (name() is called only then) if it does not fit the output and nothing
-  // resizes it.
+  // ImageSizeError naming the image (name() is called only then) if it does not fit the output and
+  // nothing resizes it.
   CropGeometry set_geometry(int source_height, int source_width, uint64_t key,
                             const std::function<std::string()>& name) const;
+  // Whether set_geometry() takes images of this size.
+  bool fits(int source_height, int source_width) const;
+  // Whether it takes images of any size.
+  bool resizes() const { return fits(1, 1); }
   bool colours() const;
   // Whether an image must be mirrored before colour() and mixing.
   bool depends_on_place() const;
@@ -134,6 +149,7 @@ class AugmentChain {
   const std::vector<float>& bias() const { return bias_; }
 
  private:
+  CropGeometry geometry(int source_height, int source_width, uint64_t key) const;
   struct Stage {
     std::string placing, colouring, mixing;  // names of the random streams for the steps
     std::shared_ptr<const Augment> augment;

@@ -51,7 +51,9 @@ std::unique_ptr<Augment> make_resize(const Settings& settings, const ImageShape&
                 "images resized to " + std::to_string(side) + " are smaller than data.image (" +
                     image.text() + ")",
                 settings.origin("resize"),
-                "set 'resize' to at least " + std::to_string(std::max(image.height, image.width)));
+                "set data.image.height and data.image.width to at most " + std::to_string(side) +
+                    ", or 'resize' to at least " +
+                    std::to_string(std::max(image.height, image.width)));
   }
   return std::make_unique<Resize>(side);
 }

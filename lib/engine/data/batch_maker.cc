@@ -100,15 +100,22 @@ void BatchMaker::begin(BatchSlot& slot, int64_t index) {
 bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample,
                             uint64_t key, std::string* why) {
   if (damage_.is_stalled(sample, why)) return false;
-  if (!options_.bytes) {
-    return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why);
-  }
-  bool flip = false;
-  if (!maker.make_bytes(sample, key, static_cast<uint8_t*>(slot.image_at(i)), &flip, why)) {
+  try {
+    if (!options_.bytes) {
+      return maker.make(sample, key, static_cast<float*>(slot.image_at(i)), why);
+    }
+    bool flip = false;
+    if (!maker.make_bytes(sample, key, static_cast<uint8_t*>(slot.image_at(i)), &flip, why)) {
+      return false;
+    }
+    slot.flips[i] = flip ? 1 : 0;
+    return true;
+  } catch (const ImageSizeError& error) {
+    // Training and evaluation end: they would silently use only a part of the data.
+    if (!options_.reports_damaged) throw;
+    *why = error.failure() + "; " + error.next();
     return false;
   }
-  slot.flips[i] = flip ? 1 : 0;
-  return true;
 }
 
 std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64_t index,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "data/image_files.h"
 
 namespace fleet::data {
@@ -20,6 +21,13 @@ std::string ending_of(const std::string& name) {
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   return ending;
+}
+
+std::string lower_case(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
 }
 
 // Image formats that this library does not read.
@@ -38,9 +46,13 @@ class Walk {
     std::vector<std::string> names, folders;
     for_each_entry(folder, [&](const fs::directory_entry& entry) {
       const std::string name = entry.path().filename();
-      if (name.starts_with('.')) return;
       std::error_code unknown;  // for a dangling link: counts as an unreadable file
-      if (entry.is_directory(unknown)) {
+      const bool is_folder = entry.is_directory(unknown);
+      if (is_folder && is_ignored_folder(name)) {
+        add_ignored_folder(entry.path(), &notes_.ignored);
+      } else if (name.starts_with('.')) {
+        return;
+      } else if (is_folder) {
         folders.push_back(entry.path());
       } else if (is_image_name(name)) {
         names.push_back(name);
@@ -97,6 +109,58 @@ void for_each_entry(const std::string& folder,
 bool is_image_name(const std::string& name) {
   static const std::set<std::string> endings = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"};
   return endings.contains(ending_of(name));
+}
+
+bool is_ignored_folder(std::string_view name) {
+  // Synology, QNAP; Windows; archives of macOS, and its folders on a server; Linux.
+  static const std::set<std::string> names = {"@eadir",
+                                              "#recycle",
+                                              "#snapshot",
+                                              "@recycle",
+                                              "@__thumb",
+                                              "@tmp",
+                                              "$recycle.bin",
+                                              "@recently-snapshot",
+                                              "__macosx",
+                                              "lost+found",
+                                              "temporary items",
+                                              "network trash folder",
+                                              "system volume information"};
+  return name.starts_with('.') || names.contains(lower_case(name));
+}
+
+bool in_ignored_folder(std::string_view path) {
+  for (size_t slash; (slash = path.find('/')) != std::string_view::npos;) {
+    const std::string_view name = path.substr(0, slash);
+    if (name != "." && name != ".." && is_ignored_folder(name)) return true;
+    path.remove_prefix(slash + 1);
+  }
+  return false;
+}
+
+void add_ignored_folder(const std::string& path, IgnoredFolders* ignored) {
+  int64_t images = 0;
+  std::error_code error;  // lost+found belongs to root
+  fs::recursive_directory_iterator entry(path, fs::directory_options::skip_permission_denied,
+                                         error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    std::error_code unknown;
+    if (is_image_name(entry->path().filename()) && !entry->is_directory(unknown)) ++images;
+  }
+  if (ignored->folders == 0 || (ignored->images == 0 && images > 0)) ignored->example = path;
+  ignored->folders += 1;
+  ignored->images += images;
+  if (!fs::path(path).filename().string().starts_with('.')) ignored->of_system += 1;
+}
+
+std::string images_text(int64_t count) {
+  return count == 1 ? "1 image" : std::to_string(count) + " images";
+}
+
+std::string text_of(const IgnoredFolders& ignored) {
+  return (ignored.folders == 1 ? "1 folder" : std::to_string(ignored.folders) + " folders") +
+         " (hidden, or of the system), such as " + shown_path(ignored.example) + ", with " +
+         images_text(ignored.images);
 }
 
 std::vector<std::string> images_below(const std::string& folder, ClassFolderReport* notes) {

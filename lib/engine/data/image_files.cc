@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/error.h"
@@ -17,11 +18,19 @@ constexpr int64_t kLargest = int64_t{1} << 30;
 }  // namespace
 
 Sample ImageFiles::read(int64_t index, std::vector<uint8_t>& scratch) const {
+  return read_up_to(index, kLargest, scratch);
+}
+
+Sample ImageFiles::read_start(int64_t index, size_t bytes, std::vector<uint8_t>& scratch) const {
+  return read_up_to(index, static_cast<int64_t>(bytes), scratch);
+}
+
+Sample ImageFiles::read_up_to(int64_t index, int64_t bytes, std::vector<uint8_t>& scratch) const {
   const std::string& path = files_[index].path;
   const RegularFile file = open_regular_file(path);
   if (file.size > kLargest)
     throw Error(ErrorCode::kIo, "it is too large: " + mebibytes(file.size), path);
-  const auto size = static_cast<size_t>(file.size);
+  const auto size = static_cast<size_t>(std::min(file.size, bytes));
   if (scratch.size() < size) scratch.resize(size);
   size_t done = 0;
   while (done < size) {

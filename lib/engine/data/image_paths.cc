@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/image_files.h"
 #include "data/source.h"
@@ -40,7 +41,7 @@ void add_list(const std::string& list, std::vector<std::string>* paths) {
   throw Error(ErrorCode::kUsage, "the list contains no image", list, "write a path on each line");
 }
 
-void add_folder(const std::string& folder, std::vector<std::string>* paths) {
+void add_folder(const std::string& folder, bool verbose, std::vector<std::string>* paths) {
   ClassFolderReport notes;
   const std::string plain = folder.size() > 1 && folder.ends_with('/')
                                 ? folder.substr(0, folder.find_last_not_of('/') + 1)
@@ -53,11 +54,14 @@ void add_folder(const std::string& folder, std::vector<std::string>* paths) {
                 "give a folder with images");
   }
   paths->insert(paths->end(), found.begin(), found.end());
+  if (verbose && notes.ignored.images > 0) {
+    spdlog::warn("{}: left out: {}", shown_path(folder), text_of(notes.ignored));
+  }
 }
 
 }  // namespace
 
-std::vector<std::string> image_paths(const std::vector<std::string>& named) {
+std::vector<std::string> image_paths(const std::vector<std::string>& named, bool verbose) {
   std::vector<std::string> paths;
   std::error_code unknown;
   const auto exists = [&](const std::string& path) { return fs::exists(path, unknown); };
@@ -67,7 +71,7 @@ std::vector<std::string> image_paths(const std::vector<std::string>& named) {
   }
   for (const std::string& path : named) {
     if (fs::is_directory(path, unknown)) {
-      add_folder(path, &paths);
+      add_folder(path, verbose, &paths);
     } else if (is_list(path)) {
       add_list(path, &paths);
     } else {

@@ -221,6 +221,7 @@ class InputPipeline::Impl {
   const Options& options() const { return options_; }
   const Sampler& sampler() const { return batches_.sampler(); }
   const Source& source() const { return *batches_.source(); }
+  const AugmentChain& chain() const { return batches_.chain(); }
 
  private:
   // Call it when the slot's last sample has been made.
@@ -497,6 +498,7 @@ int64_t InputPipeline::samples() const { return impl_->source().size(); }
 int64_t InputPipeline::batch_size() const { return impl_->options().sampler.batch; }
 const ImageShape& InputPipeline::image() const { return impl_->options().image; }
 const Source& InputPipeline::source() const { return impl_->source(); }
+const AugmentChain& InputPipeline::chain() const { return impl_->chain(); }
 PipelineStats InputPipeline::stats() const { return impl_->stats(); }
 ReaderWork InputPipeline::work() const { return impl_->reader_work(); }
 

@@ -136,6 +136,7 @@ class InputPipeline {
   int64_t batch_size() const;
   const ImageShape& image() const;
   const Source& source() const;
+  const AugmentChain& chain() const;
   PipelineStats stats() const;
   ReaderWork work() const;  // takes no lock
   // The damaged samples in the batches given so far, including damaged replacements, ascending.

@@ -98,14 +98,8 @@ bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target,
     height = decoder_.height();
     width = decoder_.width();
   }
-  CropGeometry geometry;
-  try {
-    geometry = chain_.set_geometry(height, width, key, [&] { return source_.name(index); });
-  } catch (const Error& error) {
-    if (!sample.encoded) throw;
-    *why = error.failure() + "; " + error.next();
-    return false;
-  }
+  CropGeometry geometry =
+      chain_.set_geometry(height, width, key, [&] { return source_.name(index); });
   if (target.flip) *target.flip = mirrors_ ? false : std::exchange(geometry.flip, false);
   Pixels pixels;
   if (cached) {

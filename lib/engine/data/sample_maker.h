@@ -77,9 +77,9 @@ class SampleMaker {
   SampleMaker(const Source& source, const AugmentChain& chain,
               std::shared_ptr<ImageCache> cache = nullptr);
   // Writes sample `index`, augmented by the draws of `key`, as normalised floats to out
-  // (chain.image()). Returns false, and the reason in *why, if it cannot be read, is damaged, or
-  // has an unsuitable size. kUsage if that holds for all samples of a source (raw pixels of another
-  // size or with other channels). Throws ReadAbandoned.
+  // (chain.image()). Returns false, and the reason in *why, if it cannot be read or is damaged.
+  // ImageSizeError if it is of another size and nothing resizes it; kUsage if raw pixels have other
+  // channels. Throws ReadAbandoned.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
   // Like the above, as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. *flip tells
   // the normalising device whether to mirror it: never if the augmentation depends on where pixels

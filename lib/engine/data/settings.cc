@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
@@ -49,11 +51,8 @@ std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbos
   const Settings train_split = data.section("train");
   SourceContext where = source_context(data, train, verbose, context);
   if (!train) where.train_split = &train_split;
-  std::unique_ptr<Source> source;
-  if (names_data(data, train)) {
-    const SourceType& type = sources().get(data.text("source"));
-    source = type.open(train ? train_split : data.section("test"), where);
-  }
+  const SourceType& type = sources().get(data.text("source"));
+  std::unique_ptr<Source> source = type.open(train ? train_split : data.section("test"), where);
   if (!source && train) refuse_missing_data(data);
   return source;
 }
@@ -153,6 +152,32 @@ std::shared_ptr<const std::vector<std::vector<int64_t>>> classes_to_draw(
   auto classes = std::make_shared<std::vector<std::vector<int64_t>>>();
   for (auto& [label, samples] : by_label) classes->push_back(std::move(samples));
   return classes;
+}
+
+// Nothing teaches the network a class without images: a mistake in a list, perhaps. Classes above
+// the highest label are reported elsewhere.
+void warn_of_empty_classes(const Source& source, const PipelineContext& context) {
+  constexpr size_t kShown = 10;
+  constexpr int64_t kMostSamples = 100'000'000;  // synthetic data may claim more
+  if (source.size() > kMostSamples) return;
+  std::vector<bool> has_images(static_cast<size_t>(context.classes));
+  int64_t highest = -1;
+  for (int64_t i = 0; i < source.size(); ++i) {
+    const int64_t label = source.label(i);
+    if (label < 0 || label >= context.classes || label == context.ignored_label) continue;
+    has_images[static_cast<size_t>(label)] = true;
+    highest = std::max(highest, label);
+  }
+  std::vector<std::string> empty;
+  for (int64_t label = 0; label < highest; ++label) {
+    if (label == context.ignored_label || has_images[static_cast<size_t>(label)]) continue;
+    empty.push_back(std::to_string(label));
+  }
+  if (empty.empty()) return;
+  const size_t shown = std::min(empty.size(), kShown);
+  spdlog::warn("data.train: {} of the classes 0 to {} without an image: {}{}", empty.size(),
+               highest, join(std::span(empty).first(shown), ", "),
+               shown < empty.size() ? ", ..." : "");
 }
 
 void check_repeats(const Settings& data, const PipelineContext& context) {
@@ -321,7 +346,7 @@ Schema data_schema(const std::string& source) {
               "metrics, or drop it")
       .choice("on_damaged", "skip", {"skip", "fail"},
               "Action for an image that is damaged or cannot be read: replace it with the next one "
-              "and log a warning, or end the job")
+              "and log a warning, or end the job. An image of another size always ends it")
       .number("read_timeout", 60, 0, 1e6,
               "Seconds after which a file that is still being read counts as damaged; 0: never")
       .section("image", image)
@@ -390,6 +415,7 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   InputPipeline::Options options = options_of(data, image, context);
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {
+    if (context.rank == 0) warn_of_empty_classes(*source, context);
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);

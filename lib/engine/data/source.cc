@@ -1,6 +1,9 @@
 #include "data/source.h"
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
 
 namespace fleet::data {
 
@@ -16,6 +19,19 @@ bool register_source(const std::string& name, void (*define)(SourceType&)) {
 std::string under_root(const std::string& root, const std::string& path) {
   if (root.empty() || path.starts_with('/')) return path;
   return root.ends_with('/') ? root + path : root + "/" + path;
+}
+
+std::unique_ptr<Source> no_test_data(const SourceContext& context, const std::string& key,
+                                     const std::string& why,
+                                     const std::vector<std::string>& found) {
+  if (context.train || !context.verbose) return nullptr;
+  std::vector<std::string> names;
+  for (const std::string& name : found) names.push_back(shown_path(name));
+  spdlog::log(found.empty() ? spdlog::level::info : spdlog::level::warn,
+              "there are no test data{}: nothing is evaluated. To evaluate, set {}{}, or "
+              "data.validation_split",
+              why, key, names.empty() ? "" : " (there is " + join(names, ", ") + ")");
+  return nullptr;
 }
 
 void check_label(int64_t label, const SourceContext& context, const std::string& where) {

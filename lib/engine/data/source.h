@@ -30,6 +30,11 @@ class Source {
   // Sample `index`, 0 <= index < size(). `scratch` belongs to the caller, one per thread. Throws
   // Error if the sample cannot be read.
   virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const = 0;
+  // At least the first `bytes` bytes of an image file, for its header; or raw pixels, whose bytes
+  // may be missing. The same errors.
+  virtual Sample read_start(int64_t index, size_t /*bytes*/, std::vector<uint8_t>& scratch) const {
+    return read(index, scratch);
+  }
   // For messages, safe to print on a terminal: a path, or "train-images[17]".
   virtual std::string name(int64_t index) const = 0;
   // Class names by label, safe to print on a terminal; empty if the source has only numbers.
@@ -56,7 +61,8 @@ struct SourceType {
   // For samples that the settings alone describe: sets the dimensions of the context that are 0.
   // kUsage if the settings are invalid. Null: only the data tell.
   void (*describe)(const Settings& split, SourceContext* context) = nullptr;
-  // Opens one split, which names data. Null if it has none. kUsage if the settings are invalid.
+  // Opens one split. Null if the settings name none ("" for its list or folder), or if no test data
+  // lie where they are by default; then no_test_data() says so. kUsage if they are invalid.
   std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context) = nullptr;
 };
 
@@ -70,6 +76,12 @@ bool register_source(const std::string& name, void (*define)(SourceType&));
 
 // Common to all sources: root + "/" + path unless path is absolute or root empty.
 std::string under_root(const std::string& root, const std::string& path);
+// For open(): returns null. Unless the split is for training, logs, if context.verbose, that there
+// are no test data, and which key (of data.test) could name some. why: " (photos/test does not
+// exist)", or "". found: folders that may hold test data.
+std::unique_ptr<Source> no_test_data(const SourceContext& context, const std::string& key,
+                                     const std::string& why = "",
+                                     const std::vector<std::string>& found = {});
 // Throws kUsage, at `where`, unless 0 <= label < classes (classes 0: any label from 0), or the
 // label is the one that the loss ignores.
 void check_label(int64_t label, const SourceContext& context, const std::string& where);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "data/source.h"
@@ -64,12 +65,17 @@ class Reader {
   gzFile file_ = nullptr;
 };
 
-// The path itself, or with .gz added or removed.
+// The path with .gz added or removed.
+std::string other_form(const std::string& path) {
+  return path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
+}
+
+// The path itself, or its other form.
 std::string existing(const std::string& path, const std::string& key) {
   namespace fs = std::filesystem;
   std::error_code ignored;  // such as a name that is too long
   if (fs::is_regular_file(path, ignored)) return path;
-  const std::string other = path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
+  const std::string other = other_form(path);
   if (fs::is_regular_file(other, ignored)) return other;
   if (fs::exists(path, ignored)) return path;  // opening it reports what it is
   throw Error(ErrorCode::kUsage, "the file does not exist", path, "set data.root or " + key);
@@ -176,10 +182,19 @@ Schema idx_schema(bool train) {
 
 std::unique_ptr<Source> open_idx(const Settings& split, const SourceContext& context) {
   const std::string where = context.train ? "data.train." : "data.test.";
+  if (split.text("images").empty()) return no_test_data(context, where + "images");
   const auto path = [&](const std::string& key) {
-    return existing(under_root(context.root, split.text(key)), where + key);
+    return under_root(context.root, split.text(key));
   };
-  Idx images = load(path("images"), 3, 4), labels = load(path("labels"), 1, 1);
+  const auto is_missing = [&](const std::string& key) {
+    return !split.given(key) && !path_exists(path(key)) && !path_exists(other_form(path(key)));
+  };
+  if (!context.train && is_missing("images") && is_missing("labels")) {
+    return no_test_data(context, where + "images",
+                        " (" + shown_path(path("images")) + " does not exist)");
+  }
+  Idx images = load(existing(path("images"), where + "images"), 3, 4);
+  Idx labels = load(existing(path("labels"), where + "labels"), 1, 1);
   if (images.dims[0] != labels.dims[0]) {
     throw Error(ErrorCode::kUsage,
                 std::to_string(images.dims[0]) + " images and " + std::to_string(labels.dims[0]) +

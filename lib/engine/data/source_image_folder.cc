@@ -2,6 +2,7 @@
 // number the class folders by name, as in torchvision's ImageFolder.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <span>
 
 #include "base/error.h"
@@ -18,22 +19,50 @@ namespace fs = std::filesystem;
 
 std::string key_of(bool train) { return train ? "data.train.folder" : "data.test.folder"; }
 
-// The class folders sorted by name, without hidden ones. Sets *unclassified to the number of images
-// outside class folders.
-std::vector<std::string> classes_in(const std::string& folder, bool train, int64_t* unclassified) {
-  if (!is_folder(folder)) {
-    throw Error(ErrorCode::kUsage, "the folder does not exist", folder,
-                "set data.root or " + key_of(train));
+// The folders beside a missing one that may hold its images.
+std::vector<std::string> folders_beside(const std::string& missing) {
+  std::vector<std::string> found;
+  const fs::path parent = fs::path(missing).parent_path();
+  for (const char* name : {"val", "valid", "validation", "eval", "test", "Test", "Val"}) {
+    const std::string path = parent / name;
+    std::error_code unknown;
+    if (path != missing && fs::is_directory(path, unknown)) found.push_back(path);
   }
+  return found;
+}
+
+[[noreturn]] void refuse_missing(const std::string& folder, bool train) {
+  std::string next = "set data.root or " + key_of(train);
+  if (!train) {
+    const std::vector<std::string> beside = folders_beside(folder);
+    if (!beside.empty()) next += " (there is " + shown_path(beside.front()) + ")";
+    next += ", or data.validation_split; without an evaluation, set " + key_of(train) + " to \"\"";
+  }
+  throw Error(ErrorCode::kUsage,
+              path_exists(folder) ? "it is not a folder" : "the folder does not exist", folder,
+              next);
+}
+
+// What lies beside the class folders.
+struct BesideClasses {
+  int64_t images = 0;
+  IgnoredFolders ignored;
+};
+
+// The class folders sorted by name, without ignored ones.
+std::vector<std::string> classes_in(const std::string& folder, bool train, BesideClasses* beside) {
+  if (!is_folder(folder)) refuse_missing(folder, train);
   std::vector<std::string> classes;
   for_each_entry(folder, [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename();
     std::error_code unknown;
-    if (name.starts_with('.')) return;
-    if (entry.is_directory(unknown)) {
+    const bool is_directory = entry.is_directory(unknown);
+    if (is_directory && is_ignored_folder(name)) {
+      add_ignored_folder(entry.path(), &beside->ignored);
+    } else if (is_directory) {
       classes.push_back(name);
-    } else if (is_image_name(name)) {
-      *unclassified += 1;
+    } else if (!name.starts_with('.') && is_image_name(name)) {
+      beside->images += 1;
     }
   });
   std::sort(classes.begin(), classes.end());
@@ -67,6 +96,48 @@ void check_empty(const std::vector<std::string>& empty, const std::string& folde
   if (context.verbose) spdlog::warn("{}: {}", shown_path(folder), what);
 }
 
+// The class folders that are likely to be too many: those without an image, or else those that the
+// test images lack; or else all.
+std::string folders_too_many(const std::vector<std::string>& classes, const std::string& folder) {
+  const auto without = [&](const auto& has) {
+    std::vector<std::string> names;
+    std::copy_if(classes.begin(), classes.end(), std::back_inserter(names),
+                 [&](const std::string& name) { return !has(name); });
+    return names;
+  };
+  const auto empty = without([&](const std::string& name) {
+    ClassFolderReport notes;
+    return !images_below(folder + "/" + name, &notes).empty();
+  });
+  if (!empty.empty()) return "without an image: " + some(empty);
+  for (const std::string& other : folders_beside(folder)) {
+    std::error_code unknown;
+    const auto missing = without(
+        [&](const std::string& name) { return fs::is_directory(other + "/" + name, unknown); });
+    if (missing.empty() || missing.size() == classes.size()) continue;
+    return "not in " + shown_path(other) + ": " + some(missing);
+  }
+  return some(classes);
+}
+
+[[noreturn]] void refuse_more_folders(const std::vector<std::string>& classes,
+                                      const std::string& folder, int64_t model_classes) {
+  throw Error(ErrorCode::kUsage,
+              std::to_string(classes.size()) + " class folders (" +
+                  folders_too_many(classes, folder) + "), and the model has " +
+                  std::to_string(model_classes) + " classes",
+              folder,
+              "remove folders that hold no class, or set model.num_classes to " +
+                  std::to_string(classes.size()));
+}
+
+// Hidden folders without images go without saying.
+void report_ignored(const std::string& folder, const IgnoredFolders& ignored) {
+  if (ignored.images == 0 && ignored.of_system == 0) return;
+  spdlog::log(ignored.images > 0 ? spdlog::level::warn : spdlog::level::info, "{}: left out: {}",
+              shown_path(folder), text_of(ignored));
+}
+
 void warn_skipped_files(const std::string& folder, const std::string& others,
                         int64_t unclassified) {
   if (!others.empty()) {
@@ -75,7 +146,7 @@ void warn_skipped_files(const std::string& folder, const std::string& others,
   }
   if (unclassified > 0) {
     spdlog::warn("{}: {} outside class folders skipped", shown_path(folder),
-                 unclassified == 1 ? "1 image" : std::to_string(unclassified) + " images");
+                 images_text(unclassified));
   }
 }
 
@@ -101,24 +172,27 @@ Schema image_folder_schema(bool train) {
 }
 
 std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceContext& context) {
+  const std::string key = key_of(context.train);
+  if (split.text("folder").empty()) return no_test_data(context, key);
   const std::string folder = under_root(context.root, split.text("folder"));
-  int64_t unclassified = 0, ignored = 0;
-  const auto there = classes_in(folder, context.train, &unclassified);
+  if (!context.train && !split.given("folder") && !path_exists(folder)) {
+    return no_test_data(context, key, " (" + shown_path(folder) + " does not exist)",
+                        folders_beside(folder));
+  }
+  BesideClasses beside, of_training;
+  const auto there = classes_in(folder, context.train, &beside);
   // A class may be missing from the test images: the labels are the same as in training.
   auto classes = there;
   if (context.train_split && !context.train_split->text("folder").empty()) {
-    classes =
-        classes_in(under_root(context.root, context.train_split->text("folder")), true, &ignored);
+    classes = classes_in(under_root(context.root, context.train_split->text("folder")), true,
+                         &of_training);
   }
   if (context.classes > 0 && static_cast<int64_t>(classes.size()) > context.classes) {
-    throw Error(ErrorCode::kUsage,
-                std::to_string(classes.size()) + " class folders, and the model has " +
-                    std::to_string(context.classes) + " classes",
-                folder, "set model.num_classes to that number, or remove folders");
+    refuse_more_folders(classes, folder, context.classes);
   }
   std::vector<ImageFile> files;
   std::vector<std::string> empty;
-  ClassFolderReport notes;
+  ClassFolderReport notes{.ignored = beside.ignored, .left_out = {}, .no_files = {}};
   for (const std::string& name : there) {
     const auto found = std::lower_bound(classes.begin(), classes.end(), name);
     if (found == classes.end() || *found != name) {
@@ -141,7 +215,10 @@ std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceCon
   }
   check_empty(empty, folder, others, context);
   check_files(notes.no_files, folder, context);
-  if (context.verbose) warn_skipped_files(folder, others, unclassified);
+  if (context.verbose) {
+    report_ignored(folder, notes.ignored);
+    warn_skipped_files(folder, others, beside.images);
+  }
   std::vector<std::string> names;
   for (const std::string& name : classes) names.push_back(shown_path(name));
   return std::make_unique<ImageFiles>(std::move(files), std::move(names));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/image_files.h"
@@ -31,22 +32,52 @@ ImageFile parse_line(std::string_view line, const SourceContext& context,
   return {under_root(context.root, std::string(trim(line.substr(0, blank)))), label};
 }
 
+// Whether the path leads through an ignored folder below data.root, or names a file that macOS
+// stores beside another ("._1.jpg"). In other absolute paths hidden folders count: an image set may
+// lie in one.
+bool is_ignored(std::string_view path, const std::string& root) {
+  if (path.substr(path.rfind('/') + 1).starts_with("._")) return true;
+  if (!root.empty() && path.starts_with(under_root(root, ""))) {
+    path.remove_prefix(under_root(root, "").size());
+  }
+  if (!path.starts_with('/')) return in_ignored_folder(path);
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (name != path && !name.starts_with('.') && is_ignored_folder(name)) return true;
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+  }
+  return false;
+}
+
 // Also stores the line numbers, for messages.
 std::vector<ImageFile> parse(const std::string& list, const SourceContext& context,
                              std::vector<int64_t>* numbers) {
   std::vector<ImageFile> files;
+  SkippedFiles ignored;
   int64_t number = 0;
   for_each_line(list, [&](std::string_view given) {
     const std::string_view line = trim(given);
     ++number;
     if (line.empty()) return;
-    files.push_back(parse_line(line, context, list + ":" + std::to_string(number)));
+    ImageFile file = parse_line(line, context, list + ":" + std::to_string(number));
+    if (is_ignored(file.path, context.root)) {
+      if (ignored.count++ == 0) ignored.example = shown_path(file.path);
+      return;
+    }
+    files.push_back(std::move(file));
     numbers->push_back(number);
   });
-  if (files.empty()) {
+  const std::string left_out = images_text(ignored.count) +
+                               " in hidden or system folders left out, such as " + ignored.example;
+  if (files.empty() && ignored.count == 0) {
     throw Error(ErrorCode::kUsage, "the list contains no image", list,
                 "write \"path label\" lines");
   }
+  if (files.empty()) {
+    throw Error(ErrorCode::kUsage, left_out, list,
+                "set data.root to that folder if the images of the list belong there");
+  }
+  if (context.verbose && ignored.count > 0) spdlog::warn("{}: {}", shown_path(list), left_out);
   return files;
 }
 
@@ -61,6 +92,7 @@ Schema image_list_schema(bool) {
 
 std::unique_ptr<Source> open_image_list(const Settings& split, const SourceContext& context) {
   std::string list = split.text("list");
+  if (list.empty()) return no_test_data(context, "data.test.list");
   std::error_code ignored;  // such as a name that is too long
   if (!fs::exists(list, ignored)) list = under_root(context.root, list);
   if (!fs::exists(list, ignored)) {

@@ -34,6 +34,15 @@ class Packed : public Source {
     sample.channels = entry.channels;
     return sample;
   }
+  // Of pixels the index has the size.
+  Sample read_start(int64_t index, size_t, std::vector<uint8_t>& scratch) const override {
+    const PackEntry& entry = file(index).entry(place(index));
+    if (entry.kind != PackedKind::kPixels) return read(index, scratch);
+    return {.encoded = false,
+            .height = static_cast<int>(entry.height),
+            .width = static_cast<int>(entry.width),
+            .channels = entry.channels};
+  }
   std::string name(int64_t index) const override {
     return std::string(file(index).name(place(index)));
   }
@@ -58,6 +67,7 @@ Schema packed_schema(bool train) {
 std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContext& context) {
   const std::string& name = settings.text("split");
   const std::string key = context.train ? "data.train.split" : "data.test.split";
+  if (name.empty()) return no_test_data(context, key);
   if (context.root.empty()) {
     throw Error(ErrorCode::kUsage, "the folder of the packed images is not given", "data.root",
                 "set it to the folder that fleetrun pack has written");
@@ -65,7 +75,9 @@ std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContex
   const PackManifest manifest = PackManifest::read(context.root);
   const PackSplit* split = manifest.find(name);
   if (!split) {
-    if (!context.train && !settings.given("split")) return nullptr;
+    if (!context.train && !settings.given("split")) {
+      return no_test_data(context, key, " (the pack has no part '" + name + "')");
+    }
     throw Error(ErrorCode::kUsage,
                 "the pack " + shown_path(context.root) + " has no part '" + shown_name(name) + "'",
                 key, "set it to one of pack.json's splits");

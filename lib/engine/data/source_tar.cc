@@ -39,6 +39,13 @@ class TarShards : public Source {
     read_part(shards_[sample.shard], scratch.data(), sample.bytes, sample.offset);
     return {.bytes = {scratch.data(), sample.bytes}};
   }
+  Sample read_start(int64_t index, size_t bytes, std::vector<uint8_t>& scratch) const override {
+    const TarSample& sample = samples_[index];
+    const auto count = std::min<size_t>(sample.bytes, bytes);
+    if (scratch.size() < count) scratch.resize(count);
+    read_part(shards_[sample.shard], scratch.data(), count, sample.offset);
+    return {.bytes = {scratch.data(), count}};
+  }
   std::string name(int64_t index) const override {
     const TarSample& sample = samples_[index];
     return shown_path(shards_[sample.shard]) + ":" +
@@ -72,12 +79,16 @@ class ShardIndex {
     shard_ = static_cast<uint32_t>(shards_.size());
     shards_.push_back(path);
     const size_t before = samples_.size();
+    const int64_t ignored = ignored_.count;
     for_each_tar_member(path, [&](const TarMember& member) { add(member); });
     finish_sample();
-    if (samples_.size() == before) {
-      throw Error(ErrorCode::kUsage, "the tar file contains no image with a label", path,
-                  "write each sample as KEY.jpg and KEY.cls, its class as a number from 0");
-    }
+    if (samples_.size() > before) return;
+    throw Error(ErrorCode::kUsage,
+                ignored_.count == ignored
+                    ? "the tar file contains no image with a label"
+                    : "the tar file contains images only in hidden or system folders, such as " +
+                          ignored_.example,
+                path, "write each sample as KEY.jpg and KEY.cls, its class as a number from 0");
   }
 
   std::unique_ptr<Source> take() {
@@ -85,11 +96,22 @@ class ShardIndex {
       spdlog::warn("data.{}.shards: {} samples without an image are skipped, such as {}",
                    context_.train ? "train" : "test", without_image_, example_);
     }
+    if (context_.verbose && ignored_.count > 0) {
+      spdlog::warn("data.{}.shards: {} in hidden or system folders left out, such as {}",
+                   context_.train ? "train" : "test", images_text(ignored_.count),
+                   ignored_.example);
+    }
     return std::make_unique<TarShards>(std::move(shards_), std::move(samples_), std::move(names_));
   }
 
  private:
   void add(const TarMember& member) {
+    if (in_ignored_folder(member.name)) {
+      if (is_image_name(member.name)) {
+        if (ignored_.count++ == 0) ignored_.example = shown_path(path_ + ":" + member.name);
+      }
+      return;
+    }
     const auto [key, extension] = key_and_extension(member.name);
     if (key.empty() || key.ends_with('/')) return;  // hidden, such as "._7.jpg" of macOS
     if (key != key_) finish_sample();
@@ -158,6 +180,7 @@ class ShardIndex {
   std::optional<TarMember> image_;
   std::optional<int64_t> label_;
   int64_t without_image_ = 0;
+  SkippedFiles ignored_;  // images in hidden folders and those of a system
   std::vector<std::string> shards_;
   std::vector<TarSample> samples_;
 };
@@ -172,6 +195,7 @@ Schema tar_schema(bool) {
 
 std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> patterns = split.texts("shards");
+  if (patterns.empty()) return no_test_data(context, "data.test.shards");
   ShardIndex index(context);
   for (const std::string& pattern : patterns) {
     for (const std::string& name : shard_names(pattern, context.root)) {

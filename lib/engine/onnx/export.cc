@@ -140,6 +140,7 @@ std::string export_onnx(const Job& job, const std::string& path) {
   for (const std::string& line : load_trained_weights(job, &weights, executor)) {
     spdlog::info("{}", line);
   }
+  if (!weights.warning.empty()) spdlog::warn("{}", weights.warning);
   write_file_atomically(path, onnx_file(job, image, executor, weights.card));
   return "wrote " + path + ": " + job.model_name + " for images of " + image.text() +
          ", a batch of any size, with " + weights.what;

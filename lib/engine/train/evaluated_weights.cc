@@ -62,6 +62,7 @@ EvaluatedWeights load_evaluated_weights(const Job& job, StepRunner& runner, JobR
   });
   if (leads) {
     spdlog::info("evaluating {}", weights->what);
+    if (!weights->warning.empty()) spdlog::warn("{}", weights->warning);
     warn_of_training_samples(*weights, runner.position());
   }
   TrainingPosition& at = runner.position();

@@ -43,13 +43,14 @@ void check_metric(const std::string& key, const std::string& metric,
 void check_test_data(const Job& job, const EvaluationFacts& facts) {
   if (job.train.boolean("evaluate_only") && !facts.has_data) {
     throw Error(ErrorCode::kUsage, "there are no test data", "train.evaluate_only",
-                "set data.test");
+                "set data.test, or data.validation_split");
   }
   if (!facts.schedule_observes) return;
   if (facts.has_data && job.train.integer("evaluate_every") > 0) return;
   throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
               "learning_rate.name " + job.schedule.text("name"),
-              "set test data (data.test) and set train.evaluate_every to 1 or more");
+              "set test data (data.test, or data.validation_split), and train.evaluate_every to 1 or "
+              "more");
 }
 
 }  // namespace

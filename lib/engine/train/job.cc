@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "comm/factory.h"
+#include "data/augment.h"
 #include "data/pipeline.h"
 #include "exec/backend.h"
 #include "strategy/strategy.h"
@@ -166,6 +167,7 @@ Job make_job(const ConfigTree& given) {
   job.comm = job.settings.section("comm");
   job.strategy = job.settings.section("strategy");
   job.model_name = job.settings.text("model.name");
+  data::check_normalization(job.data.numbers("mean"), job.data.numbers("std"));
   return job;
 }
 

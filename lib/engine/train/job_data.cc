@@ -1,12 +1,16 @@
 #include "train/job_data.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/number_text.h"
+#include "base/text.h"
+#include "data/image_sizes.h"
 #include "data/random.h"
+#include "models/model.h"
 #include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/job_facts.h"
@@ -30,6 +34,12 @@ data::PipelineContext data_context(const Job& job, const std::string& backend,
           .bytes = feeds_bytes(job, backend)};
 }
 
+// The size of the images for which the model was made.
+static data::ImageShape usual_image(const Job& job) {
+  const Shape shape = model_registry().get(job.model_name).image;
+  return {static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2])};
+}
+
 JobData::JobData(const Job& job, Device& device, const DataPart& part) {
   data::PipelineContext context = data_context(job, device.backend(), part);
   context.cache_bytes = cache_bytes_of_rank();
@@ -42,6 +52,9 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
   train_ = data::make_pipeline(job.data, true, context);
   test_ = data::make_pipeline(job.data, false, context);
   if (test_ && test_->image() != train_->image()) {
+    if (test_->image().channels == train_->image().channels) {
+      data::refuse_first_sizes(job.data, *train_, *test_, usual_image(job));
+    }
     throw Error(
         ErrorCode::kUsage,
         "test images are " + test_->image().text() + ", training images " + train_->image().text(),
@@ -96,10 +109,35 @@ void JobData::compare(const Job& job, JobRank rank, Store& store) {
       .wait();
 }
 
+// What rank 0 has found, for the Store: "" or the error's parts, a line each.
+static std::string verdict_of(const std::function<void()>& check) {
+  try {
+    check();
+    return "";
+  } catch (const data::ImageSizeError& error) {
+    return error.failure() + "\n" + error.where() + "\n" + error.next();
+  }
+}
+
+void JobData::check_sizes(const Job& job, JobRank rank, Store* store) {
+  constexpr char kKey[] = "image_sizes";
+  const data::InputPipeline* train = job.train.boolean("evaluate_only") ? nullptr : train_.get();
+  const auto check = [&] { data::check_sizes(job.data, train, test_.get(), usual_image(job)); };
+  if (!store || rank.world == 1) return check();
+  if (rank.rank == 0) store->set(kKey, verdict_of(check));
+  const std::string verdict = store->get(kKey, timeout_of(job));
+  if (verdict.empty()) return;
+  const std::vector<std::string_view> parts = lines_of(verdict);
+  FLEET_CHECK(parts.size() == 3, "a verdict on image sizes: " + verdict);
+  throw data::ImageSizeError(ErrorCode::kUsage, std::string(parts[0]), std::string(parts[1]),
+                             std::string(parts[2]));
+}
+
 std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store) {
   const DataPart part = data_part(job, {.rank = rank.rank, .world = rank.world});
   auto data = std::make_unique<JobData>(job, device, part);
   if (store && rank.world > 1) data->compare(job, rank, *store);
+  data->check_sizes(job, rank, store);
   return data;
 }
 

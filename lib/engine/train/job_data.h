@@ -42,6 +42,10 @@ class JobData {
   // Compares the data and the initial weights with those of the other ranks. Collective, once per
   // Store. Errors of StartComparison.
   void compare(const Job& job, JobRank rank, Store& store);
+  // data::ImageSizeError if images are of another size and nothing resizes them. Rank 0 reads the
+  // sizes for all ranks, which end with the same error. Collective, once per Store; store: null in
+  // a job of one rank.
+  void check_sizes(const Job& job, JobRank rank, Store* store);
 
  private:
   std::vector<Buffer>
@@ -52,8 +56,8 @@ class JobData {
   std::optional<data::Fingerprint> fingerprint_, test_fingerprint_;
 };
 
-// Opens the data of this rank and compares them with those of the other ranks. store: null in a job
-// of one rank.
+// Opens the data of this rank, compares them with those of the other ranks, and checks the sizes of
+// the images. store: null in a job of one rank.
 std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store);
 
 // The number of distinct damaged samples in the batches that all ranks have received. A sample

@@ -31,7 +31,7 @@ class Predictor {
   Predictor(const Job& job, Device& device, const PredictOptions& options)
       : job_(job),
         options_(options),
-        paths_(data::image_paths(job.settings.texts("predict.input"))),
+        paths_(data::image_paths(job.settings.texts("predict.input"), options.rank == 0)),
         weights_(trained_weights(job, "predict.checkpoint")),
         control_(options.control) {
     classes_ = job.model.integer("num_classes");
@@ -133,6 +133,7 @@ class Predictor {
     if (options_.rank == 0) {
       spdlog::info("predicting {} image{} with {}", paths_.size(), paths_.size() == 1 ? "" : "s",
                    weights_.what);
+      if (!weights_.warning.empty()) spdlog::warn("{}", weights_.warning);
     }
   }
 

@@ -8,6 +8,7 @@
 #include "data/pipeline.h"
 #include "optim/ema.h"
 #include "train/checkpoint_content.h"
+#include "train/foreign_weights.h"
 #include "train/initial_weights.h"
 #include "train/run_folder.h"
 #include "train/saved_batches.h"
@@ -43,7 +44,12 @@ std::optional<Named> named_weights(const Job& job) {
 }
 
 TrainedWeights weights_in(const std::string& path) {
-  TrainedWeights weights{path, {path}, "the weights of " + path, read_weights(path), {}, {}};
+  TrainedWeights weights{.source = path,
+                         .paths = {path},
+                         .what = "the weights of " + path,
+                         .file = read_weights(path),
+                         .card = {},
+                         .position = {}};
   weights.card = read_card(weights.file.metadata);
   return weights;
 }
@@ -132,7 +138,11 @@ void note_newer_checkpoint(const Job& job, const Named& named) {
 
 TrainedWeights read_trained_weights(const Job& job, const std::string& source,
                                     const std::string& key) {
-  if (!is_folder(source)) return weights_in(source);
+  if (!is_folder(source)) {
+    TrainedWeights weights = weights_in(source);
+    weights.warning = missing_normalization(job, source, weights.file.metadata);
+    return weights;
+  }
   if (path_exists(source + "/model.safetensors")) return weights_of_checkpoint(job, source);
   throw Error(ErrorCode::kUsage, source + " has no model.safetensors", key,
               "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");

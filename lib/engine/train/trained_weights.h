@@ -19,6 +19,7 @@ struct TrainedWeights {
   TensorFile file;
   ModelCard card;
   std::optional<TrainingPosition> position;  // the checkpoint's; nullopt: unknown
+  std::string warning = {};                  // missing_normalization() for a file; "": none
 };
 
 // The weights that count outside training. The first of these that exists:

@@ -6,10 +6,12 @@
 
 #include "base/file_status.h"
 #include "base/log.h"
+#include "train/foreign_weights.h"
 #include "train/initial_weights.h"
 #include "train/resume_checks.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
+#include "train/torch_file.h"
 
 namespace fleet {
 
@@ -37,21 +39,26 @@ TrainingStart::TrainingStart(const Job& job, const std::string& folder, int64_t 
       parts_(parts),
       own_(own) {}
 
-void TrainingStart::load_weights(const std::string& path) {
+// Returns missing_normalization() of them.
+std::string TrainingStart::load_weights(const std::string& path) {
   StepRunner& runner = parts_.runner;
   const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
-  for (const auto& line : fleet::load_weights(path, options, runner.executor())) {
+  TensorFile file = read_weights(path);
+  std::string warning = missing_normalization(job_, path, file.metadata);
+  for (const auto& line : fleet::load_weights(std::move(file), path, options, runner.executor())) {
     if (is_leader()) spdlog::info("{}: {}", path, line);
   }
+  return warning;
 }
 
 void TrainingStart::load(bool marked) {
   auto& [runner, policy, tracker] = parts_;
   const std::string weights = job_.checkpoint.text("weights");
+  std::string warning;
   if (weights.empty()) {
     check_weights_skip(job_, runner.executor().program());
   } else {
-    load_weights(weights);
+    warning = load_weights(weights);
   }
   double own = marked ? 1 : 0;
   runner.control().sum({&own, 1});
@@ -59,6 +66,8 @@ void TrainingStart::load(bool marked) {
   const std::vector<double> steps = resume_on_all_ranks();
   if (is_leader() && !weights.empty() && resumed_step_ >= 0) {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
+  } else if (is_leader() && !warning.empty()) {
+    spdlog::warn("{}", warning);
   }
   check_same_start(steps);
   forget_missing_best();

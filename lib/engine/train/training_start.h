@@ -40,7 +40,7 @@ class TrainingStart {
   std::vector<double> resume_on_all_ranks();
   LoadedCheckpoint load_checkpoint(const std::string& folder);
   void resume(const LoadedCheckpoint& loaded);
-  void load_weights(const std::string& path);
+  std::string load_weights(const std::string& path);
   void set_best(const BestValue& best);
   void forget_missing_best();
   void set_aside_other_checkpoints();

@@ -67,8 +67,7 @@ void add_data(const Job& job, Lines* lines) {
 
 void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
   lines->add(!facts.evaluates,
-             {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes",
-              "data.eval.resize"},
+             {"train.evaluate_every", "train.evaluate_every_steps", "train.evaluate_classes"},
              "there are no test data (data.test)");
   lines->add(!job.train.boolean("tensorboard"), {"train.tensorboard_gradients"},
              "train.tensorboard is false");

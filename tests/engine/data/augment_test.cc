@@ -11,6 +11,9 @@
 namespace fleet::data {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 AugmentChain chain_of(const std::string& json, const ImageShape& image, bool train = true) {
   ConfigTree tree = ConfigTree::from_json(json, "job.json");
   return AugmentChain(tree.validate(augment_schema(train)), train, image, {0}, {1});
@@ -129,6 +132,27 @@ TEST(AugmentChain, MeanAndStd_NormaliseEachChannel) {
                 AugmentChain(none, true, {3, 2, 2}, {0}, {0});
               }),
               IsUsageError("data.std"));
+}
+
+// The numbers of Caffe's and Paddle's files, whose pixels go up to 255.
+TEST(AugmentChain, MeanOrStdOnAnotherScale_IsRefusedWithTheRightValues) {
+  const Settings none = ConfigTree().validate(augment_schema(true));
+  const std::vector<double> mean{0.485, 0.456, 0.406}, std{0.229, 0.224, 0.225};
+  const std::vector<double> large_mean{123.675, 116.28, 103.53}, large_std{58.395, 57.12, 57.375};
+  const auto refusal = [&](const std::vector<double>& m, const std::vector<double>& s) {
+    return thrown_by([&] { AugmentChain(none, true, {3, 2, 2}, m, s); });
+  };
+  const std::string right_mean = "data.mean=[0.485, 0.456, 0.406]";
+  const std::string right_std = "data.std=[0.229, 0.224, 0.225]";
+  EXPECT_THAT(refusal(large_mean, std),
+              AllOf(IsUsageError("data.mean"), Advises(HasSubstr(right_mean))));
+  EXPECT_THAT(refusal(mean, large_std),
+              AllOf(IsUsageError("data.std"), Advises(HasSubstr(right_std))));
+  EXPECT_THAT(refusal(large_mean, large_std),
+              AllOf(IsUsageError("data.mean"),
+                    Advises(AllOf(HasSubstr(right_mean), HasSubstr(right_std)))));
+  EXPECT_THAT(refusal({0, 127.5, 0}, {1}), Advises(HasSubstr("[0, 0.5, 0]")));
+  AugmentChain(none, true, {3, 2, 2}, {1}, {1});  // the ends of the scale
 }
 
 std::vector<float> jittered(const std::string& what, std::vector<float> pixels, uint64_t key) {

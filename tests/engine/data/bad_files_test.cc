@@ -60,24 +60,46 @@ TEST(BadFiles, FileThatChangedAfterTheStart_IsReplacedAndNamed) {
   auto pipeline = make_pipeline(
       settings_of("image_list", json(folder, R"("threads": 2, "train": {"list": "list.txt"})")),
       true, {});
-  for (int i : {1, 2, 3, 4, 5, 6}) std::filesystem::remove(folder / (std::to_string(i) + ".jpg"));
+  for (int i : {1, 2, 3, 4, 5}) std::filesystem::remove(folder / (std::to_string(i) + ".jpg"));
   std::filesystem::create_directory(folder / "1.jpg");
   ASSERT_EQ(::mkfifo((folder / "2.jpg").c_str(), 0600), 0);
   std::filesystem::create_symlink("nothing", folder / "3.jpg");
   std::filesystem::create_symlink("/dev/zero", folder / "4.jpg");
-  testing::write(folder / "6.jpg", testing::jpeg_picture(9, 8));
   const std::string log = log_of([&] {
     pipeline->start_epoch(0);
     const testing::Copy batch = copy_of(*pipeline->next());
-    EXPECT_THAT(batch.samples, ElementsAre(0, 7, 7, 7, 7, 7, 7, 7));
-    EXPECT_THAT(batch.labels, ElementsAre(0, 1, 1, 1, 1, 1, 1, 1));
+    EXPECT_THAT(batch.samples, ElementsAre(0, 6, 6, 6, 6, 6, 6, 7));
+    EXPECT_THAT(batch.labels, ElementsAre(0, 0, 0, 0, 0, 0, 0, 1));
     EXPECT_EQ(batch.real, 8);
   });
-  EXPECT_EQ(pipeline->stats().damaged, 6);
-  EXPECT_THAT(pipeline->damaged(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(pipeline->stats().damaged, 5);
+  EXPECT_THAT(pipeline->damaged(), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(log, AllOf(HasSubstr("1.jpg: damaged image (it is a folder"),
                          HasSubstr("the next image replaces it")));
-  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 6) << "a line for each\n" << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 5) << "a line for each\n" << log;
+}
+
+// It is not damaged: to replace it would train with a part of the data.
+TEST(BadFiles, ImageOfAnotherSize_EndsTrainingAndEvaluation) {
+  TempFolder folder;
+  write_list(folder, 8);
+  testing::write(folder / "6.jpg", testing::jpeg_picture(9, 8));
+  for (const bool train : {true, false}) {
+    for (const std::string threads : {R"("async": false)", R"("threads": 2)"}) {
+      auto pipeline =
+          make_pipeline(settings_of("image_list", json(folder, threads + R"(, "on_damaged": "skip",
+              "train": {"list": "list.txt"}, "test": {"list": "list.txt"})")),
+                        train, {});
+      const std::string log = log_of([&] {
+        pipeline->start_epoch(0);
+        const Error error = thrown_by([&] { pipeline->next(); });
+        EXPECT_THAT(error, IsUsageError(folder / "6.jpg"));
+        EXPECT_THAT(error.failure(), AllOf(HasSubstr("of another size"), HasSubstr("9x8")));
+      });
+      EXPECT_EQ(log.find("damaged"), std::string::npos) << log;
+      EXPECT_TRUE(pipeline->damaged().empty());
+    }
+  }
 }
 
 TEST(BadFiles, FirstImageBroken_SizesAreThoseOfTheNext) {

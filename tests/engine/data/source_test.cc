@@ -153,6 +153,32 @@ TEST(ImageListSource, BadLines_AreNamedByFileAndLine) {
               AllOf(IsUsageError("lost.txt"), Advises(HasSubstr("set data.train.list"))));
 }
 
+TEST(ImageListSource, LinesIntoFoldersOfSystems_AreLeftOutAndCounted) {
+  TempFolder folder;
+  std::string list =
+      "./a/1.jpg 0\n../" + folder.path().substr(folder.path().rfind('/') + 1) + "/a/2.jpg 1\n";
+  for (const char* name : {"a/1.jpg", "a/2.jpg"}) testing::write(folder / name, "x");
+  for (const std::string name :
+       {"a/@eaDir/1.jpg", "__MACOSX/a/2.jpg", "a/.hidden/3.jpg", "a/._1.jpg"}) {
+    testing::write(folder / name, "x");
+    list += name + " 0\n" + (folder / name) + " 0\n";
+  }
+  testing::write(folder / "list.txt", list);
+  std::unique_ptr<Source> source;
+  EXPECT_THAT(
+      captured_log([&] { source = open("image_list", R"({"list": "list.txt"})", in(folder)); }),
+      AllOf(HasSubstr("8 images"), HasSubstr("a/@eaDir/1.jpg")));
+  EXPECT_EQ(source->size(), 2);
+
+  testing::write(folder / "list.txt", "a/.hidden/3.jpg 0\n");
+  EXPECT_THAT(thrown_by([&] { open("image_list", R"({"list": "list.txt"})", in(folder)); }),
+              AllOf(IsUsageError(folder / "list.txt"), Advises(HasSubstr("data.root"))));
+  SourceContext context = in(folder);  // the user's choice
+  context.root = folder / "a/.hidden";
+  testing::write(folder / "a/.hidden/list.txt", "3.jpg 0\n");
+  EXPECT_EQ(open("image_list", R"({"list": "list.txt"})", context)->size(), 1);
+}
+
 TEST(ImageListSource, FileThatVanished_IsAnErrorThatNamesIt) {
   TempFolder folder;
   testing::write(folder / "a.jpg", "A");
@@ -255,6 +281,105 @@ TEST(ImageFolderSource, FilesLeftOut_AreSaid) {
   EXPECT_EQ(captured_log([&] { open("image_folder", "{}", context); }), "");
 }
 
+// Thumbnails and recycle bins of a network storage, what archives of macOS hold, the folder of
+// fsck, and hidden ones.
+const std::vector<std::string>& ignored_folders() {
+  static const std::vector<std::string> all{"@eaDir",
+                                            "@eaDir/0001.jpg",
+                                            "#recycle",
+                                            "$RECYCLE.BIN",
+                                            "$Recycle.Bin",
+                                            "__MACOSX",
+                                            "lost+found",
+                                            ".hidden",
+                                            ".ipynb_checkpoints",
+                                            "@Recycle",
+                                            ".@__thumb",
+                                            ".Trash-1000/files",
+                                            "System Volume Information"};
+  return all;
+}
+
+TEST(ImageFolderSource, FoldersOfSystemsAndHiddenOnes_AreNoClassesAndNoSamples) {
+  for (const std::string& name : ignored_folders()) {
+    for (const std::string& within : {std::string(), std::string("a/"), std::string("a/sub/")}) {
+      TempFolder folder;
+      testing::write(folder / "train/a/1.jpg", "x");
+      testing::write(folder / "train/b/1.jpg", "x");
+      testing::write(folder / ("train/" + within + name + "/7.jpg"), "x");
+      testing::write(folder / ("train/" + within + name + "/8.png"), "x");
+      std::unique_ptr<Source> source;
+      const std::string lines =
+          captured_log([&] { source = open("image_folder", "{}", in(folder, 2)); });
+      ASSERT_EQ(source->size(), 2) << within << name;
+      EXPECT_THAT(source->class_names(), ElementsAre("a", "b"));
+      EXPECT_THAT(lines, AllOf(HasSubstr(name.substr(0, name.find('/'))), HasSubstr("2 images")));
+    }
+  }
+}
+
+TEST(ImageFolderSource, FoldersOfSystemsWithoutImages_AreSaidOnce) {
+  TempFolder folder;
+  testing::write(folder / "train/a/1.jpg", "x");
+  std::filesystem::create_directories(folder / "train/lost+found");
+  std::filesystem::create_directories(folder / "train/.git");
+  const std::string lines = captured_log([&] { open("image_folder", "{}", in(folder, 1)); });
+  EXPECT_THAT(lines, HasSubstr("/train"));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+}
+
+// A folder of images may have any name itself.
+TEST(ImageFolderSource, HiddenRoot_IsTheUsersChoice) {
+  TempFolder folder;
+  testing::write(folder / ".cache/__MACOSX/train/a/1.jpg", "x");
+  SourceContext context = in(folder);
+  context.root = folder / ".cache/__MACOSX";
+  EXPECT_EQ(open("image_folder", "{}", context)->size(), 1);
+}
+
+// No error before training needs them, unless the user has named them.
+TEST(ImageFolderSource, NoTestFolder_IsNoTestDataWithALine) {
+  TempFolder folder;
+  testing::write(folder / "train/a/1.jpg", "x");
+  SourceContext context = in(folder);
+  context.train = false;
+  const auto lines_of = [&](const std::string& json) {
+    return captured_log([&] { EXPECT_EQ(open("image_folder", json, context), nullptr); });
+  };
+  EXPECT_THAT(lines_of("{}"), AllOf(HasSubstr(folder / "test"), HasSubstr("data.test.folder"),
+                                    HasSubstr("data.validation_split")));
+  EXPECT_THAT(lines_of(R"({"folder": ""})"), HasSubstr("data.validation_split"));
+  testing::write(folder / "val/a/1.jpg", "x");
+  EXPECT_THAT(lines_of("{}"), HasSubstr(folder / "val"));
+  EXPECT_THAT(thrown_by([&] { open("image_folder", R"({"folder": "tset"})", context); }),
+              AllOf(IsUsageError(folder / "tset"),
+                    Advises(AllOf(HasSubstr("data.test.folder"), HasSubstr(folder / "val"),
+                                  HasSubstr("data.validation_split")))));
+  testing::write(folder / "test", "not a folder");
+  EXPECT_THAT(thrown_by([&] { open("image_folder", "{}", context); }),
+              IsUsageError(folder / "test"));
+  context.verbose = false;
+  std::filesystem::remove(folder / "test");
+  EXPECT_EQ(lines_of("{}"), "");
+}
+
+TEST(OtherSources, NoTestData_IsALine) {
+  TempFolder folder;
+  SourceContext context = in(folder);
+  context.train = false;
+  for (const auto& [source, key] :
+       {std::pair("image_list", "data.test.list"), std::pair("tar", "data.test.shards"),
+        std::pair("idx", "data.test.images")}) {
+    EXPECT_THAT(captured_log([&] { EXPECT_EQ(open(source, "{}", context), nullptr); }),
+                AllOf(HasSubstr(key), HasSubstr("data.validation_split")));
+  }
+  // One of two files, or a name that the user gave: a mistake.
+  testing::write(folder / "t10k-labels-idx1-ubyte", idx_of({1}, {0}));
+  EXPECT_THAT(thrown_by([&] { open("idx", "{}", context); }), IsUsageError());
+  std::filesystem::remove(folder / "t10k-labels-idx1-ubyte");
+  EXPECT_THAT(thrown_by([&] { open("idx", R"({"images": "images"})", context); }), IsUsageError());
+}
+
 TEST(ImageFolderSource, BadFolders_AreNamed) {
   TempFolder folder;
   const auto error = [&](int64_t classes = 0) {
@@ -270,6 +395,24 @@ TEST(ImageFolderSource, BadFolders_AreNamed) {
   testing::write(folder / "train/b/1.jpg", "x");
   EXPECT_THAT(error(1).failure(), AllOf(HasSubstr("2 class folders"), HasSubstr("1 classes")));
   EXPECT_EQ(open("image_folder", "{}", in(folder, 2))->size(), 2);
+}
+
+TEST(ImageFolderSource, OneFolderTooMany_IsNamed) {
+  TempFolder folder;
+  for (const char* name : {"cat", "dog"}) {
+    testing::write(folder / ("train/" + std::string(name) + "/1.jpg"), "x");
+  }
+  testing::write(folder / "train/notes/readme.txt", "x");
+  const auto failure = [&] {
+    return thrown_by([&] { open("image_folder", "{}", in(folder, 2)); }).failure();
+  };
+  EXPECT_THAT(failure(), AllOf(HasSubstr("notes"), ::testing::Not(HasSubstr("dog"))));
+  testing::write(folder / "train/notes/1.jpg", "x");
+  EXPECT_THAT(failure(), HasSubstr("cat, dog, notes"));
+  for (const char* name : {"cat", "notes"}) {
+    testing::write(folder / ("val/" + std::string(name) + "/1.jpg"), "x");
+  }
+  EXPECT_THAT(failure(), AllOf(HasSubstr("dog"), ::testing::Not(HasSubstr("cat, dog"))));
 }
 
 TEST(SyntheticSource, SeedAndSplit_DecideThePixels) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/sampler.h"
+#include "data/source.h"
 
 namespace fleet::data {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "data/tar_files.h"
+#include "tests/captured_log.h"
 #include "tests/engine/data/helpers.h"
 #include "tests/errors.h"
 
@@ -126,6 +127,27 @@ TEST_F(Tar, OtherPicturesOfASample_DoNotReplaceItsImage) {
   std::vector<uint8_t> scratch;
   const Sample sample = source->read(0, scratch);
   EXPECT_EQ(std::string(sample.bytes.begin(), sample.bytes.end()), picture);
+}
+
+TEST_F(Tar, FoldersOfSystemsAndHiddenOnes_AreLeftOutAndCounted) {
+  std::string members;
+  for (const std::string folder : {"./a/", "__MACOSX/a/", "a/@eaDir/1.jpg/", "a/.hidden/"}) {
+    testing::write(root_ / ("m/" + folder + "1.jpg"), testing::jpeg_picture(30, 30, 1));
+    testing::write(root_ / ("m/" + folder + "1.cls"), "2");
+    members += " " + folder + "1.jpg " + folder + "1.cls";
+  }
+  testing::write(root_ / "m/__MACOSX/a/._2.jpg", "without a class");
+  const std::string tar = "tar -C '" + (root_ / "m") + "' -cf '";
+  ASSERT_EQ(std::system((tar + (root_ / "s.tar") + "'" + members + " __MACOSX/a/._2.jpg").c_str()),
+            0);
+  std::unique_ptr<Source> source;
+  EXPECT_THAT(captured_log([&] { source = open_split(settings(R"(["s.tar"])"), true, true, {}); }),
+              AllOf(HasSubstr("4 images"), HasSubstr("s.tar:__MACOSX/a/1.jpg")));
+  EXPECT_EQ(source->size(), 1);
+  EXPECT_THAT(source->name(0), ::testing::EndsWith("a/1.jpg"));
+  ASSERT_EQ(std::system((tar + (root_ / "only.tar") + "' a/.hidden/1.jpg a/.hidden/1.cls").c_str()),
+            0);
+  EXPECT_THAT(failure(R"(["only.tar"])"), HasSubstr("only.tar:a/.hidden/1.jpg"));
 }
 
 TEST_F(Tar, WhatCannotBeUsed_IsNamed) {

@@ -11,6 +11,10 @@ namespace {
 constexpr char kImage[] =
     "89504e470d0a1a0a0000000d4948445200000008000000080800000000e164e1570000000e49444154789c6338"
     "01050c94310008b13201a8a8e5130000000049454e44ae426082";
+// One of 9 rows.
+constexpr char kTaller[] =
+    "89504e470d0a1a0a0000000d49484452000000080000000908000000002a3832f20000000e49444154789c6328"
+    "8702062a31004c18217995400c7b0000000049454e44ae426082";
 
 class BadData : public TrainerTest {
  protected:
@@ -29,9 +33,9 @@ class BadData : public TrainerTest {
     std::filesystem::remove_all(folder_);
     TrainerTest::TearDown();
   }
-  static std::string image() {
+  static std::string image(const char* hex = kImage) {
     std::string bytes;
-    for (const char* digit = kImage; *digit; digit += 2) {
+    for (const char* digit = hex; *digit; digit += 2) {
       bytes += static_cast<char>(std::stoi(std::string(digit, 2), nullptr, 16));
     }
     return bytes;
@@ -114,6 +118,40 @@ TEST_F(BadData, FailureBeforeTheFirstSample_SavesNothing) {
     EXPECT_EQ(ends[0].code, ErrorCode::kUsage);
     EXPECT_FALSE(latest_checkpoint(output_ + "/checkpoints")) << world;
   }
+}
+
+// Before the first step, and with the same words on each rank.
+TEST_F(BadData, ImageOfAnotherSize_IsRefusedByAllRanksAtTheStart) {
+  write(61, image(kTaller));
+  for (int world : {1, 2, 4}) {
+    std::filesystem::remove_all(output_);
+    const Job job = list_job(world, {"data.on_damaged=skip"});
+    const auto ends = run_ranks(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer(job, device,
+              {.rank = rank.rank,
+               .world = world,
+               .communicator = rank.communicator,
+               .store = rank.store});
+    });
+    for (const RankEnd& end : ends) {
+      EXPECT_EQ(end.code, ErrorCode::kUsage) << world;
+      EXPECT_TRUE(end.where.ends_with("/61.png")) << end.where;
+      EXPECT_EQ(end.message, ends[0].message);
+      EXPECT_NE(end.message.find("data.eval.resize="), std::string::npos);
+    }
+    EXPECT_FALSE(std::filesystem::exists(output_)) << "no run";
+  }
+}
+
+// Only the test images count.
+TEST_F(BadData, ImageOfAnotherSizeInTraining_DoesNotKeepFromEvaluating) {
+  run(list_job(1, {"train.max_steps=1"}), 1);
+  write(64, image(kTaller));
+  std::ofstream(folder_ + "/train.txt") << "0.png 0\n64.png 1\n";
+  const std::vector<std::string> other{"data.train.list=train.txt", "data.batch_size=16"};
+  EXPECT_TRUE(run(list_job(1, with(other, {"train.evaluate_only=true"})), 1).results[0].evaluated);
+  EXPECT_THAT(refusal(list_job(1, other)), IsUsageError(folder_ + "/64.png"));
 }
 
 // Evaluation, too, ends for all ranks.

@@ -5,6 +5,7 @@
 
 #include "exec/backend.h"
 #include "tests/captured_log.h"
+#include "tests/errors.h"
 #include "train/job.h"
 #include "train/session.h"
 
@@ -30,6 +31,14 @@ Program program_of(const std::string& model, const std::vector<std::string>& ove
   ProgramOptions options{.image = {3, 224, 224}};
   options.backend = backend;
   return build_program(job(model, overrides), options).program;
+}
+
+// Before any data are opened: by --check, too.
+TEST(JobOptions, MeanOrStdAboveOne_IsRefused) {
+  for (const std::string key : {"data.mean", "data.std"}) {
+    EXPECT_THAT(thrown_by([&] { job("mobilenet_v1", {key + "=[0.5, 58.4, 0.25]"}); }),
+                IsUsageError(key));
+  }
 }
 
 TEST(JobOptions, IgnoreIndex_IsThatOfTheLossAndItsGradient) {

@@ -67,7 +67,9 @@ const std::vector<DataSet>& known_data_sets() {
          99003388, "64d0c4859f35a461889e0147755a999a48b49bf38a7e0f9bd27003f10db02fe5"}},
        DataUnpacking::kTar,
        "imagenette2-160",
-       "data.source=image_folder --set data.test.folder=val"},
+       "data.source=image_folder --set data.test.folder=val --set data.image.height=128 "
+       "--set data.image.width=128 --set data.augment.random_resized_crop=true "
+       "--set data.eval.resize=146"},
   };
   return sets;
 }

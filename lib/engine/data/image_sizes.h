@@ -1,0 +1,37 @@
+// Compares the sizes of a job's images with the size that its network gets, before the first step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "data/augment.h"
+#include "data/pipeline.h"
+
+namespace fleet::data {
+
+// The sizes in the headers of a split's images. Depends on the time that their file system takes:
+// one rank must decide for all.
+struct SizeReport {
+  int64_t seen = 0;      // images whose size was read: all, or as many as in three seconds
+  int64_t others = 0;    // those that do not fit
+  int64_t example = -1;  // one of these, by index, and its size
+  int height = 0, width = 0;
+  bool alike = true;  // whether all that do not fit have this size
+};
+// Images that cannot be read or decoded do not count. Sizes are as decoded: the orientation that a
+// camera notes (EXIF) does not change them.
+SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits);
+
+// ImageSizeError naming an image and the settings to add if images of a split are not of the
+// network's size and nothing resizes them. A warning if they are resized to the size of the first
+// one. train: null if the job only evaluates; test: null without test data. usual: the size for
+// which the model was made.
+void check_sizes(const Settings& data, const InputPipeline* train, const InputPipeline* test,
+                 const ImageShape& usual);
+
+// The error of check_sizes() for training and test images whose first ones differ, so that there is
+// no size for both.
+[[noreturn]] void refuse_first_sizes(const Settings& data, const InputPipeline& train,
+                                     const InputPipeline& test, const ImageShape& usual);
+
+}  // namespace fleet::data
