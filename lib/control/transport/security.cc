@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sync.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -85,7 +86,7 @@ bool make_secret(const std::string& path) {
     const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) throw_errno("cannot be created", draft);
     if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        ::fsync(file.get()) != 0) {
+        (::fsync(file.get()) != 0 && !is_not_supported(errno))) {
       const int error = errno;
       ::unlink(draft.c_str());
       errno = error;

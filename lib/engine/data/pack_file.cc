@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/number_text.h"
 #include "base/regular_file.h"
+#include "base/sync.h"
 
 namespace fleet::data {
 namespace {
@@ -160,7 +161,7 @@ void PackWriter::finish() {
   write(entries);
   write(names_);
   write(as_text(&footer, sizeof footer));
-  if (::fsync(file_.get()) != 0) throw_errno("cannot write the pack", partial_);
+  sync_file(file_.get(), partial_);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) throw_errno("cannot rename the pack", path_);
   file_.reset();
 }
