@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
@@ -258,6 +259,7 @@ void print_verdict(const Failure* failure) {
 }  // namespace fleet
 
 int main(int argc, char** argv) {
+  fleet::reserve_standard_streams();
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   try {
     const int code = fleet::run(argc, argv);
