@@ -15,6 +15,7 @@
 #include "base/number_text.h"
 #include "base/regular_file.h"
 #include "base/sync.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -81,7 +82,9 @@ std::string PackManifest::text() const {
 
 PackManifest PackManifest::read(const std::string& folder) {
   const std::string path = folder + "/" + kManifest;
-  if (!std::filesystem::exists(path)) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) {
+    check_answer(unknown.value(), path);
     throw Error(ErrorCode::kUsage, "the folder has no " + std::string(kManifest), folder,
                 "set data.root to a folder that fleetrun pack has written");
   }
@@ -215,7 +218,12 @@ std::string_view PackFile::read(int64_t index, std::vector<uint8_t>& scratch) co
   const PackEntry& entry = entries_[index];
   constexpr size_t kBehind = 64;  // readable, as Pixels requires
   if (scratch.size() < entry.bytes + kBehind) scratch.resize(entry.bytes + kBehind);
-  read_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
+  try {
+    read_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
+  } catch (const SystemError&) {  // a descriptor of before a server's restart stays stale
+    const RegularFile again = open_regular_file(path_);
+    read_at(again.fd, path_, scratch.data(), entry.bytes, entry.offset);
+  }
   const std::string_view bytes = as_text(scratch.data(), entry.bytes);
   if (crc32c(bytes) != entry.checksum) {
     damaged(path_, "sample " + std::to_string(index) + " has a wrong checksum");

@@ -11,6 +11,7 @@
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 
@@ -29,7 +30,10 @@ std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbos
                             .verbose = verbose,
                             .replaces_damaged = data.text("on_damaged") == "skip"};
   const std::string& name = data.text("source");
-  auto source = sources().get(name).open(train ? train_split : data.section("test"), where);
+  std::unique_ptr<Source> source;
+  wait_for_storage(data.number("read_timeout"), [&] {
+    source = sources().get(name).open(train ? train_split : data.section("test"), where);
+  });
   if (source || !train) return source;
   throw Error(
       ErrorCode::kUsage, "there are no training data", "data.train",
@@ -263,8 +267,10 @@ Schema data_schema(const std::string& source) {
       .choice("on_damaged", "skip", {"skip", "fail"},
               "Action for an image that is damaged or cannot be read: replace it with the next one "
               "and log a warning, or end the job")
-      .number("read_timeout", 60, 0, 1e6,
-              "Seconds after which a file that is still being read counts as damaged; 0: never")
+      .number(
+          "read_timeout", 60, 0, 1e6,
+          "Seconds after which a file that is still being read counts as damaged, and for which a "
+          "job waits for data that cannot be read any longer; 0: without limit")
       .section("image", image)
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
               "Format of batches for the device: normalised floats, or bytes that the device "

@@ -12,6 +12,7 @@
 #include "base/terminal_text.h"
 #include "data/image_files.h"
 #include "data/pipeline.h"
+#include "data/storage.h"
 #include "models/training.h"
 #include "observe/rank_progress.h"
 #include "train/rank_coordinator.h"
@@ -26,12 +27,19 @@ bool writes_csv(const Settings& settings) {
   return format == "csv" || (format == "auto" && settings.text("predict.output").ends_with(".csv"));
 }
 
+std::vector<std::string> find_images(const Job& job) {
+  std::vector<std::string> paths;
+  data::wait_for_storage(job.data.number("read_timeout"),
+                         [&] { paths = data::image_paths(job.settings.texts("predict.input")); });
+  return paths;
+}
+
 class Predictor {
  public:
   Predictor(const Job& job, Device& device, const PredictOptions& options)
       : job_(job),
         options_(options),
-        paths_(data::image_paths(job.settings.texts("predict.input"))),
+        paths_(find_images(job)),
         weights_(trained_weights(job, "predict.checkpoint")),
         control_(options.control) {
     classes_ = job.model.integer("num_classes");
