@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/home_folder.h"
 #include "base/sync.h"
 #include "base/text.h"
 
@@ -61,7 +62,7 @@ std::string checked_secret(std::string_view text, const std::string& origin) {
 }
 
 std::string default_secret_path() {
-  if (const auto folder = get_env("XDG_CONFIG_HOME")) return *folder + "/fleetrun/secret";
+  if (const auto folder = get_env_path("XDG_CONFIG_HOME")) return *folder + "/fleetrun/secret";
   if (const auto home = get_env("HOME")) return *home + "/.config/fleetrun/secret";
   const passwd* user = ::getpwuid(::geteuid());
   return user ? std::string(user->pw_dir) + "/.config/fleetrun/secret" : std::string();

@@ -222,6 +222,7 @@ Schema data_schema(const std::string& source) {
   Schema schema;
   schema.choice("source", source, sources().names(), "Source of the samples")
       .text("root", "", "Base folder of relative paths")
+      .as_path()
       .integer("batch_size", 32, 1, 1e6, "Samples per rank and step")
       .integer(
           "global_batch_size", 0, 0, 1e9,

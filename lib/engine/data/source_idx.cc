@@ -182,7 +182,9 @@ Schema idx_schema(bool train) {
       .text("images", start + "-images-idx3-ubyte.gz",
             "IDX file of images (count x height x width, or count x height x width x channels), "
             "plain or .gz")
-      .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz");
+      .as_path()
+      .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz")
+      .as_path();
   return schema;
 }
 

@@ -54,10 +54,12 @@ std::vector<ImageFile> parse(const std::string& list, const SourceContext& conte
 
 Schema image_list_schema(bool) {
   Schema schema;
-  schema.text(
-      "list", "",
-      "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
-      "folder if that is not set");
+  schema
+      .text(
+          "list", "",
+          "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
+          "folder if that is not set")
+      .as_path();
   return schema;
 }
 

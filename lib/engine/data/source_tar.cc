@@ -116,8 +116,8 @@ class ShardIndex {
     if (layout.archives > 1) joined_.add(path_);
     if (layout.ignored_bytes > 0 && context_.verbose) {
       spdlog::warn(
-          "{}: the last {} bytes, from byte {}, are ignored: they follow the end mark and "
-          "are no archive",
+          "{}: the last {} bytes, from byte {}, are ignored: they follow the end mark, "
+          "and do not begin an archive",
           shown_path(path_), layout.ignored_bytes, layout.ignored_at);
     } else if (!layout.has_end_mark) {
       unmarked_.add(path_);
@@ -226,9 +226,11 @@ class ShardIndex {
 
 Schema tar_schema(bool) {
   Schema schema;
-  schema.texts("shards", {},
-               "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
-               "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")");
+  schema
+      .texts("shards", {},
+             "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
+             "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")")
+      .as_path();
   return schema;
 }
 

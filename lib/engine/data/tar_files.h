@@ -11,10 +11,10 @@ namespace fleet::data {
 struct TarMember {
   std::string name;
   uint64_t offset = 0, size = 0;  // its content in the file
-  int archive = 0;                // of the archives in the file, from 0
+  int archive = 0;                // number of its archive in the file, from 0
 };
 
-// How a tar file differs from what the tar program writes.
+// How a tar file differs from the usual form.
 struct TarLayout {
   int archives = 0;            // 2 or more: archives that were joined with cat
   bool has_end_mark = false;   // false: the file ends after the last byte of a member

@@ -246,12 +246,15 @@ Schema predict_schema() {
       .texts("input", {},
              "predict the classes of these images, folders of images, or lists of them (.txt), "
              "instead of training; the short form is --predict")
+      .as_path()
       .text("checkpoint", "auto",
             "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": those "
             "of checkpoint.resume, or else the newest checkpoint of the job, or else those of "
             "checkpoint.weights")
+      .as_path()
       .text("output", "predictions.jsonl",
             "output file, one line per image; \"-\": standard output")
+      .as_path()
       .choice("format", "auto", {"auto", "jsonl", "csv"},
               "format of the output: JSON lines or CSV; auto: CSV if the output's name ends in "
               ".csv")

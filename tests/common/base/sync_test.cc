@@ -42,7 +42,7 @@ TEST_F(SyncTest, FileSystemThatCan_IsSilent) {
             "");
 }
 
-// The only test in which a folder is refused: the warning comes once per process.
+// Before other tests with a refused folder: the warning comes once per process.
 TEST_F(SyncTest, FolderThatCannotBeFlushed_IsOneWarning) {
   const std::string log = captured_log([&] {
     for (const int error : {EINVAL, ENOTSUP, EOPNOTSUPP, ENOSYS, ENOTTY, EACCES, EPERM, EBADF}) {
