@@ -14,6 +14,7 @@
 #include "base/process_memory.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "cost/rates.h"
 #include "train/choose_strategy.h"
 #include "train/device_settings.h"
@@ -49,7 +50,7 @@ void check_ranks(int rank, int ranks, int nodes) {
 
 // OpenMP reads its number of threads when the program starts.
 void restart_with_threads(int threads, char** argv) {
-  if (get_env(kThreads)) return;
+  if (openmp_threads()) return;
   ::setenv(kThreads, std::to_string(threads).c_str(), 1);
   ::execv("/proc/self/exe", argv);
   spdlog::warn("cannot start again with {}={}: the times are of one thread per core", kThreads,

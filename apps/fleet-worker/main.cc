@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "exec/backend.h"
@@ -279,6 +280,7 @@ void print_verdict(const Failure* failure, const std::string& not_checked) {
 }  // namespace fleet
 
 int main(int argc, char** argv) {
+  fleet::reserve_standard_streams();
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   std::string not_checked;
   try {

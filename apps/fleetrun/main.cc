@@ -11,6 +11,7 @@
 #include "apps/fleetrun/build_info.h"
 #include "base/error.h"
 #include "base/standard_error.h"
+#include "base/standard_streams.h"
 #include "base/terminal_text.h"
 #include "commands.h"
 #include "daemon/fleetd.h"
@@ -89,6 +90,7 @@ void print_error(const std::string& name, const std::string& what) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fleet::reserve_standard_streams();
   const std::string path = argc > 0 ? argv[0] : "", called = path.substr(path.rfind('/') + 1);
   // One binary with three names; fleetd starts itself as fleetrun.
   const bool daemon = called == "fleetd", torchrun = called == "torchrun";

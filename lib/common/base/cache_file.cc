@@ -3,12 +3,13 @@
 #include <cctype>
 
 #include "base/env.h"
+#include "base/home_folder.h"
 
 namespace fleet {
 
 std::string cache_file(std::string name) {
   std::string folder;
-  if (const auto cache = get_env("XDG_CACHE_HOME")) {
+  if (const auto cache = get_env_path("XDG_CACHE_HOME")) {
     folder = *cache;
   } else if (const auto home = get_env("HOME")) {
     folder = *home + "/.cache";

@@ -8,6 +8,7 @@
 #include "base/config_value.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -104,6 +105,9 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
   }
   if (!given.rest.empty() && !syntax.takes_rest) {
     refuse_line("unexpected argument '" + given.rest[0] + "'", command, see_help);
+  }
+  for (std::string& word : given.words) {  // nothing but a path begins like this
+    if (word == "~" || word.starts_with("~/")) word = expand_home(word);
   }
   ConfigTree tree;
   add_environment(known, &tree);

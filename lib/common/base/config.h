@@ -31,6 +31,7 @@ struct ConfigKey {
   double max = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;  // allowed values; empty: any
   std::string help;                  // one line
+  bool is_path = false;              // texts: "~/" is expanded (base/home_folder.h)
 };
 
 // The known keys. Paths are dotted ("image.size"). Each call adds one key and returns the schema.
@@ -45,6 +46,8 @@ class Schema {
   Schema& integers(std::string path, std::vector<int64_t> initial, std::string help);
   Schema& numbers(std::string path, std::vector<double> initial, std::string help);
   Schema& texts(std::string path, std::vector<std::string> initial, std::string help);
+  // The key added last is the path of a file or folder, or several: "~/" is expanded.
+  Schema& as_path();
   // The key added last has no default: leaving it out is an error.
   Schema& required();
   // All keys of `inner`, below `prefix` ("" for this level).

@@ -78,6 +78,11 @@ Schema& Schema::texts(std::string path, std::vector<std::string> initial, std::s
   return *this;
 }
 
+Schema& Schema::as_path() {
+  keys_.back().is_path = true;
+  return *this;
+}
+
 Schema& Schema::required() {
   keys_.back().initial.reset();
   return *this;

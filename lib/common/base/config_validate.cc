@@ -5,6 +5,7 @@
 #include "base/config_key.h"
 #include "base/config_value.h"
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -103,6 +104,14 @@ static void throw_all(const std::vector<Error>& errors) {
   throw Error(ErrorCode::kUsage, text);
 }
 
+static void expand_paths(const std::string& where, ConfigValue* value) {
+  const auto expand = [&](ConfigValue::Scalar& one) {
+    if (auto* text = std::get_if<std::string>(&one)) *text = expand_home(*text, where);
+  };
+  if (auto* scalar = std::get_if<ConfigValue::Scalar>(&value->value)) return expand(*scalar);
+  for (auto& one : std::get<std::vector<ConfigValue::Scalar>>(value->value)) expand(one);
+}
+
 Settings ConfigTree::validate(const Schema& schema) const {
   std::vector<std::string> known;
   std::vector<Error> errors;
@@ -122,8 +131,9 @@ Settings ConfigTree::validate(const Schema& schema) const {
     try {
       if (found != entries_.end()) {
         const Entry& entry = found->second;
-        settings.entries_[key.path] = {config::check(key, entry.value, entry.untyped, entry.origin),
-                                       entry.origin};
+        ConfigValue value = config::check(key, entry.value, entry.untyped, entry.origin);
+        if (key.is_path) expand_paths(entry.origin + ": '" + key.path + "'", &value);
+        settings.entries_[key.path] = {std::move(value), entry.origin};
       } else if (key.initial) {
         settings.entries_[key.path] = {*key.initial, "default"};
       } else {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/home_folder.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -22,7 +23,7 @@ std::string env_or(const std::string& name, const std::string& otherwise) {
 
 std::optional<std::string> get_env_or_file(const std::string& name) {
   if (auto value = get_env(name)) return value;
-  const auto path = get_env(name + "_FILE");
+  const auto path = get_env_path(name + "_FILE");
   if (!path) return std::nullopt;
   return read_file(*path);
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/sync.h"
 
 namespace fleet {
 namespace {
@@ -24,7 +25,9 @@ int rename_exchange(const char* one, const char* other) {
 void exchange_folders(const std::string& one, const std::string& other,
                       int (*exchange)(const char*, const char*)) {
   if (exchange(one.c_str(), other.c_str()) == 0) return;
-  if (errno != EINVAL && errno != ENOSYS) throw_errno("cannot rename", other);
+  if (!is_not_supported(errno) && errno != EPERM && errno != EACCES) {
+    throw_errno("cannot rename", other);
+  }
   const std::string aside = other + ".old.part";
   std::filesystem::remove_all(aside);  // left by a killed process
   rename_or_throw(other, aside);

@@ -12,6 +12,10 @@
 
 namespace fleet {
 
+SystemError::SystemError(ErrorCode code, const std::string& what, int error,
+                         const std::string& where)
+    : Error(code, what + ": " + std::strerror(error), where), error_(error) {}
+
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {
     reset();
@@ -26,14 +30,14 @@ void UniqueFd::reset() {
 }
 
 void throw_errno(const std::string& what, const std::string& where) {
-  throw Error(ErrorCode::kIo, what + ": " + std::strerror(errno), where);
+  throw SystemError(ErrorCode::kIo, what, errno, where);
 }
 
 std::string read_file(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
-    throw Error(code, std::string("cannot open the file: ") + std::strerror(errno), path);
+    throw SystemError(code, "cannot open the file", errno, path);
   }
   std::string content;
   char buffer[1 << 16];

@@ -5,7 +5,19 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
+
 namespace fleet {
+
+// A system call that failed. what(): "<where>: <what>: <strerror>".
+class SystemError : public Error {
+ public:
+  SystemError(ErrorCode code, const std::string& what, int error, const std::string& where);
+  int error() const { return error_; }  // errno
+
+ private:
+  int error_;
+};
 
 // Owns a file descriptor.
 class UniqueFd {
@@ -31,7 +43,7 @@ std::string read_file(const std::string& path);
 void write_file_atomically(const std::string& path, std::string_view content);
 // mkdir -p. kIo naming the path and the reason.
 void make_directories(const std::string& path);
-// The error of the last failed system call as kIo: "<what>: <strerror>".
+// The error of the last failed system call as a SystemError of kIo.
 [[noreturn]] void throw_errno(const std::string& what, const std::string& where = {});
 
 }  // namespace fleet

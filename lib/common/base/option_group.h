@@ -16,7 +16,8 @@ struct Option {
   std::vector<std::string> aliases;  // other flags: "redirect", "t" for -t, "-np" for -np alone
   std::vector<std::string>
       environment;           // environment variables of the option; the first that is set counts
-  std::string value;         // kind of value, for the help: "LIST"; empty: a flag
+  std::string value;         // kind of value, for the help: "LIST"; empty: a flag. "~/" of a FILE,
+                             // DIR or PATH is expanded
   bool optional = false;     // if not given, it has no value: the default is a placeholder
   bool common = false;       // shown by --help; others only by --help all
   bool spread = false;       // a list that may have lost its quotes: "a, b" is two words
@@ -29,6 +30,9 @@ struct Option {
   std::string implied = {};  // value of --web alone; then a value needs "=": --web=ADDR:PORT
 
   bool is_flag() const { return value.empty(); }
+  bool names_path() const {
+    return value.starts_with("FILE") || value.starts_with("DIR") || value.starts_with("PATH");
+  }
   // The flags as users write them: "--tee", and aliases: "-t" for an alias of one letter.
   std::vector<std::string> flags() const;
 };
@@ -45,10 +49,12 @@ class OptionGroup {
   // the option is `optional`.
   OptionGroup& text(Option option, std::string initial, std::string help) {
     schema_.text(option.key, std::move(initial), std::move(help));
+    if (option.names_path()) schema_.as_path();
     return add(std::move(option));
   }
   OptionGroup& texts(Option option, std::string help) {
     schema_.texts(option.key, {}, std::move(help));
+    if (option.names_path()) schema_.as_path();
     return add(std::move(option));
   }
   OptionGroup& integer(Option option, int64_t initial, double min, double max, std::string help) {

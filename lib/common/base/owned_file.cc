@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sync.h"
 
 namespace fleet {
 namespace {
@@ -247,7 +248,7 @@ void replace_file(int folder, const std::string& path, std::string_view content,
   if (!fd) throw_errno("cannot create the file", path);
   try {
     write_all(fd.get(), content, path);
-    if (options.sync && ::fsync(fd.get()) != 0) throw_errno("cannot sync the file", path);
+    if (options.sync) sync_file(fd.get(), path);
     if (::renameat(folder, aside.c_str(), folder, name.c_str()) != 0) {
       throw_errno("cannot rename the new file into place", path);
     }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -26,8 +25,8 @@ const char* kind_of(mode_t mode) {
 }
 
 [[noreturn]] void throw_not_opened(int why, const std::string& path) {
-  throw Error(why == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-              std::string("cannot open the file: ") + std::strerror(why), path);
+  throw SystemError(why == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot open the file",
+                    why, path);
 }
 
 std::string read_whole(const RegularFile& file, const std::string& path, int64_t most) {

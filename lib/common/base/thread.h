@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +33,10 @@ class Thread {
 
 // The cores this process may run on (its affinity mask), ascending.
 std::vector<int> available_cores();
+// The number of threads that OMP_NUM_THREADS gives to a parallel region: the first of a list
+// ("4,2"); nullopt if the variable is not set, or, with a warning once per process, if OpenMP
+// ignores its value ("1.0", "abc", "0").
+std::optional<int> openmp_threads();
 // Restricts the calling thread (and threads it creates later) to these cores; a refusal is ignored.
 void pin_to_cores(const std::vector<int>& cores);
 

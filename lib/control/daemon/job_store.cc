@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file_name.h"
+#include "base/home_folder.h"
 #include "base/log.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/refuse.h"
@@ -160,7 +161,7 @@ std::vector<JobStore::StoredJob> JobStore::load() const {
 
 std::string default_job_store(const std::string& address, int port) {
   if (const auto systemd = get_env("STATE_DIRECTORY")) return *systemd;
-  std::string state = env_or("XDG_STATE_HOME", "");
+  std::string state = get_env_path("XDG_STATE_HOME").value_or("");
   const std::string home = env_or("HOME", "");
   if (state.empty() && !home.empty()) state = home + "/.local/state";
   if (state.empty()) return {};

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/home_folder.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 
@@ -38,7 +39,7 @@ std::string session_folder() {
 }  // namespace
 
 std::string runtime_folder() {
-  if (const auto own = get_env("FLEET_RUNTIME_DIR")) return *own;
+  if (const auto own = get_env_path("FLEET_RUNTIME_DIR")) return *own;
   if (const std::string session = session_folder(); !session.empty()) return session + "/fleetrun";
   return "/tmp/fleetrun-" + std::to_string(::geteuid());
 }

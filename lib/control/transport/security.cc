@@ -11,6 +11,8 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/home_folder.h"
+#include "base/sync.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -60,7 +62,7 @@ std::string checked_secret(std::string_view text, const std::string& origin) {
 }
 
 std::string default_secret_path() {
-  if (const auto folder = get_env("XDG_CONFIG_HOME")) return *folder + "/fleetrun/secret";
+  if (const auto folder = get_env_path("XDG_CONFIG_HOME")) return *folder + "/fleetrun/secret";
   if (const auto home = get_env("HOME")) return *home + "/.config/fleetrun/secret";
   const passwd* user = ::getpwuid(::geteuid());
   return user ? std::string(user->pw_dir) + "/.config/fleetrun/secret" : std::string();
@@ -85,7 +87,7 @@ bool make_secret(const std::string& path) {
     const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file) throw_errno("cannot be created", draft);
     if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-        ::fsync(file.get()) != 0) {
+        (::fsync(file.get()) != 0 && !is_not_supported(errno))) {
       const int error = errno;
       ::unlink(draft.c_str());
       errno = error;

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "store/env.h"
 #include "train/device_settings.h"
 
@@ -48,6 +49,7 @@ StartupStopTimeout::~StartupStopTimeout() {
 }
 
 Worker init_collective(const InitOptions& options) {
+  reserve_standard_streams();
   const std::string level =
       options.log_level.empty() ? env_or(kEnvLogLevel, "INFO") : options.log_level;
   set_up_logging(level, "rank " + env_or(kEnvRank, "0"));
@@ -55,6 +57,7 @@ Worker init_collective(const InitOptions& options) {
 }
 
 Worker join_job(bool handle_signals) {
+  reserve_standard_streams();
   // The launcher reads the stacks of a job that hangs; Yama needs this permission for it.
   if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
   if (handle_signals) {

@@ -50,6 +50,7 @@ class StartupStopTimeout {
 };
 
 // Sets up the log and reads the environment that fleetrun made; without one, the job has one rank.
+// Reserves closed standard streams with /dev/null, so that no later file gets the log's lines.
 // kUsage if there are several ranks and no rendezvous: start the program with fleetrun.
 Worker init_collective(const InitOptions& options = {});
 // The same without the log, for programs that set up their own.

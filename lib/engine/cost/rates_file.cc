@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/home_folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "cost/rates.h"
@@ -93,7 +94,7 @@ std::optional<MachineRates> parse_rates(const std::string& text) {
 }
 
 std::string rates_file(const std::string& name) {
-  if (const auto own = get_env("FLEET_RATES_FILE")) return *own;
+  if (const auto own = get_env_path("FLEET_RATES_FILE")) return *own;
   return cache_file(name + ".json");
 }
 

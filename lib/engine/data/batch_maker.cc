@@ -21,6 +21,10 @@ BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
       damage_(*source_, {.fail = options.fail_on_damaged,
                          .evaluation = options.evaluation,
                          .read_timeout = options.read_timeout}),
+      storage_(std::make_shared<StorageState>(
+          StorageState::Options{.timeout = options.read_timeout,
+                                .was_there = !options.reports_damaged,
+                                .clock = options.clock})),
       sampler_(sampler_options(options, *source_)),
       cache_(options.cache_bytes > 0
                  ? std::make_shared<ImageCache>(source_->size(), options.cache_bytes)
@@ -125,11 +129,18 @@ std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64
   const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
   std::vector<Damaged> damaged;
   int64_t sample = pick.sample;
+  ReadRetry retry(*storage_);
   for (std::string why; !make_image(maker, slot, i, sample, key, &why);) {
-    damaged.push_back({sample, why});
+    damaged.push_back({sample, why, maker.unreadable()});
     if (options_.reports_damaged) {
       slot.blacken(i);
       break;
+    }
+    if (damage_.all_unreadable(damaged)) {  // a part of the storage is away
+      retry.wait(why, source_->name(sample));
+      damaged.clear();
+      sample = pick.sample;
+      continue;
     }
     damage_.check(damaged);
     sample = (sample + 1) % source_->size();

@@ -18,12 +18,14 @@
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/source.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 
 struct Damaged {
   int64_t sample;
   std::string why;
+  bool unreadable = false;  // the file system refused to read it
 };
 
 // All methods may be called from any thread.
@@ -42,6 +44,8 @@ class DamagedSampleLog {
   void stalled(int64_t sample);
   // Whether reading this sample never ended, and the reason. kIo if there are many such samples.
   bool is_stalled(int64_t sample, std::string* why) const;
+  // Whether so many in a row were tried for one place of a batch, all of them unreadable.
+  bool all_unreadable(const std::vector<Damaged>& damaged) const;
   // Checks all samples tried for one place of a batch: kUsage if they are reason enough to end.
   void check(const std::vector<Damaged>& damaged) const;
   // Logs a line for each sample that has not been reported yet.
@@ -117,6 +121,7 @@ class BatchMaker {
   const std::shared_ptr<ImageCache>& cache() const { return cache_; }
   const Sampler& sampler() const { return sampler_; }
   DamagedSampleLog& damage() { return damage_; }
+  const std::shared_ptr<StorageState>& storage() const { return storage_; }
   BatchSlot::Layout layout() const;
   // The items to make of each batch. To mix the first image, that of another rank is needed too.
   int64_t items() const { return options_.sampler.batch + (chain_.mixes() && !alone() ? 1 : 0); }
@@ -134,7 +139,8 @@ class BatchMaker {
   // Begins batch `index` of the epoch. Not for two threads at once.
   void begin(BatchSlot& slot, int64_t index);
   // Makes item i of the batch. A damaged image is replaced by the next one in the source: the same
-  // for every rank and thread. Returns the damaged samples, if there are any.
+  // for every rank and thread. Returns the damaged samples, if there are any. Throws what
+  // SampleMaker::make() throws.
   std::vector<Damaged> make(SampleMaker& maker, BatchSlot& slot, int64_t index, int64_t i);
   // Mixes the images of the batch, once all its items are made.
   void mix(BatchSlot& slot, int64_t index) const;
@@ -158,6 +164,7 @@ class BatchMaker {
   const AugmentChain chain_;
   const InputPipeline::Options options_;
   DamagedSampleLog damage_;
+  const std::shared_ptr<StorageState> storage_;
   Sampler sampler_;
   const std::shared_ptr<ImageCache> cache_;
   std::vector<float> class_weights_;  // by label; empty: not requested

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/image_files.h"
@@ -103,7 +104,7 @@ void for_each_entry(const std::string& folder,
        entry.increment(error)) {
     visit(*entry);
   }
-  if (error) throw Error(ErrorCode::kIo, "cannot be listed: " + error.message(), folder);
+  if (error) throw SystemError(ErrorCode::kIo, "cannot be listed", error.value(), folder);
 }
 
 bool is_image_name(const std::string& name) {

@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kInARow = 100;
 constexpr size_t kMaxStalled = 16;
 
+int64_t most_in_a_row(const Source& source) { return std::min(kInARow, source.size()); }
+
 }  // namespace
 
 void DamagedSampleLog::stalled(int64_t sample) {
@@ -34,13 +36,18 @@ bool DamagedSampleLog::is_stalled(int64_t sample, std::string* why) const {
   return true;
 }
 
+bool DamagedSampleLog::all_unreadable(const std::vector<Damaged>& damaged) const {
+  return !options_.fail && static_cast<int64_t>(damaged.size()) >= most_in_a_row(source_) &&
+         std::ranges::all_of(damaged, &Damaged::unreadable);
+}
+
 void DamagedSampleLog::check(const std::vector<Damaged>& damaged) const {
   const Damaged& last = damaged.back();
   if (options_.fail) {
     throw Error(ErrorCode::kUsage, "damaged image (" + last.why + ")", source_.name(last.sample),
                 "repair or remove it, or set data.on_damaged to skip");
   }
-  const int64_t most = std::min(kInARow, source_.size());
+  const int64_t most = most_in_a_row(source_);
   if (static_cast<int64_t>(damaged.size()) < most) return;
   throw Error(ErrorCode::kUsage,
               std::to_string(most) + " images in a row are damaged, the last: " + last.why,
@@ -48,7 +55,7 @@ void DamagedSampleLog::check(const std::vector<Damaged>& damaged) const {
 }
 
 void DamagedSampleLog::report(const std::vector<Damaged>& damaged) {
-  for (const auto& [sample, why] : damaged) {
+  for (const auto& [sample, why, unreadable] : damaged) {
     {
       const MutexLock lock(mutex_);
       if (!named_.insert(sample).second) continue;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/random.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -58,7 +59,7 @@ Fingerprint fingerprint(const Source& source) {
   std::vector<uint8_t> scratch;
   evenly(source.size(), kRead, [&](int64_t index) {
     try {
-      const Sample sample = source.read(index, scratch);
+      const Sample sample = read_patiently(source, index, scratch);
       files |= sample.encoded;
       print.images = hash_bytes(sample.bytes.data(), sample.bytes.size(), print.images);
     } catch (const Error&) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "data/image_files.h"
 #include "data/source.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -64,7 +65,11 @@ void add_folder(const std::string& folder, bool verbose, std::vector<std::string
 std::vector<std::string> image_paths(const std::vector<std::string>& named, bool verbose) {
   std::vector<std::string> paths;
   std::error_code unknown;
-  const auto exists = [&](const std::string& path) { return fs::exists(path, unknown); };
+  const auto exists = [&](const std::string& path) {
+    const bool found = fs::exists(path, unknown);
+    if (!found) check_answer(unknown.value(), path);
+    return found;
+  };
   if (!named.empty() && std::none_of(named.begin(), named.end(), exists)) {
     throw Error(ErrorCode::kUsage, "there is no such file or folder", named[0],
                 "give images, folders or lists that exist");

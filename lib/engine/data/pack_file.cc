@@ -14,6 +14,8 @@
 #include "base/json.h"
 #include "base/number_text.h"
 #include "base/regular_file.h"
+#include "base/sync.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -80,7 +82,9 @@ std::string PackManifest::text() const {
 
 PackManifest PackManifest::read(const std::string& folder) {
   const std::string path = folder + "/" + kManifest;
-  if (!std::filesystem::exists(path)) {
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) {
+    check_answer(unknown.value(), path);
     throw Error(ErrorCode::kUsage, "the folder has no " + std::string(kManifest), folder,
                 "set data.root to a folder that fleetrun pack has written");
   }
@@ -160,7 +164,7 @@ void PackWriter::finish() {
   write(entries);
   write(names_);
   write(as_text(&footer, sizeof footer));
-  if (::fsync(file_.get()) != 0) throw_errno("cannot write the pack", partial_);
+  sync_file(file_.get(), partial_);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) throw_errno("cannot rename the pack", path_);
   file_.reset();
 }
@@ -214,7 +218,12 @@ std::string_view PackFile::read(int64_t index, std::vector<uint8_t>& scratch) co
   const PackEntry& entry = entries_[index];
   constexpr size_t kBehind = 64;  // readable, as Pixels requires
   if (scratch.size() < entry.bytes + kBehind) scratch.resize(entry.bytes + kBehind);
-  read_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
+  try {
+    read_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
+  } catch (const SystemError&) {  // a descriptor of before a server's restart stays stale
+    const RegularFile again = open_regular_file(path_);
+    read_at(again.fd, path_, scratch.data(), entry.bytes, entry.offset);
+  }
   const std::string_view bytes = as_text(scratch.data(), entry.bytes);
   if (crc32c(bytes) != entry.checksum) {
     damaged(path_, "sample " + std::to_string(index) + " has a wrong checksum");

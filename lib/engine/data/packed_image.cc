@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/encode_image.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -69,7 +70,7 @@ PackWriter::Record PackedImageMaker::make(int64_t index) {
   PackWriter::Record record{
       .bytes = {}, .name = name_, .label = source_.label(index), .kind = PackedKind::kDamaged};
   try {
-    const Sample sample = source_.read(index, scratch_);
+    const Sample sample = read_patiently(source_, index, scratch_);
     // Decoded in any case, so that damage is found now.
     const Pixels pixels = pixels_of(sample);
     const bool small = options_.size == 0 || std::min(pixels.height, pixels.width) <= options_.size;

@@ -40,7 +40,7 @@ struct Chunk {
 struct WorkContext : Chunk {
   WorkContext(const BatchMaker& batches, int ordinal)
       : source(batches.source()),
-        maker(*source, batches.chain(), batches.cache()),
+        maker(*source, batches.chain(), batches.cache(), batches.storage()),
         number(ordinal) {}
   std::shared_ptr<const Source> source;
   SampleMaker maker;
@@ -51,6 +51,17 @@ struct Worker {
   std::shared_ptr<WorkContext> context;
   Thread thread;
 };
+
+bool was_cancelled(const std::exception_ptr& error) {
+  if (!error) return false;
+  try {
+    std::rethrow_exception(error);
+  } catch (const ReadCancelled&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
 
 // Keeps threads that are blocked in the kernel; they are never joined.
 void abandon_thread(Thread thread) {
@@ -115,9 +126,9 @@ class InputPipeline::Impl {
     const MutexLock lock(mutex_);
     if (stopped_) return;
     running_ = false;
-    abandon_ = true;
+    drop_work(true);
     while (!wait_until_idle()) watch_readers();
-    abandon_ = stopped_;
+    drop_work(stopped_);
     batches_.start_epoch(epoch, step ? *step - first : epoch * sampler().batches());
     stand_ins_ = 0;
     first_ = taken_ = given_ = released_ = first;
@@ -159,7 +170,10 @@ class InputPipeline::Impl {
         return nullptr;
       }
     } else if (slot.made != wanted) {
-      make_all(slot, wanted);
+      if (!make_all(slot, wanted, interrupt)) {
+        interrupted_ = !stopped_;
+        return nullptr;
+      }
     }
     if (stopped_) return nullptr;
     if (slot.error) std::rethrow_exception(slot.error);
@@ -196,7 +210,8 @@ class InputPipeline::Impl {
 
   void stop() {
     const MutexLock lock(mutex_);
-    stopped_ = abandon_ = true;
+    stopped_ = true;
+    drop_work(true);
     work_there_.notify_all();
     ready_.notify_all();
   }
@@ -224,6 +239,12 @@ class InputPipeline::Impl {
   const AugmentChain& chain() const { return batches_.chain(); }
 
  private:
+  // Whether the samples that are being made are no longer needed.
+  void drop_work(bool on) {
+    abandon_ = on;
+    batches_.storage()->cancel(on);
+  }
+
   // Call it when the slot's last sample has been made.
   void complete(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     slot.batch.real = std::count(slot.batch.weights.begin(), slot.batch.weights.end(), 1.0f);
@@ -391,8 +412,10 @@ class InputPipeline::Impl {
     start(worker);
   }
 
-  // The synchronous reader: the consumer's own thread makes the batch.
-  void make_all(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
+  // The synchronous reader: the consumer's own thread makes the batch. Returns false if `interrupt`
+  // ended a wait for the storage.
+  bool make_all(Slot& slot, int64_t index, const std::atomic<int>* interrupt)
+      FLEET_REQUIRES(mutex_) {
     batches_.begin(slot, index);
     std::exception_ptr error;
     {
@@ -400,11 +423,15 @@ class InputPipeline::Impl {
       inline_context_->index = index;
       inline_context_->at = 0;
       inline_context_->end = batches_.items();
+      batches_.storage()->set_interrupt(interrupt);
       error = make_timed(*inline_context_);
+      batches_.storage()->set_interrupt(nullptr);
       if (!error && !abandon_) batches_.mix(slot, index);
     }
+    if (was_cancelled(error)) return false;
     slot.error = error;
     complete(slot, index);
+    return true;
   }
 
   std::exception_ptr make_timed(WorkContext& context) {

@@ -17,6 +17,7 @@
 #include "data/augment.h"
 #include "data/sampler.h"
 #include "data/source.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 
@@ -91,7 +92,9 @@ class InputPipeline {
     size_t cache_bytes = 0;  // memory for decoded images; 0: no cache
     bool async = true;
     bool fail_on_damaged = false;
-    double read_timeout = 0;       // seconds after which an unfinished read is abandoned; 0: never
+    // Seconds after which an unfinished read is abandoned, and a wait for storage that is away
+    // ends; 0: never.
+    double read_timeout = 0;
     int64_t ignored_label = -100;  // label of a stand-in
     bool evaluation = false;       // a damaged image gets weight 0 instead of being replaced
     // An image that cannot be made is not replaced: it is black and has weight 0, and the batch
@@ -101,6 +104,7 @@ class InputPipeline {
         false;  // returns the first batch of an epoch again and again: reading costs nothing
     bool bytes = false;
     std::function<void*(size_t bytes)> image_memory = {};
+    WaitClock clock = {};  // for waiting until storage is back
   };
   InputPipeline(std::unique_ptr<Source> source, AugmentChain chain, const Options& options);
   ~InputPipeline();
@@ -121,6 +125,8 @@ class InputPipeline {
   //
   // With threads, a file that cannot be read within data.read_timeout counts as damaged. Its thread
   // is abandoned: a thread that waits for a dead mount in the kernel cannot be stopped.
+  //
+  // If no sample can be read any longer, waits for data.read_timeout; then kIo.
   const Batch* next(const std::atomic<int>* interrupt = nullptr);
   // After next() has returned null: whether the epoch is over (or stop() was called).
   bool at_end() const;

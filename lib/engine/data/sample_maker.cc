@@ -12,10 +12,12 @@
 namespace fleet::data {
 
 SampleMaker::SampleMaker(const Source& source, const AugmentChain& chain,
-                         std::shared_ptr<ImageCache> cache)
+                         std::shared_ptr<ImageCache> cache, std::shared_ptr<StorageState> storage)
     : source_(source),
       chain_(chain),
       cache_(std::move(cache)),
+      storage_(storage ? std::move(storage)
+                       : std::make_shared<StorageState>(StorageState::Options())),
       colours_(chain.colours()),
       mirrors_(chain.depends_on_place()),
       unit_scale_(chain.image().channels, 1.0f / 255),
@@ -53,18 +55,61 @@ struct SampleMaker::Target {
   const std::vector<float>&scale, &bias;
 };
 
+Sample SampleMaker::read_once(int64_t index) {
+  Sample sample;
+  watchdog_.begin(index);
+  try {
+    sample = source_.read(index, scratch_);
+  } catch (const Error&) {
+    watchdog_.end();
+    throw;
+  }
+  watchdog_.end();
+  return sample;
+}
+
+// Whether any of some other samples can be read, first the one that was read last.
+bool SampleMaker::others_answer(int64_t index) {
+  constexpr int64_t kTried = 16;
+  const auto answers = [&](int64_t other) {
+    try {
+      read_once(other);
+      return true;
+    } catch (const SystemError&) {
+      return false;
+    } catch (const Error&) {  // a file with another fault
+      return true;
+    }
+  };
+  const int64_t last = storage_->last_read(), size = source_.size();
+  if (last >= 0 && last != index && answers(last)) return true;
+  const int64_t step = std::max<int64_t>(size / kTried, 1);
+  for (int64_t ahead = step; ahead < size; ahead += step) {
+    if (answers((index + ahead) % size)) return true;
+  }
+  return false;
+}
+
 bool SampleMaker::read(int64_t index, Sample* sample, std::string* why) {
   const TraceSpan span(TraceName::kRead, index);
   const auto begun = std::chrono::steady_clock::now();
-  watchdog_.begin(index);
-  try {
-    *sample = source_.read(index, scratch_);
-  } catch (const Error& error) {
-    watchdog_.end();
-    *why = error.failure();
-    return false;
+  ReadRetry retry(*storage_);
+  for (bool done = false; !done;) {
+    try {
+      *sample = read_once(index);
+      done = true;
+    } catch (const SystemError& error) {
+      *why = error.failure();
+      unreadable_ = true;
+      if (!retry.again(error, [&] { return others_answer(index); })) return false;
+    } catch (const Error& error) {
+      *why = error.failure();
+      unreadable_ = false;
+      return false;
+    }
   }
-  watchdog_.end();
+  unreadable_ = false;
+  storage_->has_read(index);
   reading_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();
   return true;
 }
@@ -84,6 +129,7 @@ bool SampleMaker::decode(int64_t index, const CropGeometry& geometry, Pixels* pi
 }
 
 bool SampleMaker::make_planes(int64_t index, uint64_t key, const Target& target, std::string* why) {
+  unreadable_ = false;
   Sample sample;
   const Pixels* cached = cache_ ? cache_->find(index) : nullptr;
   if (!cached && !read(index, &sample, why)) return false;
@@ -166,7 +212,7 @@ ImageShape first_shape(const Source& source) {
   std::string why;
   for (int64_t index = 0; index < std::min(source.size(), kTried); ++index) {
     try {
-      const Sample sample = source.read(index, scratch);
+      const Sample sample = read_patiently(source, index, scratch);
       if (!sample.encoded) return {sample.channels, sample.height, sample.width};
       Decoder decoder;
       if (decoder.open(sample.bytes, 3)) return {3, decoder.height(), decoder.width()};

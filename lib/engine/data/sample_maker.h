@@ -13,6 +13,7 @@
 #include "data/image_cache.h"
 #include "data/resize.h"
 #include "data/source.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 
@@ -74,22 +75,29 @@ class SampleMaker {
  public:
   // cache: for decoded images, or null. With it, images are always decoded as a whole and in full
   // size, so that a sample is the same whether it was in the cache or not.
+  // storage: shared by the readers of a source, or null.
   SampleMaker(const Source& source, const AugmentChain& chain,
-              std::shared_ptr<ImageCache> cache = nullptr);
+              std::shared_ptr<ImageCache> cache = nullptr,
+              std::shared_ptr<StorageState> storage = nullptr);
   // Writes sample `index`, augmented by the draws of `key`, as normalised floats to out
   // (chain.image()). Returns false, and the reason in *why, if it cannot be read or is damaged.
   // ImageSizeError if it is of another size and nothing resizes it; kUsage if raw pixels have other
-  // channels. Throws ReadAbandoned.
+  // channels. If no sample can be read, waits for the storage; then kIo (storage.h). Throws
+  // ReadAbandoned and ReadCancelled.
   bool make(int64_t index, uint64_t key, float* out, std::string* why);
   // Like the above, as bytes, height x width x bytes_a_pixel() (pipeline.h), rounded. *flip tells
   // the normalising device whether to mirror it: never if the augmentation depends on where pixels
   // lie.
   bool make_bytes(int64_t index, uint64_t key, uint8_t* out, bool* flip, std::string* why);
+  // Whether the last sample could not be made because the file system refused to read it.
+  bool unreadable() const { return unreadable_; }
   ReadWatchdog& watchdog() { return watchdog_; }
   int64_t reading_ns() const { return reading_ns_; }  // total time of reading from the source
 
  private:
   struct Target;  // the output that make() and make_bytes() request
+  Sample read_once(int64_t index);
+  bool others_answer(int64_t index);
   bool read(int64_t index, Sample* sample, std::string* why);
   bool make_planes(int64_t index, uint64_t key, const Target& target, std::string* why);
   Pixels pixels_of(const Sample& sample, int64_t index);
@@ -98,6 +106,8 @@ class SampleMaker {
   const Source& source_;
   const AugmentChain& chain_;
   const std::shared_ptr<ImageCache> cache_;
+  const std::shared_ptr<StorageState> storage_;
+  bool unreadable_ = false;
   bool colours_;
   bool mirrors_;  // must mirror bytes itself
   std::vector<float> unit_scale_, byte_scale_,

@@ -13,6 +13,7 @@
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 
@@ -52,7 +53,10 @@ std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbos
   SourceContext where = source_context(data, train, verbose, context);
   if (!train) where.train_split = &train_split;
   const SourceType& type = sources().get(data.text("source"));
-  std::unique_ptr<Source> source = type.open(train ? train_split : data.section("test"), where);
+  std::unique_ptr<Source> source;
+  wait_for_storage(data.number("read_timeout"), [&] {
+    source = type.open(train ? train_split : data.section("test"), where);
+  });
   if (!source && train) refuse_missing_data(data);
   return source;
 }
@@ -302,6 +306,7 @@ Schema data_schema(const std::string& source) {
   Schema schema;
   schema.choice("source", source, sources().names(), "Source of the samples")
       .text("root", "", "Base folder of relative paths")
+      .as_path()
       .integer("batch_size", 32, 1, 1e6, "Samples per rank and step")
       .integer(
           "global_batch_size", 0, 0, 1e9,
@@ -347,8 +352,10 @@ Schema data_schema(const std::string& source) {
       .choice("on_damaged", "skip", {"skip", "fail"},
               "Action for an image that is damaged or cannot be read: replace it with the next one "
               "and log a warning, or end the job. An image of another size always ends it")
-      .number("read_timeout", 60, 0, 1e6,
-              "Seconds after which a file that is still being read counts as damaged; 0: never")
+      .number(
+          "read_timeout", 60, 0, 1e6,
+          "Seconds after which a file that is still being read counts as damaged, and for which a "
+          "job waits for data that cannot be read any longer; 0: without limit")
       .section("image", image)
       .choice("pixels", "auto", {"auto", "float32", "uint8"},
               "Format of batches for the device: normalised floats, or bytes that the device "

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/source.h"
+#include "data/storage.h"
 #include "data/tar_files.h"
 
 namespace fleet::data {
@@ -62,9 +63,18 @@ std::string literal(const std::string& folder) {
 
 std::vector<std::string> matches(const std::string& pattern) {
   glob_t found{};
-  const int code = ::glob(pattern.c_str(), 0, nullptr, &found);
+  thread_local int refused = 0;
+  refused = 0;
+  const int code = ::glob(
+      pattern.c_str(), 0,
+      [](const char*, int error) {
+        if (may_pass(error)) refused = error;
+        return refused;
+      },
+      &found);
   std::vector<std::string> names(found.gl_pathv, found.gl_pathv + (code == 0 ? found.gl_pathc : 0));
   ::globfree(&found);
+  check_answer(refused, pattern);
   if (names.empty()) refuse(pattern, "no file matches");
   return names;
 }

@@ -1,6 +1,7 @@
 // IDX files (yann.lecun.com/exdb/mnist), plain or gzip, read completely into memory.
 #include <zlib.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "data/source.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -38,7 +40,7 @@ class Reader {
   void read(uint8_t* to, size_t count) {
     while (count > 0) {
       const int got = gzread(file_, to, static_cast<unsigned>(std::min<size_t>(count, 1 << 30)));
-      if (got < 0) bad_file(path_, "damaged gzip data");
+      if (got < 0) cannot_read();
       if (got == 0) bad_file(path_, "the file is shorter than its header claims");
       to += got;
       count -= got;
@@ -47,7 +49,7 @@ class Reader {
   bool at_end() {
     uint8_t byte = 0;
     const int got = gzread(file_, &byte, 1);
-    if (got < 0) bad_file(path_, "damaged gzip data");
+    if (got < 0) cannot_read();
     return got == 0;
   }
   int64_t big_endian_32() {
@@ -60,6 +62,14 @@ class Reader {
   bool can_hold(int64_t bytes) const { return bytes / 1032 <= size_; }
 
  private:
+  [[noreturn]] void cannot_read() const {
+    const int system = errno;
+    int reason = Z_OK;
+    gzerror(file_, &reason);
+    if (reason == Z_ERRNO) throw SystemError(ErrorCode::kIo, "cannot read the file", system, path_);
+    bad_file(path_, "damaged gzip data");
+  }
+
   std::string path_;
   int64_t size_ = 0;
   gzFile file_ = nullptr;
@@ -75,8 +85,10 @@ std::string existing(const std::string& path, const std::string& key) {
   namespace fs = std::filesystem;
   std::error_code ignored;  // such as a name that is too long
   if (fs::is_regular_file(path, ignored)) return path;
+  check_answer(ignored.value(), path);
   const std::string other = other_form(path);
   if (fs::is_regular_file(other, ignored)) return other;
+  check_answer(ignored.value(), other);
   if (fs::exists(path, ignored)) return path;  // opening it reports what it is
   throw Error(ErrorCode::kUsage, "the file does not exist", path, "set data.root or " + key);
 }
@@ -176,7 +188,9 @@ Schema idx_schema(bool train) {
       .text("images", start + "-images-idx3-ubyte.gz",
             "IDX file of images (count x height x width, or count x height x width x channels), "
             "plain or .gz")
-      .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz");
+      .as_path()
+      .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz")
+      .as_path();
   return schema;
 }
 

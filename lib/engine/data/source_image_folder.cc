@@ -165,9 +165,11 @@ void check_files(const SkippedFiles& no_files, const std::string& folder,
 
 Schema image_folder_schema(bool train) {
   Schema schema;
-  schema.text("folder", train ? "train" : "test",
-              "Folder with one subfolder per class; images may be in deeper subfolders; relative "
-              "to data.root");
+  schema
+      .text("folder", train ? "train" : "test",
+            "Folder with one subfolder per class; images may be in deeper subfolders; relative "
+            "to data.root")
+      .as_path();
   return schema;
 }
 

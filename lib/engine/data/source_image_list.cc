@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "data/image_files.h"
+#include "data/storage.h"
 
 namespace fleet::data {
 namespace {
@@ -83,10 +85,12 @@ std::vector<ImageFile> parse(const std::string& list, const SourceContext& conte
 
 Schema image_list_schema(bool) {
   Schema schema;
-  schema.text(
-      "list", "",
-      "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
-      "folder if that is not set");
+  schema
+      .text(
+          "list", "",
+          "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
+          "folder if that is not set")
+      .as_path();
   return schema;
 }
 
@@ -94,8 +98,12 @@ std::unique_ptr<Source> open_image_list(const Settings& split, const SourceConte
   std::string list = split.text("list");
   if (list.empty()) return no_test_data(context, "data.test.list");
   std::error_code ignored;  // such as a name that is too long
-  if (!fs::exists(list, ignored)) list = under_root(context.root, list);
   if (!fs::exists(list, ignored)) {
+    check_answer(ignored.value(), list);
+    list = under_root(context.root, list);
+  }
+  if (!fs::exists(list, ignored)) {
+    check_answer(ignored.value(), list);
     throw Error(ErrorCode::kUsage, "the list file does not exist", split.text("list"),
                 std::string("set ") + (context.train ? "data.train.list" : "data.test.list") +
                     " to its path, or relative to data.root");
@@ -109,6 +117,7 @@ std::unique_ptr<Source> open_image_list(const Settings& split, const SourceConte
     struct stat status {};
     const bool exists = ::stat(files[i].path.c_str(), &status) == 0;
     if (exists && S_ISREG(status.st_mode)) continue;
+    if (!exists) check_answer(errno, files[i].path);
     throw Error(ErrorCode::kUsage,
                 "the file '" + shown_path(files[i].path) + "' " +
                     (!exists                   ? "does not exist"

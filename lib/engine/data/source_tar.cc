@@ -69,6 +69,10 @@ std::pair<std::string, std::string> key_and_extension(const std::string& name) {
   return {name.substr(0, dot), extension};
 }
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 // Reads the index of all shards.
 class ShardIndex {
  public:
@@ -80,8 +84,9 @@ class ShardIndex {
     shards_.push_back(path);
     const size_t before = samples_.size();
     const int64_t ignored = ignored_.count;
-    for_each_tar_member(path, [&](const TarMember& member) { add(member); });
+    const TarLayout layout = for_each_tar_member(path, [&](const TarMember& m) { add(m); });
     finish_sample();
+    note(layout);
     if (samples_.size() > before) return;
     throw Error(ErrorCode::kUsage,
                 ignored_.count == ignored
@@ -101,10 +106,40 @@ class ShardIndex {
                    context_.train ? "train" : "test", images_text(ignored_.count),
                    ignored_.example);
     }
+    if (context_.verbose) {
+      joined_.report(context_, "several archives in one file are all read, as `tar -i` does");
+      unmarked_.report(context_, "no end mark; the file ends after a complete member");
+    }
     return std::make_unique<TarShards>(std::move(shards_), std::move(samples_), std::move(names_));
   }
 
  private:
+  // Shards with something that deserves one line for all.
+  struct Shards {
+    int64_t count = 0;
+    std::string example;
+    void add(const std::string& path) {
+      if (count++ == 0) example = shown_path(path);
+    }
+    void report(const SourceContext& context, const char* what) const {
+      if (count == 0) return;
+      spdlog::info("data.{}.shards: {} ({}{})", context.train ? "train" : "test", what, example,
+                   count == 1 ? "" : " and " + std::to_string(count - 1) + " more");
+    }
+  };
+
+  void note(const TarLayout& layout) {
+    if (layout.archives > 1) joined_.add(path_);
+    if (layout.ignored_bytes > 0 && context_.verbose) {
+      spdlog::warn(
+          "{}: the last {} bytes, from byte {}, are ignored: they follow the end mark, "
+          "and do not begin an archive",
+          shown_path(path_), layout.ignored_bytes, layout.ignored_at);
+    } else if (!layout.has_end_mark) {
+      unmarked_.add(path_);
+    }
+  }
+
   void add(const TarMember& member) {
     if (in_ignored_folder(member.name)) {
       if (is_image_name(member.name)) {
@@ -114,13 +149,21 @@ class ShardIndex {
     }
     const auto [key, extension] = key_and_extension(member.name);
     if (key.empty() || key.ends_with('/')) return;  // hidden, such as "._7.jpg" of macOS
-    if (key != key_) finish_sample();
-    key_ = key;
-    any_ = true;
-    if (extension == "cls" || extension == "json") read_label(member, extension == "json");
+    const bool is_label = extension == "cls" || extension == "json";
     // "7.seg.png" belongs to the sample, but is not its picture.
     const bool is_image =
         extension.find('.') == std::string::npos && is_image_name("image." + extension);
+    // Joined archives may each number their samples from 0.
+    const bool repeats = (is_label || is_image) && contains(used_, member.name);
+    if (key != key_ || member.archive != archive_ || repeats) finish_sample();
+    key_ = key;
+    archive_ = member.archive;
+    any_ = true;
+    if (is_label || is_image) used_.push_back(member.name);
+    if (is_label) {
+      labelled_ = true;
+      read_label(member, extension == "json");
+    }
     if (!is_image || image_) return;
     if (member.size > kLargestImage) {
       throw Error(ErrorCode::kIo, "the image " + shown_name(member.name) + " is too large", path_);
@@ -156,8 +199,7 @@ class ShardIndex {
     if (image_) {
       const std::string where = path_ + ":" + image_->name;
       if (!label_) {
-        throw Error(ErrorCode::kUsage, "the sample has no class", where,
-                    "add " + key_ + ".cls with the class as a number from 0");
+        throw Error(ErrorCode::kUsage, "the sample has no class", where, way_to_a_class());
       }
       check_label(*label_, context_, where);
       samples_.push_back({.offset = image_->offset,
@@ -168,28 +210,50 @@ class ShardIndex {
                           .name_at = names_.size()});
       names_ += image_->name;
     }
-    any_ = false;
+    any_ = labelled_ = false;
+    used_.clear();
     image_.reset();
     label_.reset();
+  }
+
+  // What to do about a sample without a class: the class may be elsewhere in the file.
+  std::string way_to_a_class() const {
+    std::string elsewhere;
+    for_each_tar_member(path_, [&](const TarMember& member) {
+      const auto [key, extension] = key_and_extension(member.name);
+      if (key == key_ && (extension == "cls" || extension == "json")) elsewhere = member.name;
+    });
+    if (elsewhere.empty() || labelled_) {
+      return "add " + key_ + ".cls with the class as a number from 0";
+    }
+    return elsewhere +
+           " is at another place of the file: write the members of a sample one after "
+           "the other, as `tar --sort=name` does";
   }
 
   const SourceContext& context_;
   std::string path_, key_, example_, names_;
   uint32_t shard_ = 0;
-  bool any_ = false;
+  int archive_ = 0;
+  // This sample so far.
+  bool any_ = false, labelled_ = false;  // has a member, has KEY.cls or KEY.json
+  std::vector<std::string> used_;        // names of its images and labels
   std::optional<TarMember> image_;
   std::optional<int64_t> label_;
   int64_t without_image_ = 0;
   SkippedFiles ignored_;  // images in hidden folders and those of a system
+  Shards joined_, unmarked_;
   std::vector<std::string> shards_;
   std::vector<TarSample> samples_;
 };
 
 Schema tar_schema(bool) {
   Schema schema;
-  schema.texts("shards", {},
-               "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
-               "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")");
+  schema
+      .texts("shards", {},
+             "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
+             "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")")
+      .as_path();
   return schema;
 }
 

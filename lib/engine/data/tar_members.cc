@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/regular_file.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr uint64_t kBlock = 512;
 // Names and pax headers are short; a larger one is damage.
 constexpr uint64_t kLongestHeader = 1 << 20;
+constexpr size_t kZerosAtOnce = size_t{64} << 10;  // a multiple of kBlock
 
 // Offsets and lengths of POSIX.1-1988's header.
 struct Field {
@@ -81,44 +83,103 @@ class TarReader {
  public:
   explicit TarReader(const std::string& path) : path_(path), file_(open_regular_file(path)) {}
 
-  void run(const std::function<void(const TarMember&)>& body) {
-    std::string long_name, long_size;
+  TarLayout run(const std::function<void(const TarMember&)>& body) {
     const auto end = static_cast<uint64_t>(file_.size);
-    for (uint64_t at = 0; at < end;) {
+    if (end == 0) throw Error(ErrorCode::kIo, "the tar file is empty", path_, "copy it again");
+    bool after_zeros = true;  // a header begins an archive
+    uint64_t at = 0;
+    while (at < end) {
       Block block;
-      read(at, block.data(), kBlock);
-      if (std::all_of(block.begin(), block.end(), [](char c) { return c == 0; }))
-        return;  // its end
-      check(block, at);
-      TarMember member{.name = text_of(block, kName), .offset = at + kBlock};
-      if (!parse_number(block, kSize, &member.size)) damaged(at);
-      const std::string prefix = text_of(block, kPrefix);
-      const bool posix = std::memcmp(block.data() + kMagicAt, "ustar\0", 6) == 0;
-      if (posix && !prefix.empty()) member.name = prefix + "/" + member.name;
-      const char type = block[kType];
-      if (type == 'L' || type == 'x') {
-        const std::string text = content(member);
-        if (type == 'L') long_name = text.substr(0, text.find('\0'));
-        if (type == 'x') read_pax(text, &long_name, &long_size);
-      } else if (type != 'g' && type != 'K') {
-        if (!long_name.empty()) member.name = long_name;
-        long long size = 0;
-        if (!long_size.empty() && parse_int(long_size, &size) && size >= 0) member.size = size;
-        if (member.size > end - member.offset) ends_early(member.name);
-        if (type == '0' || type == 0 || type == '7') body(member);
-        long_name.clear();
-        long_size.clear();
+      read_block(at, &block);
+      if (is_zero(block)) {
+        if (extended_) ends_early("its last member");
+        after_zeros = layout_.has_end_mark = true;
+        at = end_of_zeros(at);
+        continue;
       }
-      if (member.size > end - member.offset) ends_early(member.name);
-      at = member.offset + (member.size + kBlock - 1) / kBlock * kBlock;
+      if (after_zeros && layout_.archives > 0 && !is_header(block)) {
+        layout_.ignored_at = at;
+        layout_.ignored_bytes = end - at;
+        return layout_;
+      }
+      if (kBlock > end - at && (layout_.archives > 0 || has_right_checksum(block))) {
+        ends_early("a header");
+      }
+      check(block, at);
+      if (after_zeros) ++layout_.archives;
+      after_zeros = layout_.has_end_mark = false;
+      at = read_member(block, at, body);
     }
-    ends_early("its last member");
+    if (extended_) ends_early("its last member");
+    return layout_;
   }
 
  private:
+  // Returns where the next header begins.
+  uint64_t read_member(const Block& block, uint64_t at,
+                       const std::function<void(const TarMember&)>& body) {
+    const auto end = static_cast<uint64_t>(file_.size);
+    TarMember member{
+        .name = text_of(block, kName), .offset = at + kBlock, .archive = layout_.archives - 1};
+    if (!parse_number(block, kSize, &member.size)) damaged(at);
+    const std::string prefix = text_of(block, kPrefix);
+    const bool posix = std::memcmp(block.data() + kMagicAt, "ustar\0", 6) == 0;
+    if (posix && !prefix.empty()) member.name = prefix + "/" + member.name;
+    const char type = block[kType];
+    const bool describes_next = type == 'L' || type == 'x' || type == 'K';
+    if (type == 'L' || type == 'x') {
+      const std::string text = content(member);
+      if (type == 'L') long_name_ = text.substr(0, text.find('\0'));
+      if (type == 'x') read_pax(text, &long_name_, &long_size_);
+    } else if (!describes_next && type != 'g') {
+      if (!long_name_.empty()) member.name = long_name_;
+      long long size = 0;
+      if (!long_size_.empty() && parse_int(long_size_, &size) && size >= 0) member.size = size;
+      if (member.size > end - member.offset) ends_early(member.name);
+      if (type == '0' || type == 0 || type == '7') body(member);
+      long_name_.clear();
+      long_size_.clear();
+    }
+    if (type != 'g') extended_ = describes_next;
+    if (member.size > end - member.offset) ends_early(member.name);
+    return member.offset + (member.size + kBlock - 1) / kBlock * kBlock;
+  }
+
+  static bool is_zero(const Block& block) {
+    return std::all_of(block.begin(), block.end(), [](char c) { return c == 0; });
+  }
+
+  // A header whose checksum is wrong is still one: bytes of it have changed.
+  static bool is_header(const Block& block) {
+    return has_right_checksum(block) || std::memcmp(block.data() + kMagicAt, "ustar", 5) == 0;
+  }
+
+  // The first block from `at` on that holds something else; a file may be padded with much.
+  uint64_t end_of_zeros(uint64_t at) const {
+    const auto end = static_cast<uint64_t>(file_.size);
+    std::vector<char> piece(kZerosAtOnce);
+    while (at < end) {
+      const uint64_t bytes = std::min<uint64_t>(piece.size(), end - at);
+      read(at, piece.data(), bytes);
+      const auto last = piece.begin() + static_cast<std::ptrdiff_t>(bytes);
+      const auto other = std::find_if(piece.begin(), last, [](char c) { return c != 0; });
+      if (other != last) {
+        return at + static_cast<uint64_t>(other - piece.begin()) / kBlock * kBlock;
+      }
+      at += bytes;
+    }
+    return end;
+  }
+
+  // Zeros stand for what a last, shorter block lacks.
+  void read_block(uint64_t at, Block* block) const {
+    block->fill(0);
+    read(at, block->data(), std::min(kBlock, static_cast<uint64_t>(file_.size) - at));
+  }
+
   void check(const Block& block, uint64_t at) const {
     if (has_right_checksum(block)) return;
-    if (at > 0) damaged(at);
+    if (layout_.archives > 0) damaged(at);
     const bool gzip = block[0] == '\x1f' && block[1] == '\x8b';
     const bool zstd = std::memcmp(block.data(), "\x28\xb5\x2f\xfd", 4) == 0;
     throw Error(ErrorCode::kUsage, gzip || zstd ? "the tar file is compressed" : "no tar file",
@@ -157,13 +218,16 @@ class TarReader {
 
   const std::string path_;
   const RegularFile file_;
+  TarLayout layout_;
+  std::string long_name_, long_size_;  // of the next member
+  bool extended_ = false;              // the last header describes a member that must follow
 };
 
 }  // namespace
 
-void for_each_tar_member(const std::string& path,
-                         const std::function<void(const TarMember&)>& body) {
-  TarReader(path).run(body);
+TarLayout for_each_tar_member(const std::string& path,
+                              const std::function<void(const TarMember&)>& body) {
+  return TarReader(path).run(body);
 }
 
 void read_part(const std::string& path, void* to, uint64_t bytes, uint64_t offset) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "strategy/names.h"
@@ -213,7 +214,8 @@ void merge_strategy_file(const std::string& path, StrategyProto* proto) {
 
 Schema strategy_schema() {
   Schema schema;
-  schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys override it");
+  schema.text("file", "", "a DistributedStrategy in protobuf's text form; other keys override it")
+      .as_path();
   add_fields(*StrategyProto::descriptor(), "", &schema);
   return schema;
 }
@@ -244,8 +246,9 @@ void canonicalize_strategy_fields(const std::string& prefix, ConfigTree* tree) {
 }
 
 void add_strategy_file_fields(const std::string& prefix, ConfigTree* tree) {
-  const std::string path = tree->peek(prefix + ".file").value_or("");
-  if (path.empty()) return;
+  const std::string given = tree->peek(prefix + ".file").value_or("");
+  if (given.empty()) return;
+  const std::string path = expand_home(given, tree->origin(prefix + ".file"));
   StrategyProto proto;
   merge_strategy_file(path, &proto);
   take_fields(proto, prefix + ".", prefix + ".file " + path, tree);

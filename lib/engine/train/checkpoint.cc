@@ -1,8 +1,5 @@
 #include "train/checkpoint.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -16,6 +13,7 @@
 #include "base/json.h"
 #include "base/number_text.h"
 #include "base/regular_file.h"
+#include "base/sync.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "optim/ema.h"
@@ -33,11 +31,6 @@ constexpr char kAverageFile[] = "ema.safetensors";
 constexpr char kStateFile[] = "state.json";
 constexpr char kShareFolder[] =
     "set train.output to a folder that all nodes share: each rank saves its own states there";
-
-void sync_folder(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) throw_errno("cannot sync the folder", path);
-}
 
 std::string name_of_step(int64_t step) {
   return format_printf("step_%08lld", static_cast<long long>(step));

@@ -75,7 +75,8 @@ Schema train_schema() {
       .text("name", "", "name of the job; default: name of the job file without its extension")
       .text("output", "",
             "folder of the run, for metrics.jsonl and checkpoints; default: output/NAME/run-001, "
-            "then run-002...; the link output/NAME/latest points to the newest");
+            "then run-002...; the link output/NAME/latest points to the newest")
+      .as_path();
   schema
       .boolean(
           "tensorboard", true,
@@ -108,10 +109,12 @@ Schema checkpoint_schema() {
           "resume", "no",
           "\"auto\": resume from the newest checkpoint in train.output, or of the newest run that "
           "has one; a folder: resume from that checkpoint; \"no\": start from the beginning")
+      .as_path()
       .text("weights", "",
             "file with parameters to start from, under torchvision's names: safetensors, or "
             "torch.save()'s "
             "(.pth, .pt)")
+      .as_path()
       .texts("weights_skip", {},
              "parameters that keep their initial values, as shell patterns: [\"fc.*\"] for a new "
              "head");

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "base/text.h"
@@ -46,8 +45,7 @@ size_t available_host_memory() {
 }
 
 int threads_of_rank(int ranks_here) {
-  const int64_t given = env_int_or("OMP_NUM_THREADS", 0);
-  if (given > 0) return static_cast<int>(given);
+  if (const auto given = openmp_threads()) return *given;
   return std::max(1, static_cast<int>(available_cores().size()) / std::max(ranks_here, 1));
 }
 

@@ -12,6 +12,7 @@
 #include "base/terminal_text.h"
 #include "data/image_files.h"
 #include "data/pipeline.h"
+#include "data/storage.h"
 #include "models/training.h"
 #include "observe/rank_progress.h"
 #include "train/rank_coordinator.h"
@@ -26,12 +27,20 @@ bool writes_csv(const Settings& settings) {
   return format == "csv" || (format == "auto" && settings.text("predict.output").ends_with(".csv"));
 }
 
+std::vector<std::string> find_images(const Job& job, bool verbose) {
+  std::vector<std::string> paths;
+  data::wait_for_storage(job.data.number("read_timeout"), [&] {
+    paths = data::image_paths(job.settings.texts("predict.input"), verbose);
+  });
+  return paths;
+}
+
 class Predictor {
  public:
   Predictor(const Job& job, Device& device, const PredictOptions& options)
       : job_(job),
         options_(options),
-        paths_(data::image_paths(job.settings.texts("predict.input"), options.rank == 0)),
+        paths_(find_images(job, options.rank == 0)),
         weights_(trained_weights(job, "predict.checkpoint")),
         control_(options.control) {
     classes_ = job.model.integer("num_classes");
@@ -239,12 +248,15 @@ Schema predict_schema() {
       .texts("input", {},
              "predict the classes of these images, folders of images, or lists of them (.txt), "
              "instead of training; the short form is --predict")
+      .as_path()
       .text("checkpoint", "auto",
             "weights to predict with: a checkpoint's folder, a file of weights, or \"auto\": those "
             "of checkpoint.resume, or else the newest checkpoint of the job, or else those of "
             "checkpoint.weights")
+      .as_path()
       .text("output", "predictions.jsonl",
             "output file, one line per image; \"-\": standard output")
+      .as_path()
       .choice("format", "auto", {"auto", "jsonl", "csv"},
               "format of the output: JSON lines or CSV; auto: CSV if the output's name ends in "
               ".csv")

@@ -10,6 +10,7 @@
 #include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/regular_file.h"
+#include "base/sync.h"
 #include "train/evaluation.h"
 #include "train/predict.h"
 
@@ -113,7 +114,7 @@ void PredictionFile::flush() {
 void PredictionFile::finish() {
   flush();
   if (aside_.empty()) return;
-  if (::fsync(fd_.get()) != 0) throw_errno("cannot sync the file", path_);
+  sync_file(fd_.get(), path_);
   if (::rename(aside_.c_str(), path_.c_str()) != 0) {
     throw_errno("cannot rename the new file into place", path_);
   }

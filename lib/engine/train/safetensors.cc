@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/number_text.h"
 #include "base/owned_file.h"
+#include "base/sync.h"
 #include "tensor/relayout.h"
 
 namespace fleet {
@@ -259,7 +260,7 @@ class TemporaryFile {
     }
   }
   void finish() {
-    if (::fsync(fd_.get()) != 0) throw_errno("cannot sync the file", path_);
+    sync_file(fd_.get(), path_);
     if (::rename(aside_.c_str(), path_.c_str()) != 0) {
       throw_errno("cannot rename the new file into place", path_);
     }

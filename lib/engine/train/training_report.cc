@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/process_memory.h"
@@ -41,7 +42,7 @@ void TrainingReport::open(const std::string& folder, bool new_run) {
       .add("global_batch", at.global_batch)
       .add("seed", job_.train.integer("seed"))
       .add("step", at.step);
-  if (const auto logs = get_env("PADDLE_LOG_DIR")) {
+  if (const auto logs = get_env_path("PADDLE_LOG_DIR")) {
     std::error_code error;
     start.add("log_dir", std::filesystem::absolute(*logs, error).lexically_normal().string());
   }

@@ -49,6 +49,23 @@ TEST_F(ExchangeFoldersTest, FileSystemThatCannotExchange_Renames) {
   expect_exchanged();
 }
 
+TEST_F(ExchangeFoldersTest, AnyRefusalOfTheExchange_Renames) {
+  static int reason;
+  const auto refuse_for_reason = [](const char*, const char*) {
+    errno = reason;
+    return -1;
+  };
+  for (const int error : {ENOSYS, EOPNOTSUPP, ENOTTY, EPERM, EACCES}) {
+    reason = error;
+    exchange_folders(top + "/a", top + "/b", refuse_for_reason);
+    expect_exchanged();
+    exchange_folders(top + "/a", top + "/b");
+  }
+  reason = EIO;
+  EXPECT_THAT(thrown_by([&] { exchange_folders(top + "/a", top + "/b", refuse_for_reason); }),
+              IsError(ErrorCode::kIo, top + "/b"));
+}
+
 TEST_F(ExchangeFoldersTest, Failure_ChangesNothing) {
   fs::remove_all(top + "/a");
   for (const auto exchange : {rename_exchange, refuse}) {

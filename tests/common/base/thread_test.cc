@@ -4,7 +4,10 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace fleet {
 namespace {
@@ -34,6 +37,28 @@ TEST(Thread, LongName_IsCutAndShown) {
                 [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
   thread.join();
   EXPECT_STREQ(name.c_str(), "a_name_that_is_");
+}
+
+TEST(OpenmpThreads, FirstNumberOfAList_OrNothing) {
+  const std::pair<const char*, std::optional<int>> kCases[] = {{"4", 4},
+                                                               {"4,2", 4},
+                                                               {" 4 ", 4},
+                                                               {" 4 , 2", 4},
+                                                               {"", std::nullopt},
+                                                               {" ", std::nullopt},
+                                                               {"1.0", std::nullopt},
+                                                               {"abc", std::nullopt},
+                                                               {"0", std::nullopt},
+                                                               {"-2", std::nullopt},
+                                                               {"4,abc", std::nullopt},
+                                                               {"4,", std::nullopt},
+                                                               {"99999999999", std::nullopt}};
+  for (const auto& [text, number] : kCases) {
+    ::setenv("OMP_NUM_THREADS", text, 1);
+    EXPECT_EQ(openmp_threads(), number) << "'" << text << "'";
+  }
+  ::unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(openmp_threads(), std::nullopt);
 }
 
 TEST(PinToCores, OneCore_IsWhatIsAvailableThen) {

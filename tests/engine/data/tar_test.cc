@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/tar_files.h"
 #include "tests/captured_log.h"
 #include "tests/engine/data/helpers.h"
@@ -41,6 +42,21 @@ class Tar : public ::testing::Test {
     }
     const std::string command =
         "tar -cf '" + (root_ / name) + "' " + options + " -C '" + in + "'" + files;
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  std::vector<TarMember> members_of(const std::string& name) const {
+    std::vector<TarMember> members;
+    for_each_tar_member(root_ / name, [&](const TarMember& member) { members.push_back(member); });
+    return members;
+  }
+  std::string content(const std::string& name) const { return read_file(root_ / name); }
+  TarLayout layout_of(const std::string& name) const {
+    return for_each_tar_member(root_ / name, [](const TarMember&) {});
+  }
+  // A tar file of single files of a folder, in this order.
+  void tar_of(const std::string& name, const std::string& members) const {
+    const std::string command =
+        "tar -cf '" + (root_ / name) + "' --format=ustar -C '" + (root_ / "m") + "' " + members;
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
   Settings settings(const std::string& shards, const std::string& more = "") const {
@@ -160,10 +176,111 @@ TEST_F(Tar, WhatCannotBeUsed_IsNamed) {
   EXPECT_THAT(failure(R"(["text.tar"])"), AllOf(HasSubstr("text.tar"), HasSubstr("no tar file")));
   testing::write(root_ / "z.tar", testing::gzip(std::string(5000, 'x')) + std::string(600, 'x'));
   EXPECT_THAT(failure(R"(["z.tar"])"), HasSubstr("compressed"));
-  const auto size = fs::file_size(root_ / "good.tar");
   fs::copy_file(root_ / "good.tar", root_ / "cut.tar");
-  fs::resize_file(root_ / "cut.tar", size / 3);
+  fs::resize_file(root_ / "cut.tar", members_of("good.tar")[4].offset + 1);
   EXPECT_THAT(failure(R"(["cut.tar"])"), AllOf(HasSubstr("cut.tar"), HasSubstr("ends early")));
+}
+
+// As `cat a.tar b.tar` writes it; both number their samples from the same key on.
+TEST_F(Tar, JoinedArchives_AreReadWhole) {
+  shard("a.tar", 0, 3, "--format=ustar");
+  shard("b.tar", 3, 7);
+  testing::write(root_ / "ab.tar", content("a.tar") + content("b.tar") + content("a.tar"));
+  const std::string log = captured_log([&] {
+    const auto source = open(R"(["ab.tar"])");
+    ASSERT_EQ(source->size(), 10);
+    std::vector<uint8_t> scratch;
+    for (int i = 0; i < 10; ++i) {
+      const int made_from = i % 7;
+      EXPECT_EQ(source->label(i), made_from % 4);
+      const Sample sample = source->read(i, scratch);
+      EXPECT_EQ(std::string(sample.bytes.begin(), sample.bytes.end()),
+                testing::jpeg_picture(40 + made_from % 7, 50 - made_from % 5, made_from));
+    }
+  });
+  EXPECT_THAT(log, HasSubstr("ab.tar"));
+  EXPECT_EQ(layout_of("ab.tar").archives, 3);
+}
+
+// The last sample of one and the first of the next have the same name.
+TEST_F(Tar, SameKeyInJoinedArchives_IsTwoSamples) {
+  shard("one.tar", 0, 1);
+  testing::write(root_ / "same.tar", content("one.tar") + content("one.tar"));
+  EXPECT_EQ(open(R"(["same.tar"])")->size(), 2);
+  fs::create_directories(root_ / "m");
+  testing::write(root_ / "m/7.jpg", testing::jpeg_picture(30, 30, 1));
+  testing::write(root_ / "m/7.cls", "3");
+  tar_of("appended.tar", "7.jpg 7.cls 7.jpg 7.cls --hard-dereference");
+  EXPECT_EQ(open(R"(["appended.tar"])")->size(), 2);
+}
+
+TEST_F(Tar, EndAtAMember_IsRead) {
+  shard("whole.tar", 0, 3, "--format=ustar");
+  const TarMember last = members_of("whole.tar").back();
+  const uint64_t padded = (last.offset + last.size + 511) / 512 * 512;
+  // With all zeros of a record, with one block of them, without any, without the member's padding.
+  for (const uint64_t size : {padded + 10240, padded + 512, padded, last.offset + last.size}) {
+    fs::copy_file(root_ / "whole.tar", root_ / "end.tar", fs::copy_options::overwrite_existing);
+    fs::resize_file(root_ / "end.tar", size);
+    EXPECT_EQ(open(R"(["end.tar"])")->size(), 3) << size;
+    EXPECT_EQ(layout_of("end.tar").has_end_mark, size > padded) << size;
+  }
+}
+
+TEST_F(Tar, EndWithinAMember_IsAnError) {
+  shard("good.tar", 0, 2);  // pax: a header of its own describes each member
+  const std::string whole = content("good.tar");
+  const TarMember member = members_of("good.tar")[4];
+  const uint64_t header = member.offset - 512;
+  for (const uint64_t size : {member.offset + 1, member.offset, header + 300, header}) {
+    testing::write(root_ / "cut.tar", whole.substr(0, size));
+    EXPECT_THAT(thrown_by([&] { open(R"(["cut.tar"])"); }),
+                IsError(ErrorCode::kIo, root_ / "cut.tar"))
+        << size - header;
+    testing::write(root_ / "cut.tar", whole + whole.substr(0, size));
+    EXPECT_THAT(thrown_by([&] { open(R"(["cut.tar"])"); }),
+                IsError(ErrorCode::kIo, root_ / "cut.tar"))
+        << size - header << " of the second";
+  }
+  testing::write(root_ / "empty.tar", "");
+  EXPECT_THAT(thrown_by([&] { open(R"(["empty.tar"])"); }),
+              IsError(ErrorCode::kIo, root_ / "empty.tar"));
+}
+
+TEST_F(Tar, OtherBytesAfterTheEndMark_AreCountedInAWarning) {
+  shard("g.tar", 0, 2);
+  const std::string whole = content("g.tar");
+  for (const size_t bytes : {1u, 700u, 5000u}) {
+    testing::write(root_ / "g.tar", whole + std::string(bytes, 'x'));
+    const std::string log = captured_log([&] { EXPECT_EQ(open(R"(["g.tar"])")->size(), 2); });
+    EXPECT_THAT(log, AllOf(HasSubstr("g.tar"), HasSubstr(" " + std::to_string(bytes) + " ")));
+    EXPECT_EQ(layout_of("g.tar").ignored_bytes, bytes);
+    EXPECT_EQ(layout_of("g.tar").ignored_at, whole.size());
+  }
+}
+
+// Half of the samples would be missing.
+TEST_F(Tar, DamagedHeaderOfAJoinedArchive_IsDamage) {
+  shard("a.tar", 0, 2, "--format=ustar");
+  std::string both = content("a.tar") + content("a.tar");
+  both[content("a.tar").size() + 3] = '!';
+  testing::write(root_ / "both.tar", both);
+  EXPECT_THAT(thrown_by([&] { open(R"(["both.tar"])"); }),
+              IsError(ErrorCode::kIo, root_ / "both.tar"));
+}
+
+TEST_F(Tar, ClassAtAnotherPlace_IsNamedAsThat) {
+  fs::create_directories(root_ / "m");
+  for (const std::string key : {"7", "8"}) {
+    testing::write(root_ / ("m/" + key + ".jpg"), testing::jpeg_picture(30, 30, 1));
+    testing::write(root_ / ("m/" + key + ".cls"), "3");
+  }
+  for (const std::string order : {"7.jpg 8.jpg 7.cls 8.cls", "7.cls 8.cls 7.jpg 8.jpg"}) {
+    tar_of("apart.tar", order);
+    const Error error = thrown_by([&] { open(R"(["apart.tar"])"); });
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.next(), AllOf(HasSubstr("7.cls"), HasSubstr("--sort=name")));
+  }
 }
 
 TEST_F(Tar, SampleWithoutClass_IsNamed) {
@@ -177,8 +294,7 @@ TEST_F(Tar, SampleWithoutClass_IsNamed) {
 
 TEST_F(Tar, ByteOfAHeaderChanged_IsDamageAtItsPlace) {
   shard("d.tar", 0, 2, "--format=ustar");
-  std::vector<TarMember> members;
-  for_each_tar_member(root_ / "d.tar", [&](const TarMember& member) { members.push_back(member); });
+  const std::vector<TarMember> members = members_of("d.tar");
   ASSERT_EQ(members.size(), 6u);
   std::fstream file(root_ / "d.tar", std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(static_cast<std::streamoff>(members[3].offset) - 512 + 3);

@@ -1,8 +1,12 @@
 #include "train/checkpoint.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,10 +18,30 @@
 #include "tests/errors.h"
 #include "train/safetensors.h"
 
+namespace {
+int folder_sync_error = 0;  // 0: none
+}  // namespace
+
+// Takes the place of the C library's.
+extern "C" int fsync(int file) {
+  struct stat status = {};
+  if (folder_sync_error != 0 && ::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
+    errno = folder_sync_error;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
+
 namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
+
+struct FolderSyncFails {
+  explicit FolderSyncFails(int error) { folder_sync_error = error; }
+  ~FolderSyncFails() { folder_sync_error = 0; }
+  FolderSyncFails(const FolderSyncFails&) = delete;
+};
 
 namespace fs = std::filesystem;
 
@@ -177,6 +201,29 @@ TEST_F(Checkpoint, SameStepTwice_ReplacesIt) {
   load_checkpoint(folder, "mlp", *loaded);
   EXPECT_EQ(all_values(*loaded), all_values(*second));
   EXPECT_FALSE(fs::exists(folder + ".part"));
+}
+
+// All errors of a file system that cannot flush a folder, and says nothing about the files.
+TEST_F(Checkpoint, FileSystemThatCannotSyncFolders_HoldsTheCheckpoint) {
+  auto saved = make(3, 1);
+  TrainingPosition position = position_;
+  for (const int error : {EINVAL, EOPNOTSUPP, ENOSYS, ENOTTY, EACCES, EPERM, EBADF}) {
+    const FolderSyncFails refused(error);
+    ++position.step;
+    const std::string folder = save_checkpoint(root_, position, *saved, 1);
+    EXPECT_EQ(newest_complete_checkpoint(root_), folder) << error;
+    EXPECT_FALSE(fs::exists(folder + ".part"));
+  }
+}
+
+TEST_F(Checkpoint, DiskThatFails_HoldsNone) {
+  auto saved = make(3, 1);
+  for (const int error : {EIO, ENOSPC, EDQUOT}) {
+    const FolderSyncFails failed(error);
+    EXPECT_THAT(thrown_by([&] { save_checkpoint(root_, position_, *saved, 1); }),
+                IsError(ErrorCode::kIo, HasSubstr("step_00000007")));
+    EXPECT_EQ(latest_checkpoint(root_), std::nullopt);
+  }
 }
 
 TEST_F(Checkpoint, Truncated_IsRefused) {

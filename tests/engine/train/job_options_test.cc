@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "exec/backend.h"
 #include "tests/captured_log.h"
 #include "tests/errors.h"
@@ -39,6 +41,36 @@ TEST(JobOptions, MeanOrStdAboveOne_IsRefused) {
     EXPECT_THAT(thrown_by([&] { job("mobilenet_v1", {key + "=[0.5, 58.4, 0.25]"}); }),
                 IsUsageError(key));
   }
+}
+
+// All keys of all sources that name a file or folder.
+TEST(JobOptions, PathsBelowTheHomeFolder_AreExpanded) {
+  const std::string home = ::getenv("HOME") ? ::getenv("HOME") : "/";
+  ::setenv("HOME", "/h/me", 1);
+  const auto settings = [](const std::string& source, const std::vector<std::string>& keys) {
+    std::vector<std::string> overrides = {"data.source=" + source};
+    for (const std::string& key : keys) overrides.push_back(key + "=~/x");
+    return job("lenet", overrides).settings;
+  };
+  const std::vector<std::pair<std::string, std::vector<std::string>>> kTexts = {
+      {"idx", {"data.train.images", "data.train.labels", "data.test.images", "data.test.labels"}},
+      {"image_folder", {"data.root", "data.train.folder", "data.test.folder"}},
+      {"image_list", {"data.train.list", "data.test.list"}},
+      {"synthetic",
+       {"train.output", "checkpoint.resume", "checkpoint.weights", "predict.checkpoint",
+        "predict.output"}}};
+  for (const auto& [source, keys] : kTexts) {
+    const Settings read = settings(source, keys);
+    for (const std::string& key : keys) EXPECT_EQ(read.text(key), "/h/me/x") << key;
+  }
+  const std::vector<std::string> shards = {"data.train.shards", "data.test.shards"};
+  for (const std::string& key : shards) {
+    EXPECT_THAT(settings("tar", shards).texts(key), testing::ElementsAre("/h/me/x"));
+  }
+  EXPECT_THAT(settings("synthetic", {"predict.input"}).texts("predict.input"),
+              testing::ElementsAre("/h/me/x"));
+  EXPECT_EQ(settings("synthetic", {"train.name"}).text("train.name"), "~/x");
+  ::setenv("HOME", home.c_str(), 1);
 }
 
 TEST(JobOptions, IgnoreIndex_IsThatOfTheLossAndItsGradient) {

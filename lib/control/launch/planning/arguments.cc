@@ -7,6 +7,7 @@
 
 #include "base/command_line.h"
 #include "base/env.h"
+#include "base/home_folder.h"
 #include "base/text.h"
 #include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/line.h"
@@ -157,6 +158,11 @@ bool is_flag_of(const std::vector<Option>& options, const std::string& word) {
 // Whether the word is an option of fleet-worker, which belongs after the job file.
 bool is_workers(const std::string& word) { return is_flag_of(worker_options().options(), word); }
 
+// A program or job file below the home folder; another name that begins with '~' stays.
+std::string with_home(const std::string& program) {
+  return program.starts_with("~/") ? expand_home(program) : program;
+}
+
 }  // namespace
 
 bool is_launch_option(const std::string& word) { return is_flag_of(own_options(), word); }
@@ -208,6 +214,8 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   LaunchRequest request;
   request.action = action_of(inspect);
   request.program = std::move(words.words);
+  // Its arguments are left to it.
+  if (!request.program.empty()) request.program[0] = with_home(request.program[0]);
   if (request.action == LaunchRequest::Action::kHelp) {
     if (!request.program.empty()) request.help_on = request.program[0];
     return request;

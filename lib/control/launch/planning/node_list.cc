@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "launch/planning/refuse.h"
@@ -163,7 +164,7 @@ std::string with_colon(const std::string& line) {
 std::string read_host_file(const std::string& path, const std::string& origin) {
   constexpr int64_t kLargestHostFile = 16 << 20;  // the largest allowed list is smaller
   try {
-    return read_small_file(path, kLargestHostFile);
+    return read_small_file(expand_home(path), kLargestHostFile);
   } catch (const Error& error) {
     refuse_entry(error.failure(), "@" + path, origin);
   }

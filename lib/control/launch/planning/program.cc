@@ -8,6 +8,7 @@
 #include "base/child_process.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/program_file.h"
@@ -69,7 +70,7 @@ std::string need_worker(const std::string& worker) {
 }
 
 std::string python() {
-  const std::string name = env_or("PYTHON_EXEC", "python3");
+  const std::string name = get_env_path("PYTHON_EXEC").value_or("python3");
   return require_program(name.empty() ? "python3" : name);
 }
 

@@ -7,6 +7,7 @@
 #include "base/counted.h"
 #include "base/env.h"
 #include "base/file_name.h"
+#include "base/home_folder.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/dialects/dialect.h"
@@ -59,7 +60,7 @@ std::string log_folder(const LaunchConfig& config) {
   if (!config.as_torchrun) return config.logs.folder.value;
   std::string parent = config.logs.folder.value;
   if (is_temporary_log_folder(config)) {
-    const std::string temporary = env_or("TMPDIR", "/tmp");
+    const std::string temporary = get_env_path("TMPDIR").value_or("/tmp");
     parent = (temporary.empty() ? "/tmp" : temporary) + "/torchelastic_" + random_suffix();
   }
   return parent + "/" + file_name_component(config.job_id.value) + "_" + random_suffix();

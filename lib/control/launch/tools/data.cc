@@ -13,6 +13,7 @@
 #include "base/commands.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/home_folder.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "launch/planning/refuse.h"
@@ -184,13 +185,14 @@ int run_data(const CommandLine& line) {
   }
   const std::string& name = line.words[1];
   const std::string folder = line.words[2];
+  const std::string mirror = expand_home(line.settings.text("mirror"), "--mirror");
   std::vector<std::string> names;
   for (const DataSet& set : sets) {
     names.push_back(set.name);
     if (set.name != name) continue;
     make_directories(folder);
     for (const DataFile& file : set.files) {
-      get_file(set, file, folder, line.settings.text("mirror"));
+      get_file(set, file, folder, mirror);
     }
     unpack(set, folder);
     const std::string root = set.folder.empty() ? folder : folder + "/" + set.folder;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/home_folder.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "node/realtime_history.h"
@@ -152,8 +153,8 @@ MergedFile merged_file(const std::string& given) {
   long long rank = 0;
   const bool named = equals != std::string::npos && parse_int(given.substr(0, equals), &rank) &&
                      rank >= 0 && rank <= INT_MAX;
-  if (!named) return {std::nullopt, given};
-  return {static_cast<int>(rank), given.substr(equals + 1)};
+  if (!named) return {std::nullopt, expand_home(given, "--merge")};
+  return {static_cast<int>(rank), expand_home(given.substr(equals + 1), "--merge")};
 }
 
 size_t merge_chrome_trace(const std::string& json, const MergedFile& file, JobTrace* trace) {

@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include "base/thread.h"
+
 namespace fleet::cpu {
 
 Schema options_schema() {
@@ -17,6 +19,7 @@ CpuOptions options_from(const Settings& settings) {
 // device (it plans) and for the stream threads (they compute).
 CpuDevice::CpuDevice(const CpuOptions& own, const DeviceOptions& options)
     : HostDevice(options), own_(own), threads_(omp_get_max_threads()) {
+  (void)openmp_threads();  // warns if OpenMP has ignored the user's value
   if (options.deterministic) omp_set_num_threads(1);
 }
 

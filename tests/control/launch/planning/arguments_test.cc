@@ -43,6 +43,26 @@ TEST(Arguments, AfterTheProgram_BelongsToTheProgram) {
   EXPECT_FALSE(request.settings.given("gpus"));
 }
 
+TEST(Arguments, PathsBelowTheHomeFolder_AreExpandedButNotTheProgramsOwn) {
+  const std::string before = ::getenv("HOME") ? ::getenv("HOME") : "/";
+  {
+    const ScopedEnv home("HOME", "/h/me");
+    const ScopedEnv logs("PADDLE_LOG_DIR", "~/from_environment");
+    EXPECT_EQ(parse_arguments({"a"}).config.logs.folder.value, "/h/me/from_environment");
+    const LaunchRequest request = parse_arguments(
+        {"--log_dir=~/logs", "--secret_file", "~/s", "--on_end=~/end", "~/job.json", "~/x"});
+    EXPECT_EQ(request.config.logs.folder.value, "/h/me/logs");
+    EXPECT_EQ(request.config.security.secret_file.value, "/h/me/s");
+    EXPECT_EQ(request.config.end_command, "~/end");
+    EXPECT_THAT(request.program, ElementsAre("/h/me/job.json", "~/x"));
+    EXPECT_EQ(
+        parse_arguments({"--compat=torchrun", "--log-dir=~/t", "a.py"}).config.logs.folder.value,
+        "/h/me/t");
+    EXPECT_THAT(usage_error({"--log_dir=~you/logs", "a"}), IsUsageError(HasSubstr("'log_dir'")));
+  }
+  ::setenv("HOME", before.c_str(), 1);
+}
+
 TEST(Arguments, DoubleDashBeforeTheProgram_IsTakenAway) {
   EXPECT_THAT(parse_arguments({"--", "prog", "-x"}).program, ElementsAre("prog", "-x"));
 }
