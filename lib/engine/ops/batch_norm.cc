@@ -59,9 +59,9 @@ void append_norm_gradient(GradientContext& context) {
   const std::string& type = context.forward().type();
   const bool is_test = context.attributes().boolean("is_test");
   const bool fused = !context.attributes().text("activation").empty();
-  FLEET_CHECK(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
+  context.require(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
               type + " needs saved_mean and saved_variance for its gradient");
-  FLEET_CHECK(!fused || context.output(5) != kNoVar,
+  context.require(!fused || context.output(5) != kNoVar,
               type + " with an activation needs mask for its gradient");
   Attributes attributes;
   for (const auto& [name, unused] : norm_attributes("")) {

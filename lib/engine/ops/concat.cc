@@ -11,9 +11,10 @@ FLEET_OP(concat) {
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
-    const int axis = static_cast<int>(context.attributes().integer("axis"));
-    context.require(axis >= 0 && axis < shape.rank(),
-                    "no axis " + std::to_string(axis) + " in " + shape.text());
+    const int64_t given = context.attributes().integer("axis");
+    context.require(given >= 0 && given < shape.rank(),
+                    "no axis " + std::to_string(given) + " in " + shape.text());
+    const int axis = static_cast<int>(given);
     for (int i = 1; i < context.input_count(); ++i) {
       Shape other = context.shape(i);
       bool fits = other.rank() == shape.rank() && context.dtype(i) == context.dtype(0);

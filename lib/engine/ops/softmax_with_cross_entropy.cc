@@ -63,7 +63,7 @@ FLEET_OP(softmax_with_cross_entropy) {
     context.set_like(1, 0);
   };
   def.gradient = [](GradientContext& context) {
-    FLEET_CHECK(context.output_gradient(1) == kNoVar,
+    context.require(context.output_gradient(1) == kNoVar,
                 "the softmax of softmax_with_cross_entropy is not differentiable: use softmax");
     append_loss_gradient(context);
   };
@@ -85,7 +85,7 @@ FLEET_OP(weighted_cross_entropy) {
     context.set(1, samples, DType::kFloat32);
   };
   def.gradient = [](GradientContext& context) {
-    FLEET_CHECK(context.output_gradient(1) == kNoVar,
+    context.require(context.output_gradient(1) == kNoVar,
                 "the weights of weighted_cross_entropy are not differentiable");
     append_loss_gradient(context);
   };

@@ -152,6 +152,10 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   }
   const BackwardResult& backward = strategy.append_backward(
       program, built.training.forward, built.training.loss, parts_of(job, built.training));
+  if (backward.parameters.empty()) {
+    throw Error(ErrorCode::kUsage, "its loss depends on no parameter that is trained",
+                "model '" + job.model_name + "'", "return the result of its layers");
+  }
   strategy.append_optimizer(built.training.learning_rate, job.optimizer, on_nan_of(job));
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
