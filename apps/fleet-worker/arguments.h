@@ -25,6 +25,7 @@ struct WorkerArguments {
   int rank = -1, ranks = 0;    // printed or explained; -1 and 0: the environment's
   std::string print_program;   // "", "text" or "dot"
   std::string print_flags;     // "", "text" or "markdown"
+  bool print_operations = false;
   std::string save_strategy;   // "": do not write
   std::string paddle = "2.6";  // the release that will read it
   std::string export_onnx;     // "": do not write

@@ -98,6 +98,10 @@ void define_norm(OpDef& def, const std::string& activation) {
 }  // namespace
 
 FLEET_OP(batch_norm) {
+  def.help =
+      "y = scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for each "
+      "channel; momentum is the share of the batch in the running statistics, as in PyTorch; "
+      "is_test uses the running ones; activation \"relu\" is applied to y";
   define_norm(def, "");
   def.add_trait<FusesActivations>().types = {"relu"};
 }

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(concat) {
+  def.help = "the inputs one after another along axis; all other dimensions are equal";
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{1}}};

@@ -44,6 +44,9 @@ void layer_norm_gradient(GradientContext& context) {
 }  // namespace
 
 FLEET_OP(layer_norm) {
+  def.help =
+      "scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for each row; "
+      "a row has the dimensions from begin_norm_axis on";
   def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}, {"saved_mean", Slot::kOptional}, {"saved_variance", Slot::kOptional}};
   def.attributes = kLayerNormAttributes;

@@ -60,6 +60,10 @@ void pool2d_gradient(GradientContext& context) {
 }  // namespace
 
 FLEET_OP(pool2d) {
+  def.help =
+      "the maximum (type \"max\") or mean (\"avg\") over windows of an image [N, C, H, W]; global "
+      "takes the whole image as one window; ceil_mode rounds the number of windows up; exclusive "
+      "divides a mean by the elements inside the image only";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}, {"mask", Slot::kOptional}};
   def.attributes = kPool2dAttributes;

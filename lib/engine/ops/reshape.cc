@@ -37,6 +37,9 @@ void infer_reshape(ShapeContext& context) {
 }  // namespace
 
 FLEET_OP(reshape) {
+  def.help =
+      "the same elements with another shape; 0 keeps the dimension of x at that position, and one "
+      "-1 takes the rest";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"shape", std::vector<int64_t>()}};

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(slice) {
+  def.help = "the elements from start to end - 1 along axis";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{0}}, {"start", int64_t{0}}, {"end", int64_t{0}}};

@@ -55,6 +55,9 @@ void define_loss_gradient(OpDef& def, const std::vector<SlotDef>& inputs) {
 }  // namespace
 
 FLEET_OP(softmax_with_cross_entropy) {
+  def.help =
+      "the loss of softmax(logits), one per sample, as PyTorch's CrossEntropyLoss; samples "
+      "labelled ignore_index have loss 0";
   def.inputs = {{"logits"}, {"label"}};
   def.outputs = {{"loss"}, {"softmax", Slot::kOptional}};
   def.attributes = kLossAttributes;
@@ -75,6 +78,9 @@ FLEET_OP(softmax_with_cross_entropy_grad) {
 }
 
 FLEET_OP(weighted_cross_entropy) {
+  def.help =
+      "softmax_with_cross_entropy with a weight for each class; the output weight is that of the "
+      "label";
   def.inputs = {{"logits"}, {"label"}, {"class_weights"}};
   def.outputs = {{"loss"}, {"weight"}};
   def.attributes = kLossAttributes;
