@@ -37,7 +37,7 @@ class Registry {
     taken_twice_.insert(name);
     return true;
   }
-  // Null if there is none. kUsage if it was defined twice.
+  // Null if no thing has this name. kUsage if it was defined twice.
   const Thing* find(const std::string& name) const {
     const MutexLock lock(mutex_);
     if (taken_twice_.contains(name)) {

@@ -36,20 +36,20 @@ struct TextOf {
 std::string text_of(const Attribute& attribute) { return std::visit(TextOf(), attribute); }
 
 const char* type_name_of(const Attribute& attribute) {
-  constexpr const char* kNames[] = {"bool",         "integer",          "number",
-                                    "text",         "list of integers", "list of numbers",
-                                    "list of texts"};
+  constexpr const char* kNames[] = {
+      "bool", "integer", "number", "text", "list of integers", "list of numbers", "list of texts"};
   static_assert(std::variant_size_v<Attribute> == std::size(kNames));
   return kNames[attribute.index()];
 }
 
-std::string attribute_suggestion(const std::string& name, const std::map<std::string, Attribute>& known) {
+std::string attribute_suggestion(const std::string& name,
+                                 const std::map<std::string, Attribute>& known) {
   if (known.empty()) return "it has no attributes";
   std::vector<std::string> names;
   for (const auto& [other, value] : known) names.push_back(other);
   const std::string nearest = nearest_name(name, names);
-  return (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +
-         std::string("known: ") + join(names, ", ");
+  return (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") + std::string("known: ") +
+         join(names, ", ");
 }
 
 DType to_dtype(const std::string& name) {
@@ -66,7 +66,8 @@ template <typename T>
 const T& Attributes::get(const std::string& name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) {
-    throw Error(ErrorCode::kUsage, "there is no attribute '" + name + "'", {}, attribute_suggestion(name, values_));
+    throw Error(ErrorCode::kUsage, "there is no attribute '" + name + "'", {},
+                attribute_suggestion(name, values_));
   }
   const T* value = std::get_if<T>(&found->second);
   if (!value) {

@@ -51,7 +51,8 @@ using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<i
 std::string text_of(const Attribute& attribute);
 const char* type_name_of(const Attribute& attribute);  // "integer", "list of numbers"
 // What to do about an unknown attribute: the known ones, and the nearest of them.
-std::string attribute_suggestion(const std::string& name, const std::map<std::string, Attribute>& known);
+std::string attribute_suggestion(const std::string& name,
+                                 const std::map<std::string, Attribute>& known);
 
 // Named constants of an operation. A getter with the wrong type or an unknown name is kUsage: an
 // operation may be a user's.

@@ -255,8 +255,8 @@ VarId GradientContext::input(int i) const {
   return i < input_count() ? forward_.inputs[i] : kNoVar;
 }
 const Var& GradientContext::input_var(int i) const {
-  require(input(i) != kNoVar, "its gradient reads the input " + std::to_string(i) +
-                                  ", which is missing");
+  require(input(i) != kNoVar,
+          "its gradient reads the input " + std::to_string(i) + ", which is missing");
   return program_.var(input(i));
 }
 void GradientContext::require(bool condition, const std::string& what) const {

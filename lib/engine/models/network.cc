@@ -83,9 +83,11 @@ Init bias_init(WeightInit kind, const Shape& weight) {
 std::vector<int64_t> pair_of(int64_t value) { return {value, value}; }
 
 // A number of a layer: its channels, the size of its kernel.
-void check_from_one(const std::string& where, const char* what, int64_t value) {
-  if (value >= 1) return;
-  refuse(where, std::string(what) + " is " + std::to_string(value), "set it to 1 or more");
+void check_number(const std::string& where, const char* what, int64_t value) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (value >= 1 && value <= kMost) return;
+  refuse(where, std::string(what) + " is " + std::to_string(value),
+         "set it to a number from 1 to " + std::to_string(kMost));
 }
 
 // Whether an input is float32 whatever the type of the others.
@@ -113,9 +115,9 @@ VarId Network::conv2d(const std::string& name, VarId x, const Conv2d& layer) {
   claim(name);
   const std::string where = "conv2d '" + name + "'";
   check_rank(where, x, 4, 4);
-  check_from_one(where, "channels", layer.channels);
-  check_from_one(where, "kernel", layer.kernel);
-  check_from_one(where, "groups", layer.groups);
+  check_number(where, "channels", layer.channels);
+  check_number(where, "kernel", layer.kernel);
+  check_number(where, "groups", layer.groups);
   for (const int64_t channels : {shape(x)[1], layer.channels}) {
     if (channels % layer.groups == 0) continue;
     refuse(where,
@@ -184,7 +186,7 @@ VarId Network::flatten(VarId x) { return emit("flatten", {x}, {}, "flatten"); }
 VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
   claim(name);
   check_rank("linear '" + name + "'", x, 2, Shape::kMaxRank);
-  check_from_one("linear '" + name + "'", "features", layer.features);
+  check_number("linear '" + name + "'", "features", layer.features);
   const int64_t last = shape(x).rank() - 1;
   const Shape weight = {layer.features, shape(x)[static_cast<int>(last)]};
   std::vector<VarId> inputs = {
@@ -325,12 +327,13 @@ void Network::check_rank(const std::string& where, VarId x, int least, int most)
     refuse(where, std::string("x is ") + name_of(dtype), "use the operation cast: to float32");
   }
   if (of.rank() >= least && of.rank() <= most) return;
-  const std::string wanted = std::to_string(least) +
-                             (most == least              ? ""
-                              : most == Shape::kMaxRank ? " or more"
-                                                        : " to " + std::to_string(most));
-  refuse(where, "x is " + of.text(), "it needs " + wanted + " dimensions: samples come first" +
-                                         (most == 4 ? ", then channels" : ""));
+  const std::string wanted =
+      std::to_string(least) + (most == least             ? ""
+                               : most == Shape::kMaxRank ? " or more"
+                                                         : " to " + std::to_string(most));
+  refuse(where, "x is " + of.text(),
+         "it needs " + wanted + " dimensions: samples come first" +
+             (most == 4 ? ", then channels" : ""));
 }
 
 // Slots that do not fit, and tensors of different types, which kernels would misread.

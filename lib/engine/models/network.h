@@ -77,9 +77,9 @@ struct LayerNorm {
 // Builds a network once into one section of a Program. A network is built once for training and
 // once for evaluation; the second build finds the parameters and states of the first by name.
 // Layers are named like torchvision's modules: "layer1.0.conv1" makes "layer1.0.conv1.weight".
-// All functions throw kUsage naming the layer or operation if it cannot be: a name that is used twice
-// in one build or with another shape in the second, an input of the wrong rank, size or type, an
-// unknown attribute.
+// All functions throw kUsage naming the layer or operation if it cannot be: a name that is used
+// twice in one build or with another shape in the second, an input of the wrong rank, size or type,
+// an unknown attribute.
 class Network {
  public:
   // sample_key: int64 [N], the key for dropout of each sample; may be kNoVar if the network has no

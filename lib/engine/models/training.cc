@@ -138,8 +138,8 @@ auto of_model(const std::string& model, const Build& build) {
 // Appends the network to the section; returns the logits.
 VarId build_network(Network& network, VarId image, const TrainingOptions& options) {
   const ModelDef& model = model_registry().get(options.model);
-  const VarId logits = of_model(
-      options.model, [&] { return model.build(network, image, options.model_settings); });
+  const VarId logits =
+      of_model(options.model, [&] { return model.build(network, image, options.model_settings); });
   const Shape wanted = {options.batch, options.model_settings.integer("num_classes")};
   if (logits < 0 || logits >= network.program().var_count()) {
     throw Error(ErrorCode::kUsage, "returns no variable", place_of(options.model),

@@ -60,9 +60,9 @@ void append_norm_gradient(GradientContext& context) {
   const bool is_test = context.attributes().boolean("is_test");
   const bool fused = !context.attributes().text("activation").empty();
   context.require(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
-              type + " needs saved_mean and saved_variance for its gradient");
+                  type + " needs saved_mean and saved_variance for its gradient");
   context.require(!fused || context.output(5) != kNoVar,
-              type + " with an activation needs mask for its gradient");
+                  type + " with an activation needs mask for its gradient");
   Attributes attributes;
   for (const auto& [name, unused] : norm_attributes("")) {
     attributes.set(name, context.attributes().all().at(name));

@@ -33,7 +33,7 @@ void infer_layer_norm(ShapeContext& context) {
 
 void layer_norm_gradient(GradientContext& context) {
   context.require(context.output(1) != kNoVar && context.output(2) != kNoVar,
-              "layer_norm needs saved_mean and saved_variance for its gradient");
+                  "layer_norm needs saved_mean and saved_variance for its gradient");
   context.append("layer_norm_grad",
                  {context.input(0), context.input(1), context.output(1), context.output(2),
                   context.output_gradient(0)},

@@ -67,7 +67,7 @@ FLEET_OP(softmax_with_cross_entropy) {
   };
   def.gradient = [](GradientContext& context) {
     context.require(context.output_gradient(1) == kNoVar,
-                "the softmax of softmax_with_cross_entropy is not differentiable: use softmax");
+                    "the softmax of softmax_with_cross_entropy is not differentiable: use softmax");
     append_loss_gradient(context);
   };
 }
@@ -79,8 +79,9 @@ FLEET_OP(softmax_with_cross_entropy_grad) {
 
 FLEET_OP(weighted_cross_entropy) {
   def.help =
-      "softmax_with_cross_entropy with a weight for each class; the output weight is that of the "
-      "label";
+      "softmax_with_cross_entropy with a weight for each class; the output weight has the weights "
+      "of "
+      "the labels";
   def.inputs = {{"logits"}, {"label"}, {"class_weights"}};
   def.outputs = {{"loss"}, {"weight"}};
   def.attributes = kLossAttributes;
@@ -92,7 +93,7 @@ FLEET_OP(weighted_cross_entropy) {
   };
   def.gradient = [](GradientContext& context) {
     context.require(context.output_gradient(1) == kNoVar,
-                "the weights of weighted_cross_entropy are not differentiable");
+                    "the weights of weighted_cross_entropy are not differentiable");
     append_loss_gradient(context);
   };
 }

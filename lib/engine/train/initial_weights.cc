@@ -205,7 +205,8 @@ std::vector<std::string> unmatched_patterns(const std::vector<std::string>& patt
   return lines;
 }
 
-// Removes the variables that are skipped, as named in the model or in the file; returns their names.
+// Removes the variables that are skipped, as named in the model or in the file; returns their
+// names.
 std::vector<std::string> skip_vars(const std::vector<std::string>& patterns,
                                    const std::string& prefix, std::vector<const Var*>* vars) {
   std::vector<std::string> anew;

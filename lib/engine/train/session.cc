@@ -100,8 +100,9 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   if (shards_parameters(program)) {
     const bool stages = built->strategy->context().stages > 1;
     throw Error(ErrorCode::kUsage,
-                stages ? "cannot be combined with pipeline, where each rank has a part of the model"
-                       : "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
+                stages
+                    ? "cannot be combined with pipeline, where each rank has a part of the model"
+                    : "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
                 "train.ema.decay",
                 stages ? "set it to 0, or remove strategy.pipeline"
                        : "set it to 0, or sharding_configs.stage to 2");
@@ -158,10 +159,6 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
   }
   const BackwardResult& backward = strategy.append_backward(
       program, built.training.forward, built.training.loss, parts_of(job, built.training));
-  if (backward.parameters.empty()) {
-    throw Error(ErrorCode::kUsage, "its loss depends on no parameter that is trained",
-                "model '" + job.model_name + "'", "return the result of its layers");
-  }
   strategy.append_optimizer(built.training.learning_rate, job.optimizer, on_nan_of(job));
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;

@@ -26,11 +26,12 @@ std::map<std::string, std::string> weight_map_of(const std::string& path) {
     if (!map.empty()) return map;
   } catch (const JsonError&) {
   }
-  throw Error(ErrorCode::kUsage, "is JSON, but not the index of a model's files: it has no weight_map",
-              path, "use a file of weights, such as model.safetensors");
+  throw Error(ErrorCode::kUsage,
+              "is JSON, but not the index of a model's files: it has no weight_map", path,
+              "use a file of weights, such as model.safetensors");
 }
 
-// By the name of the file: its path beside the index.
+// By the name of the file: its path.
 std::map<std::string, std::string> files_of(const std::string& path,
                                             const std::map<std::string, std::string>& map) {
   namespace fs = std::filesystem;
@@ -39,7 +40,7 @@ std::map<std::string, std::string> files_of(const std::string& path,
   for (const auto& [tensor, file] : map) {
     if (file.empty() || fs::path(file).filename() != file) {
       throw Error(ErrorCode::kUsage, "names the file '" + shown_name(file) + "' in another folder",
-                  path, "the files of an index lie beside it");
+                  path, "put the files that it names into its folder");
     }
     const std::string place = (fs::path(path).parent_path() / file).string();
     if (files.emplace(file, place).second && !path_exists(place)) missing.push_back(file);
@@ -48,7 +49,8 @@ std::map<std::string, std::string> files_of(const std::string& path,
   const std::string more =
       missing.size() > 1 ? " (and " + std::to_string(missing.size() - 1) + " more)" : "";
   throw Error(ErrorCode::kNotFound,
-              "names '" + shown_name(missing[0]) + "'" + more + ", which is not beside it", path,
+              "names '" + shown_name(missing[0]) + "'" + more + ", which its folder does not have",
+              path,
               "put all " + std::to_string(files.size()) + " files that it names into its folder");
 }
 

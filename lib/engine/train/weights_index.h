@@ -12,7 +12,7 @@ namespace fleet {
 // Whether a file of weights that begins with these bytes (eight, or all of a shorter file) is JSON.
 bool begins_like_json(std::string_view bytes);
 
-// The tensors of all files that the index names, which lie beside it. read: reads one of them.
+// The tensors of all files that the index names, which are in its folder. read: reads one of them.
 // kUsage naming the index if it is other JSON or names a file elsewhere; kNotFound naming the files
 // that are missing; DamagedFile if a file lacks a tensor; errors of `read`.
 TensorFile read_weights_index(const std::string& path,

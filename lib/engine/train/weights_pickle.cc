@@ -82,8 +82,7 @@ Pickle::Value WeightsPickle::load_persistent(Value id) {
                     parts[4].number >= 0;
   if (!fits) bad("its pickle refers to something that is not a storage");
   const std::string type = text(parts[1]).substr(6);
-  storages_.push_back(
-      {type, dtype_of(type), text(parts[2]), parts[4].number, width_of(type)});
+  storages_.push_back({type, dtype_of(type), text(parts[2]), parts[4].number, width_of(type)});
   return {kStorage, static_cast<int64_t>(storages_.size()) - 1};
 }
 

@@ -140,8 +140,8 @@ TEST_F(Ema, PartsOfTheModel_AreRefusedWithTheirOwnRemedy) {
         {"strategy.sharding=true", "sharding_configs.stage", "pipeline"}}) {
     const Job wrong = job(with(kColour, {strategy}), kResnet);
     for (const std::string& message : start_two(wrong, wrong)) {
-      EXPECT_THAT(message, AllOf(HasSubstr("train.ema.decay"), HasSubstr(remedy),
-                                 Not(HasSubstr(other))));
+      EXPECT_THAT(message,
+                  AllOf(HasSubstr("train.ema.decay"), HasSubstr(remedy), Not(HasSubstr(other))));
     }
   }
 }

@@ -137,7 +137,8 @@ TEST_F(InitialWeights, PatternsThatLeaveNothing_AreRefusedWithThePrefix) {
   prefix_names("net.");
   const Error error = thrown_by([&] { load({.skip = {"*"}}); });
   EXPECT_EQ(error.code(), ErrorCode::kUsage);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr(path_), HasSubstr("weights_skip"), HasSubstr("'net.'")));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr(path_), HasSubstr("weights_skip"), HasSubstr("'net.'")));
 }
 
 TEST_F(InitialWeights, TypesThatNoParameterHas_AreIgnoredOrRefusedByName) {

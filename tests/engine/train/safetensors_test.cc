@@ -151,8 +151,8 @@ TEST_F(Safetensors, SizesThatMakeNoSense_AreRefused) {
 
 // All of the format, and one that it may get.
 TEST_F(Safetensors, TypesThatNoParameterHas_AreNamedNotRead) {
-  for (const char* type : {"BOOL", "I8", "I16", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2", "F8_E8M0",
-                           "F4", "C64", "F6_E2M3"}) {
+  for (const char* type : {"BOOL", "I8", "I16", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2",
+                           "F8_E8M0", "F4", "C64", "F6_E2M3"}) {
     write_header(std::string(R"({"mask":{"dtype":")") + type +
                  R"(","shape":[4],"data_offsets":[0,4]},)" +
                  R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})");
@@ -162,9 +162,9 @@ TEST_F(Safetensors, TypesThatNoParameterHas_AreNamedNotRead) {
       EXPECT_EQ(*reinterpret_cast<const float*>(file.tensors.at("a").values().data()), 1);
     }
   }
-  for (const char* entry : {R"("BOOL","shape":[4],"data_offsets":[0,90])",
-                            R"("BOOL","shape":[4],"data_offsets":[4,0])",
-                            R"("bool?","shape":[4],"data_offsets":[0,4])"}) {
+  for (const char* entry :
+       {R"("BOOL","shape":[4],"data_offsets":[0,90])", R"("BOOL","shape":[4],"data_offsets":[4,0])",
+        R"("bool?","shape":[4],"data_offsets":[0,4])"}) {
     write_header(std::string(R"({"mask":{"dtype":)") + entry + "}}");
     EXPECT_THROW(read_safetensors(path_), DamagedFile) << entry;
   }

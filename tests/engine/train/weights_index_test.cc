@@ -19,9 +19,7 @@ class WeightsIndex : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directory(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
-  static HostTensor byte(char value) {
-    return {DType::kUInt8, {1}, std::vector<char>(1, value)};
-  }
+  static HostTensor byte(char value) { return {DType::kUInt8, {1}, std::vector<char>(1, value)}; }
   void write_part(const std::string& name, const std::map<std::string, HostTensor>& tensors) {
     TensorFile file;
     file.tensors = tensors;
@@ -56,18 +54,16 @@ TEST_F(WeightsIndex, MissingFilesAndTensors_AreNamed) {
   EXPECT_THAT(missing, IsError(ErrorCode::kNotFound, index_));
   EXPECT_THAT(missing.failure(), HasSubstr("'two.safetensors'"));
   write_index(R"({"weight_map": {"a": "one.safetensors", "b": "one.safetensors"}})");
-  EXPECT_THAT(thrown_by([&] { read_weights(index_); }),
-              IsUsageError(folder_ + "/one.safetensors"));
+  EXPECT_THAT(thrown_by([&] { read_weights(index_); }), IsUsageError(folder_ + "/one.safetensors"));
 }
 
 TEST_F(WeightsIndex, OtherJsonAndOtherFolders_AreRefused) {
-  for (const char* text : {"{}", R"({"weight_map": {}})", R"({"weight_map": {"a": 3}})",
-                           R"({"weight_map": {"a": "../one.safetensors"}})",
-                           R"({"weight_map": {"a": "/etc/passwd"}})", R"({"model": "lenet"})",
-                           R"({"weight_map":)"}) {
+  for (const char* text :
+       {"{}", R"({"weight_map": {}})", R"({"weight_map": {"a": 3}})",
+        R"({"weight_map": {"a": "../one.safetensors"}})", R"({"weight_map": {"a": "/etc/passwd"}})",
+        R"({"model": "lenet"})", R"({"weight_map":)"}) {
     write_index(text);
-    EXPECT_THAT(thrown_by([&] { read_weights(index_); }), IsUsageError(index_))
-        << text;
+    EXPECT_THAT(thrown_by([&] { read_weights(index_); }), IsUsageError(index_)) << text;
   }
 }
 
