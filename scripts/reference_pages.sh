@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Generates docs/reference/options.md and job_keys.md from the output of the built programs, and the lists of models, optimizers and
-# schedules in models.md and optimizers.md.
+# Generates docs/reference/options.md, job_keys.md and operations.md from the output of the built programs, and the lists of models,
+# optimizers and schedules in models.md and optimizers.md.
 #
 #   scripts/reference_pages.sh [BUILD_FOLDER [FOLDER]]     default build/release docs/reference
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -298,6 +298,26 @@ END
   for name in train checkpoint predict comm; do keys "$name" all | section none "$name" ''; done
 }
 
+operations_page() {
+  cat <<END
+$written_by
+# Operations
+
+These are the operations that a network of your own may append with \`Network::apply()\`
+([own_trainer.md](../how-to/own_trainer.md#your-own-network-your-own-data)). It takes the type of the operation, its inputs in the order
+below, and the attributes that differ from their defaults; it returns the first output:
+
+\`\`\`cpp
+x = network.apply("slice", {x}, {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"end", int64_t{8}}});
+\`\`\`
+
+A wrong shape, an unknown attribute or an attribute of another type ends the job before it starts, and the message names the operation. A list of
+integers is a \`std::vector<int64_t>\`, a text a \`std::string\`. \`fleet-worker --print_operations\` prints the rest of this page.
+
+END
+  "$bin/fleet-worker" --print_operations
+}
+
 # A table of the names of a section, each with its help unless WHAT is empty, and the keys that not every name has; names with the
 # same keys share a row if WHAT is empty. Reads lines of keys().
 names_table() {  # names_table SECTION WHAT
@@ -342,6 +362,7 @@ filled() {
 
 options_page >"$scratch/options.md"
 job_keys_page >"$scratch/job_keys.md"
+operations_page >"$scratch/operations.md"
 for name in $(names_of model.name); do keys model "$name" "model.name=$name"; done | names_table model '' >"$scratch/models.table"
 for name in $(names_of optimizer.name); do keys optimizer "$name" "optimizer.name=$name"; done | names_table optimizer rule >"$scratch/optimizers.table"
 for name in $(names_of learning_rate.name); do keys learning_rate "$name" "learning_rate.name=$name"; done |
@@ -349,4 +370,4 @@ for name in $(names_of learning_rate.name); do keys learning_rate "$name" "learn
 filled docs/reference/models.md >"$scratch/models.md"
 filled docs/reference/optimizers.md >"$scratch/optimizers.md"
 mkdir -p "$folder"
-cp "$scratch"/{options,job_keys,models,optimizers}.md "$folder"
+cp "$scratch"/{options,job_keys,operations,models,optimizers}.md "$folder"

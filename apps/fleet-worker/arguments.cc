@@ -69,6 +69,7 @@ WorkerArguments from_settings(const Settings& given) {
           .ranks = integer_or("ranks", 0),
           .print_program = text_if_given("print_program"),
           .print_flags = text_if_given("print_flags"),
+          .print_operations = given.boolean("print_operations"),
           .save_strategy = given.text("save_strategy"),
           .paddle = given.text("paddle"),
           .export_onnx = given.text("export_onnx"),
@@ -118,6 +119,7 @@ void refuse_second_action(const WorkerArguments& arguments) {
   if (prints) given.push_back(prints);
   for (const auto& [option, is_given] : {std::pair("--print_flags", !arguments.print_flags.empty()),
                                          {"--print_keys", arguments.print_keys},
+                                         {"--print_operations", arguments.print_operations},
                                          {"--explain", arguments.explain},
                                          {"--pack", !arguments.pack.empty()},
                                          {"--save_strategy", !arguments.save_strategy.empty()},
@@ -151,7 +153,8 @@ void check_combinations(const WorkerArguments& arguments) {
                 "--print_program or --print_plan",
                 {}, "start a job of several ranks with fleetrun --nproc_per_node=N");
   }
-  if (arguments.job_file.empty() && arguments.print_flags.empty()) {
+  const bool needs_job = arguments.print_flags.empty() && !arguments.print_operations;
+  if (arguments.job_file.empty() && needs_job) {
     throw Error(ErrorCode::kUsage, "no job file is given", {}, "see fleet-worker --help");
   }
 }

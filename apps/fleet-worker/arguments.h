@@ -22,9 +22,10 @@ struct WorkerArguments {
   bool print_config = false;
   bool print_keys = false;
   bool print_plan = false;
-  int rank = -1, ranks = 0;    // printed or explained; -1 and 0: the environment's
-  std::string print_program;   // "", "text" or "dot"
-  std::string print_flags;     // "", "text" or "markdown"
+  int rank = -1, ranks = 0;   // printed or explained; -1 and 0: the environment's
+  std::string print_program;  // "", "text" or "dot"
+  std::string print_flags;    // "", "text" or "markdown"
+  bool print_operations = false;
   std::string save_strategy;   // "": do not write
   std::string paddle = "2.6";  // the release that will read it
   std::string export_onnx;     // "": do not write

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "exec/backend.h"
 #include "explain_command.h"
+#include "graph/op_reference.h"
 #include "onnx/export.h"
 #include "pack_command.h"
 #include "rendezvous/store_client.h"
@@ -167,6 +168,10 @@ int run(int argc, char** argv, std::string* not_checked) {
   if (!arguments.print_flags.empty()) {
     const bool markdown = arguments.print_flags == "markdown";
     std::fputs((markdown ? reference_markdown() : reference_text()).c_str(), stdout);
+    return 0;
+  }
+  if (arguments.print_operations) {
+    std::fputs(operations_markdown().c_str(), stdout);
     return 0;
   }
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,19 +23,27 @@ class Registry {
   explicit Registry(std::string kind) : kind_(std::move(kind)) {}
 
   void add(const std::string& name, Thing thing) {
-    const MutexLock lock(mutex_);
-    if (!things_.emplace(name, std::move(thing)).second) {
+    if (!insert(name, std::move(thing))) {
       throw Error(ErrorCode::kInternal, kind_ + " '" + name + "' is registered twice");
     }
   }
   // Adds what `define` makes of `start`. Returns true: the value that FLEET_REGISTER initializes.
+  // Nothing can report an error before main(), so that find() and get() refuse a name that is
+  // registered twice.
   bool define(const std::string& name, void (*define)(Thing&), Thing start = {}) {
     define(start);
-    add(name, std::move(start));
+    if (insert(name, std::move(start))) return true;
+    const MutexLock lock(mutex_);
+    taken_twice_.insert(name);
     return true;
   }
+  // Null if no thing has this name. kUsage if it was defined twice.
   const Thing* find(const std::string& name) const {
     const MutexLock lock(mutex_);
+    if (taken_twice_.contains(name)) {
+      throw Error(ErrorCode::kUsage, kind_ + " '" + name + "' is registered twice", {},
+                  "give your own another name");
+    }
     const auto found = things_.find(name);
     return found == things_.end() ? nullptr : &found->second;
   }
@@ -52,8 +61,14 @@ class Registry {
   }
 
  private:
+  bool insert(const std::string& name, Thing thing) {
+    const MutexLock lock(mutex_);
+    return things_.emplace(name, std::move(thing)).second;
+  }
+
   const std::string kind_;
   mutable Mutex mutex_;
+  std::set<std::string> taken_twice_ FLEET_GUARDED_BY(mutex_);
   std::map<std::string, Thing> things_ FLEET_GUARDED_BY(mutex_);
 };
 

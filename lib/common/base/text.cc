@@ -90,16 +90,24 @@ static std::string_view last_name(std::string_view path) {
   return path.substr(path.rfind('.') + 1);  // npos + 1 is 0
 }
 
-static std::string those_ending_in(std::string_view name, std::span<const std::string> known) {
-  std::string those;
-  for (const std::string& path : known) {
-    if (last_name(path) == name) those += (those.empty() ? "'" : " or '") + path + "'";
+// Of several, the only one that is as good as equal to `path` as a whole.
+static std::string those_ending_in(std::string_view name, std::string_view path,
+                                   std::span<const std::string> known) {
+  std::vector<std::string> those;
+  for (const std::string& other : known) {
+    if (last_name(other) == name) those.push_back(other);
   }
-  return those;
+  std::vector<std::string> equal;
+  for (const std::string& other : those) {
+    constexpr size_t kMistyped = 2;  // letters
+    if (edit_distance(path, other) <= kMistyped) equal.push_back(other);
+  }
+  if (equal.size() == 1) those = equal;
+  return those.empty() ? "" : "'" + join(those, "' or '") + "'";
 }
 
 std::string path_suggestion(std::string_view path, std::span<const std::string> known) {
-  std::string meant = those_ending_in(last_name(path), known);
+  std::string meant = those_ending_in(last_name(path), path, known);
   if (meant.empty()) {
     const std::string nearest = nearest_name(path, known);
     if (!nearest.empty()) meant = "'" + nearest + "'";
@@ -108,7 +116,7 @@ std::string path_suggestion(std::string_view path, std::span<const std::string> 
     std::vector<std::string> names;
     for (const std::string& other : known) names.emplace_back(last_name(other));
     const std::string nearest = nearest_name(last_name(path), names);
-    if (!nearest.empty()) meant = those_ending_in(nearest, known);
+    if (!nearest.empty()) meant = those_ending_in(nearest, path, known);
   }
   return meant.empty() ? meant : "did you mean " + meant + "?";
 }

@@ -21,7 +21,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 // "did you mean 'x'?" if a candidate is close, else "known: a, b, c".
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 // Like suggestion(), for a dotted path: the paths that end with the same name ("a.x" for "x",
-// "b.x"), else the nearest path, else the paths with the nearest last name; "" if none is close.
+// "b.x"; of several, one that is near as a whole), else the nearest path, else the paths with the
+// nearest last name; "" if none is close.
 std::string path_suggestion(std::string_view path, std::span<const std::string> known);
 
 // Whole-string conversions; false if the text is not exactly one such number or is out of range.

@@ -56,6 +56,9 @@ OptionGroup print_options() {
       .choice({.key = "print_flags", .value = "FORMAT", .optional = true, .implied = "text"},
               "text", {"text", "markdown"},
               "print every option of a strategy, as text or markdown, and exit; needs no job file")
+      .flag({.key = "print_operations"},
+            "print the operations that a network of your own may apply, as markdown, and exit; "
+            "needs no job file")
       .choice({.key = "print_program", .value = "FORMAT", .optional = true, .implied = "text"},
               "text", {"text", "dot"}, "print the Program as text or dot, and exit")
       .flag({.key = "print_plan"}, "print the Plan (order, layouts, memory), and exit")

@@ -91,17 +91,28 @@ void ProgramExecutor::check_sizes(const data::Batch& batch) {
                     std::to_string(wanted),
                 "ProgramExecutor", "give the span of all samples");
   };
-  const auto size = static_cast<size_t>(batch_size_);
-  if (batch.labels.size() != size) refuse("labels", batch.labels.size(), size);
-  if (!batch.weights.empty() && batch.weights.size() != size) {
-    refuse("weights", batch.weights.size(), size);
+  struct Part {
+    const char* what;
+    size_t count;
+    VarId var;
+    bool may_lack;
+  };
+  const Training& net = runner_->session().training();
+  const bool mixes = !batch.own_shares.empty();
+  for (const Part& part : {Part{"labels", batch.labels.size(), net.label, false},
+                           {"images", batch.images.size(), net.image, false},
+                           {"pixels", batch.pixels.size(), net.pixels, false},
+                           {"flips", batch.flips.size(), net.flip, false},
+                           {"weights", batch.weights.size(), net.weight, true},
+                           {"keys", batch.keys.size(), net.sample_key, true},
+                           {"class weights", batch.class_weights.size(), net.class_weights, true},
+                           {"own shares", batch.own_shares.size(), net.own_share, true},
+                           {"other labels", batch.other_labels.size(), net.other_label, !mixes}}) {
+    if (part.var == kNoVar || (part.may_lack && part.count == 0)) continue;
+    const Shape& shape = runner_->session().executor().program().var(part.var).shape;
+    const auto wanted = static_cast<size_t>(shape.elements());
+    if (part.count != wanted) refuse(part.what, part.count, wanted);
   }
-  if (!batch.keys.empty() && batch.keys.size() != size) refuse("keys", batch.keys.size(), size);
-  const VarId image = runner_->session().training().image;
-  if (image == kNoVar) return;
-  const auto elements =
-      static_cast<size_t>(runner_->session().executor().program().var(image).shape.elements());
-  if (batch.images.size() != elements) refuse("images", batch.images.size(), elements);
 }
 
 // A program's own batches may omit weights and keys.
@@ -251,7 +262,10 @@ void ProgramExecutor::load_weights(const std::string& path) {
   wait();
   runner_->sync_ranks();  // begin() broadcasts rank 0's states
   runner_->control().all_succeed("load the weights", [&] {
-    fleet::load_weights(path, {}, runner_->executor());
+    const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
+    for (const std::string& line : fleet::load_weights(path, options, runner_->executor())) {
+      if (world_.rank == 0) spdlog::info("{}: {}", path, line);
+    }
     return 0.0;
   });
   runner_->begin();

@@ -57,8 +57,8 @@ class ProgramExecutor {
   // call start_epoch(epoch, batch) of the loader with the returned position. kUsage if the
   // checkpoint is of another model, global batch, seed or validation split; kNotFound.
   TrainingPosition load(const std::string& folder);
-  // Reads only parameters and running statistics, from a safetensors file under torchvision's
-  // names.
+  // Reads only parameters and running statistics, from a file as checkpoint.weights names it,
+  // except for those that the executor's key checkpoint.weights_skip names. kUsage naming the file.
   void load_weights(const std::string& path);
 
   // A parameter, state or metric by its name in the Program. Waits for the steps. kUsage if no

@@ -122,7 +122,10 @@ class InputPipeline::Impl {
   }
 
   void start_epoch(int64_t epoch, int64_t first, std::optional<int64_t> step) {
-    FLEET_CHECK(first >= 0 && first <= sampler().batches(), "the epoch has no such batch");
+    if (first < 0 || first > sampler().batches()) {
+      throw Error(ErrorCode::kUsage, "there is no batch " + std::to_string(first), "start_epoch",
+                  "an epoch has " + std::to_string(sampler().batches()) + " batches, from 0 on");
+    }
     const MutexLock lock(mutex_);
     if (stopped_) return;
     running_ = false;
@@ -142,7 +145,9 @@ class InputPipeline::Impl {
   const Batch* next(const std::atomic<int>* interrupt) {
     const auto start = Clock::now();
     const MutexLock lock(mutex_);
-    FLEET_CHECK(running_ || stopped_, "next() before start_epoch()");
+    if (!running_ && !stopped_) {
+      throw Error(ErrorCode::kUsage, "no epoch has started", "next", "call start_epoch() first");
+    }
     interrupted_ = false;
     if (stopped_ || given_ + stand_ins_ >= sampler().batches()) return nullptr;
     // The speed test reads the front of the queue without popping it.

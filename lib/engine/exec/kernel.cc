@@ -79,7 +79,8 @@ const KernelDef& find_kernel(const std::string& backend, const Program& program,
   if (const KernelDef* any = kernel_registry().find(kernel_name("any", op.type()))) return *any;
   const KernelDef* def = kernel_registry().find(kernel_name(backend, op.type()));
   if (!def) {
-    throw Error(ErrorCode::kUnsupported, op.type() + ": no " + backend + " kernel");
+    throw Error(ErrorCode::kUnsupported, op.type() + ": no " + backend + " kernel", {},
+                "give it one: FLEET_KERNEL(" + backend + ", " + op.type() + ")");
   }
   const DType dtype = main_dtype(program, op);
   if (std::find(def->dtypes.begin(), def->dtypes.end(), dtype) == def->dtypes.end()) {

@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "base/text.h"
+
 namespace fleet {
 namespace {
 
@@ -33,12 +35,46 @@ struct TextOf {
 
 std::string text_of(const Attribute& attribute) { return std::visit(TextOf(), attribute); }
 
+const char* type_name_of(const Attribute& attribute) {
+  constexpr const char* kNames[] = {
+      "bool", "integer", "number", "text", "list of integers", "list of numbers", "list of texts"};
+  static_assert(std::variant_size_v<Attribute> == std::size(kNames));
+  return kNames[attribute.index()];
+}
+
+std::string attribute_suggestion(const std::string& name,
+                                 const std::map<std::string, Attribute>& known) {
+  if (known.empty()) return "it has no attributes";
+  std::vector<std::string> names;
+  for (const auto& [other, value] : known) names.push_back(other);
+  const std::string nearest = nearest_name(name, names);
+  return (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") + std::string("known: ") +
+         join(names, ", ");
+}
+
+DType to_dtype(const std::string& name) {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(DType::kUInt8); ++i) {
+    names.emplace_back(name_of(static_cast<DType>(i)));
+    if (name == names.back()) return static_cast<DType>(i);
+  }
+  throw Error(ErrorCode::kUsage, "there is no element type '" + name + "'", {},
+              suggestion(name, names));
+}
+
 template <typename T>
 const T& Attributes::get(const std::string& name) const {
   const auto found = values_.find(name);
-  FLEET_CHECK(found != values_.end(), "no attribute '" + name + "'");
+  if (found == values_.end()) {
+    throw Error(ErrorCode::kUsage, "there is no attribute '" + name + "'", {},
+                attribute_suggestion(name, values_));
+  }
   const T* value = std::get_if<T>(&found->second);
-  FLEET_CHECK(value, "attribute '" + name + "' has another type: " + text_of(found->second));
+  if (!value) {
+    throw Error(ErrorCode::kUsage,
+                "attribute '" + name + "' is read as another type, " + type_name_of(Attribute(T())),
+                {}, std::string("its type is ") + type_name_of(found->second));
+  }
   return *value;
 }
 template const bool& Attributes::get(const std::string&) const;

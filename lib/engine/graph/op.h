@@ -49,8 +49,13 @@ inline constexpr VarId kNoVar = -1;  // an absent optional input or output
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
                                std::vector<double>, std::vector<std::string>>;
 std::string text_of(const Attribute& attribute);
+const char* type_name_of(const Attribute& attribute);  // "integer", "list of numbers"
+// What to do about an unknown attribute: the known ones, and the nearest of them.
+std::string attribute_suggestion(const std::string& name,
+                                 const std::map<std::string, Attribute>& known);
 
-// Named constants of an operation. A getter with the wrong type or an unknown name is kInternal.
+// Named constants of an operation. A getter with the wrong type or an unknown name is kUsage: an
+// operation may be a user's.
 class Attributes {
  public:
   Attributes() = default;
@@ -110,6 +115,7 @@ class GradientContext;
 
 struct OpDef {
   std::string type;
+  std::string help;  // one sentence, for docs/reference/operations.md; "": not for networks
   std::vector<SlotDef> inputs, outputs;
   std::map<std::string, Attribute> attributes;  // all attributes with their defaults
   std::function<void(ShapeContext&)> infer;     // sets shape and type of the outputs
@@ -148,12 +154,7 @@ inline Shape to_shape(const std::vector<int64_t>& dims) {
   return Shape(std::span<const int64_t>(dims));
 }
 
-// Element types as attributes, stored by name: "float32". kInternal for other texts.
-inline DType to_dtype(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(DType::kUInt8); ++i) {
-    if (name == name_of(static_cast<DType>(i))) return static_cast<DType>(i);
-  }
-  FLEET_CHECK(false, "no element type '" + name + "'");
-}
+// Element types as attributes, stored by name: "float32". kUsage for other texts.
+DType to_dtype(const std::string& name);
 
 }  // namespace fleet

@@ -48,9 +48,27 @@ GroupId Program::add_group(RankGroup group) {
   return static_cast<GroupId>(groups_.size()) - 1;
 }
 
+// Sizes that are none, or more elements than any memory has.
+static void check_size(const Shape& shape, const std::string& name) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  int64_t elements = 1;
+  bool fits = true;
+  for (const int64_t size : shape) {
+    fits = fits && size >= 0 && (size == 0 || elements <= kMost / size);
+    elements *= fits ? std::max<int64_t>(size, 1) : 0;
+  }
+  if (fits) return;
+  throw Error(ErrorCode::kUsage, "the size " + shape.text() + " is impossible", "'" + name + "'",
+              "change the model or the input size");
+}
+
 VarId Program::add_var(Var var) {
   const VarId id = var_count();
-  FLEET_CHECK(by_name_.emplace(var.name, id).second, "variable '" + var.name + "' exists twice");
+  check_size(var.shape, var.name);
+  if (!by_name_.emplace(var.name, id).second) {
+    throw Error(ErrorCode::kUsage, "there are two variables '" + var.name + "'", {},
+                "rename a layer: its parameters and states have its name at their start");
+  }
   vars_.push_back(std::move(var));
   return id;
 }
@@ -98,19 +116,53 @@ std::vector<VarId> Program::parameters() const {
   return all;
 }
 
+// "conv2d 'layer1.0.conv1.out'"
+static std::string text_of_op(const Program& program, const std::string& type,
+                              const std::vector<VarId>& outputs) {
+  const VarId first = outputs.empty() ? kNoVar : outputs[0];
+  return first == kNoVar ? type : type + " '" + program.var(first).name + "'";
+}
+
+// The attributes with the defaults of those that are missing.
+static Attributes complete(const OpDef& def, const Attributes& given, const std::string& where) {
+  Attributes all = given;
+  for (const auto& [name, value] : given.all()) {
+    if (name.starts_with('@')) continue;  // an annotation of passes: no operation declares it
+    const auto declared = def.attributes.find(name);
+    if (declared == def.attributes.end()) {
+      throw Error(ErrorCode::kUsage, def.type + " has no attribute '" + name + "'", where,
+                  attribute_suggestion(name, def.attributes));
+    }
+    if (declared->second.index() == value.index()) continue;
+    const auto* integer = std::get_if<int64_t>(&value);
+    if (!integer || !std::holds_alternative<double>(declared->second)) {
+      throw Error(ErrorCode::kUsage, "attribute '" + name + "' cannot be " + text_of(value), where,
+                  std::string("its type is ") + type_name_of(declared->second));
+    }
+    all.set(name, static_cast<double>(*integer));
+  }
+  for (const auto& [name, value] : def.attributes) {
+    if (!all.has(name)) all.set(name, value);
+  }
+  return all;
+}
+
+// An error without a place happened in this operation.
+static void infer(const OpDef& def, ShapeContext& context, const std::string& where) {
+  if (!def.infer) return;
+  try {
+    def.infer(context);
+  } catch (const Error& error) {
+    if (!error.where().empty()) throw;
+    throw Error(error.code(), error.failure(), where, error.next());
+  }
+}
+
 Op Program::make_op(SectionId section, const std::string& type, std::vector<VarId> inputs,
                     std::vector<VarId> outputs, Attributes attributes) {
   const OpDef& def = op_registry().get(type);
-  for (const auto& [name, value] : attributes.all()) {
-    if (name.starts_with('@')) continue;  // an annotation of passes: no operation declares it
-    const auto declared = def.attributes.find(name);
-    FLEET_CHECK(declared != def.attributes.end(), type + " has no attribute '" + name + "'");
-    FLEET_CHECK(declared->second.index() == value.index(),
-                type + ": attribute '" + name + "' has another type");
-  }
-  for (const auto& [name, value] : def.attributes) {
-    if (!attributes.has(name)) attributes.set(name, value);
-  }
+  const std::string where = text_of_op(*this, type, outputs);
+  attributes = complete(def, attributes, where);
   if (!def.has_variadic_inputs()) inputs.resize(def.inputs.size(), kNoVar);
   if (!def.has_variadic_outputs()) outputs.resize(def.outputs.size(), kNoVar);
   Op op{.def = &def,
@@ -119,7 +171,7 @@ Op Program::make_op(SectionId section, const std::string& type, std::vector<VarI
         .attributes = std::move(attributes),
         .section = section};
   ShapeContext context(*this, op);
-  if (def.infer) def.infer(context);
+  infer(def, context, where);
   return op;
 }
 
@@ -167,37 +219,57 @@ void Program::set_gradient(VarId id, VarId gradient) {
   vars_[gradient].gradient_of = id;
 }
 
-const Shape& ShapeContext::shape(int input) const { return program_.var(op_.inputs[input]).shape; }
-DType ShapeContext::dtype(int input) const { return program_.var(op_.inputs[input]).dtype; }
+const Var& ShapeContext::input(int i) const {
+  if (has_input(i)) return program_.var(op_.inputs[i]);
+  const std::vector<SlotDef>& slots = op_.def->inputs;
+  const std::string name = i < static_cast<int>(slots.size()) ? slots[i].name : std::to_string(i);
+  throw Error(ErrorCode::kUsage, "the input '" + name + "' is missing",
+              text_of_op(program_, op_.type(), op_.outputs), "give it one");
+}
+
+const Shape& ShapeContext::shape(int i) const { return input(i).shape; }
+DType ShapeContext::dtype(int i) const { return input(i).dtype; }
 
 void ShapeContext::set(int output, const Shape& shape, DType dtype) {
   if (!has_output(output)) return;
   Var& var = program_.var(op_.outputs[output]);
   if (!var.shape_known) {
+    check_size(shape, var.name);
     var.shape = shape;
     var.dtype = dtype;
     var.shape_known = true;
     return;
   }
-  FLEET_CHECK(var.shape == shape && var.dtype == dtype,
-              op_.type() + " makes " + name_of(dtype) + shape.text() + " of '" + var.name +
-                  "', which is " + name_of(var.dtype) + var.shape.text());
+  require(var.shape == shape && var.dtype == dtype,
+          std::string("makes ") + name_of(dtype) + shape.text() + " of '" + var.name +
+              "', which is " + name_of(var.dtype) + var.shape.text());
 }
 
 void ShapeContext::require(bool condition, const std::string& what) const {
   if (condition) return;
-  const VarId first = op_.outputs.empty() ? kNoVar : op_.outputs[0];
-  const std::string name = first == kNoVar ? "" : " '" + program_.var(first).name + "'";
-  throw Error(ErrorCode::kUsage, what, op_.type() + name, "change the model or the input size");
+  throw Error(ErrorCode::kUsage, what, text_of_op(program_, op_.type(), op_.outputs),
+              "change the model or the input size");
 }
 
 VarId GradientContext::input(int i) const {
   return i < input_count() ? forward_.inputs[i] : kNoVar;
 }
+const Var& GradientContext::input_var(int i) const {
+  require(input(i) != kNoVar,
+          "its gradient reads the input " + std::to_string(i) + ", which is missing");
+  return program_.var(input(i));
+}
+void GradientContext::require(bool condition, const std::string& what) const {
+  if (condition) return;
+  throw Error(ErrorCode::kUsage, what, text_of_op(program_, forward_.type(), forward_.outputs),
+              "change the model, or the gradient of its FLEET_OP");
+}
 VarId GradientContext::output(int i) const {
   return i < static_cast<int>(forward_.outputs.size()) ? forward_.outputs[i] : kNoVar;
 }
-VarId GradientContext::output_gradient(int i) const { return output_gradients_[i]; }
+VarId GradientContext::output_gradient(int i) const {
+  return i < static_cast<int>(output_gradients_.size()) ? output_gradients_[i] : kNoVar;
+}
 bool GradientContext::needs(int i) const {
   return input(i) != kNoVar && needs_gradient(forward_.inputs[i]);
 }

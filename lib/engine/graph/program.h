@@ -91,7 +91,7 @@ class Program {
   GroupId add_group(RankGroup group);
   const std::vector<RankGroup>& groups() const { return groups_; }
 
-  // Names are unique: kInternal otherwise.
+  // Names are unique, and sizes are numbers: kUsage otherwise, because layers have names of users.
   VarId add_var(Var var);
   VarId feed(const std::string& name, DType dtype, const Shape& shape);
   VarId parameter(const std::string& name, const Shape& shape, Init init);
@@ -105,8 +105,9 @@ class Program {
   int var_count() const { return static_cast<int>(vars_.size()); }
   std::vector<VarId> parameters() const;  // in order of creation
 
-  // Appends an operation. Missing attributes get the definition's defaults (unknown ones are
-  // kInternal), and the outputs' shapes are inferred.
+  // Appends an operation. Missing attributes get the definition's defaults, and the outputs' shapes
+  // are inferred. kUsage naming the operation if it or an attribute is unknown or of another type,
+  // or if its shape rule refuses the inputs. An integer counts as a number.
   Op& append(SectionId section, const std::string& type, std::vector<VarId> inputs,
              std::vector<VarId> outputs, Attributes attributes = {});
   // Like the above, with a new temporary for each output, including optional ones; `hint` names
@@ -160,15 +161,17 @@ class ShapeContext {
   bool has_output(int i) const {
     return i < static_cast<int>(op_.outputs.size()) && op_.outputs[i] != kNoVar;
   }
-  const Shape& shape(int input) const;
+  const Shape& shape(int input) const;  // kUsage if it is absent
   DType dtype(int input) const;
-  // Does nothing if the output is absent; kInternal if it already has another shape or type.
+  // Does nothing if the output is absent; kUsage if it already has another shape or type.
   void set(int output, const Shape& shape, DType dtype);
   void set_like(int output, int input) { set(output, shape(input), dtype(input)); }
   // kUsage "conv2d 'layer1.0.conv1': <what>" unless the condition holds: an invalid network.
   void require(bool condition, const std::string& what) const;
 
  private:
+  const Var& input(int i) const;
+
   Program& program_;
   const Op& op_;
 };
@@ -189,7 +192,9 @@ class GradientContext {
   int input_count() const { return static_cast<int>(forward_.inputs.size()); }
   VarId input(int i) const;
   VarId output(int i) const;
-  const Var& input_var(int i) const { return program_.var(input(i)); }
+  const Var& input_var(int i) const;  // kUsage if it is absent
+  // kUsage naming the forward operation unless the condition holds.
+  void require(bool condition, const std::string& what) const;
   VarId output_gradient(int i) const;  // kNoVar: the output does not reach the loss
   bool needs(int input) const;
   // The variable to write the gradient of this input to; kNoVar if it is not needed.

@@ -1,8 +1,32 @@
 #include "models/network.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "base/text.h"
+#include "ops/arithmetic.h"
+#include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
+namespace {
+
+// A mistake in the network.
+[[noreturn]] void refuse(const std::string& where, const std::string& what,
+                         const std::string& next) {
+  throw Error(ErrorCode::kUsage, what, where, next);
+}
+
+void check_weight(const Shape& weight, int least_rank) {
+  const bool positive = std::all_of(weight.begin(), weight.end(), [](int64_t n) { return n > 0; });
+  if (weight.rank() >= least_rank && positive) return;
+  refuse("initial values", "a weight is " + weight.text(),
+         "give it at least " + std::to_string(least_rank) + " dimensions, each from 1 up");
+}
+
+}  // namespace
+
 namespace init {
 
 Init constant(double value) { return {.kind = Init::kConstant, .a = value}; }
@@ -10,16 +34,19 @@ Init uniform(double bound) { return {.kind = Init::kUniform, .a = -bound, .b = b
 Init normal(double deviation) { return {.kind = Init::kNormal, .a = 0, .b = deviation}; }
 
 Init kaiming_normal_fan_out(const Shape& weight) {
+  check_weight(weight, 2);
   const int64_t fan_out = weight[0] * weight.elements() / (weight[0] * weight[1]);
   return normal(std::sqrt(2.0 / static_cast<double>(fan_out)));
 }
 
 Init kaiming_normal_fan_in(const Shape& weight) {
+  check_weight(weight, 1);
   return normal(
       std::sqrt(2.0 * static_cast<double>(weight[0]) / static_cast<double>(weight.elements())));
 }
 
 Init torch_default(const Shape& weight) {
+  check_weight(weight, 1);
   const int64_t fan_in = weight.elements() / weight[0];
   return uniform(1 / std::sqrt(static_cast<double>(fan_in)));
 }
@@ -55,6 +82,30 @@ Init bias_init(WeightInit kind, const Shape& weight) {
 
 std::vector<int64_t> pair_of(int64_t value) { return {value, value}; }
 
+// A number of a layer: its channels, the size of its kernel.
+void check_number(const std::string& where, const char* what, int64_t value) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (value >= 1 && value <= kMost) return;
+  refuse(where, std::string(what) + " is " + std::to_string(value),
+         "set it to a number from 1 to " + std::to_string(kMost));
+}
+
+// Whether an input is float32 whatever the type of the others.
+bool stays_float32(const OpDef& def, int input) {
+  const std::vector<int>& all = mixed_precision_of(def).float32_inputs;
+  return std::find(all.begin(), all.end(), input) != all.end();
+}
+
+std::string text_of_slots(const std::vector<SlotDef>& slots) {
+  std::vector<std::string> names;
+  for (const SlotDef& slot : slots) {
+    names.push_back(slot.name + (slot.kind == Slot::kOptional   ? " (optional)"
+                                 : slot.kind == Slot::kVariadic ? " (one or more)"
+                                                                : ""));
+  }
+  return names.empty() ? "no inputs" : join(names, ", ");
+}
+
 }  // namespace
 
 Network::Network(Program& program, SectionId section, bool training, VarId sample_key)
@@ -62,7 +113,18 @@ Network::Network(Program& program, SectionId section, bool training, VarId sampl
 
 VarId Network::conv2d(const std::string& name, VarId x, const Conv2d& layer) {
   claim(name);
-  FLEET_CHECK(shape(x).rank() == 4, "conv2d '" + name + "' of " + shape(x).text());
+  const std::string where = "conv2d '" + name + "'";
+  check_rank(where, x, 4, 4);
+  check_number(where, "channels", layer.channels);
+  check_number(where, "kernel", layer.kernel);
+  check_number(where, "groups", layer.groups);
+  for (const int64_t channels : {shape(x)[1], layer.channels}) {
+    if (channels % layer.groups == 0) continue;
+    refuse(where,
+           std::to_string(layer.groups) + " groups do not divide " + std::to_string(channels) +
+               " channels",
+           "use groups that divide the channels of x and of the layer");
+  }
   const Shape weight = {layer.channels, shape(x)[1] / layer.groups, layer.kernel, layer.kernel};
   std::vector<VarId> inputs = {
       x, parameter(name + ".weight", weight, weight_init(layer.init, weight))};
@@ -79,6 +141,7 @@ VarId Network::conv2d(const std::string& name, VarId x, const Conv2d& layer) {
 
 VarId Network::batch_norm(const std::string& name, VarId x, const BatchNorm& layer) {
   claim(name);
+  check_rank("batch_norm '" + name + "'", x, 2, 4);
   const Shape channels = {shape(x)[1]};
   const VarId scale = parameter(name + ".weight", channels, init::constant(layer.scale));
   const VarId bias = parameter(name + ".bias", channels, init::constant(0));
@@ -98,6 +161,7 @@ VarId Network::batch_norm(const std::string& name, VarId x, const BatchNorm& lay
 }
 
 VarId Network::pool(VarId x, const Pool2d& layer) {
+  check_rank("pool", x, 4, 4);
   const std::string base = hint("pool");
   std::vector<VarId> outputs = {program_.temporary(base + ".out")};
   if (training_ && layer.type == "max") outputs.push_back(program_.temporary(base + ".mask"));
@@ -111,6 +175,7 @@ VarId Network::pool(VarId x, const Pool2d& layer) {
 }
 
 VarId Network::global_pool(VarId x) {
+  check_rank("global_pool", x, 4, 4);
   const VarId y = program_.temporary(hint("global_pool.out"));
   program_.append(section_, "pool2d", {x}, {y}, {{"type", std::string("avg")}, {"global", true}});
   return y;
@@ -120,8 +185,9 @@ VarId Network::flatten(VarId x) { return emit("flatten", {x}, {}, "flatten"); }
 
 VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
   claim(name);
+  check_rank("linear '" + name + "'", x, 2, Shape::kMaxRank);
+  check_number("linear '" + name + "'", "features", layer.features);
   const int64_t last = shape(x).rank() - 1;
-  FLEET_CHECK(last >= 1, "linear '" + name + "' of " + shape(x).text());
   const Shape weight = {layer.features, shape(x)[static_cast<int>(last)]};
   std::vector<VarId> inputs = {
       x, parameter(name + ".weight", weight, weight_init(layer.init, weight))};
@@ -133,6 +199,7 @@ VarId Network::linear(const std::string& name, VarId x, const Linear& layer) {
 
 VarId Network::layer_norm(const std::string& name, VarId x, const LayerNorm& layer) {
   claim(name);
+  check_rank("layer_norm '" + name + "'", x, 2, Shape::kMaxRank);
   const int64_t last = shape(x).rank() - 1;
   const Shape row = {shape(x)[static_cast<int>(last)]};
   const VarId scale = parameter(name + ".weight", row, init::constant(1));
@@ -174,6 +241,7 @@ VarId Network::scale_channels(VarId x, VarId gate) {
 
 VarId Network::squeeze_excitation(const std::string& name, VarId x, int64_t squeezed,
                                   const std::string& inner, const std::string& outer) {
+  check_rank("squeeze_excitation '" + name + "'", x, 4, 4);
   const int64_t channels = shape(x)[1];
   VarId gate =
       conv2d(name + ".fc1", global_pool(x), {.channels = squeezed, .kernel = 1, .bias = true});
@@ -184,6 +252,7 @@ VarId Network::squeeze_excitation(const std::string& name, VarId x, int64_t sque
 
 VarId Network::drop_path(VarId x, double p) {
   if (p == 0 || !training_) return x;
+  check_rank("drop_path", x, 1, Shape::kMaxRank);
   const int64_t samples = shape(x)[0];
   const VarId ones =
       emit("fill", {}, {{"shape", std::vector<int64_t>{samples}}, {"value", 1.0}}, "drop_path");
@@ -192,14 +261,17 @@ VarId Network::drop_path(VarId x, double p) {
 
 VarId Network::dropout(VarId x, double p) {
   if (p == 0 || !training_) return x;
-  FLEET_CHECK(sample_key_ != kNoVar, "dropout without sample keys");
+  if (sample_key_ == kNoVar) {
+    refuse("dropout", "the network has no sample keys", "give Network the feed of the keys");
+  }
   return emit("dropout", {x, sample_key_}, {{"p", p}, {"salt", dropouts_++}}, "dropout");
 }
 
 VarId Network::block(const std::string& name, VarId x) {
   for (const Block& block : blocks_) {
-    FLEET_CHECK(block.name != name, "block '" + name + "' is there twice");
+    if (block.name == name) refuse("block '" + name + "'", "is there twice", "give each a name");
   }
+  shape(x);
   blocks_.push_back({name, x});
   return x;
 }
@@ -222,17 +294,77 @@ VarId Network::state(const std::string& name, const Shape& shape, Init init) {
 }
 
 void Network::claim(const std::string& layer) {
-  FLEET_CHECK(layers_.insert(layer).second, "layer '" + layer + "' is there twice");
+  if (layers_.insert(layer).second) return;
+  refuse("layer '" + layer + "'", "is there twice",
+         "give each layer a name of its own; parameter() lets two operations share a parameter");
 }
 
 VarId Network::find(const std::string& name, VarKind kind, const Shape& shape) const {
   const VarId id = program_.find(name);
   if (id == kNoVar) return kNoVar;
   const Var& var = program_.var(id);
-  FLEET_CHECK(var.kind == kind, "'" + name + "' is something else already");
-  FLEET_CHECK(var.shape == shape,
-              "'" + name + "' is " + var.shape.text() + " already, not " + shape.text());
+  if (var.kind != kind) {
+    refuse("'" + name + "'", "is the name of another variable of the network", "use another name");
+  }
+  if (var.shape != shape) {
+    refuse("'" + name + "'", "is " + var.shape.text() + " already, not " + shape.text(),
+           "use another name, or the same size in training and in evaluation");
+  }
   return id;
+}
+
+const Shape& Network::shape(VarId var) const {
+  if (var < 0 || var >= program_.var_count()) {
+    refuse("network", "there is no variable " + std::to_string(var),
+           "use the image or the result of a layer of this network");
+  }
+  return program_.var(var).shape;
+}
+
+void Network::check_rank(const std::string& where, VarId x, int least, int most) const {
+  const Shape& of = shape(x);
+  if (const DType dtype = program_.var(x).dtype; !is_floating(dtype)) {
+    refuse(where, std::string("x is ") + name_of(dtype), "use the operation cast: to float32");
+  }
+  if (of.rank() >= least && of.rank() <= most) return;
+  const std::string wanted =
+      std::to_string(least) + (most == least             ? ""
+                               : most == Shape::kMaxRank ? " or more"
+                                                         : " to " + std::to_string(most));
+  refuse(where, "x is " + of.text(),
+         "it needs " + wanted + " dimensions: samples come first" +
+             (most == 4 ? ", then channels" : ""));
+}
+
+// Slots that do not fit, and tensors of different types, which kernels would misread.
+void Network::check_inputs(const OpDef& def, const std::string& where,
+                           const std::vector<VarId>& inputs) const {
+  const auto wrong = [&](const std::string& what) {
+    refuse(where, what, def.type + " takes " + text_of_slots(def.inputs));
+  };
+  if (inputs.size() > def.inputs.size() && !def.has_variadic_inputs()) {
+    wrong(std::to_string(inputs.size()) + " inputs are given");
+  }
+  for (size_t i = 0; i < def.inputs.size(); ++i) {
+    const bool given = i < inputs.size() && inputs[i] != kNoVar;
+    if (!given && def.inputs[i].kind != Slot::kOptional) {
+      wrong("the input '" + def.inputs[i].name + "' is missing");
+    }
+  }
+  const bool computes = def.find_trait<Elementwise>() || def.find_trait<Arithmetic>();
+  std::optional<DType> common;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == kNoVar) continue;
+    shape(inputs[i]);  // checks it
+    const DType dtype = program_.var(inputs[i]).dtype;
+    if (!computes && !is_floating(dtype)) continue;
+    const bool fixed = stays_float32(def, static_cast<int>(i));
+    const DType wanted = fixed ? DType::kFloat32 : common.value_or(dtype);
+    if (!fixed) common = wanted;
+    if (dtype == wanted) continue;
+    refuse(where, std::string("its inputs are ") + name_of(wanted) + " and " + name_of(dtype),
+           "use the operation cast to make them of one type");
+  }
 }
 
 std::string Network::hint(const std::string& name) const {
@@ -241,7 +373,21 @@ std::string Network::hint(const std::string& name) const {
 
 VarId Network::emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
                     const std::string& name) {
-  return program_.emit(section_, type, std::move(inputs), std::move(attributes), hint(name))[0];
+  const OpDef& def = op_registry().get(type);
+  const std::string where = name == type ? type : type + " '" + name + "'";
+  // Collectives and updates change variables in place, which strategies and optimizers arrange.
+  const bool makes_value = !def.outputs.empty() && def.outputs[0].kind == Slot::kRequired;
+  if (!makes_value || def.attributes.contains("communicator")) {
+    refuse(where, "it is not an operation for networks",
+           "strategies and optimizers append it where they need it");
+  }
+  check_inputs(def, where, inputs);
+  const VarId y =
+      program_.emit(section_, type, std::move(inputs), std::move(attributes), hint(name))[0];
+  if (!program_.var(y).shape_known) {
+    refuse(where, "its FLEET_OP sets no shape", "set it in def.infer: context.set(0, shape, type)");
+  }
+  return y;
 }
 
 }  // namespace fleet

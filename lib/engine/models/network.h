@@ -77,7 +77,9 @@ struct LayerNorm {
 // Builds a network once into one section of a Program. A network is built once for training and
 // once for evaluation; the second build finds the parameters and states of the first by name.
 // Layers are named like torchvision's modules: "layer1.0.conv1" makes "layer1.0.conv1.weight".
-// kInternal if a name is used twice in one build, or with another shape in the second build.
+// All functions throw kUsage naming the layer or operation if it cannot be: a name that is used
+// twice in one build or with another shape in the second, an input of the wrong rank, size or type,
+// an unknown attribute.
 class Network {
  public:
   // sample_key: int64 [N], the key for dropout of each sample; may be kNoVar if the network has no
@@ -86,7 +88,7 @@ class Network {
 
   Program& program() { return program_; }
   bool training() const { return training_; }
-  const Shape& shape(VarId var) const { return program_.var(var).shape; }
+  const Shape& shape(VarId var) const;  // kUsage if there is no such variable
 
   // Images are N, C, H, W.
   VarId conv2d(const std::string& name, VarId x, const Conv2d& layer);
@@ -107,7 +109,8 @@ class Network {
   VarId transpose(VarId x, const std::vector<int64_t>& perm);
   // 0 keeps x's dimension at this position; one -1 takes the rest.
   VarId reshape(VarId x, const std::vector<int64_t>& shape);
-  // Appends any operation, by its type; returns its first output.
+  // Appends any operation, by its type; returns its first output. docs/reference/operations.md has
+  // the operations and their attributes.
   VarId apply(const std::string& type, std::vector<VarId> inputs, Attributes attributes = {});
   // Multiplies each channel of each sample by a value: gate is N, C, 1, 1.
   VarId scale_channels(VarId x, VarId gate);
@@ -139,6 +142,9 @@ class Network {
 
  private:
   void claim(const std::string& layer);
+  void check_rank(const std::string& where, VarId x, int least, int most) const;
+  void check_inputs(const OpDef& def, const std::string& where,
+                    const std::vector<VarId>& inputs) const;
   VarId find(const std::string& name, VarKind kind, const Shape& shape) const;
   // In evaluation, prefixes names with "evaluate/", so that a printed program is readable.
   std::string hint(const std::string& name) const;

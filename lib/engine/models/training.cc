@@ -121,11 +121,74 @@ VarId append_image(Program& program, SectionId section, const TrainingOptions& o
   return image;
 }
 
+std::string place_of(const std::string& model) { return "model '" + model + "'"; }
+
+// Calls `build`. A network is its author's: what is wrong with it is a mistake in the model.
+template <typename Build>
+auto of_model(const std::string& model, const Build& build) {
+  try {
+    return build();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInternal) throw;
+    throw Error(ErrorCode::kUsage, error.failure(), place_of(model),
+                "correct its FLEET_MODEL, or the FLEET_OP that it uses");
+  }
+}
+
+// Appends the network to the section; returns the logits.
+VarId build_network(Network& network, VarId image, const TrainingOptions& options) {
+  const ModelDef& model = model_registry().get(options.model);
+  const VarId logits =
+      of_model(options.model, [&] { return model.build(network, image, options.model_settings); });
+  const Shape wanted = {options.batch, options.model_settings.integer("num_classes")};
+  if (logits < 0 || logits >= network.program().var_count()) {
+    throw Error(ErrorCode::kUsage, "returns no variable", place_of(options.model),
+                "return the logits: the result of its last layer");
+  }
+  const Var& var = network.program().var(logits);
+  if (var.shape == wanted && var.dtype == DType::kFloat32) return logits;
+  throw Error(ErrorCode::kUsage, std::string("returns ") + name_of(var.dtype) + var.shape.text(),
+              place_of(options.model),
+              "return logits, float32 [batch, num_classes] = " + wanted.text());
+}
+
+// What a model declares besides its network.
+void check_definition(const TrainingOptions& options) {
+  const ModelDef& model = model_registry().get(options.model);
+  const auto refuse = [&](const std::string& what, const std::string& next) {
+    throw Error(ErrorCode::kUsage, what, place_of(options.model), next);
+  };
+  if (!model.build) refuse("it has no network", "set def.build in its FLEET_MODEL");
+  if (options.image.rank() != 3 || options.image.elements() < 1) {
+    refuse("its image is " + options.image.text(),
+           "set def.image to channels, height and width, each from 1 up");
+  }
+  if (options.batch < 1) refuse("the batch is empty", "set data.batch_size to 1 or more");
+  of_model(options.model, [&] {
+    options.model_settings.boolean("use_cudnn");
+    options.model_settings.boolean("winograd");
+    return options.model_settings.integer("num_classes");
+  });
+}
+
+// A parameter that only the evaluation has would never be trained.
+void check_parameters(const std::vector<VarId>& trained, const Program& program,
+                      const std::string& model) {
+  if (trained.empty()) {
+    throw Error(ErrorCode::kUsage, "has no parameters to train", place_of(model),
+                "use a layer that has some, such as linear()");
+  }
+  const std::vector<VarId> all = program.parameters();
+  if (all.size() == trained.size()) return;
+  throw Error(ErrorCode::kUsage,
+              "'" + program.var(all[trained.size()]).name + "' exists in evaluation only",
+              place_of(model), "build the same layers for training and for evaluation");
+}
+
 }  // namespace
 
 Training build_training(Program& program, const TrainingOptions& options) {
-  const ModelDef& model = model_registry().get(options.model);
-  FLEET_CHECK(options.image.rank() == 3 && options.batch > 0, "an image size and a batch");
+  check_definition(options);
   const int64_t classes = options.model_settings.integer("num_classes");
   Training training;
   add_feeds(program, options, &training);
@@ -134,11 +197,10 @@ Training build_training(Program& program, const TrainingOptions& options) {
   training.forward = program.add_section("forward", {.training = true});
   Network network(program, training.forward, true, training.sample_key);
   const VarId image = append_image(program, training.forward, options, training, "");
-  training.logits = model.build(network, image, options.model_settings);
+  training.logits = build_network(network, image, options);
+  const std::vector<VarId> trained = program.parameters();
   training.blocks = network.blocks();
   training.devices = network.devices();
-  FLEET_CHECK((program.var(training.logits).shape == Shape{options.batch, classes}),
-              "the model's logits are " + program.var(training.logits).shape.text());
   const LossContext forward{training.forward, training.logits, ""};
   Losses losses = options.mixed_labels
                       ? append_mixed_losses(program, forward, training, options)
@@ -152,14 +214,18 @@ Training build_training(Program& program, const TrainingOptions& options) {
   training.evaluate = program.add_section("evaluate", {.training = false, .evaluation = true});
   Network evaluation(program, training.evaluate, false, kNoVar);
   const VarId evaluated = append_image(program, training.evaluate, options, training, "evaluate/");
-  training.evaluate_logits = model.build(evaluation, evaluated, options.model_settings);
+  training.evaluate_logits = build_network(evaluation, evaluated, options);
+  check_parameters(trained, program, options.model);
   losses = append_losses(program, {training.evaluate, training.evaluate_logits, "evaluate/"},
                          training.label, training, options);
   training.evaluation_metrics = append_metrics(program, training.evaluate, training,
                                                training.evaluate_logits, losses, "evaluate/");
   if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);
   if (!options.model_settings.boolean("winograd")) leave_winograd(program);
-  verify(program);
+  of_model(options.model, [&] {
+    verify(program);
+    return 0;
+  });
   return training;
 }
 

@@ -59,10 +59,10 @@ void append_norm_gradient(GradientContext& context) {
   const std::string& type = context.forward().type();
   const bool is_test = context.attributes().boolean("is_test");
   const bool fused = !context.attributes().text("activation").empty();
-  FLEET_CHECK(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
-              type + " needs saved_mean and saved_variance for its gradient");
-  FLEET_CHECK(!fused || context.output(5) != kNoVar,
-              type + " with an activation needs mask for its gradient");
+  context.require(is_test || (context.output(3) != kNoVar && context.output(4) != kNoVar),
+                  type + " needs saved_mean and saved_variance for its gradient");
+  context.require(!fused || context.output(5) != kNoVar,
+                  type + " with an activation needs mask for its gradient");
   Attributes attributes;
   for (const auto& [name, unused] : norm_attributes("")) {
     attributes.set(name, context.attributes().all().at(name));
@@ -98,6 +98,10 @@ void define_norm(OpDef& def, const std::string& activation) {
 }  // namespace
 
 FLEET_OP(batch_norm) {
+  def.help =
+      "y = scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for each "
+      "channel; momentum is the share of the batch in the running statistics, as in PyTorch; "
+      "is_test uses the running ones; activation \"relu\" is applied to y";
   define_norm(def, "");
   def.add_trait<FusesActivations>().types = {"relu"};
 }

@@ -7,6 +7,8 @@
 namespace fleet {
 
 FLEET_OP(cast) {
+  def.help =
+      "x in the element type `to`: float32, float64, float16, bfloat16, int64, int32 or uint8";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"to", std::string("float32")}};

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(clip) {
+  def.help = "min(max(x, min), max)";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"min", 0.0}, {"max", 0.0}};

@@ -5,15 +5,17 @@
 namespace fleet {
 
 FLEET_OP(concat) {
+  def.help = "the inputs one after another along axis; all other dimensions are equal";
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{1}}};
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
-    const int axis = static_cast<int>(context.attributes().integer("axis"));
-    context.require(axis >= 0 && axis < shape.rank(),
-                    "no axis " + std::to_string(axis) + " in " + shape.text());
+    const int64_t given = context.attributes().integer("axis");
+    context.require(given >= 0 && given < shape.rank(),
+                    "no axis " + std::to_string(given) + " in " + shape.text());
+    const int axis = static_cast<int>(given);
     for (int i = 1; i < context.input_count(); ++i) {
       Shape other = context.shape(i);
       bool fits = other.rank() == shape.rank() && context.dtype(i) == context.dtype(0);

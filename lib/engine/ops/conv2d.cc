@@ -111,6 +111,10 @@ std::string weight_grad_kind(const Program& program, const Op& op) {
 }  // namespace
 
 FLEET_OP(conv2d) {
+  def.help =
+      "a convolution of x [N, I, H, W] with weight [O, I / groups, KH, KW], as in PyTorch; "
+      "strides, paddings and dilations are for height and width; use_cudnn and winograd allow a "
+      "backend these methods; input_activation is set by a pass";
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kConv2dAttributes;

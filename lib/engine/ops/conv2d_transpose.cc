@@ -79,6 +79,9 @@ double transposed_weight_grad_operations(const Program& program, const Op& op) {
 }  // namespace
 
 FLEET_OP(conv2d_transpose) {
+  def.help =
+      "the gradient of a convolution as a layer, as PyTorch's ConvTranspose2d: x [N, I, H, W] "
+      "with weight [I, O / groups, KH, KW]";
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kConv2dTransposeAttributes;

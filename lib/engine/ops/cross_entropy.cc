@@ -6,6 +6,8 @@
 namespace fleet {
 
 FLEET_OP(cross_entropy) {
+  def.help =
+      "-log(probability of the label), one per sample; samples labelled ignore_index have loss 0";
   def.inputs = {{"probability"}, {"label"}};
   def.outputs = {{"loss"}};
   def.attributes = {{"ignore_index", int64_t{-100}}};

@@ -27,6 +27,9 @@ void infer_dropout(ShapeContext& context) {
 }  // namespace
 
 FLEET_OP(dropout) {
+  def.help =
+      "elements are zero with probability p, the others are divided by 1 - p; each dropout of a "
+      "network has its own salt; is_test leaves x as it is";
   def.inputs = {{"x"}, {"sample_key", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = kDropoutAttributes;

@@ -129,6 +129,10 @@ void gradient_of_sum(GradientContext& context, const std::string& activation) {
 }  // namespace
 
 FLEET_OP(elementwise_add) {
+  def.help =
+      "x + y, with y broadcast over x from axis on (-1: over its last dimensions); activation "
+      "(\"relu\", \"tanh\" or \"scale\") is applied to the sum, y_activation to y; \"scale\" is "
+      "t scale + bias";
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"out"}};
   def.attributes = {{"axis", int64_t{-1}},

@@ -7,6 +7,9 @@
 namespace fleet {
 
 FLEET_OP(elementwise_mul) {
+  def.help =
+      "x y, element by element, with y broadcast over x from axis on (-1: over its last "
+      "dimensions)";
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"out"}};
   def.attributes = {{"axis", int64_t{-1}}};

@@ -8,6 +8,7 @@
 namespace fleet {
 
 FLEET_OP(elementwise_sub) {
+  def.help = "x - y, with y broadcast over x from axis on (-1: over its last dimensions)";
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"out"}};
   def.attributes = {{"axis", int64_t{-1}}};

@@ -61,6 +61,9 @@ double fc_weight_grad_operations(const Program& program, const Op& op) {
 }  // namespace
 
 FLEET_OP(fc) {
+  def.help =
+      "a fully connected layer as PyTorch's Linear, with weight [out, in]; the dimensions of x "
+      "from axis on are its inputs";
   def.inputs = {{"x"}, {"weight"}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{1}}};

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(fill) {
+  def.help = "a constant: every element of the shape is value, in the element type dtype";
   def.outputs = {{"out"}};
   def.attributes = {
       {"shape", std::vector<int64_t>{1}}, {"value", 0.0}, {"dtype", std::string("float32")}};

@@ -6,6 +6,7 @@
 namespace fleet {
 
 FLEET_OP(flatten) {
+  def.help = "x with the dimensions from start_axis on as one";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"start_axis", int64_t{1}}};

@@ -47,6 +47,7 @@ void gelu_grad_formula(ElementwiseContext& c) {
 }  // namespace
 
 FLEET_OP(gelu) {
+  def.help = "x P(X <= x) for a standard normal X; approximate selects the form with tanh";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"approximate", false}};

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(hardsigmoid) {
+  def.help = "min(max(x + 3, 0), 6) / 6";
   define_activation(&def, "hardsigmoid_grad");
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto bounded = context.clamp(context.scale(context.input(0), 1, 3), 0, 6);

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(hardswish) {
+  def.help = "x min(max(x + 3, 0), 6) / 6";
   define_activation(&def, "hardswish_grad", GradientFrom::kInput);
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto x = context.input(0);

@@ -32,8 +32,8 @@ void infer_layer_norm(ShapeContext& context) {
 }
 
 void layer_norm_gradient(GradientContext& context) {
-  FLEET_CHECK(context.output(1) != kNoVar && context.output(2) != kNoVar,
-              "layer_norm needs saved_mean and saved_variance for its gradient");
+  context.require(context.output(1) != kNoVar && context.output(2) != kNoVar,
+                  "layer_norm needs saved_mean and saved_variance for its gradient");
   context.append("layer_norm_grad",
                  {context.input(0), context.input(1), context.output(1), context.output(2),
                   context.output_gradient(0)},
@@ -44,6 +44,9 @@ void layer_norm_gradient(GradientContext& context) {
 }  // namespace
 
 FLEET_OP(layer_norm) {
+  def.help =
+      "scale (x - mean) / sqrt(variance + epsilon) + bias, with separate statistics for each row; "
+      "a row has the dimensions from begin_norm_axis on";
   def.inputs = {{"x"}, {"scale", Slot::kOptional}, {"bias", Slot::kOptional}};
   def.outputs = {{"y"}, {"saved_mean", Slot::kOptional}, {"saved_variance", Slot::kOptional}};
   def.attributes = kLayerNormAttributes;

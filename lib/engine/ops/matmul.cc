@@ -57,6 +57,9 @@ double operations(const Program& program, const Op& op) {
 }  // namespace
 
 FLEET_OP(matmul) {
+  def.help =
+      "the product of matrices x [..., M, K] and y [..., K, N]; transpose_x and transpose_y swap "
+      "the last two dimensions of an input; the leading dimensions are equal";
   def.inputs = {{"x"}, {"y"}};
   def.outputs = {{"z"}};
   def.attributes = {{"transpose_x", false}, {"transpose_y", false}};

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(mean) {
+  def.help = "the mean of all elements, of shape [1]";
   def.inputs = {{"x"}};
   def.outputs = {{"mean"}};
   def.infer = [](ShapeContext& context) { context.set(0, {1}, context.dtype(0)); };

@@ -47,7 +47,7 @@ void infer_pool2d(ShapeContext& context) {
 
 void pool2d_gradient(GradientContext& context) {
   const bool is_max = context.attributes().text("type") == "max";
-  FLEET_CHECK(!is_max || context.output(1) != kNoVar, "a maximum needs mask for its gradient");
+  context.require(!is_max || context.output(1) != kNoVar, "a maximum needs mask for its gradient");
   const Shape x = context.input_var(0).shape;
   Attributes attributes = context.attributes();
   attributes.set("size", std::vector<int64_t>{x[2], x[3]});
@@ -60,6 +60,10 @@ void pool2d_gradient(GradientContext& context) {
 }  // namespace
 
 FLEET_OP(pool2d) {
+  def.help =
+      "the maximum (type \"max\") or mean (\"avg\") over windows of an image [N, C, H, W]; global "
+      "takes the whole image as one window; ceil_mode rounds the number of windows up; exclusive "
+      "divides a mean by the elements inside the image only";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}, {"mask", Slot::kOptional}};
   def.attributes = kPool2dAttributes;

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(relu) {
+  def.help = "max(x, 0)";
   define_activation(&def, "relu_grad");
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto x = context.input(0);

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(relu6) {
+  def.help = "min(max(x, 0), 6)";
   define_activation(&def, "relu6_grad");
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     context.output(0, context.clamp(context.input(0), 0, 6));

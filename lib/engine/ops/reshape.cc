@@ -1,5 +1,7 @@
 // reshape: the same elements in row-major order with another shape. In `shape`, 0 keeps x's
 // dimension at that position, and one -1 takes the remaining elements.
+#include <algorithm>
+
 #include "graph/op.h"
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
@@ -17,6 +19,7 @@ void infer_reshape(ShapeContext& context) {
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 0 && d < x.rank()) shape[d] = x[d];
     context.require(shape[d] >= -1 && !(shape[d] == -1 && rest >= 0), what);
+    context.require(shape[d] <= std::max<int64_t>(x.elements(), 1), what);
     if (shape[d] == -1) {
       rest = d;
     } else {
@@ -34,6 +37,9 @@ void infer_reshape(ShapeContext& context) {
 }  // namespace
 
 FLEET_OP(reshape) {
+  def.help =
+      "the same elements with another shape; 0 keeps the dimension of x at that position, and one "
+      "-1 takes the rest";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"shape", std::vector<int64_t>()}};

@@ -6,6 +6,7 @@
 namespace fleet {
 
 FLEET_OP(scale) {
+  def.help = "x scale + bias";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"scale", 1.0}, {"bias", 0.0}};

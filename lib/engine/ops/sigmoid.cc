@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(sigmoid) {
+  def.help = "1 / (1 + exp(-x))";
   define_activation(&def, "sigmoid_grad");
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     context.output(0, context.sigmoid(context.input(0)));

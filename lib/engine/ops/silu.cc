@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(silu) {
+  def.help = "x / (1 + exp(-x))";
   define_activation(&def, "silu_grad", GradientFrom::kInput);
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const auto x = context.input(0);

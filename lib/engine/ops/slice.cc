@@ -5,15 +5,17 @@
 namespace fleet {
 
 FLEET_OP(slice) {
+  def.help = "the elements from start to end - 1 along axis";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{0}}, {"start", int64_t{0}}, {"end", int64_t{0}}};
   def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.infer = [](ShapeContext& context) {
     Shape shape = context.shape(0);
-    const int axis = static_cast<int>(context.attributes().integer("axis"));
-    context.require(axis >= 0 && axis < shape.rank(),
-                    "no axis " + std::to_string(axis) + " in " + shape.text());
+    const int64_t given = context.attributes().integer("axis");
+    context.require(given >= 0 && given < shape.rank(),
+                    "no axis " + std::to_string(given) + " in " + shape.text());
+    const int axis = static_cast<int>(given);
     const int64_t start = context.attributes().integer("start"),
                   end = context.attributes().integer("end");
     context.require(0 <= start && start < end && end <= shape[axis],

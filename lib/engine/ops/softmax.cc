@@ -4,6 +4,7 @@
 namespace fleet {
 
 FLEET_OP(softmax) {
+  def.help = "exp(x) / sum(exp(x)) along axis; negative ones count from the end";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"axis", int64_t{-1}}};

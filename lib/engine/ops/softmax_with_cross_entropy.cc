@@ -55,6 +55,9 @@ void define_loss_gradient(OpDef& def, const std::vector<SlotDef>& inputs) {
 }  // namespace
 
 FLEET_OP(softmax_with_cross_entropy) {
+  def.help =
+      "the loss of softmax(logits), one per sample, as PyTorch's CrossEntropyLoss; samples "
+      "labelled ignore_index have loss 0";
   def.inputs = {{"logits"}, {"label"}};
   def.outputs = {{"loss"}, {"softmax", Slot::kOptional}};
   def.attributes = kLossAttributes;
@@ -63,8 +66,8 @@ FLEET_OP(softmax_with_cross_entropy) {
     context.set_like(1, 0);
   };
   def.gradient = [](GradientContext& context) {
-    FLEET_CHECK(context.output_gradient(1) == kNoVar,
-                "the softmax of softmax_with_cross_entropy is not differentiable: use softmax");
+    context.require(context.output_gradient(1) == kNoVar,
+                    "the softmax of softmax_with_cross_entropy is not differentiable: use softmax");
     append_loss_gradient(context);
   };
 }
@@ -75,6 +78,10 @@ FLEET_OP(softmax_with_cross_entropy_grad) {
 }
 
 FLEET_OP(weighted_cross_entropy) {
+  def.help =
+      "softmax_with_cross_entropy with a weight for each class; the output weight has the weights "
+      "of "
+      "the labels";
   def.inputs = {{"logits"}, {"label"}, {"class_weights"}};
   def.outputs = {{"loss"}, {"weight"}};
   def.attributes = kLossAttributes;
@@ -85,8 +92,8 @@ FLEET_OP(weighted_cross_entropy) {
     context.set(1, samples, DType::kFloat32);
   };
   def.gradient = [](GradientContext& context) {
-    FLEET_CHECK(context.output_gradient(1) == kNoVar,
-                "the weights of weighted_cross_entropy are not differentiable");
+    context.require(context.output_gradient(1) == kNoVar,
+                    "the weights of weighted_cross_entropy are not differentiable");
     append_loss_gradient(context);
   };
 }

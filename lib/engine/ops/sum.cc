@@ -6,6 +6,7 @@
 namespace fleet {
 
 FLEET_OP(sum) {
+  def.help = "the sum of all inputs, which have one shape";
   def.inputs = {{"x", Slot::kVariadic}};
   def.outputs = {{"out"}};
   def.inplace = {{0, 0}};

@@ -5,6 +5,7 @@
 namespace fleet {
 
 FLEET_OP(tanh) {
+  def.help = "tanh(x)";
   define_activation(&def, "tanh_grad");
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     context.output(0, context.tanh(context.input(0)));

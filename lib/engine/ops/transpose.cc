@@ -14,6 +14,8 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {
 }  // namespace
 
 FLEET_OP(transpose) {
+  def.help =
+      "x with its dimensions in another order: dimension d of the result is dimension perm[d] of x";
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"perm", std::vector<int64_t>()}};

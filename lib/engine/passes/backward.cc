@@ -36,6 +36,21 @@ class Backward {
     void pass_gradient(int i, VarId gradient) override {
       if (needs(i)) backward_.contributions_[input(i)].push_back(gradient);
     }
+    // Whether the operations from `begin` on set all gradients, which a user's rule may miss.
+    void check_made(size_t begin) {
+      const Program& program = backward_.program_;
+      std::set<VarId> set;
+      for (size_t i = begin; i < program.ops().size(); ++i) {
+        set.insert(program.ops()[i].outputs.begin(), program.ops()[i].outputs.end());
+      }
+      for (const VarId gradient : made_) {
+        const Var& made = program.var(gradient);
+        const Var& of = program.var(made.gradient_of);
+        require(set.contains(gradient), "its gradient rule does not set that of '" + of.name + "'");
+        require(made.shape == of.shape, "the gradient of '" + of.name + "' is " +
+                                            made.shape.text() + ", not " + of.shape.text());
+      }
+    }
 
    protected:
     bool needs_gradient(VarId var) const override { return backward_.needed_.contains(var); }
@@ -43,12 +58,14 @@ class Backward {
       Program& program = backward_.program_;
       const VarId gradient = program.temporary(program.var(var).name + "@GRAD");
       program.var(gradient).gradient_of = var;
+      made_.push_back(gradient);
       backward_.contributions_[var].push_back(gradient);
       return gradient;
     }
 
    private:
     Backward& backward_;
+    std::vector<VarId> made_;
   };
 
   // A variable needs a gradient if it depends on a leaf and the seeds depend on it.
@@ -114,9 +131,11 @@ class Backward {
       any |= gradients.back() != kNoVar;
     }
     if (any) {
-      FLEET_CHECK(op.def->gradient != nullptr, "operation " + op.type() + " has no gradient");
       Context context(*this, op, gradients);
+      context.require(op.def->gradient != nullptr,
+                      op.type() + " has no gradient, but lies between a parameter and the loss");
       op.def->gradient(context);
+      context.check_made(begin);
     }
     for (VarId id : op.inputs) {
       if (!needed_.contains(id) || --readers_[id] > 0 || !leaves_.contains(id)) continue;

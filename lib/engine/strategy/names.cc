@@ -130,8 +130,19 @@ std::string resolve_field_name(const std::string& typed) {
   return path;
 }
 
+static void collect_messages(const Descriptor& message, const std::string& prefix,
+                             std::vector<std::string>* paths) {
+  for (const FieldDescriptor* field : by_number(message)) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    paths->push_back(prefix + field->name());
+    collect_messages(*field->message_type(), paths->back() + ".", paths);
+  }
+}
+
 std::string field_suggestion(const std::string& typed) {
-  const std::string likely = path_suggestion(typed, field_paths());
+  std::vector<std::string> known = field_paths();
+  collect_messages(strategy_type(), "", &known);
+  const std::string likely = path_suggestion(typed, known);
   return likely.empty() ? "fleet-worker JOB --print_keys lists the fields" : likely;
 }
 

@@ -130,6 +130,10 @@ const BackwardResult& Strategy::append_backward(Program& program, SectionId forw
     build_->backward =
         fleet::append_backward(program, forward, loss, build_->loss_factor, build_->loss_scaling);
   }
+  if (build_->backward.parameters.empty()) {
+    throw Error(ErrorCode::kUsage, "the loss depends on no parameter that is trained", "model",
+                "use the results of its layers in what it returns");
+  }
   run(&MetaOptimizer::fuse_backward);
   run(&MetaOptimizer::gradients);
   run(&MetaOptimizer::communication);

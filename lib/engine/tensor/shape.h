@@ -10,7 +10,7 @@
 namespace fleet {
 
 // Up to six dimensions, stored in place. A scalar has rank 0 and one element. Images are N, C, H,
-// W; weights O, I, H, W.
+// W; weights O, I, H, W. kUsage for more dimensions.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;

@@ -51,7 +51,10 @@ Shape::Shape(std::initializer_list<int64_t> dims)
     : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(static_cast<int>(dims.size())) {
-  FLEET_CHECK(dims.size() <= kMaxRank, "a shape has more than 6 dimensions");
+  if (dims.size() > kMaxRank) {
+    throw Error(ErrorCode::kUsage, "a shape of " + std::to_string(dims.size()) + " dimensions", {},
+                "a tensor has at most " + std::to_string(kMaxRank));
+  }
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 

@@ -16,32 +16,67 @@
 namespace fleet {
 namespace {
 
-// Prefixes that wrappers of PyTorch put before every name.
-constexpr const char* kPrefixes[] = {"module.", "_orig_mod.", "model."};
-
 bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return matches_pattern(pattern, name); });
 }
 
-// Drops the prefixes that all names have, and returns them.
-std::string drop_prefixes(TensorFile* file) {
-  std::string dropped;
-  for (bool found = true; found && !file->tensors.empty();) {
-    found = false;
-    for (const std::string prefix : kPrefixes) {
-      const auto has = [&](const auto& entry) { return entry.first.starts_with(prefix); };
-      if (!std::all_of(file->tensors.begin(), file->tensors.end(), has)) continue;
-      std::map<std::string, HostTensor> renamed;
-      for (auto& [name, tensor] : file->tensors) {
-        renamed.emplace(name.substr(prefix.size()), std::move(tensor));
-      }
-      file->tensors = std::move(renamed);
-      dropped += prefix;
-      found = true;
+std::vector<std::string> names_in(const TensorFile& file) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : file.tensors) names.push_back(name);
+  for (const auto& [name, type] : file.foreign) names.push_back(name);
+  return names;
+}
+
+// Removes from the file what `condition` says of a name.
+template <typename Condition>
+void erase_names(TensorFile* file, const Condition& condition) {
+  std::erase_if(file->tensors, [&](const auto& entry) { return condition(entry.first); });
+  std::erase_if(file->foreign, [&](const auto& entry) { return condition(entry.first); });
+}
+
+// A start of names, and how many of the model's names follow it.
+struct Prefix {
+  std::string text;
+  size_t fits = 0;
+};
+
+// The prefix, up to a dot or empty, behind which most of the names are the model's; the shortest
+// of equal ones.
+Prefix likely_prefix(const std::vector<std::string>& names, const std::set<std::string>& known) {
+  std::map<std::string, size_t> fits = {{"", 0}};
+  for (const std::string& name : names) {
+    for (size_t at = 0; at != std::string::npos;) {
+      if (known.contains(name.substr(at))) ++fits[name.substr(0, at)];
+      const size_t dot = name.find('.', at);
+      at = dot == std::string::npos ? dot : dot + 1;
     }
   }
-  return dropped;
+  Prefix best;
+  for (const auto& [text, count] : fits) {
+    if (count > best.fits) best = {text, count};
+  }
+  return best;
+}
+
+template <typename Value>
+void remove_prefix(const std::string& prefix, std::map<std::string, Value>* named) {
+  std::map<std::string, Value> renamed;
+  for (auto& [name, value] : *named) {
+    const size_t begin = name.starts_with(prefix) ? prefix.size() : 0;
+    renamed.emplace(name.substr(begin), std::move(value));
+  }
+  *named = std::move(renamed);
+}
+
+// Removes the prefix that hides the model's names, if all tensors have it; returns it.
+std::string drop_prefix(const std::set<std::string>& known, TensorFile* file) {
+  const std::string prefix = likely_prefix(names_in(*file), known).text;
+  const auto has = [&](const auto& entry) { return entry.first.starts_with(prefix); };
+  if (prefix.empty() || !std::all_of(file->tensors.begin(), file->tensors.end(), has)) return "";
+  remove_prefix(prefix, &file->tensors);
+  remove_prefix(prefix, &file->foreign);
+  return prefix;
 }
 
 template <typename From>
@@ -81,7 +116,10 @@ std::vector<ShapeMismatch> mismatches_of(const TensorFile& file,
   for (const Var* var : vars) {
     known.insert(var->name);
     const auto found = file.tensors.find(var->name);
-    if (found == file.tensors.end()) {
+    if (const auto foreign = file.foreign.find(var->name); foreign != file.foreign.end()) {
+      mismatches.push_back({var->name, "'" + var->name + "' is of the type " + foreign->second +
+                                           ", which no parameter has"});
+    } else if (found == file.tensors.end()) {
       mismatches.push_back({var->name, "has no '" + var->name + "'"});
     } else if (const HostTensor& tensor = found->second; tensor.shape != var->shape) {
       mismatches.push_back({var->name, "'" + var->name + "' is " + tensor.shape.text() +
@@ -99,71 +137,68 @@ std::vector<ShapeMismatch> mismatches_of(const TensorFile& file,
   return mismatches;
 }
 
-// "fc.*" for fc.weight and fc.bias.
-std::vector<std::string> patterns_of(const std::vector<ShapeMismatch>& mismatches) {
+// The patterns to add to checkpoint.weights_skip: "'fc.*'" for fc.weight and fc.bias; "" if they
+// are many.
+std::string patterns_for(const std::vector<std::string>& names) {
+  constexpr size_t kFew = 3;
   std::set<std::string> patterns;
-  for (const ShapeMismatch& mismatch : mismatches) {
-    const size_t dot = mismatch.name.rfind('.');
-    patterns.insert(dot == std::string::npos ? mismatch.name : mismatch.name.substr(0, dot) + ".*");
+  for (const std::string& name : names) {
+    const size_t dot = name.rfind('.');
+    patterns.insert(dot == std::string::npos ? name : name.substr(0, dot) + ".*");
   }
-  return {patterns.begin(), patterns.end()};
+  if (patterns.size() > kFew) return "";
+  return "'" + join(std::vector<std::string>(patterns.begin(), patterns.end()), "', '") + "'";
+}
+
+// What to do about names that differ: the most likely cause comes first.
+std::string advice(const TensorFile& file, const std::vector<const Var*>& vars,
+                   const std::vector<ShapeMismatch>& mismatches) {
+  std::set<std::string> known;
+  for (const Var* var : vars) known.insert(var->name);
+  std::vector<std::string> names = names_in(file), differing;
+  const std::string prefix = likely_prefix(names, known).text;
+  if (!prefix.empty()) {
+    std::erase_if(names, [&](const std::string& name) { return name.starts_with(prefix); });
+    const std::string others = patterns_for(names);
+    return "'" + prefix + "' at the start of its names is removed if all names have it: " +
+           "add the others to checkpoint.weights_skip" + (others.empty() ? "" : ": " + others);
+  }
+  for (const ShapeMismatch& mismatch : mismatches) differing.push_back(mismatch.name);
+  const std::string patterns = patterns_for(differing);
+  if (!patterns.empty()) {
+    return "to initialize these, add to checkpoint.weights_skip: " + patterns;
+  }
+  return "use weights of the same model, or add the differing names to checkpoint.weights_skip";
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::vector<ShapeMismatch>& mismatches,
-                         bool complete) {
+                         const std::string& next) {
   const std::string more =
       mismatches.size() > 1 ? " (and " + std::to_string(mismatches.size() - 1) + " more)" : "";
-  if (complete) {
-    throw Error(ErrorCode::kUsage, mismatches.front().what + more, path,
-                "use weights of this network after its training, such as a checkpoint of the job: "
-                "a parameter without a trained value gives wrong results");
-  }
-  constexpr size_t kFew = 3;
-  const std::vector<std::string> patterns = patterns_of(mismatches);
-  const std::string next =
-      patterns.size() <= kFew
-          ? "to initialize these, add to checkpoint.weights_skip: '" + join(patterns, "', '") + "'"
-          : "use weights of the same model, or add the differing names to checkpoint.weights_skip";
   throw Error(ErrorCode::kUsage, mismatches.front().what + more, path, next);
 }
 
-// Removes what the patterns name and the model does not have.
-void skip_extra(const std::vector<std::string>& patterns, const std::vector<const Var*>& vars,
-                TensorFile* file) {
-  std::erase_if(file->tensors, [&](const auto& entry) {
-    const auto is_it = [&](const Var* var) { return var->name == entry.first; };
-    return any_matches(patterns, entry.first) && std::none_of(vars.begin(), vars.end(), is_it);
+// Removes from the file what the patterns name. With `complete`, the model's own names stay.
+void skip_in_file(const WeightsOptions& options, const std::set<std::string>& known,
+                  TensorFile* file) {
+  erase_names(file, [&](const std::string& name) {
+    return any_matches(options.skip, name) && !(options.complete && known.contains(name));
   });
 }
 
-std::set<std::string> names_in(const TensorFile& file) {
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : file.tensors) names.insert(name);
+// Names of a file with their prefix, and without it.
+std::set<std::string> with_and_without(const std::string& prefix,
+                                       const std::vector<std::string>& in_file) {
+  std::set<std::string> names(in_file.begin(), in_file.end());
+  for (const std::string& name : in_file) {
+    if (name.starts_with(prefix)) names.insert(name.substr(prefix.size()));
+  }
   return names;
 }
 
-// Removes the skipped tensors; returns lines about them.
-std::vector<std::string> skip(const std::vector<std::string>& patterns, TensorFile* file,
-                              std::vector<const Var*>* vars) {
-  std::vector<std::string> lines, anew;
-  std::erase_if(*vars, [&](const Var* var) {
-    const bool skipped = any_matches(patterns, var->name);
-    if (skipped) anew.push_back(var->name);
-    return skipped;
-  });
-  std::erase_if(file->tensors,
-                [&](const auto& entry) { return any_matches(patterns, entry.first); });
-  if (!anew.empty())
-    lines.push_back("parameters that keep their initial values: " + join(anew, ", "));
-  return lines;
-}
-
-}  // namespace
-
-void check_weights_skip(const std::vector<std::string>& patterns, const Program& program,
-                        const std::function<std::set<std::string>()>& in_file) {
-  std::vector<std::string> names;
-  for (const Var* var : model_vars(program)) names.push_back(var->name);
+// kUsage if a pattern matches none of the model's names and none that `in_file` returns.
+void check_patterns(const std::vector<std::string>& patterns, std::vector<std::string> names,
+                    const std::function<std::set<std::string>()>& in_file) {
   std::optional<std::set<std::string>> more;
   for (const std::string& pattern : patterns) {
     const auto named = [&](const std::string& name) { return matches_pattern(pattern, name); };
@@ -176,15 +211,89 @@ void check_weights_skip(const std::vector<std::string>& patterns, const Program&
   }
 }
 
+std::set<std::string> names_of(const std::vector<const Var*>& vars) {
+  std::set<std::string> names;
+  for (const Var* var : vars) names.insert(var->name);
+  return names;
+}
+
+// Removes the variables that are skipped, as named in the model or in the file; returns their
+// names.
+std::vector<std::string> skip_vars(const std::vector<std::string>& patterns,
+                                   const std::string& prefix, std::vector<const Var*>* vars) {
+  std::vector<std::string> anew;
+  std::erase_if(*vars, [&](const Var* var) {
+    const bool skipped =
+        any_matches(patterns, var->name) || any_matches(patterns, prefix + var->name);
+    if (skipped) anew.push_back(var->name);
+    return skipped;
+  });
+  return anew;
+}
+
+// Weights of which nothing is read are a mistake: training would start from nothing.
+[[noreturn]] void refuse_unread(const std::string& path, const std::string& prefix) {
+  throw Error(ErrorCode::kUsage,
+              "no parameter would be read: checkpoint.weights_skip leaves all of them out", path,
+              (prefix.empty() ? "" : "its names begin with '" + prefix + "', which is removed; ") +
+                  std::string("name only the parameters that keep their initial values"));
+}
+
+// Removes the tensors of types that no parameter has if the model does not want them.
+std::vector<std::string> ignore_foreign(const std::set<std::string>& known, TensorFile* file) {
+  std::vector<std::string> ignored;
+  std::erase_if(file->foreign, [&](const auto& entry) {
+    const bool extra = !known.contains(entry.first);
+    if (extra) ignored.push_back(entry.first + " (" + entry.second + ")");
+    return extra;
+  });
+  if (ignored.empty()) return {};
+  return {"ignored, of types that no parameter has: " + join(ignored, ", ")};
+}
+
+// Gives the file's tensors the model's names, and removes what is skipped from the file and from
+// `vars`. What is skipped does not count for the prefix, and patterns may contain the prefix or
+// not. Returns lines about what changed.
+std::vector<std::string> fit_names(const std::string& path, const WeightsOptions& options,
+                                   const std::set<std::string>& known, TensorFile* file,
+                                   std::vector<const Var*>* vars) {
+  const std::vector<std::string> in_file = names_in(*file);
+  skip_in_file(options, known, file);
+  const std::string prefix = drop_prefix(known, file);
+  skip_in_file(options, known, file);
+  std::vector<std::string> lines;
+  if (!prefix.empty()) lines.push_back("removed the prefix '" + prefix + "' from its names");
+  if (!options.complete) {
+    check_patterns(options.skip, {known.begin(), known.end()},
+                   [&] { return with_and_without(prefix, in_file); });
+    const std::vector<std::string> anew = skip_vars(options.skip, prefix, vars);
+    const auto is_parameter = [](const Var* var) { return var->kind == VarKind::kParameter; };
+    if (!anew.empty()) {
+      if (std::none_of(vars->begin(), vars->end(), is_parameter)) {
+        refuse_unread(path, likely_prefix(in_file, known).text);
+      }
+      lines.push_back("parameters that keep their initial values: " + join(anew, ", "));
+    }
+  }
+  for (std::string& line : ignore_foreign(known, file)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace
+
+void check_weights_skip(const std::vector<std::string>& patterns, const Program& program,
+                        const std::function<std::set<std::string>()>& in_file) {
+  const std::set<std::string> known = names_of(model_vars(program));
+  check_patterns(patterns, {known.begin(), known.end()}, in_file);
+}
+
 void check_weights_skip(const Job& job, const Program& program) {
   const std::string& path = job.checkpoint.text("weights");
   check_weights_skip(job.checkpoint.texts("weights_skip"), program, [&] {
     if (path.empty()) return std::set<std::string>();
-    TensorFile file = read_weights(path);
-    std::set<std::string> names = names_in(file);
-    drop_prefixes(&file);
-    names.merge(names_in(file));
-    return names;
+    const std::vector<std::string> in_file = names_in(read_weights(path));
+    const std::set<std::string> known = names_of(model_vars(program));
+    return with_and_without(likely_prefix(in_file, known).text, in_file);
   });
 }
 
@@ -217,26 +326,19 @@ std::vector<std::string> load_weights(TensorFile file, const std::string& path,
                                       const WeightsOptions& options, Executor& executor) {
   check_same_classes(read_card(file.metadata).classes, options.classes, path,
                      "use the data that the weights were trained with");
-  std::vector<std::string> lines;
-  std::set<std::string> names = names_in(file);
-  if (const std::string dropped = drop_prefixes(&file); !dropped.empty()) {
-    lines.push_back("removed the prefix '" + dropped + "' from its names");
-    names.merge(names_in(file));
-  }
-  if (!options.complete) {
-    check_weights_skip(options.skip, executor.program(), [&] { return names; });
-  }
   // PyTorch also saves the number of batches with the running statistics; it is not needed here.
-  std::erase_if(file.tensors,
-                [](const auto& entry) { return entry.first.ends_with(".num_batches_tracked"); });
+  erase_names(&file,
+              [](const std::string& name) { return name.ends_with(".num_batches_tracked"); });
   std::vector<const Var*> vars = model_vars(executor.program());
-  if (options.complete) {
-    skip_extra(options.skip, vars, &file);
-  } else {
-    for (std::string& line : skip(options.skip, &file, &vars)) lines.push_back(std::move(line));
+  const std::set<std::string> known = names_of(vars);
+  std::vector<std::string> lines = fit_names(path, options, known, &file, &vars);
+  if (const auto mismatches = mismatches_of(file, vars); !mismatches.empty()) {
+    refuse(path, mismatches,
+           options.complete
+               ? "use weights of this network after its training, such as a checkpoint of the job: "
+                 "a parameter without a trained value gives wrong results"
+               : advice(file, vars, mismatches));
   }
-  if (const auto mismatches = mismatches_of(file, vars); !mismatches.empty())
-    refuse(path, mismatches, options.complete);
   std::set<std::string> types;
   for (const Var* var : vars) {
     HostTensor& tensor = file.tensors.at(var->name);

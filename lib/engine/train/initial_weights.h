@@ -34,11 +34,12 @@ void check_weights_skip(const std::vector<std::string>& patterns, const Program&
 void check_weights_skip(const Job& job, const Program& program);
 
 // Writes the parameters and running statistics of a file of weights (read_weights(): safetensors,
-// or torch.save()'s) to the executor. All names of the file may have a prefix from wrappers
-// ("module.", "_orig_mod.", "model."); floating-point types are converted to the model's. Returns
+// or torch.save()'s, or an index of several) to the executor. A prefix that all its names have
+// before the model's ("module.", "net."), except for skipped ones, is removed; floating-point types
+// are converted to the model's; tensors of other types that the model lacks are ignored. Returns
 // lines about ignored or changed content. kUsage naming the file if it lacks anything that the
-// model needs, or has more, except for skipped names; unless `complete`, errors of
-// check_weights_skip(); errors of read_weights().
+// model needs, or has more, except for skipped names, or if no parameter would be read; unless
+// `complete`, errors of check_weights_skip(); errors of read_weights().
 std::vector<std::string> load_weights(const std::string& path, const WeightsOptions& options,
                                       Executor& executor);
 

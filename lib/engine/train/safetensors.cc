@@ -84,40 +84,65 @@ void read_at(int fd, size_t offset, std::span<char> to, const std::string& path)
   }
 }
 
+const TypeName* find_type(const std::string& name) {
+  const auto found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                  [&](const TypeName& type) { return name == type.name; });
+  return found == std::end(kTypes) ? nullptr : &*found;
+}
+
+// Where the values are, from the first byte behind the header on.
+struct DataRange {
+  uint64_t begin = 0, end = 0;
+};
+
+DataRange range_of(const std::string& path, const std::string& name, const Json& entry,
+                   const HeaderContent& content) {
+  const auto place = entry.at("data_offsets").get<std::vector<uint64_t>>();
+  if (place.size() != 2 || place[0] > place[1]) {
+    bad_file(path, "tensor '" + name + "' does not fit its shape");
+  }
+  if (place[1] > content.size - kLength - content.header)
+    bad_file(path, "truncated: tensor '" + name + "' is cut off");
+  return {place[0], place[1]};
+}
+
+// The format gets new types: all names of its form count as one, and the position is checked.
+std::string parse_foreign(const std::string& path, const std::string& name, const Json& entry,
+                          const HeaderContent& content) {
+  const auto type = entry.at("dtype").get<std::string>();
+  constexpr const char* kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  if (type.empty() || type.size() > 32 || type.find_first_not_of(kLetters) != std::string::npos) {
+    bad_file(path, "tensor '" + name + "' has the unknown type " + type);
+  }
+  range_of(path, name, entry, content);
+  return type;
+}
+
 HostTensor parse_tensor(const std::string& path, const std::string& name, const Json& entry,
-                        const HeaderContent& content) {
+                        DType dtype, const HeaderContent& content) {
   const size_t begin = kLength + content.header;
   HostTensor tensor;
-  const auto type = entry.at("dtype").get<std::string>();
-  bool known = false;
-  for (const TypeName& candidate : kTypes) {
-    if (type != candidate.name) continue;
-    tensor.dtype = candidate.dtype;
-    known = true;
-  }
-  if (!known) bad_file(path, "tensor '" + name + "' has the unknown type " + type);
+  tensor.dtype = dtype;
   const auto dims = entry.at("shape").get<std::vector<int64_t>>();
   if (dims.size() > Shape::kMaxRank)
     bad_file(path, "tensor '" + name + "' has too many dimensions");
   tensor.shape = Shape(std::span<const int64_t>(dims));
   if (!tensor_fits(tensor.shape, content.size))
     bad_file(path, "tensor '" + name + "' has impossible sizes");
-  const auto place = entry.at("data_offsets").get<std::vector<uint64_t>>();
   const uint64_t bytes = tensor.shape.elements() * size_of(tensor.dtype);
-  if (place.size() != 2 || place[0] > place[1] || place[1] - place[0] != bytes) {
+  const DataRange place = range_of(path, name, entry, content);
+  if (place.end - place.begin != bytes) {
     bad_file(path, "tensor '" + name + "' does not fit its shape");
   }
-  if (place[1] > content.size - begin)
-    bad_file(path, "truncated: tensor '" + name + "' is cut off");
   if (content.file) {
-    tensor.load = [=, file = content.file, offset = begin + place[0]] {
+    tensor.load = [=, file = content.file, offset = begin + place.begin] {
       TensorBytes values(bytes);
       read_at(file->get(), offset, values.span(), path);
       return values;
     };
     return tensor;
   }
-  char* const data = content.memory.get() + begin + place[0];
+  char* const data = content.memory.get() + begin + place.begin;
   if (reinterpret_cast<uintptr_t>(data) % size_of(tensor.dtype) == 0) {
     tensor.data = TensorBytes(content.memory, data, bytes);
   } else {
@@ -348,8 +373,10 @@ static TensorFile parse_header(const std::string& path, const HeaderContent& con
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         file.metadata = entry.get<std::map<std::string, std::string>>();
+      } else if (const auto* type = find_type(entry.at("dtype").get<std::string>())) {
+        file.tensors.emplace(name, parse_tensor(path, name, entry, type->dtype, content));
       } else {
-        file.tensors.emplace(name, parse_tensor(path, name, entry, content));
+        file.foreign.emplace(name, parse_foreign(path, name, entry, content));
       }
     }
   } catch (const JsonError&) {

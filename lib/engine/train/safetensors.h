@@ -55,6 +55,9 @@ struct HostTensor {
 struct TensorFile {
   std::map<std::string, HostTensor> tensors;
   std::map<std::string, std::string> metadata;
+  // Tensors of types that no parameter has, such as "BOOL" or "F8_E4M3": name and type. Their
+  // values are not read.
+  std::map<std::string, std::string> foreign = {};
 };
 
 // A file whose content is damaged: truncated, or with flipped bits. kUsage.

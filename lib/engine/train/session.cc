@@ -89,16 +89,23 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   if (decay == 0) return;
   Program& program = built->program;
   if (weights_drift(program)) {
+    const std::vector<std::string>& acting = built->strategy->names();
+    const bool adapts = std::ranges::find(acting, "adaptive_localsgd") != acting.end();
+    const std::string name = adapts ? "adaptive_localsgd" : "localsgd";
     throw Error(ErrorCode::kUsage,
-                "cannot be combined with localsgd, where each rank has its own weights between two "
-                "averages over the ranks",
-                "train.ema.decay", "set it to 0, or remove the strategy");
+                "cannot be combined with " + name +
+                    ", where each rank has its own weights between two averages over the ranks",
+                "train.ema.decay", "set it to 0, or remove strategy." + name);
   }
   if (shards_parameters(program)) {
+    const bool stages = built->strategy->context().stages > 1;
     throw Error(ErrorCode::kUsage,
-                "cannot be combined with sharding of parameters (sharding_configs.stage 3), nor "
-                "with pipeline",
-                "train.ema.decay", "set it to 0, or sharding_configs.stage to 2");
+                stages
+                    ? "cannot be combined with pipeline, where each rank has a part of the model"
+                    : "cannot be combined with sharding of parameters (sharding_configs.stage 3)",
+                "train.ema.decay",
+                stages ? "set it to 0, or remove strategy.pipeline"
+                       : "set it to 0, or sharding_configs.stage to 2");
   }
   const Training& training = built->training;
   append_ema(program, training.forward, training.evaluate, program.find_section("optimize"),

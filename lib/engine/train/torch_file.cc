@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/terminal_text.h"
+#include "train/weights_index.h"
 #include "train/weights_pickle.h"
 #include "train/zip_file.h"
 
@@ -111,10 +112,8 @@ TensorFile tensors_of(const WeightsPickle& pickle, const std::string& path,
     const WeightsPickle::Tensor& tensor = pickle.tensor(items[i + 1]);
     const WeightsPickle::Storage& storage = pickle.storage(tensor.storage);
     if (!storage.dtype) {
-      throw Error(ErrorCode::kUsage,
-                  "tensor '" + shown_name(name) + "' is of a " + storage.type +
-                      ", a type that fleetrun does not support",
-                  path, "remove it, or convert it: tensor.float()");
+      file.foreign[name] = storage.type;
+      continue;
     }
     if (!fits(tensor, storage.elements)) {
       bad(path, "tensor '" + shown_name(name) + "' does not fit its storage");
@@ -130,10 +129,10 @@ TensorFile tensors_of(const WeightsPickle& pickle, const std::string& path,
 uint64_t bytes_of_storage(const WeightsPickle::Storage& storage, const std::string& path,
                           uint64_t most) {
   const auto elements = static_cast<uint64_t>(storage.elements);
-  if (!storage.dtype || elements > most / size_of(*storage.dtype)) {
+  if (elements > most / storage.width) {
     bad(path, "truncated: the storage '" + shown_name(storage.key) + "' is cut off");
   }
-  return elements * size_of(*storage.dtype);
+  return elements * storage.width;
 }
 
 TensorFile read_zip(const std::string& path) {
@@ -239,8 +238,13 @@ TensorFile read_torch_file(const std::string& path) {
   return start_of(path).starts_with("PK") ? read_zip(path) : read_old(path);
 }
 
-TensorFile read_weights(const std::string& path) {
+static TensorFile read_single_file(const std::string& path) {
   return is_torch_file(path) ? read_torch_file(path) : read_safetensors(path);
+}
+
+TensorFile read_weights(const std::string& path) {
+  if (begins_like_json(start_of(path))) return read_weights_index(path, read_single_file);
+  return read_single_file(path);
 }
 
 }  // namespace fleet

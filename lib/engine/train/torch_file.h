@@ -17,7 +17,8 @@ bool is_torch_file(const std::string& path);
 // weights do not need (code, quantized tensors, a scripted module) or no state dict.
 TensorFile read_torch_file(const std::string& path);
 
-// Reads a file of weights: one of these, or a safetensors file (read_safetensors()).
+// Reads a file of weights: one of these, a safetensors file (read_safetensors()), or the index of
+// several of them (read_weights_index()).
 TensorFile read_weights(const std::string& path);
 
 }  // namespace fleet

@@ -1,5 +1,6 @@
 #include "train/weights_pickle.h"
 
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -24,11 +25,20 @@ std::optional<DType> dtype_of(std::string_view storage) {
   return std::nullopt;
 }
 
+// Bytes of an element; 0: not a storage.
+size_t width_of(const std::string& storage) {
+  static const std::map<std::string, size_t> kOthers = {{"ShortStorage", 2},
+                                                        {"CharStorage", 1},
+                                                        {"BoolStorage", 1},
+                                                        {"ComplexFloatStorage", 8},
+                                                        {"ComplexDoubleStorage", 16}};
+  if (const auto dtype = dtype_of(storage)) return size_of(*dtype);
+  const auto found = kOthers.find(storage);
+  return found == kOthers.end() ? 0 : found->second;
+}
+
 bool is_storage(const std::string& name) {
-  static const std::set<std::string> kOthers = {"torch.ShortStorage", "torch.CharStorage",
-                                                "torch.BoolStorage", "torch.ComplexFloatStorage",
-                                                "torch.ComplexDoubleStorage"};
-  return name.starts_with("torch.") && (dtype_of(name.substr(6)) || kOthers.contains(name));
+  return name.starts_with("torch.") && width_of(name.substr(6)) > 0;
 }
 
 constexpr char kDict[] = "collections.OrderedDict",
@@ -72,7 +82,7 @@ Pickle::Value WeightsPickle::load_persistent(Value id) {
                     parts[4].number >= 0;
   if (!fits) bad("its pickle refers to something that is not a storage");
   const std::string type = text(parts[1]).substr(6);
-  storages_.push_back({type, dtype_of(type), text(parts[2]), parts[4].number});
+  storages_.push_back({type, dtype_of(type), text(parts[2]), parts[4].number, width_of(type)});
   return {kStorage, static_cast<int64_t>(storages_.size()) - 1};
 }
 

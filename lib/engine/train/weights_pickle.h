@@ -22,6 +22,7 @@ class WeightsPickle final : public Pickle {
     std::optional<DType> dtype;  // nullopt: a type that no parameter here has
     std::string key;
     int64_t elements = 0;
+    size_t width = 0;  // bytes of an element
   };
   // A view of a storage's elements; its numbers are not checked yet.
   struct Tensor {

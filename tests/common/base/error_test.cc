@@ -77,6 +77,22 @@ TEST(Registry, SameNameTwice_IsABug) {
   EXPECT_EQ(registry.get("a"), 1);
 }
 
+// A user's thing with the name of one of fleetrun's: which comes first is unknown.
+TEST(Registry, SameNameDefinedTwice_IsRefusedWhenItIsUsed) {
+  Registry<int> registry("model");
+  EXPECT_TRUE(registry.define("a", [](int& value) { value = 1; }));
+  EXPECT_TRUE(registry.define("a", [](int& value) { value = 2; }));
+  EXPECT_TRUE(registry.define("b", [](int& value) { value = 3; }));
+  EXPECT_EQ(registry.get("b"), 3);
+  try {
+    registry.get("a");
+    FAIL() << "found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr("model 'a'"));
+  }
+}
+
 Registry<int>& numbers() {
   static Registry<int> registry("number");
   return registry;

@@ -50,6 +50,12 @@ TEST(PathSuggestion, LastName_CountsBeforeTheWholePath) {
   EXPECT_EQ(path_suggestion("transparent", paths), "");
 }
 
+TEST(PathSuggestion, MistypedSection_IsTheOneThatIsMeant) {
+  const std::vector<std::string> paths = {"merge_configs.k_steps", "sgd_configs.k_steps"};
+  EXPECT_EQ(path_suggestion("merge_config.k_steps", paths),
+            "did you mean 'merge_configs.k_steps'?");
+}
+
 TEST(ParseInt, AnythingButOneWholeNumber_IsRefused) {
   long long value = 7;
   EXPECT_TRUE(parse_int("-12", &value));

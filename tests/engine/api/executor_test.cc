@@ -286,6 +286,14 @@ TEST(ProgramExecutor, WrongOrderOfCalls_NamesTheMissingCall) {
   EXPECT_EQ(failure([] { Model("lenot"); }), "unknown model 'lenot'; did you mean 'lenet'?");
 }
 
+TEST(ProgramExecutor, LoaderInTheWrongOrder_NamesTheCall) {
+  Trained own;
+  EXPECT_THAT(thrown_by([&] { own.loader.next(); }), IsUsageError("next"));
+  for (const int64_t first : {-1, 9}) {  // an epoch has eight batches
+    EXPECT_THAT(thrown_by([&] { own.loader.start_epoch(0, first); }), IsUsageError("start_epoch"));
+  }
+}
+
 // The rates of four steps on own batches; the rate halves after each epoch.
 std::vector<double> rates_of_own_batches(int64_t batches_per_epoch, const std::string& root) {
   Worker worker(World{});
@@ -339,6 +347,40 @@ TEST(ProgramExecutor, OwnBatches_NeedImagesAndLabelsOnly) {
               HasSubstr("784 values of images instead of 3136"));
   batch.size = 3;
   EXPECT_THROW(exe.run(batch), Error);
+}
+
+TEST(ProgramExecutor, OwnBatches_WithPartsOfAnotherSize_AreRefused) {
+  Worker worker(World{});
+  Model model("lenet", {{"num_classes", 2}});
+  model.own_data({1, 28, 28}, 4);
+  distributed_optimizer(Sgd(0.1)).minimize(model.loss());
+  ProgramExecutor exe(worker, model,
+                      {{"train.device", "cpu"}, {"train.class_weights", {1.0, 2.0}}});
+  std::vector<float> images(4 * 28 * 28, 0.5F);
+  std::vector<int64_t> labels = {1, 0, 1, 0};
+  const std::vector<float> weights = {1, 2, 3};
+  data::Batch batch;
+  batch.images = images;
+  batch.labels = labels;
+  batch.size = 4;
+  batch.class_weights = std::span(weights).first(2);
+  exe.run(batch);
+  batch.class_weights = weights;
+  EXPECT_THAT(thrown_by([&] { exe.run(batch); }), IsUsageError("ProgramExecutor"));
+}
+
+TEST(ProgramExecutor, SkippedWeights_AreNamedByTheExecutorsKeys) {
+  const std::string root = folder("skipped_weights");
+  Trained own;
+  const std::string file = own.exe->save(root) + "/model.safetensors";
+  Worker worker(World{});
+  Model model("lenet", {{"num_classes", 3}});
+  Loader loader = model.train_loader(kData);
+  distributed_optimizer(Sgd(0.1)).minimize(model.loss());
+  ProgramExecutor exe(worker, model,
+                      {{"train.device", "cpu"}, {"checkpoint.weights_skip", {"fc3.*"}}});
+  exe.load_weights(file);
+  EXPECT_EQ(exe.values("fc1.weight"), own.exe->values("fc1.weight"));
 }
 
 }  // namespace

@@ -1,15 +1,18 @@
 #include "models/network.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "exec/executor.h"
 #include "tensor/host.h"
+#include "tests/errors.h"
 
 namespace fleet {
 namespace {
+
+using ::testing::AllOf;
 
 class NetworkTest : public testing::Test {
  protected:
@@ -45,14 +48,30 @@ TEST_F(NetworkTest, BatchNorm_UpdatesItsStatesInTrainingOnly) {
   EXPECT_FALSE(train.attributes.boolean("is_test"));
 }
 
-TEST_F(NetworkTest, SameLayerTwice_IsAnError) {
+TEST_F(NetworkTest, SameLayerTwice_IsTheNetworksMistake) {
   training_.conv2d("conv", image_, {.channels = 4});
-  EXPECT_THROW(training_.conv2d("conv", image_, {.channels = 4}), Error);
+  EXPECT_THAT(thrown_by([&] { training_.conv2d("conv", image_, {.channels = 4}); }),
+              IsUsageError("layer 'conv'"));
 }
 
-TEST_F(NetworkTest, SecondBuildWithAnotherShape_IsAnError) {
+TEST_F(NetworkTest, SecondBuildWithAnotherShape_IsTheNetworksMistake) {
   training_.conv2d("conv", image_, {.channels = 4});
-  EXPECT_THROW(evaluation_.conv2d("conv", image_, {.channels = 5}), Error);
+  EXPECT_THAT(thrown_by([&] { evaluation_.conv2d("conv", image_, {.channels = 5}); }),
+              IsUsageError("'conv.weight'"));
+}
+
+TEST_F(NetworkTest, UnknownAttribute_ComesWithTheKnownOnes) {
+  const auto slice = [&](const char* name) {
+    return thrown_by([&] { training_.apply("slice", {image_}, {{name, int64_t{1}}}); });
+  };
+  EXPECT_THAT(slice("begin"),
+              AllOf(IsUsageError("slice 'slice.out'"), Advises("known: axis, end, start")));
+  EXPECT_THAT(slice("strat").next(), testing::StartsWith("did you mean 'start'?"));
+}
+
+TEST_F(NetworkTest, IntegerWhereANumberIsExpected_IsTaken) {
+  training_.apply("scale", {image_}, {{"scale", int64_t{3}}});
+  EXPECT_EQ(program_.ops()[0].attributes.number("scale"), 3);
 }
 
 TEST_F(NetworkTest, Dropout_IsThereInTrainingOnlyAndNumbered) {

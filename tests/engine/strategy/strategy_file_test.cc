@@ -104,6 +104,18 @@ TEST(StrategyFile, FieldInTheWrongPlace_IsRefusedWithItsPlace) {
             "'adaptive_localsgd_configs.begin_step'?");
 }
 
+TEST(StrategyFile, MistypedMessage_NamesTheNearest) {
+  for (const std::string name :
+       {"amp_configs", "gradient_merge_configs", "localsgd_configs", "adaptive_localsgd_configs",
+        "dgc_configs", "recompute_configs", "pipeline_configs", "sharding_configs", "lars_configs",
+        "lamb_configs", "hybrid_configs", "build_strategy", "execution_strategy"}) {
+    const std::string typed = name.substr(0, name.size() - 1);
+    EXPECT_THAT(complaint(typed + " { k: 1 }"), Advises("did you mean '" + name + "'?"));
+  }
+  EXPECT_EQ(complaint("hybrid_configs { dp_degre: 2 }").next(),
+            "did you mean 'hybrid_configs.dp_degree'?");
+}
+
 TEST(StrategyFile, WrongValue_NamesThePlaceAndWhatItMustBe) {
   EXPECT_THAT(complaint("nccl_comm_num: many"), IsAt("1:16"));
   EXPECT_THAT(complaint("amp: true\n\n  nccl_comm_num: 0"), IsAt("3:18"));
@@ -229,6 +241,11 @@ TEST(StrategySection, Range_IsNamed) {
 }
 
 TEST(StrategySection, Nothing_IsAnEmptyStrategy) { EXPECT_EQ(from_json("{}").ByteSizeLong(), 0u); }
+
+TEST(StrategySection, MistypedSection_NamesTheKeyThatIsMeant) {
+  EXPECT_EQ(thrown_by([] { from_json(R"({"localsgd_config": {"k_steps": 2}})"); }).next(),
+            "did you mean 'localsgd_configs'?");
+}
 
 TEST(StrategySection, UnknownKey_NamesTheNearest) {
   EXPECT_EQ(

@@ -175,6 +175,27 @@ TEST(CheckStrategy, Unsupported_IsRefusedByName) {
   }
 }
 
+TEST(CheckStrategy, HybridDegrees_AreTheJobsOwn) {
+  const auto accepted = [](const std::string& degrees, const PassContext& context,
+                           const std::string& more = "") {
+    return make_strategy("hybrid_configs { " + degrees + " } " + more, context);
+  };
+  EXPECT_NO_THROW(
+      accepted("dp_degree: 4 mp_degree: 1 pp_degree: 1 sharding_degree: 1", {.ranks = 4}));
+  EXPECT_NO_THROW(accepted("dp_degree: 1", {.ranks = 1}));
+  EXPECT_NO_THROW(accepted("dp_degree: -1", {.ranks = 4}));
+  const std::string stages = "pipeline: true pipeline_configs { stages: 2 }";
+  EXPECT_NO_THROW(accepted("dp_degree: 2 pp_degree: 2", {.ranks = 4}, stages));
+  for (const char* wrong : {"dp_degree: 2", "mp_degree: 2", "pp_degree: 2", "sharding_degree: 4"}) {
+    const Error error = thrown_by([&] { accepted(wrong, {.ranks = 4}); });
+    EXPECT_THAT(error, IsError(ErrorCode::kUnsupported, "strategy"));
+    EXPECT_THAT(error.failure(),
+                HasSubstr(std::string("hybrid_configs.") + std::string(wrong).substr(0, 9)));
+  }
+  EXPECT_THAT(thrown_by([&] { accepted("dp_degree: 2", {.ranks = 4}); }).next(), HasSubstr("to 4"));
+  EXPECT_THAT(thrown_by([&] { accepted("dp_degree: 0", {.ranks = 4}); }), IsUsageError("strategy"));
+}
+
 TEST(CheckStrategy, DefaultsWrittenOut_AreNotRefused) {
   EXPECT_NO_THROW(
       make_strategy("amp: false nccl_comm_num: 1 a_sync: true sync_nccl_allreduce: true "

@@ -134,6 +134,18 @@ TEST_F(Ema, LocalSgd_IsRefused) {
   }
 }
 
+TEST_F(Ema, PartsOfTheModel_AreRefusedWithTheirOwnRemedy) {
+  for (const auto& [strategy, remedy, other] :
+       {std::tuple("strategy.pipeline=true", "strategy.pipeline", "stage"),
+        {"strategy.sharding=true", "sharding_configs.stage", "pipeline"}}) {
+    const Job wrong = job(with(kColour, {strategy}), kResnet);
+    for (const std::string& message : start_two(wrong, wrong)) {
+      EXPECT_THAT(message,
+                  AllOf(HasSubstr("train.ema.decay"), HasSubstr(remedy), Not(HasSubstr(other))));
+    }
+  }
+}
+
 TEST_F(Ema, OneNumber_IsTheDecay) {
   EXPECT_EQ(job({"train.ema=0.99"}).train.number("ema.decay"), 0.99);
 }

@@ -20,6 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 HostTensor floats(const Shape& shape, float value) {
   HostTensor tensor{DType::kFloat32, shape, {}};
@@ -58,6 +59,11 @@ class InitialWeights : public ::testing::Test {
   }
   std::string failure(const WeightsOptions& options = {}) {
     return usage_failure([&] { load(options); });
+  }
+  void prefix_names(const std::string& prefix) {
+    TensorFile renamed;
+    for (const auto& [name, tensor] : file_.tensors) renamed.tensors[prefix + name] = tensor;
+    file_ = renamed;
   }
   std::vector<float> values(const std::string& name) {
     return executor_->values<float>(executor_->program().find(name));
@@ -99,13 +105,58 @@ TEST_F(InitialWeights, CompleteWeights_AreRequiredWhateverIsSkipped) {
 }
 
 TEST_F(InitialWeights, PrefixesOfWrappers_AreLeftOut) {
-  TensorFile wrapped;
-  for (const auto& [name, tensor] : file_.tensors) {
-    wrapped.tensors["module._orig_mod." + name] = tensor;
-  }
-  file_ = wrapped;
+  prefix_names("module._orig_mod.");
   EXPECT_THAT(load(), ElementsAre(HasSubstr("'module._orig_mod.'")));
   EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+}
+
+// Of any wrapper; what is skipped need not have it.
+TEST_F(InitialWeights, PrefixOfAllNamesThatAreNotSkipped_IsLeftOut) {
+  prefix_names("net.inner.");
+  file_.tensors["criterion.weight"] = floats({2}, 0);
+  EXPECT_THAT(load({.skip = {"criterion.*"}}), ElementsAre(HasSubstr("'net.inner.'")));
+  EXPECT_EQ(values(head_ + ".bias"), std::vector<float>({1, 1.125, 1.25}));
+  // A pattern may name a parameter with the prefix or without.
+  for (const std::string start : {"", "net.inner."}) {
+    executor_->initialize(5);
+    EXPECT_THAT(load({.skip = {"criterion.*", start + head_ + ".*"}}), SizeIs(2));
+    expect_fresh(head_ + ".bias");
+    EXPECT_EQ(values(names_.front())[0], 1);
+  }
+}
+
+TEST_F(InitialWeights, PrefixOfMostNames_IsNamedWithTheOthers) {
+  prefix_names("net.");
+  file_.tensors["criterion.weight"] = floats({2}, 0);
+  EXPECT_THAT(thrown_by([&] { load(); }).next(),
+              AllOf(HasSubstr("'net.'"), HasSubstr("'criterion.*'")));
+}
+
+// Training would begin with random weights.
+TEST_F(InitialWeights, PatternsThatLeaveNothing_AreRefusedWithThePrefix) {
+  prefix_names("net.");
+  const Error error = thrown_by([&] { load({.skip = {"*"}}); });
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr(path_), HasSubstr("weights_skip"), HasSubstr("'net.'")));
+}
+
+TEST_F(InitialWeights, TypesThatNoParameterHas_AreIgnoredOrRefusedByName) {
+  file_.foreign = {{"attn_mask", "BOOL"}, {"scale", "F8_E4M3"}};
+  const auto load_file = [&](const WeightsOptions& options) {
+    return load_weights(file_, path_, options, *executor_);
+  };
+  EXPECT_THAT(load_file({}),
+              ElementsAre(AllOf(HasSubstr("attn_mask (BOOL)"), HasSubstr("scale (F8_E4M3)"))));
+  EXPECT_THAT(load_file({.skip = {"attn_mask", "scale"}}), IsEmpty());
+  EXPECT_THAT(load_file({.complete = true}), SizeIs(1));
+  file_.tensors.erase(head_ + ".bias");
+  file_.foreign = {{head_ + ".bias", "I8"}};
+  const Error error = thrown_by([&] { load_file({}); });
+  EXPECT_EQ(error.code(), ErrorCode::kUsage);
+  EXPECT_THAT(error.failure(), AllOf(HasSubstr("'" + head_ + ".bias'"), HasSubstr("I8")));
+  EXPECT_THAT(error.next(), HasSubstr("checkpoint.weights_skip: '" + head_ + ".*'"));
+  EXPECT_THAT(load_file({.skip = {head_ + ".bias"}}), SizeIs(1));
 }
 
 TEST_F(InitialWeights, PrefixOfSomeNames_IsPartOfThem) {

@@ -35,6 +35,14 @@ class Safetensors : public ::testing::Test {
     }
     return "no error";
   }
+  // A file with eight bytes of values, of which the last four are the float 1.
+  void write_header(const std::string& header) {
+    const uint64_t length = header.size();
+    const float one = 1;
+    std::string file(reinterpret_cast<const char*>(&length), sizeof length);
+    file += header + std::string(4, '\1');
+    write_file_atomically(path_, file.append(reinterpret_cast<const char*>(&one), sizeof one));
+  }
   std::string path_;
   TensorFile file_;
 };
@@ -138,6 +146,27 @@ TEST_F(Safetensors, SizesThatMakeNoSense_AreRefused) {
     file += header + std::string(4, 'x');
     write_file_atomically(path_, file);
     EXPECT_THROW(read_safetensors(path_), DamagedFile) << shape;
+  }
+}
+
+// All of the format, and one that it may get.
+TEST_F(Safetensors, TypesThatNoParameterHas_AreNamedNotRead) {
+  for (const char* type : {"BOOL", "I8", "I16", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2",
+                           "F8_E8M0", "F4", "C64", "F6_E2M3"}) {
+    write_header(std::string(R"({"mask":{"dtype":")") + type +
+                 R"(","shape":[4],"data_offsets":[0,4]},)" +
+                 R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})");
+    for (const TensorFile& file : {read_safetensors(path_), open_safetensors(path_)}) {
+      EXPECT_EQ(file.foreign, (std::map<std::string, std::string>{{"mask", type}}));
+      EXPECT_EQ(file.tensors.size(), 1u) << type;
+      EXPECT_EQ(*reinterpret_cast<const float*>(file.tensors.at("a").values().data()), 1);
+    }
+  }
+  for (const char* entry :
+       {R"("BOOL","shape":[4],"data_offsets":[0,90])", R"("BOOL","shape":[4],"data_offsets":[4,0])",
+        R"("bool?","shape":[4],"data_offsets":[0,4])"}) {
+    write_header(std::string(R"({"mask":{"dtype":)") + entry + "}}");
+    EXPECT_THROW(read_safetensors(path_), DamagedFile) << entry;
   }
 }
 

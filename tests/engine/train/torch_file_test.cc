@@ -95,6 +95,20 @@ TEST_F(TorchFile, ViewsAndTypes_AreWhatTheyAreInPyTorch) {
   EXPECT_EQ(file.tensors.at("empty").shape, (Shape{0, 3}));
 }
 
+// Their bytes are passed over.
+TEST_F(TorchFile, TypesThatNoParameterHas_AreNamedNotRead) {
+  std::string bytes = read_file(golden("legacy"));
+  const std::string of = "LongStorage", as = "ComplexFloatStorage";  // of the same width
+  for (size_t at = bytes.find(of); at != std::string::npos; at = bytes.find(of, at + as.size())) {
+    bytes.replace(at, of.size(), as);
+  }
+  write_file_atomically(path_, bytes);
+  const TensorFile file = read_weights(path_);
+  EXPECT_EQ(file.foreign, (std::map<std::string, std::string>{{"bn.num_batches_tracked", as}}));
+  EXPECT_EQ(file.tensors.size(), 8u);
+  expect_ramp(file, "fc.weight", {4, 5});
+}
+
 // A module is code: its class would be imported.
 TEST_F(TorchFile, Module_IsRefusedByTheNameItAsksFor) {
   EXPECT_THAT(failure(read_file(golden("module"))), HasSubstr("asks for '__main__.Net'"));

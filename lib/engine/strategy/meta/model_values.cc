@@ -32,8 +32,12 @@ void require_value(const BuildContext& build, VarId id, const std::string& setti
     if (op.section != build.forward) continue;
     if (std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end()) return;
   }
-  throw Error(ErrorCode::kUsage,
-              "'" + build.program.var(id).name + "' is no longer computed: a fusion absorbed it",
+  const Var& var = build.program.var(id);
+  if (var.kind != VarKind::kTemporary) {
+    throw Error(ErrorCode::kUsage, "'" + var.name + "' is an input of the model, not a result",
+                setting, "name a block behind a layer, or the result of a layer");
+  }
+  throw Error(ErrorCode::kUsage, "'" + var.name + "' is no longer computed: a fusion absorbed it",
               setting, "name what follows it, such as its activation or its block");
 }
 

@@ -80,7 +80,9 @@ class Recompute : public MetaOptimizer {
     throw Error(ErrorCode::kUsage,
                 "the model has " + std::to_string(blocks.size()) + " blocks: too few for every " +
                     std::to_string(count),
-                kConfigs, "use a smaller number, or names of variables of the model");
+                kConfigs,
+                blocks.empty() ? "name variables of the model"
+                               : "use a smaller number, or names of variables of the model");
   }
 
   const std::vector<std::string> checkpoints_;

@@ -27,7 +27,8 @@ int sharding_degree(const ShardingConfig& config, int ranks) {
   if (copies > 1) {
     if (ranks % copies != 0 || ranks == copies) {
       refuse_sharding("dp_degree", "is " + std::to_string(copies) + with,
-                      "set it to a divisor of the number of ranks, below it");
+                      ranks == copies ? "remove sharding: each rank would have all parameters"
+                                      : "set it to a divisor of the number of ranks, below it");
     }
     const int degree = ranks / copies;
     if (config.has_sharding_degree() && config.sharding_degree() != degree) {

@@ -1,0 +1,51 @@
+#include "base/error.h"
+#include "strategy/meta_optimizer.h"
+
+namespace fleet {
+namespace {
+
+constexpr int kAutomatic = -1;  // Paddle's default of dp_degree
+
+// Refuses a degree unless it is what the job does without it.
+void check_degree(const char* field, int degree, int own, const std::string& next) {
+  if (degree == own) return;
+  throw Error(degree < 1 ? ErrorCode::kUsage : ErrorCode::kUnsupported,
+              std::string("hybrid_configs.") + field + " is " + std::to_string(degree) +
+                  ", this job's is " + std::to_string(own),
+              "strategy", "set it to " + std::to_string(own) + ", or remove it" + next);
+}
+
+}  // namespace
+
+// Plain data parallelism has all ranks as its degree; a pipeline's stages divide them.
+FLEET_META_OPTIMIZER(hybrid) {
+  def.help = "degrees of Paddle's hybrid parallelism: checked, and otherwise without effect";
+  def.fields = {"hybrid_configs.dp_degree", "hybrid_configs.mp_degree", "hybrid_configs.pp_degree",
+                "hybrid_configs.sharding_degree"};
+  def.requested = [](const StrategyProto& proto) { return proto.has_hybrid_configs(); };
+  def.create = [](const StrategyProto& proto,
+                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+    const auto& degrees = proto.hybrid_configs();
+    if (degrees.dp_degree() != kAutomatic) {
+      check_degree("dp_degree", degrees.dp_degree(), context.data_parallel_degree(),
+                   ": it is the number of ranks that train on different samples");
+    }
+    check_degree("mp_degree", degrees.mp_degree(), 1, ": tensor parallelism is not supported");
+    check_degree("pp_degree", degrees.pp_degree(), context.stages,
+                 context.stages > 1 ? "" : ": strategy.pipeline makes stages");
+    check_degree("sharding_degree", degrees.sharding_degree(), 1,
+                 ": strategy.sharding divides states over ranks");
+    return nullptr;
+  };
+  def.field_help = {
+      {"hybrid_configs.dp_degree",
+       "the number of ranks that train on different samples: all, or the number of pipelines; -1: "
+       "not checked; other values are refused"},
+      {"hybrid_configs.mp_degree", "only 1; other values are refused"},
+      {"hybrid_configs.pp_degree", "the number of stages of pipeline, or 1; others are refused"},
+      {"hybrid_configs.sharding_degree", "only 1; sharding_configs has sharding's degrees"}};
+  def.when = "in strategies that were written for Paddle's hybrid parallelism";
+  def.cost = "nothing";
+}
+
+}  // namespace fleet
