@@ -77,12 +77,12 @@ class CheckpointRequests {
     return signals > handled_ || now - handled_at_ > kMaxSkewSeconds;
   }
   // Call after the turn: returns whether all ranks save. asked: whether any rank asked. Ignores a
-  // request right after another: its rank did not know of the first one yet. Returns the same on
+  // request right after one that counted: its rank did not know of that one yet. Returns the same on
   // all ranks.
   bool agree(bool asked, double now) {
-    const bool again = asked && asked_before_;
-    asked_before_ = asked;
-    if (!asked || again) return false;
+    const bool counts = asked && !counted_before_;
+    counted_before_ = counts;
+    if (!counts) return false;
     ++handled_;
     handled_at_ = now;
     return true;
@@ -91,7 +91,7 @@ class CheckpointRequests {
  private:
   int seen_ = 0, handled_ = 0;
   double handled_at_ = -std::numeric_limits<double>::infinity();
-  bool asked_before_ = false;
+  bool counted_before_ = false;
 };
 
 }  // namespace fleet

@@ -41,6 +41,13 @@ TEST(CheckpointRequests, SecondSignal_IsAnother) {
   EXPECT_EQ(ranks.saves, 2);
 }
 
+// Where a rank had no core for a while: it notices the first one when the second one comes.
+TEST(CheckpointRequests, SecondSignalRightAfterTheFirstSave_IsAnother) {
+  Ranks ranks;
+  ranks.run({10, 12}, {11, 13}, 100);
+  EXPECT_EQ(ranks.saves, 2);
+}
+
 TEST(CheckpointRequests, SignalsToOneRankAndThenToTheOther_AllCount) {
   Ranks ranks;
   ranks.run({10, 1200}, {3000}, 4000);
