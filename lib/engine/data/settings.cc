@@ -54,9 +54,8 @@ std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbos
   if (!train) where.train_split = &train_split;
   const SourceType& type = sources().get(data.text("source"));
   std::unique_ptr<Source> source;
-  wait_for_storage(data.number("read_timeout"), [&] {
-    source = type.open(train ? train_split : data.section("test"), where);
-  });
+  wait_for_storage(data.number("read_timeout"),
+                   [&] { source = type.open(train ? train_split : data.section("test"), where); });
   if (!source && train) refuse_missing_data(data);
   return source;
 }

@@ -77,8 +77,8 @@ class CheckpointRequests {
     return signals > handled_ || now - handled_at_ > kMaxSkewSeconds;
   }
   // Call after the turn: returns whether all ranks save. asked: whether any rank asked. Ignores a
-  // request right after one that counted: its rank did not know of that one yet. Returns the same on
-  // all ranks.
+  // request right after one that counted: its rank did not know of that one yet. Returns the same
+  // on all ranks.
   bool agree(bool asked, double now) {
     const bool counts = asked && !counted_before_;
     counted_before_ = counts;

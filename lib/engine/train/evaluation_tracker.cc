@@ -47,10 +47,11 @@ void check_test_data(const Job& job, const EvaluationFacts& facts) {
   }
   if (!facts.schedule_observes) return;
   if (facts.has_data && job.train.integer("evaluate_every") > 0) return;
-  throw Error(ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
-              "learning_rate.name " + job.schedule.text("name"),
-              "set test data (data.test, or data.validation_split), and train.evaluate_every to 1 or "
-              "more");
+  throw Error(
+      ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
+      "learning_rate.name " + job.schedule.text("name"),
+      "set test data (data.test, or data.validation_split), and train.evaluate_every to 1 or "
+      "more");
 }
 
 }  // namespace

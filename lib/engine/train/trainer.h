@@ -41,9 +41,9 @@ class Trainer {
   // start.
   Trainer(const Job& job, Device& device, const TrainerOptions& options);
   // Throws NotFiniteError (train/finite_check.h) on all ranks if train.on_nan requires it, or if a
-  // state to save is not finite, but errors of DivergenceCheck::compare() if the parameters of a rank
-  // differ then; what this rank's data threw, and kPeerLost on the other ranks; kIo if the last
-  // checkpoint cannot be saved.
+  // state to save is not finite, but errors of DivergenceCheck::compare() if the parameters of a
+  // rank differ then; what this rank's data threw, and kPeerLost on the other ranks; kIo if the
+  // last checkpoint cannot be saved.
   TrainResult run();
   Session& session() const { return runner_->session(); }
   // The run's; for an evaluation without training the folder of its results, "" if none.
