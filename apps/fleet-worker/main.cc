@@ -6,6 +6,7 @@
 
 #include "api/worker.h"
 #include "arguments.h"
+#include "backend/cpu/wait_policy.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -286,6 +287,7 @@ void print_verdict(const Failure* failure, const std::string& not_checked) {
 
 int main(int argc, char** argv) {
   fleet::reserve_standard_streams();
+  fleet::cpu::limit_spinning(argv);
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   std::string not_checked;
   try {
