@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using Json = nlohmann::json;
+using json = nlohmann::json;
 
 class Check : public ::testing::Test {
  protected:
@@ -24,9 +24,9 @@ class Check : public ::testing::Test {
     output_ = job_.folder().read("worker.out");
     return code;
   }
-  Json verdict() const {
+  json verdict() const {
     const std::string_view output = trim(output_);
-    return Json::parse(output.substr(output.rfind('\n') + 1), nullptr, false);
+    return json::parse(output.substr(output.rfind('\n') + 1), nullptr, false);
   }
   TrainingJob job_;
   std::string output_, error_;
@@ -35,7 +35,7 @@ class Check : public ::testing::Test {
 TEST_F(Check, ValidFile_EndsWithZero) {
   EXPECT_EQ(check({}), 0) << error_;
   EXPECT_EQ(check({"--format=json"}), 0) << error_;
-  EXPECT_EQ(verdict(), Json({{"ok", true}}));
+  EXPECT_EQ(verdict(), json({{"ok", true}}));
 }
 
 TEST_F(Check, WrongKey_IsInTheVerdict) {
@@ -91,7 +91,7 @@ TEST_F(Check, Fleetrun_ChecksForTheRanksThatItWouldStart) {
 TEST_F(Check, LineThatPrints_HasAVerdictAfterItsOutput) {
   for (const char* option : {"--help", "--print_keys", "--print_flags"}) {
     EXPECT_EQ(check({option, "--format=json"}), 0) << option << error_;
-    EXPECT_EQ(verdict(), Json({{"ok", true}})) << option;
+    EXPECT_EQ(verdict(), json({{"ok", true}})) << option;
   }
 }
 

@@ -85,7 +85,7 @@ void build_network() {
 VarId head(Network& n, VarId x) { return n.linear("fc", n.flatten(x), {.features = 2}); }
 
 // A convolution, a pooling and a linear layer, with a change in between.
-Build with(const std::function<VarId(Network&, VarId)>& change) {
+Build network_with(const std::function<VarId(Network&, VarId)>& change) {
   return [=](Network& n, VarId image, const Settings&) {
     VarId x = n.relu(n.batch_norm("b", n.conv2d("c", image, {.channels = 4, .padding = 1})));
     return head(n, change(n, n.pool(x, {})));
@@ -93,7 +93,7 @@ Build with(const std::function<VarId(Network&, VarId)>& change) {
 }
 
 TEST(Mistakes, RightNetwork_IsBuilt) {
-  the_network = with([](Network&, VarId x) { return x; });
+  the_network = network_with([](Network&, VarId x) { return x; });
   build_network();
 }
 
@@ -147,7 +147,7 @@ TEST(Mistakes, Layers_AreNamed) {
       {"99999", [](Network& n, VarId) { return n.relu(99999); }},
       {"-1", [](Network& n, VarId) { return n.conv2d("d", kNoVar, {.channels = 4}); }}};
   for (const auto& [named, change] : all) {
-    the_network = with(change);
+    the_network = network_with(change);
     expect_mistake(named, build_network);
   }
 }
@@ -232,7 +232,7 @@ TEST(Mistakes, Operations_AreNamed) {
       {"test_gradient_of_another_shape",
        [](Network& n, VarId x) { return n.apply("test_gradient_of_another_shape", {x}); }}};
   for (const auto& [named, change] : all) {
-    the_network = with(change);
+    the_network = network_with(change);
     expect_mistake(named, build_network);
   }
 }
