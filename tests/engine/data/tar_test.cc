@@ -67,7 +67,7 @@ class Tar : public ::testing::Test {
   }
   std::unique_ptr<Source> open(const std::string& shards,
                                const PipelineContext& context = {}) const {
-    return open_split(settings(shards), true, false, context);
+    return open_split(settings(shards), true, true, context);
   }
   std::string failure(const std::string& shards, const PipelineContext& context = {}) const {
     return message_of([&] { open(shards, context); });
