@@ -21,6 +21,14 @@
 namespace fleet {
 namespace {
 
+// Makes a folder with weights a complete checkpoint.
+void write_state(const std::string& folder, const std::string& model) {
+  write_file_atomically(folder + "/state.json",
+                        R"({"version": 1, "step": 4, "epoch": 0, "batch": 0, "seed": 1,
+                            "global_batch": 1, "model": ")" +
+                            model + "\"}");
+}
+
 namespace pb = onnx_proto;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -257,6 +265,7 @@ TEST_F(Exported, RunWithAnAverage_IsItsAverage) {
   std::filesystem::create_directories(checkpoint);
   TensorFile weights = read_safetensors(source_folder() + "/tests/golden/lenet.safetensors");
   write_safetensors(checkpoint + "model.safetensors", weights);
+  write_state(checkpoint, "lenet");
   std::vector<float> ones(10, 1);
   weights.tensors.at("fc3.bias").data = TensorBytes::view(ones.data(), ones.size() * sizeof(float));
   write_safetensors(checkpoint + "ema.safetensors", weights);
@@ -313,6 +322,7 @@ TEST_P(FineTuned, HasTheWeightsOfItsTraining) {
   const ModelCard card{.classes = {"cat", "dog", "eel"}, .image = {}};
   Net net = net_of(job, image, 1);
   save(*net.executor, checkpoint + "/model.safetensors", card);
+  write_state(checkpoint, GetParam());
   EXPECT_THAT(export_onnx(job, folder_ + "/net.onnx"), HasSubstr("the weights of " + checkpoint));
   EXPECT_EQ(read_file(folder_ + "/net.onnx"), onnx_file(job, image, *net.executor, card));
 }

@@ -113,7 +113,9 @@ TEST(JobCheck, NearPattern_IsSuggested) {
 TEST(JobCheck, SkippedNames_MayBeThoseOfTheFile) {
   const std::string path = ::testing::TempDir() + "/job_check.safetensors";
   TensorFile file;
-  file.tensors["module.head.weight"] = {DType::kFloat32, {1}, std::vector<char>(4)};
+  for (const char* name : {"module.head.weight", "module.conv1.weight"}) {
+    file.tensors[name] = {DType::kFloat32, {1}, std::vector<char>(4)};
+  }
   write_safetensors(path, file);
   const auto skip = [&](const std::string& pattern) {
     return std::vector<std::string>{"checkpoint.weights=" + path,

@@ -271,7 +271,8 @@ TEST_F(TrainerTest, AccuracyOfFive_IsOfMoreThanFiveClasses) {
     run(job({"train.max_steps=3"}, model), 1);
     for (const char* kind : {"train", "test"}) {
       std::vector<std::string> accuracies;
-      for (const auto& [key, value] : events(kind).at(0).items()) {
+      const auto line = events(kind).at(0);
+      for (const auto& [key, value] : line.items()) {
         if (key.starts_with("acc")) accuracies.push_back(key);
       }
       const std::vector<std::string> few = {"acc1"}, many = {"acc1", "acc5"};
