@@ -31,7 +31,7 @@ std::string spin_count(const TrainingJob& job, const std::string& variables) {
 
 TEST(WaitPolicy, ThreadsOfARank_SpinBriefly) {
   const TrainingJob job;
-  EXPECT_EQ(spin_count(job, "OMP_NUM_THREADS=2"), "1000");
+  EXPECT_EQ(spin_count(job, "OMP_NUM_THREADS=2"), "30000");
 }
 
 TEST(WaitPolicy, ChoiceOfTheUser_Stays) {

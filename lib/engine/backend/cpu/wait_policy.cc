@@ -9,9 +9,10 @@
 namespace fleet::cpu {
 namespace {
 
-// Iterations, some microseconds: what OpenMP chooses where it has more threads than cores. Alone, a
-// job is as fast as with its 300,000 (tests/bench/busy_cores.py).
-constexpr char kSpinCount[] = "1000";
+// Iterations: some tenths of a millisecond, longer than most gaps between parallel regions. Alone,
+// jobs are as fast as with OpenMP's 300,000; with 1,000 a resnet20 is not
+// (tests/bench/busy_cores.py).
+constexpr char kSpinCount[] = "30000";
 
 }  // namespace
 
