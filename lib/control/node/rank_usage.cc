@@ -155,8 +155,8 @@ bool RankUsageSampler::add(const Rank& rank, RankUsage* usage) {
   return lives;
 }
 
-// Adds what was used since the previous sample. Sums of intervals stay right if a rank changes its
-// cores.
+// Adds what was used since the previous sample. Summing intervals is correct even if a rank changes
+// its cores.
 void RankUsageSampler::add_busy_time(const std::vector<RankUsage>& usages) {
   std::vector<int64_t> used(ranks_.size());
   for (size_t i = 0; i < ranks_.size(); ++i) {

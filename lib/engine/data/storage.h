@@ -1,4 +1,4 @@
-// Data on a file server or disk that does not answer for a while: what is retried, and how long.
+// Retries reads from a file server or disk that does not answer for a while.
 // Internal to data.
 #pragma once
 

@@ -123,7 +123,7 @@ VarId append_image(Program& program, SectionId section, const TrainingOptions& o
 
 std::string place_of(const std::string& model) { return "model '" + model + "'"; }
 
-// Calls `build`. A network is its author's: what is wrong with it is a mistake in the model.
+// Calls `build`, and reports its errors as mistakes in the model: its author wrote the network.
 template <typename Build>
 auto of_model(const std::string& model, const Build& build) {
   try {

@@ -251,9 +251,9 @@ std::vector<std::string> ignore_foreign(const std::set<std::string>& known, Tens
   return {"ignored, of types that no parameter has: " + join(ignored, ", ")};
 }
 
-// Gives the file's tensors the model's names, and removes what is skipped from the file and from
-// `vars`. What is skipped does not count for the prefix, and patterns may contain the prefix or
-// not. Returns lines about what changed.
+// Gives the file's tensors the model's names, and removes skipped names from the file and from
+// `vars`. Skipped names need not have the prefix; patterns may contain it or not. Returns lines
+// about what changed.
 std::vector<std::string> fit_names(const std::string& path, const WeightsOptions& options,
                                    const std::set<std::string>& known, TensorFile* file,
                                    std::vector<const Var*>* vars) {
