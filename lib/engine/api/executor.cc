@@ -212,12 +212,13 @@ void ProgramExecutor::end_for_nan(const std::string& what, int64_t step, int sus
 void ProgramExecutor::check_for_nan() {
   constexpr const char* kNext = "lower the learning rate, or look at the data";
   FiniteCheck& check = runner_->finite_check();
-  if (const std::optional<BadUpdates> bad = check.poll()) {
+  const std::optional<BadUpdates> bad = check.poll();
+  if (bad) {
     if (!check.skips()) end_for_nan(bad->text(), bad->step, bad->suspect(), kNext);
     if (world_.rank == 0) spdlog::warn("step {}: {}", bad->step, bad->left_out());
   }
   const std::string why = check.stuck(job_.train.integer("max_skipped_updates"));
-  if (!why.empty()) end_for_nan(why, steps(), -1, kNext);
+  if (!why.empty()) end_for_nan(why, steps(), bad ? bad->suspect() : -1, kNext);
 }
 
 std::string ProgramExecutor::save(const std::string& root, int keep) {

@@ -101,7 +101,7 @@ std::optional<BadUpdates> FiniteCheck::poll() {
   if (!found) return std::nullopt;
   for (const auto& other : ranks) {
     const bool same_step = other[0] > 0 && other[1] == static_cast<double>(found->step);
-    if (number == 0 && !same_step) ranks_apart_ = true;
+    if (number == 0 && !same_step && on_nan_ != OnNan::kSkip) ranks_apart_ = true;
     all = all && same_step && other[2] == number;
   }
   if (all) found->rank = -1;

@@ -56,8 +56,8 @@ class FiniteCheck {
   // The number of bad updates since the start, as of the last poll().
   int64_t found() const { return found_; }
   // Whether some ranks left out an update that others applied, as of the last poll(): a loss was
-  // not finite, but the gradients were. The parameters of the ranks differ since then. Equal on all
-  // ranks.
+  // not finite, but the gradients were, and the job will stop. (With kSkip, the ranks agree before
+  // each update.) The parameters of the ranks differ since then. Equal on all ranks.
   bool ranks_apart() const { return ranks_apart_; }
   // Why training makes no progress: the last `max` updates or more were all left out. "" if it
   // does, or if max is 0. Of a gradient that a smaller loss scale may repair, only those at scale 1

@@ -294,7 +294,8 @@ void Trainer::act_on(const std::optional<BadUpdates>& bad) {
     }
   }
   const std::string why = check.stuck(job_.train.integer("max_skipped_updates"));
-  if (!why.empty()) checkpoints_->end_for_nan(why, runner_->position().step);
+  if (why.empty()) return;
+  checkpoints_->end_for_nan(why, runner_->position().step, bad ? &*bad : nullptr);
 }
 
 // Saves after a signal; sbatch sends one before the time limit of a job, for example.

@@ -66,8 +66,14 @@ class NotFiniteTest : public TrainerTest {
     return outcomes;
   }
 
-  // The ends of ranks of which one has a damaged parameter from the start.
-  static std::vector<RankEnd> run_damaged(const Job& job, int world, int damaged) {
+  // With these, logits are so far apart that a loss is infinite although all gradients are finite.
+  static inline const std::vector<float> kInfiniteLoss = {3e38f, -3e38f, -3e38f, -3e38f};
+
+  // The ends of ranks of which one has damaged parameters from the start, the first of fc2.bias.
+  // moved: on each rank, whether fc1.weight is another one in the end.
+  static std::vector<RankEnd> run_damaged(const Job& job, int world, int damaged,
+                                          const std::vector<float>& damage = {INFINITY},
+                                          std::vector<char>* moved = nullptr) {
     return run_ranks(world, [&](RankThread& rank) {
       HostDevice device;
       Trainer trainer(job, device,
@@ -75,14 +81,17 @@ class NotFiniteTest : public TrainerTest {
                        .world = world,
                        .communicator = rank.communicator,
                        .store = rank.store});
+      Executor& executor = trainer.session().executor();
       if (rank.rank == damaged) {
-        Executor& executor = trainer.session().executor();
         const VarId bias = executor.program().find("fc2.bias");
         std::vector<float> values = executor.values<float>(bias);
-        values[0] = INFINITY;  // all bits of its exponent
+        std::copy(damage.begin(), damage.end(), values.begin());
         executor.write(bias, values);
       }
+      const VarId weight = executor.program().find("fc1.weight");
+      const std::vector<float> before = executor.values<float>(weight);
       trainer.run();
+      if (moved) (*moved)[rank.rank] = executor.values<float>(weight) != before;
     });
   }
   static bool is_not_finite(const RankEnd& end) {
@@ -167,6 +176,28 @@ TEST_F(NotFiniteTest, Skip_EndsTheJobIfNoUpdateIsApplied) {
   EXPECT_EQ(run(job("skip", "1e30", 1, {"train.max_skipped_updates=0"}), 1)[0].error, "");
 }
 
+// A rank that left out an update alone would drift away from the others.
+TEST_F(NotFiniteTest, Skip_LossOfOneRankAlone_LeavesTheUpdateOutOnAllRanks) {
+  for (const std::vector<std::string>& strategy : std::vector<std::vector<std::string>>{
+           {"train.max_steps=1"},
+           {"train.max_steps=1", "strategy.build_strategy.reduce_strategy=1"},
+           {"train.max_steps=1", "strategy.sharding=true", "strategy.sharding_configs.stage=1"},
+           {"train.max_steps=2", "strategy.gradient_merge=true",
+            "strategy.gradient_merge_configs.k_steps=2"}}) {
+    for (const int damaged : {0, 1}) {
+      fs::remove_all(output_);
+      std::vector<std::string> overrides = strategy;
+      overrides.push_back("train.compare_ranks_every=0");
+      std::vector<char> moved(2, 2);
+      const auto ends =
+          run_damaged(job("skip", "0.01", 2, overrides), 2, damaged, kInfiniteLoss, &moved);
+      for (const RankEnd& end : ends) EXPECT_EQ(end.message, "");
+      EXPECT_THAT(moved, ElementsAre(0, 0)) << strategy.back() << ", rank " << damaged;
+      EXPECT_EQ(events("summary")[0]["skipped_updates"], 1) << strategy.back();
+    }
+  }
+}
+
 TEST_F(NotFiniteTest, Continue_NeverSavesWhatIsNotFinite) {
   for (const std::string strategy : {"{}", R"({"localsgd": true})"}) {
     fs::remove_all(output_);
@@ -195,15 +226,18 @@ TEST_F(NotFiniteTest, DamagedRank_IsNamedInsteadOfTheLearningRate) {
     int world, damaged;
     std::string on_nan;
     std::vector<std::string> overrides;
+    std::vector<float> damage = {INFINITY};  // all bits of an exponent
   };
   for (const Case& one : std::vector<Case>{{3, 1, "stop", kLate},
                                            {3, 0, "stop", kLate},
                                            {2, 0, "stop", kLate},
                                            {2, 1, "stop", kLate},
-                                           {3, 2, "skip", kSkipped}}) {
+                                           {3, 2, "skip", kSkipped},
+                                           {3, 2, "skip", kSkipped, kInfiniteLoss},
+                                           {2, 1, "skip", kSkipped, kInfiniteLoss}}) {
     fs::remove_all(output_);
-    const auto ends =
-        run_damaged(job(one.on_nan, "0.01", one.world, one.overrides), one.world, one.damaged);
+    const auto ends = run_damaged(job(one.on_nan, "0.01", one.world, one.overrides), one.world,
+                                  one.damaged, one.damage);
     for (int rank = 0; rank < one.world; ++rank) {
       EXPECT_EQ(ends[rank].code, rank == one.damaged ? ErrorCode::kInternal : ErrorCode::kPeerLost);
       EXPECT_FALSE(is_not_finite(ends[rank]));
