@@ -42,9 +42,22 @@ std::string path_of(const std::string& name, const Assignment& assignment,
           std::to_string(assignment.generation()));
 }
 
+std::vector<std::vector<int>> nodes_by_local_rank(const World& world) {
+  std::vector<std::vector<int>> nodes;
+  for (const wire::Node& node : world.nodes()) {
+    const auto ranks = static_cast<size_t>(node.local_world_size());
+    if (nodes.size() < ranks) nodes.resize(ranks);
+    for (size_t local_rank = 0; local_rank < ranks; ++local_rank) {
+      nodes[local_rank].push_back(node.node_rank());
+    }
+  }
+  return nodes;
+}
+
 JobLists lists_of(const Assignment& assignment, const RankContext& context) {
   JobLists lists;
   lists.roles = role_ranks(*assignment.world);
+  lists.nodes_with = nodes_by_local_rank(*assignment.world);
   for (const Dialect* dialect : dialects_named(context.dialects)) {
     if (!dialect->lists) continue;
     for (auto& [name, value] : dialect->lists(*assignment.world)) {

@@ -26,8 +26,9 @@ struct RoleRanks {
 struct JobLists {
   // As ranks get them, keyed by name: NAME and its value, or NAME_FILE and a path.
   std::map<std::string, std::pair<std::string, std::string>> variables;
-  std::vector<LongValue> files;  // contents of those paths
-  std::vector<RoleRanks> roles;  // by node rank
+  std::vector<LongValue> files;              // contents of those paths
+  std::vector<RoleRanks> roles;              // by node rank
+  std::vector<std::vector<int>> nodes_with;  // by local rank: the nodes that have it, in order
 };
 
 std::vector<RoleRanks> role_ranks(const World& world);

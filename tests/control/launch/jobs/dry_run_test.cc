@@ -97,7 +97,8 @@ TEST_F(DryRunJob, WhatTheDoctorFinds_IsShown) {
 TEST_F(DryRunJob, JobOf100000Ranks_IsForeseen) {
   const std::string script =
       "ulimit -v 4000000; exec \"$0\" --dry_run --format=json --nnodes=12500 --rank=0 "
-      "--master=127.0.0.1:6768 --nproc_per_node=8 --start_port=0 true | "
+      "--master=127.0.0.1:6768 --nproc_per_node=8 --start_port=0 --dialect=paddle,torch,horovod "
+      "true | "
       "tail -n 3 | head -n 1 | cut -c1-120";
   Fleetrun fleetrun(job, "large", {"sh", "-c", script, program_folder() + "/fleetrun"});
   EXPECT_EQ(fleetrun.wait(), 0);

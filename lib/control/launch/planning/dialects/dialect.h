@@ -79,10 +79,4 @@ void check_dialects_of_worker(const std::vector<std::string>& names);
 std::unique_ptr<RankService> start_dialect_services(const std::vector<std::string>& names,
                                                     const ServiceContext& context);
 
-// Among the nodes that have this local rank: how many there are, and the index of this one.
-struct CrossRank {
-  int rank = 0, size = 0;
-};
-CrossRank cross_rank(const Assignment& assignment, int local_rank);
-
 }  // namespace fleet

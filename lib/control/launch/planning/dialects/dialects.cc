@@ -111,14 +111,4 @@ std::unique_ptr<RankService> start_dialect_services(const std::vector<std::strin
   return services;
 }
 
-CrossRank cross_rank(const Assignment& assignment, int local_rank) {
-  CrossRank cross;
-  for (const wire::Node& node : assignment.world->nodes()) {
-    if (node.local_world_size() <= local_rank) continue;
-    if (node.node_rank() < assignment.node_rank) ++cross.rank;
-    ++cross.size;
-  }
-  return cross;
-}
-
 }  // namespace fleet

@@ -1,4 +1,5 @@
 // Horovod with its Gloo controller, which uses an HTTP key-value server.
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -19,14 +20,16 @@ using asio::ip::tcp;
 
 Variables horovod_variables(const Assignment& assignment, int local_rank,
                             const RankContext& context) {
-  const CrossRank cross = cross_rank(assignment, local_rank);
+  // Its ranks of other nodes are those with the same local rank.
+  const std::vector<int>& nodes = context.lists->nodes_with[static_cast<size_t>(local_rank)];
+  const auto own = std::lower_bound(nodes.begin(), nodes.end(), assignment.node_rank);
   Variables all = {
       {"HOROVOD_RANK", std::to_string(assignment.node().first_rank() + local_rank)},
       {"HOROVOD_SIZE", std::to_string(assignment.world_size())},
       {"HOROVOD_LOCAL_RANK", std::to_string(local_rank)},
       {"HOROVOD_LOCAL_SIZE", std::to_string(assignment.node().local_world_size())},
-      {"HOROVOD_CROSS_RANK", std::to_string(cross.rank)},
-      {"HOROVOD_CROSS_SIZE", std::to_string(cross.size)},
+      {"HOROVOD_CROSS_RANK", std::to_string(own - nodes.begin())},
+      {"HOROVOD_CROSS_SIZE", std::to_string(nodes.size())},
       {"HOROVOD_HOSTNAME", assignment.node().address()},
       {"HOROVOD_CONTROLLER", "gloo"},
       {"HOROVOD_CPU_OPERATIONS", "gloo"},

@@ -1,5 +1,7 @@
 #include "launch/planning/dialects/horovod_kv.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "launch/planning/dialects/dialect.h"
 
@@ -24,7 +26,9 @@ int HorovodKv::scope_size(const std::string& scope) const {
   long long local_rank = 0;
   if (scope.starts_with("cross_") && parse_int(scope.substr(6), &local_rank) && local_rank >= 0 &&
       local_rank < 1 << 20) {
-    return cross_rank(assignment_, static_cast<int>(local_rank)).size;
+    return static_cast<int>(std::count_if(
+        world.nodes().begin(), world.nodes().end(),
+        [&](const wire::Node& node) { return node.local_world_size() > local_rank; }));
   }
   return 0;
 }

@@ -106,15 +106,22 @@ TEST(MlxDialect, HasItsNamesAndItsHostfile) {
                 R"([["10.0.0.1:6070"], ["10.0.0.1:6071"], ["10.0.0.2:6070"], ["10.0.0.2:6071"]])"));
 }
 
-TEST(CrossRank, UnequalNodes_CountsThoseThatHaveTheLocalRank) {
+TEST(HorovodDialect, UnequalNodes_CountsThoseThatHaveTheLocalRank) {
   Assignment assignment = sample_job(false);
   auto world = std::make_shared<World>(*assignment.world);
   world->mutable_nodes(0)->set_local_world_size(1);
   assignment.world = world;
-  EXPECT_EQ(cross_rank(assignment, 0).rank, 1);
-  EXPECT_EQ(cross_rank(assignment, 0).size, 2);
-  EXPECT_EQ(cross_rank(assignment, 1).rank, 0);
-  EXPECT_EQ(cross_rank(assignment, 1).size, 1);
+  const auto cross = [&](int local_rank) {  // rank/size
+    RankContext context;
+    context.dialects = {"horovod"};
+    std::map<std::string, std::string> all;
+    for (const auto& [name, value] : rank_environment(assignment, local_rank, context)) {
+      all[name] = value;
+    }
+    return all["HOROVOD_CROSS_RANK"] + "/" + all["HOROVOD_CROSS_SIZE"];
+  };
+  EXPECT_EQ(cross(0), "1/2");
+  EXPECT_EQ(cross(1), "0/1");
 }
 
 }  // namespace
