@@ -6,6 +6,7 @@
 #include "comm/factory.h"
 #include "exec/backend.h"
 #include "tests/engine/comm/rank_processes.h"
+#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -22,6 +23,7 @@ TEST(NcclModule, Loaded_RegistersItsBackend) {
 class NcclOnGpu : public testing::Test {
  protected:
   void SetUp() override {
+    if (!has_plugin("nccl")) GTEST_SKIP() << "this build has no NCCL";
     const DeviceChoice choice = choose_device("cuda", 0);
     if (choice.device->backend() != "cuda") GTEST_SKIP() << choice.note;
   }
