@@ -10,14 +10,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/decode.h"
+#include "data/exif.h"
 
 namespace fleet::data {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMostImages = 1'000'000;
-constexpr Clock::duration kLongest = std::chrono::seconds(3);
+// For images of any size: they are counted by their notes only.
+constexpr HeaderBounds kSample{.images = 256, .time = std::chrono::milliseconds(500)};
 // Holds the header of nearly every image; a photograph with a large preview is read as a whole.
 constexpr size_t kHeaderBytes = 16 << 10;
 
@@ -35,7 +36,7 @@ struct Size {
 
 // False if the image cannot be read or is damaged.
 bool read_size(const Source& source, int64_t index, Decoder* decoder, std::vector<uint8_t>* scratch,
-               Size* size) {
+               Size* size, bool* turned) {
   try {
     Sample sample = source.read_start(index, kHeaderBytes, *scratch);
     if (!sample.encoded) {
@@ -48,6 +49,7 @@ bool read_size(const Source& source, int64_t index, Decoder* decoder, std::vecto
       if (!decoder->open(sample.bytes, 3)) return false;
     }
     *size = {decoder->height(), decoder->width()};
+    *turned = exif_orientation(sample.bytes) != 1;
     return true;
   } catch (const Error&) {
     return false;
@@ -117,28 +119,43 @@ void warn_of_size_by_chance(const Settings& data, const InputPipeline* train) {
 }
 
 SizeReport report_of(const InputPipeline* split) {
-  if (!split || split->chain().resizes()) return {};
+  if (!split) return {};
   const AugmentChain& chain = split->chain();
+  if (chain.resizes()) {
+    return read_sizes(
+        split->source(), [](int, int) { return true; }, kSample);
+  }
   return read_sizes(split->source(),
                     [&](int height, int width) { return chain.fits(height, width); });
 }
 
+void say_turned(int64_t turned, int64_t seen) {
+  if (turned == 0) return;
+  spdlog::warn(
+      "{} of {} images have a note that a camera stored them turned or mirrored (EXIF "
+      "orientation), "
+      "which is ignored, as in torchvision; turn the files if that matters",
+      turned, seen);
+}
+
 }  // namespace
 
-SizeReport read_sizes(const Source& source,
-                      const std::function<bool(int height, int width)>& fits) {
+SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits,
+                      const HeaderBounds& bounds) {
   SizeReport report;
   const int64_t size = source.size(), step = spread_step(size);
-  const Clock::time_point end = Clock::now() + kLongest;
+  const Clock::time_point end = Clock::now() + bounds.time;
   Decoder decoder;
   std::vector<uint8_t> scratch;
   Size first;
   int64_t index = 0;
-  for (int64_t i = 0; i < std::min(size, kMostImages); ++i, index = (index + step) % size) {
+  for (int64_t i = 0; i < std::min(size, bounds.images); ++i, index = (index + step) % size) {
     if (i % 64 == 63 && Clock::now() > end) break;
     Size found;
-    if (!read_size(source, index, &decoder, &scratch, &found)) continue;
+    bool turned = false;
+    if (!read_size(source, index, &decoder, &scratch, &found, &turned)) continue;
     ++report.seen;
+    report.turned += turned;
     if (fits(found.height, found.width)) continue;
     if (report.others++ == 0) {
       first = found;
@@ -154,6 +171,7 @@ SizeReport read_sizes(const Source& source,
 void check_sizes(const Settings& data, const InputPipeline* train, const InputPipeline* test,
                  const ImageShape& usual) {
   const SizeReport of_train = report_of(train), of_test = report_of(test);
+  say_turned(of_train.turned + of_test.turned, of_train.seen + of_test.seen);
   if (of_train.others == 0 && of_test.others == 0) return warn_of_size_by_chance(data, train);
   const bool train_differs = of_train.others > 0;
   const SizeReport& report = train_differs ? of_train : of_test;

@@ -1,6 +1,8 @@
-// Compares the sizes of a job's images with the size that its network gets, before the first step.
+// Looks at the headers of a job's images before the first step: compares their sizes with the size
+// that its network gets, and counts those that a camera has stored turned.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -9,10 +11,17 @@
 
 namespace fleet::data {
 
+// Where read_sizes() ends, if it does not reach the last image before.
+struct HeaderBounds {
+  int64_t images = 1'000'000;
+  std::chrono::milliseconds time{3000};
+};
+
 // The sizes in the headers of a split's images. Depends on the time that their file system takes:
 // one rank must decide for all.
 struct SizeReport {
-  int64_t seen = 0;      // images whose size was read: all, or as many as in three seconds
+  int64_t seen = 0;      // images whose size was read: all, or as many as in the time
+  int64_t turned = 0;    // those with a note (EXIF) that they must be turned or mirrored
   int64_t others = 0;    // those that do not fit
   int64_t example = -1;  // one of these, by index, and its size
   int height = 0, width = 0;
@@ -20,12 +29,13 @@ struct SizeReport {
 };
 // Images that cannot be read or decoded do not count. Sizes are as decoded: the orientation that a
 // camera notes (EXIF) does not change them.
-SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits);
+SizeReport read_sizes(const Source& source, const std::function<bool(int height, int width)>& fits,
+                      const HeaderBounds& bounds = {});
 
 // ImageSizeError naming an image and the settings to add if images of a split are not of the
 // network's size and nothing resizes them. A warning if they are resized to the size of the first
-// one. train: null if the job only evaluates; test: null without test data. usual: the size for
-// which the model was made.
+// one; a line if images are turned. train: null if the job only evaluates; test: null without test
+// data. usual: the size for which the model was made.
 void check_sizes(const Settings& data, const InputPipeline* train, const InputPipeline* test,
                  const ImageShape& usual);
 

@@ -159,6 +159,21 @@ TEST_F(ImageSizes, ColoursNotesAndDamage_AreNoSizes) {
   EXPECT_THAT(thrown_by([&] { check("image_list", ""); }), IsUsageError(folder_ / "train/0/2.jpg"));
 }
 
+// With and without something that resizes.
+TEST_F(ImageSizes, TurnedImages_AreCountedAndSaid) {
+  const std::string upright = testing::jpeg_picture(40, 60);
+  write_images({upright, turned(upright), turned(upright)}, {turned(upright), upright});
+  const std::string resized = R"(, "image": {"height": 32, "width": 32},
+                                   "augment": {"random_resized_crop": true}, "eval": {"resize": 40})";
+  for (const std::string& source : sources_of_files()) {
+    for (const std::string& more : {std::string(), resized}) {
+      EXPECT_THAT(captured_log([&] { check(source, more); }),
+                  AllOf(HasSubstr("3 of 5 images"), HasSubstr("EXIF")))
+          << source;
+    }
+  }
+}
+
 TEST_F(ImageSizes, OneOddImageOfMany_IsFound) {
   std::vector<std::string> images(301, testing::jpeg_picture(8, 8));
   images[217] = testing::jpeg_picture(8, 9);
