@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/verdict.h"
 #include "tests/training/training_job.h"
@@ -19,16 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 struct HangOfTraining : ::testing::Test {
-  // The fleet-worker of a rank, once all of them train.
-  pid_t worker(const JobFolder& folder, const std::string& rank) {
-    const std::string own = std::string("PADDLE_TRAINER_ID=") + rank;
-    for (const pid_t pid : folder.processes("fleet-worker")) {
-      const std::string environment = read_file("/proc/" + std::to_string(pid) + "/environ");
-      if (environment.find(own + '\0') != std::string::npos) return pid;
-    }
-    ADD_FAILURE() << "no rank " << rank;
-    return -1;
-  }
   void wait_for_steps() const { job.folder().wait_for("out/checkpoints/step_00000010/state.json"); }
   // That rank 1 is stopped: in computing, or within a collective.
   static void expect_named(const nlohmann::json& verdict, const std::string& output) {
@@ -52,7 +41,7 @@ struct HangOfTraining : ::testing::Test {
 TEST_F(HangOfTraining, StoppedRank_IsNamedWithTheCollective) {
   auto fleetrun = job.start("run", {"--nproc_per_node=3", "--hang_timeout=3"}, endless);
   wait_for_steps();
-  ::kill(worker(job.folder(), "1"), SIGSTOP);
+  ::kill(job.worker("1"), SIGSTOP);
   EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
   expect_named(verdict_in(job.folder(), "log.run"), fleetrun->output());
   EXPECT_THAT(job.folder().survivors(20), IsEmpty());
@@ -61,7 +50,7 @@ TEST_F(HangOfTraining, StoppedRank_IsNamedWithTheCollective) {
 TEST_F(HangOfTraining, StacksOfAStoppedRank_NameTheCollectiveToo) {
   auto fleetrun = job.start("run", {"--nproc_per_node=3", "--job_id=stopped"}, endless);
   wait_for_steps();
-  const pid_t stopped = worker(job.folder(), "1");
+  const pid_t stopped = job.worker("1");
   ::kill(stopped, SIGSTOP);
   ::usleep(1'500'000);  // shorter waits are those of a healthy job
   Fleetrun stacks(job.folder(), "stacks", {"stacks", "stopped", "--format=json"});
@@ -89,7 +78,7 @@ TEST_F(HangOfTraining, StoppedRankOfAnotherNode_IsNamedOnBoth) {
   };
   const auto first = node("0"), second = node("1");
   wait_for_steps();
-  ::kill(worker(job.folder(), "1"), SIGSTOP);
+  ::kill(job.worker("1"), SIGSTOP);
   EXPECT_EQ(first->wait(), 115) << first->output();
   EXPECT_EQ(second->wait(), 115) << second->output();
   expect_named(verdict_in(job.folder(), "log.node0"), first->output());

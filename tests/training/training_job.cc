@@ -69,6 +69,16 @@ int TrainingJob::run_worker(const std::vector<std::string>& arguments, std::stri
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+pid_t TrainingJob::worker(const std::string& rank) const {
+  const std::string own = "PADDLE_TRAINER_ID=" + rank;
+  for (const pid_t pid : folder_.processes("fleet-worker")) {
+    const std::string environment = read_file("/proc/" + std::to_string(pid) + "/environ");
+    if (environment.find(own + '\0') != std::string::npos) return pid;
+  }
+  ADD_FAILURE() << "no rank " << rank;
+  return -1;
+}
+
 TensorFile TrainingJob::weights(const std::string& output) const {
   const auto folder = latest_checkpoint(path(output) + "/checkpoints");
   if (!folder) {

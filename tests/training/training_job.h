@@ -28,6 +28,8 @@ class TrainingJob {
   // One rank without fleetrun, to its end: its exit code; what it wrote to standard error goes to
   // `error`.
   int run_worker(const std::vector<std::string>& arguments, std::string* error);
+  // The fleet-worker of a rank, once all of them train.
+  pid_t worker(const std::string& rank) const;
   // The weights in the newest checkpoint of an output folder.
   TensorFile weights(const std::string& output) const;
 
