@@ -215,6 +215,18 @@ TEST(ImageFolderSource, Classes_AreNumberedByName) {
               AllOf(IsUsageError(folder / "test"), Advises("did you mean 'dog'?")));
 }
 
+// Only what is known not to exist is no test data: a file server may be away (ESTALE). A link to
+// itself fails in the same way (ELOOP).
+TEST(ImageFolderSource, TestFolderThatCannotBeExamined_IsNotTakenForNone) {
+  TempFolder folder;
+  testing::write(folder / "train/0/1.jpg", "x");
+  SourceContext context = in(folder, 1);
+  context.train = false;
+  EXPECT_EQ(open("image_folder", "{}", context), nullptr);
+  std::filesystem::create_symlink("test", folder / "test");
+  EXPECT_EQ(thrown_by([&] { open("image_folder", "{}", context); }).code(), ErrorCode::kIo);
+}
+
 // torchvision.datasets.ImageFolder's order: folder by folder by path, within each by name.
 TEST(ImageFolderSource, ImagesInFoldersBelow_AreTaken) {
   TempFolder folder;
