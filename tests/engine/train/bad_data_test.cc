@@ -77,15 +77,7 @@ TEST_F(BadData, FailureThatEndsTheJob_SavesFirst) {
       write(16 * step + 12, "x");  // the last of two ranks' sample
       std::filesystem::remove_all(output_);
       const Job job = list_job(world, {"data.on_damaged=fail"});
-      const auto ends = run_ranks(world, [&](RankThread& rank) {
-        HostDevice device;
-        Trainer(job, device,
-                {.rank = rank.rank,
-                 .world = world,
-                 .communicator = rank.communicator,
-                 .store = rank.store})
-            .run();
-      });
+      const auto ends = ends_of(job, world);
       EXPECT_EQ(ends.back().code, ErrorCode::kUsage);
       if (world == 2) {
         EXPECT_EQ(ends[0].code, ErrorCode::kPeerLost);
@@ -106,15 +98,7 @@ TEST_F(BadData, FailureBeforeTheFirstSample_SavesNothing) {
     write(8, "x");  // the first of rank 1
     std::filesystem::remove_all(output_);
     const Job job = list_job(world, {"data.on_damaged=fail"});
-    const auto ends = run_ranks(world, [&](RankThread& rank) {
-      HostDevice device;
-      Trainer(job, device,
-              {.rank = rank.rank,
-               .world = world,
-               .communicator = rank.communicator,
-               .store = rank.store})
-          .run();
-    });
+    const auto ends = ends_of(job, world);
     EXPECT_EQ(ends[0].code, ErrorCode::kUsage);
     EXPECT_FALSE(latest_checkpoint(output_ + "/checkpoints")) << world;
   }
@@ -126,14 +110,7 @@ TEST_F(BadData, ImageOfAnotherSize_IsRefusedByAllRanksAtTheStart) {
   for (int world : {1, 2, 4}) {
     std::filesystem::remove_all(output_);
     const Job job = list_job(world, {"data.on_damaged=skip"});
-    const auto ends = run_ranks(world, [&](RankThread& rank) {
-      HostDevice device;
-      Trainer(job, device,
-              {.rank = rank.rank,
-               .world = world,
-               .communicator = rank.communicator,
-               .store = rank.store});
-    });
+    const auto ends = ends_of(job, world, [](Trainer&, int) {});
     for (const RankEnd& end : ends) {
       EXPECT_EQ(end.code, ErrorCode::kUsage) << world;
       EXPECT_TRUE(end.where.ends_with("/61.png")) << end.where;
@@ -158,12 +135,7 @@ TEST_F(BadData, ImageOfAnotherSizeInTraining_DoesNotKeepFromEvaluating) {
 TEST_F(BadData, FailureInTheLastEvaluation_IsNoSuccess) {
   write(60, "x");
   const Job job = list_job(2, {"data.on_damaged=fail", "train.max_steps=3"});
-  const auto ends = run_ranks(2, [&](RankThread& rank) {
-    HostDevice device;
-    Trainer(job, device,
-            {.rank = rank.rank, .world = 2, .communicator = rank.communicator, .store = rank.store})
-        .run();
-  });
+  const auto ends = ends_of(job, 2);
   EXPECT_TRUE(ends[0].code && ends[1].code);
   EXPECT_TRUE(ends[0].where.ends_with("60.png") || ends[1].where.ends_with("60.png"))
       << ends[0].message << ends[1].message;
@@ -174,17 +146,7 @@ TEST_F(BadData, FailureInAnEvaluationOnly_IsNoSuccess) {
   write(60, "x");
   for (int world : {1, 2}) {
     const Job job = list_job(world, {"data.on_damaged=fail", "train.evaluate_only=true"});
-    for (const RankEnd& end : run_ranks(world, [&](RankThread& rank) {
-           HostDevice device;
-           Trainer(job, device,
-                   {.rank = rank.rank,
-                    .world = world,
-                    .communicator = rank.communicator,
-                    .store = rank.store})
-               .run();
-         })) {
-      EXPECT_TRUE(end.code) << world;
-    }
+    for (const RankEnd& end : ends_of(job, world)) EXPECT_TRUE(end.code) << world;
   }
 }
 

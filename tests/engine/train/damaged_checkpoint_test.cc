@@ -43,16 +43,10 @@ class DamagedCheckpoint : public TrainerTest {
   };
   std::vector<Outcome> run(const Job& job, int world) const {
     std::vector<Outcome> outcomes(world);
-    const auto ends = run_ranks(world, [&](RankThread& rank) {
-      HostDevice device;
-      Trainer trainer(job, device,
-                      {.rank = rank.rank,
-                       .world = world,
-                       .communicator = rank.communicator,
-                       .store = rank.store});
+    const auto ends = ends_of(job, world, [&](Trainer& trainer, int rank) {
       trainer.run();
       Executor& executor = trainer.session().executor();
-      outcomes[rank.rank].weights = executor.values<float>(executor.program().find("fc1.weight"));
+      outcomes[rank].weights = executor.values<float>(executor.program().find("fc1.weight"));
     });
     for (int rank = 0; rank < world; ++rank) outcomes[rank].error = ends[rank].message;
     return outcomes;

@@ -50,19 +50,14 @@ class NotFiniteTest : public TrainerTest {
   };
   std::vector<Outcome> run(const Job& job, int world) const {
     std::vector<Outcome> outcomes(world);
-    run_ranks_well(world, [&](RankThread& rank) {
-      HostDevice device;
-      Trainer trainer(job, device,
-                      {.rank = rank.rank,
-                       .world = world,
-                       .communicator = rank.communicator,
-                       .store = rank.store});
+    const auto ends = ends_of(job, world, [&](Trainer& trainer, int rank) {
       try {
-        outcomes[rank.rank].result = trainer.run();
+        outcomes[rank].result = trainer.run();
       } catch (const NotFiniteError& error) {
-        outcomes[rank.rank].error = error.what();
+        outcomes[rank].error = error.what();
       }
     });
+    for (const RankEnd& end : ends) EXPECT_EQ(end.message, "");
     return outcomes;
   }
 
@@ -74,15 +69,9 @@ class NotFiniteTest : public TrainerTest {
   static std::vector<RankEnd> run_damaged(const Job& job, int world, int damaged,
                                           const std::vector<float>& damage = {INFINITY},
                                           std::vector<char>* moved = nullptr) {
-    return run_ranks(world, [&](RankThread& rank) {
-      HostDevice device;
-      Trainer trainer(job, device,
-                      {.rank = rank.rank,
-                       .world = world,
-                       .communicator = rank.communicator,
-                       .store = rank.store});
+    return ends_of(job, world, [&](Trainer& trainer, int rank) {
       Executor& executor = trainer.session().executor();
-      if (rank.rank == damaged) {
+      if (rank == damaged) {
         const VarId bias = executor.program().find("fc2.bias");
         std::vector<float> values = executor.values<float>(bias);
         std::copy(damage.begin(), damage.end(), values.begin());
@@ -91,7 +80,7 @@ class NotFiniteTest : public TrainerTest {
       const VarId weight = executor.program().find("fc1.weight");
       const std::vector<float> before = executor.values<float>(weight);
       trainer.run();
-      if (moved) (*moved)[rank.rank] = executor.values<float>(weight) != before;
+      if (moved) (*moved)[rank] = executor.values<float>(weight) != before;
     });
   }
   static bool is_not_finite(const RankEnd& end) {

@@ -212,14 +212,8 @@ TEST_F(PipelineTest, NotFiniteLoss_EndsAllStages) {
   const Job diverges = job(with(with(kJob, pipeline(4)),
                                 {"learning_rate.base=1e6", "train.on_nan=stop", "train.epochs=4"}),
                            kMlp, R"({"name": "sgd"})");
-  const auto ends = run_ranks(2, [&](RankThread& rank) {
-    HostDevice device;
-    Trainer trainer(
-        diverges, device,
-        {.rank = rank.rank, .world = 2, .communicator = rank.communicator, .store = rank.store});
-    trainer.run();
-  });
-  for (const RankEnd& end : ends) EXPECT_THAT(end.message, HasSubstr("is not finite"));
+  for (const RankEnd& end : ends_of(diverges, 2))
+    EXPECT_THAT(end.message, HasSubstr("is not finite"));
 }
 
 TEST_F(PipelineTest, Average_IsRefused) {

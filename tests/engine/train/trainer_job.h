@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -65,19 +66,37 @@ class TrainerTest : public ::testing::Test {
     return weights;
   }
 
+  static TrainerOptions options_of(const RankThread& rank) {
+    return {.rank = rank.rank,
+            .world = rank.world,
+            .communicator = rank.communicator,
+            .store = rank.store};
+  }
+
+  // Makes a Trainer of the job on each rank, and calls body(trainer, rank) with it; how the ranks
+  // ended.
+  static std::vector<RankEnd> ends_of(
+      const Job& job, int world,
+      const std::function<void(Trainer&, int)>& body = [](Trainer& trainer, int) {
+        trainer.run();
+      }) {
+    return run_ranks(world, [&](RankThread& rank) {
+      HostDevice device;
+      Trainer trainer(job, device, options_of(rank));
+      body(trainer, rank.rank);
+    });
+  }
+
   // Signals come to the last rank.
   Outcome run(const Job& job, int world, const std::atomic<int>* stop = nullptr,
               const std::atomic<int>* saves = nullptr) {
     Outcome outcome{std::vector<Weights>(world), std::vector<TrainResult>(world)};
     run_ranks_well(world, [&](RankThread& rank) {
       HostDevice device;
-      Trainer trainer(job, device,
-                      {.rank = rank.rank,
-                       .world = world,
-                       .communicator = rank.communicator,
-                       .store = rank.store,
-                       .stop = rank.rank == world - 1 ? stop : nullptr,
-                       .saves = rank.rank == world - 1 ? saves : nullptr});
+      TrainerOptions options = options_of(rank);
+      options.stop = rank.rank == world - 1 ? stop : nullptr;
+      options.saves = rank.rank == world - 1 ? saves : nullptr;
+      Trainer trainer(job, device, options);
       outcome.results[rank.rank] = trainer.run();
       outcome.weights[rank.rank] = weights_of(trainer.session().executor());
     });
@@ -100,9 +119,7 @@ class TrainerTest : public ::testing::Test {
   static std::vector<std::string> start_two(const Job& first, const Job& second) {
     const auto ends = run_ranks(2, [&](RankThread& rank) {
       HostDevice device;
-      Trainer trainer(
-          rank.rank == 0 ? first : second, device,
-          {.rank = rank.rank, .world = 2, .communicator = rank.communicator, .store = rank.store});
+      Trainer trainer(rank.rank == 0 ? first : second, device, options_of(rank));
     });
     return {ends[0].message, ends[1].message};
   }

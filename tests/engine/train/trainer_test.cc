@@ -216,11 +216,9 @@ TEST_F(TrainerTest, RestartedRanksWithoutASharedFolder_DoNotBeginAnew) {
   output_ = output;
   const auto start = [&](bool restarted) {
     return run_ranks(2, [&](RankThread& rank) {
-      TrainerOptions options = start_of_run(restarted);
-      options.rank = rank.rank;
-      options.world = 2;
-      options.communicator = rank.communicator;
-      options.store = rank.store;
+      TrainerOptions options = options_of(rank);
+      options.run = "r";
+      options.restarted = restarted;
       HostDevice device;
       Trainer(rank.rank == 0 ? here : there, device, options).run();
     });
