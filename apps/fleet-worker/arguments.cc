@@ -179,6 +179,15 @@ bool parse_arguments(int argc, char** argv, WorkerArguments* arguments) {
   return true;
 }
 
+bool runs_operations(const WorkerArguments& arguments) {
+  const bool prints = arguments.print_config || arguments.print_keys || arguments.print_plan ||
+                      arguments.print_operations || !arguments.print_program.empty() ||
+                      !arguments.print_flags.empty();
+  const bool writes =
+      !arguments.save_strategy.empty() || !arguments.export_onnx.empty() || !arguments.pack.empty();
+  return !arguments.check && !prints && !writes;
+}
+
 bool wants_json_verdict(int argc, char** argv) {
   bool check = false, json = false;
   for (int i = 1; i < argc; ++i) {

@@ -39,6 +39,9 @@ struct WorkerArguments {
 // bad arguments.
 bool parse_arguments(int argc, char** argv, WorkerArguments* arguments);
 
+// Whether this command line runs operations: it trains, predicts, or measures their times.
+bool runs_operations(const WorkerArguments& arguments);
+
 // Whether --check --format json is given, even on a line that parse_arguments() rejects.
 bool wants_json_verdict(int argc, char** argv);
 

@@ -166,6 +166,7 @@ int predict_images(const Job& job, const World& world, Device& device,
 int run(int argc, char** argv, std::string* not_checked) {
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
+  if (runs_operations(arguments)) cpu::limit_spinning(argv);
   if (!arguments.print_flags.empty()) {
     const bool markdown = arguments.print_flags == "markdown";
     std::fputs((markdown ? reference_markdown() : reference_text()).c_str(), stdout);
@@ -287,7 +288,6 @@ void print_verdict(const Failure* failure, const std::string& not_checked) {
 
 int main(int argc, char** argv) {
   fleet::reserve_standard_streams();
-  fleet::cpu::limit_spinning(argv);
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   std::string not_checked;
   try {

@@ -8,7 +8,7 @@ namespace fleet::cpu {
 // the time, the thread they wait for cannot run meanwhile. OpenMP reads GOMP_SPINCOUNT before
 // main(), so this executes the program again, with the same arguments. Returns if the user has
 // chosen (GOMP_SPINCOUNT, OMP_WAIT_POLICY), if there is one thread, or if execv() fails. Call it
-// first in main().
+// before the program does anything that must not be done twice.
 void limit_spinning(char** argv);
 
 }  // namespace fleet::cpu
