@@ -213,6 +213,9 @@ wire::DescribeReply JobHost::describe() {
     reply.set_joined(job_.joined());
     const auto phase = job_.phase();
     reply.set_running(phase != JobState::Phase::kForming && phase != JobState::Phase::kEnded);
+    const World* const world = job_.world();
+    if (world) reply.set_run(world->run());
+    if (phase == JobState::Phase::kFailingOver) *reply.mutable_waits_for() = world->id();
   }
   reply.set_hostname(hostname());
   reply.set_pid(getpid());

@@ -195,7 +195,10 @@ struct Job {
 
   // --- Transitions ---
   void decide(Verdict verdict);  // the job has ended
-  void end_without_quorum(Verdict reason);
+  // Ends the job without a verdict of its ranks.
+  void refuse_all(const Error& error);
+  // Without a quorum of the last world: ends this host, and its nodes look for another one.
+  void step_down(const Verdict& reason);
   // Of a running generation, or of one whose host was lost.
   void end_generation(Verdict cause);
   void gather();

@@ -134,11 +134,12 @@ void JobState::on(const TimePassed&) {
     std::optional<Verdict> lost;  // in terms of the world that it belongs to
     if (session->node_rank >= 0) lost = job_.lost_verdict(id, "its fleetrun " + how);
     on_node_gone(id, "its fleetrun " + how, since);
-    // If it wakes up again, it learns the outcome. A node that was waiting may join again.
-    if (lost) {
+    // If it wakes up again, it learns the outcome, or joins again.
+    if (lost && (verdict() || !job_.restarts_at_all())) {
       send_farewell(id, *lost);
     } else {
-      job_.nodes.refuse(id, Error(ErrorCode::kPeerLost, how, "this node's connection"));
+      job_.nodes.refuse(
+          id, Error(ErrorCode::kPeerLost, "the host gave up on this node, because it " + how));
     }
   }
   if (auto* running = job_.in<phases::Running>()) return running->on_time(job_);

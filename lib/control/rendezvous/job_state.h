@@ -48,6 +48,7 @@ class JobState {
     return std::visit([](const auto& phase) { return phase.kPhase; }, job_.phase);
   }
   int generation() const { return job_.generation(); }
+  const World* world() const { return job_.world.get(); }  // the last one sent; nullptr: none
   bool is_member(SessionId session) const { return job_.nodes.is_member(session); }
   const wire::JobConfig& config() const { return job_.config(); }
   int joined() const { return static_cast<int>(job_.nodes.membership().members().size()); }

@@ -102,13 +102,18 @@ void Job::decide(Verdict verdict) {
   nodes.broadcast(envelope(&wire::HostMessage::mutable_verdict, std::move(verdict)));
 }
 
-// The remaining nodes are not a majority of the last generation's.
-void Job::end_without_quorum(Verdict reason) {
-  *reason.mutable_message() +=
-      "; the remaining nodes are not a majority of the last generation's " +
-      std::to_string(world->nodes_size()) +
-      "; the job does not continue without one, because the other nodes might";
-  decide(std::move(reason));
+void Job::refuse_all(const Error& error) {
+  phase = Ended{error.failure(), std::nullopt};
+  std::vector<SessionId> members;
+  for (const auto& [id, info] : nodes.membership().members()) members.push_back(id);
+  for (const SessionId id : members) nodes.refuse(id, error);
+}
+
+void Job::step_down(const Verdict& reason) {
+  refuse_all(Error(ErrorCode::kPeerLost,
+                   reason.message() + "; only " + std::to_string(nodes.ranks_here().size()) +
+                       " of the job's " + counted(world->nodes_size(), "node") +
+                       " are left here, and the others may continue without them"));
 }
 
 void Job::end_generation(Verdict cause) {
@@ -137,7 +142,7 @@ void Job::end_generation(Verdict cause) {
         " without progress (--no_progress_restarts):" + history_text(restarts.history()));
     return decide(std::move(cause));
   }
-  if (!have_quorum()) return end_without_quorum(stopping.reason());
+  if (!have_quorum()) return step_down(stopping.reason());
   RestartCommand command;
   command.set_generation(generation());
   *command.mutable_cause() = std::move(cause);
@@ -172,7 +177,7 @@ void Job::start_if_complete() {
   }
   const auto* gathering = in<Gathering>();
   if (!gathering) return;
-  if (!have_quorum()) return end_without_quorum(gathering->reason());
+  if (!have_quorum()) return step_down(gathering->reason());
   if (nodes.membership().enough()) propose();
 }
 
