@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "base/running_clock.h"
 #include "comm/gloo.h"
 #include "comm/peer_wait_timer.h"
 
@@ -43,13 +44,13 @@ class StoreForGloo : public ::gloo::rendezvous::Store {
 
  private:
   std::string wait_for(const std::string& key) {
-    const auto deadline = Clock::now() + timeout_;
+    RunningDeadline deadline(timeout_);
     for (;;) {
       check_();
       try {
         return store_->get(key, std::min(timeout_, std::chrono::milliseconds(500)));
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kTimeout || Clock::now() >= deadline) throw;
+        if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
       }
     }
   }
