@@ -20,8 +20,10 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kProbeInterval{1'000};
 constexpr std::chrono::milliseconds kLeaveTimeout{1'000};
-// While it connects, the ticker polls twice as often: only a suspension makes it so late.
-constexpr std::chrono::milliseconds kSuspended{1'000};
+// All nodes of a job together compare their clocks this often.
+constexpr int kSamplesPerSecond = 250;
+// Up to this many nodes, the first heartbeats may coincide.
+constexpr int kFewNodes = 64;
 
 // Whether a peer answered, judged by gRPC's error text.
 bool was_reached(const std::string& reason) {
@@ -65,6 +67,7 @@ std::shared_ptr<RendezvousClient> RendezvousClient::make(RendezvousClientOptions
   return {client, [owner = std::move(owner)](RendezvousClient*) {
             owner->leave();
             owner->ticker_.stop();
+            owner->background_.stop();
           }};
 }
 
@@ -75,8 +78,7 @@ void RendezvousClient::start(wire::Join join) {
   join_.set_instance(new_instance());
   set_host(options_.address, options_.host);
   const auto now = Clock::now();
-  deadline_ = now + options_.timeout;
-  suspension_ = SuspensionDetector(now);
+  deadline_ = RunningDeadline(options_.timeout, now);
   next_progress_ = next_lookup_ = now + options_.first_progress;
   phase_ = Phase::kConnecting;
   next_attempt_ = now + random_below(connect_jitter(join_));
@@ -119,10 +121,12 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
       return on_welcome(stream, message.welcome(), now);
     case wire::HostMessage::kRefused:
       return on_refusal({from_wire(message.refused())}, now);
-    case wire::HostMessage::kAssignment:
+    case wire::HostMessage::kAssignment: {
       if (const auto& history = message.assignment().history(); !history.empty())
         history_.assign(history.begin(), history.end());
-      return on_assignment(decode(message.assignment()), message.assignment().generation());
+      const int generation = message.assignment().generation();
+      return on_assignment(decode(std::move(*message.mutable_assignment())), generation);
+    }
     case wire::HostMessage::kStart:
       return begin_generation(message.start().generation());
     case wire::HostMessage::kVerdict:
@@ -162,7 +166,13 @@ void RendezvousClient::on_welcome(const NodeStream& stream, const wire::Welcome&
     limit_retransmission_backoff_to(stream.peer());
   }
   if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
-  ticker_.due_by(now);  // the first heartbeat also compares the clocks
+  // The first heartbeat also compares the clocks. In a large job all nodes are welcomed at once: a
+  // random phase spreads their heartbeats.
+  const std::chrono::microseconds interval = failure_detector_.times().heartbeat_interval;
+  const bool few = join_.job().nnodes() <= kFewNodes;
+  next_heartbeat_ = now + (few ? interval * 0 : random_below(interval));
+  next_sample_ = now;
+  ticker_.due_by(next_heartbeat_);
 }
 
 void RendezvousClient::on_refusal(Refusal refusal, Clock::time_point now) {
@@ -237,8 +247,7 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
       const auto now = Clock::now();
       probe_pending_ = probe_pending_ || was_reached(last_reason_);
       if (phase_ == Phase::kForming) {  // it had been reached: the time to reach it begins again
-        deadline_ = now + options_.timeout;
-        suspension_ = SuspensionDetector(now);
+        deadline_ = RunningDeadline(options_.timeout, now);
         next_lookup_ = now + options_.first_progress;
       }
       phase_ = Phase::kConnecting;
@@ -251,12 +260,12 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
 
 RendezvousClient::Clock::time_point RendezvousClient::tick() {
   auto next = Clock::time_point::max();
-  probe_host();
-  find_moved_host();
   {
     const MutexLock lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
+    probe_host(now);
+    find_moved_host(now);
     if (phase_ == Phase::kConnecting && failover_) {
       continue_failover(now);
       const bool hosting =
@@ -264,10 +273,10 @@ RendezvousClient::Clock::time_point RendezvousClient::tick() {
       next = failover_ && !hosting ? std::min(next_attempt_, failover_->deadline()) : next_attempt_;
     } else if (phase_ == Phase::kConnecting) {
       retry_connect(now);
-      next = std::min({next_attempt_, next_progress_, deadline_, now + kSuspended / 2});
+      next = std::min({next_attempt_, next_progress_, deadline_.next_look(now)});
     } else {
       send_heartbeat(now);
-      next = now + failure_detector_.times().heartbeat_interval;
+      next = std::min(next_heartbeat_, failure_detector_.next_poll(now));
     }
   }
   deliver();
@@ -275,8 +284,7 @@ RendezvousClient::Clock::time_point RendezvousClient::tick() {
 }
 
 void RendezvousClient::retry_connect(Clock::time_point now) {
-  deadline_ += suspension_.poll(now, kSuspended);
-  if (now >= deadline_) {
+  if (deadline_.passed(now)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
     end(Refusal{Error(ErrorCode::kTimeout,
                       "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
@@ -305,19 +313,18 @@ void RendezvousClient::rejoin(const std::string& why) {
   node_rank_ = -1;
   phase_ = Phase::kConnecting;
   next_attempt_ = Clock::now();
-  deadline_ = next_attempt_ + options_.timeout;
-  suspension_ = SuspensionDetector(next_attempt_);
+  deadline_ = RunningDeadline(options_.timeout, next_attempt_);
   ticker_.due_by(next_attempt_);
 }
 
-void RendezvousClient::probe_host() {
-  {
-    const MutexLock lock(mutex_);
-    const auto now = Clock::now();
-    if (!probe_pending_ || phase_ != Phase::kConnecting || left_ || now < next_probe_) return;
-    probe_pending_ = false;
-    next_probe_ = now + kProbeInterval;
-  }
+void RendezvousClient::probe_host(Clock::time_point now) {
+  if (!probe_pending_ || phase_ != Phase::kConnecting || now < next_probe_) return;
+  if (!background_.run([self = shared_from_this()] { self->look_for_mismatch(); })) return;
+  probe_pending_ = false;
+  next_probe_ = now + kProbeInterval;
+}
+
+void RendezvousClient::look_for_mismatch() {
   const auto mismatch = find_security_mismatch(options_.address, options_.security);
   if (!mismatch) return;
   {
@@ -333,23 +340,23 @@ bool RendezvousClient::waits_for_host() const {
 
 // The other nodes may have continued with another host; without a world, this node does not know
 // which one.
-void RendezvousClient::find_moved_host() {
-  {
-    const MutexLock lock(mutex_);
-    const auto now = Clock::now();
-    if (!options_.find_moved || !waits_for_host() || now < next_lookup_) return;
-    next_lookup_ = now + options_.progress_every;
-  }
+void RendezvousClient::find_moved_host(Clock::time_point now) {
+  if (!options_.find_moved || !waits_for_host() || now < next_lookup_) return;
+  if (!background_.run([self = shared_from_this()] { self->look_for_moved_host(); })) return;
+  next_lookup_ = now + options_.progress_every;
+}
+
+void RendezvousClient::look_for_moved_host() {
   const std::string there = options_.find_moved();
   {
     const MutexLock lock(mutex_);
-    suspension_ = SuspensionDetector(Clock::now());  // the search took its time
     if (there.empty() || there == address_ || !waits_for_host()) return;
     emit(join_progress("the job has another host now: joining its rendezvous at " + there));
     if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
     set_host(there);
     last_reason_.clear();
     next_attempt_ = Clock::now();
+    ticker_.due_by(next_attempt_);
   }
   deliver();
 }
@@ -366,9 +373,15 @@ void RendezvousClient::send_heartbeat(Clock::time_point now) {
     if (stream_) stream_->cancel();  // while forming: try again
     return;
   }
+  if (now < next_heartbeat_) return;
+  next_heartbeat_ = now + failure_detector_.times().heartbeat_interval;
   wire::NodeMessage message;
   message.mutable_heartbeat()->set_count(++heartbeats_sent_);
   message.mutable_heartbeat()->set_sent_ns(steady_ns(now));
+  if (now >= next_sample_) {
+    message.mutable_heartbeat()->set_sample(true);
+    next_sample_ = now + std::chrono::milliseconds(1'000) * join_.job().nnodes() / kSamplesPerSecond;
+  }
   if (stream_) stream_->send(std::move(message));
   datagrams_.send();
 }

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/election.h"
 #include "rendezvous/node_transport.h"
 #include "rendezvous/types.h"
+#include "transport/background.h"
 #include "transport/bounded_queue.h"
 #include "transport/datagram_heartbeats.h"
 #include "transport/failure_detector.h"
@@ -35,8 +37,8 @@ struct RendezvousClientOptions {
   Security security;                                   // the host's
   bool restarts = false;                               // the job may continue without a lost node
   std::shared_ptr<JobHost> host;  // set on the node that hosts the rendezvous: no connection needed
-  // If set, called while the host cannot be reached and this node has no world, from a thread of
-  // the client: returns where the running job has its rendezvous now, or "". May take a second.
+  // If set, called while the host cannot be reached and this node has no world, from a thread that
+  // may block: returns where the running job has its rendezvous now, or "". May take a second.
   std::function<std::string()> find_moved = {};
 };
 
@@ -92,13 +94,17 @@ class RendezvousClient : public NodeStreamOwner,
       FLEET_REQUIRES(mutex_);
   void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
   Clock::time_point tick() FLEET_EXCLUDES(mutex_);
-  void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
-  void find_moved_host() FLEET_EXCLUDES(mutex_);
+  // Start calls that may block, in the background.
+  void probe_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void find_moved_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void look_for_mismatch() FLEET_EXCLUDES(mutex_);  // after a failed connection: a wrong secret?
+  void look_for_moved_host() FLEET_EXCLUDES(mutex_);
   bool waits_for_host() const FLEET_REQUIRES(mutex_);  // without a world
   void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void connect() FLEET_REQUIRES(mutex_);
   void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
+  // Judges the host, and sends a heartbeat if one is due.
   void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void on_assignment(Assignment assignment, int generation) FLEET_REQUIRES(mutex_);
   void begin_generation(int generation) FLEET_REQUIRES(mutex_);
@@ -132,17 +138,18 @@ class RendezvousClient : public NodeStreamOwner,
   std::string last_reason_ FLEET_GUARDED_BY(mutex_);
   bool probe_pending_ FLEET_GUARDED_BY(mutex_) = false;
   Clock::time_point next_probe_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
+  RunningDeadline deadline_ FLEET_GUARDED_BY(mutex_){{}, {}};  // while connecting
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_lookup_ FLEET_GUARDED_BY(mutex_);
-  SuspensionDetector suspension_ FLEET_GUARDED_BY(mutex_){{}};         // while connecting
   FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
   ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
   // Longest gap between messages of the host while the job runs.
   Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
   uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
+  Clock::time_point next_heartbeat_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // of the clocks
   SharedWorld world_ FLEET_GUARDED_BY(mutex_);      // the last one received
   SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to be committed
   int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;     // in world_
@@ -170,6 +177,7 @@ class RendezvousClient : public NodeStreamOwner,
   BoundedQueue<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
   // The thread that runs the callback now.
   std::thread::id callback_thread_ FLEET_GUARDED_BY(mutex_);
+  Background background_;
   Ticker ticker_;  // last: it uses the rest
 };
 

@@ -30,7 +30,7 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
 }  // namespace control::v1
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 10;
+inline constexpr int kRendezvousProtocol = 11;
 
 // Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
 struct RestartPolicy {
@@ -120,7 +120,7 @@ struct Assignment {
 // 10 bytes per node.
 std::string encode(const World& world);
 // Throws kInternal if the assignment is invalid; errors inside `world` appear when it is unpacked.
-Assignment decode(const wire::Assignment& in);
+Assignment decode(wire::Assignment in);
 
 const char* name_of(Verdict::Kind kind);
 bool failed(const RankExit& exit);

@@ -60,12 +60,12 @@ std::string encode(const World& world) {
   return message.SerializeAsString();
 }
 
-Assignment decode(const wire::Assignment& in) {
-  if (in.node_rank() < -1 || in.node_rank() >= in.nnodes()) invalid_assignment();
-  return {
-      SharedWorld([packed = std::make_shared<wire::Assignment>(in)] { return unpack(*packed); }),
-      in.node_rank(),
-      {}};
+Assignment decode(wire::Assignment in) {
+  const int node_rank = in.node_rank();
+  if (node_rank < -1 || node_rank >= in.nnodes()) invalid_assignment();
+  // The bytes of a large world are moved, not copied.
+  const auto packed = std::make_shared<wire::Assignment>(std::move(in));
+  return {SharedWorld([packed] { return unpack(*packed); }), node_rank, {}};
 }
 
 }  // namespace fleet
