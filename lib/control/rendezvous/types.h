@@ -117,7 +117,7 @@ struct Assignment {
 //
 // A serialized wire::HostMessage with only this world. Appended to a serialized HostMessage with an
 // assignment (without its world), it completes that message. 12,500 nodes of 8 ranks take less than
-// 10 bytes per node.
+// 4 bytes per node.
 std::string encode(const World& world);
 // Throws kInternal if the assignment is invalid; errors inside `world` appear when it is unpacked.
 Assignment decode(wire::Assignment in);
