@@ -156,7 +156,8 @@ bool run_trial(const Options& options, Held held) {
     std::printf("starved: %s held: FAILED: %s\n", name_of(held), what.c_str());
     return false;
   };
-  const NodesReport joined = reports({&most, &one, &frozen}, [&](auto* all) { all->join(address); });
+  const NodesReport joined =
+      reports({&most, &one, &frozen}, [&](auto* all) { all->join(address); });
   if (joined.failed > 0) return fails(joined.why);
 
   std::vector<int> pids;
@@ -177,17 +178,18 @@ bool run_trial(const Options& options, Held held) {
   }
   const auto limit =
       std::chrono::duration<double>(
-          heartbeat_intervals_for(options.nodes,
-                                  {.heartbeat_interval =
-                                       heartbeat_interval_for(options.heartbeat_timeout),
-                                   .max_silence = max_silence_for(options.heartbeat_timeout)})
+          heartbeat_intervals_for(
+              options.nodes,
+              {.heartbeat_interval = heartbeat_interval_for(options.heartbeat_timeout),
+               .max_silence = max_silence_for(options.heartbeat_timeout)})
               .max_silence)
           .count();
   const double late = host.seconds_late();
-  std::printf("starved: %s held, %d nodes%s: none lost in %.0f s; the frozen node was named after "
-              "%.2f s (limit %.2f s, the host's ticks up to %.2f s late)\n",
-              name_of(held), options.nodes, options.tls ? ", TLS" : "",
-              std::chrono::duration<double>(options.seconds).count(), named, limit, late);
+  std::printf(
+      "starved: %s held, %d nodes%s: none lost in %.0f s; the frozen node was named after "
+      "%.2f s (limit %.2f s, the host's ticks up to %.2f s late)\n",
+      name_of(held), options.nodes, options.tls ? ", TLS" : "",
+      std::chrono::duration<double>(options.seconds).count(), named, limit, late);
   std::fflush(stdout);
   // The last poll before the freeze, the one that notices it, and the delivery.
   const double held_up = std::chrono::duration<double>(kStops).count();
@@ -254,7 +256,8 @@ Command make_command() {
 
 int main(int argc, char** argv) {
   try {
-    return fleet::run_command(fleet::make_command(), std::vector<std::string>(argv + 1, argv + argc));
+    return fleet::run_command(fleet::make_command(),
+                              std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "starved: %s\n", error.what());
     return 2;

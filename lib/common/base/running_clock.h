@@ -13,20 +13,20 @@ class RunningClock {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // longest: counts at most between two calls of at(). Whoever waits calls at() that often.
+  // longest: counts at most between two calls of at(). An owner that waits calls at() that often.
   RunningClock(Time now, Time::duration longest) : last_(now), longest_(longest) {}
   void set_longest(Time::duration longest) { longest_ = longest; }
 
-  // What this clock shows at `now` of the steady clock: at first the same, later less.
+  // The time of this clock at `now` of the steady clock: at first the same, later less.
   Time at(Time now) {
     const auto passed = std::max(now - last_, Time::duration(0));
     last_ += passed;
     skipped_ += std::max(passed - longest_, Time::duration(0));
     return last_ - skipped_;
   }
-  // When this clock will show `time`, on the steady clock, if its owner keeps looking.
+  // The steady clock's time when this clock shows `time`, if its owner keeps looking.
   Time steady(Time time) const { return time < Time::max() - skipped_ ? time + skipped_ : time; }
-  // What this clock showed at an earlier `steady` time, or less if it has stood still since.
+  // The time of this clock at an earlier `steady` time, or less if it has stood still since.
   Time past(Time steady) const { return steady - skipped_; }
   Time::duration skipped() const { return skipped_; }
 

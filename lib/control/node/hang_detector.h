@@ -23,8 +23,8 @@ class HangDetector {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // longest: counts at most between two updates. Whoever calls update() late was suspended, perhaps
-  // with the rank.
+  // longest: counts at most between two updates. If an update comes later, this process was
+  // suspended, perhaps with the rank.
   explicit HangDetector(std::chrono::milliseconds timeout,
                         Time::duration longest = Time::duration::max())
       : timeout_(timeout), clock_({}, longest) {}

@@ -380,7 +380,8 @@ void RendezvousClient::send_heartbeat(Clock::time_point now) {
   message.mutable_heartbeat()->set_sent_ns(steady_ns(now));
   if (now >= next_sample_) {
     message.mutable_heartbeat()->set_sample(true);
-    next_sample_ = now + std::chrono::milliseconds(1'000) * join_.job().nnodes() / kSamplesPerSecond;
+    next_sample_ =
+        now + std::chrono::milliseconds(1'000) * join_.job().nnodes() / kSamplesPerSecond;
   }
   if (stream_) stream_->send(std::move(message));
   datagrams_.send();

@@ -150,12 +150,12 @@ class RendezvousClient : public NodeStreamOwner,
   uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
   Clock::time_point next_heartbeat_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // of the clocks
-  SharedWorld world_ FLEET_GUARDED_BY(mutex_);      // the last one received
-  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to be committed
-  int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;     // in world_
-  int host_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the followed host
-  int lost_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the lost host
-  std::string address_ FLEET_GUARDED_BY(mutex_);    // of the followed host
+  SharedWorld world_ FLEET_GUARDED_BY(mutex_);              // the last one received
+  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);          // the last one known to be committed
+  int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;             // in world_
+  int host_ FLEET_GUARDED_BY(mutex_) = 0;                   // rank in world_ of the followed host
+  int lost_ FLEET_GUARDED_BY(mutex_) = 0;                   // rank in world_ of the lost host
+  std::string address_ FLEET_GUARDED_BY(mutex_);            // of the followed host
   // Set while the host is lost: the candidates for the next.
   std::optional<FailoverSearch> failover_ FLEET_GUARDED_BY(mutex_);
   // The host's own report of its end, if any.

@@ -40,7 +40,7 @@ class NodeSession {
 
  private:
   friend class JobHost;
-  SessionId id_ = 0;                                // set by JobHost::open()
+  SessionId id_ = 0;                                   // set by JobHost::open()
   std::chrono::steady_clock::time_point last_sent_{};  // to the node
 };
 

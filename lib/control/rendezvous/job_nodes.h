@@ -37,9 +37,10 @@ struct JobTimes {
 std::chrono::milliseconds heartbeat_interval_for(std::chrono::milliseconds timeout);
 std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout);
 
-// Returns `times`, slower if so many nodes would cost the host too much: at most kHeartbeatsPerSecond
-// reach it, and more than three of a node fit into the silence limit. While a job of kLargeJob nodes
-// or more forms, silence is checked less often (JobTimes::startup_max_silence).
+// Returns `times`, slower if so many nodes would cost the host too much: at most
+// kHeartbeatsPerSecond reach it, and more than three of a node fit into the silence limit. While a
+// job of kLargeJob nodes or more forms, silence is checked less often
+// (JobTimes::startup_max_silence).
 JobTimes heartbeat_intervals_for(int nnodes, JobTimes times);
 
 inline constexpr int kLargeJob = 1000;  // nodes; smaller ones send datagrams too
@@ -57,8 +58,8 @@ class JobNodes {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Session {
-    Time heard;    // the last message, or the begin, in the time of Job::now
-    Time arrived;  // the same on the steady clock
+    Time heard;          // the last message, or the begin, in the time of Job::now
+    Time arrived;        // the same on the steady clock
     int node_rank = -1;  // in the world; -1: not part of it
     bool member = false;
   };
@@ -78,7 +79,7 @@ class JobNodes {
   // --- Sessions ---
   void open(SessionId session, Moment at);
   void close(SessionId session) { sessions_.erase(session); }
-  Session* find(SessionId session);         // nullptr: it is not open
+  Session* find(SessionId session);          // nullptr: it is not open
   void admit(SessionId session, Moment at);  // a member of membership()
   // The member of this session, which sends something; nullptr: it has not joined.
   Session* touch_member(SessionId session, Moment at);

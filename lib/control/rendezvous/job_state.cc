@@ -180,9 +180,9 @@ void JobState::on_join(SessionId session, wire::Join info) {
                        "node " + address, "another job needs another --job_id and --rdzv_port"));
   }
   if (info.job().job_id() == config().job_id() && ended) {
-    return job_.nodes.refuse(
-        session, Error(ErrorCode::kStale, job() + " has ended: " + ended->outcome, "node " + address,
-                       "start it again on every node"));
+    return job_.nodes.refuse(session,
+                             Error(ErrorCode::kStale, job() + " has ended: " + ended->outcome,
+                                   "node " + address, "start it again on every node"));
   }
   if (const auto stale = check_survivor(info)) return job_.nodes.refuse(session, *stale);
   std::optional<SessionId> replaced;

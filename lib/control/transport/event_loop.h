@@ -77,9 +77,10 @@ class LoopGate {
 
 // Calls a handler at a time of the steady clock, or after a delay. A delay is time in which this
 // process runs (RunningDeadline): a suspended launcher does not find its limits expired. Waits for
-// one time at once: the next at() or after() replaces the last. The handler does not run after it is replaced, after cancel(), or
-// after the timer is destroyed, even if its time has come before. It may own the timer, or destroy
-// it. Not thread-safe: use it in the loop's thread, or while the loop does not run.
+// one time at once: the next at() or after() replaces the last. The handler does not run after it
+// is replaced, after cancel(), or after the timer is destroyed, even if its time has come before.
+// It may own the timer, or destroy it. Not thread-safe: use it in the loop's thread, or while the
+// loop does not run.
 class LoopTimer {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -15,7 +15,6 @@
 namespace fleet {
 namespace {
 
-
 struct Address {
   sockaddr_storage storage{};
   socklen_t length = sizeof(sockaddr_storage);

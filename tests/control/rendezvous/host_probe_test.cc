@@ -86,9 +86,8 @@ struct FakeSession final : NodeSession {
   }
   void end() override { ended = true; }
   int echoes() const {
-    return static_cast<int>(std::count_if(messages.begin(), messages.end(), [](const auto& one) {
-      return one.has_heartbeat();
-    }));
+    return static_cast<int>(std::count_if(messages.begin(), messages.end(),
+                                          [](const auto& one) { return one.has_heartbeat(); }));
   }
 
   std::vector<wire::HostMessage> messages;

@@ -35,8 +35,9 @@ TEST(HeartbeatIntervals, AnySize_AtMost1500ASecond) {
     const JobTimes times = heartbeat_intervals_for(nnodes, asked());
     const int of_node = nnodes < kLargeJob ? 3 : 1;  // two copies of a datagram
     EXPECT_LE(nnodes * of_node * 1s, 1'500 * times.heartbeat_interval) << nnodes;
-    EXPECT_LE(nnodes * 1s, 1'500 * std::max(times.startup_heartbeat_interval,
-                                            times.heartbeat_interval)) << nnodes;
+    EXPECT_LE(nnodes * 1s,
+              1'500 * std::max(times.startup_heartbeat_interval, times.heartbeat_interval))
+        << nnodes;
     EXPECT_GT(times.max_silence, 3 * times.heartbeat_interval) << nnodes;
   }
 }

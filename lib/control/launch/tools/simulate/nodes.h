@@ -41,10 +41,10 @@ class NodesProcess {
   NodesProcess(NodesProcess&&) = default;
 
   void join(const std::string& address) { send("join " + address); }
-  void get() { send("get"); }         // after join(): every rank gets kSimulatedKey from the Store
-  void sample() { send("sample"); }   // requests a report only
-  void finish() { send("finish"); }   // waits until every node has its verdict
-  NodesReport report();               // waits for the reply to the last request
+  void get() { send("get"); }        // after join(): every rank gets kSimulatedKey from the Store
+  void sample() { send("sample"); }  // requests a report only
+  void finish() { send("finish"); }  // waits until every node has its verdict
+  NodesReport report();              // waits for the reply to the last request
   int pid() const { return pid_; }
 
  private:

@@ -153,11 +153,12 @@ class Simulation {
     all.late_ns = std::max<int64_t>(all.late_ns, lateness_->longest().count());
     if (all.failed > 0) {
       if (explains_silence(std::chrono::nanoseconds(all.late_ns), times_.max_silence)) {
-        throw Error(ErrorCode::kInternal,
-                    "this machine could not run the simulated nodes: ticks up to " +
-                        number_text(static_cast<double>(all.late_ns) * 1e-9, 2) + " s late",
-                    "fleetrun simulate",
-                    "simulate fewer ranks, or when the machine is idle; the first loss: " + all.why);
+        throw Error(
+            ErrorCode::kInternal,
+            "this machine could not run the simulated nodes: ticks up to " +
+                number_text(static_cast<double>(all.late_ns) * 1e-9, 2) + " s late",
+            "fleetrun simulate",
+            "simulate fewer ranks, or when the machine is idle; the first loss: " + all.why);
       }
       throw Error(ErrorCode::kInternal,
                   std::to_string(all.failed) + " failed; the first reason: " + all.why,
