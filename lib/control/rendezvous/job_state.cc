@@ -127,8 +127,10 @@ void JobState::on(FromNode& from) {
 }
 
 void JobState::on(const TimePassed&) {
-  // The process was suspended or starved. What has arrived meanwhile is taken in before it judges.
-  if (std::exchange(was_away_, false)) return job_.nodes.defer_poll(job_.now);
+  // The process was suspended or starved. What has arrived meanwhile is taken in before it judges,
+  // but not every time: it may be starved for long.
+  deferred_ = std::exchange(was_away_, false) && !deferred_;
+  if (deferred_) return job_.nodes.defer_poll(job_.now);
   if (job_.in<phases::Running>()) job_.nodes.end_startup(job_.moment());
   const Time taken_in = taken_in_ ? std::min(job_.now, clock_.past(*taken_in_)) : job_.now;
   for (const auto& [since, id] : job_.nodes.find_silent(job_.now, taken_in)) {

@@ -86,6 +86,7 @@ class JobState {
   Job job_;
   RunningClock clock_;
   bool was_away_ = false;         // since the last TimePassed
+  bool deferred_ = false;         // the last TimePassed, for that reason
   std::optional<Time> taken_in_;  // on the steady clock
 };
 

@@ -209,6 +209,18 @@ TEST(JobState, HostThatNoLongerMeasuresItself_JudgesUpToThePresent) {
   EXPECT_EQ(job.verdict(1).node(), "b");
 }
 
+// Each call comes so late that the process looks suspended.
+TEST(JobState, HostThatIsStarvedAllTheTime_StillNamesAFrozenNode) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  for (int i = 0; i < 20 && !job.state.verdict(); ++i) {
+    job.now += 5s;
+    job.step(TimePassed{});
+    job.heartbeat(1);
+  }
+  EXPECT_EQ(job.verdict(1).node(), "b");
+}
+
 // A tenth of a core: 20 of every 200 ms, so that each call is late.
 TEST(JobState, StarvedHost_StillNamesAFrozenNode) {
   Job job(job_of({"a", "b"}));
