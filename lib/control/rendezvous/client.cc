@@ -21,8 +21,10 @@ constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kProbeInterval{1'000};
 constexpr std::chrono::milliseconds kLeaveTimeout{1'000};
 constexpr std::chrono::milliseconds kAskTimeout{1'000};
-// While it connects, the ticker polls twice as often: only a suspension makes it so late.
-constexpr std::chrono::milliseconds kSuspended{1'000};
+// All nodes of a job together compare their clocks this often.
+constexpr int kSamplesPerSecond = 250;
+// Up to this many nodes, the first heartbeats may coincide.
+constexpr int kFewNodes = 64;
 
 // Whether a peer answered, judged by gRPC's error text.
 bool was_reached(const std::string& reason) {
@@ -66,6 +68,7 @@ std::shared_ptr<RendezvousClient> RendezvousClient::make(RendezvousClientOptions
   return {client, [owner = std::move(owner)](RendezvousClient*) {
             owner->leave();
             owner->ticker_.stop();
+            owner->background_.stop();
           }};
 }
 
@@ -76,8 +79,7 @@ void RendezvousClient::start(wire::Join join) {
   join_.set_instance(new_instance());
   set_host(options_.address, options_.host);
   const auto now = Clock::now();
-  deadline_ = now + options_.timeout;
-  suspension_ = SuspensionDetector(now);
+  deadline_ = RunningDeadline(options_.timeout, now);
   next_progress_ = next_lookup_ = now + options_.first_progress;
   phase_ = Phase::kConnecting;
   next_attempt_ = now + random_below(connect_jitter(join_));
@@ -132,7 +134,7 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
     case wire::HostMessage::kRefused:
       return on_refusal({from_wire(message.refused())}, now);
     case wire::HostMessage::kAssignment:
-      return on_assignment(message.assignment());
+      return on_assignment(std::move(*message.mutable_assignment()));
     case wire::HostMessage::kStart:
       return begin_generation(message.start().generation());
     case wire::HostMessage::kVerdict:
@@ -167,7 +169,13 @@ void RendezvousClient::on_welcome(const NodeStream& stream, const wire::Welcome&
   }
   if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
   if (search_) search_->on_admitted();
-  ticker_.due_by(now);  // the first heartbeat also compares the clocks
+  // The first heartbeat also compares the clocks. In a large job all nodes are welcomed at once: a
+  // random phase spreads their heartbeats.
+  const std::chrono::microseconds interval = failure_detector_.times().heartbeat_interval;
+  const bool few = join_.job().nnodes() <= kFewNodes;
+  next_heartbeat_ = now + (few ? interval * 0 : random_below(interval));
+  next_sample_ = now;
+  ticker_.due_by(next_heartbeat_);
 }
 
 void RendezvousClient::on_refusal(Refusal refusal, Clock::time_point now) {
@@ -190,14 +198,14 @@ void RendezvousClient::note_received(Clock::time_point now) {
   failure_detector_.received(now);
 }
 
-void RendezvousClient::on_assignment(const wire::Assignment& message) {
-  Assignment assignment = decode(message);
+void RendezvousClient::on_assignment(wire::Assignment message) {
+  const int generation = message.generation();
+  const auto history = std::move(*message.mutable_history());
+  Assignment assignment = decode(std::move(message));
   assignment.store_address = address_;
   host_ = 0;
   search_.reset();
   if (assignment.node_rank >= 0) phase_ = Phase::kRunning;
-  const int generation = message.generation();
-  const auto& history = message.history();
   if (!job_.on_assignment(std::move(assignment), generation, {history.begin(), history.end()})) {
     return begin_generation(generation);
   }
@@ -234,8 +242,7 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
       const auto now = Clock::now();
       probe_pending_ = probe_pending_ || was_reached(last_reason_);
       if (phase_ == Phase::kForming) {  // it had been reached: the time to reach it begins again
-        deadline_ = now + options_.timeout;
-        suspension_ = SuspensionDetector(now);
+        deadline_ = RunningDeadline(options_.timeout, now);
         next_lookup_ = now + options_.first_progress;
       }
       phase_ = Phase::kConnecting;
@@ -247,19 +254,19 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
 
 RendezvousClient::Clock::time_point RendezvousClient::tick() {
   auto next = Clock::time_point::max();
-  probe_host();
   {
     const MutexLock lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
+    probe_host(now);
     if (search_) next = search_for_host(now);
     if (phase_ == Phase::kConnecting && !search_) {
       ask_other_addresses(now);
       retry_connect(now);
-      next = std::min({next_attempt_, next_progress_, deadline_, now + kSuspended / 2});
+      next = std::min({next_attempt_, next_progress_, deadline_.next_look(now)});
     } else if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
       send_heartbeat(now);
-      next = std::min(next, now + failure_detector_.times().heartbeat_interval);
+      next = std::min({next, next_heartbeat_, failure_detector_.next_poll(now)});
     }
   }
   deliver();
@@ -267,8 +274,7 @@ RendezvousClient::Clock::time_point RendezvousClient::tick() {
 }
 
 void RendezvousClient::retry_connect(Clock::time_point now) {
-  deadline_ += suspension_.poll(now, kSuspended);
-  if (now >= deadline_) {
+  if (deadline_.passed(now)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
     end(Refusal{Error(ErrorCode::kTimeout,
                       "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
@@ -293,19 +299,18 @@ void RendezvousClient::rejoin(const std::string& why) {
   emit(join_progress(why + " (suspended?); joining again"));
   job_ = {};
   const auto now = Clock::now();
-  deadline_ = now + options_.timeout;
-  suspension_ = SuspensionDetector(now);
+  deadline_ = RunningDeadline(options_.timeout, now);
   connect_by(now);
 }
 
-void RendezvousClient::probe_host() {
-  {
-    const MutexLock lock(mutex_);
-    const auto now = Clock::now();
-    if (!probe_pending_ || phase_ != Phase::kConnecting || left_ || now < next_probe_) return;
-    probe_pending_ = false;
-    next_probe_ = now + kProbeInterval;
-  }
+void RendezvousClient::probe_host(Clock::time_point now) {
+  if (!probe_pending_ || phase_ != Phase::kConnecting || now < next_probe_) return;
+  if (!background_.run([self = shared_from_this()] { self->look_for_mismatch(); })) return;
+  probe_pending_ = false;
+  next_probe_ = now + kProbeInterval;
+}
+
+void RendezvousClient::look_for_mismatch() {
   const auto mismatch = find_security_mismatch(options_.address, options_.security);
   if (!mismatch) return;
   {
@@ -362,9 +367,16 @@ void RendezvousClient::send_heartbeat(Clock::time_point now) {
     if (stream_) stream_->cancel();  // while forming: try again
     return;
   }
+  if (now < next_heartbeat_) return;
+  next_heartbeat_ = now + failure_detector_.times().heartbeat_interval;
   wire::NodeMessage message;
   message.mutable_heartbeat()->set_count(++heartbeats_sent_);
   message.mutable_heartbeat()->set_sent_ns(steady_ns(now));
+  if (now >= next_sample_) {
+    message.mutable_heartbeat()->set_sample(true);
+    next_sample_ =
+        now + std::chrono::milliseconds(1'000) * join_.job().nnodes() / kSamplesPerSecond;
+  }
   if (stream_) stream_->send(std::move(message));
   datagrams_.send();
 }

@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "rendezvous/clock_offset.h"
 #include "rendezvous/host_search.h"
 #include "rendezvous/known_job.h"
 #include "rendezvous/node_transport.h"
 #include "rendezvous/types.h"
+#include "transport/background.h"
 #include "transport/bounded_queue.h"
 #include "transport/datagram_heartbeats.h"
 #include "transport/failure_detector.h"
@@ -96,7 +98,9 @@ class RendezvousClient : public NodeStreamOwner,
       FLEET_REQUIRES(mutex_);
   void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
   Clock::time_point tick() FLEET_EXCLUDES(mutex_);
-  void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
+  // Starts a call that may block, in the background.
+  void probe_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void look_for_mismatch() FLEET_EXCLUDES(mutex_);  // after a failed connection: a wrong secret?
   void ask_other_addresses(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void on_other_address(const std::string& address, const std::optional<wire::DescribeReply>& reply)
       FLEET_EXCLUDES(mutex_);
@@ -106,8 +110,9 @@ class RendezvousClient : public NodeStreamOwner,
   void drop_stream() FLEET_REQUIRES(mutex_);
   void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
+  // Judges the host, and sends a heartbeat if one is due.
   void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void on_assignment(const wire::Assignment& message) FLEET_REQUIRES(mutex_);
+  void on_assignment(wire::Assignment message) FLEET_REQUIRES(mutex_);
   void begin_generation(int generation) FLEET_REQUIRES(mutex_);
   // The host to use from now on; `host`: it is in this process.
   void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr)
@@ -144,17 +149,18 @@ class RendezvousClient : public NodeStreamOwner,
   std::string last_reason_ FLEET_GUARDED_BY(mutex_);
   bool probe_pending_ FLEET_GUARDED_BY(mutex_) = false;
   Clock::time_point next_probe_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
+  RunningDeadline deadline_ FLEET_GUARDED_BY(mutex_){{}, {}};  // while connecting
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_lookup_ FLEET_GUARDED_BY(mutex_);
-  SuspensionDetector suspension_ FLEET_GUARDED_BY(mutex_){{}};         // while connecting
   FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
   ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
   // Longest gap between messages of the host while the job runs.
   Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
   uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
+  Clock::time_point next_heartbeat_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // of the clocks
   KnownJob job_ FLEET_GUARDED_BY(mutex_);
   int host_ FLEET_GUARDED_BY(mutex_) = 0;         // rank in the last world of the followed host
   int lost_ FLEET_GUARDED_BY(mutex_) = 0;         // the same of the lost host
@@ -169,6 +175,7 @@ class RendezvousClient : public NodeStreamOwner,
   BoundedQueue<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
   // The thread that runs the callback now.
   std::thread::id callback_thread_ FLEET_GUARDED_BY(mutex_);
+  Background background_;
   Ticker ticker_;  // last: it uses the rest
 };
 

@@ -1,7 +1,6 @@
 #include "rendezvous/host_search.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 namespace fleet {
@@ -13,17 +12,15 @@ constexpr size_t kAsked = 16;
 constexpr std::chrono::milliseconds kAskEvery{1'000};
 constexpr std::chrono::milliseconds kAskNextHost{100};  // the one whose turn it is
 constexpr std::chrono::milliseconds kJoinTime{5'000};   // until the joined host admits this node
-// on_time() is called twice as often: only a suspension makes it so late.
-constexpr std::chrono::milliseconds kSuspended{1'000};
 
 }  // namespace
 
 HostSearch::HostSearch(HostSearchSettings settings, Time now)
     : settings_(std::move(settings)),
+      clock_(now, RunningDeadline::kLook * 3 / 2),
       began_(now),
       deadline_(now + settings_.give_up),
-      join_due_(now),
-      suspension_(now) {
+      join_due_(now) {
   const int nodes = static_cast<int>(settings_.can_host.size());
   for (int i = 1; i <= nodes; ++i) {
     const int node = i % nodes;
@@ -43,11 +40,10 @@ HostSearch::Time HostSearch::own_turn() const {
   return began_ + static_cast<int>(place_of(settings_.self)) * settings_.turn;
 }
 
-HostSearch::Step HostSearch::on_time(Time now) {
-  const auto suspended = suspension_.poll(now, kSuspended);
-  for (Time* time : {&began_, &deadline_, &join_due_}) *time += suspended;
+HostSearch::Step HostSearch::on_time(Time steady) {
+  const Time now = clock_.at(steady);
   if (state_ == State::kJoining && now >= join_due_) {
-    on_host_gone(now);
+    on_host_gone(steady);
     return {Step::Action::kLeave};
   }
   if (state_ != State::kAsking) return {};
@@ -57,7 +53,8 @@ HostSearch::Step HostSearch::on_time(Time now) {
   return {Step::Action::kHost, settings_.self};
 }
 
-HostSearch::Step HostSearch::on_answer(int node, HostAnswer answer, Time now) {
+HostSearch::Step HostSearch::on_answer(int node, HostAnswer answer, Time steady) {
+  const Time now = clock_.at(steady);
   const auto question = std::ranges::find(questions_, node, &Question::node);
   if (question == questions_.end()) return {};
   question->next = next_question(node, now);
@@ -75,12 +72,13 @@ void HostSearch::on_admitted() {
 }
 
 // A host that had admitted this node decided meanwhile: the time to find one begins again.
-void HostSearch::on_host_gone(Time now) {
-  if (state_ != State::kJoining) deadline_ = now + settings_.give_up;
+void HostSearch::on_host_gone(Time steady) {
+  if (state_ != State::kJoining) deadline_ = clock_.at(steady) + settings_.give_up;
   state_ = State::kAsking;
 }
 
-std::vector<int> HostSearch::take_questions(Time now) {
+std::vector<int> HostSearch::take_questions(Time steady) {
+  const Time now = clock_.at(steady);
   std::vector<int> nodes;
   for (Question& question : questions_) {
     if (!asks() || now < question.next) continue;
@@ -96,14 +94,14 @@ HostSearch::Time HostSearch::next_question(int node, Time now) const {
   return now + (its_turn ? kAskNextHost : kAskEvery);
 }
 
-HostSearch::Time HostSearch::due(Time now) const {
-  Time due = now + kSuspended / 2;
+HostSearch::Time HostSearch::due(Time steady) const {
+  Time due = Time::max();
   if (state_ == State::kJoining) due = std::min(due, join_due_);
   if (state_ == State::kAsking) due = std::min({due, deadline_, own_turn()});
   for (const Question& question : questions_) {
     if (asks()) due = std::min(due, question.next);
   }
-  return due;
+  return std::min(clock_.steady(due), steady + RunningDeadline::kLook);
 }
 
 }  // namespace fleet

@@ -1,6 +1,6 @@
 // The search for a job's host by a node that has lost its own: which nodes it asks, which one it
-// joins, when it hosts the job itself, and when it gives up. Pure: the time is an argument. Not
-// thread-safe.
+// joins, when it hosts the job itself, and when it gives up. Time in which this process did not run
+// does not count. Pure: the time is an argument. Not thread-safe.
 //
 // Nodes may decide differently without harm, because a host continues only with a quorum
 // (election.h). They meet in the end: a node joins any host that it finds, and a host that waits
@@ -10,7 +10,7 @@
 #include <chrono>
 #include <vector>
 
-#include "transport/failure_detector.h"
+#include "base/running_clock.h"
 
 namespace fleet {
 
@@ -47,14 +47,14 @@ class HostSearch {
 
   HostSearch(HostSearchSettings settings, Time now);
 
-  // Call it at due(now) or earlier.
-  Step on_time(Time now);
-  Step on_answer(int node, HostAnswer answer, Time now);
-  void on_admitted();           // by the joined host
-  void on_host_gone(Time now);  // the joined host, or this node's own; or it refused this node
+  // Call it at due() or earlier.
+  Step on_time(Time steady);
+  Step on_answer(int node, HostAnswer answer, Time steady);
+  void on_admitted();              // by the joined host
+  void on_host_gone(Time steady);  // the joined host, or this node's own; or it refused this node
   // The nodes to ask now; on_answer() follows for each.
-  std::vector<int> take_questions(Time now);
-  Time due(Time now) const;
+  std::vector<int> take_questions(Time steady);
+  Time due(Time steady) const;
   bool hosts() const { return state_ == State::kHosting; }
 
  private:
@@ -73,8 +73,8 @@ class HostSearch {
   std::vector<int> order_;  // in which nodes become the host; the old host comes last
   std::vector<Question> questions_;
   State state_ = State::kAsking;
+  RunningClock clock_;  // shows all times below, and those of questions_
   Time began_, deadline_, join_due_;
-  SuspensionDetector suspension_;
 };
 
 }  // namespace fleet

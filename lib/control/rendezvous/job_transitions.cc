@@ -1,5 +1,7 @@
 // Job: how one phase follows another.
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/counted.h"
@@ -36,7 +38,8 @@ Job::Job(const JobSpec& spec, const JobTimes& times, std::string address, Time b
       nodes(spec, times, begin),
       restarts(spec.restarts),
       phase(Forming{{begin, begin + spec.restarts.elastic_timeout, begin + times.first_progress}}),
-      now(begin) {}
+      now(begin),
+      steady_now(begin) {}
 
 bool Job::have_quorum() const { return has_quorum(world->nodes_size(), nodes.ranks_here()); }
 
@@ -191,7 +194,8 @@ void Job::propose() {
   next->set_allow_skew(config().allow_skew());
   world = next;
   nodes.membership().begin();
-  std::map<std::string, int> ranks;
+  std::unordered_map<std::string_view, int> ranks;
+  ranks.reserve(static_cast<size_t>(world->nodes_size()));
   for (const wire::Node& node : world->nodes()) ranks[node.address()] = node.node_rank();
   Agreeing agreeing;
   for (const auto& [id, info] : nodes.membership().members()) {
