@@ -1,8 +1,10 @@
 // Strikes jobs that run over several nodes, and sees what becomes of them: whether all ends in
 // time, nothing is left, and the verdict names what was struck. Every trial follows from its seed:
 //   chaos --fleetrun FILE [--seed S] [--trials N] [--first I] [--faults rank,host,...] [--nodes 4]
-//         [--ranks 2] [--restarts] [--strict] [--keep] [-- further arguments of fleetrun]
-// `--restarts`: the job must continue with the remaining nodes.
+//         [--ranks 2] [--heartbeat 15] [--restarts] [--strict] [--keep] [-- further arguments of
+//         fleetrun]
+// `--heartbeat`: seconds after which a silent node is lost (--heartbeat_timeout).
+// `--restarts`: the job must continue with the remaining nodes, or with all that come back.
 // `--strict`: what comes later than promised is wrong too; else only what is ten times later.
 // replays trial I of a run with `--seed S --first I --trials 1`. Ends with 77 where the machine
 // allows no network namespaces.
@@ -94,6 +96,8 @@ Arguments parse(int argc, char** argv) {
       arguments.nodes = integer(value);
     else if (name == "--ranks")
       arguments.trial.ranks_per_node = integer(value);
+    else if (name == "--heartbeat")
+      arguments.trial.heartbeat = integer(value);
     else if (name == "--faults")
       arguments.faults = parse_faults(value);
     else
@@ -140,9 +144,11 @@ std::unique_ptr<Network> ipv6_network(const std::string& name, int nodes) {
 // Without those that this machine cannot inject, which are said.
 std::vector<Fault> possible(std::vector<Fault> faults, Network& network) {
   if (network.can_lose()) return faults;
-  const auto of_nft = [](Fault fault) { return fault == Fault::kLink || fault == Fault::kLoss; };
+  const auto of_nft = [](Fault fault) {
+    return fault == Fault::kLink || fault == Fault::kLoss || fault == Fault::kOutage;
+  };
   if (std::any_of(faults.begin(), faults.end(), of_nft)) {
-    std::printf("SKIP: the faults link and loss need nft (the package nftables)\n");
+    std::printf("SKIP: the faults link, loss and outage need nft (the package nftables)\n");
   }
   std::erase_if(faults, of_nft);
   if (faults.empty()) throw Error(ErrorCode::kUnsupported, "no fault is possible here");

@@ -24,7 +24,7 @@
 namespace fleet::chaos {
 namespace {
 
-constexpr double kSeenLimit = 3, kHangLimit = 5;
+constexpr double kHangLimit = 5;
 constexpr double kTermLimit = 0.1;
 // Messages are slow while packets are lost.
 constexpr double kLossLimit = 20;
@@ -32,8 +32,8 @@ constexpr int kLostPercent = 30;
 // The job has a process for this from then on.
 constexpr int kBothAfterMs = 20;
 constexpr double kAwaitHeartbeat = 0.5;
-// To start the next generation.
-constexpr double kAgainLimit = 2;
+// To start the next generation, and until messages reach a node again that was away.
+constexpr double kAgainLimit = 2, kReturnLimit = 8;
 
 class Trial {
  public:
@@ -44,6 +44,10 @@ class Trial {
     if (fault == Fault::kHost) target_node_ = 0;
     target_rank_ = pick(0, ranks_ - 1);
     delay_ms_ = pick(fault == Fault::kBoth ? kBothAfterMs : 0, 60);
+    if (!is_away()) return;
+    away_briefly_ = !options.restarts || pick(0, 1) == 0;
+    const int third_ms = static_cast<int>(1e3 * options.heartbeat / 3);
+    away_ms_ = away_briefly_ ? pick(100, third_ms) : pick(5 * third_ms, 7 * third_ms);
   }
 
   TrialResult run() {
@@ -106,13 +110,14 @@ class Trial {
                                       "--log_dir=log." + std::to_string(node),
                                       "--grace=" + std::to_string(options_.grace),
                                       "--rdzv_timeout=60"};
-    if (fault_ == Fault::kAwait) {
-      words.push_back("--heartbeat_timeout=" + std::to_string(kAwaitHeartbeat));
-    }
+    words.push_back("--heartbeat_timeout=" +
+                    std::to_string(fault_ == Fault::kAwait ? kAwaitHeartbeat : options_.heartbeat));
     if (fault_ == Fault::kHang) {
       words.push_back("--hang_timeout=" + std::to_string(options_.hang_timeout));
     }
-    if (options_.restarts) {
+    if (options_.restarts && is_away()) {
+      words.insert(words.end(), {"--max_restart=3", "--elastic_timeout=60"});
+    } else if (options_.restarts) {
       words.push_back("--nnodes=2:" + std::to_string(network_.nodes()));
       words.push_back("--elastic_timeout=1");
     }
@@ -213,6 +218,15 @@ class Trial {
             "a full disk of node " + std::to_string(target_node_) + ", kill -9 of " + rank;
         disk_->fill();
         break;
+      case Fault::kOutage:
+      case Fault::kSuspend:
+        result_.fault = std::string(fault_ == Fault::kOutage ? "nft drop on the link" : "SIGSTOP") +
+                        of_node + " for " + std::to_string(away_ms_) + " ms";
+        injected_at_ = unix_seconds();
+        be_away();
+        if (!away_briefly_) return;
+        signal = SIGTERM;
+        break;
     }
     const pid_t guardian = fault_ == Fault::kBoth ? guardian_of(target_node_) : -1;
     if (fault_ == Fault::kLink) {
@@ -233,6 +247,28 @@ class Trial {
       return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.ended; });
     };
     if (wait_until(options_.loss_seconds, over)) fail("a node ended by itself");
+  }
+
+  bool is_away() const { return fault_ == Fault::kOutage || fault_ == Fault::kSuspend; }
+
+  // The target node is away, and comes back.
+  void be_away() {
+    const auto set_away = [this](bool away) {
+      if (fault_ == Fault::kOutage) return network_.set_cut(target_node_, away);
+      for (const pid_t pid : tree_of(nodes_[static_cast<size_t>(target_node_)].pid))
+        ::kill(pid, away ? SIGSTOP : SIGCONT);
+    };
+    set_away(true);
+    ::usleep(static_cast<useconds_t>(away_ms_) * 1000);
+    set_away(false);
+  }
+
+  static std::vector<pid_t> tree_of(pid_t root) {
+    std::vector<pid_t> tree = {root};
+    for (size_t i = 0; i < tree.size(); ++i) {
+      for (const pid_t child : all_children_of(tree[i])) tree.push_back(child);
+    }
+    return tree;
   }
 
   void reap() {
@@ -271,10 +307,10 @@ class Trial {
     }
     if (fault_ == Fault::kFreeze || fault_ == Fault::kLink) {
       // Processes of a frozen launcher end when it wakes up or is killed. A launcher that is cut
-      // off stops looking for the other nodes.
+      // off stops looking for the other nodes, which have ended.
       result_.stopped = unix_seconds() - injected_at_;
       ::kill(nodes_[static_cast<size_t>(target_node_)].pid, SIGCONT);
-      wait_until(kHangGuard, [&] { return over(true); });
+      wait_until(kHangGuard + 2 * options_.heartbeat, [&] { return over(true); });
     }
     wait_until(limit * options_.slack, [&] { return reap(), descendants({}).empty(); });
     if (result_.stopped == 0) result_.stopped = unix_seconds() - injected_at_;
@@ -307,7 +343,7 @@ class Trial {
     if (goes_on()) return judge_generation();
     if (fault_ == Fault::kTerm || fault_ == Fault::kAwait) judge_signal();
     const bool timed = fault_ == Fault::kLink || fault_ == Fault::kFreeze;
-    if (timed && result_.seen > kSeenLimit * options_.slack) {
+    if (timed && result_.seen > options_.heartbeat * options_.slack) {
       fail("seen after " + std::to_string(result_.seen) + " s only");
     }
     if (fault_ == Fault::kHang &&
@@ -331,12 +367,13 @@ class Trial {
   // Whether the job is to start again.
   bool goes_on() const {
     return options_.restarts && fault_ != Fault::kTerm && fault_ != Fault::kAwait &&
-           fault_ != Fault::kLoss;
+           fault_ != Fault::kLoss && !away_briefly_;
   }
 
   // Of the nodes that are left, each rank has run once more, and soon.
   void judge_generation() {
-    const bool all = fault_ == Fault::kRank || fault_ == Fault::kHang || fault_ == Fault::kDisk;
+    const bool all =
+        fault_ == Fault::kRank || fault_ == Fault::kHang || fault_ == Fault::kDisk || is_away();
     const int ranks = all ? ranks_ : ranks_ - options_.ranks_per_node;
     double last = 0;
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -356,7 +393,8 @@ class Trial {
 
   // Time limit for noticing the fault.
   double notice_limit() const {
-    if (fault_ == Fault::kLink || fault_ == Fault::kFreeze) return kSeenLimit;
+    if (fault_ == Fault::kLink || fault_ == Fault::kFreeze) return options_.heartbeat;
+    if (is_away()) return away_ms_ / 1e3 + kReturnLimit;
     return fault_ == Fault::kHang ? options_.hang_timeout + kHangLimit : 0;
   }
 
@@ -422,6 +460,8 @@ class Trial {
       case Fault::kTerm:
       case Fault::kAwait:
       case Fault::kLoss:
+      case Fault::kOutage:
+      case Fault::kSuspend:
         return {"stopped", 128 + SIGTERM};
       default:
         return {"node lost", 113};
@@ -440,6 +480,8 @@ class Trial {
   Network& network_;
   const TrialOptions& options_;
   int ranks_ = 0, target_node_ = 0, target_rank_ = 0, delay_ms_ = 0;
+  int away_ms_ = 0;
+  bool away_briefly_ = false;  // nobody is to notice it
   double injected_at_ = 0;
   std::optional<SmallDisk> disk_;  // of the target's logs
   std::vector<Node> nodes_;
@@ -449,15 +491,17 @@ class Trial {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  constexpr const char* kNames[] = {"rank", "guardian", "launcher", "host",  "link", "freeze",
-                                    "hang", "term",     "both",     "await", "loss", "disk"};
+  constexpr const char* kNames[] = {"rank",   "guardian", "launcher", "host",   "link",
+                                    "freeze", "hang",     "term",     "both",   "await",
+                                    "loss",   "disk",     "outage",   "suspend"};
   return kNames[static_cast<size_t>(fault)];
 }
 
 const std::vector<Fault>& all_faults() {
   static const std::vector<Fault> all = {
-      Fault::kRank, Fault::kGuardian, Fault::kLauncher, Fault::kHost,  Fault::kLink, Fault::kFreeze,
-      Fault::kHang, Fault::kTerm,     Fault::kBoth,     Fault::kAwait, Fault::kLoss, Fault::kDisk};
+      Fault::kRank,   Fault::kGuardian, Fault::kLauncher, Fault::kHost,   Fault::kLink,
+      Fault::kFreeze, Fault::kHang,     Fault::kTerm,     Fault::kBoth,   Fault::kAwait,
+      Fault::kLoss,   Fault::kDisk,     Fault::kOutage,   Fault::kSuspend};
   return all;
 }
 

@@ -22,6 +22,10 @@ enum class Fault {
   kAwait,     // SIGSTOP and SIGCONT of a node's fleetrun that waits for others, then SIGTERM
   kLoss,      // 30 % of the packets between nodes are lost for a while, then SIGTERM
   kDisk,      // no room is left for a node's logs, then kill -9 of a rank
+  // For a moment, after which nothing has happened, then SIGTERM; or, where restarts are allowed,
+  // perhaps for longer than a node may be silent: all nodes take part in the restart.
+  kOutage,   // a node's link drops everything for a while
+  kSuspend,  // SIGSTOP of all processes of a node, later SIGCONT
 };
 const char* name_of(Fault fault);
 const std::vector<Fault>& all_faults();
@@ -32,6 +36,7 @@ struct TrialOptions {
   std::string folder;  // of this trial
   int ranks_per_node = 2;
   double grace = 2;                // seconds
+  double heartbeat = 15;           // seconds: --heartbeat_timeout
   double slack = 10;               // times are wrong from so many times what is promised
   double hang_timeout = 2;         // seconds, for kHang
   double loss_seconds = 6;         // for kLoss

@@ -5,6 +5,7 @@
 
 #include "base/descriptor_limit.h"
 #include "base/log.h"
+#include "base/running_clock.h"
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -96,6 +97,7 @@ class JobClient {
     heartbeat_timer_.after(kHeartbeatTimes.heartbeat_interval, [this] {
       if (ended_) return;
       const auto now = std::chrono::steady_clock::now();
+      clock_.at(now);
       for (Session& session : sessions_) {
         if (session.stream->queued_bytes() == 0) {
           session.stream->send(envelope(&wire::ClientMessage::mutable_heartbeat));
@@ -123,11 +125,11 @@ class JobClient {
   // --- actions ---
   void step(const RemoteJobEvent& event) {
     if (ended_) return;
-    for (RemoteJobAction& action : job_.step(event, std::chrono::steady_clock::now())) {
+    for (RemoteJobAction& action : job_.step(event, clock_.at(std::chrono::steady_clock::now()))) {
       std::visit([this](auto& one) { carry_out(one); }, action);
     }
     if (ended_) return;
-    timer_.at(job_.next_deadline(), [this] { step(TimePassed{}); });
+    timer_.at(clock_.steady(job_.next_deadline()), [this] { step(TimePassed{}); });
   }
   void carry_out(ToFleetd& action) {
     sessions_[static_cast<size_t>(action.node)].stream->send(std::move(action.message));
@@ -151,6 +153,8 @@ class JobClient {
   const std::vector<RemoteNode> nodes_;
   EventLoop loop_;
   RemoteJob job_;
+  // Of the job's limits; the heartbeats keep it running.
+  RunningClock clock_{std::chrono::steady_clock::now(), 2 * kHeartbeatTimes.heartbeat_interval};
   LoopSignals signals_;
   LoopTimer heartbeat_timer_, timer_;
   ConsoleOutput output_;

@@ -33,13 +33,13 @@ RootCauseTimes single_node_times(RootCauseTimes times) {
   return times;
 }
 
-void RootCauseAnalyzer::on_rank_failed(RankExit exit, Time now) {
+void RootCauseAnalyzer::on_rank_failed(RankExit exit, Time now, Time steady) {
   const bool peer_lost = exit_kind(exit) == ExitKind::kPeerLost;
   due_ = std::min(due_, now + (peer_lost ? times_.peer_lost_window : times_.window));
   const bool timed = exit.has_at_error_ns();
   // Not later than its report. Without comparable clocks, assume some time within the window.
   const int64_t at =
-      timed ? std::min(exit.at_ns(), steady_ns(now)) : steady_ns(now) - ns(times_.window) / 2;
+      timed ? std::min(exit.at_ns(), steady_ns(steady)) : steady_ns(steady) - ns(times_.window) / 2;
   const int64_t error =
       (timed ? exit.at_error_ns() : ns(times_.window) / 2) + ns(times_.notice_delay);
   // Thousands may arrive within a moment, each with the tail of its log.

@@ -34,9 +34,10 @@ class RootCauseAnalyzer {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit RootCauseAnalyzer(RootCauseTimes times = {}) : times_(times) {}
-  // A rank failed by itself. Its at_ns is on this host's clock, or at_error_ns is unset.
-  void on_rank_failed(RankExit exit, Time now);
-  // The node has been silent since then. The first loss counts.
+  // A rank failed by itself. Its at_ns is on this host's clock, or at_error_ns is unset. steady:
+  // this moment on that clock; `now` may be on a clock that stands still at times, like due().
+  void on_rank_failed(RankExit exit, Time now, Time steady);
+  // The node has been silent since then, on that clock. The first loss counts.
   void on_node_lost(int node_rank, Time since);
   // A launcher received a stop request at this time of this host's clock, within error_ns. A
   // failure that did not certainly happen before it follows from it.

@@ -34,6 +34,8 @@ namespace {
 
 // Two equal signals within this time are one delivery.
 constexpr std::chrono::milliseconds kOneDelivery{10};
+// For the last messages of a rendezvous that ends while the job continues elsewhere.
+constexpr std::chrono::milliseconds kStepDown{500};
 
 // Passes events to Supervision and carries out its actions; Supervision makes every decision.
 class Agent {
@@ -217,6 +219,7 @@ class Agent {
     if (const auto* assignment = std::get_if<Assignment>(&event)) on_assignment(*assignment);
     if (auto* lost = std::get_if<HostLost>(&event)) step(std::move(*lost));
     if (const auto* turn = std::get_if<TakeOver>(&event)) on_take_over(*turn);
+    if (std::holds_alternative<StepDown>(event)) on_step_down();
   }
 
   void on_host(wire::HostMessage& message) {
@@ -254,6 +257,13 @@ class Agent {
     } catch (const Error& error) {
       step(Refusal{error});
     }
+  }
+
+  void on_step_down() {
+    if (!plan_.server) return;
+    plan_.server->stop(kStepDown);
+    plan_.server.reset();
+    spdlog::warn("this node no longer hosts the rendezvous");
   }
 
   void on_request(const wire::ControlRequest& request, ControlSocket::Reply reply) {

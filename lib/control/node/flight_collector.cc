@@ -22,6 +22,7 @@
 #include "base/mutex.h"
 #include "base/number_text.h"
 #include "base/owned_file.h"
+#include "base/running_clock.h"
 #include "node/flight_dump.h"
 #include "node/process_tree.h"
 #include "rendezvous/types.h"
@@ -242,9 +243,9 @@ void FlightSearch::ask(const Target& target, const std::vector<pid_t>& processes
 }
 
 void FlightSearch::wait_for_dumps() {
-  const auto deadline = std::chrono::steady_clock::now() + limit_;
+  const auto deadline = running_now() + limit_;
   for (bool last_time = false; !last_time;) {
-    last_time = std::chrono::steady_clock::now() >= deadline;
+    last_time = running_now() >= deadline;
     for (Asked& asked : asked_) {
       if (!asked.done) asked.done = inspect(&asked, last_time);
     }
@@ -326,7 +327,7 @@ void FlightCollector::collect(const std::vector<Target>& targets, const std::str
                               std::chrono::milliseconds limit, Done on_done) {
   if (on_done_) return;
   on_done_ = std::move(on_done);
-  deadline_ = std::chrono::steady_clock::now() + limit;
+  deadline_ = running_now() + limit;
   // A search that a disk has blocked is not joined by another one.
   if (!search_ || search_->ended()) {
     search_ =
@@ -341,7 +342,7 @@ void FlightCollector::poll_later() {
 }
 
 void FlightCollector::poll() {
-  if (search_->ended() || std::chrono::steady_clock::now() >= deadline_) {
+  if (search_->ended() || running_now() >= deadline_) {
     return std::exchange(on_done_, nullptr)(search_->results());
   }
   poll_later();

@@ -148,9 +148,9 @@ class Guardian {
       if (spawned.service) listen_to(rank, std::move(spawned.service));
       rank.log = logs_.open(command, std::move(spawned.output));
       if (hang_timeout.count() > 0 && command.expects_progress()) {
-        rank.hang_detector.emplace(hang_timeout);
         inspect_interval_ =
             std::clamp(hang_timeout / 8, std::chrono::milliseconds(20), kHangCheckInterval);
+        rank.hang_detector.emplace(hang_timeout, 2 * inspect_interval_);
       }
     }
     cgroup_tried_ = stop_sent_ = killed_ = false;

@@ -4,6 +4,7 @@ namespace fleet {
 
 std::chrono::milliseconds HangDetector::update(const RankActivity& signs, Time now) {
   constexpr double kIdleShare = 0.02;
+  now = clock_.at(now);
   const std::chrono::duration<double> quiet = now - since_;
   const double used = signs.cpu_seconds - last_.cpu_seconds;
   // A process that left the tree took its CPU time along; something lives.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/running_clock.h"
+
 namespace fleet {
 
 // Signs of life.
@@ -21,12 +23,17 @@ class HangDetector {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit HangDetector(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  // longest: counts at most between two updates. If an update comes later, this process was
+  // suspended, perhaps with the rank.
+  explicit HangDetector(std::chrono::milliseconds timeout,
+                        Time::duration longest = Time::duration::max())
+      : timeout_(timeout), clock_({}, longest) {}
   // How long the rank has made no progress, the first time this reaches the timeout; else 0.
   std::chrono::milliseconds update(const RankActivity& signs, Time now);
 
  private:
   std::chrono::milliseconds timeout_;
+  RunningClock clock_;
   RankActivity last_;
   Time since_{};
   bool begun_ = false, reported_ = false;

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "rendezvous/restarts.h"
+#include "rendezvous/job_lookup.h"
 #include "rendezvous/types.h"
 #include "transport/certificates.h"
 #include "transport/control_messages.h"
@@ -20,8 +20,11 @@ namespace {
 constexpr std::chrono::milliseconds kRetry{100};
 constexpr std::chrono::milliseconds kProbeInterval{1'000};
 constexpr std::chrono::milliseconds kLeaveTimeout{1'000};
-// While it connects, the ticker polls twice as often: only a suspension makes it so late.
-constexpr std::chrono::milliseconds kSuspended{1'000};
+constexpr std::chrono::milliseconds kAskTimeout{1'000};
+// All nodes of a job together compare their clocks this often.
+constexpr int kSamplesPerSecond = 250;
+// Up to this many nodes, the first heartbeats may coincide.
+constexpr int kFewNodes = 64;
 
 // Whether a peer answered, judged by gRPC's error text.
 bool was_reached(const std::string& reason) {
@@ -65,6 +68,7 @@ std::shared_ptr<RendezvousClient> RendezvousClient::make(RendezvousClientOptions
   return {client, [owner = std::move(owner)](RendezvousClient*) {
             owner->leave();
             owner->ticker_.stop();
+            owner->background_.stop();
           }};
 }
 
@@ -75,13 +79,23 @@ void RendezvousClient::start(wire::Join join) {
   join_.set_instance(new_instance());
   set_host(options_.address, options_.host);
   const auto now = Clock::now();
-  deadline_ = now + options_.timeout;
-  suspension_ = SuspensionDetector(now);
+  deadline_ = RunningDeadline(options_.timeout, now);
   next_progress_ = next_lookup_ = now + options_.first_progress;
   phase_ = Phase::kConnecting;
   next_attempt_ = now + random_below(connect_jitter(join_));
   if (next_attempt_ == now) connect();
   ticker_.due_by(now);
+}
+
+void RendezvousClient::connect_by(Clock::time_point time) {
+  next_attempt_ = time;
+  ticker_.due_by(time);
+}
+
+void RendezvousClient::drop_stream() {
+  phase_ = Phase::kConnecting;
+  next_attempt_ = Clock::time_point::max();
+  if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
 }
 
 void RendezvousClient::connect() {
@@ -120,9 +134,7 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
     case wire::HostMessage::kRefused:
       return on_refusal({from_wire(message.refused())}, now);
     case wire::HostMessage::kAssignment:
-      if (const auto& history = message.assignment().history(); !history.empty())
-        history_.assign(history.begin(), history.end());
-      return on_assignment(decode(message.assignment()), message.assignment().generation());
+      return on_assignment(std::move(*message.mutable_assignment()));
     case wire::HostMessage::kStart:
       return begin_generation(message.start().generation());
     case wire::HostMessage::kVerdict:
@@ -136,15 +148,9 @@ void RendezvousClient::on_host_message(const NodeStream& stream, wire::HostMessa
       }
       break;
     case wire::HostMessage::kRestart:
-      // A new host repeats a command that its predecessor may not have sent to all.
-      std::erase_if(history_, [&](const GenerationResult& end) {
-        return end.generation() >= message.restart().end().generation();
-      });
-      if (history_.size() == kKeptGenerations) history_.erase(history_.begin());
-      history_.push_back(message.restart().end());
-      failover_.reset();
+      job_.on_restart(message.restart());
+      search_.reset();
       phase_ = Phase::kRunning;
-      if (message.restart().generation() == pending_generation_) committed_ = world_;
       break;
     default:
       break;
@@ -162,14 +168,24 @@ void RendezvousClient::on_welcome(const NodeStream& stream, const wire::Welcome&
     limit_retransmission_backoff_to(stream.peer());
   }
   if (phase_ == Phase::kConnecting) phase_ = Phase::kForming;
-  ticker_.due_by(now);  // the first heartbeat also compares the clocks
+  if (search_) search_->on_admitted();
+  // The first heartbeat also compares the clocks. In a large job all nodes are welcomed at once: a
+  // random phase spreads their heartbeats.
+  const std::chrono::microseconds interval = failure_detector_.times().heartbeat_interval;
+  const bool few = join_.job().nnodes() <= kFewNodes;
+  next_heartbeat_ = now + (few ? interval * 0 : random_below(interval));
+  next_sample_ = now;
+  ticker_.due_by(next_heartbeat_);
 }
 
 void RendezvousClient::on_refusal(Refusal refusal, Clock::time_point now) {
-  if (failover_) {  // it only rules out that candidate host
+  const bool again = refusal.error.code() == ErrorCode::kPeerLost;
+  if (search_) {  // it only rules out that host
     last_reason_ = refusal.error.what();
-    try_next_host(now);
-  } else if (refusal.error.code() == ErrorCode::kPeerLost) {
+    found_host_gone(now);
+  } else if (again && (phase_ == Phase::kRunning || job_.is_spare())) {
+    lose_host(refusal.error.failure());
+  } else if (again) {
     rejoin(refusal.error.failure());
   } else {
     end(std::move(refusal));
@@ -182,32 +198,24 @@ void RendezvousClient::note_received(Clock::time_point now) {
   failure_detector_.received(now);
 }
 
-// The world of the first generation counts at once; a later one counts when all its nodes know it.
-void RendezvousClient::on_assignment(Assignment assignment, int generation) {
+void RendezvousClient::on_assignment(wire::Assignment message) {
+  const int generation = message.generation();
+  const auto history = std::move(*message.mutable_history());
+  Assignment assignment = decode(std::move(message));
   assignment.store_address = address_;
-  world_ = assignment.world;
-  node_rank_ = assignment.node_rank;
   host_ = 0;
-  failover_.reset();
-  pending_assignment_.reset();
-  if (node_rank_ < 0) return;  // a spare
-  phase_ = Phase::kRunning;
-  pending_assignment_ = std::move(assignment);
-  pending_generation_ = generation;
-  if (generation == 1) return begin_generation(generation);
-  wire::NodeMessage message;
-  message.mutable_accept()->set_generation(generation);
-  if (stream_) stream_->send(std::move(message));
+  search_.reset();
+  if (assignment.node_rank >= 0) phase_ = Phase::kRunning;
+  if (!job_.on_assignment(std::move(assignment), generation, {history.begin(), history.end()})) {
+    return begin_generation(generation);
+  }
+  wire::NodeMessage accept;
+  accept.mutable_accept()->set_generation(generation);
+  if (stream_) stream_->send(std::move(accept));
 }
 
 void RendezvousClient::begin_generation(int generation) {
-  if (!pending_assignment_ || pending_generation_ != generation) return;
-  assignment_ = *pending_assignment_;
-  pending_assignment_.reset();
-  committed_ = world_;
-  generation_start_ = Clock::now();
-  furthest_step_.reset();
-  emit(*assignment_);
+  if (const Assignment* begun = job_.begin(generation, Clock::now())) emit(*begun);
 }
 
 void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
@@ -218,13 +226,10 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
     changed_.notify_all();
     if (left_ || phase_ == Phase::kEnded) return;
     last_reason_ = how.reason;
-    const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
-    if (phase_ == Phase::kRunning || (spare && !failover_)) {
+    if (search_) {
+      found_host_gone(Clock::now());
+    } else if (phase_ == Phase::kRunning || (phase_ == Phase::kForming && job_.is_spare())) {
       host_lost("vanished (" + last_reason_ + ")");
-    } else if (failover_) {
-      phase_ = Phase::kConnecting;
-      next_attempt_ = Clock::now() + kRetry;
-      ticker_.due_by(next_attempt_);
     } else if (how.kind == StreamEnd::Kind::kForeign) {
       end(Refusal{Error(ErrorCode::kUsage,
                         "the server there is not a fleetrun rendezvous of this version",
@@ -237,13 +242,11 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
       const auto now = Clock::now();
       probe_pending_ = probe_pending_ || was_reached(last_reason_);
       if (phase_ == Phase::kForming) {  // it had been reached: the time to reach it begins again
-        deadline_ = now + options_.timeout;
-        suspension_ = SuspensionDetector(now);
+        deadline_ = RunningDeadline(options_.timeout, now);
         next_lookup_ = now + options_.first_progress;
       }
       phase_ = Phase::kConnecting;
-      next_attempt_ = now + kRetry;
-      ticker_.due_by(next_attempt_);
+      connect_by(now + kRetry);
     }
   }
   deliver();
@@ -251,23 +254,19 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
 
 RendezvousClient::Clock::time_point RendezvousClient::tick() {
   auto next = Clock::time_point::max();
-  probe_host();
-  find_moved_host();
   {
     const MutexLock lock(mutex_);
     const auto now = Clock::now();
     if (left_ || phase_ == Phase::kEnded || phase_ == Phase::kIdle) return next;
-    if (phase_ == Phase::kConnecting && failover_) {
-      continue_failover(now);
-      const bool hosting =
-          failover_ && failover_->step().action == FailoverSearch::Step::Action::kHost;
-      next = failover_ && !hosting ? std::min(next_attempt_, failover_->deadline()) : next_attempt_;
-    } else if (phase_ == Phase::kConnecting) {
+    probe_host(now);
+    if (search_) next = search_for_host(now);
+    if (phase_ == Phase::kConnecting && !search_) {
+      ask_other_addresses(now);
       retry_connect(now);
-      next = std::min({next_attempt_, next_progress_, deadline_, now + kSuspended / 2});
-    } else {
+      next = std::min({next_attempt_, next_progress_, deadline_.next_look(now)});
+    } else if (phase_ == Phase::kForming || phase_ == Phase::kRunning) {
       send_heartbeat(now);
-      next = now + failure_detector_.times().heartbeat_interval;
+      next = std::min({next, next_heartbeat_, failure_detector_.next_poll(now)});
     }
   }
   deliver();
@@ -275,8 +274,7 @@ RendezvousClient::Clock::time_point RendezvousClient::tick() {
 }
 
 void RendezvousClient::retry_connect(Clock::time_point now) {
-  deadline_ += suspension_.poll(now, kSuspended);
-  if (now >= deadline_) {
+  if (deadline_.passed(now)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.timeout);
     end(Refusal{Error(ErrorCode::kTimeout,
                       "cannot be reached within " + std::to_string(seconds.count()) + " s (" +
@@ -295,29 +293,24 @@ void RendezvousClient::retry_connect(Clock::time_point now) {
   if (now >= next_attempt_ && !stream_) connect();
 }
 
-// The host has given up on this node, which was suspended while it waited (for others, or as a
-// spare).
+// The host has given up on this node, which was suspended while it waited for others.
 void RendezvousClient::rejoin(const std::string& why) {
-  if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
-  emit(join_progress("the host gave up on this node because it " + why +
-                     " (suspended?); joining again"));
-  world_ = committed_ = {};
-  node_rank_ = -1;
-  phase_ = Phase::kConnecting;
-  next_attempt_ = Clock::now();
-  deadline_ = next_attempt_ + options_.timeout;
-  suspension_ = SuspensionDetector(next_attempt_);
-  ticker_.due_by(next_attempt_);
+  drop_stream();
+  emit(join_progress(why + " (suspended?); joining again"));
+  job_ = {};
+  const auto now = Clock::now();
+  deadline_ = RunningDeadline(options_.timeout, now);
+  connect_by(now);
 }
 
-void RendezvousClient::probe_host() {
-  {
-    const MutexLock lock(mutex_);
-    const auto now = Clock::now();
-    if (!probe_pending_ || phase_ != Phase::kConnecting || left_ || now < next_probe_) return;
-    probe_pending_ = false;
-    next_probe_ = now + kProbeInterval;
-  }
+void RendezvousClient::probe_host(Clock::time_point now) {
+  if (!probe_pending_ || phase_ != Phase::kConnecting || now < next_probe_) return;
+  if (!background_.run([self = shared_from_this()] { self->look_for_mismatch(); })) return;
+  probe_pending_ = false;
+  next_probe_ = now + kProbeInterval;
+}
+
+void RendezvousClient::look_for_mismatch() {
   const auto mismatch = find_security_mismatch(options_.address, options_.security);
   if (!mismatch) return;
   {
@@ -327,31 +320,40 @@ void RendezvousClient::probe_host() {
   deliver();
 }
 
-bool RendezvousClient::waits_for_host() const {
-  return phase_ == Phase::kConnecting && !failover_ && !left_;
-}
-
 // The other nodes may have continued with another host; without a world, this node does not know
 // which one.
-void RendezvousClient::find_moved_host() {
-  {
-    const MutexLock lock(mutex_);
-    const auto now = Clock::now();
-    if (!options_.find_moved || !waits_for_host() || now < next_lookup_) return;
-    next_lookup_ = now + options_.progress_every;
+void RendezvousClient::ask_other_addresses(Clock::time_point now) {
+  if (now < next_lookup_) return;
+  next_lookup_ = now + options_.progress_every;
+  for (const std::string& address : options_.other_addresses) {
+    ask_rendezvous(address, options_.security, kAskTimeout,
+                   [weak = weak_from_this(), address](const auto& reply) {
+                     if (const auto self = weak.lock()) self->on_other_address(address, reply);
+                   });
   }
-  const std::string there = options_.find_moved();
+}
+
+void RendezvousClient::on_other_address(const std::string& address,
+                                        const std::optional<wire::DescribeReply>& reply) {
   {
     const MutexLock lock(mutex_);
-    suspension_ = SuspensionDetector(Clock::now());  // the search took its time
-    if (there.empty() || there == address_ || !waits_for_host()) return;
-    emit(join_progress("the job has another host now: joining its rendezvous at " + there));
-    if (NodeStream* stream = std::exchange(stream_, nullptr)) stream->cancel();
-    set_host(there);
+    const bool waits = phase_ == Phase::kConnecting && !search_ && !left_;
+    if (!waits || address == address_) return;
+    if (!runs_job(reply, join_.job().job_id())) return;
+    drop_stream();
+    emit(join_progress("the job has another host now: joining its rendezvous at " + address));
+    set_host(address);
     last_reason_.clear();
-    next_attempt_ = Clock::now();
+    connect_by(Clock::now());
   }
   deliver();
+}
+
+void RendezvousClient::set_host(const std::string& address, std::shared_ptr<JobHost> host) {
+  address_ = address;
+  host_clock_ = {};
+  transport_ = host ? make_local_transport(std::move(host))
+                    : make_grpc_transport(address_, options_.security, options_.heartbeat_timeout);
 }
 
 void RendezvousClient::send_heartbeat(Clock::time_point now) {
@@ -360,15 +362,21 @@ void RendezvousClient::send_heartbeat(Clock::time_point now) {
   // This process itself may be the host: under a flood it may be slow, but it is not lost.
   if (!alive && join_.hosts_rendezvous()) failure_detector_.received(now);
   if (!alive && !join_.hosts_rendezvous()) {
-    const std::string how =
-        "was silent for " + std::to_string(failure_detector_.times().max_silence.count()) + " ms";
+    const std::string how = "was silent for " + seconds_text(failure_detector_.times().max_silence);
     if (phase_ == Phase::kRunning) host_lost(how);
     if (stream_) stream_->cancel();  // while forming: try again
     return;
   }
+  if (now < next_heartbeat_) return;
+  next_heartbeat_ = now + failure_detector_.times().heartbeat_interval;
   wire::NodeMessage message;
   message.mutable_heartbeat()->set_count(++heartbeats_sent_);
   message.mutable_heartbeat()->set_sent_ns(steady_ns(now));
+  if (now >= next_sample_) {
+    message.mutable_heartbeat()->set_sample(true);
+    next_sample_ =
+        now + std::chrono::milliseconds(1'000) * join_.job().nnodes() / kSamplesPerSecond;
+  }
   if (stream_) stream_->send(std::move(message));
   datagrams_.send();
 }
@@ -424,8 +432,8 @@ void RendezvousClient::deliver() {
 Assignment RendezvousClient::join(wire::Join join) {
   start(std::move(join));
   const MutexLock lock(mutex_);
-  while (!assignment_ && !failure_ && !left_) changed_.wait(mutex_);
-  if (assignment_) return *assignment_;
+  while (!job_.begun() && !failure_ && !left_) changed_.wait(mutex_);
+  if (job_.begun()) return *job_.begun();
   if (failure_) throw *failure_;
   throw Error(ErrorCode::kPeerLost, "left before all nodes had joined",
               "node " + join_.node().address());
@@ -450,8 +458,7 @@ std::optional<ClockOffset::Estimate> RendezvousClient::host_clock(int64_t own_ns
 
 void RendezvousClient::send(wire::NodeMessage message) {
   const MutexLock lock(mutex_);
-  for (const RankSteps& rank : message.steps().ranks())
-    furthest_step_ = std::max(furthest_step_.value_or(rank.step()), rank.step());
+  job_.on_steps(message.steps());
   if (!stream_ || left_) return;
   if (message.has_exit()) {
     use_host_clock(message.mutable_exit());

@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "rendezvous/clock_offset.h"
-#include "rendezvous/election.h"
+#include "rendezvous/host_search.h"
+#include "rendezvous/known_job.h"
 #include "rendezvous/node_transport.h"
 #include "rendezvous/types.h"
+#include "transport/background.h"
 #include "transport/bounded_queue.h"
 #include "transport/datagram_heartbeats.h"
 #include "transport/failure_detector.h"
@@ -29,15 +32,17 @@ struct RendezvousClientOptions {
   std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
   // How long to try to reach the host. Once it is reached, its own --rdzv_timeout decides.
   std::chrono::milliseconds timeout{300'000};
-  std::chrono::milliseconds first_progress{2'000};     // delay of the first waiting line
-  std::chrono::milliseconds progress_every{10'000};    // interval of the next ones
-  std::chrono::milliseconds heartbeat_timeout{3'000};  // --heartbeat_timeout, for the connection
-  Security security;                                   // the host's
-  bool restarts = false;                               // the job may continue without a lost node
+  std::chrono::milliseconds first_progress{2'000};      // delay of the first waiting line
+  std::chrono::milliseconds progress_every{10'000};     // interval of the next ones
+  std::chrono::milliseconds heartbeat_timeout{15'000};  // --heartbeat_timeout, for the connection
+  Security security;                                    // the host's
+  bool restarts = false;                                // the job may continue without a lost node
+  // --elastic_timeout: after the loss of the host, how long to look for the job.
+  std::chrono::milliseconds elastic_timeout{30'000};
   std::shared_ptr<JobHost> host;  // set on the node that hosts the rendezvous: no connection needed
-  // If set, called while the host cannot be reached and this node has no world, from a thread of
-  // the client: returns where the running job has its rendezvous now, or "". May take a second.
-  std::function<std::string()> find_moved = {};
+  // Where the running job may have its rendezvous instead. Asked while the host cannot be reached
+  // and this node has no world.
+  std::vector<std::string> other_addresses = {};
 };
 
 // Thread safety: any thread may make any call, also from within the callback. Only join() and
@@ -70,7 +75,8 @@ class RendezvousClient : public NodeStreamOwner,
   void send(wire::NodeMessage message);
   // The host's clock when this node's shows `own_ns`; nullopt: not compared yet.
   std::optional<ClockOffset::Estimate> host_clock(int64_t own_ns) FLEET_EXCLUDES(mutex_);
-  // Connects to the rendezvous that this node has opened after a TakeOver.
+  // Connects to the rendezvous that this node has opened after a TakeOver. If another node hosts
+  // the job by then, StepDown follows.
   void follow(const std::string& address, std::shared_ptr<JobHost> host);
   // Sends a goodbye and closes the stream; waits briefly until the goodbye is sent. A node that
   // leaves a running job before Finished and before a verdict counts as lost. Idempotent. Returns
@@ -92,26 +98,37 @@ class RendezvousClient : public NodeStreamOwner,
       FLEET_REQUIRES(mutex_);
   void on_refusal(Refusal refusal, Clock::time_point now) FLEET_REQUIRES(mutex_);
   Clock::time_point tick() FLEET_EXCLUDES(mutex_);
-  void probe_host() FLEET_EXCLUDES(mutex_);  // after a failed connection: the secret may be wrong
-  void find_moved_host() FLEET_EXCLUDES(mutex_);
-  bool waits_for_host() const FLEET_REQUIRES(mutex_);  // without a world
+  // Starts a call that may block, in the background.
+  void probe_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void look_for_mismatch() FLEET_EXCLUDES(mutex_);  // after a failed connection: a wrong secret?
+  void ask_other_addresses(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void on_other_address(const std::string& address, const std::optional<wire::DescribeReply>& reply)
+      FLEET_EXCLUDES(mutex_);
   void note_received(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void connect() FLEET_REQUIRES(mutex_);
+  void connect_by(Clock::time_point time) FLEET_REQUIRES(mutex_);
+  void drop_stream() FLEET_REQUIRES(mutex_);
   void retry_connect(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void rejoin(const std::string& why) FLEET_REQUIRES(mutex_);
+  // Judges the host, and sends a heartbeat if one is due.
   void send_heartbeat(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void on_assignment(Assignment assignment, int generation) FLEET_REQUIRES(mutex_);
+  void on_assignment(wire::Assignment message) FLEET_REQUIRES(mutex_);
   void begin_generation(int generation) FLEET_REQUIRES(mutex_);
-  void host_lost(const std::string& how) FLEET_REQUIRES(mutex_);
-  void continue_failover(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void try_next_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void give_up_failover() FLEET_REQUIRES(mutex_);
-  bool is_committed() const FLEET_REQUIRES(mutex_);  // whether the last received world is committed
-  FailoverState failover_state(Clock::time_point now) const FLEET_REQUIRES(mutex_);
   // The host to use from now on; `host`: it is in this process.
   void set_host(const std::string& address, std::shared_ptr<JobHost> host = nullptr)
       FLEET_REQUIRES(mutex_);
-  void do_failover_step(Clock::time_point now) FLEET_REQUIRES(mutex_);
+
+  // After the loss of the host (client_failover.cc).
+  void host_lost(const std::string& how) FLEET_REQUIRES(mutex_);
+  void lose_host(std::string message) FLEET_REQUIRES(mutex_);
+  Clock::time_point search_for_host(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void carry_out(const HostSearch::Step& step, Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void ask(int node) FLEET_REQUIRES(mutex_);
+  void on_answer(int node, const std::optional<wire::DescribeReply>& reply) FLEET_EXCLUDES(mutex_);
+  void found_host_gone(Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void leave_own_host() FLEET_REQUIRES(mutex_);
+  void give_up_failover() FLEET_REQUIRES(mutex_);
+
   void emit(RendezvousEvent event) FLEET_REQUIRES(mutex_);
   void end(RendezvousEvent event) FLEET_REQUIRES(mutex_);  // a Refusal or a Verdict
   void leave_stream() FLEET_REQUIRES(mutex_);
@@ -132,50 +149,34 @@ class RendezvousClient : public NodeStreamOwner,
   std::string last_reason_ FLEET_GUARDED_BY(mutex_);
   bool probe_pending_ FLEET_GUARDED_BY(mutex_) = false;
   Clock::time_point next_probe_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point deadline_ FLEET_GUARDED_BY(mutex_);
+  RunningDeadline deadline_ FLEET_GUARDED_BY(mutex_){{}, {}};  // while connecting
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_lookup_ FLEET_GUARDED_BY(mutex_);
-  SuspensionDetector suspension_ FLEET_GUARDED_BY(mutex_){{}};         // while connecting
   FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
   ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
   // Longest gap between messages of the host while the job runs.
   Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
   uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
-  SharedWorld world_ FLEET_GUARDED_BY(mutex_);      // the last one received
-  SharedWorld committed_ FLEET_GUARDED_BY(mutex_);  // the last one known to be committed
-  int node_rank_ FLEET_GUARDED_BY(mutex_) = -1;     // in world_
-  int host_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the followed host
-  int lost_ FLEET_GUARDED_BY(mutex_) = 0;           // rank in world_ of the lost host
-  std::string address_ FLEET_GUARDED_BY(mutex_);    // of the followed host
-  // Set while the host is lost: the candidates for the next.
-  std::optional<FailoverSearch> failover_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_heartbeat_ FLEET_GUARDED_BY(mutex_);
+  Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // of the clocks
+  KnownJob job_ FLEET_GUARDED_BY(mutex_);
+  int host_ FLEET_GUARDED_BY(mutex_) = 0;         // rank in the last world of the followed host
+  int lost_ FLEET_GUARDED_BY(mutex_) = 0;         // the same of the lost host
+  std::string address_ FLEET_GUARDED_BY(mutex_);  // of the followed host
+  std::optional<HostSearch> search_ FLEET_GUARDED_BY(mutex_);  // set while the host is lost
   // The host's own report of its end, if any.
   std::string reported_loss_ FLEET_GUARDED_BY(mutex_);
   std::string loss_message_ FLEET_GUARDED_BY(mutex_);     // how the host was lost
   bool stop_commanded_ FLEET_GUARDED_BY(mutex_) = false;  // set: no failover follows
-  Clock::time_point generation_start_ FLEET_GUARDED_BY(mutex_);
-  // Of this node's ranks in this generation, as far as they have reported.
-  std::optional<int64_t> furthest_step_ FLEET_GUARDED_BY(mutex_);
-  // As far as this node has received it.
-  std::vector<GenerationResult> history_ FLEET_GUARDED_BY(mutex_);
-  // Of a generation that has not begun.
-  std::optional<Assignment> pending_assignment_ FLEET_GUARDED_BY(mutex_);
-  // Kept apart so that pending_assignment_'s world, which may be large, stays packed.
-  int pending_generation_ FLEET_GUARDED_BY(mutex_) = 0;
-  std::optional<Assignment> assignment_ FLEET_GUARDED_BY(mutex_);
   // Why there is or will be no assignment.
   std::optional<Error> failure_ FLEET_GUARDED_BY(mutex_);
   BoundedQueue<RendezvousEvent> events_ FLEET_GUARDED_BY(mutex_);
   // The thread that runs the callback now.
   std::thread::id callback_thread_ FLEET_GUARDED_BY(mutex_);
+  Background background_;
   Ticker ticker_;  // last: it uses the rest
 };
-
-// The first of `addresses` ("10.0.0.2:6768") whose rendezvous serves a job of this id that has
-// begun and has not ended; "" if none does. Asks all in parallel; takes at most `timeout`.
-std::string find_running_job(const std::vector<std::string>& addresses, const std::string& job_id,
-                             const Security& security, std::chrono::milliseconds timeout);
 
 }  // namespace fleet

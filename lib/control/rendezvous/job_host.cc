@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/running_clock.h"
 #include "rendezvous/types.h"
 #include "transport/control_messages.h"
 #include "transport/validate.h"
@@ -21,6 +23,11 @@ constexpr size_t kSpareSessions = 256;
 
 std::shared_ptr<const std::string> share(std::string bytes) {
   return std::make_shared<const std::string>(std::move(bytes));
+}
+
+uint64_t new_token() {
+  std::random_device random;
+  return (uint64_t{random()} << 32 | random()) | 1;
 }
 
 std::string hostname() {
@@ -36,8 +43,11 @@ JobHost::JobHost(const JobSpec& job, JobTimes times, std::string display_address
     : job_(from ? JobState(job, times, std::move(display_address), Clock::now(), *from)
                 : JobState(job, times, std::move(display_address), Clock::now())),
       heartbeat_interval_(times.heartbeat_interval),
+      probe_token_(new_token()),
       ticker_([this] { return tick(); }) {
-  ticker_.due_by(job_.next_deadline());
+  const MutexLock lock(mutex_);
+  due_ = next_deadline();
+  ticker_.due_by(due_);
 }
 
 JobHost::~JobHost() { ticker_.stop(); }
@@ -49,10 +59,19 @@ void JobHost::run(Work work) {
     const MutexLock lock(mutex_);
     work();
     close_store_if_over();
-    ticker_.due_by(job_.next_deadline());
+    if (const auto next = next_deadline(); next < due_) {
+      due_ = next;
+      ticker_.due_by(next);
+    }
     answers = store_.take_ready();
   }
   for (const auto& answer : answers) answer();
+}
+
+JobHost::Clock::time_point JobHost::next_deadline() {
+  const auto wait = store_.next_deadline();
+  const auto next = job_.next_deadline();
+  return wait ? std::min(next, job_.clock().steady(*wait)) : next;
 }
 
 JobHost::Clock::time_point JobHost::tick() {
@@ -65,9 +84,9 @@ JobHost::Clock::time_point JobHost::tick() {
       next_datagrams_ = now + heartbeat_interval_ * 3 / 4;  // calls may come a little early or late
     }
     step(TimePassed{}, now);
-    store_.advance(now);
-    next = job_.next_deadline();
-    if (const auto wait = store_.next_deadline()) next = std::min(next, *wait);
+    store_.advance(job_.clock().at(now));
+    close_store_if_over();
+    next = due_ = next_deadline();  // the ticker takes it from here
   });
   return next;
 }
@@ -84,10 +103,10 @@ void JobHost::receive_datagrams(Clock::time_point now) {
   }
 }
 
-void JobHost::step(const JobEvent& event, Clock::time_point now) {
+void JobHost::step(JobEvent event, Clock::time_point now) {
   const wire::HostMessage* last = nullptr;
   std::shared_ptr<const std::string> bytes;  // of `last`
-  const std::vector<Outgoing> outgoing = job_.step(event, now);
+  const std::vector<Outgoing> outgoing = job_.step(std::move(event), now);
   for (const Outgoing& out : outgoing) {
     if (out.world && out.world->id().generation() != world_generation_) {
       world_ = share(encode(*out.world));
@@ -105,7 +124,7 @@ void JobHost::step(const JobEvent& event, Clock::time_point now) {
       bytes = share(own.SerializeAsString());
       last = nullptr;
     }
-    session->second->send(out.world ? EncodedMessage{bytes, world_} : EncodedMessage{bytes});
+    send(session->second, out.world ? EncodedMessage{bytes, world_} : EncodedMessage{bytes}, now);
     if (out.last) session->second->end();
   }
 }
@@ -151,8 +170,11 @@ bool JobHost::on_message(NodeSession* session, wire::NodeMessage message) {
       const auto now = Clock::now();
       const bool leaves = message.has_leave();
       if (message.has_heartbeat()) {
+        if (message.heartbeat().probe() == probe_token_) {
+          return on_probe(session, message.heartbeat(), now);
+        }
         receive_datagrams(now);
-        echo(session, message.heartbeat());
+        echo(session, message.heartbeat(), now);
       }
       step(FromNode{session->id(), std::move(message)}, now);
       if (leaves) session->end();
@@ -165,11 +187,26 @@ bool JobHost::on_message(NodeSession* session, wire::NodeMessage message) {
   }
 }
 
-void JobHost::echo(NodeSession* session, const wire::Heartbeat& heartbeat) {
+void JobHost::send(NodeSession* session, EncodedMessage message, Clock::time_point now) {
+  session->last_sent_ = now;
+  session->send(std::move(message));
+}
+
+// Echoes cost as much as heartbeats: only where the node compares its clock, or might take this
+// host for lost.
+void JobHost::echo(NodeSession* session, const wire::Heartbeat& heartbeat, Clock::time_point now) {
+  if (!heartbeat.sample() && now - session->last_sent_ < job_.quiet_limit()) return;
   wire::HostMessage echo;
   *echo.mutable_heartbeat() = heartbeat;
   echo.mutable_heartbeat()->set_host_ns(steady_ns(Clock::now()));
-  session->send({share(echo.SerializeAsString())});
+  send(session, {share(echo.SerializeAsString())}, now);
+}
+
+void JobHost::on_probe(NodeSession* session, const wire::Heartbeat& probe, Clock::time_point now) {
+  if (std::exchange(probe_, session->id()) != session->id()) {
+    step(SessionLost{session->id()}, now);  // it is not the session of a node
+  }
+  step(TakenIn{Clock::time_point(std::chrono::nanoseconds(probe.sent_ns()))}, now);
 }
 
 void JobHost::on_stream_closed(NodeSession* session) {
@@ -183,6 +220,10 @@ void JobHost::on_session_done(NodeSession* session) {
   const MutexLock lock(mutex_);
   sessions_.erase(session->id());
   step(SessionLost{session->id()}, Clock::now());
+  if (session->id() == probe_) {
+    probe_ = 0;
+    step(TakenIn{}, Clock::now());
+  }
   if (datagrams_) datagrams_->forget(session->id());
   session_closed_.notify_all();
 }
@@ -198,9 +239,8 @@ void JobHost::shut_down(std::chrono::milliseconds drain) {
   for (const auto& [id, session] : sessions_) {
     if (!job_.verdict() || !job_.is_member(id)) session->end();
   }
-  const auto end = Clock::now() + drain;
-  while (!sessions_.empty() && session_closed_.wait_until(mutex_, end)) {
-  }
+  RunningDeadline end(drain);
+  while (!sessions_.empty() && !end.passed()) session_closed_.wait_until(mutex_, end.next_look());
   for (const auto& [id, session] : sessions_) session->end();
 }
 
@@ -213,6 +253,9 @@ wire::DescribeReply JobHost::describe() {
     reply.set_joined(job_.joined());
     const auto phase = job_.phase();
     reply.set_running(phase != JobState::Phase::kForming && phase != JobState::Phase::kEnded);
+    const World* const world = job_.world();
+    if (world) reply.set_run(world->run());
+    if (phase == JobState::Phase::kFailingOver) *reply.mutable_waits_for() = world->id();
   }
   reply.set_hostname(hostname());
   reply.set_pid(getpid());
@@ -253,10 +296,10 @@ void JobHost::get(const wire::GetRequest& request, KvState::Ticket* ticket, KvSt
     if (error) return;
     // Clamped to a day, which keeps the sum with now() in range.
     const auto timeout = std::clamp<int64_t>(request.timeout_ms(), 0, 86'400'000);
-    const auto now = Clock::now(), deadline = now + std::chrono::milliseconds(timeout);
+    const auto now = job_.clock().at(Clock::now());
+    const auto deadline = now + std::chrono::milliseconds(timeout);
     *ticket =
         store_.get(request.caller().generation(), request.key(), now, deadline, std::move(done));
-    if (const auto due = store_.next_deadline()) ticker_.due_by(*due);
   });
   if (error) done({{}, error});
 }

@@ -40,7 +40,8 @@ class NodeSession {
 
  private:
   friend class JobHost;
-  SessionId id_ = 0;  // set by JobHost::open()
+  SessionId id_ = 0;                                   // set by JobHost::open()
+  std::chrono::steady_clock::time_point last_sent_{};  // to the node
 };
 
 // Thread-safe.
@@ -57,6 +58,9 @@ class JobHost {
 
   // Enables datagram heartbeats. Call it before the first session.
   void use_datagram_heartbeats(HostHeartbeats datagrams);
+  // For Heartbeat.probe of the host's own session over the network (host_probe.h): its heartbeats
+  // tell up to which time this host has taken in what had arrived. No other process knows it.
+  uint64_t probe_token() const { return probe_token_; }
   // Tells all nodes without a verdict that the host ends, and ends every session after its last
   // message. Waits for that up to `drain`.
   void shut_down(std::chrono::milliseconds drain);
@@ -83,8 +87,14 @@ class JobHost {
   // Runs `work` under the lock; then runs the store's answers without it.
   template <typename Work>
   void run(Work work) FLEET_NO_THREAD_SAFETY_ANALYSIS;
-  void step(const JobEvent& event, Clock::time_point now) FLEET_REQUIRES(mutex_);
-  void echo(NodeSession* session, const wire::Heartbeat& heartbeat) FLEET_REQUIRES(mutex_);
+  void step(JobEvent event, Clock::time_point now) FLEET_REQUIRES(mutex_);
+  void send(NodeSession* session, EncodedMessage message, Clock::time_point now)
+      FLEET_REQUIRES(mutex_);
+  void echo(NodeSession* session, const wire::Heartbeat& heartbeat, Clock::time_point now)
+      FLEET_REQUIRES(mutex_);
+  void on_probe(NodeSession* session, const wire::Heartbeat& probe, Clock::time_point now)
+      FLEET_REQUIRES(mutex_);
+  Clock::time_point next_deadline() FLEET_REQUIRES(mutex_);
   void receive_datagrams(Clock::time_point now) FLEET_REQUIRES(mutex_);
   void close_store_if_over() FLEET_REQUIRES(mutex_);
   std::optional<Error> check_caller(const wire::Caller& caller) const FLEET_REQUIRES(mutex_);
@@ -101,6 +111,10 @@ class JobHost {
   int world_generation_ FLEET_GUARDED_BY(mutex_) = 0;
   std::optional<HostHeartbeats> datagrams_ FLEET_GUARDED_BY(mutex_);
   const std::chrono::milliseconds heartbeat_interval_;
+  const uint64_t probe_token_;
+  SessionId probe_ FLEET_GUARDED_BY(mutex_) = 0;  // the probe's session
+  // When the ticker is due: waking its thread for each message would cost more than the message.
+  Clock::time_point due_ FLEET_GUARDED_BY(mutex_) = Clock::time_point::max();
   Clock::time_point next_datagrams_ FLEET_GUARDED_BY(mutex_){};
   bool closing_ FLEET_GUARDED_BY(mutex_) = false;
   Ticker ticker_;  // last: it uses the rest

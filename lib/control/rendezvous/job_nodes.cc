@@ -10,7 +10,8 @@ using std::chrono::milliseconds;
 // Other deadlines may arrive this soon even if heartbeats are slow.
 constexpr milliseconds kMaxAdvanceInterval{500};
 
-constexpr int kHeartbeatsPerMs = 8;
+// A datagram is sent twice.
+constexpr int kWithDatagrams = 3;
 constexpr milliseconds kStartupHeartbeatInterval{5'000}, kStartupMaxSilence{30'000},
     kStartupTime{5'000};
 
@@ -25,9 +26,11 @@ milliseconds max_silence_for(milliseconds timeout) {
 }
 
 JobTimes heartbeat_intervals_for(int nnodes, JobTimes times) {
-  times.heartbeat_interval =
-      std::max(times.heartbeat_interval, milliseconds(nnodes / kHeartbeatsPerMs));
-  times.max_silence = std::max(times.max_silence, 3 * times.heartbeat_interval);
+  const int64_t arriving = nnodes * (nnodes < kLargeJob ? kWithDatagrams : 1);
+  const milliseconds affordable((arriving * 1'000 + kHeartbeatsPerSecond - 1) /
+                                kHeartbeatsPerSecond);
+  times.heartbeat_interval = std::max(times.heartbeat_interval, affordable);
+  times.max_silence = std::max(times.max_silence, times.heartbeat_interval * 17 / 5);
   if (nnodes < kLargeJob) return times;
   times.startup_heartbeat_interval = std::max(times.heartbeat_interval, kStartupHeartbeatInterval);
   times.startup_max_silence = std::max(times.max_silence, kStartupMaxSilence);
@@ -39,17 +42,16 @@ JobTimes heartbeat_intervals_for(int nnodes, JobTimes times) {
 JobNodes::JobNodes(const JobSpec& spec, const JobTimes& times, Time now)
     : times_(times),
       membership_(spec),
-      suspension_(now),
+      last_poll_(now),
       started_up_(times.startup_max_silence.count() == 0) {}
 
 const std::string& JobNodes::address(SessionId member) const {
   return membership_.members().at(member).node().address();
 }
 
-void JobNodes::open(SessionId session, Time now) {
-  const FailureDetector detector(intervals(), now);
-  sessions_.insert_or_assign(session, Session{detector});
-  silence_due_ = std::min(silence_due_, detector.deadline());
+void JobNodes::open(SessionId session, Moment at) {
+  sessions_.insert_or_assign(session, Session{at.now, at.steady});
+  silence_due_ = std::min(silence_due_, at.now + intervals().max_silence);
 }
 
 JobNodes::Session* JobNodes::find(SessionId session) {
@@ -57,17 +59,17 @@ JobNodes::Session* JobNodes::find(SessionId session) {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-void JobNodes::admit(SessionId session, Time now) {
-  Session* const found = find(session);
-  found->member = true;
-  found->failure_detector.received(now);
+void JobNodes::admit(SessionId session, Moment at) {
+  find(session)->member = true;
+  touch_member(session, at);
   send(session, welcome());
 }
 
-JobNodes::Session* JobNodes::touch_member(SessionId session, Time now) {
+JobNodes::Session* JobNodes::touch_member(SessionId session, Moment at) {
   Session* const found = find(session);
   if (!found || !found->member) return nullptr;
-  found->failure_detector.received(now);
+  found->heard = at.now;
+  found->arrived = at.steady;
   return found;
 }
 
@@ -99,49 +101,44 @@ wire::HostMessage JobNodes::welcome() const {
   return message;
 }
 
-void JobNodes::end_startup(Time now) {
+void JobNodes::end_startup(Moment at) {
   if (started_up_) return;
-  if (!startup_ends_at_) startup_ends_at_ = now + times_.startup_time;
-  if (now < *startup_ends_at_) return;
+  if (!startup_ends_at_) startup_ends_at_ = at.now + times_.startup_time;
+  if (at.now < *startup_ends_at_) return;
   started_up_ = true;
   for (auto& [id, session] : sessions_) {
-    session.failure_detector.set_times(intervals());
-    session.failure_detector.received(now);
+    session.heard = at.now;
+    session.arrived = at.steady;
   }
+  silence_due_ = Time::min();
   broadcast(welcome());
 }
 
-JobNodes::Time::duration JobNodes::poll(Time now) {
-  return suspension_.poll(now, suspension_limit(intervals()));
+milliseconds JobNodes::poll_interval() const {
+  return std::min(intervals().heartbeat_interval, kMaxAdvanceInterval);
 }
 
-std::vector<std::pair<JobNodes::Time, SessionId>> JobNodes::find_silent(Time now) {
-  for (auto& [id, session] : sessions_) session.failure_detector.poll(now);
-  // The host's own node sends heartbeats through the same threads and no network. If it is late
-  // too, this process is starved.
-  const auto host = membership_.host();
-  const Session* const own = host ? find(*host) : nullptr;
-  if (own) {
-    now = std::min(now, own->failure_detector.last_received() + 2 * intervals().heartbeat_interval);
-  }
+std::vector<std::pair<JobNodes::Time, SessionId>> JobNodes::find_silent(Time now, Time taken_in) {
+  last_poll_ = now;
   std::vector<std::pair<Time, SessionId>> silent;
+  // Messages only defer the deadlines: most calls need not look at thousands of sessions.
+  if (taken_in < silence_due_) return silent;
   silence_due_ = Time::max();
   for (const auto& [id, session] : sessions_) {
-    const FailureDetector& detector = session.failure_detector;
-    if (now >= detector.deadline()) silent.emplace_back(detector.last_received(), id);
-    silence_due_ = std::min(silence_due_, detector.deadline());
+    const Time deadline = silence_deadline(session);
+    if (taken_in >= deadline) silent.emplace_back(session.arrived, id);
+    silence_due_ = std::min(silence_due_, deadline);
   }
   std::ranges::sort(silent);  // the longest silent one may be the root cause
   return silent;
 }
 
 JobNodes::Time JobNodes::next_poll(Time due) const {
-  const Time last = suspension_.last_poll();
   // Avoids an immediate repeat when a silent node is not to blame, or failures await its loss.
-  const auto least = times_.heartbeat_interval / 8;
-  const auto most = std::max(least, std::min(intervals().heartbeat_interval, kMaxAdvanceInterval));
-  return std::min(std::clamp(silence_due_, last + least, last + most),
-                  due > last ? due : last + least);
+  const auto most = std::max(poll_interval(), milliseconds(1));
+  const auto least = std::min(times_.heartbeat_interval / 8, most);
+  return std::min(std::clamp(silence_due_, last_poll_ + least, last_poll_ + most),
+                  due > last_poll_ ? due : last_poll_ + least);
 }
 
 void JobNodes::send(SessionId to, wire::HostMessage message, bool last) {
@@ -169,6 +166,7 @@ void JobNodes::broadcast(wire::HostMessage message, To to) {
 
 void JobNodes::warn_of_skew(SessionId session) {
   const wire::Join& info = membership_.members().at(session);
+  if (!info.has_job()) return;
   const std::vector<std::string> skew = membership_.skew(info);
   if (skew.empty()) return;
   const wire::HostMessage line = join_progress(

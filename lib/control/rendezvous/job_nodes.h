@@ -37,12 +37,14 @@ struct JobTimes {
 std::chrono::milliseconds heartbeat_interval_for(std::chrono::milliseconds timeout);
 std::chrono::milliseconds max_silence_for(std::chrono::milliseconds timeout);
 
-// Returns `times`, slower if so many nodes would cost the host too much: at most 8,000 heartbeats a
-// second, three within the silence limit. While a job of kLargeJob nodes or more forms, silence is
-// checked less often (JobTimes::startup_max_silence).
+// Returns `times`, slower if so many nodes would cost the host too much: at most
+// kHeartbeatsPerSecond reach it, and more than three of a node fit into the silence limit. While a
+// job of kLargeJob nodes or more forms, silence is checked less often
+// (JobTimes::startup_max_silence).
 JobTimes heartbeat_intervals_for(int nnodes, JobTimes times);
 
-inline constexpr int kLargeJob = 1000;  // nodes
+inline constexpr int kLargeJob = 1000;  // nodes; smaller ones send datagrams too
+inline constexpr int kHeartbeatsPerSecond = 1'500;
 
 struct Outgoing {
   SessionId to;
@@ -56,9 +58,15 @@ class JobNodes {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Session {
-    FailureDetector failure_detector;
+    Time heard;          // the last message, or the begin, in the time of Job::now
+    Time arrived;        // the same on the steady clock
     int node_rank = -1;  // in the world; -1: not part of it
     bool member = false;
+  };
+  // One moment on two clocks.
+  struct Moment {
+    Time now;     // Job::now
+    Time steady;  // Job::steady_now
   };
 
   JobNodes(const JobSpec& spec, const JobTimes& times, Time now);
@@ -69,12 +77,12 @@ class JobNodes {
   const std::string& address(SessionId member) const;
 
   // --- Sessions ---
-  void open(SessionId session, Time now);
+  void open(SessionId session, Moment at);
   void close(SessionId session) { sessions_.erase(session); }
-  Session* find(SessionId session);         // nullptr: it is not open
-  void admit(SessionId session, Time now);  // a member of membership()
+  Session* find(SessionId session);          // nullptr: it is not open
+  void admit(SessionId session, Moment at);  // a member of membership()
   // The member of this session, which sends something; nullptr: it has not joined.
-  Session* touch_member(SessionId session, Time now);
+  Session* touch_member(SessionId session, Moment at);
   bool is_member(SessionId session) const;
   const std::map<SessionId, Session>& sessions() const { return sessions_; }
   std::set<int> ranks_here() const;  // node ranks
@@ -82,13 +90,20 @@ class JobNodes {
   // --- Heartbeats ---
   // While the first generation starts, heartbeats are rarer: until JobTimes::startup_time after the
   // first call.
-  void end_startup(Time now);
+  void end_startup(Moment at);
   wire::HostMessage welcome() const;
   HeartbeatTimes intervals() const;
-  // If this process was suspended since the last call, for how long.
-  Time::duration poll(Time now);
-  // Those who are lost, the longest silent one first, with the time of their last message.
-  std::vector<std::pair<Time, SessionId>> find_silent(Time now);
+  // How often find_silent() is called at least.
+  std::chrono::milliseconds poll_interval() const;
+  // When this session is lost if it stays silent.
+  Time silence_deadline(const Session& session) const {
+    return session.heard + intervals().max_silence;
+  }
+  // Those who are lost, the longest silent one first, with the time on the steady clock of their
+  // last message. What had arrived at `taken_in` has been received: nobody is lost later.
+  std::vector<std::pair<Time, SessionId>> find_silent(Time now, Time taken_in);
+  // Instead of find_silent(): what has arrived is to be taken in first.
+  void defer_poll(Time now) { last_poll_ = now; }
   // When to poll next at the latest, if something is due at `due`.
   Time next_poll(Time due) const;
 
@@ -109,7 +124,7 @@ class JobNodes {
   const JobTimes times_;
   Membership membership_;
   std::map<SessionId, Session> sessions_;
-  SuspensionDetector suspension_;
+  Time last_poll_;
   Time silence_due_ = Time::max();  // no session is lost earlier
   bool started_up_;
   std::optional<Time> startup_ends_at_;

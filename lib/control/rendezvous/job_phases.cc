@@ -24,18 +24,15 @@ int rank_of(const World& world, const std::string& address) {
 
 void time_out(Job* job) {
   const Membership& membership = job->nodes.membership();
-  std::vector<SessionId> members;
-  for (const auto& [id, info] : membership.members()) members.push_back(id);
-  const Error error(
+  job->refuse_all(Error(
       ErrorCode::kTimeout,
-      "only " + std::to_string(members.size()) + " of " + std::to_string(job->config().nnodes()) +
-          " nodes joined within " + seconds_text(job->nodes.times().timeout) + ": " +
-          membership.present() + "; missing: " + membership.missing(),
+      "only " + std::to_string(membership.members().size()) + " of " +
+          std::to_string(job->config().nnodes()) + " nodes joined within " +
+          seconds_text(job->nodes.times().timeout) + ": " + membership.present() +
+          "; missing: " + membership.missing(),
       "rendezvous of job '" + shown_name(job->config().job_id()) + "' at " + job->display_address,
       "start fleetrun on the missing ones too, check that they can reach " + job->display_address +
-          " (firewall, --rdzv_port), or raise --rdzv_timeout");
-  job->phase = phases::Ended{error.failure(), std::nullopt};
-  for (const SessionId id : members) job->nodes.refuse(id, error);
+          " (firewall, --rdzv_port), or raise --rdzv_timeout"));
 }
 
 }  // namespace
@@ -67,14 +64,22 @@ void FailingOver::on_joined(Job& job, SessionId session) {
 }
 
 // Either all other nodes are here, or a majority is and the rest had time to notice the loss.
+// Without a majority, others may come: their links may be down only for a while.
 void FailingOver::on_time(Job& job) {
   const int here = static_cast<int>(job.nodes.ranks_here().size());
-  const bool all = here + 1 == job.world->nodes_size();
-  const bool waited = job.now >= began + 2 * job.nodes.times().max_silence;
+  const bool all = here + 1 >= job.world->nodes_size();
+  const bool waited = job.now >= began + notice_time(job.nodes.times().max_silence);
   const bool enough = job.have_quorum() && base.committed();
   if (enough && (all || waited)) return job.end_generation(lost);
-  if (!enough && (all || job.now >= due)) return job.end_without_quorum(lost);
-  report_missing_nodes(job);
+  if (enough || job.now < due) return report_missing_nodes(job);
+  *lost.mutable_message() +=
+      "; only " + std::to_string(here) + " of the job's " +
+      counted(job.world->nodes_size(), "node") + " found each other within " +
+      seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(due - began)) +
+      " (--elastic_timeout). A job continues only with more than half of its nodes, because the "
+      "others may still run it: check the network and the output of the other nodes. If they have "
+      "ended, start the job again; if they were only away for longer, raise --elastic_timeout";
+  job.decide(std::move(lost));
 }
 
 void Forming::on_stop(Job& job, SessionId session, int signal) {
@@ -111,7 +116,7 @@ void Stopping::on_ready(Job& job, SessionId session) {
 
 void Stopping::on_left(Job& job, SessionId session) {
   awaited.erase(session);
-  if (!job.have_quorum()) return job.end_without_quorum(reason());
+  if (!job.have_quorum()) return job.step_down(reason());
   if (awaited.empty()) job.gather();
 }
 
@@ -137,7 +142,7 @@ void Agreeing::on_accepted(Job& job, SessionId session) {
 void Agreeing::stop_awaiting(Job& job, SessionId session) {
   awaited.erase(session);
   if (!awaited.empty()) return;
-  if (!base.committed()) return job.end_without_quorum(reason());
+  if (!base.committed()) return job.step_down(reason());
   job.begin_generation(std::move(lost));
 }
 

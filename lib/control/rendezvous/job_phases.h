@@ -2,7 +2,8 @@
 // handles the events that only it expects. What they share is a Job.
 //
 // A transition of Job destroys the current phase: the handler that made it returns at once. Pure:
-// the time is Job::now. Not thread-safe.
+// the time is Job::now, which does not count the time in which the host did not run. Not
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -101,7 +102,7 @@ struct Running {
   BottleneckAnalyzer bottleneck;
 
  private:
-  void on_rank_exited(RankExit exit, int node_rank, Time now);
+  void on_rank_exited(Job& job, RankExit exit, int node_rank);
   void on_rank_stalled(Job& job, int node_rank, RankStall stall);
   void on_stacks(Job& job, int node_rank, Stacks of_node);
   void on_stack_request(Job& job, SessionId session, int node_rank);
@@ -165,6 +166,7 @@ struct Job {
   bool restarts_at_all() const { return spec().restarts.max_restarts > 0; }
   // The generation of the last world sent; 0 before the first.
   int generation() const { return world ? world->id().generation() : 0; }
+  JobNodes::Moment moment() const { return {now, steady_now}; }
   // Whether the job runs with fewer nodes than it may.
   bool is_below_full_size() const { return world->nodes_size() < config().nnodes(); }
   bool have_quorum() const;  // of the last world
@@ -195,7 +197,10 @@ struct Job {
 
   // --- Transitions ---
   void decide(Verdict verdict);  // the job has ended
-  void end_without_quorum(Verdict reason);
+  // Ends the job without a verdict of its ranks.
+  void refuse_all(const Error& error);
+  // Without a quorum of the last world: ends this host, and its nodes look for another one.
+  void step_down(const Verdict& reason);
   // Of a running generation, or of one whose host was lost.
   void end_generation(Verdict cause);
   void gather();
@@ -221,7 +226,8 @@ struct Job {
   };
   std::map<int, UserSignal> user_signals;
   phases::Any phase;
-  Time now;  // of the present event
+  Time now;         // of the present event, on a RunningClock: for limits
+  Time steady_now;  // the same on the steady clock: to compare with times of messages
 };
 
 }  // namespace fleet

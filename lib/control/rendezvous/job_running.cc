@@ -34,7 +34,7 @@ void Running::on_message(Job& job, SessionId session, int node_rank,
   if (node_rank < 0) return;  // a spare has none
   switch (message.kind_case()) {
     case wire::NodeMessage::kExit:
-      return on_rank_exited(message.exit(), node_rank, job.now);
+      return on_rank_exited(job, message.exit(), node_rank);
     case wire::NodeMessage::kStall:
       return on_rank_stalled(job, node_rank, message.stall());
     case wire::NodeMessage::kStacks:
@@ -68,11 +68,13 @@ void Running::on_time(Job& job) {
   if (running && running->scale_up_due && job.now >= *running->scale_up_due) running->scale_up(job);
 }
 
-void Running::on_rank_exited(RankExit exit, int node_rank, Time now) {
+void Running::on_rank_exited(Job& job, RankExit exit, int node_rank) {
   // Exits after a stop command are consequences of it.
   if (!failed(exit) || stop) return;
   exit.set_node_rank(node_rank);
-  if (!exit.killed_by_us()) return root_cause.on_rank_failed(std::move(exit), now);
+  if (!exit.killed_by_us()) {
+    return root_cause.on_rank_failed(std::move(exit), job.now, job.steady_now);
+  }
   if (!killed_) killed_ = std::move(exit);
 }
 
@@ -82,9 +84,8 @@ Time Running::root_cause_due(const Job& job) const {
   if (due == Time::max() || root_cause.any_lost()) return due;
   const Time overdue = due - 3 * job.nodes.intervals().heartbeat_interval;
   for (const auto& [id, session] : job.nodes.sessions()) {
-    const FailureDetector& detector = session.failure_detector;
-    const bool is_overdue = session.member && detector.last_received() < overdue;
-    if (is_overdue) due = std::max(due, detector.deadline());
+    const bool is_overdue = session.member && session.heard < overdue;
+    if (is_overdue) due = std::max(due, job.nodes.silence_deadline(session));
   }
   return due;
 }

@@ -66,9 +66,14 @@ JobState::JobState(const JobSpec& spec, const JobTimes& times, std::string displ
   job_.phase = std::move(failing);
 }
 
-std::vector<Outgoing> JobState::step(const JobEvent& event, Time now) {
-  job_.now = now;
-  std::visit([&](const auto& one) { on(one); }, event);
+std::vector<Outgoing> JobState::step(JobEvent event, Time now) {
+  const auto interval = job_.nodes.poll_interval();
+  const auto skipped = clock_.skipped();
+  clock_.set_longest(interval);
+  job_.now = clock_.at(now);
+  job_.steady_now = now;
+  was_away_ |= clock_.skipped() - skipped > interval;
+  std::visit([&](auto& one) { on(one); }, event);
   return job_.nodes.take_outgoing();
 }
 
@@ -76,8 +81,9 @@ JobState::Time JobState::next_deadline() const {
   const auto* running = job_.in<phases::Running>();
   const Time next = job_.nodes.next_poll(running ? running->root_cause.due() : Time::max());
   const auto* forming = job_.in<phases::Forming>();
-  if (!forming) return next;
-  return std::min({next, forming->began + job_.nodes.times().timeout, forming->next_progress});
+  if (!forming) return clock_.steady(next);
+  return clock_.steady(
+      std::min({next, forming->began + job_.nodes.times().timeout, forming->next_progress}));
 }
 
 const Verdict* JobState::verdict() const {
@@ -85,21 +91,21 @@ const Verdict* JobState::verdict() const {
   return ended && ended->verdict ? &*ended->verdict : nullptr;
 }
 
-void JobState::on(const SessionOpened& opened) { job_.nodes.open(opened.session, job_.now); }
+void JobState::on(const SessionOpened& opened) { job_.nodes.open(opened.session, job_.moment()); }
 
 void JobState::on(const SessionLost& lost) {
-  on_node_gone(lost.session, "its fleetrun vanished", job_.now);
+  on_node_gone(lost.session, "its fleetrun vanished", job_.steady_now);
 }
 
 // Ignore messages of sessions that have not joined.
-void JobState::on(const FromNode& from) {
+void JobState::on(FromNode& from) {
   const SessionId id = from.session;
   const wire::NodeMessage& message = from.message;
-  if (message.has_join()) return on_join(id, message.join());
+  if (message.has_join()) return on_join(id, std::move(*from.message.mutable_join()));
   if (message.has_leave()) {
-    return on_node_gone(id, "its fleetrun left before its ranks had ended", job_.now);
+    return on_node_gone(id, "its fleetrun left before its ranks had ended", job_.steady_now);
   }
-  const JobNodes::Session* session = job_.nodes.touch_member(id, job_.now);
+  const JobNodes::Session* session = job_.nodes.touch_member(id, job_.moment());
   if (!session) return;
   const int node_rank = session->node_rank;
   if (message.has_stop()) return on_stop_request(id, node_rank, message.stop());
@@ -121,30 +127,36 @@ void JobState::on(const FromNode& from) {
 }
 
 void JobState::on(const TimePassed&) {
-  const auto suspended = job_.nodes.poll(job_.now);
-  if (auto* waiting = job_.in<phases::Waiting>()) {
-    waiting->began += suspended;
-    waiting->due += suspended;
-  }
-  if (job_.in<phases::Running>()) job_.nodes.end_startup(job_.now);
-  for (const auto& [since, id] : job_.nodes.find_silent(job_.now)) {
+  // The process was suspended or starved. What has arrived meanwhile is taken in before it judges,
+  // but not every time: it may be starved for long.
+  deferred_ = std::exchange(was_away_, false) && !deferred_;
+  if (deferred_) return job_.nodes.defer_poll(job_.now);
+  if (job_.in<phases::Running>()) job_.nodes.end_startup(job_.moment());
+  const Time taken_in = taken_in_ ? std::min(job_.now, clock_.past(*taken_in_)) : job_.now;
+  for (const auto& [since, id] : job_.nodes.find_silent(job_.now, taken_in)) {
     const JobNodes::Session* session = job_.nodes.find(id);
     if (!session) continue;
     const std::string how = "was silent for " + seconds_text(job_.nodes.intervals().max_silence);
     std::optional<Verdict> lost;  // in terms of the world that it belongs to
     if (session->node_rank >= 0) lost = job_.lost_verdict(id, "its fleetrun " + how);
     on_node_gone(id, "its fleetrun " + how, since);
-    // If it wakes up again, it learns the outcome. A node that was waiting may join again.
-    if (lost) {
+    // If it wakes up again, it learns the outcome, or joins again.
+    if (lost && (verdict() || !job_.restarts_at_all())) {
       send_farewell(id, *lost);
     } else {
-      job_.nodes.refuse(id, Error(ErrorCode::kPeerLost, how, "this node's connection"));
+      job_.nodes.refuse(
+          id, Error(ErrorCode::kPeerLost, "the host gave up on this node, because it " + how));
     }
   }
   if (auto* running = job_.in<phases::Running>()) return running->on_time(job_);
   if (auto* gathering = job_.in<phases::Gathering>()) return gathering->on_time(job_);
   if (auto* failing = job_.in<phases::FailingOver>()) return failing->on_time(job_);
   if (auto* forming = job_.in<phases::Forming>()) forming->on_time(job_);
+}
+
+void JobState::on(const TakenIn& taken) {
+  taken_in_ = taken.until;
+  on(TimePassed{});
 }
 
 void JobState::on(const HostEnds&) {
@@ -159,21 +171,21 @@ void JobState::on(const HostEnds&) {
 void JobState::on_join(SessionId session, wire::Join info) {
   if (!job_.nodes.find(session) || is_member(session)) return;
   lose_earlier_session(info);
-  const std::string address = info.node().address(),
-                    job = "job '" + shown_name(config().job_id()) + "'";
+  const std::string address = info.node().address();
+  const auto job = [this] { return "job '" + shown_name(config().job_id()) + "'"; };
   const bool open = job_.in<phases::Forming>() || job_.restarts_at_all();
   const auto* ended = job_.in<phases::Ended>();
   if (info.job().job_id() == config().job_id() && !open && !ended) {
     return job_.nodes.refuse(
         session, Error(ErrorCode::kStale,
-                       job + " already runs with all its " + std::to_string(config().nnodes()) +
+                       job() + " already runs with all its " + std::to_string(config().nnodes()) +
                            " nodes (" + job_.nodes.membership().present() + ")",
                        "node " + address, "another job needs another --job_id and --rdzv_port"));
   }
   if (info.job().job_id() == config().job_id() && ended) {
-    return job_.nodes.refuse(
-        session, Error(ErrorCode::kStale, job + " has ended: " + ended->outcome, "node " + address,
-                       "start it again on every node"));
+    return job_.nodes.refuse(session,
+                             Error(ErrorCode::kStale, job() + " has ended: " + ended->outcome,
+                                   "node " + address, "start it again on every node"));
   }
   if (const auto stale = check_survivor(info)) return job_.nodes.refuse(session, *stale);
   std::optional<SessionId> replaced;
@@ -186,7 +198,7 @@ void JobState::on_join(SessionId session, wire::Join info) {
     job_.nodes.refuse(session, *error);
     return job_.nodes.send_to_host(join_progress("refused: " + std::string(error->what())));
   }
-  job_.nodes.admit(session, job_.now);
+  job_.nodes.admit(session, job_.moment());
   if (auto* failing = job_.in<phases::FailingOver>()) return failing->on_joined(job_, session);
   job_.notify_newcomer(session);
   job_.start_if_complete();
@@ -204,7 +216,7 @@ void JobState::lose_earlier_session(const wire::Join& info) {
   if (!session) return;                // it was lost already
   if (session->node_rank < 0) return;  // a spare: it is only replaced
   const std::string how = "its fleetrun lost its connection and has connected again";
-  on_node_gone(*earlier, how, job_.now);
+  on_node_gone(*earlier, how, job_.steady_now);
   job_.nodes.refuse(
       *earlier, Error(ErrorCode::kStale, "has connected again", "node " + info.node().address()));
 }
@@ -249,7 +261,7 @@ void JobState::on_node_failed(SessionId id, const std::string& how) {
   if (running && running->stop) return job_.nodes.broadcast(news);
   // The other nodes are about to lose their host and should know the reason.
   if (job_.restarts_at_all() && id == job_.nodes.membership().host()) job_.nodes.broadcast(news);
-  on_node_gone(id, how, job_.now);
+  on_node_gone(id, how, job_.steady_now);
   send_farewell(id, lost);
 }
 

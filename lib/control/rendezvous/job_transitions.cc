@@ -1,5 +1,7 @@
 // Job: how one phase follows another.
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/counted.h"
@@ -36,7 +38,8 @@ Job::Job(const JobSpec& spec, const JobTimes& times, std::string address, Time b
       nodes(spec, times, begin),
       restarts(spec.restarts),
       phase(Forming{{begin, begin + spec.restarts.elastic_timeout, begin + times.first_progress}}),
-      now(begin) {}
+      now(begin),
+      steady_now(begin) {}
 
 bool Job::have_quorum() const { return has_quorum(world->nodes_size(), nodes.ranks_here()); }
 
@@ -102,13 +105,18 @@ void Job::decide(Verdict verdict) {
   nodes.broadcast(envelope(&wire::HostMessage::mutable_verdict, std::move(verdict)));
 }
 
-// The remaining nodes are not a majority of the last generation's.
-void Job::end_without_quorum(Verdict reason) {
-  *reason.mutable_message() +=
-      "; the remaining nodes are not a majority of the last generation's " +
-      std::to_string(world->nodes_size()) +
-      "; the job does not continue without one, because the other nodes might";
-  decide(std::move(reason));
+void Job::refuse_all(const Error& error) {
+  phase = Ended{error.failure(), std::nullopt};
+  std::vector<SessionId> members;
+  for (const auto& [id, info] : nodes.membership().members()) members.push_back(id);
+  for (const SessionId id : members) nodes.refuse(id, error);
+}
+
+void Job::step_down(const Verdict& reason) {
+  refuse_all(Error(ErrorCode::kPeerLost,
+                   reason.message() + "; only " + std::to_string(nodes.ranks_here().size()) +
+                       " of the job's " + counted(world->nodes_size(), "node") +
+                       " are left here, and the others may continue without them"));
 }
 
 void Job::end_generation(Verdict cause) {
@@ -137,7 +145,7 @@ void Job::end_generation(Verdict cause) {
         " without progress (--no_progress_restarts):" + history_text(restarts.history()));
     return decide(std::move(cause));
   }
-  if (!have_quorum()) return end_without_quorum(stopping.reason());
+  if (!have_quorum()) return step_down(stopping.reason());
   RestartCommand command;
   command.set_generation(generation());
   *command.mutable_cause() = std::move(cause);
@@ -172,7 +180,7 @@ void Job::start_if_complete() {
   }
   const auto* gathering = in<Gathering>();
   if (!gathering) return;
-  if (!have_quorum()) return end_without_quorum(gathering->reason());
+  if (!have_quorum()) return step_down(gathering->reason());
   if (nodes.membership().enough()) propose();
 }
 
@@ -186,7 +194,8 @@ void Job::propose() {
   next->set_allow_skew(config().allow_skew());
   world = next;
   nodes.membership().begin();
-  std::map<std::string, int> ranks;
+  std::unordered_map<std::string_view, int> ranks;
+  ranks.reserve(static_cast<size_t>(world->nodes_size()));
   for (const wire::Node& node : world->nodes()) ranks[node.address()] = node.node_rank();
   Agreeing agreeing;
   for (const auto& [id, info] : nodes.membership().members()) {

@@ -215,6 +215,7 @@ std::optional<Error> Membership::add(SessionId session, wire::Join info,
   by_address_[info.node().address()] = session;
   if (info.has_node_rank()) by_rank_[info.node_rank()] = session;
   if (info.hosts_rendezvous()) host_ = session;
+  if (skew(info).empty()) info.clear_job();  // equal to config(): not kept thousands of times
   members_.emplace(session, std::move(info));
   return std::nullopt;
 }

@@ -39,6 +39,7 @@ class Membership {
   // complete(): as many nodes as are to run. enough(): at least as many as the job may run with.
   bool complete() const { return host_ && here() >= config().nnodes(); }
   bool enough() const { return host_ && here() >= spec_.required_nodes(); }
+  // A Join has its JobConfig only if that differs.
   const std::map<SessionId, wire::Join>& members() const { return members_; }
   const JobSpec& spec() const { return spec_; }
   const wire::JobConfig& config() const { return spec_.config; }

@@ -12,7 +12,9 @@
 #include "base/mutex.h"
 #include "base/terminal_text.h"
 #include "proto/control.grpc.pb.h"
+#include "rendezvous/host_probe.h"
 #include "rendezvous/job_host.h"
+#include "rendezvous/node_transport.h"
 #include "transport/connection_limiter.h"
 #include "transport/datagram_heartbeats.h"
 #include "transport/grpc_setup.h"
@@ -230,6 +232,7 @@ class RendezvousServer::Impl {
       guard_ = std::make_unique<MemoryGuard>(max_growth_of(options_), [this] { end_flood(); });
     }
     if (network_) network_->open();
+    if (network_ && options_.job.config.nnodes() > 1) start_probe();
   }
   ~Impl() {
     stop(std::chrono::milliseconds(0));
@@ -239,6 +242,7 @@ class RendezvousServer::Impl {
   void stop(std::chrono::milliseconds drain) {
     const MutexLock lock(stopping_);
     if (std::exchange(stopped_, true)) return;
+    probe_.reset();
     host_->shut_down(drain);
     for (Endpoint* endpoint : endpoints()) endpoint->close();
     for (Endpoint* endpoint : endpoints()) endpoint->shut_down();
@@ -257,6 +261,14 @@ class RendezvousServer::Impl {
   }
 
  private:
+  void start_probe() {
+    const MutexLock lock(stopping_);
+    if (stopped_) return;  // flooded already
+    probe_ = HostProbe::start(
+        make_grpc_transport(network_address(), options_.security, options_.heartbeat_timeout),
+        host_->probe_token(), probe_interval_for(times_of(options_).heartbeat_interval));
+  }
+
   // The other nodes lose their host: the job ends, or goes on elsewhere.
   void end_flood() {
     const MutexLock lock(stopping_);
@@ -299,6 +311,7 @@ class RendezvousServer::Impl {
   const std::unique_ptr<grpc::Service> service_;
   Mutex stopping_;
   bool stopped_ FLEET_GUARDED_BY(stopping_) = false;
+  std::shared_ptr<HostProbe> probe_ FLEET_GUARDED_BY(stopping_);
   std::unique_ptr<NetworkEndpoint> network_;
   std::unique_ptr<LocalEndpoint> local_;
   std::unique_ptr<MemoryGuard> guard_;  // without TLS

@@ -25,7 +25,7 @@ struct RendezvousServerOptions {
   std::chrono::milliseconds timeout{300'000};  // --rdzv_timeout: for all nodes to join
   // The job notices a vanished node within this time: --heartbeat_timeout (for large jobs see
   // JobTimes).
-  std::chrono::milliseconds heartbeat_timeout{3'000};
+  std::chrono::milliseconds heartbeat_timeout{15'000};
   std::chrono::milliseconds first_progress{2'000};
   std::chrono::milliseconds progress_every{10'000};
   std::optional<FailoverState> from;  // state of a host that was lost

@@ -68,7 +68,15 @@ void LoopTimer::at(Time time, Handler handler) {
 }
 
 void LoopTimer::after(std::chrono::steady_clock::duration delay, Handler handler) {
-  at(std::chrono::steady_clock::now() + delay, std::move(handler));
+  after(RunningDeadline(delay), std::move(handler));
+}
+
+void LoopTimer::after(RunningDeadline deadline, Handler handler) {
+  const Time next = deadline.next_look();
+  at(next, [this, deadline, handler = std::move(handler)]() mutable {
+    if (deadline.passed()) return handler();
+    after(deadline, std::move(handler));
+  });
 }
 
 void LoopTimer::cancel() {

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
 
 namespace boost::asio {
 class io_context;
@@ -74,10 +75,12 @@ class LoopGate {
   EventLoop* loop_ FLEET_GUARDED_BY(mutex_);  // nullptr: closed
 };
 
-// Calls a handler at a time of the steady clock. Waits for one time at once: the next at() or
-// after() replaces the last. The handler does not run after it is replaced, after cancel(), or
-// after the timer is destroyed, even if its time has come before. It may own the timer, or destroy
-// it. Not thread-safe: use it in the loop's thread, or while the loop does not run.
+// Calls a handler at a time of the steady clock, or after a delay. A delay is time in which this
+// process runs (RunningDeadline): a suspended launcher does not find its limits expired. Waits for
+// one time at once: the next at() or after() replaces the last. The handler does not run after it
+// is replaced, after cancel(), or after the timer is destroyed, even if its time has come before.
+// It may own the timer, or destroy it. Not thread-safe: use it in the loop's thread, or while the
+// loop does not run.
 class LoopTimer {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -94,6 +97,7 @@ class LoopTimer {
 
  private:
   struct State;
+  void after(RunningDeadline deadline, Handler handler);
   const std::shared_ptr<State> state_;
 };
 

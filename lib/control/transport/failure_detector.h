@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/running_clock.h"
+
 namespace fleet {
 
 // How often both ends of a stream send heartbeats, and how long silence may last.
@@ -12,53 +14,44 @@ struct HeartbeatTimes {
   std::chrono::milliseconds heartbeat_interval{0}, max_silence{0};
 };
 
-// A process that polls its streams later than this after the last time was suspended itself.
-inline std::chrono::milliseconds suspension_limit(const HeartbeatTimes& times) {
-  return std::min(3 * times.heartbeat_interval, times.max_silence / 2);
-}
-
-// Detects that this process was suspended (stopped, starved): that time counts neither against a
-// peer nor towards a deadline. Pure: the time is an argument. Not thread-safe.
-class SuspensionDetector {
- public:
-  using Time = std::chrono::steady_clock::time_point;
-
-  explicit SuspensionDetector(Time now) : last_poll_(now) {}
-  Time last_poll() const { return last_poll_; }
-  // Returns the time since the last call if it is longer than `limit`, otherwise 0.
-  Time::duration poll(Time now, Time::duration limit) {
-    const auto passed = now - std::exchange(last_poll_, now);
-    return passed > limit ? passed : Time::duration(0);
-  }
-
- private:
-  Time last_poll_;
-};
-
-// Supervises one peer. Pure: the time is an argument. Not thread-safe.
+// Supervises one peer. The lateness of this process's own polls extends the limit: a process that
+// was suspended or starved cannot tell whether the peer was silent. Pure: the time is an argument.
+// Not thread-safe.
 class FailureDetector {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   FailureDetector(HeartbeatTimes times, Time now)
-      : times_(times), last_received_(now), suspension_(now) {}
+      : times_(times), clock_(now, times.heartbeat_interval), last_received_(now), heard_(now) {}
   const HeartbeatTimes& times() const { return times_; }
-  void set_times(HeartbeatTimes times) { times_ = times; }
-  void received(Time now) { last_received_ = now; }
+  void set_times(HeartbeatTimes times) {
+    times_ = times;
+    clock_.set_longest(times.heartbeat_interval);
+  }
+  void received(Time now) {
+    last_received_ = now;
+    heard_ = clock_.at(now);
+    overdue_ = false;
+  }
   Time last_received() const { return last_received_; }
-  // When the peer is lost if it stays silent and this process is not suspended.
-  Time deadline() const { return last_received_ + times_.max_silence; }
-  // Call it at least every heartbeat interval; returns false if the peer is lost.
+  // Call it at next_poll(), at least every heartbeat interval. Returns false if the peer is lost:
+  // its limit has passed, and so has another poll, before which what had arrived could be taken in.
   bool poll(Time now) {
-    const auto suspended = suspension_.poll(now, suspension_limit(times_));
-    last_received_ = std::max(last_received_, std::min(now, last_received_ + suspended));
-    return now < deadline();
+    if (clock_.at(now) < heard_ + times_.max_silence) return true;
+    return !std::exchange(overdue_, true);
+  }
+  Time next_poll(Time now) const {
+    const auto interval = times_.heartbeat_interval;
+    if (overdue_) return now + interval / 8;
+    return std::min(now + interval, std::max(now, clock_.steady(heard_ + times_.max_silence)));
   }
 
  private:
   HeartbeatTimes times_;
+  RunningClock clock_;
   Time last_received_;
-  SuspensionDetector suspension_;
+  Time heard_;  // the same on clock_
+  bool overdue_ = false;
 };
 
 }  // namespace fleet

@@ -4,21 +4,13 @@
 #include <future>
 
 #include "base/log.h"
-#include "base/thread.h"
-#include "transport/event_loop.h"
+#include "transport/loop_thread.h"
 
 namespace fleet {
 namespace {
 
-// Starts with the first ticker and lives as long as the process, so it is never destroyed while in
-// use.
-struct LoopThread {
-  EventLoop loop;
-  Thread thread{"ticker", [this] { loop.run_until_stopped(); }};
-};
-
 EventLoop& the_loop() {
-  static LoopThread* const one = new LoopThread;  // reachable: leak checkers see no leak
+  static LoopThread* const one = new LoopThread("ticker");  // reachable: leak checkers see no leak
   return one->loop;
 }
 

@@ -136,12 +136,12 @@ void ControlBlock::ring(int rank) {
   futex(&line.doorbell, FUTEX_WAKE, INT32_MAX, nullptr);
 }
 
-void ControlBlock::sleep(uint32_t bell, std::chrono::steady_clock::time_point deadline) {
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch());
-  timespec until;  // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, as steady_clock does
-  until.tv_sec = ns.count() / 1000000000;
-  until.tv_nsec = ns.count() % 1000000000;
-  futex(&slots_[group_.rank].doorbell, FUTEX_WAIT_BITSET, bell, &until);
+void ControlBlock::sleep(uint32_t bell, std::chrono::steady_clock::time_point until) {
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(until.time_since_epoch());
+  timespec end;  // FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, as steady_clock does
+  end.tv_sec = ns.count() / 1000000000;
+  end.tv_nsec = ns.count() % 1000000000;
+  futex(&slots_[group_.rank].doorbell, FUTEX_WAIT_BITSET, bell, &end);
 }
 
 void ControlBlock::fail_left(const std::vector<int>& ranks) {

@@ -14,6 +14,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "comm/group.h"
 #include "comm/peer_wait_timer.h"
 
@@ -111,11 +112,11 @@ class ControlBlock {
 
   template <typename Ready, typename Missing>
   void wait_until(const Ready& ready, const Missing& missing);
-  void sleep(uint32_t bell, std::chrono::steady_clock::time_point deadline);
+  void sleep(uint32_t bell, std::chrono::steady_clock::time_point until);
   void compare_calls(Channel channel, uint64_t step);
   // Throws if waiting cannot succeed: a failure, a missing rank that has left, or the deadline.
   template <typename Missing>
-  void check_waiting(const Missing& missing, std::chrono::steady_clock::time_point deadline);
+  void check_waiting(const Missing& missing, RunningDeadline* deadline);
   [[noreturn]] void fail_left(const std::vector<int>& ranks);
   [[noreturn]] void fail_late(const std::vector<int>& ranks);
 
@@ -138,7 +139,7 @@ void ControlBlock::wait_until(const Ready& ready, const Missing& missing) {
     spin_pause();
   }
   const PeerWaitTimer waiting;
-  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  RunningDeadline deadline(timeout_);
   RankSlot& mine = slots_[group_.rank];
   struct Sleeper {  // registered while it lives
     explicit Sleeper(std::atomic<uint32_t>& count) : count(count) { count.fetch_add(1); }
@@ -150,14 +151,13 @@ void ControlBlock::wait_until(const Ready& ready, const Missing& missing) {
     // Registers before the last check: a rank that changes state after it sees a sleeper and rings.
     const Sleeper sleeper(mine.sleepers);
     if (ready()) return;
-    check_waiting(missing, deadline);
-    sleep(bell, deadline);
+    check_waiting(missing, &deadline);
+    sleep(bell, deadline.next_look());
   }
 }
 
 template <typename Missing>
-void ControlBlock::check_waiting(const Missing& missing,
-                                 std::chrono::steady_clock::time_point deadline) {
+void ControlBlock::check_waiting(const Missing& missing, RunningDeadline* deadline) {
   check();
   const auto pick = [&](bool who_left) {
     std::vector<int> ranks;
@@ -168,7 +168,7 @@ void ControlBlock::check_waiting(const Missing& missing,
     return ranks;
   };
   if (const auto left = pick(true); !left.empty()) fail_left(left);
-  if (std::chrono::steady_clock::now() < deadline) return;
+  if (!deadline->passed()) return;
   if (const auto late = pick(false); !late.empty()) fail_late(late);
 }
 

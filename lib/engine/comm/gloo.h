@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
+#include "base/thread.h"
 #include "comm/factory.h"
 #include "comm/group.h"
 #include "comm/peer_monitor.h"
@@ -63,9 +65,15 @@ class GlooLink {
     friend class GlooLink;
     template <typename Body>
     void guarded(int peer, const Body& body);
+    // wait(): returns false if it was aborted.
+    template <typename Wait>
+    bool in_time(const Wait& wait);
     GlooLink& link_;
     const Operation& operation_;
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+    // Under the lock of link_: the limit of the present wait, and whether it has passed.
+    std::optional<RunningDeadline> deadline_;
+    bool late_ = false;
   };
 
  private:
@@ -73,6 +81,7 @@ class GlooLink {
   // Throws the error that explains why a message to or from `peer` failed.
   [[noreturn]] void explain(int peer, const Operation& operation, bool late,
                             const std::string& what);
+  void watch_waits();  // Gloo's own limits would count the time in which this process did not run
 
   const CommOptions options_;
   const Group group_;
@@ -81,8 +90,10 @@ class GlooLink {
   CondVar changed_;
   std::optional<Error> error_ FLEET_GUARDED_BY(mutex_);
   std::set<MessageBuffer*> buffers_ FLEET_GUARDED_BY(mutex_);
+  bool ends_ FLEET_GUARDED_BY(mutex_) = false;
   std::unique_ptr<PeerMonitor> monitor_;
   std::shared_ptr<gloo::Context> context_;
+  Thread watch_;  // last: it uses the rest
 };
 
 // all_reduce is a pipelined ring: a piece is reduced while the next one is in flight. Small

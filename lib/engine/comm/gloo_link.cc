@@ -5,8 +5,10 @@
 #include <gloo/transport/unbound_buffer.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/running_clock.h"
 #include "comm/gloo.h"
 #include "comm/peer_wait_timer.h"
 
@@ -18,6 +20,9 @@ namespace {
 constexpr std::chrono::seconds kAnswerTime(2);
 
 using Clock = std::chrono::steady_clock;
+
+// watch_waits() ends waits instead.
+constexpr std::chrono::hours kNoLimit{24 * 365};
 
 // Adapts our Store to Gloo's interface. Every wait uses our timeout: Gloo's default is too short
 // for nodes that start late, and its base class ignores the given one.
@@ -43,13 +48,13 @@ class StoreForGloo : public ::gloo::rendezvous::Store {
 
  private:
   std::string wait_for(const std::string& key) {
-    const auto deadline = Clock::now() + timeout_;
+    RunningDeadline deadline(timeout_);
     for (;;) {
       check_();
       try {
         return store_->get(key, std::min(timeout_, std::chrono::milliseconds(500)));
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kTimeout || Clock::now() >= deadline) throw;
+        if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
       }
     }
   }
@@ -99,6 +104,7 @@ GlooLink::GlooLink(const CommOptions& options)
                        [this] { check(); });
     context->connectFullMesh(store, device);
     context_ = context;
+    watch_ = Thread("gloo_watch", [this] { watch_waits(); });
   } catch (const Error& error) {
     if (fail(error)) monitor_->report(error_for_peers(error, group_));
     throw;
@@ -113,7 +119,28 @@ GlooLink::GlooLink(const CommOptions& options)
   }
 }
 
-GlooLink::~GlooLink() = default;
+GlooLink::~GlooLink() {
+  {
+    const MutexLock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+}
+
+void GlooLink::watch_waits() {
+  const auto interval = std::clamp<std::chrono::milliseconds>(
+      options_.timeout / 8, std::chrono::milliseconds(5), RunningDeadline::kLook);
+  const MutexLock lock(mutex_);
+  while (!ends_) {
+    changed_.wait_for(mutex_, interval);
+    for (MessageBuffer* message : buffers_) {
+      if (!message->deadline_ || !message->deadline_->passed()) continue;
+      message->late_ = true;
+      message->buffer_->abortWaitRecv();
+      message->buffer_->abortWaitSend();
+    }
+  }
+}
 
 void GlooLink::check() const {
   if (!failed_) return;
@@ -195,7 +222,6 @@ GlooLink::MessageBuffer::~MessageBuffer() {
 template <typename Body>
 void GlooLink::MessageBuffer::guarded(int peer, const Body& body) {
   link_.check();
-  const auto start = Clock::now();
   std::string what;
   try {
     if (body()) return;
@@ -204,7 +230,30 @@ void GlooLink::MessageBuffer::guarded(int peer, const Body& body) {
     what = error.what();
   }
   link_.check();
-  link_.explain(peer, operation_, Clock::now() - start >= link_.options_.timeout, what);
+  const bool late = [&] {
+    const MutexLock lock(link_.mutex_);
+    return late_;
+  }();
+  link_.explain(peer, operation_, late, what);
+}
+
+template <typename Wait>
+bool GlooLink::MessageBuffer::in_time(const Wait& wait) {
+  {
+    const MutexLock lock(link_.mutex_);
+    deadline_.emplace(link_.options_.timeout);
+  }
+  bool done = false;
+  try {
+    done = wait();
+  } catch (...) {
+    const MutexLock lock(link_.mutex_);
+    deadline_.reset();
+    throw;
+  }
+  const MutexLock lock(link_.mutex_);
+  deadline_.reset();
+  return done && !late_;
 }
 
 void GlooLink::MessageBuffer::send(int to, uint64_t slot, size_t offset, size_t bytes) {
@@ -228,12 +277,12 @@ void GlooLink::MessageBuffer::recv(int from, uint64_t slot, size_t offset, size_
 
 void GlooLink::MessageBuffer::wait_send(int to) {
   const PeerWaitTimer waiting;
-  guarded(to, [&] { return buffer_->waitSend(nullptr, link_.options_.timeout); });
+  guarded(to, [&] { return in_time([&] { return buffer_->waitSend(nullptr, kNoLimit); }); });
 }
 
 void GlooLink::MessageBuffer::wait_recv(int from) {
   const PeerWaitTimer waiting;
-  guarded(from, [&] { return buffer_->waitRecv(nullptr, link_.options_.timeout); });
+  guarded(from, [&] { return in_time([&] { return buffer_->waitRecv(nullptr, kNoLimit); }); });
 }
 
 }  // namespace fleet

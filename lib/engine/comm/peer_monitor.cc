@@ -15,8 +15,6 @@
 namespace fleet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Address {
   sockaddr_storage storage{};
   socklen_t length = sizeof(sockaddr_storage);
@@ -39,9 +37,17 @@ Address resolve(const std::string& host, const std::string& port) {
   return address;
 }
 
-int milliseconds_until(Clock::time_point deadline) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+// nullopt if no rank has set it in time.
+std::optional<std::string> get_in_time(Store& store, const std::string& key,
+                                       RunningDeadline* deadline) {
+  for (;;) {
+    try {
+      return store.get(key, deadline->look_for());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout) throw;
+      if (deadline->passed()) return std::nullopt;
+    }
+  }
 }
 
 // The kernel notices within about 10 s that a peer vanished silently (power, cable).
@@ -68,22 +74,20 @@ PeerMonitor::PeerMonitor(const CommOptions& options, const Group& group,
       stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!stop_) throw_errno("cannot create an eventfd");
   if (group_.size == 1) return;
-  const auto deadline = Clock::now() + options_.timeout;
+  RunningDeadline deadline(options_.timeout);
   const UniqueFd listener = listen();
   std::vector<int> missing;
   std::vector<std::string> addresses(group_.size);
   for (int rank = 0; rank < group_.size; ++rank) {
-    try {
-      addresses[rank] =
-          options_.store->get(key(rank), std::chrono::milliseconds(milliseconds_until(deadline)));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout) throw;
+    if (auto address = get_in_time(*options_.store, key(rank), &deadline)) {
+      addresses[rank] = *std::move(address);
+    } else {
       missing.push_back(rank);
     }
   }
   if (!missing.empty()) throw ranks_late_error(group_.name_of(missing), options_.timeout.count());
   for (int rank = 0; rank < group_.rank; ++rank) connect_to(rank, addresses[rank]);
-  accept_others(listener.get(), deadline);
+  accept_others(listener.get(), &deadline);
   thread_ = Thread("peer_monitor", [this] { run(); });
 }
 
@@ -136,7 +140,7 @@ void PeerMonitor::connect_to(int rank, const std::string& where) {
 }
 
 // Each higher rank connects to this one and sends its rank. Unauthenticated connections are closed.
-void PeerMonitor::accept_others(int listener, Clock::time_point deadline) {
+void PeerMonitor::accept_others(int listener, RunningDeadline* deadline) {
   const auto missing = [&] {
     std::vector<int> ranks;
     for (int rank = group_.rank + 1; rank < group_.size; ++rank) {
@@ -146,8 +150,9 @@ void PeerMonitor::accept_others(int listener, Clock::time_point deadline) {
   };
   while (!missing().empty()) {
     pollfd polled = {listener, POLLIN, 0};
-    const int ready = ::poll(&polled, 1, milliseconds_until(deadline));
+    const int ready = ::poll(&polled, 1, static_cast<int>(deadline->look_for().count()));
     if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0 && !deadline->passed()) continue;
     if (ready == 0) throw ranks_late_error(group_.name_of(missing()), options_.timeout.count());
     UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (!fd) continue;

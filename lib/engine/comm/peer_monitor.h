@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "base/thread.h"
 #include "comm/factory.h"
 #include "comm/group.h"
@@ -65,7 +66,7 @@ class PeerMonitor {
   }
   UniqueFd listen();
   void connect_to(int rank, const std::string& address);
-  void accept_others(int listener, std::chrono::steady_clock::time_point deadline);
+  void accept_others(int listener, RunningDeadline* deadline);
   void run();
   void receive(int rank);
   void handle(int rank, const Message& message);

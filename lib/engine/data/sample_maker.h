@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "data/augment.h"
 #include "data/decode.h"
 #include "data/image_cache.h"
@@ -29,7 +30,7 @@ class ReadWatchdog {
   void begin(int64_t sample) {
     const MutexLock lock(mutex_);
     sample_ = sample;
-    since_ = Clock::now();
+    since_ = running_now();
     reads_ = true;
     named_ = false;
   }
@@ -59,7 +60,7 @@ class ReadWatchdog {
 
  private:
   bool reads_for(Clock::duration limit) const FLEET_REQUIRES(mutex_) {
-    return reads_ && !given_up_ && Clock::now() - since_ >= limit;
+    return reads_ && !given_up_ && running_now() - since_ >= limit;
   }
 
   Mutex mutex_;

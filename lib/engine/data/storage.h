@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "data/source.h"
 
 namespace fleet::data {
@@ -23,9 +24,9 @@ bool may_pass(int error);
 void check_answer(int error, const std::string& path);
 
 void sleep_seconds(double seconds);
-// The time during waits; tests replace it.
+// The time during waits, in which suspended time does not count; tests replace it.
 struct WaitClock {
-  Clock now = monotonic_seconds;
+  Clock now = running_seconds;
   std::function<void(double seconds)> sleep = sleep_seconds;
 };
 

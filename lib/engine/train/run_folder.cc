@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/owned_file.h"
+#include "base/running_clock.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
 
@@ -188,7 +189,7 @@ void RunFolder::lock(const std::string& run) {
   } catch (const Error& error) {
     throw unusable(error.failure(), path_);
   }
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  RunningDeadline patience{std::chrono::seconds(10)};
   while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) {  // a file system without locks
@@ -199,7 +200,7 @@ void RunFolder::lock(const std::string& run) {
     const std::string holder(trim(read_file(path)));  // "RUN OWNER"
     const size_t space = holder.find(' ');
     const bool own = !run.empty() && holder.substr(0, space) == run;
-    if (!own || std::chrono::steady_clock::now() > until) {
+    if (!own || patience.passed()) {
       const std::string who = space == holder.npos ? "" : " (" + holder.substr(space + 1) + ")";
       throw Error(ErrorCode::kUsage, "another job is using it" + who, "the output folder " + path_,
                   "wait until it has ended, or set train.output to another folder");

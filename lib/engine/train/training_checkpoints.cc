@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/running_clock.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -101,7 +102,7 @@ void TrainingCheckpoints::poll() {
 bool TrainingCheckpoints::wait_until(double until) {
   while (!saver_->wait_for(std::chrono::milliseconds(200))) {
     parts_.report.log_failures();
-    if (monotonic_seconds() >= until) return false;
+    if (running_seconds() >= until) return false;
   }
   return true;
 }
@@ -111,16 +112,16 @@ bool TrainingCheckpoints::finish(Patience patience) {
   CheckpointPolicy& policy = parts_.policy;
   if (!policy.saving()) return true;
   const TimeAccumulator::Scope piece(parts_.report.times().saving);
-  const double begun = monotonic_seconds();
+  const double begun = running_seconds();
   const double end = patience == Patience::kUnlimited ? std::numeric_limits<double>::infinity()
                                                       : begun + policy.patience();
   double logged = begun;
   std::array<double, 3> state;  // ranks that failed, that still save, that will not wait longer
   // In rounds: a save may take longer than a collective may wait.
   do {
-    const bool done = wait_until(std::min(end, monotonic_seconds() + kRound));
+    const bool done = wait_until(std::min(end, running_seconds() + kRound));
     poll();
-    const double now = monotonic_seconds();
+    const double now = running_seconds();
     if (!done && now - logged >= kSecondsBetweenLines) {
       logged = now;
       parts_.report.clear_bar();

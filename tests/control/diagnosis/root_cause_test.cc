@@ -22,7 +22,7 @@ struct RootCauseTest : ::testing::Test {
     exit.set_signal(signal);
     exit.set_at_ns((start + at).time_since_epoch().count());
     exit.set_at_error_ns(error.count());
-    analyzer.on_rank_failed(exit, start + at + delay);
+    analyzer.on_rank_failed(exit, start + at + delay, start + at + delay);
   }
   int cause_rank() {
     const std::optional<RankExit> cause = analyzer.decide();
@@ -88,7 +88,7 @@ TEST_F(RootCauseTest, UnknownClock_IsTooCloseToTell) {
   RankExit exit;
   exit.set_rank(0);
   exit.set_code(1);
-  analyzer.on_rank_failed(exit, start);
+  analyzer.on_rank_failed(exit, start, start);
   fails(3, 1, 0, SIGKILL, -20ms, 1ms, 40ms);
   EXPECT_EQ(cause_rank(), 3);
 }

@@ -27,6 +27,26 @@ TEST_F(HangWatchTest, NoSigns_HangsAtTheTimeoutAndOnce) {
   EXPECT_EQ(pass(10s, 0, 0), 0ms);
 }
 
+// scontrol suspend, docker pause: the guardian and its ranks.
+TEST_F(HangWatchTest, Suspension_IsNoTimeWithoutProgress) {
+  watch = HangDetector(5s, 1s);
+  signs.cpu_seconds = 100;
+  pass(0s, 0, 0);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(pass(500ms, 0, 0), 0ms);  // quiet for 3 s
+  EXPECT_EQ(pass(3600s, 0, 0), 0ms);
+  EXPECT_EQ(pass(500ms, 0, 0), 0ms);
+  EXPECT_EQ(pass(500ms, 0, 0), 5s);  // it stays quiet
+}
+
+TEST_F(HangWatchTest, SuspendedWhileItComputes_LivesOn) {
+  watch = HangDetector(5s, 1s);
+  pass(0s, 0, 0);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(pass(30s, 0, 0.2), 0ms);  // most of the time suspended
+    EXPECT_EQ(pass(500ms, 0, 0.5), 0ms);
+  }
+}
+
 TEST_F(HangWatchTest, Output_IsProgress) {
   pass(0s, 0, 0);
   pass(9s, 1, 0);

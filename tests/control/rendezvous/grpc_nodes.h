@@ -85,7 +85,8 @@ class TestNode {
   template <typename Event>
   static const Event* get_if(const RendezvousEvent& event) {
     if constexpr (std::is_same_v<Event, Assignment> || std::is_same_v<Event, Refusal> ||
-                  std::is_same_v<Event, TakeOver>) {
+                  std::is_same_v<Event, TakeOver> || std::is_same_v<Event, HostLost> ||
+                  std::is_same_v<Event, StepDown>) {
       return std::get_if<Event>(&event);
     } else {
       const auto* envelope = std::get_if<wire::HostMessage>(&event);

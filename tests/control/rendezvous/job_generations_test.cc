@@ -433,12 +433,33 @@ TEST(JobGenerations, NewcomerGoneBeforeTheWait_NothingHappens) {
   EXPECT_TRUE(job.events_for<RestartCommand>(1).empty());
 }
 
-TEST(JobGenerations, MinorityLeft_EndsRatherThanRunTwice) {
+// The others may continue without this host: its nodes look for them.
+TEST(JobGenerations, MinorityLeft_StepsDownRatherThanRunTwice) {
   Job job(elastic(1, 5));
   job.join_all(5);
   for (const SessionId session : {3, 4, 5}) job.lose(session);
-  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
-  EXPECT_THAT(job.verdict(1).message(), HasSubstr("not a majority"));
+  EXPECT_EQ(job.state.phase(), Phase::kEnded);
+  EXPECT_EQ(job.state.verdict(), nullptr);
+  for (const SessionId session : {1, 2}) {
+    EXPECT_EQ(job.refusal(session).code(), ErrorCode::kPeerLost);
+  }
+}
+
+// Its link was down, or its machine suspended.
+TEST(JobGenerations, SilentNode_JoinsAgain) {
+  Job job(restartable(job_of({"a", "b"})));
+  job.join_all(2);
+  job.alive.erase(2);
+  job.after(5s);
+  EXPECT_EQ(job.refusal(2).code(), ErrorCode::kPeerLost);
+  job.ready(1);
+  EXPECT_EQ(job.state.phase(), Phase::kGathering);
+  wire::Join again = node_of(job.spec, "b");
+  *again.mutable_last() = *again.mutable_committed() = job.state.world()->id();
+  job.join(3, again);
+  job.all_accept();
+  EXPECT_EQ(job.state.phase(), Phase::kRunning);
+  EXPECT_THAT(job.addresses(), ElementsAre("a", "b"));
 }
 
 TEST(JobGenerations, LossesOneAfterTheOther_GoOnDownToOne) {
@@ -481,14 +502,14 @@ TEST(JobGenerations, NodeLostWhileAgreeing_AnotherGenerationFollows) {
 }
 
 // Nobody but the host has accepted: the others may have chosen another one for what comes next.
-TEST(JobGenerations, MajorityLostWhileAgreeing_Ends) {
+TEST(JobGenerations, MajorityLostWhileAgreeing_StepsDown) {
   Job job(elastic(1, 4));
   job.join_all(4);
   job.fail(1);
   job.all_ready();
   for (const SessionId session : {2, 3, 4}) job.lose(session);
   job.accept(1);
-  EXPECT_EQ(job.verdict(1).kind(), Verdict::NODE_LOST);
+  EXPECT_EQ(job.refusal(1).code(), ErrorCode::kPeerLost);
 }
 
 // The last one that is waited for: with it gone the next, smaller world is there at once.
@@ -504,7 +525,7 @@ TEST(JobGenerations, SilentWhileStopping_TheOthersGoOn) {
   EXPECT_THAT(job.events_for<Assignment>(1), testing::SizeIs(1));
   job.after(1s);
   EXPECT_THAT(job.addresses(), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(job.verdict(5).node(), "e");
+  EXPECT_EQ(job.refusal(5).code(), ErrorCode::kPeerLost);
 }
 
 TEST(JobGenerations, HostsOwnNodeGoneWhileStopping_BeginsNothing) {

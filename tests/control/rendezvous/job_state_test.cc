@@ -157,11 +157,12 @@ TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
     return silences;
   };
   job.join(1, node_of(job.spec, "a"));
-  job.after(20s);  // silent all the time
+  job.pass(20s);  // silent all the time
   job.join(2, node_of(job.spec, "b"));
   EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s}));
-  job.after(4s);
-  job.after(5s);
+  job.pass(4s);
+  EXPECT_EQ(welcomes().size(), 2u);
+  job.pass(2s);
   EXPECT_EQ(welcomes(), (std::vector<std::chrono::milliseconds>{30s, 30s, 3s, 3s}));
   EXPECT_EQ(job.state.phase(), JobState::Phase::kRunning);
   for (int i = 0; i < 6; ++i) {
@@ -171,16 +172,69 @@ TEST(JobState, LargeJob_IsLenientUntilItHasSettled) {
   EXPECT_EQ(job.verdict(1).node(), "b");
 }
 
-TEST(JobState, HostThatHearsNobody_BlamesNobody) {
+// Its threads are starved: its own session over the network is late too.
+TEST(JobState, HostThatTakesNothingIn_BlamesNobody) {
   Job job(job_of({"a", "b"}));
   job.join_all();
-  for (int i = 0; i < 8; ++i) job.after(500ms);  // also a, its own node, is not heard
+  job.step(TakenIn{job.now});
+  job.pass(8s);
   EXPECT_FALSE(job.state.verdict());
   EXPECT_GT(job.state.next_deadline(), job.now);
-  job.heartbeat_all_for(2s, {1, 2});
+  for (SessionId session : {1, 2}) job.heartbeat(session);  // what had arrived
+  job.step(TakenIn{job.now});
   EXPECT_FALSE(job.state.verdict());
-  job.heartbeat_all_for(4s, {1});
+}
+
+TEST(JobState, HostThatTakesInLate_NamesTheLimitAndItsDelayLater) {
+  constexpr auto kDelay = 2s;
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  for (const auto begin = job.now; !job.state.verdict(); job.pass(500ms)) {
+    ASSERT_LT(job.now, begin + 10s);
+    job.heartbeat(1);
+    if (job.now - begin >= kDelay) job.step(TakenIn{job.now - kDelay});
+    if (job.now - begin < 3s + kDelay) {
+      ASSERT_FALSE(job.state.verdict());
+    }
+  }
   EXPECT_EQ(job.verdict(1).node(), "b");
+}
+
+TEST(JobState, HostThatNoLongerMeasuresItself_JudgesUpToThePresent) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  job.step(TakenIn{job.now});
+  job.step(TakenIn{});
+  job.heartbeat_all_for(3s, {1});
+  EXPECT_EQ(job.verdict(1).node(), "b");
+}
+
+// Each call comes so late that the process looks suspended.
+TEST(JobState, HostThatIsStarvedAllTheTime_StillNamesAFrozenNode) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  for (int i = 0; i < 20 && !job.state.verdict(); ++i) {
+    job.now += 5s;
+    job.step(TimePassed{});
+    job.heartbeat(1);
+  }
+  EXPECT_EQ(job.verdict(1).node(), "b");
+}
+
+// A tenth of a core: 20 of every 200 ms, so that each call is late.
+TEST(JobState, StarvedHost_StillNamesAFrozenNode) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  const auto begin = job.now;
+  while (!job.state.verdict()) {
+    job.now = std::max(job.state.next_deadline(), job.now) + 180ms;
+    ASSERT_LT(job.now, begin + 10s);
+    job.heartbeat(1);
+    job.step(TimePassed{});
+    job.step(TakenIn{job.now - 200ms});
+  }
+  EXPECT_EQ(job.verdict(1).node(), "b");
+  EXPECT_GE(job.now, begin + 3s);
 }
 
 TEST(JobState, HeartbeatTimeout_BoundsHeartbeatsAndSilence) {
@@ -209,7 +263,7 @@ TEST(JobState, HostSleptItself_BlamesNobody) {
   job.join_all();
   job.after(60s);
   EXPECT_FALSE(job.state.verdict());
-  job.heartbeat_all_for(2500ms, {1});
+  job.heartbeat_all_for(2s, {1});
   EXPECT_FALSE(job.state.verdict());
   job.heartbeat_all_for(1s, {1});  // but b does not come back
   EXPECT_EQ(job.verdict(1).node(), "b");
@@ -235,6 +289,18 @@ TEST(JobState, HostSuspendedWhileForming_TheTimeDoesNotCount) {
   EXPECT_EQ(job.state.phase(), JobState::Phase::kForming);
   job.heartbeat_all_for(300s, {1});
   EXPECT_EQ(job.refusal(1).code(), ErrorCode::kTimeout);
+}
+
+TEST(JobState, HostSuspendedWithAFailure_TakesInWhatHasArrivedFirst) {
+  Job job(job_of({"a", "b", "c"}));
+  job.join_all();
+  job.fails(1, 0, kExitPeerLost);
+  job.after(60s);
+  EXPECT_FALSE(job.state.verdict());
+  job.fails(2, 2, 7);  // waited in the socket
+  job.settle();
+  job.settle();
+  EXPECT_EQ(job.verdict(1).exit().code(), 7);
 }
 
 TEST(JobState, ConnectionThatNeverJoins_IsClosed) {

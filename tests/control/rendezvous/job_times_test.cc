@@ -7,8 +7,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Of a --heartbeat_timeout of 15 s.
+JobTimes asked() {
+  JobTimes times;
+  times.heartbeat_interval = heartbeat_interval_for(15s);
+  times.max_silence = max_silence_for(15s);
+  return times;
+}
+
 TEST(HeartbeatIntervals, SmallJob_AsAskedFor) {
-  const JobTimes times = heartbeat_intervals_for(999, {});
+  const JobTimes times = heartbeat_intervals_for(250, {});
   EXPECT_EQ(times.heartbeat_interval, 500ms);
   EXPECT_EQ(times.max_silence, 3s);
   EXPECT_EQ(times.startup_max_silence, 0s);
@@ -22,12 +30,26 @@ TEST(HeartbeatIntervals, LargeJob_LooksSeldomAtFirst) {
   EXPECT_EQ(times.startup_time, 5s);
 }
 
-TEST(HeartbeatIntervals, SilenceOf3Seconds_UpTo8000Nodes) {
-  EXPECT_EQ(heartbeat_intervals_for(8'000, {}).max_silence, 3s);
-  const JobTimes times = heartbeat_intervals_for(12'500, {});
-  EXPECT_EQ(times.heartbeat_interval, 1562ms);
-  EXPECT_EQ(times.max_silence, 4686ms);
-  EXPECT_EQ(times.startup_time, 12'500ms);
+TEST(HeartbeatIntervals, AnySize_AtMost1500ASecond) {
+  for (const int nnodes : {2, 64, 500, 999, 1'000, 2'500, 5'000, 12'500, 100'000}) {
+    const JobTimes times = heartbeat_intervals_for(nnodes, asked());
+    const int of_node = nnodes < kLargeJob ? 3 : 1;  // two copies of a datagram
+    EXPECT_LE(nnodes * of_node * 1s, 1'500 * times.heartbeat_interval) << nnodes;
+    EXPECT_LE(nnodes * 1s,
+              1'500 * std::max(times.startup_heartbeat_interval, times.heartbeat_interval))
+        << nnodes;
+    EXPECT_GT(times.max_silence, 3 * times.heartbeat_interval) << nnodes;
+  }
+}
+
+// With a moment for the host's own polls.
+TEST(HeartbeatIntervals, FrozenNode_IsNamedWithin15SecondsUpTo5000Nodes) {
+  for (const int nnodes : {2, 999, 1'000, 2'500, 5'000}) {
+    EXPECT_LE(heartbeat_intervals_for(nnodes, asked()).max_silence, 14'200ms) << nnodes;
+  }
+  const JobTimes times = heartbeat_intervals_for(12'500, asked());
+  EXPECT_LE(times.max_silence, 29s);
+  EXPECT_LE(times.startup_max_silence, 30s);
 }
 
 TEST(HeartbeatIntervals, MoreSilenceAskedFor_Kept) {

@@ -112,6 +112,8 @@ class SteadyJob : public RecordedJob {
     now += time;
     step(TimePassed{});
   }
+  // In calls as often as the host makes them.
+  void pass(std::chrono::milliseconds time) { heartbeat_all_for(time, {}); }
   void heartbeat_all_for(std::chrono::milliseconds time, std::vector<SessionId> sessions) {
     for (auto end = now + time; now < end;) {
       for (SessionId session : sessions) heartbeat(session);

@@ -71,10 +71,21 @@ TEST(WorldEncoding, LargeWorld_IsCompactAndComesBack) {
   nodes[9].mutable_devices(0)->add_ids(2);
   const World world = world_of(nodes);
   const std::string bytes = encode(world);
-  EXPECT_LT(bytes.size(), 20u * nodes.size());
+  EXPECT_LT(bytes.size(), 4u * nodes.size());
   const Assignment back = there_and_back(1999, bytes);
   EXPECT_EQ(back.world_size(), 16000);
   EXPECT_EQ(back.node().first_rank(), 15992);
+  EXPECT_EQ(back.world->SerializeAsString(), world.SerializeAsString());
+}
+
+TEST(WorldEncoding, NamesOfAnyLength_ComeBack) {
+  std::vector<wire::Node> nodes;
+  for (const int size : {0, 1, 127, 128, 255, 256, 300, 20'000, 299}) {
+    const std::string text(static_cast<size_t>(size), 'a');
+    nodes.push_back(node_at(text + (size % 2 == 1 ? "b" : ""), {6070}));
+  }
+  const World world = world_of(nodes);
+  const Assignment back = there_and_back(0, encode(world));
   EXPECT_EQ(back.world->SerializeAsString(), world.SerializeAsString());
 }
 

@@ -11,6 +11,7 @@
 #include "launch/planning/program.h"
 #include "launch/starting/start_job.h"
 #include "node/runtime_folder.h"
+#include "rendezvous/job_lookup.h"
 
 namespace fleet {
 namespace {
@@ -41,15 +42,16 @@ RendezvousServerOptions server_options(const LaunchPlan& plan) {
 constexpr size_t kAsked = 16;
 constexpr std::chrono::milliseconds kLookupTimeout{1'000};
 
-// Asks the nodes of --ips for the rendezvous of the running job, except `without`. Returns its
-// address and port; "" if there is none.
-std::string find_other_host(const LaunchPlan& plan, const std::vector<std::string>& without) {
+// Where the nodes of --ips, except `without`, have the rendezvous of the running job if they host
+// it.
+std::vector<std::string> other_addresses(const LaunchPlan& plan,
+                                         const std::vector<std::string>& without) {
   std::vector<std::string> at;  // a new host prefers this port
   for (const std::string& node : plan.topology.nodes) {
     if (at.size() == kAsked || std::ranges::find(without, node) != without.end()) continue;
     at.push_back(endpoint(node, plan.topology.rendezvous_port));
   }
-  return find_running_job(at, plan.config().job_id.value, plan.security, kLookupTimeout);
+  return at;
 }
 
 }  // namespace
@@ -154,9 +156,10 @@ RendezvousClientOptions client_options(const LaunchPlan& plan, const RendezvousS
   options.heartbeat_timeout = plan.config().heartbeat_timeout;
   options.security = plan.security;
   options.restarts = plan.config().restarts.max_restarts > 0;
+  options.elastic_timeout = plan.config().restarts.elastic_timeout;
   if (server) options.host = server->host();
-  if (!server && options.restarts && !plan.topology.nodes.empty()) {
-    options.find_moved = [&plan] { return find_other_host(plan, {plan.topology.address}); };
+  if (!server && options.restarts) {
+    options.other_addresses = other_addresses(plan, {plan.topology.address});
   }
   return options;
 }
@@ -177,7 +180,9 @@ void rejoin_running_job(LaunchPlan* plan) {
                               topology.nnodes > 1 && topology.rendezvous_port > 0 &&
                               config.restarts.max_restarts > 0;
   if (!may_have_moved) return;
-  const std::string there = find_other_host(*plan, {topology.address, topology.rendezvous_address});
+  const std::string there =
+      find_running_job(other_addresses(*plan, {topology.address, topology.rendezvous_address}),
+                       config.job_id.value, plan->security, kLookupTimeout);
   if (there.empty()) return;
   spdlog::warn("job '{}' already runs, and its rendezvous is now at {}: this node joins it there",
                shown_name(config.job_id.value), there);

@@ -24,9 +24,9 @@ uint64_t hash_of(const std::string& name) {  // FNV-1a
 // Releases a communicator whose work has ended on this rank. It may still have to forward data that
 // others have not received, so it is not aborted at once.
 void leave(ncclComm_t comm, const std::atomic<bool>& failed) {
-  const auto deadline = std::chrono::steady_clock::now() + kFinalizeTime;
+  RunningDeadline deadline(kFinalizeTime);
   ncclResult_t result = ncclCommFinalize(comm);
-  while (result == ncclInProgress && !failed && std::chrono::steady_clock::now() < deadline) {
+  while (result == ncclInProgress && !failed && !deadline.passed()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) break;
   }
@@ -77,10 +77,10 @@ Handle::~Handle() {
 void Handle::connect() {
   use_device(link_->device());
   const int ranks = static_cast<int>(members_.size());
-  const auto deadline = Clock::now() + link_->options().timeout;
+  RunningDeadline deadline(link_->options().timeout);
   const IdWait wait{[&](const std::string& key) -> std::optional<std::string> {
                       try {
-                        return link_->wait_for_key(key, deadline);
+                        return link_->wait_for_key(key, &deadline);
                       } catch (const Error& error) {
                         if (error.code() != ErrorCode::kTimeout) throw;
                         return std::nullopt;
@@ -148,6 +148,7 @@ ncclResult_t Handle::state() const {
 
 void Handle::settle(ncclResult_t result, std::string_view what, uint64_t count) {
   const auto begun = Clock::now();
+  RunningDeadline deadline(link_->options().timeout, begun);
   while (result == ncclInProgress) {
     // The first connection takes long; launching an operation takes some microseconds.
     if (Clock::now() - begun > std::chrono::milliseconds(1)) {
@@ -158,7 +159,7 @@ void Handle::settle(ncclResult_t result, std::string_view what, uint64_t count) 
     }
     link_->throw_error();
     result = state();
-    if (result != ncclInProgress || Clock::now() - begun < link_->options().timeout) continue;
+    if (result != ncclInProgress || !deadline.passed()) continue;
     const std::vector<int> behind = members_behind(count);
     const Error error = behind.empty() ? stuck(what)
                                        : ranks_late_error(link_->group().name_of(behind),
@@ -191,14 +192,14 @@ void Handle::track(cudaStream_t stream, uint64_t count) {
   Pending& pending = pending_[(first_ + pending_count_) % pending_.size()];
   check(cudaEventRecord(pending.done, stream), "cudaEventRecord");
   pending.count = count;
-  if (pending_count_++ == 0) moved_ = Clock::now();
+  if (pending_count_++ == 0) moved_ = clock_.at(Clock::now());
 }
 
 void Handle::drop_completed_work() {
   while (pending_count_ > 0 && cudaEventQuery(pending_[first_].done) != cudaErrorNotReady) {
     first_ = (first_ + 1) % pending_.size();
     --pending_count_;
-    moved_ = Clock::now();
+    moved_ = clock_.at(Clock::now());
     overdue_ = false;
   }
   cudaGetLastError();  // CUDA keeps "not ready" as the thread's last error
@@ -238,7 +239,7 @@ void Handle::check_progress() {
   drop_completed_work();
   times_.collect();
   if (pending_count_ == 0) return;
-  const auto waited = Clock::now() - moved_;
+  const auto waited = clock_.at(Clock::now()) - moved_;
   std::optional<Error> error;
   if (const auto gone = members_gone(); waited >= kGoodbyeTime && !gone.empty()) {
     error = rank_left_error(link_->group().name_of(gone));
@@ -250,7 +251,7 @@ void Handle::check_progress() {
       error = stuck("a collective");
     } else {
       overdue_ = true;  // it may wait for this rank's own work: allow the same time once more
-      moved_ = Clock::now();
+      moved_ = clock_.at(Clock::now());
     }
   }
   if (!error) return;

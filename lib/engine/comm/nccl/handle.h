@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "comm/factory.h"
 #include "comm/nccl/collective_times.h"
 #include "comm/nccl/library.h"
@@ -40,7 +41,7 @@ class Link {
   void throw_if_failed();
   void abort(const Error& why);
   // Waits until the store has the key, a failure occurs, or the deadline passes (kTimeout).
-  std::string wait_for_key(const std::string& key, std::chrono::steady_clock::time_point deadline);
+  std::string wait_for_key(const std::string& key, RunningDeadline* deadline);
 
   // Memory that every handle, including those of later groups, registers with NCCL.
   void add_memory(void* memory, size_t bytes);
@@ -151,7 +152,9 @@ class Handle {
   size_t first_ FLEET_GUARDED_BY(link_->mutex_) = 0;
   size_t pending_count_ FLEET_GUARDED_BY(link_->mutex_) = 0;
   // When pending work last ended or started to pend.
+  // On the clock of check_progress(), which looks often.
   Clock::time_point moved_ FLEET_GUARDED_BY(link_->mutex_);
+  RunningClock clock_ FLEET_GUARDED_BY(link_->mutex_){Clock::now(), std::chrono::seconds(1)};
   bool overdue_ FLEET_GUARDED_BY(link_->mutex_) = false;  // late, although no rank is behind
   bool busy_ FLEET_GUARDED_BY(link_->mutex_) = false;  // the watcher works on it without the lock
   CollectiveTimes times_ FLEET_GUARDED_BY(link_->mutex_);

@@ -54,15 +54,14 @@ void Link::throw_if_failed() {
   throw_error();
 }
 
-std::string Link::wait_for_key(const std::string& key, Clock::time_point deadline) {
+std::string Link::wait_for_key(const std::string& key, RunningDeadline* deadline) {
   for (;;) {
     throw_if_failed();
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     try {
-      return options_.store->get(
-          key, std::clamp(left, std::chrono::milliseconds(0), std::chrono::milliseconds(500)));
+      return options_.store->get(key,
+                                 std::min(deadline->look_for(), std::chrono::milliseconds(500)));
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout || Clock::now() >= deadline) throw;
+      if (error.code() != ErrorCode::kTimeout || deadline->passed()) throw;
     }
   }
 }

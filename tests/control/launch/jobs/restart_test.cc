@@ -286,12 +286,61 @@ TEST_F(RestartNodes, HostLostWhileANodeWaits_ItFindsTheNextOne) {
 TEST_F(RestartNodes, HostOfTwoKilled_TheOtherEndsWith113) {
   const std::string script = ": >up.$RANK; exec sleep 1000";
   const std::vector<std::string> options = {"--ips=127.0.0.[1-2]", "--nnodes=1:2",
-                                            "--elastic_timeout=0.5"};
+                                            "--elastic_timeout=0.5", "--heartbeat_timeout=0.5"};
   for (const int node : {0, 1}) start(node, script, options);
   for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.") + rank);
   nodes[0]->signal(SIGKILL);
   EXPECT_EQ(nodes[1]->wait(), 113) << nodes[1]->output();
   nodes[0]->wait();
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+// Ends when the test says so.
+constexpr char kUntilDone[] =
+    ": >up.$FLEET_GENERATION.$RANK; until test -e done; do sleep 0.05; done";
+
+// Like a machine that was suspended, or whose link was down.
+TEST_F(RestartNodes, NodeSuspended_TakesPartAgain) {
+  const std::vector<std::string> options = {"--ips=127.0.0.1,127.0.0.2", "--max_restart=9",
+                                            "--heartbeat_timeout=2"};
+  for (const int node : {0, 1}) start(node, kUntilDone, options);
+  for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.1.") + rank);
+  nodes[1]->signal(SIGSTOP);
+  wait_for_output(*nodes[0], "restart 1 of 9");
+  nodes[1]->signal(SIGCONT);
+  for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.2.") + rank);
+  std::ofstream(job.path() + "/done");
+  for (const auto& node : nodes) EXPECT_EQ(node->wait(), 0) << node->output();
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+// The other one has no majority: it waits for the host instead of ending.
+TEST_F(RestartNodes, HostOfTwoSuspended_BothTakePartAgain) {
+  const std::vector<std::string> options = {"--ips=127.0.0.1,127.0.0.2", "--max_restart=9",
+                                            "--heartbeat_timeout=2"};
+  for (const int node : {0, 1}) start(node, kUntilDone, options);
+  for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.1.") + rank);
+  nodes[0]->signal(SIGSTOP);
+  wait_for_output(*nodes[1], "this node now hosts the rendezvous");
+  nodes[0]->signal(SIGCONT);
+  for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.2.") + rank);
+  std::ofstream(job.path() + "/done");
+  for (const auto& node : nodes) EXPECT_EQ(node->wait(), 0) << node->output();
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+// The others have continued with another host by the time it wakes up: it has no majority any more.
+TEST_F(RestartNodes, HostSuspended_JoinsTheNextOne) {
+  const std::vector<std::string> options = {"--ips=127.0.0.[1-3]", "--nnodes=2:3",
+                                            "--elastic_timeout=1", "--heartbeat_timeout=2"};
+  for (const int node : {0, 1, 2}) start(node, kUntilDone, options);
+  for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.1.") + rank);
+  nodes[0]->signal(SIGSTOP);
+  for (const char* rank : {"0", "1"}) job.wait_for(std::string("up.2.") + rank);
+  nodes[0]->signal(SIGCONT);
+  for (const char* rank : {"0", "1", "2"}) job.wait_for(std::string("up.3.") + rank);
+  std::ofstream(job.path() + "/done");
+  for (const auto& node : nodes) EXPECT_EQ(node->wait(), 0) << node->output();
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 

@@ -19,7 +19,7 @@ done
 
 node() {  # node NUMBER: the same line on all
   CUDA_VISIBLE_DEVICES= exec ip netns exec "${nodes[$1]}" "$fleetrun" --ips="10.78.0.[1-5]" --nnodes=2:5 \
-    --elastic_timeout=10 --grace=1 --log_dir="log.$1" --rdzv_timeout=60 \
+    --elastic_timeout=10 --heartbeat_timeout=3 --grace=1 --log_dir="log.$1" --rdzv_timeout=60 \
     sh -c ': >"up.$FLEET_GENERATION.$RANK"; echo "generation $FLEET_GENERATION, rank $RANK of $WORLD_SIZE" >>seen
            test "$FLEET_GENERATION" = 1 || exit 0; exec sleep 1000' >"$1.out" 2>&1
 }

@@ -36,7 +36,7 @@ TEST(LaunchConfig, NothingGiven_HasTheDefaults) {
   EXPECT_FALSE(all.nodes.count.value || all.nodes.master.value || all.nodes.rank.value);
   EXPECT_FALSE(all.nodes.rendezvous_port.value || all.nodes.start_port.value);
   EXPECT_EQ(all.grace, milliseconds(10'000));
-  EXPECT_EQ(all.heartbeat_timeout, milliseconds(3'000));
+  EXPECT_EQ(all.heartbeat_timeout, milliseconds(15'000));
   EXPECT_EQ(all.guardian.hang_timeout_ms(), 0);
   EXPECT_EQ(all.restarts.max_restarts, 0);
   EXPECT_THAT(all.stop_signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));

@@ -112,7 +112,7 @@ TEST(ConfigurationBlock, OfAllOptions_IsPaddles) {
                                    "gpus: 0,1",
                                    "grace: 10",
                                    "hang_timeout: None",
-                                   "heartbeat_timeout: 3",
+                                   "heartbeat_timeout: 15",
                                    "host: None",
                                    "ips: 10.0.0.1,10.0.0.2",
                                    "job_id: default",

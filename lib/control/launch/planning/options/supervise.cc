@@ -23,7 +23,7 @@ OptionGroup supervise_options() {
                 "end the job after this many restarts in a row without progress; 0: never");
   group.integer(paddle({.key = "elastic_level", .value = "LEVEL", .optional = true}), -1, -1, 1,
                 "Paddle's switch: 1 allows restarts, -1 forbids them");
-  group.number(paddle({.key = "heartbeat_timeout", .value = "SECONDS"}), 3, 0.5, 3600,
+  group.number(paddle({.key = "heartbeat_timeout", .value = "SECONDS"}), 15, 0.5, 3600,
                "seconds within which a lost node is detected");
   group.text(
       paddle({.key = "on_end", .value = "COMMAND", .optional = true}), "",

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "launch/tools/simulate/tick_lateness.h"
 #include "rendezvous/client.h"
 #include "rendezvous/store_client.h"
 
@@ -68,6 +69,7 @@ std::optional<std::string> receive_text(int fd) {
 Json to_json(const NodesReport& report) {
   return {{"cpu_ns", report.cpu_ns},
           {"failed", report.failed},
+          {"late_ns", report.late_ns},
           {"nanoseconds", report.nanoseconds},
           {"why", report.why}};
 }
@@ -76,7 +78,8 @@ NodesReport report_of(const Json& json) {
   return {.failed = json.at("failed").get<int64_t>(),
           .why = json.at("why").get<std::string>(),
           .nanoseconds = json.at("nanoseconds").get<std::vector<int64_t>>(),
-          .cpu_ns = json.at("cpu_ns").get<int64_t>()};
+          .cpu_ns = json.at("cpu_ns").get<int64_t>(),
+          .late_ns = json.at("late_ns").get<int64_t>()};
 }
 
 // Collects the events of this process's clients. Thread safe.
@@ -101,12 +104,17 @@ class EventRecorder {
   NodesReport wait_assigned(size_t count) {
     const MutexLock lock(mutex_);
     while (assigned_.size() + ended_ < count) changed_.wait(mutex_);
-    return {failed_, why_, assigned_, 0};
+    return {.failed = failed_, .why = why_, .nanoseconds = assigned_};
   }
   NodesReport wait_ended(size_t count) {
     const MutexLock lock(mutex_);
     while (ended_ < count) changed_.wait(mutex_);
-    return {failed_, why_, {monotonic_ns()}, 0};
+    return {.failed = failed_, .why = why_, .nanoseconds = {monotonic_ns()}};
+  }
+
+  NodesReport status() {
+    const MutexLock lock(mutex_);
+    return {.failed = failed_, .why = why_, .nanoseconds = {}};
   }
 
  private:
@@ -159,7 +167,9 @@ class Nodes {
       });
     }
     for (Thread& thread : threads) thread.join();
-    return {failed, failed > 0 ? "calls of the store failed" : "", {monotonic_ns()}, 0};
+    return {.failed = failed,
+            .why = failed > 0 ? "calls of the store failed" : "",
+            .nanoseconds = {monotonic_ns()}};
   }
 
   NodesReport finish() {
@@ -168,6 +178,8 @@ class Nodes {
     }
     return events_.wait_ended(clients_.size());
   }
+
+  NodesReport status() { return events_.status(); }
 
  private:
   wire::Join join_of(wire::Join join, int node) const {
@@ -192,13 +204,15 @@ class Nodes {
 // Executes commands until the socket is closed.
 [[noreturn]] void run_nodes(int fd, Nodes* nodes) {
   try {
+    const TickLateness lateness;
     while (const auto command = receive_text(fd)) {
       const size_t blank = command->find(' ');
       NodesReport report = blank != std::string::npos ? nodes->join(command->substr(blank + 1))
                            : *command == "get"        ? nodes->get()
                            : *command == "finish"     ? nodes->finish()
-                                                      : NodesReport{};
+                                                      : nodes->status();
       report.cpu_ns = cpu_ns();
+      report.late_ns = lateness.longest().count();
       send_text(fd, to_json(report).dump());
     }
   } catch (const std::exception& error) {

@@ -28,6 +28,7 @@ struct NodesReport {
   std::string why;                   // reason of one failure
   std::vector<int64_t> nanoseconds;  // join: when each node was assigned, monotonic clock
   int64_t cpu_ns = 0;                // CPU time since the process started
+  int64_t late_ns = 0;               // how late its ticks were at most (TickLateness)
 };
 
 // Forks in its constructor, so create it before threads exist. Calls throw kInternal if the process
@@ -40,10 +41,11 @@ class NodesProcess {
   NodesProcess(NodesProcess&&) = default;
 
   void join(const std::string& address) { send("join " + address); }
-  void get() { send("get"); }         // after join(): every rank gets kSimulatedKey from the Store
-  void sample_cpu() { send("cpu"); }  // requests a report only
-  void finish() { send("finish"); }   // waits until every node has its verdict
-  NodesReport report();               // waits for the reply to the last request
+  void get() { send("get"); }        // after join(): every rank gets kSimulatedKey from the Store
+  void sample() { send("sample"); }  // requests a report only
+  void finish() { send("finish"); }  // waits until every node has its verdict
+  NodesReport report();              // waits for the reply to the last request
+  int pid() const { return pid_; }
 
  private:
   void send(const std::string& command);

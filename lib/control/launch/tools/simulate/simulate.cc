@@ -13,15 +13,18 @@
 #include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/commands.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "base/process_memory.h"
 #include "launch/planning/refuse.h"
 #include "launch/tools/simulate/nodes.h"
+#include "launch/tools/simulate/tick_lateness.h"
 #include "rendezvous/job_nodes.h"
 #include "rendezvous/server.h"
 #include "rendezvous/store_client.h"
@@ -84,17 +87,28 @@ Traffic traffic(int port) {
 
 double resident_mb() { return static_cast<double>(process_memory().resident) * 1e-6; }
 
+// Those of a server with the default options.
+JobTimes heartbeat_times_of(const SimulatedJob& job) {
+  const std::chrono::milliseconds timeout = RendezvousServerOptions().heartbeat_timeout;
+  JobTimes times;
+  times.heartbeat_interval = heartbeat_interval_for(timeout);
+  times.max_silence = max_silence_for(timeout);
+  return heartbeat_intervals_for(job.nnodes(), times);
+}
+
 class Simulation {
  public:
   Simulation(const Settings& settings, Security security)
       : settings_(settings), security_(std::move(security)) {
     job_.ranks = static_cast<int>(settings.integer("ranks"));
     job_.ranks_per_node = static_cast<int>(settings.integer("gpus_per_node"));
+    times_ = heartbeat_times_of(job_);
   }
 
   void run() {
     allow_files(job_.nnodes());
     start_nodes();
+    lateness_.emplace();  // a thread: not before the forks
     RendezvousServerOptions options;
     options.job = job_.spec();
     options.security = security_;
@@ -133,9 +147,19 @@ class Simulation {
       if (all.why.empty()) all.why = one.why;
       all.nanoseconds.insert(all.nanoseconds.end(), one.nanoseconds.begin(), one.nanoseconds.end());
       all.cpu_ns += one.cpu_ns;
+      all.late_ns = std::max(all.late_ns, one.late_ns);
     }
     std::sort(all.nanoseconds.begin(), all.nanoseconds.end());
+    all.late_ns = std::max<int64_t>(all.late_ns, lateness_->longest().count());
     if (all.failed > 0) {
+      if (explains_silence(std::chrono::nanoseconds(all.late_ns), times_.max_silence)) {
+        throw Error(
+            ErrorCode::kInternal,
+            "this machine could not run the simulated nodes: ticks up to " +
+                number_text(static_cast<double>(all.late_ns) * 1e-9, 2) + " s late",
+            "fleetrun simulate",
+            "simulate fewer ranks, or when the machine is idle; the first loss: " + all.why);
+      }
       throw Error(ErrorCode::kInternal,
                   std::to_string(all.failed) + " failed; the first reason: " + all.why,
                   "the simulated nodes");
@@ -163,22 +187,25 @@ class Simulation {
     std::fflush(stdout);
   }
 
-  int64_t nodes_cpu() {
-    for (NodesProcess& process : processes_) process.sample_cpu();
-    return reports().cpu_ns;
+  NodesReport sample_nodes() {
+    for (NodesProcess& process : processes_) process.sample();
+    return reports();
   }
 
   void idle(double seconds) {
     // Wait until the heartbeat interval has settled.
-    const JobTimes times = heartbeat_intervals_for(job_.nnodes(), {});
-    std::this_thread::sleep_for(times.startup_time + times.startup_heartbeat_interval);
+    std::this_thread::sleep_for(times_.startup_time + times_.startup_heartbeat_interval);
     const double cpu = cpu_seconds();
-    const int64_t begin = monotonic_ns(), theirs = nodes_cpu();
+    const int64_t begin = monotonic_ns(), theirs = sample_nodes().cpu_ns;
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    const double theirs_used = static_cast<double>(nodes_cpu() - theirs) * 1e-9;
+    const NodesReport nodes = sample_nodes();
+    const double theirs_used = static_cast<double>(nodes.cpu_ns - theirs) * 1e-9;
     const double passed = seconds_since(begin, monotonic_ns());
-    std::printf("idle: the server uses %.1f %% of a core, the nodes %.1f %%, over %.1f s\n",
-                100 * (cpu_seconds() - cpu) / passed, 100 * theirs_used / passed, passed);
+    std::printf(
+        "idle: the server uses %.1f %% of a core, the nodes %.1f %%, over %.1f s; ticks up to "
+        "%.3f s late\n",
+        100 * (cpu_seconds() - cpu) / passed, 100 * theirs_used / passed, passed,
+        static_cast<double>(nodes.late_ns) * 1e-9);
     std::fflush(stdout);
   }
 
@@ -215,6 +242,8 @@ class Simulation {
   const Settings& settings_;
   const Security security_;
   SimulatedJob job_;
+  JobTimes times_;
+  std::optional<TickLateness> lateness_;  // of the server
   std::vector<NodesProcess> processes_;
   std::string address_;
 };
