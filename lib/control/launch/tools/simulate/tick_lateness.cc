@@ -5,8 +5,11 @@
 #include "base/clock.h"
 
 namespace fleet {
+namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
+
+}  // namespace
 
 TickLateness::TickLateness()
     : due_(std::chrono::steady_clock::now() + kTick), ticker_([this] { return tick(); }) {
