@@ -1,9 +1,13 @@
 #include "node/hang_detector.h"
 
+#include <algorithm>
+
 namespace fleet {
 
 std::chrono::milliseconds HangDetector::update(const RankActivity& signs, Time now) {
   constexpr double kIdleShare = 0.02;
+  if (!suspension_) suspension_.emplace(now);
+  since_ = std::min(now, since_ + suspension_->poll(now, late_));
   const std::chrono::duration<double> quiet = now - since_;
   const double used = signs.cpu_seconds - last_.cpu_seconds;
   // A process that left the tree took its CPU time along; something lives.

@@ -15,7 +15,7 @@ struct HangWatchTest : ::testing::Test {
     signs.cpu_seconds += cpu;
     return watch.update(signs, now);
   }
-  HangDetector watch{10s};
+  HangDetector watch{10s, 4s};  // a look that comes after 12 s comes late
   RankActivity signs;
   HangDetector::Time now = HangDetector::Time() + 100s;
 };
@@ -84,6 +84,23 @@ TEST_F(HangWatchTest, RankThatStopsCounting_IsJudgedByWhatIsSeen) {
   EXPECT_EQ(pass(9s, 100, 0), 0ms);
   EXPECT_EQ(pass(9s, 0, 9), 0ms);
   EXPECT_GT(pass(11s, 0, 0), 0ms);
+}
+
+// A batch system suspends the whole job; ranks that compute have used nothing in that time.
+TEST_F(HangWatchTest, TimeInWhichNobodyLooked_DoesNotCount) {
+  pass(0s, 0, 0);
+  pass(5s, 0, 0);
+  EXPECT_EQ(pass(60s, 0, 0), 0ms);
+  EXPECT_EQ(pass(4s, 0, 0), 0ms);
+  EXPECT_EQ(pass(2s, 0, 0), 11'000ms);
+}
+
+TEST_F(HangWatchTest, RankThatCountsSteps_IsNotBlamedForASuspensionEither) {
+  signs.ticks = 7;
+  pass(0s, 0, 0);
+  EXPECT_EQ(pass(60s, 0, 0), 0ms);
+  EXPECT_EQ(pass(9s, 0, 0), 0ms);
+  EXPECT_EQ(pass(2s, 0, 0), 11'000ms);
 }
 
 }  // namespace
