@@ -220,7 +220,8 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
     last_reason_ = how.reason;
     const bool spare = phase_ == Phase::kForming && node_rank_ < 0 && world_.get() != nullptr;
     if (phase_ == Phase::kRunning || (spare && !failover_)) {
-      host_lost("vanished (" + last_reason_ + ")");
+      spdlog::debug("the stream to the host broke: {}", last_reason_);
+      host_lost("vanished");
     } else if (failover_) {
       phase_ = Phase::kConnecting;
       next_attempt_ = Clock::now() + kRetry;
@@ -360,8 +361,7 @@ void RendezvousClient::send_heartbeat(Clock::time_point now) {
   // This process itself may be the host: under a flood it may be slow, but it is not lost.
   if (!alive && join_.hosts_rendezvous()) failure_detector_.received(now);
   if (!alive && !join_.hosts_rendezvous()) {
-    const std::string how =
-        "was silent for " + std::to_string(failure_detector_.times().max_silence.count()) + " ms";
+    const std::string how = "was silent for " + seconds_text(failure_detector_.times().max_silence);
     if (phase_ == Phase::kRunning) host_lost(how);
     if (stream_) stream_->cancel();  // while forming: try again
     return;
@@ -457,7 +457,8 @@ void RendezvousClient::send(wire::NodeMessage message) {
     use_host_clock(message.mutable_exit());
     cut(message.mutable_exit());
   } else if (message.has_stop()) {
-    message.mutable_stop()->set_at_ns(steady_ns(Clock::now()));
+    wire::StopRequest& stop = *message.mutable_stop();
+    if (stop.at_ns() == 0) stop.set_at_ns(steady_ns(Clock::now()));
     use_host_clock(message.mutable_stop());
   }
   stream_->send(std::move(message));

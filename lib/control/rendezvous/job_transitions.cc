@@ -105,9 +105,8 @@ void Job::decide(Verdict verdict) {
 // The remaining nodes are not a majority of the last generation's.
 void Job::end_without_quorum(Verdict reason) {
   *reason.mutable_message() +=
-      "; the remaining nodes are not a majority of the last generation's " +
-      std::to_string(world->nodes_size()) +
-      "; the job does not continue without one, because the other nodes might";
+      "; less than a majority of the job's " + counted(world->nodes_size(), "node") +
+      " is left here: the job ends, because the others may continue without these";
   decide(std::move(reason));
 }
 
