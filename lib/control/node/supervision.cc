@@ -10,6 +10,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "node/rank_stops.h"
+#include "node/signal_copies.h"
 
 namespace fleet {
 namespace {
@@ -343,6 +344,8 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.set_rank(rank_of(node, exit.local_rank()));
   exit.set_node_rank(assignment_->node_rank);
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
+  // A program that handles the signal exits with 128 + its number.
+  if (!exit.killed_by_us()) struck_ = {exit.signal() ? exit.signal() : exit.code() - 128, now};
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
   // A stage of a pipeline explains nothing yet.
   const bool unexplained = exit.note().empty() || exit.note().starts_with("stage ");
@@ -439,7 +442,8 @@ void Supervision::stop_requested(int signal, Grace grace) {
     return ask_to_stop(signal, grace);
   }
   if (!assignment_ && !assigned_) return gone_ ? end(128 + signal) : kill_ranks();
-  if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
+  // Its ranks are being stopped, perhaps because the same pkill -f has ended one of them.
+  if (verdict_ && !gone_) return has_struck_a_rank(signal) ? void() : kill_requested();
   // Ranks here may have ended, or be about to, while those of other nodes run.
   ask_to_stop(signal, grace);
   if (!assignment_) {
@@ -450,6 +454,11 @@ void Supervision::stop_requested(int signal, Grace grace) {
   show(ShowLine::kWarning,
        signal_name(signal) + ": stopping the ranks; send it again to kill them");
   stop(signal, grace);
+}
+
+// Just before it came to this launcher.
+bool Supervision::has_struck_a_rank(int signal) const {
+  return struck_.signal == signal && stop_requested_ - struck_.at < SignalCopies::kWindow;
 }
 
 void Supervision::kill_requested() {

@@ -145,6 +145,7 @@ class Supervision {
 
   void stop_requested(int signal, Grace grace);
   void kill_requested();
+  bool has_struck_a_rank(int signal) const;
   void ask_to_stop(int signal, Grace grace, bool kill = false);
   void stop(int signal, Grace grace = {});
   void refuse(const std::string& why, int exit_code);
@@ -169,8 +170,13 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;
-  Grace grace_;                           // of the stop that signals_.own() requested
-  Time stop_requested_{};                 // when it arrived
+  Grace grace_;            // of the stop that signals_.own() requested
+  Time stop_requested_{};  // when it arrived
+  struct Struck {
+    int signal = 0;
+    Time at{};
+  };
+  Struck struck_;                         // the last rank that a signal of others ended
   int trainers_ = 0;                      // running ones of this node
   std::optional<int> restarting_;         // the generation that is over
   std::optional<GenerationBegins> next_;  // which waits for the end of the ranks of that one
