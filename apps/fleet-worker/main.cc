@@ -15,6 +15,7 @@
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/unblock_signals.h"
 #include "exec/backend.h"
 #include "explain_command.h"
 #include "graph/op_reference.h"
@@ -288,6 +289,7 @@ void print_verdict(const Failure* failure, const std::string& not_checked) {
 
 int main(int argc, char** argv) {
   fleet::reserve_standard_streams();
+  fleet::unblock_signals();  // before any thread starts
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   std::string not_checked;
   try {

@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "base/proc_number.h"
+
 namespace fleet {
 
 SharedMemory::SharedMemory(UniqueFd file, size_t bytes) : file_(std::move(file)) {
@@ -44,7 +46,7 @@ SharedMemory SharedMemory::unshared(size_t bytes) {
 }
 
 std::string SharedMemory::path() const {
-  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.get());
+  return "/proc/" + std::to_string(own_proc_number()) + "/fd/" + std::to_string(file_.get());
 }
 
 }  // namespace fleet

@@ -1,9 +1,9 @@
 #include "daemon/console_output.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <system_error>
 
 #include "base/error.h"
@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/file_watcher.h"
 #include "launch/planning/launch_config.h"
+#include "node/process_handle.h"
 #include "transport/loop_descriptor.h"
 
 namespace fleet {
@@ -141,6 +142,8 @@ void LocalOutput::finish() {
 
 namespace {
 
+constexpr std::chrono::milliseconds kLookInterval{100};
+
 // Follows the output until all of some processes have ended.
 class ProcessFollower {
  public:
@@ -169,25 +172,37 @@ class ProcessFollower {
   }
 
  private:
+  struct Launcher {
+    Launcher(EventLoop& loop, const JobRecord& record)
+        : process(record.pid(), record.start_ticks()), end(loop), look(loop) {}
+    const ProcessHandle process;
+    LoopDescriptor end;
+    LoopTimer look;  // without a descriptor
+  };
+
   void wait_for(const JobRecord& record) {
-    UniqueFd pid_file(static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0)));
-    if (!pid_file) return;
-    processes_.push_back(std::make_unique<LoopDescriptor>(loop_, std::move(pid_file)));
-    // Another process may have reused the pid.
-    const auto now = refresh(record);
-    if (!now || now->phase() == JobInfo::ENDED) {
-      processes_.pop_back();
-      return;
-    }
+    auto launcher = std::make_unique<Launcher>(loop_, record);
+    if (!launcher->process.runs()) return;
     ++running_;
-    processes_.back()->wait(LoopDescriptor::Event::kReadable, [this](std::error_code) {
-      if (--running_ == 0) loop_.stop();
-    });
+    UniqueFd end = launcher->process.end_descriptor();
+    Launcher& waited = *launchers_.emplace_back(std::move(launcher));
+    if (!end) return look_for_end(waited);
+    waited.end.assign(std::move(end));
+    waited.end.wait(LoopDescriptor::Event::kReadable, [this](std::error_code) { on_end(); });
+  }
+
+  void look_for_end(Launcher& launcher) {
+    if (!launcher.process.runs()) return on_end();
+    launcher.look.after(kLookInterval, [this, &launcher] { look_for_end(launcher); });
+  }
+
+  void on_end() {
+    if (--running_ == 0) loop_.stop();
   }
 
   void forward(int signal) const {
-    for (const auto& process : processes_) {  // one launcher forwards it to the others
-      if (::syscall(SYS_pidfd_send_signal, process->get(), signal, nullptr, 0) == 0) return;
+    for (const auto& launcher : launchers_) {  // one launcher forwards it to the others
+      if (launcher->process.signal(signal)) return;
     }
   }
 
@@ -195,7 +210,7 @@ class ProcessFollower {
   LocalOutput* output_;
   LoopSignals signals_;
   FileWatcher watch_;
-  std::vector<std::unique_ptr<LoopDescriptor>> processes_;
+  std::vector<std::unique_ptr<Launcher>> launchers_;
   int running_ = 0;
 };
 

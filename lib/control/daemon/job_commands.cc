@@ -1,8 +1,5 @@
 // fleetrun ls, status, logs, attach and stop.
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,7 +9,6 @@
 #include "base/clock.h"
 #include "base/commands.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
 #include "daemon/console_output.h"
@@ -23,6 +19,7 @@
 #include "daemon/via.h"
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
+#include "node/process_handle.h"
 #include "transport/event_loop.h"
 
 namespace fleet {
@@ -64,12 +61,14 @@ std::vector<JobInfo> jobs_of(const std::vector<JobPart>& parts) {
 
 // For a job without fleetd: its launcher stops the other nodes too.
 void stop_local(const JobRecord& record, const wire::StopRequest& how) {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, record.pid(), 0)));
-  if (!process) return;
-  stop_launcher(record.pid(), how);
-  pollfd ended = {process.get(), POLLIN, 0};
-  while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+  const ProcessHandle launcher(record.pid(), record.start_ticks());
+  if (!launcher.runs()) return;
+  try {
+    stop_launcher(launcher, how);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;  // it has just ended
   }
+  launcher.wait();
 }
 
 Grace grace_of(const CommandLine& line) {

@@ -41,7 +41,7 @@ std::string jobs_json(const std::vector<JobInfo>& jobs);
 // Throws kUsage if the runtime folder belongs to another user.
 std::vector<JobInfo> local_jobs();
 
-// The parts of one run among `jobs`, selected by job id, else by the pid of a fleetrun, else by log
+// The parts of one run among `jobs`, selected by job id, else by the pid of a process, else by log
 // folder, else by working folder. Running jobs take precedence over ended ones, later ones over
 // earlier ones. Empty if there is none; throws kUsage if several run.
 std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs);

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/error.h"
 #include "base/one_line.h"
 #include "base/text.h"
 #include "daemon/job_info.h"
@@ -26,10 +25,16 @@ std::string absolute_folder(const std::string& word) {
 using Matches = std::function<bool(const JobRecord&)>;
 
 // The possible matchers of a word, in order of precedence.
-std::vector<Matches> matchers(const std::string& word) {
+std::vector<Matches> matchers(const std::string& word, const std::vector<JobInfo>& jobs) {
   const std::string folder = absolute_folder(word);
+  std::vector<pid_t> launchers;
+  for (const JobInfo& job : jobs) {
+    if (job.phase() != JobInfo::ENDED) launchers.push_back(job.record().pid());
+  }
+  const pid_t launcher = launcher_of_process(word, launchers);
   return {[&word](const JobRecord& record) { return record.job_id() == word; },
           [&word](const JobRecord& record) { return std::to_string(record.pid()) == word; },
+          [launcher](const JobRecord& record) { return record.pid() == launcher; },
           [folder](const JobRecord& record) { return record.log_dir() == folder; },
           [folder](const JobRecord& record) { return record.folder() == folder; }};
 }
@@ -56,12 +61,7 @@ std::vector<JobInfo> parts_of(const JobInfo& one, const std::vector<JobInfo>& jo
 
 std::vector<JobInfo> local_jobs() {
   std::vector<JobInfo> jobs;
-  try {
-    clean_runtime_folder();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNotFound) throw;
-    return jobs;
-  }
+  clean_runtime_folder();
   std::vector<JobRecord> running = find_jobs();
   for (JobInfo& ended : find_ended_jobs()) {
     // It ended after the listing.
@@ -78,7 +78,7 @@ std::vector<JobInfo> local_jobs() {
 }
 
 std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs) {
-  for (const Matches& matches : matchers(word)) {
+  for (const Matches& matches : matchers(word, jobs)) {
     std::vector<JobInfo> running;  // one part of each run
     const JobInfo* newest = nullptr;
     for (const JobInfo& job : jobs) {

@@ -136,7 +136,7 @@ void NodeJobs::signal(int number, int signal) {
 // A fleetd whose descriptors have run out still stops its jobs.
 void NodeJobs::stop(LauncherProcess* launcher, const wire::StopRequest& how) {
   try {
-    stop_launcher(launcher->pid(), how);
+    stop_launcher(ProcessHandle(launcher->pid()), how);
   } catch (const Error& error) {
     spdlog::debug("{}", error.what());
     launcher->signal(how.kill() ? SIGKILL : how.signal());

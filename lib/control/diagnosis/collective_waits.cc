@@ -167,11 +167,11 @@ GroupCall describe(const GroupState& group, int64_t sequence) {
   return call;
 }
 
-// "; rank 3 is stopped (SIGSTOP)", or nothing.
+// "; rank 3 is stopped (by a signal)", or nothing.
 std::string state_of(const Member& member) {
   const std::string who = "rank " + std::to_string(member.rank);
   if (member.gone()) return "; the process of " + who + " is gone";
-  return member.stopped() ? "; " + who + " is stopped (SIGSTOP)" : "";
+  return member.stopped() ? "; " + who + " is stopped (by a signal)" : "";
 }
 
 // What else is known of a missing rank.

@@ -33,7 +33,7 @@ std::string state_text(const RankStack& stack) {
       return "running";
     case 'T':
     case 't':
-      return "stopped (SIGSTOP)";
+      return "stopped (by a signal)";
     case 'D':
       return "in an uninterruptible wait in the kernel" +
              (stack.channel().empty() ? "" : " (" + stack.channel() + ")");

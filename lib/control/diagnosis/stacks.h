@@ -24,7 +24,7 @@ int rank_count(const Stacks& stacks);
 // The rank that differs from the others: a stopped one, or the only one of the smallest cluster if
 // most are in another; nullptr if none stands out. `clusters`: as cluster_stacks() returns them.
 const RankStack* find_outlier(const Stacks& clusters);
-// Whether it is stopped (SIGSTOP).
+// Whether it is stopped (by a signal).
 bool is_stopped(const RankStack& stack);
 
 // "  ranks 0-2,5: sleeping in futex_wait\n    #0 ...", of at most `most` clusters.

@@ -22,8 +22,11 @@
 #include "node/job_cgroup.h"
 #include "node/job_record.h"
 #include "node/live_reporter.h"
+#include "node/proc_view.h"
 #include "node/process_tree.h"
+#include "node/rank_stops.h"
 #include "node/rank_tracer.h"
+#include "node/signal_copies.h"
 #include "node/supervision.h"
 #include "transport/control_messages.h"
 #include "transport/loop_descriptor.h"
@@ -32,19 +35,21 @@ namespace fleet {
 
 namespace {
 
-// Two equal signals within this time are one delivery.
-constexpr std::chrono::milliseconds kOneDelivery{10};
 // For the last messages of a rendezvous that ends while the job continues elsewhere.
 constexpr std::chrono::milliseconds kStepDown{500};
+// The record and the control socket are looked for this often.
+constexpr std::chrono::minutes kKeepInterval{1};
 
 // Passes events to Supervision and carries out its actions; Supervision makes every decision.
 class Agent {
  public:
   explicit Agent(AgentPlan plan)
       : plan_(std::move(plan)),
+        rank_mark_(rank_environment_prefix(ProcView::own().number_of(plan_.guardian.pid))),
         record_(plan_.record),
         supervision_(plan_.grace, wants_colors(STDERR_FILENO)),
         signals_(loop_),
+        keep_timer_(loop_),
         reaper_(loop_, plan_.other_children,
                 [this](std::string stuck) {
                   wire::GuardianEvent event;
@@ -79,15 +84,20 @@ class Agent {
   int run() {
     signals_.add(SIGCHLD);
     std::vector<int> handled = plan_.stop_signals;
-    for (const int signal : {SIGUSR1, SIGUSR2}) {
+    for (const int signal : {SIGUSR1, SIGUSR2, SIGTSTP}) {
       if (!stops(signal)) handled.push_back(signal);
     }
     for (const int signal : handled) {
-      if (!is_ignored(signal)) signals_.add(signal);
+      if (is_ignored(signal)) continue;
+      signals_.add(signal);
+      handled_.insert(signal);
     }
     // The reader of our output may be gone: that must not end the job.
     ::signal(SIGPIPE, SIG_IGN);
-    signals_.on_signal([this](int signal) { signal == SIGCHLD ? reap() : on_signal(signal); });
+    signals_.on_signal([this](int signal) {
+      signal == SIGCHLD ? reap() : on_signal(signal, SignalCopies::Receiver::kLauncher);
+    });
+    keep_findable();
     if (plan_.control_pipe) {
       control_pipe_.emplace(loop_, std::move(plan_.control_pipe));
       wait_for_control_pipe();
@@ -128,6 +138,7 @@ class Agent {
                             .input = verdict_file_text(job),
                             .log = logs_hang_ ? "" : job.log_dir() + kEndCommandLog,
                             .signal_mask = plan_.signal_mask,
+                            .limits = plan_.guardian.limits,
                             .stop_signals = plan_.stop_signals});
   }
 
@@ -139,7 +150,14 @@ class Agent {
     spdlog::debug("{} processes left", left.size());
     remove_stale_job_cgroups();  // a killed guardian leaves its cgroup
     if (stuck_known_) return;
-    for (const pid_t pid : left) spdlog::error("left behind: {}", describe_process(pid));
+    // The first process of a pid namespace inherits orphans of others (kubectl exec).
+    const bool of_others = ::getpid() == 1;
+    const std::vector<pid_t> own =
+        of_others ? processes_with_environment(rank_mark_) : std::vector<pid_t>();
+    for (const pid_t pid : left) {
+      const bool is_ours = !of_others || std::ranges::find(own, pid) != own.end();
+      if (is_ours) spdlog::error("left behind: {}", describe_process(pid));
+    }
   }
 
   // --- events ---
@@ -152,31 +170,44 @@ class Agent {
     return std::find(all.begin(), all.end(), signal) != all.end();
   }
 
-  void on_signal(int signal) {
-    if (!stops(signal)) {
-      wire::NodeMessage message;  // its meaning is between the user and the program
-      message.mutable_signal()->set_signal(signal);
-      client_->send(std::move(message));
+  void on_signal(int signal, SignalCopies::Receiver receiver) {
+    const auto now = std::chrono::steady_clock::now();
+    if (signal == SIGTSTP && !stops(signal)) return suspend();
+    if (!signal_copies_.is_request(signal, receiver, now)) return;
+    if (stops(signal)) return on_stop_signal(signal, now);
+    wire::NodeMessage message;  // its meaning is between the user and the program
+    message.mutable_signal()->set_signal(signal);
+    client_->send(std::move(message));
+  }
+
+  // As if it had been sent to this process: one that it does not handle has its usual effect.
+  void on_passed_signal(const wire::SignalReceived& received) {
+    if (!handled_.contains(received.signal())) {
+      ::kill(::getpid(), received.signal());
     } else {
-      on_stop_signal(signal);
+      on_signal(received.signal(), received.by_watchdog() ? SignalCopies::Receiver::kWatchdog
+                                                          : SignalCopies::Receiver::kGuardian);
     }
   }
 
-  // timeout(1) signals its child and then the child's process group: treat both as one signal.
-  void on_stop_signal(int signal) {
-    if (!arriving_.insert(signal).second) return;
+  // After the copies: SIGINTs to this process within this time are one.
+  void on_stop_signal(int signal, std::chrono::steady_clock::time_point received) {
     const auto timer = std::make_shared<LoopTimer>(loop_);
-    timer->after(kOneDelivery, [this, signal, timer] {
-      arriving_.erase(signal);
+    timer->after(SignalCopies::kDelivery, [this, signal, received, timer] {
       note_stop(signal);
-      step(stop_request(signal));
+      step(stop_request(signal), received);
     });
+  }
+
+  void suspend() {
+    const bool several = (world_ && world_->nodes_size() > 1) || plan_.join.job().nnodes() > 1;
+    step(SuspendRequest{several});
   }
 
   // Every node has a control pipe of its own and receives the signal through it.
   void on_control_signal(int signal) {
     const bool of_user = (signal == SIGUSR1 || signal == SIGUSR2) && !stops(signal);
-    of_user ? signal_ranks(signal) : on_signal(signal);
+    of_user ? signal_ranks(signal) : on_signal(signal, SignalCopies::Receiver::kLauncher);
   }
 
   void signal_ranks(int signal) {
@@ -202,6 +233,15 @@ class Agent {
       if (pid == plan_.guardian.pid) guardian_reaped_ = true;
     }
     reaper_.on_children_changed();
+  }
+
+  // A logout removes the session's runtime folder, with the record and the control socket.
+  void keep_findable() {
+    keep_timer_.after(kKeepInterval, [this] {
+      record_.keep();
+      control_.keep();
+      keep_findable();
+    });
   }
 
   // A failing check fails on every node, and the first node to end leaves the job. Events that
@@ -274,7 +314,7 @@ class Agent {
     switch (request.kind_case()) {
       case wire::ControlRequest::kStacks:
         stack_requests_.push_back(std::move(reply));
-        return client_->send(envelope(&wire::NodeMessage::mutable_stack_request));
+        return client_->send(envelope(&wire::NodeMessage::mutable_stack_request, request.stacks()));
       case wire::ControlRequest::kLive:
         return ask_live([reply = std::move(reply)](const LiveReport& report) {
           reply(envelope(&wire::ControlReply::mutable_live, report));
@@ -368,6 +408,7 @@ class Agent {
     }
     if (event.has_trace()) return send_trace(event.trace());
     if (event.has_pong()) return monitor_.on_pong();
+    if (event.has_signal()) return on_passed_signal(event.signal());
     if (event.has_started() && event.started().error().empty()) {
       const wire::RankStarted& started = event.started();
       spdlog::debug("local rank {} runs as pid {}", started.local_rank(), started.pid());
@@ -423,8 +464,8 @@ class Agent {
   }
 
   // --- actions ---
-  void step(SupervisionEvent event) {
-    const auto now = std::chrono::steady_clock::now();
+  void step(SupervisionEvent event,
+            std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {
     for (SupervisionAction& action : supervision_.step(std::move(event), now)) {
       std::visit([this](auto& one) { carry_out(one); }, action);
     }
@@ -451,12 +492,18 @@ class Agent {
     end_.set_verdict_path(write_verdict_file(record_.record(), !succeeded(verdict), &logs_hang_));
     if (verdict.kind() == Verdict::STOPPED) end_.set_stopped_by(verdict.signal());
   }
+  void carry_out(const SuspendLauncher&) {
+    suspend_self();
+    // The user's fg continues the process group, kill -CONT this process alone.
+    loop_.post([this] { step(LauncherContinued{}); });
+  }
   void carry_out(const EndLauncher& end) {
     exit_code_ = end.exit_code;
     loop_.stop();
   }
 
   AgentPlan plan_;
+  const std::string rank_mark_;  // in the environment of this job's processes
   JobRecordFile record_;
   JobInfo end_;
   std::shared_ptr<const World> world_;
@@ -464,7 +511,9 @@ class Agent {
   EventLoop loop_;
   Supervision supervision_;
   LoopSignals signals_;
-  std::set<int> arriving_;  // stop signals whose copies may follow
+  LoopTimer keep_timer_;
+  std::set<int> handled_;  // signals
+  SignalCopies signal_copies_;
   ProcessTreeReaper reaper_;
   Channel<wire::GuardianCommand, wire::GuardianEvent> channel_;
   GuardianMonitor monitor_;  // while the ranks must end

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -58,6 +57,17 @@ ControlSocket::ControlSocket(EventLoop& loop, OnRequest on_request)
     : loop_(loop),
       on_request_(std::move(on_request)),
       listener_(std::make_unique<Listener>(loop.asio())) {
+  listen();
+}
+
+void ControlSocket::keep() {
+  if (!path_.empty() && ::access(path_.c_str(), F_OK) == 0) return;
+  boost::system::error_code ignored;
+  listener_->acceptor.close(ignored);
+  listen();
+}
+
+void ControlSocket::listen() {
   try {
     path_ = path_in(make_runtime_folder(), ::getpid());
     ::unlink(path_.c_str());  // left by a killed process with our pid
@@ -120,9 +130,8 @@ namespace {
 
 // Connects to the fleetrun of this pid and sends the request.
 UniqueFd send_to(pid_t pid, const wire::ControlRequest& request) {
-  const std::string folder = runtime_folder();
-  check_runtime_folder(folder);
-  const std::string path = path_in(folder, pid);
+  const std::string path = control_socket_of(pid);
+  check_runtime_folder(path.substr(0, path.rfind('/')));
   sockaddr_un address;
   if (!set_address(path, &address)) {
     throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
@@ -141,10 +150,6 @@ UniqueFd send_to(pid_t pid, const wire::ControlRequest& request) {
     throw_errno("cannot send a request to its fleetrun", path);
   }
   return socket;
-}
-
-void send_signal(const UniqueFd& process, int number) {
-  ::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0);
 }
 
 // Its pending operations keep it alive.
@@ -228,23 +233,36 @@ wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& r
   return reply;
 }
 
-void stop_launcher(pid_t pid, const wire::StopRequest& request) {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process) throw Error(ErrorCode::kNotFound, "it has ended", "pid " + std::to_string(pid));
+void stop_launcher(const ProcessHandle& launcher, const wire::StopRequest& request) {
+  const pid_t pid = launcher.pid();
+  const auto send_signal = [&](int number) {
+    if (launcher.signal(number) || !launcher.runs()) return;
+    throw Error(ErrorCode::kIo, "cannot send it a signal", "pid " + std::to_string(pid),
+                "run the command as the job's user");
+  };
+  if (!launcher.runs()) {
+    throw Error(ErrorCode::kNotFound, "it has ended", "pid " + std::to_string(pid));
+  }
   try {
     wire::ControlRequest message;
     *message.mutable_stop() = request;
     send_to(pid, message);
   } catch (const Error& error) {
     spdlog::debug("pid {} is stopped by a signal: {}", pid, error.what());
-    send_signal(process, request.signal());
+    send_signal(request.signal());
     // A second signal kills; equal ones may merge.
-    if (request.kill()) send_signal(process, request.signal() == SIGINT ? SIGTERM : SIGINT);
+    if (request.kill()) send_signal(request.signal() == SIGINT ? SIGTERM : SIGINT);
   }
-  send_signal(process, SIGCONT);
+  send_signal(SIGCONT);
 }
 
-std::string control_socket_of(pid_t pid) { return path_in(runtime_folder(), pid); }
+std::string control_socket_of(pid_t pid) {
+  for (const std::string& folder : runtime_folders()) {
+    std::string path = path_in(folder, pid);
+    if (::access(path.c_str(), F_OK) == 0) return path;
+  }
+  return path_in(runtime_folder(), pid);
+}
 
 void remove_dead_socket(const std::string& path) {
   sockaddr_un address;

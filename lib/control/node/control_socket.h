@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "node/channel.h"
+#include "node/process_handle.h"
 #include "rendezvous/types.h"
 #include "transport/control_messages.h"
 #include "transport/event_loop.h"
@@ -28,8 +29,11 @@ class ControlSocket {
 
   ControlSocket(EventLoop& loop, OnRequest on_request);
   ~ControlSocket();  // removes the socket
+  // Call it now and then: listens again if the socket has vanished.
+  void keep();
 
  private:
+  void listen();
   void accept();
   void answer(uint64_t id, const wire::ControlReply& reply);
 
@@ -60,10 +64,10 @@ wire::ControlReply send_control_request(pid_t pid, const wire::ControlRequest& r
 void send_control_request(EventLoop& loop, pid_t pid, const wire::ControlRequest& request,
                           int timeout_seconds, std::function<void(const wire::ControlReply&)> done);
 
-// Tells the fleetrun of this pid to stop its job; does not wait. A fleetrun that has no control
-// socket, or none yet, receives signals instead; its own grace time applies then. Resumes a
-// suspended one. kNotFound if there is no such process.
-void stop_launcher(pid_t pid, const wire::StopRequest& request);
+// Tells this fleetrun to stop its job; does not wait. A fleetrun that has no control socket, or
+// none yet, receives signals instead; its own grace time applies then. Resumes a suspended one.
+// kNotFound if it has ended.
+void stop_launcher(const ProcessHandle& launcher, const wire::StopRequest& request);
 
 // The path of that fleetrun's socket.
 std::string control_socket_of(pid_t pid);

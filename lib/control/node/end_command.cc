@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -14,7 +16,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/owned_file.h"
-#include "node/guardian.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -98,6 +99,22 @@ class ProcessGroup {
   std::optional<int> exit_code_;
 };
 
+// With the limits of this launcher's caller. The lower priority stays: little is left to do.
+pid_t start_with(const std::optional<CallerLimits>& limits, const ChildProgram& program) {
+  if (!limits) return start_child(program);
+  rlimit own;
+  ::getrlimit(RLIMIT_NOFILE, &own);
+  rlimit lower = own;
+  lower.rlim_cur = std::min(own.rlim_max, limits->descriptors.rlim_cur);
+  ::setpriority(PRIO_PROCESS, 0, limits->nice);
+  ::setrlimit(RLIMIT_NOFILE, &lower);
+  const pid_t pid = start_child(program);
+  const int error = errno;
+  ::setrlimit(RLIMIT_NOFILE, &own);
+  errno = error;
+  return pid;
+}
+
 void run(const EndCommand& end) {
   const UniqueFd input = memory_file(end.input);
   const UniqueFd log = open_log(end.log);
@@ -109,7 +126,7 @@ void run(const EndCommand& end) {
   program.blocked_signals = end.signal_mask;
   program.default_signals = true;
   ProcessGroup group(end.stop_signals);
-  const pid_t pid = start_child(program);
+  const pid_t pid = start_with(end.limits, program);
   if (pid < 0) throw_errno("cannot be started", "--on_end");
   group.set_leader(pid);
   if (!group.wait(end.limit)) {

@@ -4,9 +4,11 @@
 #include <signal.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "node/guardian.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
@@ -23,8 +25,9 @@ struct EndCommand {
   std::string input;    // on its standard input
   std::string log;      // its output; if that cannot be opened, it goes to standard error
   std::chrono::milliseconds limit{10'000};
-  sigset_t signal_mask;           // of the command
-  std::vector<int> stop_signals;  // each ends it early
+  sigset_t signal_mask;                     // of the command
+  std::optional<CallerLimits> limits = {};  // of the command; nullopt: those of this process
+  std::vector<int> stop_signals;            // each ends it early
 };
 // Runs it to its end, with all processes of its group; kills the group at the limit. Failures are
 // warnings. Call it from the only thread that does not block signals.

@@ -125,7 +125,9 @@ void save_ended_job(JobInfo job) {
 }
 
 bool has_ended_record(const JobRecord& record) {
-  return ::access(path_of(runtime_folder(), record).c_str(), F_OK) == 0;
+  return std::ranges::any_of(runtime_folders(), [&](const std::string& folder) {
+    return ::access(path_of(folder, record).c_str(), F_OK) == 0;
+  });
 }
 
 JobInfo end_of_killed(const JobRecord& record) {
@@ -140,7 +142,7 @@ JobInfo end_of_killed(const JobRecord& record) {
 
 std::vector<JobInfo> find_ended_jobs() {
   std::vector<JobInfo> found;
-  for (const std::string& path : files_in_runtime_folder(kEndedSuffix)) {
+  for (const std::string& path : files_in_runtime_folders(kEndedSuffix)) {
     try {
       JobInfo job;
       if (!job.ParseFromString(read_file(path))) continue;  // of another version
@@ -157,9 +159,9 @@ std::vector<JobInfo> find_ended_jobs() {
 }
 
 void clean_runtime_folder(const EndedJobLimits& limits) {
-  const std::string folder = runtime_folder();
-  check_runtime_folder(folder);
-  RuntimeFolderCleaner(folder, limits).run();
+  for (const std::string& folder : usable_runtime_folders()) {
+    RuntimeFolderCleaner(folder, limits).run();
+  }
 }
 
 }  // namespace fleet

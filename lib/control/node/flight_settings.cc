@@ -3,6 +3,7 @@
 #include "base/small_file.h"
 #include "base/text.h"
 #include "node/flight_dump.h"
+#include "node/proc_view.h"
 
 namespace fleet {
 namespace {
@@ -12,7 +13,7 @@ constexpr size_t kMaxProcesses = 16;
 
 // "" if it has ended.
 std::string proc_file(pid_t pid, const char* name) {
-  return small_file("/proc/" + std::to_string(pid) + "/" + name);
+  return small_file(proc_folder(pid) + "/" + name);
 }
 
 // The first of these variables that is set: PyTorch prefers its newer names.
@@ -76,7 +77,7 @@ FlightSettings flight_settings_in(std::string_view environment, const std::strin
 
 FlightSettings flight_settings_of(const std::vector<pid_t>& processes) {
   for (size_t i = 0; i < std::min(processes.size(), kMaxProcesses); ++i) {
-    const std::string folder = "/proc/" + std::to_string(processes[i]) + "/cwd";
+    const std::string folder = proc_folder(processes[i]) + "/cwd";
     FlightSettings found = flight_settings_in(proc_file(processes[i], "environ"), folder);
     if (found.has_pipe) return found;
   }

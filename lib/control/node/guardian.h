@@ -25,17 +25,32 @@
 
 namespace fleet {
 
+// What the launcher changes for itself: the ranks and --on_end get what its caller had.
+struct CallerLimits {
+  int nice = 0;
+  rlimit descriptors{};
+};
+
 // The launcher's handle of the guardian.
 struct GuardianProcess {
   pid_t pid = -1;
   UniqueFd socket;  // for a Channel
   UniqueFd alive;   // keep open as long as the launcher lives (OrphanWatchdog)
+  CallerLimits limits;
 };
 
 // Forks the guardian. Call it before the process has threads, gRPC or a loop, with every signal
 // blocked (block_all_signals): the guardian is a copy of this process and stays in its main thread.
-// `original` is the ranks' signal mask. Makes the caller a subreaper.
-GuardianProcess start_guardian(const sigset_t& original);
+// `original` is the ranks' signal mask, `job` the job's name for ps. Makes the caller a subreaper.
+GuardianProcess start_guardian(const sigset_t& original, const std::string& job = {});
+
+// The signals of users that the guardian and its watchdog pass to the launcher, except those that
+// this process ignores.
+std::vector<int> passed_signals();
+
+// A prefix of an environment entry that the ranks of this process alone have: their progress file.
+// `guardian`: its number in /proc.
+std::string rank_environment_prefix(pid_t guardian);
 
 // Blocks every signal that can be blocked; returns the previous mask.
 sigset_t block_all_signals();
@@ -46,9 +61,10 @@ bool is_ignored(int signal);
 //
 // Serves the launcher at the other end of `socket` until the launcher is gone and no process of the
 // ranks is left. `alive`: for an OrphanWatchdog. `original` is the ranks' signal mask,
-// `descriptors` their descriptor limit. Call it with every signal blocked; it handles SIGCHLD.
+// `descriptors` their descriptor limit. Call it with every signal blocked; it handles SIGCHLD and
+// passed_signals().
 void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
-                       const rlimit& descriptors);
+                       const rlimit& descriptors, const std::string& job);
 
 // Kills all descendants of this process and waits until none is left.
 //
@@ -87,13 +103,15 @@ class OrphanWatchdog {
  public:
   // alive: the reading end of a pipe whose other end the launcher and the guardian hold open. mark:
   // a prefix of an environment entry ("NAME=VALUE") of each rank and of no other job.
-  OrphanWatchdog(UniqueFd alive, std::string mark)
-      : alive_(std::move(alive)), mark_(std::move(mark)) {}
+  // job: its name for ps.
+  OrphanWatchdog(UniqueFd alive, std::string mark, std::string job)
+      : alive_(std::move(alive)), mark_(std::move(mark)), job_(std::move(job)) {}
   ~OrphanWatchdog() { end(); }
   OrphanWatchdog(const OrphanWatchdog&) = delete;
 
-  // Forks it, once. Call it from a single-threaded process.
-  void start();
+  // Forks it, once. Call it from a single-threaded process. Returns a pipe from which to read the
+  // signals that users send to the watchdog, a byte each. Does nothing without a usable /proc.
+  UniqueFd start();
   pid_t pid() const { return pid_; }  // -1: there is none
   // A child was reaped.
   void on_child_ended(pid_t pid);
@@ -102,7 +120,7 @@ class OrphanWatchdog {
 
  private:
   UniqueFd alive_;
-  std::string mark_;
+  const std::string mark_, job_;
   pid_t pid_ = -1;
 };
 

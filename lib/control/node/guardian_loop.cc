@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/proc_number.h"
 #include "base/terminal_text.h"
 #include "diagnosis/stacks.h"
 #include "node/channel.h"
@@ -24,12 +25,15 @@
 #include "node/job_logs.h"
 #include "node/line_splitter.h"
 #include "node/process_tree.h"
+#include "node/rank_steps.h"
+#include "node/rank_stops.h"
 #include "node/rank_tracer.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
 #include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 #include "transport/validate.h"
 
 namespace fleet {
@@ -42,11 +46,6 @@ constexpr std::chrono::seconds kInspectInterval{1};
 constexpr std::chrono::milliseconds kHangCheckInterval{500};
 constexpr int kKeptFree = 8;  // descriptors
 constexpr std::chrono::milliseconds kWatchdogDelay{10};
-
-// A prefix of an environment entry that only this process's ranks have: their progress file.
-std::string own_environment_prefix() {
-  return std::string(kEnvProgressFile) + "=/proc/" + std::to_string(::getpid()) + "/fd/";
-}
 
 struct GuardedRank {
   wire::RankCommand command;
@@ -63,16 +62,18 @@ struct GuardedRank {
 
 class Guardian {
  public:
-  // The ranks' signal mask and descriptor limit.
-  Guardian(UniqueFd socket, UniqueFd alive, const sigset_t& original, const rlimit& descriptors)
+  // The ranks' signal mask and descriptor limit; the job's name.
+  Guardian(UniqueFd socket, UniqueFd alive, const sigset_t& original, const rlimit& descriptors,
+           const std::string& job)
       : original_(original),
         descriptors_(descriptors),
-        children_(loop_, {SIGCHLD}),
+        signals_(loop_, {SIGCHLD}),
         reaper_(loop_, {}, [this](std::string stuck) { on_all_gone(std::move(stuck)); }),
         grace_(loop_),
         inspect_timer_(loop_),
         watchdog_timer_(loop_),
-        watchdog_(std::move(alive), own_environment_prefix()),
+        watchdog_(std::move(alive), rank_environment_prefix(own_proc_number()), job),
+        watchdog_signals_(loop_),
         collector_(loop_),
         flight_collector_(loop_),
         logs_(loop_),
@@ -80,7 +81,9 @@ class Guardian {
             loop_, std::move(socket),
             [this](wire::GuardianCommand command) { on_command(command); },
             [this] { on_launcher_lost(); }) {
-    children_.on_signal([this](int) { reap(); });
+    for (const int signal : passed_signals()) signals_.add(signal);
+    signals_.on_signal(
+        [this](int signal) { signal == SIGCHLD ? reap() : pass_signal(signal, false); });
   }
 
   void run() { loop_.run(); }
@@ -104,6 +107,10 @@ class Guardian {
         return answer_trace(command.trace());
       case wire::GuardianCommand::kPing:
         return channel_.send(envelope(&wire::GuardianEvent::mutable_pong));
+      case wire::GuardianCommand::kSuspend:
+        return suspend_ranks();
+      case wire::GuardianCommand::kResume:
+        return resume_ranks();
       case wire::GuardianCommand::KIND_NOT_SET:
         return;  // never: take_frame() refuses it
     }
@@ -178,9 +185,58 @@ class Guardian {
     if (watchdog_.pid() > 0) return;
     watchdog_timer_.after(kWatchdogDelay, [this] {
       if (killed_) return;
-      watchdog_.start();
-      reaper_.exclude(watchdog_.pid());
+      UniqueFd signals = watchdog_.start();
+      if (watchdog_.pid() > 0) reaper_.exclude(watchdog_.pid());
+      if (signals) listen_to_watchdog(std::move(signals));
     });
+  }
+
+  void listen_to_watchdog(UniqueFd signals) {
+    try {
+      watchdog_signals_.assign(std::move(signals));
+      read_watchdog();
+    } catch (const Error& error) {  // the kernel watches no more descriptors
+      spdlog::debug("the watchdog passes no signals: {}", error.what());
+    }
+  }
+
+  void read_watchdog() {
+    watchdog_signals_.read_some(watchdog_bytes_, [this](std::error_code error, size_t n) {
+      if (error) return;  // it has ended
+      for (size_t i = 0; i < n; ++i) pass_signal(watchdog_bytes_[i], true);
+      read_watchdog();
+    });
+  }
+
+  // People find these processes beside the launcher and signal any of them.
+  void pass_signal(int signal, bool by_watchdog) {
+    wire::GuardianEvent event;
+    event.mutable_signal()->set_signal(signal);
+    event.mutable_signal()->set_by_watchdog(by_watchdog);
+    channel_.send(event);
+  }
+
+  // --- Ctrl-Z. The guardian itself goes on: it must notice the launcher's end. ---
+
+  std::vector<pid_t> groups_of_ranks() const {
+    std::vector<pid_t> groups;
+    for (const GuardedRank& rank : ranks_) {
+      if (!rank.ended) groups.push_back(rank.pid);
+    }
+    return groups;
+  }
+
+  void suspend_ranks() {
+    suspended_ = true;
+    inspect_timer_.cancel();
+    signal_all(groups_of_ranks(), {watchdog_.pid()}, SIGSTOP);
+    channel_.send(envelope(&wire::GuardianEvent::mutable_suspended));
+  }
+
+  void resume_ranks() {
+    if (!std::exchange(suspended_, false)) return;
+    signal_all(groups_of_ranks(), {watchdog_.pid()}, SIGCONT);
+    inspect_ranks();
   }
 
   // Not to their process groups: a helper without a handler for the signal would die of it.
@@ -241,22 +297,7 @@ class Guardian {
     for (GuardedRank& rank : ranks_) {
       const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
       if (!seen) continue;
-      wire::RankSteps steps;
-      steps.set_local_rank(rank.command.local_rank());
-      steps.set_steps(seen->steps);
-      steps.set_step(seen->step);
-      steps.set_step_at_ns(seen->step_at_ns);
-      steps.set_waited_ns(seen->totals.waited);
-      steps.set_samples(seen->totals.samples);
-      steps.set_step_ns(seen->totals.time);
-      steps.set_input_ns(seen->totals.input);
-      if (seen->totals.exposed >= 0) steps.set_exposed_ns(seen->totals.exposed);
-      steps.set_exchange_ns(seen->totals.exchange);
-      steps.set_making_ns(seen->totals.making);
-      steps.set_reading_ns(seen->totals.reading);
-      steps.set_target(seen->target);
-      steps.set_data_threads(static_cast<int>(seen->data_threads));
-      if (seen->losses > 0) steps.set_loss(seen->loss);
+      wire::RankSteps steps = rank_steps(rank.command.local_rank(), *seen);
       std::string bytes = steps.SerializeAsString();
       if (bytes == rank.sent_steps) continue;
       rank.sent_steps = std::move(bytes);
@@ -278,8 +319,8 @@ class Guardian {
     for (size_t i = 0; i < watched.size(); ++i) {
       GuardedRank& rank = *watched[i];
       const auto seen = rank.progress->read();
-      const auto quiet =
-          rank.hang_detector->update({rank.log->bytes(), cpu[i], seen ? seen->ticks : 0}, now);
+      const RankActivity signs{rank.log->bytes(), cpu[i], seen ? seen->ticks : 0};
+      const auto quiet = rank.hang_detector->update(signs, now);
       if (quiet.count() == 0) continue;
       wire::GuardianEvent event;
       event.mutable_stalled()->set_local_rank(rank.command.local_rank());
@@ -364,19 +405,18 @@ class Guardian {
     }
   }
 
-  // Ranks that a signal of anyone has stopped, or continued.
-  void note_stopped() {
-    for (const GuardedRank& rank : ranks_) {
-      siginfo_t info = {};
-      if (rank.ended) continue;
-      const int what = WSTOPPED | WCONTINUED | WNOHANG;
-      if (::waitid(P_PID, static_cast<id_t>(rank.pid), &info, what) != 0 || info.si_pid == 0) {
-        continue;
-      }
-      const bool stopped = info.si_code == CLD_STOPPED;
-      note(stopped ? LauncherEvent::STOPPED : LauncherEvent::CONTINUED, &rank, info.si_status,
-           monotonic_ns());
-    }
+  // A signal of anyone has stopped a child, or continued it.
+  void on_child_stopped(pid_t pid, int status) {
+    const auto rank = std::ranges::find(ranks_, pid, &GuardedRank::pid);
+    if (rank == ranks_.end() || rank->ended) return;
+    const int signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+    note(signal != 0 ? LauncherEvent::STOPPED : LauncherEvent::CONTINUED, &*rank,
+         signal != 0 ? signal : SIGCONT, monotonic_ns());
+    if (!is_terminal_stop(signal)) return;
+    wire::GuardianEvent event;
+    event.mutable_stopped()->set_local_rank(rank->command.local_rank());
+    event.mutable_stopped()->set_signal(signal);
+    channel_.send(event);
   }
 
   void answer_trace(const TraceRequest& request) {
@@ -400,6 +440,7 @@ class Guardian {
     reap();                                 // ranks that have ended by now ended by themselves
     if (gone_) return;  // a late stop: the next generation has its own grace time
     stop_sent_ = true;
+    suspended_ = false;
     note(LauncherEvent::SIGNAL, nullptr, stop.signal(), monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal());
@@ -419,18 +460,14 @@ class Guardian {
 
   void reap() {
     int status = 0;
-    bool any = false;
     for (const pid_t pid : order_.take()) {
-      if (::waitpid(pid, &status, WNOHANG) != pid) continue;
-      any = true;
-      on_child_ended(pid, status);
+      if (::waitpid(pid, &status, WNOHANG) == pid) on_child_ended(pid, status);
     }
     pid_t pid = 0;
-    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      any = true;
-      on_child_ended(pid, status);
+    while ((pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+      const bool ended = WIFEXITED(status) || WIFSIGNALED(status);
+      ended ? on_child_ended(pid, status) : on_child_stopped(pid, status);
     }
-    if (!any) note_stopped();
     reaper_.on_children_changed();
     end_if_done();
   }
@@ -498,7 +535,10 @@ class Guardian {
 
   void kill_all() {
     killed_ = true;
+    suspended_ = false;
     cgroup_.kill();
+    // Without a usable /proc, the reaper finds no process.
+    for (const pid_t group : groups_of_ranks()) ::kill(-group, SIGKILL);
     grace_.cancel();
     watchdog_timer_.cancel();
     reaper_.start();
@@ -532,10 +572,13 @@ class Guardian {
   EventLoop loop_;
   sigset_t original_;
   rlimit descriptors_;
-  LoopSignals children_;
+  LoopSignals signals_;
   ProcessTreeReaper reaper_;
-  LoopTimer grace_, inspect_timer_, watchdog_timer_;
+  LoopTimer grace_;
+  LoopTimer inspect_timer_, watchdog_timer_;
   OrphanWatchdog watchdog_;
+  LoopDescriptor watchdog_signals_;
+  char watchdog_bytes_[16];
   StackCollector collector_;
   FlightCollector flight_collector_;
   std::optional<Stacks> collected_;  // so far; nullopt: not requested
@@ -553,17 +596,19 @@ class Guardian {
   bool gone_ = false, announced_ = false;                           // of the ranks
   bool cgroup_tried_ = false, stop_sent_ = false, killed_ = false;  // started last
   bool launcher_lost_ = false;
+  bool suspended_ = false;  // the ranks, by Ctrl-Z
 };
 
 }  // namespace
 
 void run_guardian_loop(UniqueFd socket, UniqueFd alive, const sigset_t& original,
-                       const rlimit& descriptors) {
-  Guardian guardian(std::move(socket), std::move(alive), original, descriptors);
-  // All other signals stay blocked: the launcher handles a terminal's Ctrl-C.
+                       const rlimit& descriptors, const std::string& job) {
+  Guardian guardian(std::move(socket), std::move(alive), original, descriptors, job);
+  // All other signals stay blocked.
   sigset_t unblocked;
   ::sigemptyset(&unblocked);
   ::sigaddset(&unblocked, SIGCHLD);
+  for (const int signal : passed_signals()) ::sigaddset(&unblocked, signal);
   ::sigprocmask(SIG_UNBLOCK, &unblocked, nullptr);
   guardian.run();
 }

@@ -1,5 +1,7 @@
 #include "node/hang_detector.h"
 
+#include <algorithm>
+
 namespace fleet {
 
 std::chrono::milliseconds HangDetector::update(const RankActivity& signs, Time now) {

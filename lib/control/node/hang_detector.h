@@ -18,7 +18,8 @@ struct RankActivity {
 
 // Has no clock of its own. A rank that counts its progress hangs if the count has not increased for
 // `timeout`, whatever else it does. Another rank hangs if for `timeout` it has written nothing and
-// used almost no CPU time (less than 2 %: watchdog threads of a hung program use some).
+// used almost no CPU time (less than 2 %: watchdog threads of a hung program use some). Time in
+// which the caller did not run either does not count: all of the job was suspended.
 class HangDetector {
  public:
   using Time = std::chrono::steady_clock::time_point;

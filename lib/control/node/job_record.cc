@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "node/control_socket.h"
+#include "node/memory_record.h"
+#include "node/process_handle.h"
 #include "node/process_tree.h"
 #include "node/runtime_folder.h"
 #include "transport/local_socket.h"
@@ -77,9 +79,8 @@ enum class Launcher { kRuns, kGone, kElsewhere };
 
 Launcher launcher_of(const JobRecord& record) {
   if (record.pid_namespace() != pid_namespace()) return Launcher::kElsewhere;
-  // A zombie has ended, even if its parent has not waited for it.
   const bool runs = process_start_ticks(record.pid()) == record.start_ticks() &&
-                    process_state(record.pid()) != 'Z';
+                    ProcessHandle(record.pid(), record.start_ticks()).runs();
   return runs ? Launcher::kRuns : Launcher::kGone;
 }
 
@@ -155,8 +156,15 @@ std::optional<JobRecord> read_running_job(const std::string& path) {
 
 std::vector<JobRecord> find_jobs() {
   std::vector<JobRecord> found;
-  for (const std::string& path : files_in_runtime_folder(kEnding)) {
+  for (const std::string& path : files_in_runtime_folders(kEnding)) {
     if (auto record = read_running_job(path)) found.push_back(std::move(*record));
+  }
+  for (const std::string& bytes : find_memory_records()) {
+    JobRecord record;
+    if (!record.ParseFromString(bytes) || launcher_of(record) != Launcher::kRuns) continue;
+    const bool known =
+        std::ranges::any_of(found, [&](const JobRecord& one) { return one.pid() == record.pid(); });
+    if (!known) found.push_back(std::move(record));
   }
   std::sort(found.begin(), found.end(),
             [](const JobRecord& a, const JobRecord& b) { return a.started() < b.started(); });
@@ -172,12 +180,30 @@ JobRecordFile::JobRecordFile(JobRecord record) : record_(std::move(record)) {
   record_.set_folder(std::filesystem::current_path(error).string());
   record_.set_log_dir(absolute(record_.log_dir(), record_.folder()));
   try {
+    create();
+  } catch (const Error& failure) {
+    spdlog::warn("{}; other commands find this job by its processes only", failure.what());
+  }
+}
+
+void JobRecordFile::create() {
+  path_.clear();
+  try {
     path_ = make_runtime_folder() + "/" + job_record_name(record_.job_id(), record_.pid());
     write();
-  } catch (const Error& failure) {
+  } catch (const Error&) {
     path_.clear();
-    spdlog::warn("{}; fleetrun ls, logs, attach, stacks and debug will not find this job",
-                 failure.what());
+    write();  // the copy in memory needs no folder
+    throw;
+  }
+}
+
+void JobRecordFile::keep() {
+  if (record_.part() || (!path_.empty() && ::access(path_.c_str(), F_OK) == 0)) return;
+  try {
+    create();
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
   }
 }
 
@@ -230,7 +256,6 @@ void JobRecordFile::on_verdict(wire::JobVerdict verdict) {
 }
 
 void JobRecordFile::try_to_write(bool clean) {
-  if (path_.empty()) return;
   try {
     write();
     if (clean && !record_.part()) clean_runtime_folder();
@@ -248,6 +273,7 @@ void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
 }
 
 void JobRecordFile::end(JobInfo how, bool logs_respond) {
+  memory_.reset();
   if (path_.empty() || record_.part()) return;
   for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
     if (!logs_respond) break;
@@ -268,7 +294,9 @@ void JobRecordFile::end(JobInfo how, bool logs_respond) {
 // Not synced to the disk: a record is useless after a crash of the machine, and a start must be
 // quick.
 void JobRecordFile::write() {
-  replace_owned_file(path_, record_.SerializeAsString(), {.mode = 0600, .sync = false});
+  const std::string bytes = record_.SerializeAsString();
+  if (!record_.part()) memory_ = make_memory_record(bytes);
+  if (!path_.empty()) replace_owned_file(path_, bytes, {.mode = 0600, .sync = false});
 }
 
 }  // namespace fleet

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "node/log_reader.h"
 #include "rendezvous/types.h"
@@ -27,7 +28,8 @@ JobRecord read_job_record(const std::string& path);
 // Names a run of a job: "night.4711.1763800000000".
 std::string run_name(const JobRecord& record);
 
-// The records of this user's running jobs, oldest first. The record of a killed fleetrun becomes
+// The records of this user's running jobs, oldest first, also of those whose file has vanished
+// (memory_record.h). The record of a killed fleetrun becomes
 // that of an ended job. Throws kUsage if the folder belongs to another user.
 std::vector<JobRecord> find_jobs();
 
@@ -52,6 +54,8 @@ class JobRecordFile {
   void on_verdict(wire::JobVerdict verdict);
   // How far its training is; `write`: also in the file.
   void on_progress(const wire::JobProgress& progress, bool write);
+  // Call it now and then: writes the file again if it has vanished.
+  void keep();
   // This node hosts the rendezvous from now on, at this address for other nodes.
   void on_hosting(const std::string& rendezvous);
   // The job has ended: its final record replaces this one, except for a part. `how`: its exit code,
@@ -61,15 +65,23 @@ class JobRecordFile {
   const JobRecord& record() const { return record_; }
 
  private:
+  void create();                          // kUsage or kIo
   void write();                           // kUsage or kIo
   void try_to_write(bool clean = false);  // clean: the folder, too
 
   JobRecord record_;
   std::string path_;
+  UniqueFd memory_;  // a copy
   int missing_ = 0;  // ranks without a process
 };
 
-// The running job of this user on this node with this --job_id or pid of its fleetrun; "": the only
+// The one of these launchers that the process is or descends from: any process of a job names it.
+// -1: none.
+pid_t launcher_of_process(pid_t pid, const std::vector<pid_t>& launchers);
+// The same for the text of a pid.
+pid_t launcher_of_process(const std::string& pid, const std::vector<pid_t>& launchers);
+
+// The running job of this user on this node with this --job_id or pid of a process; "": the only
 // one. kNotFound or kUsage, naming `command`, and the jobs that there are.
 JobRecord running_job_called(const std::string& name, const std::string& command);
 

@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,8 +12,11 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/process_title.h"
+#include "base/terminal_text.h"
 #include "node/guardian.h"
 #include "node/job_cgroup.h"
+#include "node/proc_view.h"
 #include "node/process_tree.h"
 
 namespace fleet {
@@ -28,22 +33,43 @@ void close_all_but(int fd) {
   for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
 }
 
-// Waits for the end of a pipe without data: it ends with its last writer. Returns false if the pipe
-// is not readable, which proves nothing.
-bool wait_for_end_of_file(int fd) {
-  char byte;
+// A descriptor from which to read passed_signals(); they stay blocked.
+int open_signals() {
+  sigset_t passed;
+  ::sigemptyset(&passed);
+  for (const int signal : passed_signals()) ::sigaddset(&passed, signal);
+  return ::signalfd(-1, &passed, SFD_CLOEXEC);
+}
+
+void pass_signal(int signals, int told) {
+  signalfd_siginfo info;
+  if (::read(signals, &info, sizeof info) != sizeof info) return;
+  const char number = static_cast<char>(info.ssi_signo);
+  (void)!::write(told, &number, 1);  // the guardian may have ended
+}
+
+// Waits for the end of a pipe without data, which ends with its last writer, and meanwhile passes
+// signals on. Returns false if the pipe is not readable, which proves nothing.
+bool wait_for_end_of_file(int fd, int told) {
+  pollfd awaited[] = {{fd, POLLIN, 0}, {open_signals(), POLLIN, 0}};
   for (;;) {
+    if (::poll(awaited, 2, -1) < 0 && errno != EINTR) return false;
+    if ((awaited[1].revents & POLLIN) != 0) pass_signal(awaited[1].fd, told);
+    if (awaited[0].revents == 0) continue;
+    char byte;
     const ssize_t n = ::read(fd, &byte, 1);
     if (n == 0) return true;
     if (n < 0 && errno != EINTR) return false;
   }
 }
 
-[[noreturn]] void watch(int alive, const std::string& mark) {
+[[noreturn]] void watch(int alive, int told, const std::string& mark, const std::string& job) {
   ::prctl(PR_SET_NAME, "fleet-watchdog");
   ::setsid();  // out of reach of a kill of the launcher's process group
+  const int passes = ::dup2(told, STDOUT_FILENO);  // -1 without a pipe
   close_all_but(alive);
-  if (!wait_for_end_of_file(STDIN_FILENO)) ::_exit(1);
+  set_process_title("fleetrun: watchdog of job " + shown_name(job));
+  if (!wait_for_end_of_file(STDIN_FILENO, passes)) ::_exit(1);
   try {
     remove_stale_job_cgroups();
     for (int round = 0; round < kRounds; ++round) {
@@ -61,14 +87,19 @@ bool wait_for_end_of_file(int fd) {
 
 }  // namespace
 
-void OrphanWatchdog::start() {
-  if (pid_ > 0 || !alive_) return;
+UniqueFd OrphanWatchdog::start() {
+  if (pid_ > 0 || !alive_ || !ProcView::own().usable()) return {};
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) spdlog::debug("the watchdog passes no signals");
+  UniqueFd signals(ends[0]);
+  const UniqueFd told(ends[1]);
   sigset_t all, before;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   pid_ = ::fork();
-  if (pid_ == 0) watch(alive_.get(), mark_);
+  if (pid_ == 0) watch(alive_.get(), told.get(), mark_, job_);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return signals;
 }
 
 void OrphanWatchdog::on_child_ended(pid_t pid) {

@@ -17,27 +17,42 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/proc_number.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "node/proc_view.h"
 
 namespace fleet {
 namespace {
 
 // A file of /proc/PID; "" if the process has ended.
 std::string process_file(pid_t pid, const char* name) {
-  return small_file("/proc/" + std::to_string(pid) + "/" + name);
+  return small_file(proc_folder(pid) + "/" + name);
 }
 
+// Below, processes have their numbers in /proc; the public functions have pids.
 using Children = std::multimap<pid_t, pid_t>;  // by parent
+
+std::optional<ProcessStat> stat_of(pid_t number);
+
+std::vector<pid_t> pids_of(const std::vector<pid_t>& numbers) {
+  std::vector<pid_t> pids;
+  for (const pid_t number : numbers) {
+    const pid_t pid = ProcView::own().pid_of(number);
+    if (pid > 0) pids.push_back(pid);
+  }
+  return pids;
+}
 
 Children all_processes() {
   Children all;
+  if (!ProcView::own().usable()) return all;
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
     long long pid = 0;
     if (!parse_int(entry->path().filename().string(), &pid)) continue;
-    const auto stat = process_stat(static_cast<pid_t>(pid));
+    const auto stat = stat_of(static_cast<pid_t>(pid));
     if (stat) all.emplace(stat->parent, static_cast<pid_t>(pid));
   }
   if (error) throw Error(ErrorCode::kIo, "cannot list the processes: " + error.message(), "/proc");
@@ -55,6 +70,7 @@ std::vector<pid_t> children_in(const Children& all, pid_t parent) {
 // it avoids reading all of /proc. The kernel may omit some while others end.
 std::vector<pid_t> listed_children(pid_t parent) {
   std::vector<pid_t> children;
+  if (!ProcView::own().usable()) return children;
   std::error_code error;  // it has ended
   for (std::filesystem::directory_iterator task("/proc/" + std::to_string(parent) + "/task", error),
        end;
@@ -67,15 +83,20 @@ std::vector<pid_t> listed_children(pid_t parent) {
   return children;
 }
 
-// All processes below `root` except the subtrees of `except`.
+// All processes below `root` except the subtrees of `except`, which are pids.
 template <typename ChildrenOf>
 std::vector<pid_t> below(pid_t root, const std::vector<pid_t>& except, ChildrenOf children_of) {
+  const auto excepted = [&](pid_t number) {
+    if (except.empty()) return false;
+    const pid_t pid = ProcView::own().pid_of(number);
+    return pid > 0 && std::find(except.begin(), except.end(), pid) != except.end();
+  };
   std::vector<pid_t> found, open = {root};
   while (!open.empty()) {
     const pid_t parent = open.back();
     open.pop_back();
     for (const pid_t child : children_of(parent)) {
-      if (std::find(except.begin(), except.end(), child) != except.end()) continue;
+      if (excepted(child)) continue;
       open.push_back(child);
       found.push_back(child);
     }
@@ -103,31 +124,34 @@ void become_subreaper() {
 
 std::vector<pid_t> children_of_self() {
   if (!has_child()) return {};
-  std::vector<pid_t> listed = listed_children(::getpid());
-  return listed.empty() ? children_in(all_processes(), ::getpid()) : listed;
+  const pid_t self = own_proc_number();
+  const std::vector<pid_t> listed = listed_children(self);
+  return pids_of(listed.empty() ? children_in(all_processes(), self) : listed);
 }
 
 std::vector<pid_t> descendants(const std::vector<pid_t>& except) {
   if (!has_child()) return {};  // usually true at the end; avoids reading any list
-  std::vector<pid_t> listed = below(::getpid(), except, listed_children);
-  if (!listed.empty()) return listed;  // callers repeat the call until it is empty
-  return below(::getpid(), except, all_processes());
+  const pid_t self = own_proc_number();
+  const std::vector<pid_t> listed = below(self, except, listed_children);
+  // Callers repeat the call until it is empty.
+  return pids_of(listed.empty() ? below(self, except, all_processes()) : listed);
 }
 
 std::vector<pid_t> processes_with_environment(const std::string& mark) {
   const Children children = all_processes();
   std::set<pid_t> found;
-  for (const auto& [parent, pid] : children) {
+  for (const auto& [parent, number] : children) {
     // A zombie has no environment; that of another user's process is not readable.
-    const std::string environment = '\0' + process_file(pid, "environ");
+    const std::string environment =
+        '\0' + small_file("/proc/" + std::to_string(number) + "/environ");
     if (environment.find('\0' + mark) == std::string::npos) continue;
-    found.insert(pid);
-    for (const pid_t child : below(pid, {}, children)) {
-      if (process_state(child) != 'Z') found.insert(child);
+    found.insert(number);
+    for (const pid_t child : below(number, {}, children)) {
+      if (stat_of(child).value_or(ProcessStat()).state != 'Z') found.insert(child);
     }
   }
-  found.erase(::getpid());
-  return {found.begin(), found.end()};
+  found.erase(own_proc_number());
+  return pids_of({found.begin(), found.end()});
 }
 
 std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots) {
@@ -135,7 +159,7 @@ std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots) {
   std::vector<std::vector<pid_t>> all;
   for (const pid_t root : roots) {
     all.push_back({root});
-    const std::vector<pid_t> found = below(root, {}, children);
+    const std::vector<pid_t> found = pids_of(below(ProcView::own().number_of(root), {}, children));
     all.back().insert(all.back().end(), found.begin(), found.end());
   }
   return all;
@@ -157,9 +181,11 @@ std::string pid_namespace() {
   return std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
 }
 
+namespace {
+
 // Fields are numbered as in proc(5); the second, the name, may contain any character.
-std::optional<ProcessStat> process_stat(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+std::optional<ProcessStat> stat_of(pid_t number) {
+  const std::string path = "/proc/" + std::to_string(number) + "/stat";
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
   const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : 0;
@@ -182,6 +208,15 @@ std::optional<ProcessStat> process_stat(pid_t pid) {
   return stat;
 }
 
+}  // namespace
+
+std::optional<ProcessStat> process_stat(pid_t pid) {
+  const ProcView& view = ProcView::own();
+  std::optional<ProcessStat> stat = stat_of(view.number_of(pid));
+  if (stat) stat->parent = view.pid_of(stat->parent);
+  return stat;
+}
+
 char process_state(pid_t pid) { return process_stat(pid).value_or(ProcessStat()).state; }
 
 std::string process_start_ticks(pid_t pid) {
@@ -200,9 +235,9 @@ bool has_descendants(const std::vector<pid_t>& except) {
 
 // The thread that keeps the process: the first thread may have ended before the others.
 static pid_t thread_left(pid_t pid) {
-  if (process_state(pid) != 'Z') return pid;
+  if (process_state(pid) != 'Z' || ProcView::own().number_of(pid) != pid) return pid;
   std::error_code error;
-  const std::string threads = "/proc/" + std::to_string(pid) + "/task";
+  const std::string threads = proc_folder(pid) + "/task";
   for (std::filesystem::directory_iterator entry(threads, error), end; !error && entry != end;
        entry.increment(error)) {
     long long thread = 0;

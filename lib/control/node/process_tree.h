@@ -40,8 +40,8 @@ std::string pid_namespace();
 
 // As in /proc/PID/stat.
 struct ProcessStat {
-  char state = '?';  // R, S, D, T, Z
-  pid_t parent = 0;
+  char state = '?';   // R, S, D, T, Z
+  pid_t parent = 0;   // -1: unknown
   int64_t ticks = 0;  // CPU time, with that of ended children
   int nice = 0;
   int64_t start = 0;   // in ticks since boot

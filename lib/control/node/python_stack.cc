@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/program_file.h"
 #include "base/text.h"
+#include "node/proc_view.h"
 #include "node/stack_collector.h"
 
 namespace fleet {
@@ -17,7 +18,7 @@ constexpr size_t kMaxFrames = 24, kMaxName = 120, kMaxReason = 200;
 // "/usr/bin/python3.11"; "" if it cannot be read.
 std::string executable_of(pid_t pid) {
   std::error_code error;
-  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", error).string();
+  return std::filesystem::read_symlink(proc_folder(pid) + "/exe", error).string();
 }
 
 std::string frame_text(const std::string& function, const std::string& file, int64_t line) {

@@ -11,6 +11,7 @@
 #include "base/small_file.h"
 #include "base/text.h"
 #include "node/live_reporter.h"
+#include "node/proc_view.h"
 #include "node/process_tree.h"
 
 namespace fleet {
@@ -47,7 +48,7 @@ CpuQuota quota_in(const std::string& folder) {
 
 // Nanoseconds in which its first thread was ready to run but another one had its core.
 int64_t run_delay(pid_t pid) {
-  const std::string text = small_file("/proc/" + std::to_string(pid) + "/schedstat");
+  const std::string text = small_file(proc_folder(pid) + "/schedstat");
   return std::strtoll(text.c_str() + std::min(text.find(' '), text.size()), nullptr, 10);
 }
 
@@ -71,7 +72,7 @@ int64_t ms_per_tick() {
 
 CpuQuota cpu_quota(pid_t pid, const std::string& root) {
   CpuQuota tightest;
-  const std::string list = root + "/proc/" + std::to_string(pid) + "/cgroup";
+  const std::string list = root + proc_folder(pid) + "/cgroup";
   for (const std::string& line : split(small_file(list), '\n')) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -44,6 +45,30 @@ std::string runtime_folder() {
   return "/tmp/fleetrun-" + std::to_string(::geteuid());
 }
 
+std::vector<std::string> runtime_folders() {
+  std::vector<std::string> all = {runtime_folder()};
+  if (get_env_path("FLEET_RUNTIME_DIR")) return all;
+  const std::string user = std::to_string(::geteuid());
+  for (const std::string& other : {"/run/user/" + user + "/fleetrun", "/tmp/fleetrun-" + user}) {
+    if (other != all.front()) all.push_back(other);
+  }
+  return all;
+}
+
+std::vector<std::string> usable_runtime_folders() {
+  std::vector<std::string> usable;
+  const std::string own = runtime_folder();
+  for (const std::string& folder : runtime_folders()) {
+    try {
+      check_runtime_folder(folder);
+      usable.push_back(folder);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound && folder == own) throw;
+    }
+  }
+  return usable;
+}
+
 void check_runtime_folder(const std::string& folder) {
   struct stat found = {};
   if (::lstat(folder.c_str(), &found) != 0) {
@@ -60,15 +85,14 @@ void check_runtime_folder(const std::string& folder) {
   open_owned_folder(folder);  // checks the path to it
 }
 
-std::vector<std::string> files_in_runtime_folder(const std::string& ending) {
-  const std::string folder = runtime_folder();
+std::vector<std::string> files_in_runtime_folders(const std::string& ending) {
   std::vector<std::string> paths;
-  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) return paths;
-  check_runtime_folder(folder);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
-    if (path.ends_with(ending)) paths.push_back(path);
+  for (const std::string& folder : usable_runtime_folders()) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      const std::string path = entry.path().string();
+      if (path.ends_with(ending)) paths.push_back(path);
+    }
   }
   return paths;
 }

@@ -9,6 +9,8 @@
 #include "base/number_text.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "node/rank_stops.h"
+#include "node/signal_copies.h"
 
 namespace fleet {
 namespace {
@@ -113,9 +115,14 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
       return on_stacks(std::move(*event.mutable_stacks()));
     case wire::GuardianEvent::kAllGone:
       return on_all_gone(event.all_gone().stuck(), now);
+    case wire::GuardianEvent::kStopped:
+      return on_rank_stopped(event.stopped());
+    case wire::GuardianEvent::kSuspended:
+      return on_ranks_suspended();
     case wire::GuardianEvent::kServiceBytes:
     case wire::GuardianEvent::kTrace:
     case wire::GuardianEvent::kPong:
+    case wire::GuardianEvent::kSignal:
     case wire::GuardianEvent::KIND_NOT_SET:
       return;  // nothing to decide
   }
@@ -207,8 +214,8 @@ void Supervision::on_stack_command(const StackCommand& command) {
   }
   wire::CollectStacks collect;
   // A little less than the rendezvous waits. PyTorch resolves the names in its first dump, which
-  // took 4.5 s on a busy machine; debuggers stop the ranks, which have less time.
-  collect.set_limit_ms(4'000);
+  // took 4.5 s on a busy machine.
+  collect.set_limit_ms(command.limit_ms() > 0 ? command.limit_ms() : 4'000);
   collect.set_dump_limit_ms(12'000);
   actions_.push_back(envelope(&wire::GuardianCommand::mutable_collect_stacks, std::move(collect)));
 }
@@ -233,6 +240,16 @@ void Supervision::on_rank_stalled(RankStall stall) {
   stall.set_server(is_server(node, stall.local_rank()));
   stall.set_log_path(log_paths_.at(static_cast<size_t>(stall.local_rank())));
   send(envelope(&wire::NodeMessage::mutable_stall, std::move(stall)));
+}
+
+// It waits for an answer that nobody can give.
+void Supervision::on_rank_stopped(const wire::RankStopped& stopped) {
+  if (!assignment_) return;
+  const wire::Node& node = assignment_->node();
+  const std::string kind = is_server(node, stopped.local_rank()) ? "server " : "rank ";
+  show(ShowLine::kError,
+       terminal_stop_text(kind + std::to_string(rank_of(node, stopped.local_rank())),
+                          stopped.signal()));
 }
 
 void Supervision::on_stacks(Stacks stacks) {
@@ -327,6 +344,8 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.set_rank(rank_of(node, exit.local_rank()));
   exit.set_node_rank(assignment_->node_rank);
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
+  // A program that handles the signal exits with 128 + its number.
+  if (!exit.killed_by_us()) struck_ = {exit.signal() ? exit.signal() : exit.code() - 128, now};
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
   // A stage of a pipeline explains nothing yet.
   const bool unexplained = exit.note().empty() || exit.note().starts_with("stage ");
@@ -375,7 +394,37 @@ void Supervision::on(const GuardianLost& lost, Time) {
   if (assignment_ && !verdict_) send(failure(guardian_loss()));
 }
 
+// The other nodes would take a suspended one for lost.
+void Supervision::on(const SuspendRequest& request, Time) {
+  if (request.several_nodes) {
+    return show(ShowLine::kWarning,
+                "Ctrl-Z is ignored: the job runs on several nodes, which would lose this one; "
+                "fleetrun stop ends it");
+  }
+  if (guardian_lost_ || stopping_ || signals_.any()) {
+    return show(ShowLine::kWarning, "Ctrl-Z is ignored: the job is ending");
+  }
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_suspend));
+}
+
+void Supervision::on_ranks_suspended() {
+  const bool ending = stopping_ || signals_.any();  // meanwhile
+  if (!ending) return actions_.push_back(SuspendLauncher{});
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_resume));
+}
+
+void Supervision::on(const LauncherContinued&, Time) {
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_resume));
+}
+
+void Supervision::ask_to_stop(int signal, Grace grace, bool kill) {
+  wire::StopRequest request = stop_request(signal, kill, grace);
+  request.set_at_ns(steady_ns(stop_requested_));
+  send(envelope(&wire::NodeMessage::mutable_stop, std::move(request)));
+}
+
 void Supervision::on(const wire::StopRequest& request, Time now) {
+  if (signals_.own() == 0) stop_requested_ = now;
   const StopSignals::Meaning meaning = signals_.on_signal(request.signal(), now);
   if (request.kill() || meaning == StopSignals::Meaning::kKill) return kill_requested();
   if (meaning == StopSignals::Meaning::kStop) stop_requested(request.signal(), grace_of(request));
@@ -393,7 +442,8 @@ void Supervision::stop_requested(int signal, Grace grace) {
     return ask_to_stop(signal, grace);
   }
   if (!assignment_ && !assigned_) return gone_ ? end(128 + signal) : kill_ranks();
-  if (verdict_ && !gone_) return kill_requested();  // its ranks are being stopped
+  // Its ranks are being stopped, perhaps because the same pkill -f has ended one of them.
+  if (verdict_ && !gone_) return has_struck_a_rank(signal) ? void() : kill_requested();
   // Ranks here may have ended, or be about to, while those of other nodes run.
   ask_to_stop(signal, grace);
   if (!assignment_) {
@@ -404,6 +454,11 @@ void Supervision::stop_requested(int signal, Grace grace) {
   show(ShowLine::kWarning,
        signal_name(signal) + ": stopping the ranks; send it again to kill them");
   stop(signal, grace);
+}
+
+// Just before it came to this launcher.
+bool Supervision::has_struck_a_rank(int signal) const {
+  return struck_.signal == signal && stop_requested_ - struck_.at < SignalCopies::kWindow;
 }
 
 void Supervision::kill_requested() {

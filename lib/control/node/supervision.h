@@ -80,9 +80,15 @@ struct GuardianLost {
 };
 // The remote starter of this launcher is gone: acts as a SIGHUP, unless the job is being stopped.
 struct StarterLost {};
+// Ctrl-Z, a SIGTSTP.
+struct SuspendRequest {
+  bool several_nodes = false;  // of the job
+};
+struct LauncherContinued {};  // after SuspendLauncher
 using SupervisionEvent =
     std::variant<wire::HostMessage, Refusal, HostLost, Assigned, GenerationBegins, CheckFailed,
-                 wire::GuardianEvent, GuardianLost, wire::StopRequest, StarterLost>;
+                 wire::GuardianEvent, GuardianLost, wire::StopRequest, StarterLost, SuspendRequest,
+                 LauncherContinued>;
 
 // --- Actions, in addition to messages to the host and commands to the guardian ---
 struct ShowLine {
@@ -95,8 +101,9 @@ struct RecordVerdict {  // next to the logs, for programs
 struct EndLauncher {  // everything is over; once, last
   int exit_code;
 };
-using SupervisionAction =
-    std::variant<wire::NodeMessage, wire::GuardianCommand, ShowLine, RecordVerdict, EndLauncher>;
+struct SuspendLauncher {};  // its ranks are stopped; LauncherContinued follows
+using SupervisionAction = std::variant<wire::NodeMessage, wire::GuardianCommand, ShowLine,
+                                       RecordVerdict, EndLauncher, SuspendLauncher>;
 
 class Supervision {
  public:
@@ -119,6 +126,8 @@ class Supervision {
   void on(const GuardianLost& lost, Time now);
   void on(const wire::StopRequest& request, Time now);
   void on(const StarterLost&, Time now);
+  void on(const SuspendRequest& request, Time now);
+  void on(const LauncherContinued&, Time now);
   void on_stop_command(const StopCommand& command, Time now);
   void stop_before_start(const StopCommand& command);
   void on_stack_command(const StackCommand& command);
@@ -129,14 +138,15 @@ class Supervision {
   void on_rank_ended(RankExit exit, Time now);
   void on_progress(StepReport report);
   void on_rank_stalled(RankStall stall);
+  void on_rank_stopped(const wire::RankStopped& stopped);
+  void on_ranks_suspended();
   void on_stacks(Stacks stacks);
   void on_all_gone(const std::string& stuck, Time now);
 
   void stop_requested(int signal, Grace grace);
   void kill_requested();
-  void ask_to_stop(int signal, Grace grace, bool kill = false) {
-    send(envelope(&wire::NodeMessage::mutable_stop, stop_request(signal, kill, grace)));
-  }
+  bool has_struck_a_rank(int signal) const;
+  void ask_to_stop(int signal, Grace grace, bool kill = false);
   void stop(int signal, Grace grace = {});
   void refuse(const std::string& why, int exit_code);
   void leave_restart(const std::string& why);
@@ -160,7 +170,13 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;
-  Grace grace_;                           // of the stop that signals_.own() requested
+  Grace grace_;            // of the stop that signals_.own() requested
+  Time stop_requested_{};  // when it arrived
+  struct Struck {
+    int signal = 0;
+    Time at{};
+  };
+  Struck struck_;                         // the last rank that a signal of others ended
   int trainers_ = 0;                      // running ones of this node
   std::optional<int> restarting_;         // the generation that is over
   std::optional<GenerationBegins> next_;  // which waits for the end of the ranks of that one

@@ -229,7 +229,8 @@ void RendezvousClient::on_stream_end(NodeStream* stream, const StreamEnd& how) {
     if (search_) {
       found_host_gone(Clock::now());
     } else if (phase_ == Phase::kRunning || (phase_ == Phase::kForming && job_.is_spare())) {
-      host_lost("vanished (" + last_reason_ + ")");
+      spdlog::debug("the stream to the host broke: {}", last_reason_);
+      host_lost("vanished");
     } else if (how.kind == StreamEnd::Kind::kForeign) {
       end(Refusal{Error(ErrorCode::kUsage,
                         "the server there is not a fleetrun rendezvous of this version",
@@ -464,7 +465,8 @@ void RendezvousClient::send(wire::NodeMessage message) {
     use_host_clock(message.mutable_exit());
     cut(message.mutable_exit());
   } else if (message.has_stop()) {
-    message.mutable_stop()->set_at_ns(steady_ns(Clock::now()));
+    wire::StopRequest& stop = *message.mutable_stop();
+    if (stop.at_ns() == 0) stop.set_at_ns(steady_ns(Clock::now()));
     use_host_clock(message.mutable_stop());
   }
   stream_->send(std::move(message));

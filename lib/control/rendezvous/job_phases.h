@@ -105,7 +105,8 @@ struct Running {
   void on_rank_exited(Job& job, RankExit exit, int node_rank);
   void on_rank_stalled(Job& job, int node_rank, RankStall stall);
   void on_stacks(Job& job, int node_rank, Stacks of_node);
-  void on_stack_request(Job& job, SessionId session, int node_rank);
+  void on_stack_request(Job& job, SessionId session, int node_rank,
+                        const wire::StackRequest& request);
   void on_steps(Job& job, int node_rank, StepReport report);
   void on_finished(Job& job, int node_rank);
   void on_signal(Job& job, int node_rank, int signal);
@@ -113,7 +114,7 @@ struct Running {
   void decide_root_cause(Job& job);
   void decide_failed(Job& job, RankExit exit);
   void decide_hang(Job& job, const StackCollection& collection);
-  void begin_stacks(Job& job, int node_rank, bool hang);
+  void begin_stacks(Job& job, int node_rank, bool hang, std::chrono::milliseconds limit);
   void end_stacks(Job& job);
   void on_node_finished(Job& job, int node_rank);
   void scale_up(Job& job);

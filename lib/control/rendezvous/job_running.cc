@@ -14,6 +14,10 @@ namespace {
 
 // Equal signals to launchers of several nodes within this time count as one.
 constexpr std::chrono::seconds kOneSignal{1};
+// For the debuggers: a hang is reported within 5 s; who asks for stacks may wait longer.
+constexpr std::chrono::milliseconds kHangStackLimit{4'000}, kMaxStackLimit{600'000};
+// For the answers of the nodes after that.
+constexpr std::chrono::milliseconds kStackAnswerTime{500};
 
 }  // namespace
 
@@ -30,7 +34,9 @@ Running::Running(const Job& job)
 // News of ranks. What any phase expects is not for here: JobState handles it.
 void Running::on_message(Job& job, SessionId session, int node_rank,
                          const wire::NodeMessage& message) {
-  if (message.has_stack_request()) return on_stack_request(job, session, node_rank);
+  if (message.has_stack_request()) {
+    return on_stack_request(job, session, node_rank, message.stack_request());
+  }
   if (node_rank < 0) return;  // a spare has none
   switch (message.kind_case()) {
     case wire::NodeMessage::kExit:
@@ -188,13 +194,17 @@ void Running::on_steps(Job& job, int node_rank, StepReport report) {
 void Running::on_rank_stalled(Job& job, int node_rank, RankStall stall) {
   if (stop || (stacks_ && stacks_->hang)) return;
   // A collection that was requested just before serves the hang too.
-  if (!stacks_) begin_stacks(job, node_rank, true);
+  if (!stacks_) begin_stacks(job, node_rank, true, kHangStackLimit);
   stacks_->hang = std::move(stall);
   stacks_->node_rank = node_rank;
 }
 
-void Running::on_stack_request(Job& job, SessionId session, int node_rank) {
-  if (!stacks_) begin_stacks(job, node_rank, false);
+void Running::on_stack_request(Job& job, SessionId session, int node_rank,
+                               const wire::StackRequest& request) {
+  const std::chrono::milliseconds limit(request.limit_ms());
+  if (!stacks_) {
+    begin_stacks(job, node_rank, false, std::clamp(limit, kHangStackLimit, kMaxStackLimit));
+  }
   requesters_.push_back(session);
 }
 
@@ -202,11 +212,14 @@ void Running::on_stacks(Job& job, int node_rank, Stacks of_node) {
   if (stacks_ && stacks_->add(node_rank, std::move(of_node))) end_stacks(job);
 }
 
-void Running::begin_stacks(Job& job, int node_rank, bool hang) {
-  stacks_ = StackCollection{job.now + job.nodes.times().stacks, job.nodes.ranks_here()};
+// limit: for the debuggers.
+void Running::begin_stacks(Job& job, int node_rank, bool hang, std::chrono::milliseconds limit) {
+  const auto wait = std::max(job.nodes.times().stacks, limit + kStackAnswerTime);
+  stacks_ = StackCollection{job.now + wait, job.nodes.ranks_here()};
   wire::HostMessage message;
   message.mutable_stacks()->set_node_rank(node_rank);
   message.mutable_stacks()->set_hang(hang);
+  message.mutable_stacks()->set_limit_ms(static_cast<int>(limit.count()));
   job.nodes.broadcast(std::move(message), JobNodes::To::kRanks);
 }
 

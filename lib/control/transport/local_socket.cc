@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/proc_number.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -135,7 +136,7 @@ bool LocalSocket::listen_in(const std::string& folder) {
   std::string path = folder + "/" + file_;
   const bool usable = path.starts_with('/') && path.size() < sizeof name.address.sun_path &&
                       std::all_of(path.begin(), path.end(), is_plain);
-  if (!usable) path = short_path(std::to_string(::getpid()), folder_.get(), file_);
+  if (!usable) path = short_path(std::to_string(own_proc_number()), folder_.get(), file_);
   address_ = "unix:" + path;
   return true;
 }

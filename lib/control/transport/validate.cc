@@ -217,9 +217,9 @@ void validate(wire::GuardianCommand* message) {
 
 void validate(wire::GuardianEvent* message) {
   require_kind(*message);
-  for (const int local_rank :
-       {message->started().local_rank(), message->ended().local_rank(),
-        message->stalled().local_rank(), message->service_bytes().local_rank()}) {
+  for (const int local_rank : {message->started().local_rank(), message->ended().local_rank(),
+                               message->stalled().local_rank(), message->stopped().local_rank(),
+                               message->service_bytes().local_rank()}) {
     require_natural(local_rank, "a local rank");
   }
   require_local_ranks(message->progress().ranks());

@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/standard_streams.h"
+#include "base/unblock_signals.h"
 #include "store/env.h"
 #include "train/device_settings.h"
 
@@ -61,6 +62,7 @@ Worker join_job(bool handle_signals) {
   // The launcher reads the stacks of a job that hangs; Yama needs this permission for it.
   if (get_env(kEnvStoreAddress)) ::prctl(PR_SET_PTRACER, ::getppid(), 0, 0, 0);
   if (handle_signals) {
+    unblock_signals();
     for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(signal, request_stop);
     for (int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, request_checkpoint);
   }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/proc_number.h"
 #include "comm/shared_memory.h"
 
 namespace fleet {
@@ -62,15 +63,15 @@ std::shared_ptr<Segment> Segment::create_in_process(size_t bytes) {
   return segment;
 }
 
-// Either "memfd <pid> <fd> <bytes> <id>" or "memory <pid> <address of a shared_ptr>".
+// Either "memfd <number in /proc> <fd> <bytes> <id>" or "memory <pid> <address of a shared_ptr>".
 std::string Segment::handle() {
   char text[128];
   if (in_process_) {
     if (!self_) self_ = new std::shared_ptr<Segment>(shared_from_this());
     std::snprintf(text, sizeof text, "memory %d %p", ::getpid(), static_cast<void*>(self_));
   } else {
-    std::snprintf(text, sizeof text, "memfd %d %d %zu %" PRIu64, ::getpid(), fd_.get(), bytes_,
-                  id_);
+    std::snprintf(text, sizeof text, "memfd %d %d %zu %" PRIu64, own_proc_number(), fd_.get(),
+                  bytes_, id_);
   }
   return text;
 }

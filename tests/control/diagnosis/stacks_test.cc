@@ -67,7 +67,7 @@ TEST(FindOutlier, Stopped_EvenWithTheSameFrames) {
   const auto clusters = clusters_of({stack(0, {"a"}), stack(1, {"a"}, 'T')});
   ASSERT_NE(find_outlier(clusters), nullptr);
   EXPECT_EQ(find_outlier(clusters)->rank(), 1);
-  EXPECT_THAT(stacks_text(clusters), HasSubstr("rank 1: stopped (SIGSTOP)"));
+  EXPECT_THAT(stacks_text(clusters), HasSubstr("rank 1: stopped (by a signal)"));
 }
 
 TEST(FindOutlier, AllAlikeOrAllDifferent_IsNone) {

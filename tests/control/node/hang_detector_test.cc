@@ -106,5 +106,14 @@ TEST_F(HangWatchTest, RankThatStopsCounting_IsJudgedByWhatIsSeen) {
   EXPECT_GT(pass(11s, 0, 0), 0ms);
 }
 
+TEST_F(HangWatchTest, RankThatCountsSteps_IsNotBlamedForASuspensionEither) {
+  watch = HangDetector(10s, 4s);
+  signs.ticks = 7;
+  pass(0s, 0, 0);
+  EXPECT_EQ(pass(60s, 0, 0), 0ms);  // counts as 4 s
+  EXPECT_EQ(pass(3s, 0, 0), 0ms);
+  EXPECT_EQ(pass(3s, 0, 0), 10'000ms);
+}
+
 }  // namespace
 }  // namespace fleet

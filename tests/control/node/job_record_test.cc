@@ -121,6 +121,62 @@ TEST_F(JobRecords, Ranks_AreRecordedOnceAllHaveAProcess) {
             (std::filesystem::current_path() / "log/workerlog.1").string());
 }
 
+// systemd-logind removes the session's folder at a logout.
+TEST_F(JobRecords, FileThatVanished_IsStillFoundAndWrittenAgain) {
+  JobRecordFile file(sample());
+  std::filesystem::remove_all(folder + "/run");
+  ASSERT_THAT(find_jobs(), SizeIs(1));
+  EXPECT_EQ(find_jobs()[0].job_id(), "nightly/7");
+  EXPECT_EQ(find_jobs()[0].pid(), ::getpid());
+  file.keep();
+  EXPECT_FALSE(std::filesystem::is_empty(folder + "/run"));
+  EXPECT_THAT(find_jobs(), SizeIs(1));  // once
+}
+
+TEST_F(JobRecords, RecordInMemory_IsOfItsRuntimeFolderOnly) {
+  const JobRecordFile file(sample());
+  ::setenv("FLEET_RUNTIME_DIR", (folder + "/other").c_str(), 1);
+  EXPECT_THAT(find_jobs(), IsEmpty());
+  ::setenv("FLEET_RUNTIME_DIR", (folder + "/run").c_str(), 1);
+}
+
+TEST_F(JobRecords, AnyProcessBelowTheLauncher_NamesTheJob) {
+  const JobRecordFile file(sample());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  EXPECT_EQ(running_job_called(std::to_string(child), "stacks").pid(), ::getpid());
+  EXPECT_EQ(launcher_of_process(child, {::getpid(), 1}), ::getpid());  // the nearest
+  EXPECT_EQ(launcher_of_process(child, {}), -1);
+  EXPECT_EQ(launcher_of_process("name", {::getpid()}), -1);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_THROW(running_job_called("1", "stacks"), Error);
+}
+
+// cron, su and a shell after a logout have no session.
+TEST(RuntimeFolders, WithAndWithoutASession_AreTheSame) {
+  const std::string user = std::to_string(::geteuid());
+  const std::string session = "/run/user/" + user;
+  ::unsetenv("FLEET_RUNTIME_DIR");
+  const auto folders = [] {
+    const std::vector<std::string> all = runtime_folders();
+    return std::set<std::string>(all.begin(), all.end());
+  };
+  ::unsetenv("XDG_RUNTIME_DIR");
+  const std::set<std::string> without = folders();
+  EXPECT_EQ(without, (std::set<std::string>{session + "/fleetrun", "/tmp/fleetrun-" + user}));
+  if (std::filesystem::exists(session)) {
+    ::setenv("XDG_RUNTIME_DIR", session.c_str(), 1);
+    EXPECT_EQ(folders(), without);
+    ::unsetenv("XDG_RUNTIME_DIR");
+  }
+  ::setenv("FLEET_RUNTIME_DIR", "/only/this", 1);
+  EXPECT_EQ(runtime_folders(), std::vector<std::string>{"/only/this"});
+  ::unsetenv("FLEET_RUNTIME_DIR");
+}
+
 TEST_F(JobRecords, KilledLauncher_IsAnEndedJob) {
   die(sample());
   EXPECT_THAT(find_jobs(), IsEmpty());

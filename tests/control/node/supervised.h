@@ -56,8 +56,12 @@ class MockActions {
   MOCK_METHOD(void, collect_stacks, ());
   MOCK_METHOD(void, stop_ranks, (int, Grace));
   MOCK_METHOD(void, kill_ranks, ());
+  MOCK_METHOD(void, suspend_ranks, ());
+  MOCK_METHOD(void, resume_ranks, ());
   void carry_out(const wire::GuardianCommand& command) {
     if (command.has_spawn()) return start_ranks();
+    if (command.has_suspend()) return suspend_ranks();
+    if (command.has_resume()) return resume_ranks();
     if (command.has_collect_stacks()) return collect_stacks();
     if (command.has_kill()) return kill_ranks();
     ASSERT_TRUE(command.has_stop()) << "an unexpected command: " << command.kind_case();
@@ -69,12 +73,14 @@ class MockActions {
   MOCK_METHOD(void, print_verdict, (const std::string&));
   MOCK_METHOD(void, report_error, (const std::string&));
   MOCK_METHOD(void, end, (int));
+  MOCK_METHOD(void, suspend_launcher, ());
   void carry_out(const RecordVerdict& record) { record_verdict(record.verdict); }
   void carry_out(const ShowLine& line) {
     if (line.kind == ShowLine::kWarning) return warn(line.text);
     line.kind == ShowLine::kError ? report_error(line.text) : print_verdict(line.text);
   }
   void carry_out(const EndLauncher& launcher) { end(launcher.exit_code); }
+  void carry_out(const SuspendLauncher&) { suspend_launcher(); }
 };
 
 // Supervision with its events as calls.

@@ -209,6 +209,33 @@ TEST_F(SupervisionTest, SignalWhileTheCauseOfAFailureIsSought_IsAStop) {
   supervision.on_signal(SIGTERM, start + 1s);
 }
 
+// pkill -f may reach a rank before the launcher.
+TEST_F(SupervisionTest, SignalThatHasJustEndedARank_IsNoSecondOne) {
+  run();
+  EXPECT_CALL(effects, report(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
+  supervision.on_rank_ended(ended(0, 0, SIGTERM, ""), start);
+  EXPECT_CALL(effects, print_verdict(_));
+  supervision.on_verdict(failed_verdict(2, 0, SIGTERM));
+  supervision.on_signal(SIGTERM, start + 900ms);
+  ::testing::Mock::VerifyAndClearExpectations(&effects);
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start + 2s);
+}
+
+TEST_F(SupervisionTest, SignalLongAfterTheFailure_KillsTheRanksThatAreLeft) {
+  run();
+  EXPECT_CALL(effects, report(_));
+  EXPECT_CALL(effects, stop_ranks(SIGTERM, _));
+  supervision.on_rank_ended(ended(0, 128 + SIGTERM, 0, ""), start);
+  EXPECT_CALL(effects, print_verdict(_));
+  supervision.on_verdict(failed_verdict(2, 128 + SIGTERM));
+  EXPECT_CALL(effects, request_kill(SIGTERM));
+  EXPECT_CALL(effects, kill_ranks());
+  supervision.on_signal(SIGTERM, start + 1s);
+}
+
 TEST_F(SupervisionTest, StarterGone_IsAHangupButNoSecondSignal) {
   run();
   EXPECT_CALL(effects, warn(_));

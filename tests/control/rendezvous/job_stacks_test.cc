@@ -31,6 +31,20 @@ TEST(JobState, StacksAreAskedFor_TheAskerGetsThemAndTheJobGoesOn) {
   EXPECT_EQ(job.events_for<StackCommand>(1).size(), 2u);
 }
 
+// Debuggers take long on a busy machine.
+TEST(JobState, StacksWithALimit_TheNodesLearnItAndTheHostWaitsAsLong) {
+  Job job(job_of({"a", "b"}));
+  job.join_all();
+  wire::StackRequest request;
+  request.set_limit_ms(30'000);
+  job.send(2, &wire::NodeMessage::mutable_stack_request, request);
+  EXPECT_EQ(job.events_for<StackCommand>(1).at(0).limit_ms(), 30'000);
+  job.heartbeat_all_for(29s, {1, 2});
+  EXPECT_TRUE(job.events_for<StackReport>(2).empty());
+  job.heartbeat_all_for(2s, {1, 2});
+  EXPECT_EQ(job.events_for<StackReport>(2).size(), 1u);
+}
+
 // The report on a large job would not fit a message otherwise.
 TEST(JobState, EqualStacksInAReport_AreSentOnce) {
   Job job(job_of({"a", "b"}));

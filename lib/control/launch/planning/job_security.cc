@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/proc_number.h"
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/launch_plan.h"
@@ -79,7 +80,7 @@ CredentialsFile::CredentialsFile(const Security& security) {
       ::write(memory_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     throw_errno("cannot store the ranks' credentials");
   }
-  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_.get());
+  path_ = "/proc/" + std::to_string(own_proc_number()) + "/fd/" + std::to_string(memory_.get());
 }
 
 }  // namespace fleet

@@ -215,7 +215,8 @@ int start_job(LaunchPlan* started, std::function<std::string(const Assignment&)>
   AgentPlan agent;
   agent.other_children = children_of_self();
   agent.signal_mask = block_all_signals();
-  agent.guardian = start_guardian(agent.signal_mask);  // before gRPC starts threads
+  // Before gRPC starts threads.
+  agent.guardian = start_guardian(agent.signal_mask, config.job_id.value);
   rejoin_running_job(&plan);
   agent.server = host_rendezvous(plan);
   agent.client = client_options(plan, agent.server.get());

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -23,6 +22,8 @@
 #include "base/text.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
+#include "node/proc_view.h"
+#include "node/process_handle.h"
 #include "transport/local_socket.h"
 
 namespace fleet {
@@ -51,7 +52,7 @@ std::vector<std::string> strings_of(const std::string& path) {
 }
 
 Started started_with(const FoundRank& found) {
-  const std::string process = "/proc/" + std::to_string(found.rank.pid());
+  const std::string process = proc_folder(found.rank.pid());
   Started started;
   started.command = strings_of(process + "/cmdline");
   started.environment = strings_of(process + "/environ");
@@ -168,11 +169,13 @@ int run_as_rank(const Started& started, const std::vector<std::string>& command,
   // Leave the terminal's Ctrl-C to the debugger.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGQUIT, SIG_IGN);
-  const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  pollfd waits[] = {{child.get(), POLLIN, 0}, {rank.get(), POLLIN, 0}};
-  while (::poll(waits, 2, -1) < 0 && errno == EINTR) {
+  constexpr int kLookMs = 100;  // without a descriptor
+  const ProcessHandle child(pid);
+  const UniqueFd ended = child.end_descriptor();
+  pollfd waits[] = {{ended.get(), POLLIN, 0}, {rank.get(), POLLIN, 0}};
+  while (child.runs() && ::poll(waits, 2, ended ? -1 : kLookMs) <= 0) {
   }
-  if (waits[1].revents != 0 && waits[0].revents == 0) {
+  if (waits[1].revents != 0 && child.runs()) {
     std::fprintf(stderr, "\nfleetrun: the job has ended without this rank; it is left to you\n");
   }
   const int32_t code = wait_for_child(pid);

@@ -115,7 +115,7 @@ TEST_F(FlightRecorder, StoppedRank_IsNamedAsOneWithoutADump) {
   EXPECT_EQ(verdict["waits"][0]["kind"], "unknown");
   EXPECT_EQ(verdict["waits"][0]["missing"], nlohmann::json({1}));
   EXPECT_EQ(verdict["waits"][0]["waiting"], nlohmann::json({0, 2}));
-  EXPECT_THAT(verdict["waits"][0]["text"], HasSubstr("rank 1 is stopped (SIGSTOP)"));
+  EXPECT_THAT(verdict["waits"][0]["text"], HasSubstr("rank 1 is stopped (by a signal)"));
   EXPECT_THAT(verdict["notes"][0], HasSubstr("from rank 1: it is stopped"));
   EXPECT_EQ(verdict["rank"]["rank"], 1);
   EXPECT_EQ(copy_of(1), "");

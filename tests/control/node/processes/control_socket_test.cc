@@ -194,12 +194,12 @@ TEST_F(ControlSocketTest, StopOfALauncherWithoutASocket_IsASignal) {
     ::_exit(signal);
   }
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  stop_launcher(child, stop_request(SIGTERM));
+  stop_launcher(ProcessHandle(child), stop_request(SIGTERM));
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), SIGTERM);
   try {
-    stop_launcher(child, stop_request(SIGTERM));
+    stop_launcher(ProcessHandle(child), stop_request(SIGTERM));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNotFound);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -47,6 +48,26 @@ TEST_F(EndCommandTest, Command_ReadsTheVerdictAndWritesToTheLog) {
   EXPECT_EQ(run("cat; echo broken >&2"), "the verdict\nbroken\n");
   EXPECT_EQ(run("echo again"), "again\n");  // of this job only
   EXPECT_THAT(said.captured_log(), IsEmpty());
+}
+
+// The launcher raises its own priority and limit of descriptors.
+TEST_F(EndCommandTest, Limits_AreThoseOfTheLaunchersCaller) {
+  rlimit own;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &own), 0);
+  CallerLimits limits{::getpriority(PRIO_PROCESS, 0), own};
+  limits.descriptors.rlim_cur = own.rlim_cur / 2;
+  run_end_command({.command = "ulimit -n; nice",
+                   .input = {},
+                   .log = log,
+                   .limit = milliseconds(60'000),
+                   .signal_mask = mask,
+                   .limits = limits,
+                   .stop_signals = {SIGTERM}});
+  EXPECT_EQ(read_file(log),
+            std::to_string(own.rlim_cur / 2) + "\n" + std::to_string(limits.nice) + "\n");
+  rlimit after;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, own.rlim_cur);
 }
 
 TEST_F(EndCommandTest, CommandThatReadsNothing_Ends) { EXPECT_EQ(run("true"), ""); }

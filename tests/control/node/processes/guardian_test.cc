@@ -15,8 +15,10 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/small_file.h"
 #include "base/text.h"
 #include "node/channel.h"
+#include "node/proc_view.h"
 #include "node/process_tree.h"
 
 namespace fleet {
@@ -141,6 +143,84 @@ TEST_F(GuardianTest, Ping_IsAnsweredWithoutRanksAndWithThem) {
   send(envelope(&wire::GuardianCommand::mutable_ping));
   expect(wire::GuardianEvent::kPong);
   kill();
+}
+
+// People find it with pgrep -f and signal it.
+TEST_F(GuardianTest, SignalsOfUsers_ArePassedOn) {
+  spawn({script(0, "exec sleep 600")});
+  expect_started();
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    ::kill(guardian.pid, signal);
+    const auto received = expect(wire::GuardianEvent::kSignal).signal();
+    EXPECT_EQ(received.signal(), signal);
+    EXPECT_FALSE(received.by_watchdog());
+  }
+  kill();
+}
+
+TEST_F(GuardianTest, SignalsToItsWatchdog_ArePassedOn) {
+  spawn({script(0, "exec sleep 600")});
+  expect_started();
+  pid_t watchdog = -1;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kDeadlineMs);
+  while (watchdog < 0 && std::chrono::steady_clock::now() < deadline) {
+    for (const pid_t pid : process_trees({guardian.pid})[0]) {
+      const std::string name = small_file(proc_folder(pid) + "/comm");
+      if (name == "fleet-watchdog") watchdog = pid;
+    }
+  }
+  ASSERT_GT(watchdog, 0);
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    ::kill(watchdog, signal);
+    const auto received = expect(wire::GuardianEvent::kSignal).signal();
+    EXPECT_EQ(received.signal(), signal);
+    EXPECT_TRUE(received.by_watchdog());
+  }
+  kill();
+}
+
+// As the kernel does with a rank that reads the terminal.
+TEST_F(GuardianTest, RankThatTheTerminalStops_IsReported) {
+  spawn({script(0, "exec sleep 600"), script(1, "kill -s TTIN $$; exec sleep 600")});
+  expect_started();
+  expect_started();
+  const auto stopped = expect(wire::GuardianEvent::kStopped).stopped();
+  EXPECT_EQ(stopped.local_rank(), 1);
+  EXPECT_EQ(stopped.signal(), SIGTTIN);
+  kill();
+}
+
+TEST_F(GuardianTest, Suspend_StopsEveryProcessUntilResume) {
+  spawn({script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon; exec sleep 600' & echo $$ >" +
+                       folder + "/rank; exec sleep 600")});
+  expect_started();
+  const pid_t rank = pid_in(folder + "/rank"), daemon = pid_in(folder + "/daemon");
+  const auto wait_for_state = [&](pid_t pid, bool stopped) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kDeadlineMs);
+    while ((process_state(pid) == 'T') != stopped && std::chrono::steady_clock::now() < deadline) {
+      ::poll(nullptr, 0, 1);
+    }
+    EXPECT_EQ(process_state(pid) == 'T', stopped) << pid;
+  };
+  send(envelope(&wire::GuardianCommand::mutable_suspend));
+  expect(wire::GuardianEvent::kSuspended);
+  for (const pid_t pid : {rank, daemon}) wait_for_state(pid, true);
+  send(envelope(&wire::GuardianCommand::mutable_resume));
+  for (const pid_t pid : {rank, daemon}) wait_for_state(pid, false);
+  kill();
+}
+
+// The launcher may be killed while it is suspended.
+TEST_F(GuardianTest, LauncherLostWhileSuspended_TheRanksAreKilled) {
+  spawn({script(0, "echo $$ >" + folder + "/rank; exec sleep 600")});
+  expect_started();
+  const pid_t rank = pid_in(folder + "/rank");
+  send(envelope(&wire::GuardianCommand::mutable_suspend));
+  expect(wire::GuardianEvent::kSuspended);
+  guardian.socket.reset();
+  guardian.alive.reset();
+  ::waitpid(std::exchange(guardian.pid, -1), nullptr, 0);
+  EXPECT_FALSE(exists(rank));
 }
 
 TEST_F(GuardianTest, HangTimeout_ReportsTheRankThatExpectsProgress) {

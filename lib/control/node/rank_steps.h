@@ -1,0 +1,11 @@
+// A rank's own progress as a message.
+#pragma once
+
+#include "observe/rank_progress.h"
+#include "transport/control_messages.h"
+
+namespace fleet {
+
+wire::RankSteps rank_steps(int local_rank, const RankProgress& seen);
+
+}  // namespace fleet
