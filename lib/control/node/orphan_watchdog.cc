@@ -9,23 +9,30 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "node/guardian.h"
 #include "node/job_cgroup.h"
 #include "node/process_tree.h"
+#include "node/spawn.h"
 
 namespace fleet {
 namespace {
 
 // If no new process appears for this long, all that were being forked have been found.
 constexpr int kRounds = 250, kRoundMs = 20;
+// Without /proc, the numbers below this one are closed: a launcher and its guardian have fewer.
+constexpr int kMostDescriptors = 1 << 16;
 
 // Closes the guardian's descriptors: held open here, they would hide its end from others.
 void close_all_but(int fd) {
   ::dup2(fd, STDIN_FILENO);
   if (::syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0) return;
-  const long most = ::sysconf(_SC_OPEN_MAX);
-  for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
+  if (fd > STDERR_FILENO) ::close(fd);  // the listing needs a free one
+  const std::vector<int> all = open_descriptors();
+  for (const int other : all) ::close(other);
+  if (!all.empty()) return;
+  for (int other = STDERR_FILENO + 1; other < kMostDescriptors; ++other) ::close(other);
 }
 
 // Waits for the end of a pipe without data: it ends with its last writer. Returns false if the pipe
@@ -68,7 +75,13 @@ void OrphanWatchdog::start() {
   ::sigprocmask(SIG_SETMASK, &all, &before);
   pid_ = ::fork();
   if (pid_ == 0) watch(alive_.get(), mark_);
+  const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid_ < 0) {
+    const SystemError refused(ErrorCode::kIo, "cannot start the watchdog of this job", error, {},
+                              Wanted::kProcess);
+    spdlog::warn("{}", refused.what());
+  }
 }
 
 void OrphanWatchdog::on_child_ended(pid_t pid) {

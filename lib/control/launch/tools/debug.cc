@@ -20,6 +20,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_size_signal.h"
 #include "base/text.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
@@ -92,6 +93,7 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
 [[noreturn]] void execute(const std::vector<std::string>& command,
                           const std::vector<std::string>& environment) {
   const std::vector<char*> argv = pointers_to(command), variables = pointers_to(environment);
+  restore_file_size_signal();
   ::execvpe(argv[0], argv.data(), variables.data());
   refuse(std::string("cannot be executed: ") + std::strerror(errno), command[0],
          "install it, or give another program after --");
@@ -156,7 +158,7 @@ int run_as_rank(const Started& started, const std::vector<std::string>& command,
                 pid_t placeholder) {
   const UniqueFd rank = connect_to(placeholder);
   const pid_t pid = ::fork();
-  if (pid < 0) throw_errno("cannot start another process");
+  if (pid < 0) throw_errno("cannot start another process", {}, Wanted::kProcess);
   if (pid == 0) {
     try {
       execute_as(started, command, true);
