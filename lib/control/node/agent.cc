@@ -370,6 +370,7 @@ class Agent {
       monitor_.stop();
       live_.end();
       stuck_known_ = !event.all_gone().stuck().empty();
+      output_lost_ = event.all_gone().output_lost();
     }
     step(event);
   }
@@ -442,7 +443,8 @@ class Agent {
     if (verdict.kind() == Verdict::STOPPED) end_.set_stopped_by(verdict.signal());
   }
   void carry_out(const EndLauncher& end) {
-    exit_code_ = end.exit_code;
+    // The guardian has reported lost output. A failure of the job keeps its own code.
+    exit_code_ = end.exit_code == 0 && output_lost_ ? 1 : end.exit_code;
     loop_.stop();
   }
 
@@ -470,6 +472,7 @@ class Agent {
   std::shared_ptr<void> observer_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
+  bool output_lost_ = false;
   bool logs_hang_ = false;  // whatever touches the log folder may never return
   bool checking_ = false;
   std::vector<RendezvousEvent> held_;         // events held until the check has ended
