@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -226,7 +227,11 @@ void AcceptLoop::accept_some(LoopDescriptor& listener) {
     UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size,
                           SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
-      on_connection_(std::move(fd), peer);
+      try {
+        on_connection_(std::move(fd), peer);
+      } catch (const std::exception& error) {  // closed: its peer does not wait for an answer
+        spdlog::error("a connection cannot be served: {}", text_with_limit(error));
+      }
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return back_off(listener, errno);
     } else if (errno == EAGAIN) {

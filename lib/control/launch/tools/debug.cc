@@ -133,6 +133,7 @@ int wait_for_program() {
   std::fflush(stdout);
   for (;;) {
     const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client && (errno == EMFILE || errno == ENFILE)) throw_errno("cannot accept a connection");
     if (!client || !is_own_peer(client.get())) continue;
     int32_t code = 0;
     const ssize_t n = ::recv(client.get(), &code, sizeof code, MSG_WAITALL);
