@@ -10,6 +10,7 @@
 #include "api/world.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/file_size_signal.h"
 #include "base/log.h"
 #include "base/process_memory.h"
 #include "base/terminal_text.h"
@@ -52,7 +53,9 @@ void check_ranks(int rank, int ranks, int nodes) {
 void restart_with_threads(int threads, char** argv) {
   if (openmp_threads()) return;
   ::setenv(kThreads, std::to_string(threads).c_str(), 1);
+  restore_file_size_signal();
   ::execv("/proc/self/exe", argv);
+  ignore_file_size_signal();
   spdlog::warn("cannot start again with {}={}: the times are of one thread per core", kThreads,
                threads);
 }

@@ -10,7 +10,9 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_size_signal.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
@@ -268,7 +270,7 @@ Failure current_failure() {
   } catch (const Error& error) {
     return {name_of(error.code()), error.what(), exit_code_for(error.code())};
   } catch (const std::exception& error) {
-    return {name_of(ErrorCode::kInternal), escape_controls(error.what()), 1};
+    return {name_of(ErrorCode::kInternal), escape_controls(text_with_limit(error)), 1};
   }
 }
 
@@ -290,20 +292,27 @@ void print_verdict(const Failure* failure, const std::string& not_checked) {
 int main(int argc, char** argv) {
   fleet::reserve_standard_streams();
   fleet::unblock_signals();  // before any thread starts
+  fleet::ignore_file_size_signal();
   const bool gives_verdict = fleet::wants_json_verdict(argc, argv);
   std::string not_checked;
+  int code = 1;
   try {
-    const int code = fleet::run(argc, argv, &not_checked);
+    code = fleet::run(argc, argv, &not_checked);
     if (gives_verdict) fleet::print_verdict(nullptr, not_checked);
-    return code;
   } catch (...) {
     const fleet::Failure failure = fleet::current_failure();
+    code = failure.exit_code;
     if (gives_verdict) {
       fleet::print_verdict(&failure, not_checked);
     } else {
       std::fflush(stdout);
       std::fprintf(stderr, "fleet-worker: %s\n", failure.message.c_str());
     }
-    return failure.exit_code;
   }
+  const bool wanted = code == 0 && !fleet::standard_output_is_closed();
+  if (wanted && !fleet::flush_standard_output()) {
+    std::fprintf(stderr, "fleet-worker: %s\n", fleet::kOutputLost);
+    code = 1;
+  }
+  return code;
 }

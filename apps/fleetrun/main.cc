@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,6 +9,8 @@
 
 #include "apps/fleetrun/build_info.h"
 #include "base/error.h"
+#include "base/file_size_signal.h"
+#include "base/limits.h"
 #include "base/standard_error.h"
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
@@ -75,14 +76,6 @@ int run(std::vector<std::string> arguments) {
   return fleet::run_command(*command, arguments);
 }
 
-// False if output of a command is lost, for example on a full disk. A reader that has left, such as
-// `head`, wants no more.
-bool print_all() {
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0;
-  return (flushed && std::ferror(stdout) == 0) || errno == EPIPE;
-}
-
 void print_error(const std::string& name, const std::string& what) {
   fleet::write_standard_error(name + ": " + fleet::escape_controls(what) + "\n");
 }
@@ -91,6 +84,7 @@ void print_error(const std::string& name, const std::string& what) {
 
 int main(int argc, char** argv) {
   fleet::reserve_standard_streams();
+  fleet::ignore_file_size_signal();
   const std::string path = argc > 0 ? argv[0] : "", called = path.substr(path.rfind('/') + 1);
   // One binary with three names; fleetd starts itself as fleetrun.
   const bool daemon = called == "fleetd", torchrun = called == "torchrun";
@@ -105,10 +99,10 @@ int main(int argc, char** argv) {
     print_error(name, error.what());
     code = fleet::launcher_exit_code(error.code());
   } catch (const std::exception& error) {
-    print_error(name, error.what());
+    print_error(name, fleet::text_with_limit(error));
   }
-  if (code == 0 && !print_all()) {
-    print_error(name, "standard output: cannot be written; free space, or write elsewhere");
+  if (code == 0 && !fleet::flush_standard_output()) {
+    print_error(name, fleet::kOutputLost);
     code = 1;
   }
   std::fflush(nullptr);

@@ -6,12 +6,15 @@
 #include <thread>
 #include <utility>
 
+#include "base/thread.h"
+
 namespace fleet {
 
 bool ends_within(std::chrono::milliseconds limit, std::function<void()> call) {
   const auto task = std::make_shared<std::packaged_task<void()>>(std::move(call));
   std::future<void> result = task->get_future();
   std::thread thread;
+  const HandlesRefusedThreads handled;
   try {
     thread = std::thread([task] { (*task)(); });
   } catch (const std::system_error&) {  // no thread is left

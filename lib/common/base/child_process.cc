@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/file_size_signal.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -38,12 +39,12 @@ pid_t start_child(const ChildProgram& program) {
     ::posix_spawnattr_setsigmask(&attributes, &*program.blocked_signals);
     flags |= POSIX_SPAWN_SETSIGMASK;
   }
-  if (program.default_signals) {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::posix_spawnattr_setsigdefault(&attributes, &all);
-    flags |= POSIX_SPAWN_SETSIGDEF;
-  }
+  sigset_t defaults;
+  ::sigemptyset(&defaults);
+  if (file_size_signal_is_replaced()) ::sigaddset(&defaults, SIGXFSZ);
+  if (program.default_signals) ::sigfillset(&defaults);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  flags |= POSIX_SPAWN_SETSIGDEF;
   ::posix_spawnattr_setflags(&attributes, static_cast<short>(flags));  // NOLINT(runtime/int)
   const std::vector<char*> words = pointers_to(program.words);
   std::vector<char*> own;
@@ -73,7 +74,7 @@ ChildResult run_child(ChildProgram program) {
   program.output = output.get();
   program.errors = errors.get();
   const pid_t pid = start_child(program);
-  if (pid < 0) throw_errno("cannot be started", program.words[0]);
+  if (pid < 0) throw_errno("cannot be started", program.words[0], Wanted::kProcess);
   const int exit_code = wait_for_child(pid);
   const auto text = [](const UniqueFd& file) {
     return read_file("/proc/self/fd/" + std::to_string(file.get()));

@@ -13,8 +13,9 @@
 namespace fleet {
 
 SystemError::SystemError(ErrorCode code, const std::string& what, int error,
-                         const std::string& where)
-    : Error(code, what + ": " + std::strerror(error), where), error_(error) {}
+                         const std::string& where, Wanted wanted)
+    : Error(code, what + ": " + std::strerror(error), where, limit_behind(error, wanted)),
+      error_(error) {}
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {
@@ -29,8 +30,8 @@ void UniqueFd::reset() {
   fd_ = -1;
 }
 
-void throw_errno(const std::string& what, const std::string& where) {
-  throw SystemError(ErrorCode::kIo, what, errno, where);
+void throw_errno(const std::string& what, const std::string& where, Wanted wanted) {
+  throw SystemError(ErrorCode::kIo, what, errno, where, wanted);
 }
 
 std::string read_file(const std::string& path) {

@@ -6,13 +6,15 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/limits.h"
 
 namespace fleet {
 
-// A system call that failed. what(): "<where>: <what>: <strerror>".
+// A system call that failed. what(): "<where>: <what>: <strerror>; <limit_behind()>".
 class SystemError : public Error {
  public:
-  SystemError(ErrorCode code, const std::string& what, int error, const std::string& where);
+  SystemError(ErrorCode code, const std::string& what, int error, const std::string& where,
+              Wanted wanted = Wanted::kOther);
   int error() const { return error_; }  // errno
 
  private:
@@ -44,6 +46,7 @@ void write_file_atomically(const std::string& path, std::string_view content);
 // mkdir -p. kIo naming the path and the reason.
 void make_directories(const std::string& path);
 // The error of the last failed system call as a SystemError of kIo.
-[[noreturn]] void throw_errno(const std::string& what, const std::string& where = {});
+[[noreturn]] void throw_errno(const std::string& what, const std::string& where = {},
+                              Wanted wanted = Wanted::kOther);
 
 }  // namespace fleet

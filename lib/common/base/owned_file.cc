@@ -26,8 +26,7 @@ constexpr int kMaxLinks = 40;  // the kernel's limit
 }
 
 [[noreturn]] void fail(const char* what, const std::string& path) {
-  throw Error(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-              std::string(what) + ": " + std::strerror(errno), path);
+  throw SystemError(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, what, errno, path);
 }
 
 bool is_trusted(uid_t user) { return user == 0 || user == ::geteuid(); }

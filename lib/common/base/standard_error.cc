@@ -9,10 +9,10 @@
 
 #include <cerrno>
 #include <string>
-#include <thread>
 
 #include "base/file.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace fleet {
 namespace {
@@ -78,12 +78,12 @@ class StandardError {
     if (kept_.size() + lines.size() > kMaxBuffered) return;
     kept_ += lines;
     if (writing_) return;
-    writing_ = true;
     // Block signals in the new thread: other threads wait for them.
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([this] { write_kept(); }).detach();
+    // If it cannot be had, the next line tries again.
+    writing_ = start_detached([this] { write_kept(); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 

@@ -10,4 +10,14 @@ namespace fleet {
 // is opened; descriptors that are open stay as they are. Throws nothing.
 void reserve_standard_streams();
 
+// Writes what stdio holds of standard output. Returns false if output of this process is lost, for
+// example on a full disk. A reader that has left, such as `head`, wants no more.
+bool flush_standard_output();
+// The line for such a loss.
+inline constexpr char kOutputLost[] =
+    "standard output: cannot be written; free space, or write elsewhere";
+// Whether the parent process closed standard output, because it needs none of it. Call it after
+// reserve_standard_streams().
+bool standard_output_is_closed();
+
 }  // namespace fleet

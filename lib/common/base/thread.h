@@ -1,6 +1,7 @@
 // Threads that do not lose exceptions, and CPU affinity.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@ namespace fleet {
 class Thread {
  public:
   Thread() = default;
+  // Throws kIo, naming the limits, if the system refuses a thread.
   Thread(const std::string& name, std::function<void()> body);
   Thread(Thread&&) = default;
   Thread& operator=(Thread&&) = default;
@@ -29,6 +31,29 @@ class Thread {
   };
   std::unique_ptr<Outcome> outcome_;
   std::thread thread_;
+};
+
+// Starts up to `count` threads of the same name for work that they share: as many as the system
+// allows. Throws like Thread if it allows none.
+std::vector<Thread> start_threads(size_t count, const std::string& name,
+                                  const std::function<void()>& body);
+
+// Starts a thread that is never joined. Returns whether the system allowed it. Exceptions of `body`
+// end the process.
+bool start_detached(std::function<void()> body);
+
+// While one exists, the calling thread handles the refusal of a new thread itself. Without one,
+// fleetrun and fleet-worker end with a line (thread_creation.cc): gRPC would wait forever for a
+// thread that does not exist. Thread, start_threads() and start_detached() make their own.
+class HandlesRefusedThreads {
+ public:
+  HandlesRefusedThreads() { ++count_; }
+  ~HandlesRefusedThreads() { --count_; }
+  HandlesRefusedThreads(const HandlesRefusedThreads&) = delete;
+  static bool any() { return count_ > 0; }
+
+ private:
+  static inline constinit thread_local int count_ = 0;
 };
 
 // The cores this process may run on (its affinity mask), ascending.

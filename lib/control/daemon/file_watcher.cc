@@ -14,7 +14,7 @@ namespace fleet {
 
 FileWatcher::FileWatcher(EventLoop& loop) : inotify_(loop) {
   const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-  if (fd < 0) throw_errno("cannot watch files (inotify)");
+  if (fd < 0) throw_errno("cannot watch files (inotify)", {}, Wanted::kWatch);
   inotify_.assign(UniqueFd(fd));
   wait();
 }
@@ -24,7 +24,7 @@ int FileWatcher::add(const std::string& path, uint32_t mask,
   // All watches of a folder share one mask.
   const int descriptor =
       ::inotify_add_watch(inotify_.get(), path.c_str(), mask | IN_ONLYDIR | IN_MASK_ADD);
-  if (descriptor < 0) throw_errno("cannot be watched", path);
+  if (descriptor < 0) throw_errno("cannot be watched", path, Wanted::kWatch);
   watches_.emplace(++last_, Watch{descriptor, std::move(changed)});
   return last_;
 }

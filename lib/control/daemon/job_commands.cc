@@ -110,6 +110,7 @@ void show_output(const std::vector<JobPart>& parts, const wire::ReadLog& log_req
     if (output.idle()) loop.stop();
   });
   if (!output.idle()) loop.run();
+  if (output.report_loss()) *failed = true;
 }
 
 const JobRecord::Rank* rank_of(const JobRecord& record, int rank, bool server) {

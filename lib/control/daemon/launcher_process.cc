@@ -78,7 +78,7 @@ LauncherProcess::LauncherProcess(EventLoop& loop, const wire::JobRequest& reques
   ::sigemptyset(&*program.blocked_signals);
   program.default_signals = true;
   pid_ = start_child(program);
-  if (pid_ < 0) throw_errno("cannot start fleetrun", request.folder());
+  if (pid_ < 0) throw_errno("cannot start fleetrun", request.folder(), Wanted::kProcess);
   wait(&output_);
   wait(&errors_);
 }

@@ -9,11 +9,12 @@
 #include <cerrno>
 #include <chrono>
 #include <future>
-#include <thread>
+#include <memory>
 
 #include "base/commands.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "daemon/client_session.h"
 #include "daemon/job_table.h"
 #include "daemon/message_stream.h"
@@ -60,18 +61,21 @@ StdioSocket socket_of_stdio() {
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);
   const int ours = ends[1];
-  std::thread([in, ours] {
+  const bool reads = start_detached([in, ours] {
     copy(in, ours);
     ::shutdown(ours, SHUT_RDWR);  // the client has closed the connection
-  }).detach();
-  std::promise<void> sent;
-  StdioSocket result{UniqueFd(ends[0]), ours, sent.get_future()};
-  std::thread([out, ours, sent = std::move(sent)]() mutable {
-    copy(ours, out);
-    ::close(out);
-    ::shutdown(ours, SHUT_RDWR);
-    sent.set_value();
-  }).detach();
+  });
+  const auto sent = std::make_shared<std::promise<void>>();
+  StdioSocket result{UniqueFd(ends[0]), ours, sent->get_future()};
+  const bool writes = reads && start_detached([out, ours, sent] {
+                        copy(ours, out);
+                        ::close(out);
+                        ::shutdown(ours, SHUT_RDWR);
+                        sent->set_value();
+                      });
+  if (!writes) {
+    throw SystemError(ErrorCode::kIo, "cannot create a thread", EAGAIN, {}, Wanted::kProcess);
+  }
   return result;
 }
 

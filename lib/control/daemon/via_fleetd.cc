@@ -54,6 +54,7 @@ class JobClient {
     send_heartbeats();
     loop_.run();
     for (const Session& session : sessions_) session.stream->cancel();
+    if (output_.report_loss() && end_.exit_code == 0) end_.exit_code = 1;
     return end_;
   }
 

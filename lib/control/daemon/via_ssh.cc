@@ -52,7 +52,7 @@ SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
   if (ssh.pid < 0 && errno == ENOENT) {
     refuse("ssh is not installed on this host", "--via=ssh", "install openssh-client");
   }
-  if (ssh.pid < 0) throw_errno("cannot start ssh", host);
+  if (ssh.pid < 0) throw_errno("cannot start ssh", host, Wanted::kProcess);
   return ssh;
 }
 

@@ -421,6 +421,7 @@ class Agent {
       monitor_.stop();
       live_.end();
       stuck_known_ = !event.all_gone().stuck().empty();
+      output_lost_ = event.all_gone().output_lost();
     }
     step(event);
   }
@@ -498,7 +499,8 @@ class Agent {
     loop_.post([this] { step(LauncherContinued{}); });
   }
   void carry_out(const EndLauncher& end) {
-    exit_code_ = end.exit_code;
+    // The guardian has reported lost output. A failure of the job keeps its own code.
+    exit_code_ = end.exit_code == 0 && output_lost_ ? 1 : end.exit_code;
     loop_.stop();
   }
 
@@ -529,6 +531,7 @@ class Agent {
   std::shared_ptr<void> observer_;
   int exit_code_ = 1;
   bool guardian_reaped_ = false, all_gone_ = false, stuck_known_ = false;
+  bool output_lost_ = false;
   bool logs_hang_ = false;  // whatever touches the log folder may never return
   bool checking_ = false;
   std::vector<RendezvousEvent> held_;         // events held until the check has ended

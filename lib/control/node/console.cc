@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -42,18 +44,22 @@ Console::Console(EventLoop& loop, int fd) : out_(loop) {
   // descriptor, hence the copy.
   if (own < 0) own = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
   if (own < 0) {
-    broken_ = true;
+    refuse(errno);
     return;
   }
   try {
     out_.assign(UniqueFd(own));
-  } catch (const Error&) {
-    broken_ = true;
+  } catch (const SystemError& error) {
+    refuse(error.error());
   }
 }
 
 void Console::write(std::string_view output) {
-  if (broken_ || output.empty()) return;
+  if (output.empty()) return;
+  if (broken_) {
+    if (lost_ == 0) lost_ = refused_;
+    return;
+  }
   if (skipping_ || (drops_ && waiting() > kFull)) output = skip(output);
   if (output.empty()) return;
   if (written_ > kFull / 2) {
@@ -100,12 +106,33 @@ void Console::report_skipped() {
   skipped_lines_ = skipped_bytes_ = 0;
 }
 
-// The reader is gone; the log files still have everything.
-void Console::give_up() {
+// The reader is gone, or the disk is full; the log files still have everything.
+void Console::give_up(int error) {
+  if (!is_readers_loss(error)) lost_ = error;
   broken_ = true;
   skipping_ = false;
   waiting_.clear();
   written_ = 0;
+}
+
+// It cannot be written at all: not a loss before there is output.
+void Console::refuse(int error) {
+  broken_ = true;
+  if (!is_readers_loss(error)) refused_ = error;
+}
+
+// Nobody wants the output any longer: a pipe or terminal was closed, or the parent process closed
+// the descriptor.
+bool Console::is_readers_loss(int error) const {
+  return error == EPIPE || error == ECONNRESET || error == EBADF || (terminal_ && error == EIO);
+}
+
+bool Console::report_loss() {
+  if (lost_ != 0 && !std::exchange(loss_reported_, true)) {
+    const SystemError loss(ErrorCode::kIo, "cannot be written", lost_, "standard output");
+    spdlog::error("{}", loss.what());
+  }
+  return lost_ != 0;
 }
 
 // As much as can be written without splitting a line.
@@ -118,7 +145,7 @@ size_t Console::next_piece() const {
 
 bool Console::write_piece() {
   const ssize_t n = ::write(out_.get(), waiting_.data() + written_, next_piece());
-  if (n < 0 && errno != EINTR && errno != EAGAIN) give_up();
+  if (n < 0 && errno != EINTR && errno != EAGAIN) give_up(errno);
   if (n <= 0) return n < 0 && errno == EINTR;
   written_ += static_cast<size_t>(n);
   taken_ += n;
@@ -143,7 +170,7 @@ void Console::pump() {
   waits_ = true;
   out_.wait(LoopDescriptor::Event::kWritable, [this](std::error_code error) {
     waits_ = false;
-    if (error) give_up();
+    if (error) give_up(error.value());
     const bool was_full = full();
     pump();
     if (was_full && !full() && !idle() && on_drained_) on_drained_();

@@ -52,6 +52,9 @@ class Console {
     skipped_bytes_ += bytes;
   }
   bool is_terminal() const { return terminal_; }
+  // Logs an error, once, if output was lost although somebody wants it, for example on a full disk.
+  // Returns whether it was.
+  bool report_loss();
   size_t waiting() const { return waiting_.size() - written_; }  // bytes
   int64_t taken() const { return taken_; }                       // bytes written
   // Called when it is no longer full, and when it has become idle.
@@ -64,12 +67,16 @@ class Console {
   void pump();
   size_t next_piece() const;
   bool write_piece();
-  void give_up();
+  void give_up(int error);
+  void refuse(int error);
+  bool is_readers_loss(int error) const;
 
   LoopDescriptor out_;
   std::string waiting_, log_hint_;
   size_t written_ = 0;  // of waiting_
   int64_t taken_ = 0;
+  int lost_ = 0, refused_ = 0;  // errno of a loss, and of the constructor; 0: none
+  bool loss_reported_ = false;
   // pollable_: epoll accepts it. own_: writes never block.
   bool terminal_ = false, pollable_ = true, own_ = false;
   bool waits_ = false, broken_ = false;

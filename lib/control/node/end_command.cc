@@ -127,7 +127,7 @@ void run(const EndCommand& end) {
   program.default_signals = true;
   ProcessGroup group(end.stop_signals);
   const pid_t pid = start_with(end.limits, program);
-  if (pid < 0) throw_errno("cannot be started", "--on_end");
+  if (pid < 0) throw_errno("cannot be started", "--on_end", Wanted::kProcess);
   group.set_leader(pid);
   if (!group.wait(end.limit)) {
     group.kill();

@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +22,7 @@
 #include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/running_clock.h"
+#include "base/thread.h"
 #include "node/flight_dump.h"
 #include "node/process_tree.h"
 #include "rendezvous/types.h"
@@ -332,7 +332,8 @@ void FlightCollector::collect(const std::vector<Target>& targets, const std::str
   if (!search_ || search_->ended()) {
     search_ =
         std::make_shared<FlightSearch>(targets, folder, std::max(limit - kReadTime, limit / 2));
-    std::thread([search = search_] { search->run(); }).detach();
+    // Without a thread there are no dumps.
+    if (!start_detached([search = search_] { search->run(); })) search_.reset();
   }
   poll_later();
 }
@@ -342,6 +343,7 @@ void FlightCollector::poll_later() {
 }
 
 void FlightCollector::poll() {
+  if (!search_) return std::exchange(on_done_, nullptr)({});
   if (search_->ended() || running_now() >= deadline_) {
     return std::exchange(on_done_, nullptr)(search_->results());
   }

@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 
-#include <thread>
 #include <utility>
 
 #include "base/env.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "diagnosis/bottleneck.h"
 
 namespace fleet {
@@ -133,9 +133,14 @@ struct GpuMonitor::State {
 GpuMonitor::GpuMonitor(std::vector<int> devices, std::chrono::milliseconds interval,
                        const std::string& library)
     : state_(std::make_shared<State>()) {
-  std::thread([state = state_, devices = std::move(devices), interval, library] {
-    state->run(devices, interval, library);
-  }).detach();
+  if (start_detached([state = state_, devices = std::move(devices), interval, library] {
+        state->run(devices, interval, library);
+      })) {
+    return;
+  }
+  spdlog::debug("no values of GPUs: no thread can be created");
+  const MutexLock lock(state_->mutex);
+  state_->ended = true;
 }
 
 GpuMonitor::~GpuMonitor() {

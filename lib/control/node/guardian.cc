@@ -90,7 +90,7 @@ GuardianProcess start_guardian(const sigset_t& original, const std::string& job)
   UniqueFd theirs(sockets[1]), watched(alive[0]);
   become_subreaper();
   guardian.pid = ::fork();
-  if (guardian.pid < 0) throw_errno("cannot start the guardian process");
+  if (guardian.pid < 0) throw_errno("cannot start the guardian process", {}, Wanted::kProcess);
   if (guardian.pid == 0) {
     guardian.socket.reset();
     guardian_main(std::move(theirs), std::move(watched), std::move(guardian.alive), original, job);

@@ -17,6 +17,7 @@
 #include "base/terminal_text.h"
 #include "diagnosis/stacks.h"
 #include "node/channel.h"
+#include "node/control_socket.h"
 #include "node/failure_cause.h"
 #include "node/flight_dump.h"
 #include "node/guardian.h"
@@ -28,6 +29,7 @@
 #include "node/rank_steps.h"
 #include "node/rank_stops.h"
 #include "node/rank_tracer.h"
+#include "node/runtime_folder.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "observe/collective_log_reader.h"
@@ -555,10 +557,26 @@ class Guardian {
   void announce() {
     if (announced_) return;
     announced_ = true;
-    if (launcher_lost_) return loop_.stop();
+    if (launcher_lost_) {
+      remove_launchers_sockets();
+      return loop_.stop();
+    }
     wire::GuardianEvent event;
     event.mutable_all_gone()->set_stuck(still_there_);
+    event.mutable_all_gone()->set_output_lost(logs_.report_lost_output());
     channel_.send(event);
+  }
+
+  // It has ended without removing them. Their names contain its pid.
+  void remove_launchers_sockets() const {
+    const std::string pid = std::to_string(launcher_) + ".";
+    try {
+      for (const std::string& path : files_in_runtime_folder(".sock")) {
+        if (path.find(pid, path.rfind('/')) != std::string::npos) remove_dead_socket(path);
+      }
+    } catch (const Error& error) {
+      spdlog::debug("{}", error.what());
+    }
   }
 
   void on_launcher_lost() {
@@ -597,6 +615,7 @@ class Guardian {
   bool cgroup_tried_ = false, stop_sent_ = false, killed_ = false;  // started last
   bool launcher_lost_ = false;
   bool suspended_ = false;  // the ranks, by Ctrl-Z
+  const pid_t launcher_ = ::getppid();
 };
 
 }  // namespace

@@ -115,6 +115,8 @@ class JobLogs {
   // Call it when all ranks have ended: writes the remaining output. Calls back, maybe at once, when
   // the console has accepted it, or has accepted nothing for a while. Once per begin().
   void finish(std::function<void()> on_done);
+  // Call it then. See Console::report_loss().
+  bool report_lost_output() { return output_.report_loss(); }
 
  private:
   bool idle() const { return output_.idle() && errors_.idle(); }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/process_title.h"
 #include "base/terminal_text.h"
@@ -18,19 +19,25 @@
 #include "node/job_cgroup.h"
 #include "node/proc_view.h"
 #include "node/process_tree.h"
+#include "node/spawn.h"
 
 namespace fleet {
 namespace {
 
 // If no new process appears for this long, all that were being forked have been found.
 constexpr int kRounds = 250, kRoundMs = 20;
+// Without /proc, the numbers below this one are closed: a launcher and its guardian have fewer.
+constexpr int kMostDescriptors = 1 << 16;
 
 // Closes the guardian's descriptors: held open here, they would hide its end from others.
 void close_all_but(int fd) {
   ::dup2(fd, STDIN_FILENO);
   if (::syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0) == 0) return;
-  const long most = ::sysconf(_SC_OPEN_MAX);
-  for (long other = STDERR_FILENO + 1; other < most; ++other) ::close(static_cast<int>(other));
+  if (fd > STDERR_FILENO) ::close(fd);  // the listing needs a free one
+  const std::vector<int> all = open_descriptors();
+  for (const int other : all) ::close(other);
+  if (!all.empty()) return;
+  for (int other = STDERR_FILENO + 1; other < kMostDescriptors; ++other) ::close(other);
 }
 
 // A descriptor from which to read passed_signals(); they stay blocked.
@@ -98,7 +105,13 @@ UniqueFd OrphanWatchdog::start() {
   ::sigprocmask(SIG_SETMASK, &all, &before);
   pid_ = ::fork();
   if (pid_ == 0) watch(alive_.get(), told.get(), mark_, job_);
+  const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid_ < 0) {
+    const SystemError refused(ErrorCode::kIo, "cannot start the watchdog of this job", error, {},
+                              Wanted::kProcess);
+    spdlog::warn("{}", refused.what());
+  }
   return signals;
 }
 

@@ -84,7 +84,10 @@ ReservedPort ReservedPort::any(const std::string& address) {
   for (;;) {
     // Bound without SO_REUSEADDR, so that the kernel avoids ports that other programs hold bound.
     UniqueFd fd = tcp_socket(where);
-    if (!bind_to(fd, where)) refused(address, "cannot bind any port");
+    if (!bind_to(fd, where)) {
+      if (errno == EADDRINUSE) throw_errno("cannot bind any port", address, Wanted::kPort);
+      refused(address, "cannot bind any port");
+    }
     allow_reuse(fd);
     const int port = port_of(fd.get());
     UniqueFd lock = lock_port(address, port);

@@ -16,6 +16,7 @@
 
 #include "base/child_process.h"
 #include "base/error.h"
+#include "base/file_size_signal.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "node/rank_service.h"
@@ -25,7 +26,13 @@ namespace {
 
 constexpr size_t kPlaces = 4;  // input, output, error, service
 
-// Those above the standard ones, without the one used for the listing.
+bool is_for_children(int fd) {
+  const int flags = ::fcntl(fd, F_GETFD);
+  return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+}  // namespace
+
 std::vector<int> open_descriptors() {
   std::vector<int> all;
   DIR* folder = ::opendir("/proc/self/fd");
@@ -37,13 +44,6 @@ std::vector<int> open_descriptors() {
   ::closedir(folder);
   return all;
 }
-
-bool is_for_children(int fd) {
-  const int flags = ::fcntl(fd, F_GETFD);
-  return flags >= 0 && (flags & FD_CLOEXEC) == 0;
-}
-
-}  // namespace
 
 RankDescriptors::RankDescriptors() {
   if (::close_range(~0u, ~0u, 0) != 0) return;
@@ -163,6 +163,7 @@ bool keep_service_socket(int service) {
 #ifndef __SANITIZE_THREAD__
   for (const int signal : plan.handled) ::signal(signal, SIG_DFL);
 #endif
+  restore_file_size_signal();
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.parent) ::_exit(127);  // the parent died before the line above
@@ -277,8 +278,9 @@ SpawnResult spawn_rank(const wire::RankCommand& rank, const sigset_t& mask, cons
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
 
   if (pid < 0) {
-    spawned.error = std::string("cannot start another process: ") + std::strerror(fork_error) +
-                    "; check ulimit -u and the free memory";
+    spawned.error = SystemError(ErrorCode::kIo, "cannot start another process", fork_error, {},
+                                Wanted::kProcess)
+                        .what();
   } else if (failed != 0) {
     ::waitpid(pid, nullptr, 0);
     spawned.error = "cannot execute '" + rank.argv(0) + "': " + exec_failure(rank.argv(0), failed);

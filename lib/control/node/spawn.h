@@ -38,6 +38,9 @@ class RankDescriptors {
   int bound_ = 0;
 };
 
+// The open descriptors of this process above the standard ones; none if /proc cannot be read.
+std::vector<int> open_descriptors();
+
 // In a process just forked: closes the descriptors that its parent had opened for itself
 // (close-on-exec), except `kept`.
 void close_parents_descriptors(std::span<const int> kept);

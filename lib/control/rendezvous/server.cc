@@ -156,7 +156,12 @@ class LocalEndpoint final : public Endpoint {
  private:
   void take(UniqueFd fd) {
     if (!is_own_peer(fd.get())) return;
-    if (!acceptor_) start_serving();
+    try {
+      if (!acceptor_) start_serving();
+    } catch (...) {
+      acceptor_.reset();  // without a server, it would keep connections waiting
+      throw;
+    }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd.release();
     acceptor_->HandleNewConnection(&connection);

@@ -3,6 +3,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 #include "base/env.h"
@@ -78,8 +80,13 @@ Error StoreConnection::error_of(const grpc::Status& status, const std::string& k
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous", where);
   }
+  const std::string reason = reason_of(status);
+  for (const int error : {EMFILE, ENFILE}) {  // of this process: no socket
+    if (reason.find(std::strerror(error)) == std::string::npos) continue;
+    return SystemError(ErrorCode::kIo, "cannot connect", error, where);
+  }
   return Error(ErrorCode::kPeerLost,
-               "node 0's fleetrun, which hosts the job's store, is gone (" + reason_of(status) +
+               "node 0's fleetrun, which hosts the job's store, is gone (" + reason +
                    ") during the request for key '" + key + "'",
                where, "see the output of fleetrun on node 0");
 }

@@ -6,17 +6,40 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace fleet {
 
 namespace asio = boost::asio;
 
-EventLoop::EventLoop()
-    : context_(std::make_unique<asio::io_context>(1)), gate_(std::make_shared<LoopGate>(*this)) {}
+namespace {
+
+// Asio's exceptions about descriptors do not name the limit.
+template <typename Make>
+auto make_in_loop(const char* what, Make make) {
+  try {
+    return make();
+  } catch (const boost::system::system_error& error) {
+    throw SystemError(ErrorCode::kIo, what, error.code().value(), {});
+  }
+}
+
+std::unique_ptr<asio::io_context> make_context() {
+  return make_in_loop("cannot create an event loop", [] {
+    auto context = std::make_unique<asio::io_context>(1);
+    asio::steady_timer timer(*context);  // the first one opens the loop's descriptors
+    return context;
+  });
+}
+
+}  // namespace
+
+EventLoop::EventLoop() : context_(make_context()), gate_(std::make_shared<LoopGate>(*this)) {}
 EventLoop::~EventLoop() { gate_->close(); }
 
 size_t EventLoop::run() { return context_->run(); }
@@ -101,7 +124,7 @@ struct LoopSignals::State : std::enable_shared_from_this<State> {
 };
 
 LoopSignals::LoopSignals(EventLoop& loop, std::initializer_list<int> signals)
-    : state_(std::make_shared<State>(loop)) {
+    : state_(make_in_loop("cannot catch signals", [&] { return std::make_shared<State>(loop); })) {
   for (const int signal : signals) add(signal);
 }
 

@@ -42,7 +42,7 @@ void LoopDescriptor::assign(UniqueFd fd) {
   auto state = std::make_shared<State>(loop_);
   boost::system::error_code error;
   state->descriptor.assign(fd.get(), error);
-  if (error) throw Error(ErrorCode::kIo, "cannot wait for a descriptor: " + error.message());
+  if (error) throw SystemError(ErrorCode::kIo, "cannot wait for a descriptor", error.value(), {});
   fd.release();
   state_ = std::move(state);
 }

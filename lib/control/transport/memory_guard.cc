@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/process_memory.h"
 
 namespace fleet {
@@ -9,6 +11,8 @@ namespace {
 
 // A flood takes some 100 MB in this time.
 constexpr std::chrono::milliseconds kCheckEvery{50};
+// If no thread can be created.
+constexpr std::chrono::milliseconds kRetryAfter{1'000};
 
 }  // namespace
 
@@ -23,8 +27,13 @@ MemoryGuard::~MemoryGuard() { ticker_.stop(); }
 
 Ticker::Time MemoryGuard::check() {
   if (process_memory().resident > limit_) {
-    thread_ = Thread("memory", std::exchange(exceeded_, nullptr));
-    return Ticker::Time::max();
+    try {
+      thread_ = Thread("memory", exceeded_);
+      return Ticker::Time::max();
+    } catch (const Error& error) {
+      spdlog::warn("{}", error.what());
+      return std::chrono::steady_clock::now() + kRetryAfter;
+    }
   }
   return std::chrono::steady_clock::now() + kCheckEvery;
 }

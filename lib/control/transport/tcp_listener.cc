@@ -16,6 +16,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file.h"
+#include "base/limits.h"
+#include "base/log.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -224,9 +227,13 @@ void AcceptLoop::accept_some(LoopDescriptor& listener) {
     UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size,
                           SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
-      on_connection_(std::move(fd), peer);
+      try {
+        on_connection_(std::move(fd), peer);
+      } catch (const std::exception& error) {  // closed: its peer does not wait for an answer
+        spdlog::error("a connection cannot be served: {}", text_with_limit(error));
+      }
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return back_off(listener);
+      return back_off(listener, errno);
     } else if (errno == EAGAIN) {
       return wait(listener);
     }  // the peer has gone again: accept the next one
@@ -235,7 +242,11 @@ void AcceptLoop::accept_some(LoopDescriptor& listener) {
 }
 
 // No descriptor is left: connections wait in the kernel's queue until one is free.
-void AcceptLoop::back_off(LoopDescriptor& listener) {
+void AcceptLoop::back_off(LoopDescriptor& listener, int error) {
+  if (!std::exchange(warned_, true)) {
+    const SystemError refused(ErrorCode::kIo, "connections wait", error, {});
+    spdlog::warn("{}", refused.what());
+  }
   const auto timer = std::make_shared<LoopTimer>(loop_);
   timer->after(std::chrono::milliseconds(100), [this, &listener, timer] {
     if (listener.is_open()) wait(listener);

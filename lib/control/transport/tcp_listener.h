@@ -87,12 +87,13 @@ class AcceptLoop {
  private:
   void wait(LoopDescriptor& listener);
   void accept_some(LoopDescriptor& listener);
-  void back_off(LoopDescriptor& listener);
+  void back_off(LoopDescriptor& listener, int error);
 
   const std::string name_;
   const OnConnection on_connection_;
   EventLoop loop_;
   std::list<LoopDescriptor> listeners_;
+  bool warned_ = false;  // that no descriptor is left
   Thread thread_;
 };
 

@@ -157,6 +157,10 @@ void PeerMonitor::accept_others(int listener, RunningDeadline* deadline) {
     if (ready == 0 && !deadline->passed()) continue;
     if (ready == 0) throw ranks_late_error(group_.name_of(missing()), options_.timeout.count());
     UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    // It stays in the queue: the next poll() would return at once, and the next, past the deadline.
+    if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+      throw_errno("cannot accept the connection of another rank");
+    }
     if (!fd) continue;
     const timeval patience = {5, 0};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

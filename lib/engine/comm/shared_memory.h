@@ -58,19 +58,26 @@ class Segment : public std::enable_shared_from_this<Segment> {
 
 // A thread that sleeps until one of the processes ends (pidfd), then calls `died` with the
 // positions of the ended ones in `pids`. Ignores the position of this process and pids <= 0. The
-// destructor stops the thread; `died` is not called after it.
+// destructor stops the thread; `died` is not called after it. Where the kernel has no pidfds, or a
+// container's filter refuses them, it looks at the processes every 100 ms instead.
 class ProcessExitWatcher {
  public:
+  // `open_pidfd`: pidfd_open(2), or -1 and errno; tests replace it.
   ProcessExitWatcher(const std::vector<int>& pids,
-                     std::function<void(const std::vector<int>&)> died);
+                     std::function<void(const std::vector<int>&)> died,
+                     int (*open_pidfd)(int pid) = nullptr);
   ~ProcessExitWatcher();
 
  private:
-  void run();
   struct Peer {
     int position;
-    UniqueFd pidfd;
+    int pid;
+    UniqueFd pidfd;       // none: its state is read
+    std::string started;  // when: tells the process from a later one with its pid
+    bool ended = false;
   };
+  void run();
+  static bool has_ended(const Peer& peer);
   std::vector<Peer> peers_;
   std::vector<int> gone_;  // already dead when the watch began
   std::function<void(const std::vector<int>&)> died_;

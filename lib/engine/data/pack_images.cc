@@ -105,8 +105,9 @@ class Packer {
     std::vector<Thread> threads;
     {
       const MutexLock lock(mutex_);
-      working_ = static_cast<int>(std::min(wanted, split_.files()));
-      for (int i = 0; i < working_; ++i) threads.emplace_back("pack", [this] { work(); });
+      const auto count = static_cast<size_t>(std::min(wanted, split_.files()));
+      if (count > 0) threads = start_threads(count, "pack", [this] { work(); });
+      working_ = static_cast<int>(threads.size());
       while (working_ > 0) {
         changed_.wait_for(mutex_, std::chrono::milliseconds(200));
         const PackProgress now = state();

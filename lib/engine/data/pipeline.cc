@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -92,21 +93,19 @@ class InputPipeline::Impl {
     }
     // Small enough that workers share a batch evenly, large enough that locking costs little.
     chunk_ = std::clamp<int64_t>(options.sampler.batch / (4 * makers), 1, 64);
-    const MutexLock lock(mutex_);
-    if (!options.async) inline_context_ = make_context(0);
-    while (options.async && static_cast<int>(workers_.size()) < tuner_.size().threads) add_worker();
+    try {
+      const MutexLock lock(mutex_);
+      if (!options.async) inline_context_ = make_context(0);
+      while (options.async && static_cast<int>(workers_.size()) < tuner_.size().threads) {
+        add_worker();
+      }
+    } catch (...) {
+      end_workers();  // those that started wait for work
+      throw;
+    }
   }
 
-  ~Impl() {
-    stop();
-    {
-      const MutexLock lock(mutex_);
-      while (!wait_until_idle()) {
-        for (Worker& worker : workers_) abandon(&worker, std::min(timeout(), kAtTheEnd));
-      }
-    }
-    workers_.clear();  // joins the threads: without the lock, which they may need
-  }
+  ~Impl() { end_workers(); }
 
   void set_class_weights(std::vector<float> weights) {
     const MutexLock lock(mutex_);
@@ -244,6 +243,16 @@ class InputPipeline::Impl {
   const AugmentChain& chain() const { return batches_.chain(); }
 
  private:
+  void end_workers() {
+    stop();
+    std::vector<Worker> ended;  // joins the threads without the lock, which they may need
+    const MutexLock lock(mutex_);
+    while (!wait_until_idle()) {
+      for (Worker& worker : workers_) abandon(&worker, std::min(timeout(), kAtTheEnd));
+    }
+    ended.swap(workers_);
+  }
+
   // Whether the samples that are being made are no longer needed.
   void drop_work(bool on) {
     abandon_ = on;
@@ -280,7 +289,21 @@ class InputPipeline::Impl {
 
   void add_worker() FLEET_REQUIRES(mutex_) {
     workers_.push_back({make_context(static_cast<int>(workers_.size())), {}});
-    start(&workers_.back());
+    try {
+      start(&workers_.back());
+    } catch (...) {
+      workers_.pop_back();
+      throw;
+    }
+  }
+
+  // Continues with fewer if the system refuses more.
+  void add_workers_up_to(int threads) FLEET_REQUIRES(mutex_) {
+    try {
+      while (static_cast<int>(workers_.size()) < threads) add_worker();
+    } catch (const SystemError& error) {
+      spdlog::warn("data.threads stays at {}: {}", workers_.size(), error.what());
+    }
   }
 
   static ReaderTuner::Options tuner_options(const Options& options) {
@@ -325,7 +348,7 @@ class InputPipeline::Impl {
           "time)",
           now.threads, now.prefetch, share);
     }
-    while (static_cast<int>(workers_.size()) < now.threads) add_worker();
+    add_workers_up_to(now.threads);
     work_there_.notify_all();
   }
 
@@ -414,7 +437,11 @@ class InputPipeline::Impl {
     batches_.damage().stalled(sample);
     worker->context = make_context(old->number);
     static_cast<Chunk&>(*worker->context) = *old;
-    start(worker);
+    try {
+      start(worker);
+    } catch (const SystemError&) {  // nobody makes these samples: the consumer gets the error
+      finish_work(worker->context.get(), std::current_exception());
+    }
   }
 
   // The synchronous reader: the consumer's own thread makes the batch. Returns false if `interrupt`

@@ -226,6 +226,10 @@ void HostDevice::with_share(int parts, const std::function<void()>& body) {
 void HostDevice::run_together(std::span<Stream* const> streams,
                               const std::function<void()>& issue) {
   const int parts = static_cast<int>(streams.size());
+  if (parts > most_parts_) {  // before anything waits for the threads: the system may refuse them
+    on_threads(parts, [](int) {});
+    most_parts_ = parts;
+  }
   failures_.assign(parts + 1, nullptr);
   for (Stream* stream : streams) HostStream::of(*stream).hold();
   try {

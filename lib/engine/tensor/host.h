@@ -130,6 +130,7 @@ class HostDevice : public Device, public CoreSharing {
 
  private:
   std::vector<std::unique_ptr<HostStream>> helpers_;  // for on_threads()
+  int most_parts_ = 0;                                // largest number in run_together() so far
   std::vector<std::exception_ptr> failures_;          // from run_together(), by stream
 };
 

@@ -1,6 +1,7 @@
 #include "train/checkpoint_saver.h"
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace fleet {
 
@@ -34,7 +35,12 @@ void CheckpointSaver::begin(const TrainingPosition& position, const Keep& keep, 
     saving_ = true;
   }
   if (own_.rank != 0 && !saved->in_parts()) return write(position, *saved, keep);  // writes nothing
-  thread_ = Thread("save", [this, position, keep, saved] { write(position, *saved, keep); });
+  try {
+    thread_ = Thread("save", [this, position, keep, saved] { write(position, *saved, keep); });
+  } catch (const Error& error) {  // the other ranks already save
+    spdlog::warn("training waits for this save: {}", error.what());
+    write(position, *saved, keep);
+  }
 }
 
 bool CheckpointSaver::wait_for(std::chrono::milliseconds time) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 #include <fstream>
+#include <future>
 #include <map>
 
 #include "base/clock.h"
@@ -194,17 +195,29 @@ std::unique_ptr<Device> device_of(const MeasureOptions& options) {
 // Runs `body(i)` on `count` threads, each on its own part of the cores.
 void on_all(int count, int threads, const std::function<void(int)>& body) {
   const std::vector<int> cores = available_cores();
+  const auto run = [&](int i) {
+    const auto first = static_cast<size_t>(i) * static_cast<size_t>(threads);
+    if (count > 1 && first + static_cast<size_t>(threads) <= cores.size()) {
+      const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(first);
+      pin_to_cores({begin, begin + threads});
+    }
+    body(i);
+  };
+  // The bodies wait for each other: none may begin if a thread is missing.
+  std::promise<bool> complete;
+  const std::shared_future<bool> begins = complete.get_future().share();
   std::vector<Thread> all;
-  for (int i = 0; i < count; ++i) {
-    all.emplace_back("rate" + std::to_string(i), [&, i] {
-      const auto first = static_cast<size_t>(i) * static_cast<size_t>(threads);
-      if (count > 1 && first + static_cast<size_t>(threads) <= cores.size()) {
-        const auto begin = cores.begin() + static_cast<std::ptrdiff_t>(first);
-        pin_to_cores({begin, begin + threads});
-      }
-      body(i);
-    });
+  try {
+    for (int i = 0; i < count; ++i) {
+      all.emplace_back("rate" + std::to_string(i), [&run, begins, i] {
+        if (begins.get()) run(i);
+      });
+    }
+  } catch (...) {
+    complete.set_value(false);
+    throw;
   }
+  complete.set_value(true);
   for (Thread& thread : all) thread.join();
 }
 

@@ -7,7 +7,12 @@
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/refused_threads.h"
 
 namespace fleet {
 namespace {
@@ -37,6 +42,38 @@ TEST(Thread, LongName_IsCutAndShown) {
                 [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
   thread.join();
   EXPECT_STREQ(name.c_str(), "a_name_that_is_");
+}
+
+TEST(Thread, Refused_ThrowsAndNamesTheLimit) {
+  if (!kThreadsCanBeRefused) GTEST_SKIP() << "a sanitizer's threads cannot be refused";
+  const auto refused = [] {
+    try {
+      Thread("worker", [] {}).join();
+      return 1;
+    } catch (const Error& error) {
+      const bool names = error.next().find("pids.max") != std::string::npos;
+      return error.code() == ErrorCode::kIo && names ? 0 : 2;
+    }
+  };
+  EXPECT_EQ(with_room_for_threads(0, refused), 0);
+}
+
+TEST(StartThreads, RefusedAfterTheFirst_GoOnWithThose) {
+  if (!kThreadsCanBeRefused) GTEST_SKIP() << "a sanitizer's threads cannot be refused";
+  const auto share = [] {
+    std::atomic<int> ran{0};
+    std::vector<Thread> threads = start_threads(64, "worker", [&] { ++ran; });
+    const size_t started = threads.size();
+    threads.clear();
+    return started > 0 && started < 64 && ran == static_cast<int>(started) ? 0 : 1;
+  };
+  EXPECT_EQ(with_room_for_threads(2, share), 0);
+}
+
+TEST(StartThreads, Allowed_StartAll) {
+  std::atomic<int> ran{0};
+  EXPECT_EQ(start_threads(3, "worker", [&] { ++ran; }).size(), 3u);  // destroyed: they have ended
+  EXPECT_EQ(ran, 3);
 }
 
 TEST(OpenmpThreads, FirstNumberOfAList_OrNothing) {

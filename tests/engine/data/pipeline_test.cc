@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "tests/engine/data/helpers.h"
 #include "tests/errors.h"
+#include "tests/refused_threads.h"
 
 namespace fleet::data {
 namespace {
@@ -75,6 +76,20 @@ TEST(InputPipeline, ThreadsAndAsync_ChangeNothing) {
   EXPECT_EQ(synchronous, epoch_of(R"("threads": 1)"));
   EXPECT_EQ(synchronous, epoch_of(R"("threads": 4, "prefetch": 1)"));
   EXPECT_EQ(synchronous, epoch_of(R"("threads": 3, "prefetch": 7)"));
+}
+
+// The threads that exist wait for work. The system refuses the next one: nobody may wait for them.
+TEST(InputPipeline, ThreadRefused_IsAnErrorAtOnce) {
+  if (!kThreadsCanBeRefused) GTEST_SKIP() << "a sanitizer's threads cannot be refused";
+  const auto make = [] {
+    try {
+      (void)synthetic(R"("batch_size": 5, "threads": 16)", {.seed = 9});
+      return 1;
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kIo ? 0 : 2;
+    }
+  };
+  EXPECT_EQ(with_room_for_threads(3, make), 0);
 }
 
 // Global batches, augmented pixels included, are the same for every number of ranks.

@@ -64,7 +64,7 @@ pid_t spawn_srun(std::vector<std::string> words, const sigset_t& mask, UniqueFd*
   if (pid < 0 && errno == ENOENT) {
     refuse("srun is not in PATH", "--via=slurm", "run this on a node of the Slurm cluster");
   }
-  if (pid < 0) throw_errno("cannot start srun", "--via=slurm");
+  if (pid < 0) throw_errno("cannot start srun", "--via=slurm", Wanted::kProcess);
   return pid;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -77,6 +78,7 @@ int download(const std::string& url, const std::string& part) {
   curl.words.push_back(::isatty(STDERR_FILENO) ? "--progress-bar" : "--silent");
   curl.words.push_back(url);
   const pid_t pid = start_child(curl);
+  if (pid < 0 && errno != ENOENT) throw_errno("cannot be started", "curl", Wanted::kProcess);
   if (pid < 0) {
     throw Error(ErrorCode::kNotFound, "curl, which downloads, was not found", "PATH",
                 "install it: apt-get install curl");

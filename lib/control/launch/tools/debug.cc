@@ -19,6 +19,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_size_signal.h"
 #include "base/text.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
@@ -93,6 +94,7 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
 [[noreturn]] void execute(const std::vector<std::string>& command,
                           const std::vector<std::string>& environment) {
   const std::vector<char*> argv = pointers_to(command), variables = pointers_to(environment);
+  restore_file_size_signal();
   ::execvpe(argv[0], argv.data(), variables.data());
   refuse(std::string("cannot be executed: ") + std::strerror(errno), command[0],
          "install it, or give another program after --");
@@ -132,6 +134,7 @@ int wait_for_program() {
   std::fflush(stdout);
   for (;;) {
     const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client && (errno == EMFILE || errno == ENFILE)) throw_errno("cannot accept a connection");
     if (!client || !is_own_peer(client.get())) continue;
     int32_t code = 0;
     const ssize_t n = ::recv(client.get(), &code, sizeof code, MSG_WAITALL);
@@ -157,7 +160,7 @@ int run_as_rank(const Started& started, const std::vector<std::string>& command,
                 pid_t placeholder) {
   const UniqueFd rank = connect_to(placeholder);
   const pid_t pid = ::fork();
-  if (pid < 0) throw_errno("cannot start another process");
+  if (pid < 0) throw_errno("cannot start another process", {}, Wanted::kProcess);
   if (pid == 0) {
     try {
       execute_as(started, command, true);

@@ -9,6 +9,7 @@
 #include "base/child_process.h"
 #include "base/commands.h"
 #include "base/error.h"
+#include "base/file_size_signal.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
 #include "store/worker_options.h"
@@ -36,6 +37,7 @@ int run_pack(const CommandLine& line) {
     if (value > 0)
       command.insert(command.end(), {std::string("--") + option, std::to_string(value)});
   }
+  restore_file_size_signal();
   ::execv(command[0].c_str(), pointers_to(command).data());
   throw Error(ErrorCode::kIo, std::string("cannot be started: ") + std::strerror(errno), command[0],
               "install fleet-worker next to fleetrun");

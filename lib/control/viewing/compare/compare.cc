@@ -55,15 +55,12 @@ std::vector<RunSummary> read_all(const std::vector<std::string>& folders,
                                  std::optional<double> target) {
   std::vector<RunSummary> runs(folders.size());
   std::atomic<size_t> next{0};
-  std::vector<Thread> threads;
   const size_t count = std::min({available_cores().size(), folders.size(), size_t{16}});
-  for (size_t k = 0; k < count; ++k) {
-    threads.emplace_back("compare", [&] {
-      for (size_t run = 0; (run = next++) < folders.size();) {
-        runs[run] = read_run_summary(folders[run], target);
-      }
-    });
-  }
+  std::vector<Thread> threads = start_threads(count, "compare", [&] {
+    for (size_t run = 0; (run = next++) < folders.size();) {
+      runs[run] = read_run_summary(folders[run], target);
+    }
+  });
   for (Thread& thread : threads) thread.join();
   return runs;
 }

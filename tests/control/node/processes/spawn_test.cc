@@ -9,9 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
+#include "base/child_process.h"
+#include "base/file_size_signal.h"
 #include "base/thread.h"
 
 namespace fleet {
@@ -79,6 +83,32 @@ TEST(SpawnRank, Environment_IsSetAndRemoved) {
 TEST(SpawnRank, ProcessGroup_IsItsOwn) {
   // The shell's pid is its group's id.
   EXPECT_EQ(run_script("test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo own").output, "own\n");
+}
+
+// The launcher ignores it, its ranks get its action back.
+TEST(SpawnRank, FileSizeSignal_IsTheDefault) {
+  ignore_file_size_signal();
+  const std::string script = "ulimit -f 1 && exec dd if=/dev/zero of=\"$0\" bs=64k count=1";
+  char file[] = "/tmp/fleet_spawn_test.XXXXXX";
+  ::close(::mkstemp(file));
+  const std::vector<std::string> words = {"/bin/sh", "-c", script, file};
+  wire::RankCommand rank;
+  for (const std::string& word : words) rank.add_argv(word);
+  SpawnResult spawned = spawn_rank(rank, no_signals());
+  ASSERT_GT(spawned.pid, 0) << spawned.error;
+  int status = 0;
+  ASSERT_EQ(::waitpid(spawned.pid, &status, 0), spawned.pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) << status;
+  const int child = wait_for_child(start_child({.words = words}));
+  EXPECT_EQ(child, 128 + SIGXFSZ);
+  ::unlink(file);
+}
+
+TEST(OpenDescriptors, AreThoseAboveTheStandardOnes) {
+  const UniqueFd other(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::vector<int> all = open_descriptors();
+  EXPECT_THAT(all, ::testing::Contains(other.get()));
+  EXPECT_THAT(all, ::testing::Each(::testing::Gt(2)));
 }
 
 TEST(SpawnRank, StandardInput_IsEmpty) { EXPECT_EQ(run_script("wc -c").output, "0\n"); }

@@ -148,7 +148,7 @@ GpuFacts probe_gpus(const GpuLibraries& libraries, std::chrono::milliseconds tim
   UniqueFd reading(ends[0]), writing(ends[1]);
   std::fflush(nullptr);
   const pid_t child = ::fork();
-  if (child < 0) throw_errno("cannot start another process");
+  if (child < 0) throw_errno("cannot start another process", {}, Wanted::kProcess);
   if (child == 0) {
     ::dup2(writing.get(), STDOUT_FILENO);
     tell(libraries);

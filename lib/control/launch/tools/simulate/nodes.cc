@@ -153,19 +153,16 @@ class Nodes {
     for (int node = first_; node < last_; ++node) ranks += job_.ranks_of(node);
     std::atomic<int> left = ranks;
     std::atomic<int64_t> failed = 0;
-    std::vector<Thread> threads;
-    for (int i = 0; i < kStoreConnections; ++i) {
-      threads.emplace_back("ranks", [&] {
-        const auto store = connect_store(address_, job_.spec().config.job_id(), 1, 0, security_);
-        while (left-- > 0) {
-          try {
-            store->get(kSimulatedKey, kStoreTimeout);
-          } catch (const Error&) {
-            ++failed;
-          }
+    std::vector<Thread> threads = start_threads(kStoreConnections, "ranks", [&] {
+      const auto store = connect_store(address_, job_.spec().config.job_id(), 1, 0, security_);
+      while (left-- > 0) {
+        try {
+          store->get(kSimulatedKey, kStoreTimeout);
+        } catch (const Error&) {
+          ++failed;
         }
-      });
-    }
+      }
+    });
     for (Thread& thread : threads) thread.join();
     return {.failed = failed,
             .why = failed > 0 ? "calls of the store failed" : "",
@@ -241,7 +238,7 @@ NodesProcess::NodesProcess(const SimulatedJob& job, const Security& security, in
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw_errno("socketpair");
   socket_ = UniqueFd(ends[0]);
   pid_ = ::fork();
-  if (pid_ < 0) throw_errno("fork");
+  if (pid_ < 0) throw_errno("cannot start another process", {}, Wanted::kProcess);
   if (pid_ == 0) {
     socket_.reset();
     // Never destroyed: the process exits first.

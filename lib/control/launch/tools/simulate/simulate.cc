@@ -251,7 +251,7 @@ class Simulation {
 // Runs in a child process, because a process cannot fork safely once gRPC runs.
 int run_in_child(const Settings& settings, const Security& security) {
   const pid_t child = ::fork();
-  if (child < 0) throw_errno("fork");
+  if (child < 0) throw_errno("cannot start another process", {}, Wanted::kProcess);
   if (child == 0) {
     int code = 0;
     try {
