@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "diagnosis/collective_waits.h"
+#include "diagnosis/rank_endings.h"
 #include "diagnosis/stacks.h"
 
 namespace fleet {
@@ -47,6 +48,7 @@ bool StackCollection::add(int node, Stacks of_node) {
     for (RankStack& stack : *cluster.mutable_ranks()) stack.set_node_rank(node);
   }
   for (RankCollectives& calls : *of_node.mutable_collectives()) calls.set_node_rank(node);
+  for (RankEnding& ending : *of_node.mutable_endings()) ending.set_node_rank(node);
   stacks.MergeFrom(of_node);
   return awaited.empty();
 }
@@ -54,6 +56,7 @@ bool StackCollection::add(int node, Stacks of_node) {
 StackReport StackCollection::report() const {
   StackReport report;
   *report.mutable_stacks() = cluster_stacks(stacks);
+  *report.mutable_stacks()->mutable_endings() = stacks.endings();
   for (const int node : awaited) report.add_silent(node);
   const std::vector<CollectiveWait> waits = find_collective_waits(stacks);
   report.mutable_waits()->Assign(waits.begin(), waits.end());
@@ -72,19 +75,35 @@ RankExit find_suspect(const StackCollection& collection, const Stacks& clusters,
   exit.set_local_rank(hang.local_rank());
   exit.set_node_rank(collection.node_rank);
   exit.set_log_path(hang.log_path());
-  *why = "the first one noticed";
   const RankStack* outlier = find_outlier(clusters);
+  if (outlier && is_stopped(*outlier)) {
+    name_rank(*outlier, outlier->server(), &exit);
+    *why = "it is stopped";
+    return exit;
+  }
+  if (const RankEnding* failing = find_failing(collection.stacks)) {
+    name_rank(*failing, failing->server(), &exit);
+    exit.set_log_path(failing->log_path());
+    *why = "it has printed an exception and has not ended";
+    return exit;
+  }
   const std::optional<int> awaited = rank_waited_for(waits);
   const auto& ranks = collection.stacks.collectives();
   const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const RankCollectives& calls) {
     return awaited && calls.rank() == *awaited;
   });
-  if (found != ranks.end() && (!outlier || !is_stopped(*outlier))) {
+  if (found != ranks.end()) {
     name_rank(*found, false, &exit);
     *why = "the others wait for it";
+  } else if (const RankEnding* ended = find_early_end(collection.stacks)) {
+    name_rank(*ended, false, &exit);
+    exit.set_log_path(ended->log_path());
+    *why = "it has ended, and the others may wait for it";
   } else if (outlier) {
     name_rank(*outlier, outlier->server(), &exit);
-    *why = is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'";
+    *why = "its stack differs from the others'";
+  } else {
+    *why = "the first one noticed";
   }
   return exit;
 }

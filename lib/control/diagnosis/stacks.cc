@@ -9,6 +9,8 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "diagnosis/collective_waits.h"
+#include "diagnosis/rank_endings.h"
+#include "diagnosis/stack_waits.h"
 
 namespace fleet {
 namespace {
@@ -132,6 +134,7 @@ std::string stacks_text(const Stacks& clusters, int most) {
              ranges_text(servers);
     }
     text += "\n  " + who + ": " + state_text(cluster.ranks(0));
+    if (const std::string what = waits_for(cluster); !what.empty()) text += "; waits for " + what;
     if (!cluster.missing().empty()) text += "; no stack: " + cluster.missing();
     for (const std::string& frame : cluster.python_frames()) text += "\n    Python: " + frame;
     if (!cluster.python_missing().empty()) text += "\n    Python: " + cluster.python_missing();
@@ -163,12 +166,14 @@ std::string stack_report_json(const StackReport& report) {
     all["clusters"].push_back({{"ranks", members},
                                {"frames", texts(cluster.frames())},
                                {"missing", cluster.missing()},
+                               {"waits_for", waits_for(cluster)},
                                {"python_frames", texts(cluster.python_frames())},
                                {"python_missing", cluster.python_missing()}});
   }
   all["odd_rank"] = outlier ? Json(outlier->rank()) : Json(nullptr);
   all["silent_nodes"] = numbers(report.silent());
   all["waits"] = waits_json(report.waits());
+  all["endings"] = endings_json(report.stacks().endings());
   all["notes"] = texts(report.notes());
   return all.dump_lossy(2) + "\n";
 }
@@ -184,6 +189,7 @@ std::string stack_report_text(const StackReport& report) {
             (is_stopped(*outlier) ? "it is stopped" : "its stack differs from the others'");
   }
   for (const CollectiveWait& wait : report.waits()) text += "\n  " + wait.line();
+  text += endings_text(report.stacks());
   text += stacks_text(clusters, clusters.clusters_size());
   for (const int silent : report.silent()) {
     text += "\n  node " + std::to_string(silent) + " sent no stacks";

@@ -15,16 +15,18 @@
 #include "base/log.h"
 #include "base/proc_number.h"
 #include "base/terminal_text.h"
+#include "diagnosis/cause/failure_cause.h"
 #include "diagnosis/stacks.h"
 #include "node/channel.h"
 #include "node/control_socket.h"
-#include "node/failure_cause.h"
+#include "node/error_file.h"
 #include "node/flight_dump.h"
 #include "node/guardian.h"
 #include "node/hang_detector.h"
 #include "node/job_cgroup.h"
 #include "node/job_logs.h"
 #include "node/line_splitter.h"
+#include "node/oom_detector.h"
 #include "node/process_tree.h"
 #include "node/rank_steps.h"
 #include "node/rank_stops.h"
@@ -350,6 +352,7 @@ class Guardian {
     collecting_ = 2;
     // Before the debuggers: they stop the ranks for a moment.
     add_collectives(&*collected_);
+    add_errors(&*collected_);
     const std::chrono::milliseconds limit(request.limit_ms());
     const std::chrono::milliseconds dump_limit(request.dump_limit_ms());
     flight_collector_.collect(others, request.folder(), dump_limit,
@@ -383,6 +386,19 @@ class Guardian {
       calls = calls_of(snapshot, rank.command.rank(), monotonic_ns());
       calls.set_local_rank(rank.command.local_rank());
       calls.set_state(rank.ended ? state : writer_state(snapshot, state));
+    }
+  }
+
+  // Exceptions that ranks have printed and that did not end them: another thread, or an exit hook
+  // that waits, keeps the process alive.
+  void add_errors(Stacks* stacks) {
+    for (const GuardedRank& rank : ranks_) {
+      if (rank.ended || !rank.log) continue;
+      std::string error = last_error(resolve_output(rank.log->shown()), true);
+      if (error.empty()) continue;
+      RankEnding& ending = *stacks->add_endings();
+      ending.set_local_rank(rank.command.local_rank());
+      ending.set_error(std::move(error));
     }
   }
 

@@ -6,7 +6,7 @@
 
 #include "base/small_file.h"
 #include "base/text.h"
-#include "node/failure_cause.h"
+#include "node/oom_detector.h"
 
 namespace fleet {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/number_text.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "diagnosis/cause/failure_cause.h"
 #include "node/rank_stops.h"
 #include "node/signal_copies.h"
 
@@ -91,7 +92,7 @@ void Supervision::on(const wire::HostMessage& message, Time now) {
     case wire::HostMessage::kStop:
       return on_stop_command(message.stop(), now);
     case wire::HostMessage::kStacks:
-      return on_stack_command(message.stacks());
+      return on_stack_command(message.stacks(), now);
     case wire::HostMessage::kRestart:
       return on_restart_command(message.restart());
     case wire::HostMessage::kVerdict:
@@ -112,7 +113,7 @@ void Supervision::on(wire::GuardianEvent& event, Time now) {
     case wire::GuardianEvent::kStalled:
       return on_rank_stalled(std::move(*event.mutable_stalled()));
     case wire::GuardianEvent::kStacks:
-      return on_stacks(std::move(*event.mutable_stacks()));
+      return on_stacks(std::move(*event.mutable_stacks()), now);
     case wire::GuardianEvent::kAllGone:
       return on_all_gone(event.all_gone().stuck(), now);
     case wire::GuardianEvent::kStopped:
@@ -145,6 +146,7 @@ void Supervision::on(GenerationBegins& begins, Time now) {
   assignment_ = std::move(begins.assignment);
   assigned_ = true;
   log_paths_.clear();
+  ended_well_.clear();
   for (const wire::RankCommand& rank : begins.ranks.ranks()) log_paths_.push_back(rank.log_path());
   restarting_.reset();
   host_lost_ = false;
@@ -204,9 +206,8 @@ void Supervision::stop_before_start(const StopCommand& command) {
   finish_node();
 }
 
-void Supervision::on_stack_command(const StackCommand& command) {
-  if (stopping_ || gone_ || guardian_lost_ || !assignment_)
-    return send(envelope(&wire::NodeMessage::mutable_stacks));
+void Supervision::on_stack_command(const StackCommand& command, Time now) {
+  if (stopping_ || gone_ || guardian_lost_ || !assignment_) return send_stacks({}, now);
   if (command.hang()) {
     show(ShowLine::kWarning, "the job hangs (noticed on node " +
                                  std::to_string(command.node_rank()) +
@@ -252,7 +253,7 @@ void Supervision::on_rank_stopped(const wire::RankStopped& stopped) {
                           stopped.signal()));
 }
 
-void Supervision::on_stacks(Stacks stacks) {
+void Supervision::on_stacks(Stacks stacks, Time now) {
   if (!assignment_) return;
   const wire::Node& node = assignment_->node();
   for (StackCluster& cluster : *stacks.mutable_clusters()) {
@@ -265,6 +266,24 @@ void Supervision::on_stacks(Stacks stacks) {
     calls.set_rank(rank_of(node, calls.local_rank()));
   }
   limit_size(&stacks);
+  send_stacks(std::move(stacks), now);
+}
+
+void Supervision::send_stacks(Stacks stacks, Time now) {
+  for (const Ended& one : ended_well_) {
+    RankEnding& ending = *stacks.add_endings();
+    ending.set_local_rank(one.local_rank);
+    ending.set_ended(true);
+    ending.set_ago_ms(
+        std::chrono::duration_cast<std::chrono::milliseconds>(now - one.at).count());
+    ending.set_error(last_error(resolve_output(one.tail), false));
+  }
+  for (RankEnding& ending : *stacks.mutable_endings()) {
+    const wire::Node& node = assignment_->node();
+    ending.set_rank(rank_of(node, ending.local_rank()));
+    ending.set_server(is_server(node, ending.local_rank()));
+    ending.set_log_path(log_paths_.at(static_cast<size_t>(ending.local_rank())));
+  }
   send(envelope(&wire::NodeMessage::mutable_stacks, std::move(stacks)));
 }
 
@@ -337,6 +356,7 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   const wire::Node& node = assignment_->node();
   exit.set_server(is_server(node, exit.local_rank()));
   if (!failed(exit)) {
+    ended_well_.push_back({exit.local_rank(), now, std::move(*exit.mutable_tail())});
     if (exit.server() || --trainers_ != 0) return;
     // Without servers, the node has finished when all processes have ended.
     return node.servers() > 0 && !stopping_ ? finish_node() : void();

@@ -130,7 +130,7 @@ class Supervision {
   void on(const LauncherContinued&, Time now);
   void on_stop_command(const StopCommand& command, Time now);
   void stop_before_start(const StopCommand& command);
-  void on_stack_command(const StackCommand& command);
+  void on_stack_command(const StackCommand& command, Time now);
   void on_restart_command(const RestartCommand& command);
   void on_verdict(const Verdict& verdict);
   // The guardian knows its ranks by local_rank only: these fill in the rest.
@@ -140,7 +140,8 @@ class Supervision {
   void on_rank_stalled(RankStall stall);
   void on_rank_stopped(const wire::RankStopped& stopped);
   void on_ranks_suspended();
-  void on_stacks(Stacks stacks);
+  void on_stacks(Stacks stacks, Time now);
+  void send_stacks(Stacks stacks, Time now);  // with the endings of this node
   void on_all_gone(const std::string& stuck, Time now);
 
   void stop_requested(int signal, Grace grace);
@@ -167,6 +168,12 @@ class Supervision {
   std::optional<Assignment> assignment_;
   std::vector<std::string> log_paths_;
   Time started_{};
+  struct Ended {
+    int local_rank;
+    Time at;
+    std::string tail;
+  };
+  std::vector<Ended> ended_well_;  // ranks of this generation that have ended with 0
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;

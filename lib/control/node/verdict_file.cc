@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "diagnosis/bottleneck.h"
 #include "diagnosis/collective_waits.h"
+#include "diagnosis/rank_endings.h"
 #include "node/job_record.h"
 #include "node/runtime_folder.h"
 #include "node/supervision.h"
@@ -101,6 +102,7 @@ Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, do
   if (verdict.has_exit()) all["rank"] = verdict_rank_json(verdict.exit());
   if (verdict.kind() == Verdict::HANG) {
     all["waits"] = waits_json(verdict.waits());
+    all["endings"] = endings_json(verdict.endings());
     all["notes"] = texts(verdict.notes());
   }
   if (verdict.kind() == Verdict::STOPPED) all["signal"] = signal_name(verdict.signal());

@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "diagnosis/collective_waits.h"
+#include "diagnosis/rank_endings.h"
 #include "diagnosis/stacks.h"
 #include "rendezvous/job_phases.h"
 
@@ -248,7 +249,7 @@ void Running::decide_hang(Job& job, const StackCollection& collection) {
             (hang.has_step() ? " has finished no step after step " + std::to_string(hang.step())
                              : " has written nothing and used no CPU time") +
             " for " + seconds_text(std::chrono::milliseconds(hang.quiet_for_ms())) +
-            waits_text(waits) + "\n  look at " + (exit.server() ? "server " : "rank ") +
+            waits_text(waits) + endings_text(collection.stacks) + "\n  look at " + (exit.server() ? "server " : "rank ") +
             std::to_string(exit.rank()) + " (local rank " + std::to_string(exit.local_rank()) +
             ") on node " + std::to_string(exit.node_rank()) + " (" +
             node_label(verdict.node(), verdict.hostname()) + "): " + why + stacks_text(clusters);
@@ -261,6 +262,7 @@ void Running::decide_hang(Job& job, const StackCollection& collection) {
   }
   *verdict.mutable_exit() = std::move(exit);
   verdict.mutable_waits()->Assign(waits.begin(), waits.end());
+  *verdict.mutable_endings() = collection.stacks.endings();
   job.end_generation(std::move(verdict));
 }
 

@@ -25,6 +25,7 @@ using wire::LauncherEvent;
 using wire::LiveReport;
 using wire::PeerEvent;
 using wire::RankCollectives;
+using wire::RankEnding;
 using wire::RankExit;
 using wire::RankStack;
 using wire::RankStall;

@@ -97,6 +97,14 @@ void cut_waits(google::protobuf::RepeatedPtrField<wire::CollectiveWait>* waits) 
   }
 }
 
+void cut(google::protobuf::RepeatedPtrField<wire::RankEnding>* endings) {
+  keep_first_items(kMaxRanksPerNode, endings);
+  for (wire::RankEnding& ending : *endings) {
+    keep_first(kMaxText, ending.mutable_log_path());
+    keep_first(kMaxText, ending.mutable_error());
+  }
+}
+
 // Of a StackReport or Verdict.
 template <typename Message>
 void cut_hang(Message* message) {
@@ -144,6 +152,7 @@ void cut(wire::RankExit* exit) {
 
 void cut(wire::Stacks* stacks) {
   keep_first_items(kMaxCollectives, stacks->mutable_collectives());
+  cut(stacks->mutable_endings());
   for (wire::RankCollectives& rank : *stacks->mutable_collectives()) {
     keep_first(kMaxText, rank.mutable_missing());
     keep_first(kMaxText, rank.mutable_dump());
@@ -171,6 +180,7 @@ void cut(wire::Verdict* verdict) {
   if (verdict->has_exit()) fleet::cut(verdict->mutable_exit());
   if (verdict->has_bottleneck()) cut(verdict->mutable_bottleneck());
   cut_hang(verdict);
+  cut(verdict->mutable_endings());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "node/failure_cause.h"
+#include "node/error_file.h"
 
 namespace fleet {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "node/failure_cause.h"
+#include "node/oom_detector.h"
 
 namespace fleet {
 namespace {

@@ -130,8 +130,8 @@ class Supervised {
   void on_rank_stalled(const RankStall& stall) {
     step(envelope(&wire::GuardianEvent::mutable_stalled, stall));
   }
-  void on_stacks(const Stacks& stacks) {
-    step(envelope(&wire::GuardianEvent::mutable_stacks, stacks));
+  void on_stacks(const Stacks& stacks, Time now = {}) {
+    step(envelope(&wire::GuardianEvent::mutable_stacks, stacks), now);
   }
   void on_all_gone(const std::string& stuck) {
     wire::AllGone gone;

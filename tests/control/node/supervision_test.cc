@@ -178,6 +178,23 @@ TEST_F(SupervisionTest, StacksThatWereAskedFor_AreCollectedWithoutAlarm) {
   supervision.on_stack_command(stack_command(0, false));
 }
 
+TEST_F(SupervisionTest, RankThatHasEndedWell_IsReportedWithTheStacks) {
+  run();
+  supervision.on_rank_ended(ended(1, 0, 0, "error: bad label"), start);
+  Stacks stacks, sent;
+  stacks.add_endings()->set_error("KeyError: 'lr'");  // local rank 0, which runs
+  EXPECT_CALL(effects, send_stacks(_)).WillOnce(::testing::SaveArg<0>(&sent));
+  supervision.on_stacks(stacks, start + std::chrono::seconds(4));
+  ASSERT_EQ(sent.endings_size(), 2);
+  EXPECT_EQ(sent.endings(0).rank(), 2);
+  EXPECT_FALSE(sent.endings(0).ended());
+  EXPECT_EQ(sent.endings(1).rank(), 3);
+  EXPECT_TRUE(sent.endings(1).ended());
+  EXPECT_EQ(sent.endings(1).ago_ms(), 4000);
+  EXPECT_EQ(sent.endings(1).error(), "error: bad label");
+  EXPECT_FALSE(sent.endings(1).log_path().empty());
+}
+
 // Others need not wait for what this node cannot say.
 TEST_F(SupervisionTest, StacksWithoutRanks_AreAnsweredAtOnce) {
   EXPECT_CALL(effects, send_stacks(Property(&Stacks::clusters_size, 0))).Times(2);

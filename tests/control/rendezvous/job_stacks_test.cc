@@ -154,6 +154,36 @@ TEST_F(HangingJob, RankThatOthersWaitFor_IsNamedWithTheCollective) {
   EXPECT_THAT(verdict.waits(0).waiting(), testing::ElementsAre(2, 3));
 }
 
+// Rank 1 waits in an exit hook after an exception.
+TEST_F(HangingJob, RankThatHasPrintedAnException_IsNamedWithIt) {
+  Stacks first;
+  RankEnding& ending = *first.add_endings();
+  ending.set_rank(1);
+  ending.set_local_rank(1);
+  ending.set_log_path("log/workerlog.1");
+  ending.set_error("KeyError: 'lr'");
+  job.send(1, &wire::NodeMessage::mutable_stacks, first);
+  send(2, "wait", "wait");
+  const Verdict verdict = job.verdict(2);
+  EXPECT_THAT(verdict.message(), AllOf(HasSubstr("KeyError: 'lr'"), HasSubstr("look at rank 1")));
+  EXPECT_EQ(verdict.exit().rank(), 1);
+  EXPECT_EQ(verdict.exit().log_path(), "log/workerlog.1");
+  ASSERT_EQ(verdict.endings_size(), 1);
+  EXPECT_EQ(verdict.endings(0).node_rank(), 0);
+}
+
+TEST_F(HangingJob, RankThatHasEndedBeforeTheOthers_IsNamed) {
+  Stacks first;
+  RankEnding& ending = *first.add_endings();
+  ending.set_rank(1);
+  ending.set_ended(true);
+  ending.set_ago_ms(31'000);
+  job.send(1, &wire::NodeMessage::mutable_stacks, first);
+  send(2, "wait", "wait");
+  EXPECT_EQ(job.verdict(1).exit().rank(), 1);
+  EXPECT_THAT(job.verdict(1).message(), HasSubstr("rank 1 has ended with 0, 31 s before"));
+}
+
 TEST(JobState, StacksOnRequest_SayWhoIsWaitedForAndLeaveOutTheCalls) {
   Job job(job_of({"a"}));
   job.join_all();

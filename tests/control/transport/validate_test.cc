@@ -167,6 +167,17 @@ TEST(Validate, LongTextsOfAnExit_AreCut) {
   EXPECT_TRUE(exit.error().callstack().ends_with("sinnermost"));
 }
 
+TEST(Validate, EndingsOfRanks_AreCut) {
+  wire::NodeMessage message;
+  wire::Stacks& stacks = *message.mutable_stacks();
+  for (int rank = 0; rank < 5000; ++rank) stacks.add_endings()->set_error(std::string(2000, 'e'));
+  stacks.mutable_endings(0)->set_log_path(std::string(2000, 'l'));
+  validate(&message);
+  EXPECT_EQ(stacks.endings_size(), 4096);
+  EXPECT_EQ(stacks.endings(0).error().size(), 1024u);
+  EXPECT_EQ(stacks.endings(0).log_path().size(), 1024u);
+}
+
 TEST(Validate, StacksBeyondTheLimits_AreCut) {
   wire::ControlReply reply;
   StackCluster& cluster = *reply.mutable_stacks()->mutable_stacks()->add_clusters();

@@ -121,6 +121,38 @@ TEST_F(Hang, StoppedRank_IsNamedWithEveryRanksStack) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
+// An exit hook that waits for the others keeps the process alive.
+TEST_F(Hang, RankThatHasPrintedAnException_IsNamedWithIt) {
+  const std::string script =
+      "[ $RANK = 1 ] && printf 'Traceback (most recent call last):\\n  File \"a.py\", line 1\\n"
+      "ValueError: label 1000\\n'; exec sleep 1000";
+  fleetrun = std::make_unique<Fleetrun>(
+      job, "run",
+      std::vector<std::string>{"--nproc_per_node=2", "--hang_timeout=2", "sh", "-c", script});
+  EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
+  EXPECT_THAT(fleetrun->output(), HasSubstr("look at rank 1"));
+  const auto verdict = verdict_in(job);
+  EXPECT_EQ(verdict["rank"]["rank"], 1);
+  ASSERT_EQ(verdict["endings"].size(), 1u) << verdict.dump();
+  EXPECT_EQ(verdict["endings"][0]["error"], "ValueError: label 1000");
+  EXPECT_EQ(verdict["endings"][0]["ended"], false);
+}
+
+TEST_F(Hang, RankThatHasEndedWithZero_IsNamedWithItsLastError) {
+  const std::string script =
+      "[ $RANK = 1 ] && { echo 'ERROR caught: bad label' >&2; exit 0; }; exec sleep 1000";
+  fleetrun = std::make_unique<Fleetrun>(
+      job, "run",
+      std::vector<std::string>{"--nproc_per_node=2", "--hang_timeout=2", "sh", "-c", script});
+  EXPECT_EQ(fleetrun->wait(), 115) << fleetrun->output();
+  EXPECT_THAT(fleetrun->output(), HasSubstr("rank 1 has ended with 0"));
+  const auto verdict = verdict_in(job);
+  EXPECT_EQ(verdict["rank"]["rank"], 1);
+  ASSERT_EQ(verdict["endings"].size(), 1u) << verdict.dump();
+  EXPECT_EQ(verdict["endings"][0]["error"], "ERROR caught: bad label");
+  EXPECT_EQ(verdict["endings"][0]["ended"], true);
+}
+
 TEST_F(Hang, RanksThatGetOn_AreLeftAlone) {
   start(2, "--hang_timeout=2");
   // Twice as long as that, at least.

@@ -1,4 +1,4 @@
-#include "node/failure_cause.h"
+#include "diagnosis/cause/failure_cause.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ TEST(FailureCause, ExceptionWithMoreLinesAndLastWords_IsTheException) {
                           "        Missing key(s) in state_dict: \"a\".\n"
                           "resource_tracker: There appear to be 1 leaked semaphore objects\n",
                           0),
-            "RuntimeError: Error(s) in loading state_dict for Net:");
+            "RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "
+            "\"a\".");
 }
 
 // Its error needs no word that reads like one.
@@ -105,6 +106,59 @@ TEST(FailureCause, KilledByOthers_TheLogDoesNotKnow) {
   EXPECT_EQ(failure_cause("an error", SIGKILL), "");
   EXPECT_EQ(failure_cause("an error", SIGTERM), "");
   EXPECT_EQ(failure_cause("an old error message", SIGSEGV), "");
+}
+
+TEST(FailureCause, ProgressBarBeforeTheTraceback_IsNoPrefix) {
+  EXPECT_EQ(failure_cause("  0%|          | 0/10 [00:00<?, ?it/s]Traceback (most recent call last):\n"
+                          "  File \"train.py\", line 3, in <module>\n"
+                          "ValueError: boom\n"
+                          "  0%|          | 0/10 [00:00<?, ?it/s]",
+                          0),
+            "ValueError: boom");
+}
+
+TEST(FailureCause, ExceptionDuringTheExit_LosesAgainstTheOneBefore) {
+  EXPECT_EQ(failure_cause("Traceback (most recent call last):\n"
+                          "  File \"train.py\", line 3, in <module>\n"
+                          "ValueError: boom\n"
+                          "Exception ignored in: <function Pool.__del__ at 0x7f>\n"
+                          "Traceback (most recent call last):\n"
+                          "  File \"pool.py\", line 271, in __del__\n"
+                          "OSError: [Errno 9] Bad file descriptor\n",
+                          0),
+            "ValueError: boom");
+}
+
+TEST(FailureCause, AbortOfAnInterpreterThatExits_IsTheException) {
+  const std::string log =
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 3, in <module>\n"
+      "ValueError: boom\n";
+  const std::string abort =
+      "terminate called after throwing an instance of 'c10::Error'\n"
+      "  what():  driver shutting down\n";
+  EXPECT_EQ(failure_cause(log + abort, SIGABRT), "ValueError: boom");
+  EXPECT_EQ(failure_cause(log, SIGSEGV), "ValueError: boom");
+  std::string later = log;
+  for (int i = 0; i < 10; ++i) later += "step\n";
+  EXPECT_EQ(failure_cause(later + abort, SIGABRT), "driver shutting down");
+  EXPECT_EQ(failure_cause(later, SIGSEGV), "");
+}
+
+TEST(FailureCause, ErrorThatIsANumber_IsAMetric) {
+  EXPECT_EQ(failure_cause("train error: 0.25\ndone", 0), "");
+  EXPECT_EQ(failure_cause("ERROR 3 shards are missing\nbye", 0), "ERROR 3 shards are missing");
+}
+
+TEST(LastError, OfARankThatRuns_IsItsTraceback) {
+  EXPECT_EQ(last_error("Traceback (most recent call last):\n"
+                       "  File \"train.py\", line 3, in <module>\n"
+                       "ValueError: label 1000 is out of range\n",
+                       true),
+            "ValueError: label 1000 is out of range");
+  EXPECT_EQ(last_error("error: a line\n", true), "");
+  EXPECT_EQ(last_error("error: a line\n", false), "error: a line");
+  EXPECT_EQ(last_error("0 failed\n", false), "");
 }
 
 TEST(CauseLine, IsOneShortSafeLine) {
