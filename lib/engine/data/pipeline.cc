@@ -321,8 +321,7 @@ class InputPipeline::Impl {
     if (now == old) return;
     if (options_.sampler.rank == 0) {
       spdlog::info(
-          "data.threads {}, data.prefetch {} (training waited for input {:.0f} % of the "
-          "time)",
+          "data.threads {}, data.prefetch {} (training waited for input {:.0f} % of the time)",
           now.threads, now.prefetch, share);
     }
     while (static_cast<int>(workers_.size()) < now.threads) add_worker();

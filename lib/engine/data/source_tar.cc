@@ -247,16 +247,6 @@ class ShardIndex {
   std::vector<TarSample> samples_;
 };
 
-Schema tar_schema(bool) {
-  Schema schema;
-  schema
-      .texts("shards", {},
-             "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
-             "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")")
-      .as_path();
-  return schema;
-}
-
 std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> patterns = split.texts("shards");
   if (patterns.empty()) return no_test_data(context, "data.test.shards");
@@ -271,7 +261,13 @@ std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& con
 
 }  // namespace
 FLEET_SOURCE(tar) {
-  def.schema = tar_schema;
+  def.schema = [](bool) {
+    return Schema()
+        .texts("shards", {},
+               "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
+               "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")")
+        .as_path();
+  };
   def.names_data = [](const Settings& split) { return !split.texts("shards").empty(); };
   def.open = open_tar;
 }
