@@ -19,14 +19,12 @@ bool register_comm_backend(const std::string& name, void (*define)(CommBackendDe
 }
 
 Schema comm_schema() {
-  Schema schema;
-  schema
+  return Schema()
       .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},
               "transport of the collectives; auto: nccl on GPUs, else depends on the hosts of the "
               "ranks")
       .number("timeout", 600, 0.001, 1e6,
               "seconds that a collective waits for a rank that neither arrives nor exits");
-  return schema;
 }
 
 void apply(const Settings& settings, CommOptions* options) {

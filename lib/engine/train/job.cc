@@ -123,14 +123,13 @@ Schema checkpoint_schema() {
 }  // namespace
 
 Schema job_schema(const ConfigTree& tree) {
-  Schema schema;
-  schema.section("", chosen_sections(tree))
+  return Schema()
+      .section("", chosen_sections(tree))
       .section("train", train_schema())
       .section("checkpoint", checkpoint_schema())
       .section("predict", predict_schema())
       .section("comm", comm_schema())
       .section("strategy", strategy_schema());
-  return schema;
 }
 
 void canonicalize_keys(ConfigTree& tree) {
