@@ -14,10 +14,6 @@ Registry<CommBackendDef>& comm_backends() {
   return registry;
 }
 
-bool register_comm_backend(const std::string& name, void (*define)(CommBackendDef&)) {
-  return comm_backends().define(name, define);
-}
-
 Schema comm_schema() {
   return Schema()
       .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},

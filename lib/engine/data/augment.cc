@@ -48,10 +48,6 @@ Registry<AugmentType>& augments() {
   return registry;
 }
 
-bool register_augmentation(const std::string& name, void (*define)(AugmentType&)) {
-  return augments().define(name, define);
-}
-
 Schema augment_schema(bool train) {
   Schema schema;
   for (const auto& [name, type] : types_of(train)) schema.section("", type->schema);

@@ -91,12 +91,11 @@ struct AugmentType {
 };
 
 Registry<AugmentType>& augments();
-bool register_augmentation(const std::string& name, void (*define)(AugmentType&));
 
 // FLEET_AUGMENTATION(flip) { def.order = 20; ... } in lib/engine/data/augment_flip.cc.
 #define FLEET_AUGMENTATION(name)                                       \
   FLEET_REGISTER(augmentation_##name, ::fleet::data::AugmentType& def, \
-                 ::fleet::data::register_augmentation, #name)
+                 ::fleet::data::augments().define, #name)
 
 // All keys of data.augment (train) or data.eval.
 Schema augment_schema(bool train);

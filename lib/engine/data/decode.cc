@@ -68,10 +68,6 @@ Registry<ImageFormatDef>& image_formats() {
   return registry;
 }
 
-bool register_image_format(const std::string& name, void (*define)(ImageFormatDef&)) {
-  return image_formats().define(name, define);
-}
-
 struct Decoder::Known {
   std::string name;
   const ImageFormatDef* def;

@@ -83,10 +83,6 @@ Registry<OptimizerDef>& optimizer_registry() {
   return registry;
 }
 
-bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&)) {
-  return optimizer_registry().define(name, define);
-}
-
 Schema optimizer_schema(const std::string& name) {
   const OptimizerDef& def = optimizer_registry().get(name);
   return Schema()

@@ -19,10 +19,6 @@ Registry<ScheduleDef>& schedule_registry() {
   return registry;
 }
 
-bool register_schedule(const std::string& name, void (*define)(ScheduleDef&)) {
-  return schedule_registry().define(name, define);
-}
-
 Schema schedule_schema(const std::string& name) {
   const ScheduleDef& def = schedule_registry().get(name);
   return Schema()
