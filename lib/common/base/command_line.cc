@@ -9,7 +9,6 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/home_folder.h"
-#include "base/text.h"
 
 namespace fleet {
 namespace {

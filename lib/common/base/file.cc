@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/owned_file.h"
 
 namespace fleet {

@@ -10,7 +10,6 @@
 #include <climits>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/sync.h"

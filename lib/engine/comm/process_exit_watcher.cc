@@ -5,7 +5,6 @@
 
 #include <cerrno>
 
-#include "base/error.h"
 #include "comm/shared_memory.h"
 
 namespace fleet {

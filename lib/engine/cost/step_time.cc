@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "exec/compute_rates.h"
 #include "ops/collective.h"
 
 namespace fleet {

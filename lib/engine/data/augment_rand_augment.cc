@@ -3,10 +3,8 @@
 // RandAugment.
 #include "data/augment.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
 
 #include "base/error.h"
 #include "data/adjust_image.h"

@@ -1,6 +1,5 @@
 // Adds black edges to the image and crops it to the output's size at a random place: CIFAR's recipe
 // (He et al., "Deep Residual Learning for Image Recognition", 2015, section 4.2).
-#include "base/error.h"
 #include "data/augment.h"
 
 namespace fleet::data {

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/terminal_text.h"
-#include "base/text.h"
 #include "data/image_files.h"
 
 namespace fleet::data {

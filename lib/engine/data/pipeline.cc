@@ -1,12 +1,9 @@
 #include "data/pipeline.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"

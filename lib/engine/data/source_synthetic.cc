@@ -3,7 +3,6 @@
 // reading costs nothing.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "data/random.h"
 #include "data/source.h"

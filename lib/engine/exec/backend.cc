@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "base/plugin.h"
-#include "base/registry.h"
 
 namespace fleet {
 

@@ -1,7 +1,6 @@
 #include "exec/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <sstream>
 

@@ -5,7 +5,6 @@
 
 #include "ops/collective.h"
 #include "optim/update_op.h"
-#include "passes/gradients.h"
 
 namespace fleet {
 namespace {

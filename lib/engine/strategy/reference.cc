@@ -3,12 +3,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "strategy/fields.h"
 #include "strategy/names.h"
 
 namespace fleet {

@@ -1,8 +1,5 @@
 #include "train/job.h"
 
-#include <limits>
-
-#include "base/error.h"
 #include "comm/factory.h"
 #include "data/augment.h"
 #include "data/pipeline.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <span>
 
 #include "base/error.h"
 #include "base/hash.h"

@@ -9,11 +9,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <new>
 
 #include "base/crc32c.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number_text.h"

@@ -1,7 +1,5 @@
 #include "backend/cpu/norm_runs.h"
 
-#include <algorithm>
-
 namespace fleet::cpu::norm_runs {
 namespace {
 
