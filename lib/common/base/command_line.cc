@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <map>
 
-#include "base/config_value.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/home_folder.h"
+#include "base/json.h"
 
 namespace fleet {
 namespace {
@@ -60,7 +60,7 @@ void add_given(const std::vector<GivenOption>& given, ConfigTree* tree) {
     if (one.option->repeats) {
       Json& list = lists[one.option->key];
       list.push_back(value);
-      value = config::dump(list);
+      value = list.dump_lossy();
     }
     tree->set(one.option->key, value, "--" + one.option->key);
   }
