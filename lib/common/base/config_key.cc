@@ -16,17 +16,11 @@ using List = std::vector<Scalar>;
 
 bool is_list(ConfigType type) { return type >= ConfigType::kIntegers; }
 
+// The types of lists are in the order of those of their elements.
 ConfigType element_of(ConfigType type) {
-  switch (type) {
-    case ConfigType::kIntegers:
-      return ConfigType::kInteger;
-    case ConfigType::kNumbers:
-      return ConfigType::kNumber;
-    case ConfigType::kTexts:
-      return ConfigType::kText;
-    default:
-      return type;
-  }
+  constexpr int kApart =
+      static_cast<int>(ConfigType::kIntegers) - static_cast<int>(ConfigType::kInteger);
+  return is_list(type) ? static_cast<ConfigType>(static_cast<int>(type) - kApart) : type;
 }
 
 // Rewrites a choice in its declared spelling; its case does not matter.
@@ -106,23 +100,10 @@ bool in_range(const Scalar& scalar, const ConfigKey& key) {
 }  // namespace
 
 const char* name_of(ConfigType type) {
-  switch (type) {
-    case ConfigType::kBool:
-      return "true or false";
-    case ConfigType::kInteger:
-      return "an integer";
-    case ConfigType::kNumber:
-      return "a number";
-    case ConfigType::kText:
-      return "a string";
-    case ConfigType::kIntegers:
-      return "a list of integers";
-    case ConfigType::kNumbers:
-      return "a list of numbers";
-    case ConfigType::kTexts:
-      return "a list of strings";
-  }
-  return "";
+  constexpr const char* kNames[] = {"true or false",    "an integer",         "a number",
+                                    "a string",         "a list of integers", "a list of numbers",
+                                    "a list of strings"};
+  return kNames[static_cast<size_t>(type)];
 }
 
 std::string range_of(const ConfigKey& key) {

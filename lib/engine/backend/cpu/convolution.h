@@ -18,9 +18,19 @@ struct Convolution {
   std::optional<DType> bias = {};  // forward: added; weight: its gradient is computed too
   size_t winograd_memory = 0;      // bytes that Winograd's method may use; 0: not used
 };
+// Of variables or of arguments.
+template <typename Tensor>
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
-                           const Shape& x, const Shape& weight, const Shape& y, DType type,
-                           DType weight_type);
+                           const Tensor& x, const Tensor& weight, const Tensor& y) {
+  return {.direction = direction,
+          .window = window_of(attributes, weight.shape[2], weight.shape[3]),
+          .groups = attributes.integer("groups"),
+          .x = x.shape,
+          .weight = weight.shape,
+          .y = y.shape,
+          .type = y.dtype,
+          .weight_type = weight.dtype};
+}
 
 struct ConvolutionLayouts {
   std::optional<Layout> x, weight, y;  // empty: oneDNN chooses
