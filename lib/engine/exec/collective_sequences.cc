@@ -37,9 +37,7 @@ class Writer {
   CollectiveSequences write() {
     for (const PlannedOp& planned : plan_.ops) {
       if (is_collective(planned.op)) add(planned.op);
-      for (const VarId id : planned.op.outputs) {
-        if (id != kNoVar) made_by_[id] = &planned;
-      }
+      for (const VarId id : planned.op.writes()) made_by_[id] = &planned;
     }
     add_memory();
     for (auto& [name, lines] : pairs_) {

@@ -125,6 +125,8 @@ class Program {
   // if it has no copy.
   VarId copy_of(VarId parameter) const;
   VarId make_copy(VarId parameter, DType dtype);
+  // Appends the operation that writes the copy anew; nothing if there is none.
+  void append_copy(SectionId section, VarId parameter);
 
   // The gradient of a variable, once the backward pass has made it.
   VarId gradient(VarId id) const;

@@ -207,12 +207,7 @@ class Dgc : public MetaOptimizer {
         .append(section, "all_gather", {encoded}, {gathered}, {{"communicator", int64_t{group_}}})
         .stream = kCommunicationStream;
     program.append(section, "dgc_apply", applied, parameters_, {{"counts", counts}});
-    for (const VarId parameter : parameters_) {
-      const VarId copy = program.copy_of(parameter);
-      if (copy == kNoVar) continue;
-      program.append(section, "cast", {parameter}, {copy},
-                     {{"to", std::string(name_of(program.var(copy).dtype))}});
-    }
+    for (const VarId parameter : parameters_) program.append_copy(section, parameter);
   }
 
   const std::vector<Stage> stages_;
