@@ -289,11 +289,6 @@ size_t save_rank_part(const std::string& root, int64_t step, const CheckpointVal
   return write_part(root, step, name_of_part(own.rank), values.part.value(), own);
 }
 
-size_t save_shard(const std::string& root, int64_t step, const CheckpointValues& values,
-                  const JobRank& own) {
-  return write_part(root, step, name_of_shard(own.rank), values.shard.value(), own);
-}
-
 // Checks that rank 0 sees what the ranks wrote; `name`: names a rank's file.
 static void check_parts(const std::string& aside, std::string (*name)(int),
                         std::span<const size_t> part_bytes) {
@@ -405,20 +400,20 @@ static std::string save_with_parts(const std::string& root, const TrainingPositi
     if (own.rank == 0) begin_checkpoint(root, position.step);
     return 0.0;
   });
-  std::vector<double> parts, shards;
-  if (values.part) {
-    parts = control.all_succeed("write its part of a checkpoint", [&] {
-      return static_cast<double>(save_rank_part(root, position.step, values, own));
+  // Returns the sizes by rank.
+  const auto write = [&](const char* what, const std::optional<TensorFile>& file,
+                         const std::string& name) -> std::vector<size_t> {
+    if (!file) return {};
+    const std::vector<double> bytes = control.all_succeed(what, [&] {
+      return static_cast<double>(write_part(root, position.step, name, *file, own));
     });
-  }
-  if (values.shard) {
-    shards = control.all_succeed("write its shard of a checkpoint", [&] {
-      return static_cast<double>(save_shard(root, position.step, values, own));
-    });
-  }
+    return {bytes.begin(), bytes.end()};
+  };
+  const std::vector<size_t> part_bytes =
+      write("write its part of a checkpoint", values.part, name_of_part(own.rank));
+  const std::vector<size_t> shard_bytes =
+      write("write its shard of a checkpoint", values.shard, name_of_shard(own.rank));
   control.all_succeed("finish a checkpoint", [&] {
-    const std::vector<size_t> part_bytes(parts.begin(), parts.end());
-    const std::vector<size_t> shard_bytes(shards.begin(), shards.end());
     if (own.rank == 0) {
       folder = finish_checkpoint(root, position, values, keep, part_bytes, shard_bytes);
     }
