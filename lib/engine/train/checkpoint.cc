@@ -366,14 +366,6 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   return folder;
 }
 
-std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
-                            Executor& executor, int keep) {
-  FLEET_CHECK(rank_states(executor.program()).empty() && !is_sharded(executor.program()),
-              "each rank has a part of this checkpoint");
-  RankCoordinator alone(nullptr);
-  return save_on_all_ranks(root, position, executor, keep, {}, alone);
-}
-
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
                               Executor& executor, int keep, const JobRank& own,
                               RankCoordinator& control) {

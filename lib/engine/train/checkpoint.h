@@ -76,14 +76,10 @@ struct Keep {
 };
 
 // Writes a checkpoint of every parameter and state under a temporary name and renames it when all
-// of it is on the disk; then removes the checkpoints not to be kept. Returns its folder. kIo. For a
-// Program without per-rank states.
-std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
-                            Executor& executor, int keep);
-
-// Collective version: all ranks call it with the same position. Returns on all ranks when the
-// checkpoint is on the disk: the folder on rank 0, "" elsewhere. If the Program has per-rank
-// states, every rank writes its part; if any rank fails, all fail and no checkpoint is created.
+// of it is on the disk; then removes the checkpoints not to be kept. Collective: all ranks call it
+// with the same position. Returns on all ranks when the checkpoint is on the disk: the folder on
+// rank 0, "" elsewhere. If the Program has per-rank states, every rank writes its part; if any rank
+// fails, all fail and no checkpoint is created.
 // kIo: a disk error, or a part that rank 0 does not see because the nodes share no folder;
 // kPeerLost: another rank failed. The overload with values may be called from any thread, if no
 // other thread uses the control.
