@@ -1,7 +1,5 @@
 #include "base/command_line.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <map>
 
@@ -9,6 +7,7 @@
 #include "base/error.h"
 #include "base/home_folder.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace fleet {
 namespace {
@@ -28,9 +27,7 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
 
 // PADDLE_X=1, --x=True: the spellings of Python programs.
 std::string truth(const std::string& text) {
-  std::string small = text;
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string small = lower_case(text);
   for (const char* yes : {"1", "true", "yes", "on"}) {
     if (small == yes) return "true";
   }

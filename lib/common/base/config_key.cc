@@ -1,7 +1,5 @@
 #include "base/config_key.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "base/config_value.h"
@@ -27,11 +25,8 @@ ConfigType element_of(ConfigType type) {
 void spell_choice(const ConfigKey& key, Scalar* scalar) {
   std::string* text = std::get_if<std::string>(scalar);
   if (!text) return;
-  const auto same = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
   for (const std::string& choice : key.choices) {
-    if (std::equal(text->begin(), text->end(), choice.begin(), choice.end(), same)) {
+    if (lower_case(*text) == lower_case(choice)) {
       *text = choice;
       return;
     }

@@ -10,6 +10,7 @@
 namespace fleet {
 
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);  // of ASCII letters
 // Splits at every separator; "a,,b" has three parts, "" has none. Parts are trimmed.
 std::vector<std::string> split(std::string_view text, char separator);
 // The lines of a text, as they are; "a\n" has two, the second empty.

@@ -2,7 +2,6 @@
 // and have its key as their name up to the first dot: 000017.jpg, 000017.cls. The index is read at
 // the start; samples are then read in any order.
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -63,10 +62,7 @@ std::pair<std::string, std::string> key_and_extension(const std::string& name) {
   const size_t slash = name.rfind('/');
   const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
   if (dot == std::string::npos) return {name, ""};
-  std::string extension = name.substr(dot + 1);
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return {name.substr(0, dot), extension};
+  return {name.substr(0, dot), lower_case(name.substr(dot + 1))};
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
