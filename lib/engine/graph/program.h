@@ -125,7 +125,7 @@ class Program {
   // if it has no copy.
   VarId copy_of(VarId parameter) const;
   VarId make_copy(VarId parameter, DType dtype);
-  // Appends the operation that writes the copy anew; nothing if there is none.
+  // Appends the operation that updates the copy; nothing if the parameter has no copy.
   void append_copy(SectionId section, VarId parameter);
 
   // The gradient of a variable, once the backward pass has made it.
