@@ -50,6 +50,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+std::string join_first(std::span<const std::string> names, size_t most) {
+  if (names.size() <= most) return join(names, ", ");
+  return join(names.first(most), ", ") + " and " + std::to_string(names.size() - most) + " more";
+}
+
 namespace {
 
 // The number of missing, extra or different letters and of swapped neighbours.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <span>
 
 #include "base/error.h"
 #include "base/file_status.h"
@@ -78,9 +77,7 @@ std::string some(const std::vector<std::string>& names) {
   constexpr size_t kShown = 10;
   std::vector<std::string> shown;
   for (const std::string& name : names) shown.push_back(shown_name(name));
-  const std::span<const std::string> all(shown);
-  if (all.size() <= kShown) return join(all, ", ");
-  return join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) + " more";
+  return join_first(shown, kShown);
 }
 
 // Refuses classes that cannot be learned or tested for lack of images.

@@ -149,14 +149,12 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
   }
 }
 
-// "'a.residual', 'b.residual' and 3 more"
+// "'a.residual', 'b.residual', 'c.residual' and 3 more"
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back("'" + names[i] + "'");
-  const std::string text = join(shown, ", ");
-  const size_t more = names.size() - shown.size();
-  return more == 0 ? text : text + " and " + std::to_string(more) + " more";
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back("'" + name + "'");
+  return join_first(quoted, kShown);
 }
 
 // Without the states of loss scaling, which may start again.
