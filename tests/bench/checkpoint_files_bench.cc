@@ -14,6 +14,7 @@
 
 #include "tensor/host.h"
 #include "tests/bench/times.h"
+#include "tests/engine/train/save_checkpoint.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_saver.h"
 #include "train/initial_weights.h"

@@ -18,8 +18,7 @@ TEST(Reference, EachField_HasARowWithHelp) {
   ASSERT_EQ(rows.size(), field_paths().size());
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].path, field_paths()[i]);
-    EXPECT_NE(rows[i].help, "") << rows[i].path << ": give it a field_help in "
-                                << (rows[i].def ? rows[i].def->name : "strategy.proto");
+    EXPECT_NE(rows[i].help, "") << rows[i].path << ": give it a (help) in strategy.proto";
     EXPECT_NE(rows[i].initial, "") << rows[i].path;
   }
 }

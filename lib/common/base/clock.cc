@@ -1,6 +1,5 @@
 #include "base/clock.h"
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 

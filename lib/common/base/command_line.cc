@@ -1,14 +1,12 @@
 #include "base/command_line.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <map>
 
-#include "base/config_value.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/home_folder.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -29,9 +27,7 @@ bool asks_for_help(const std::vector<std::string>& arguments) {
 
 // PADDLE_X=1, --x=True: the spellings of Python programs.
 std::string truth(const std::string& text) {
-  std::string small = text;
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string small = lower_case(text);
   for (const char* yes : {"1", "true", "yes", "on"}) {
     if (small == yes) return "true";
   }
@@ -61,7 +57,7 @@ void add_given(const std::vector<GivenOption>& given, ConfigTree* tree) {
     if (one.option->repeats) {
       Json& list = lists[one.option->key];
       list.push_back(value);
-      value = config::dump(list);
+      value = list.dump_lossy();
     }
     tree->set(one.option->key, value, "--" + one.option->key);
   }

@@ -57,6 +57,7 @@ class Schema {
   std::string help() const;
 
  private:
+  ConfigKey& add(std::string path, ConfigType type, ConfigValue initial, std::string help);
   std::vector<ConfigKey> keys_;
 };
 

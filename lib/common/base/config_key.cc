@@ -1,7 +1,5 @@
 #include "base/config_key.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "base/config_value.h"
@@ -16,28 +14,19 @@ using List = std::vector<Scalar>;
 
 bool is_list(ConfigType type) { return type >= ConfigType::kIntegers; }
 
+// The types of lists are in the order of those of their elements.
 ConfigType element_of(ConfigType type) {
-  switch (type) {
-    case ConfigType::kIntegers:
-      return ConfigType::kInteger;
-    case ConfigType::kNumbers:
-      return ConfigType::kNumber;
-    case ConfigType::kTexts:
-      return ConfigType::kText;
-    default:
-      return type;
-  }
+  constexpr int kApart =
+      static_cast<int>(ConfigType::kIntegers) - static_cast<int>(ConfigType::kInteger);
+  return is_list(type) ? static_cast<ConfigType>(static_cast<int>(type) - kApart) : type;
 }
 
 // Rewrites a choice in its declared spelling; its case does not matter.
 void spell_choice(const ConfigKey& key, Scalar* scalar) {
   std::string* text = std::get_if<std::string>(scalar);
   if (!text) return;
-  const auto same = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
   for (const std::string& choice : key.choices) {
-    if (std::equal(text->begin(), text->end(), choice.begin(), choice.end(), same)) {
+    if (lower_case(*text) == lower_case(choice)) {
       *text = choice;
       return;
     }
@@ -106,23 +95,10 @@ bool in_range(const Scalar& scalar, const ConfigKey& key) {
 }  // namespace
 
 const char* name_of(ConfigType type) {
-  switch (type) {
-    case ConfigType::kBool:
-      return "true or false";
-    case ConfigType::kInteger:
-      return "an integer";
-    case ConfigType::kNumber:
-      return "a number";
-    case ConfigType::kText:
-      return "a string";
-    case ConfigType::kIntegers:
-      return "a list of integers";
-    case ConfigType::kNumbers:
-      return "a list of numbers";
-    case ConfigType::kTexts:
-      return "a list of strings";
-  }
-  return "";
+  constexpr const char* kNames[] = {"true or false",    "an integer",         "a number",
+                                    "a string",         "a list of integers", "a list of numbers",
+                                    "a list of strings"};
+  return kNames[static_cast<size_t>(type)];
 }
 
 std::string range_of(const ConfigKey& key) {

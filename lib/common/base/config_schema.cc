@@ -6,39 +6,37 @@
 
 namespace fleet {
 
+static ConfigValue one(ConfigValue::Scalar value) { return {std::move(value)}; }
+
 template <typename T>
-static ConfigValue list_value(std::vector<T> values) {
-  return ConfigValue{std::vector<ConfigValue::Scalar>(std::make_move_iterator(values.begin()),
-                                                      std::make_move_iterator(values.end()))};
+static ConfigValue list(std::vector<T> values) {
+  return {std::vector<ConfigValue::Scalar>(std::make_move_iterator(values.begin()),
+                                           std::make_move_iterator(values.end()))};
+}
+
+ConfigKey& Schema::add(std::string path, ConfigType type, ConfigValue initial, std::string help) {
+  return keys_.emplace_back(ConfigKey{.path = std::move(path),
+                                      .type = type,
+                                      .initial = std::move(initial),
+                                      .choices = {},
+                                      .help = std::move(help)});
 }
 
 Schema& Schema::boolean(std::string path, bool initial, std::string help) {
-  keys_.push_back({.path = std::move(path),
-                   .type = ConfigType::kBool,
-                   .initial = ConfigValue{ConfigValue::Scalar(initial)},
-                   .choices = {},
-                   .help = std::move(help)});
+  add(std::move(path), ConfigType::kBool, one(initial), std::move(help));
   return *this;
 }
 Schema& Schema::integer(std::string path, int64_t initial, double min, double max,
                         std::string help) {
-  keys_.push_back({std::move(path),
-                   ConfigType::kInteger,
-                   ConfigValue{ConfigValue::Scalar(initial)},
-                   min,
-                   max,
-                   {},
-                   std::move(help)});
+  ConfigKey& key = add(std::move(path), ConfigType::kInteger, one(initial), std::move(help));
+  key.min = min;
+  key.max = max;
   return *this;
 }
 Schema& Schema::number(std::string path, double initial, double min, double max, std::string help) {
-  keys_.push_back({std::move(path),
-                   ConfigType::kNumber,
-                   ConfigValue{ConfigValue::Scalar(initial)},
-                   min,
-                   max,
-                   {},
-                   std::move(help)});
+  ConfigKey& key = add(std::move(path), ConfigType::kNumber, one(initial), std::move(help));
+  key.min = min;
+  key.max = max;
   return *this;
 }
 Schema& Schema::text(std::string path, std::string initial, std::string help) {
@@ -46,35 +44,20 @@ Schema& Schema::text(std::string path, std::string initial, std::string help) {
 }
 Schema& Schema::choice(std::string path, std::string initial, std::vector<std::string> choices,
                        std::string help) {
-  keys_.push_back({.path = std::move(path),
-                   .type = ConfigType::kText,
-                   .initial = ConfigValue{ConfigValue::Scalar(std::move(initial))},
-                   .choices = std::move(choices),
-                   .help = std::move(help)});
+  add(std::move(path), ConfigType::kText, one(std::move(initial)), std::move(help)).choices =
+      std::move(choices);
   return *this;
 }
 Schema& Schema::integers(std::string path, std::vector<int64_t> initial, std::string help) {
-  keys_.push_back({.path = std::move(path),
-                   .type = ConfigType::kIntegers,
-                   .initial = list_value(std::move(initial)),
-                   .choices = {},
-                   .help = std::move(help)});
+  add(std::move(path), ConfigType::kIntegers, list(std::move(initial)), std::move(help));
   return *this;
 }
 Schema& Schema::numbers(std::string path, std::vector<double> initial, std::string help) {
-  keys_.push_back({.path = std::move(path),
-                   .type = ConfigType::kNumbers,
-                   .initial = list_value(std::move(initial)),
-                   .choices = {},
-                   .help = std::move(help)});
+  add(std::move(path), ConfigType::kNumbers, list(std::move(initial)), std::move(help));
   return *this;
 }
 Schema& Schema::texts(std::string path, std::vector<std::string> initial, std::string help) {
-  keys_.push_back({.path = std::move(path),
-                   .type = ConfigType::kTexts,
-                   .initial = list_value(std::move(initial)),
-                   .choices = {},
-                   .help = std::move(help)});
+  add(std::move(path), ConfigType::kTexts, list(std::move(initial)), std::move(help));
   return *this;
 }
 

@@ -89,7 +89,7 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
       }
       const auto value = config::to_value(child);
       if (!value) {
-        throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + config::dump(child), origin,
+        throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + child.dump_lossy(), origin,
                     child.is_null() ? "remove it to use its default"
                                     : "write a scalar, or a list of scalars");
       }

@@ -3,9 +3,7 @@
 namespace fleet {
 namespace config {
 
-std::string dump(const Json& json) { return json.dump_lossy(); }
-
-Json to_json(const Scalar& scalar) {
+static Json to_json(const Scalar& scalar) {
   return std::visit([](const auto& value) { return Json(value); }, scalar);
 }
 
@@ -35,11 +33,11 @@ std::optional<ConfigValue> to_value(const Json& json) {
 
 std::string ConfigValue::text() const {
   if (const Scalar* scalar = std::get_if<Scalar>(&value))
-    return config::dump(config::to_json(*scalar));
+    return config::to_json(*scalar).dump_lossy();
   Json array = Json::array();
   for (const Scalar& element : std::get<std::vector<Scalar>>(value))
     array.push_back(config::to_json(element));
-  return config::dump(array);
+  return array.dump_lossy();
 }
 
 }  // namespace fleet

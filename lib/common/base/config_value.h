@@ -14,9 +14,6 @@ using Scalar = ConfigValue::Scalar;
 // a section from a key without a value and from an unknown name.
 inline constexpr char kEmptyObject = '.';
 
-// As text on one line. Bytes that are not UTF-8 become U+FFFD.
-std::string dump(const Json& json);
-Json to_json(const Scalar& scalar);
 // nullopt for null, objects and lists.
 std::optional<Scalar> to_scalar(const Json& json);
 // A scalar, or a list of scalars; nullopt for anything else.

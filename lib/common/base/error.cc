@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include <iterator>
+
 #include "base/terminal_text.h"
 
 namespace fleet {
@@ -21,27 +23,10 @@ std::string compose(const std::string& what, const std::string& where, const std
 }  // namespace
 
 const char* name_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUsage:
-      return "usage";
-    case ErrorCode::kNotFound:
-      return "not found";
-    case ErrorCode::kUnsupported:
-      return "unsupported";
-    case ErrorCode::kNoMemory:
-      return "no memory";
-    case ErrorCode::kTimeout:
-      return "timeout";
-    case ErrorCode::kPeerLost:
-      return "peer lost";
-    case ErrorCode::kStale:
-      return "stale";
-    case ErrorCode::kIo:
-      return "io";
-    case ErrorCode::kInternal:
-      return "internal";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"usage", "not found", "unsupported", "timeout",  "peer lost",
+                                    "stale", "io",        "internal",    "no memory"};
+  const auto at = static_cast<size_t>(code);
+  return at < std::size(kNames) ? kNames[at] : "unknown";
 }
 
 Error::Error(ErrorCode code, std::string what, std::string where, std::string next)

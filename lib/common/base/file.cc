@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/owned_file.h"
 
 namespace fleet {
@@ -32,6 +31,20 @@ void UniqueFd::reset() {
 
 void throw_errno(const std::string& what, const std::string& where, Wanted wanted) {
   throw SystemError(ErrorCode::kIo, what, errno, where, wanted);
+}
+
+size_t read_at(const UniqueFd& file, void* to, size_t bytes, uint64_t offset,
+               const std::string& path) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(file.get(), static_cast<char*>(to) + done, bytes - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("cannot read the file", path);
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
 }
 
 std::string read_file(const std::string& path) {

@@ -1,6 +1,7 @@
 // Files and file descriptors.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,10 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+// Reads `bytes` from `offset` on, or as many as there are; returns their number. kIo naming the
+// path.
+size_t read_at(const UniqueFd& file, void* to, size_t bytes, uint64_t offset,
+               const std::string& path);
 // The whole file. kNotFound or kIo, naming the path.
 std::string read_file(const std::string& path);
 // Writes next to the path, syncs and renames: readers see the old file or the new one, never a part

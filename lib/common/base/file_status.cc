@@ -24,4 +24,10 @@ bool is_folder(const std::string& path) {
   return get_status(path, &status) && S_ISDIR(status.st_mode);
 }
 
+const char* kind_of_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 }  // namespace fleet

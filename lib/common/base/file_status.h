@@ -2,6 +2,8 @@
 // it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace fleet {
@@ -10,5 +12,7 @@ namespace fleet {
 // does not tell: a folder that this user may not search, for example.
 bool path_exists(const std::string& path);
 bool is_folder(const std::string& path);
+// The kind of a file that is not regular, by its mode (stat(2)): "a folder", "a pipe".
+const char* kind_of_file(mode_t mode);
 
 }  // namespace fleet

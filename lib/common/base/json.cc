@@ -63,11 +63,6 @@ bool is_member(const Json& json) {
   return json.is_array() && json.size() == 2 && json.begin()->is_string();
 }
 
-template <typename T>
-std::vector<Json> elements_of(const std::vector<T>& list) {
-  return {list.begin(), list.end()};
-}
-
 }  // namespace
 
 Json::Json() noexcept = default;
@@ -83,24 +78,6 @@ Json::Json(double value) noexcept : value_(value) {}
 Json::Json(const char* value) : value_(std::string(value)) {}
 Json::Json(std::string value) : value_(std::move(value)) {}
 Json::Json(std::string_view value) : value_(std::string(value)) {}
-Json::Json(const std::vector<int>& list) : value_(elements_of(list)) {}
-Json::Json(const std::vector<int64_t>& list) : value_(elements_of(list)) {}
-Json::Json(const std::vector<double>& list) : value_(elements_of(list)) {}
-Json::Json(const std::vector<std::string>& list) : value_(elements_of(list)) {}
-
-Json::Json(const std::map<std::string, std::string>& members) : value_(Object()) {
-  for (const auto& [key, value] : members) {
-    std::get<Object>(value_).keys.push_back(key);
-    std::get<Object>(value_).values.emplace_back(value);
-  }
-}
-
-Json::Json(const std::map<std::string, double>& members) : value_(Object()) {
-  for (const auto& [key, value] : members) {
-    std::get<Object>(value_).keys.push_back(key);
-    std::get<Object>(value_).values.emplace_back(value);
-  }
-}
 
 Json::Json(std::initializer_list<Json> list) {
   if (!std::all_of(list.begin(), list.end(), is_member)) {

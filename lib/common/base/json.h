@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -48,12 +49,17 @@ class Json {
   Json(std::string value);
   Json(std::string_view value);
   Json(const void*) = delete;  // not a bool
-  Json(const std::vector<int>& list);
-  Json(const std::vector<int64_t>& list);
-  Json(const std::vector<double>& list);
-  Json(const std::vector<std::string>& list);
-  Json(const std::map<std::string, std::string>& members);
-  Json(const std::map<std::string, double>& members);
+  template <typename T>
+  requires(!std::is_same_v<T, Json>) Json(const std::vector<T>& list)
+      : value_(std::vector<Json>(list.begin(), list.end())) {}
+  template <typename T>
+  Json(const std::map<std::string, T>& members) : value_(Object()) {
+    auto& object = std::get<Object>(value_);
+    for (const auto& [key, value] : members) {
+      object.keys.push_back(key);
+      object.values.emplace_back(value);
+    }
+  }
   // {{"key", value}, ...} is an object, and any other list is an array.
   Json(std::initializer_list<Json> list);
   Json(const Json& other);
@@ -88,9 +94,25 @@ class Json {
   bool is_array() const;
   bool is_object() const;
 
-  // T: one of those below the class. A number becomes T without a check of its range.
+  // T: one of those below the class, or a vector or a map by name of them. A number becomes T
+  // without a check of its range.
   template <typename T>
-  T get() const;
+  T get() const {
+    T all;
+    if constexpr (requires { typename T::mapped_type; }) {
+      if (!is_object()) refuse_type("object");
+      const Json* value = begin();
+      for (const std::string& key : keys()) {
+        all.emplace(key, (value++)->template get<typename T::mapped_type>());
+      }
+    } else {
+      all.reserve(size());
+      for (const Json& element : elements()) {
+        all.push_back(element.template get<typename T::value_type>());
+      }
+    }
+    return all;
+  }
 
   // Elements, or members; 0 for null, 1 for others.
   size_t size() const;
@@ -166,19 +188,5 @@ template <>
 double Json::get<double>() const;
 template <>
 std::string Json::get<std::string>() const;
-template <>
-std::vector<int> Json::get<std::vector<int>>() const;
-template <>
-std::vector<int64_t> Json::get<std::vector<int64_t>>() const;
-template <>
-std::vector<uint64_t> Json::get<std::vector<uint64_t>>() const;
-template <>
-std::vector<double> Json::get<std::vector<double>>() const;
-template <>
-std::vector<std::string> Json::get<std::vector<std::string>>() const;
-template <>
-std::map<std::string, std::string> Json::get<std::map<std::string, std::string>>() const;
-template <>
-std::map<std::string, double> Json::get<std::map<std::string, double>>() const;
 
 }  // namespace fleet

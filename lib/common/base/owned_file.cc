@@ -10,9 +10,9 @@
 #include <climits>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/sync.h"
 
 namespace fleet {
@@ -140,17 +140,14 @@ std::string name_of_owned(const std::string& path) { return path.substr(path.rfi
 
 Folder open_folder_of(const std::string& path) { return Walk(folder_of(path)).take(); }
 
-const char* kind_of_owned(mode_t mode) {
-  if (S_ISLNK(mode)) return "a symbolic link, and links are not written through";
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  return S_ISSOCK(mode) ? "a socket" : "a device";
-}
-
 void check_file(const std::string& path, const struct stat& file, const struct stat& folder) {
   constexpr char kNext[] = "remove it, or name another folder";
-  if (!S_ISREG(file.st_mode))
-    refuse_owned(std::string("it is ") + kind_of_owned(file.st_mode), path, kNext);
+  if (S_ISLNK(file.st_mode)) {
+    refuse_owned("it is a symbolic link, and links are not written through", path, kNext);
+  }
+  if (!S_ISREG(file.st_mode)) {
+    refuse_owned(std::string("it is ") + kind_of_file(file.st_mode), path, kNext);
+  }
   if (!is_trusted(file.st_uid) && file.st_uid != folder.st_uid) {
     refuse_owned("it belongs to " + name_of_user(file.st_uid), path, kNext);
   }

@@ -49,8 +49,8 @@ Pickle::Value Pickle::new_dict() {
 void Pickle::read(std::string_view bytes) {
   bytes = bytes.substr(0, limits_.bytes);
   bytes_ = bytes;
-  while (step(static_cast<uint8_t>(take(1)[0]))) {
-  }
+  const auto next = [&] { return static_cast<uint8_t>(take(1)[0]); };
+  for (uint8_t opcode = next(); opcode != '.'; opcode = next()) step(opcode);
   size_ = bytes.size() - bytes_.size();
   root_ = pop();
   bytes_ = {};
@@ -173,165 +173,124 @@ void Pickle::build() {
   stack_.push_back(object);
 }
 
-bool Pickle::read_number(uint8_t opcode) {
+void Pickle::push_scalar(uint8_t opcode) {
   switch (opcode) {
     case 'N':
-      push(Kind::kNone);
-      return true;
+      return push(Kind::kNone);
     case 0x88:
     case 0x89:
-      push(Kind::kBool, opcode == 0x88);
-      return true;
+      return push(Kind::kBool, opcode == 0x88);
     case 'J':
-      push(Kind::kInteger, static_cast<int32_t>(integer(4)));
-      return true;
+      return push(Kind::kInteger, static_cast<int32_t>(integer(4)));
     case 'K':
-      push(Kind::kInteger, static_cast<int64_t>(integer(1)));
-      return true;
+      return push(Kind::kInteger, static_cast<int64_t>(integer(1)));
     case 'M':
-      push(Kind::kInteger, static_cast<int64_t>(integer(2)));
-      return true;
+      return push(Kind::kInteger, static_cast<int64_t>(integer(2)));
     case 0x8a:
-      push_long(integer(1));
-      return true;
+      return push_long(integer(1));
     case 0x8b:
-      push_long(integer(4));
-      return true;
+      return push_long(integer(4));
     case 'G':
       take(8);
-      push(Kind::kFloat);
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool Pickle::read_text(uint8_t opcode) {
-  switch (opcode) {
+      return push(Kind::kFloat);
     case 'X':  // unicode, then Python 2's text and bytes
     case 'T':
     case 'B':
-      push_text(take(integer(4)));
-      return true;
+      return push_text(take(integer(4)));
     case 0x8c:
     case 'U':
     case 'C':
-      push_text(take(integer(1)));
-      return true;
+      return push_text(take(integer(1)));
     case 0x8d:
     case 0x8e:
-      push_text(take(integer(8)));
-      return true;
+      return push_text(take(integer(8)));
     default:
-      return false;
+      return make(opcode);
   }
 }
 
-bool Pickle::make(uint8_t opcode) {
+void Pickle::make(uint8_t opcode) {
   switch (opcode) {
     case ')':
     case ']':
-      push_list(Kind::kList, {});
-      return true;
+      return push_list(Kind::kList, {});
     case '}':
-      push_list(Kind::kDict, {});
-      return true;
+      return push_list(Kind::kDict, {});
     case 0x85:
     case 0x86:
     case 0x87: {
       std::vector<Value> values(opcode - 0x84);
       for (size_t i = values.size(); i-- > 0;) values[i] = pop();
-      push_list(Kind::kList, std::move(values));
-      return true;
+      return push_list(Kind::kList, std::move(values));
     }
     case 't':
     case 'l':
-      push_list(Kind::kList, pop_to_mark());
-      return true;
+      return push_list(Kind::kList, pop_to_mark());
     case 'd': {
       std::vector<Value> items = pop_to_mark();
       push_list(Kind::kDict, {});
-      set_items(items);
-      return true;
+      return set_items(items);
     }
     case 'a':
-      append({pop()});
-      return true;
+      return append({pop()});
     case 'e':
-      append(pop_to_mark());
-      return true;
+      return append(pop_to_mark());
     case 's': {
       const Value value = pop(), key = pop();
-      set_items({key, value});
-      return true;
+      return set_items({key, value});
     }
     case 'u':
-      set_items(pop_to_mark());
-      return true;
+      return set_items(pop_to_mark());
     default:
-      return false;
+      bad("its pickle has the instruction " + hex_of(opcode) + ", which is not known");
   }
 }
 
-bool Pickle::step(uint8_t opcode) {
-  if (read_number(opcode) || read_text(opcode) || make(opcode)) return true;
+void Pickle::step(uint8_t opcode) {
   switch (opcode) {
-    case '.':
-      return false;
     case 0x80:
       if (integer(1) > 5) bad("its pickle is of a newer protocol");
-      return true;
+      break;
     case 0x95:  // a frame
       take(8);
-      return true;
+      break;
     case '(':
       count_value();
-      marks_.push_back(stack_.size());
-      return true;
+      return marks_.push_back(stack_.size());
     case '0':
       pop();
-      return true;
+      break;
     case '1':
       pop_to_mark();
-      return true;
+      break;
     case 'q':
-      remember(integer(1));
-      return true;
+      return remember(integer(1));
     case 'r':
-      remember(integer(4));
-      return true;
+      return remember(integer(4));
     case 0x94:
-      remember(memo_.size());
-      return true;
+      return remember(memo_.size());
     case 'h':
-      recall(integer(1));
-      return true;
+      return recall(integer(1));
     case 'j':
-      recall(integer(4));
-      return true;
+      return recall(integer(4));
     case 'c': {
       const std::string module(line());
-      push_global(module + "." + std::string(line()));
-      return true;
+      return push_global(module + "." + std::string(line()));
     }
     case 0x93: {
       const Value name = pop(), module = pop();
       if (name.kind != Kind::kText || module.kind != Kind::kText)
         bad("its pickle has a wrong name");
-      push_global(text(module) + "." + text(name));
-      return true;
+      return push_global(text(module) + "." + text(name));
     }
     case 'Q':
-      push(load_persistent(pop()));
-      return true;
+      return push(load_persistent(pop()));
     case 'R':
-      reduce();
-      return true;
+      return reduce();
     case 'b':
-      build();
-      return true;
+      return build();
     default:
-      bad("its pickle has the instruction " + hex_of(opcode) + ", which is not known");
+      push_scalar(opcode);
   }
 }
 

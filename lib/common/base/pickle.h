@@ -70,10 +70,10 @@ class Pickle {
   Value new_dict();
 
  private:
-  bool step(uint8_t opcode);  // false: the end
-  bool read_number(uint8_t opcode);
-  bool read_text(uint8_t opcode);
-  bool make(uint8_t opcode);
+  // Each passes on what it does not know.
+  void step(uint8_t opcode);
+  void push_scalar(uint8_t opcode);
+  void make(uint8_t opcode);
   std::string_view take(uint64_t count);
   uint64_t integer(size_t bytes);
   std::string_view line();

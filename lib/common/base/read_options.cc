@@ -8,7 +8,6 @@
 
 #include "base/command_line.h"
 #include "base/error.h"
-#include "base/text.h"
 
 namespace fleet {
 namespace {

@@ -7,20 +7,14 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/text.h"
 
 namespace fleet {
 namespace {
 
-const char* kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a pipe";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
-
 [[noreturn]] void throw_kind(mode_t mode, const std::string& path) {
-  throw Error(ErrorCode::kUsage, std::string("it is ") + kind_of(mode) + ", not a file", path,
+  throw Error(ErrorCode::kUsage, std::string("it is ") + kind_of_file(mode) + ", not a file", path,
               "give a regular file");
 }
 

@@ -1,7 +1,6 @@
 // Splits the bytes that a program writes to a terminal into characters and control sequences.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -14,6 +14,12 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   if (text.empty()) return parts;
@@ -42,6 +48,11 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
     text += parts[i];
   }
   return text;
+}
+
+std::string join_first(std::span<const std::string> names, size_t most) {
+  if (names.size() <= most) return join(names, ", ");
+  return join(names.first(most), ", ") + " and " + std::to_string(names.size() - most) + " more";
 }
 
 namespace {

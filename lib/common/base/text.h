@@ -10,11 +10,14 @@
 namespace fleet {
 
 std::string_view trim(std::string_view text);
+std::string lower_case(std::string_view text);  // of ASCII letters
 // Splits at every separator; "a,,b" has three parts, "" has none. Parts are trimmed.
 std::vector<std::string> split(std::string_view text, char separator);
 // The lines of a text, as they are; "a\n" has two, the second empty.
 std::vector<std::string_view> lines_of(std::string_view text);
 std::string join(std::span<const std::string> parts, std::string_view separator);
+// The first `most` names of a list that may be long: "a, b, c and 4 more".
+std::string join_first(std::span<const std::string> names, size_t most);
 
 // The candidate nearest to `name` by edit distance, or "" if none is close enough.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);

@@ -1,7 +1,6 @@
 #include "observe/meter.h"
 
 #include <numeric>
-#include <utility>
 
 namespace fleet {
 

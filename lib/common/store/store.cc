@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/env.h"
-#include "base/error.h"
 #include "base/mutex.h"
 #include "store/env.h"
 

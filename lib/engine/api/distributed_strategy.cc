@@ -1,6 +1,5 @@
 #include "api/distributed_strategy.h"
 
-#include "base/text.h"
 #include "strategy/fields.h"
 #include "strategy/strategy_file.h"
 

@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 
 #include "base/env.h"

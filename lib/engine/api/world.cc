@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "comm/factory.h"
-#include "store/store.h"
 #include "train/choose_strategy.h"
 #include "train/device_settings.h"
 #include "train/start_comparison.h"

@@ -14,19 +14,13 @@ Registry<CommBackendDef>& comm_backends() {
   return registry;
 }
 
-bool register_comm_backend(const std::string& name, void (*define)(CommBackendDef&)) {
-  return comm_backends().define(name, define);
-}
-
 Schema comm_schema() {
-  Schema schema;
-  schema
+  return Schema()
       .choice("backend", "auto", {"auto", "shm", "gloo", "hierarchical", "inprocess", "nccl"},
               "transport of the collectives; auto: nccl on GPUs, else depends on the hosts of the "
               "ranks")
       .number("timeout", 600, 0.001, 1e6,
               "seconds that a collective waits for a rank that neither arrives nor exits");
-  return schema;
 }
 
 void apply(const Settings& settings, CommOptions* options) {

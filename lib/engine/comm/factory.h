@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,12 +49,11 @@ struct CommBackendDef {
   std::unique_ptr<Communicator> (*make)(const CommOptions& options) = nullptr;
 };
 Registry<CommBackendDef>& comm_backends();
-bool register_comm_backend(const std::string& name, void (*define)(CommBackendDef&));
 
 // FLEET_COMM_BACKEND(gloo) { def.make = ...; } in lib/engine/comm/gloo.cc.
 #define FLEET_COMM_BACKEND(name)                                    \
   FLEET_REGISTER(comm_backend_##name, ::fleet::CommBackendDef& def, \
-                 ::fleet::register_comm_backend, #name)
+                 ::fleet::comm_backends().define, #name)
 
 // The backend that "auto" selects for these options.
 std::string choose_backend(const CommOptions& options);

@@ -15,8 +15,7 @@
 namespace fleet {
 namespace {
 
-// Time for the other ranks to report their progress. A rank that does not answer counts as
-// late.
+// Time for the other ranks to report their progress. A rank that does not answer counts as late.
 constexpr std::chrono::seconds kAnswerTime(2);
 
 using Clock = std::chrono::steady_clock;

@@ -268,21 +268,15 @@ void HierarchicalCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
 
 void HierarchicalCommunicator::do_send(View data, int peer) {
   guarded([&] {
-    if (topology_.host_of[peer] == host()) {
-      inner_->do_send(data, topology_.local_rank_of[peer]);
-    } else {
-      flat_->do_send(data, peer);
-    }
+    const bool here = topology_.host_of[peer] == host();
+    here ? inner_->do_send(data, topology_.local_rank_of[peer]) : flat_->do_send(data, peer);
   });
 }
 
 void HierarchicalCommunicator::do_recv(View data, int peer) {
   guarded([&] {
-    if (topology_.host_of[peer] == host()) {
-      inner_->do_recv(data, topology_.local_rank_of[peer]);
-    } else {
-      flat_->do_recv(data, peer);
-    }
+    const bool here = topology_.host_of[peer] == host();
+    here ? inner_->do_recv(data, topology_.local_rank_of[peer]) : flat_->do_recv(data, peer);
   });
 }
 

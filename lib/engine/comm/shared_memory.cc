@@ -258,6 +258,15 @@ void SharedMemoryCommunicator::count_to_or_from(bool is_root, size_t to_root, si
   }
 }
 
+bool SharedMemoryCommunicator::exchange_slots(const StepOperation& call, const View& data,
+                                              bool writes) {
+  if (data.bytes() > kSlotBytes) return false;
+  ++small_calls_;
+  if (writes) copy(slot(rank()), data.data, data.bytes());
+  step(call);
+  return true;
+}
+
 void SharedMemoryCommunicator::reduce_slots(DType dtype, ReduceOp op, void* out, size_t offset,
                                             size_t count) {
   for (int rank = 0; rank < size(); ++rank) ins_[rank] = slot(rank) + offset;
@@ -268,10 +277,7 @@ void SharedMemoryCommunicator::reduce_slots(DType dtype, ReduceOp op, void* out,
 void SharedMemoryCommunicator::do_all_reduce(View in, View out, ReduceOp op) {
   control_block_->check();
   const StepOperation call = {"all_reduce", in.dtype, op, 0, in.count};
-  if (in.bytes() <= kSlotBytes) {
-    ++small_calls_;
-    copy(slot(rank()), in.data, in.bytes());
-    step(call);
+  if (exchange_slots(call, in)) {
     reduce_slots(in.dtype, op, out.data, 0, in.count);
     count_same(others() * in.bytes());
     return;
@@ -299,10 +305,7 @@ void SharedMemoryCommunicator::do_reduce(View in, View out, ReduceOp op, int roo
   control_block_->check();
   const StepOperation call = {"reduce", in.dtype, op, root, in.count};
   const bool is_root = rank() == root;
-  if (in.bytes() <= kSlotBytes) {
-    ++small_calls_;
-    copy(slot(rank()), in.data, in.bytes());
-    step(call);
+  if (exchange_slots(call, in)) {
     if (is_root) reduce_slots(in.dtype, op, out.data, 0, in.count);
     count_to_or_from(is_root, in.bytes(), 0);
     return;
@@ -330,10 +333,7 @@ void SharedMemoryCommunicator::do_broadcast(View data, int root) {
   const StepOperation call = {"broadcast", data.dtype, ReduceOp::kSum, root, data.count};
   const bool is_root = rank() == root;
   count_to_or_from(is_root, 0, data.bytes());
-  if (data.bytes() <= kSlotBytes) {
-    ++small_calls_;
-    if (is_root) copy(slot(rank()), data.data, data.bytes());
-    step(call);
+  if (exchange_slots(call, data, is_root)) {
     if (!is_root) copy(data.data, slot(root), data.bytes());
     return;
   }
@@ -356,10 +356,7 @@ void SharedMemoryCommunicator::do_all_gather(View in, View out) {
   control_block_->check();
   const StepOperation call = {"all_gather", in.dtype, ReduceOp::kSum, 0, in.count};
   count_same(others() * in.bytes());
-  if (in.bytes() <= kSlotBytes) {
-    ++small_calls_;
-    copy(slot(rank()), in.data, in.bytes());
-    step(call);
+  if (exchange_slots(call, in)) {
     for (int r = 0; r < size(); ++r) copy(out.at(r * in.count), slot(r), in.bytes());
     return;
   }
@@ -386,10 +383,7 @@ void SharedMemoryCommunicator::do_reduce_scatter(View in, View out, ReduceOp op)
   const StepOperation call = {"reduce_scatter", in.dtype, op, 0, out.count};
   const size_t element = size_of(in.dtype);
   count_same(others() * out.bytes());
-  if (in.bytes() <= kSlotBytes) {
-    ++small_calls_;
-    copy(slot(rank()), in.data, in.bytes());
-    step(call);
+  if (exchange_slots(call, in)) {
     reduce_slots(in.dtype, op, out.data, rank() * out.bytes(), out.count);
     return;
   }

@@ -150,6 +150,8 @@ class SharedMemoryCommunicator : public HostCommunicator {
   // the part in bytes.
   size_t reduce_part(DType dtype, ReduceOp op, char* const* outs, int n_out, char* const* ins,
                      size_t count);
+  // Makes a small message known to all ranks, in this rank's slot. False: it is too large.
+  bool exchange_slots(const StepOperation& call, const View& data, bool writes = true);
   // Reduces elements of all ranks' slots, starting at byte `offset`, into out.
   void reduce_slots(DType dtype, ReduceOp op, void* out, size_t offset, size_t count);
 

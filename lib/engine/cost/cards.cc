@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cctype>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cost/rates.h"
@@ -40,9 +37,7 @@ constexpr Card kCards[] = {
 };
 
 const Card& card_of(const std::string& wanted) {
-  std::string name = wanted;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string name = lower_case(wanted);
   if (name.starts_with("nvidia ")) name = name.substr(7);
   for (const Card& card : kCards) {
     if (name == card.name) return card;

@@ -10,12 +10,10 @@ namespace {
 double message_bytes(const Plan& plan, const PlannedOp& planned) {
   const auto sum = [&](const std::vector<VarId>& ids) {
     double bytes = 0;
-    for (const VarId id : ids) {
-      if (id != kNoVar) bytes += static_cast<double>(plan.vars[id].bytes);
-    }
+    for (const VarId id : ids) bytes += static_cast<double>(plan.vars[id].bytes);
     return bytes;
   };
-  return std::max(sum(planned.op.inputs), sum(planned.op.outputs));
+  return std::max(sum(planned.op.reads()), sum(planned.op.writes()));
 }
 
 // The group's ranks by node.

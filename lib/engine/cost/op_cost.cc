@@ -19,10 +19,8 @@ double bytes_of(const Plan& plan, const std::vector<VarId>& ids,
 }
 
 DType type_of(const Program& program, const Op& op) {
-  for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
-    for (const VarId id : *side) {
-      if (id != kNoVar && is_floating(program.var(id).dtype)) return program.var(id).dtype;
-    }
+  for (const VarId id : op.vars()) {
+    if (is_floating(program.var(id).dtype)) return program.var(id).dtype;
   }
   return DType::kFloat32;
 }

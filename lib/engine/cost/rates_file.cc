@@ -1,9 +1,7 @@
 // The cache file of measured rates.
-#include <algorithm>
 #include <filesystem>
 
 #include "base/cache_file.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/home_folder.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "exec/compute_rates.h"
 #include "ops/collective.h"
 
 namespace fleet {
@@ -102,12 +101,15 @@ StepTime simulate(const std::vector<TimedPlan>& plans, size_t own,
   return time;
 }
 
+}  // namespace
+
 void add(const StepTime& more, double weight, StepTime* sum) {
   sum->total += weight * more.total;
   sum->compute += weight * more.compute;
   sum->communication += weight * more.communication;
   sum->hidden += weight * more.hidden;
   sum->waiting += weight * more.waiting;
+  sum->host += weight * more.host;
   sum->within += weight * more.within;
   sum->between += weight * more.between;
   for (const auto& [type, seconds] : more.by_type) sum->by_type[type] += weight * seconds;
@@ -115,8 +117,6 @@ void add(const StepTime& more, double weight, StepTime* sum) {
   sum->stages.resize(more.stages.size());
   for (size_t i = 0; i < more.stages.size(); ++i) sum->stages[i] += weight * more.stages[i];
 }
-
-}  // namespace
 
 StepTime predict_step(std::span<const RankPlan> ranks, size_t own, const JobTopology& topology,
                       const MachineRates& rates, const StepTimeOptions& options) {

@@ -71,6 +71,9 @@ struct StepTime {
   std::vector<double> stages;  // compute of each stage; empty without a pipeline
 };
 
+// Adds times and bytes, each multiplied by the weight; not the band.
+void add(const StepTime& more, double weight, StepTime* sum);
+
 struct StepTimeOptions {
   int threads = 1;  // cores of a rank
   int steps = 1;    // the mean of so many steps, for strategies that do not act in every step

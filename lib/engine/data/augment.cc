@@ -23,7 +23,7 @@ std::vector<std::pair<std::string, const AugmentType*>> types_of(bool train) {
   std::vector<std::pair<std::string, const AugmentType*>> types;
   for (const std::string& name : augments().names()) {
     const AugmentType& type = augments().get(name);
-    if (train ? type.train : type.evaluation) types.emplace_back(name, &type);
+    if (train || type.evaluation) types.emplace_back(name, &type);
   }
   std::stable_sort(types.begin(), types.end(),
                    [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
@@ -48,13 +48,9 @@ Registry<AugmentType>& augments() {
   return registry;
 }
 
-bool register_augmentation(const std::string& name, void (*define)(AugmentType&)) {
-  return augments().define(name, define);
-}
-
 Schema augment_schema(bool train) {
   Schema schema;
-  for (const auto& [name, type] : types_of(train)) schema.section("", type->schema());
+  for (const auto& [name, type] : types_of(train)) schema.section("", type->schema);
   if (!train) {
     schema.boolean("scaled_decode", false,
                    "Decode large JPEGs at a half, a quarter or an eighth of their size, as in "

@@ -81,23 +81,21 @@ class Augment {
 struct AugmentType {
   // Position in the chain, ascending: crops 10, flips 20, colours 30, erasing 50.
   int order = 0;
-  // For training (data.augment.*), for evaluation (data.eval.*), or for both.
-  bool train = false, evaluation = false;
-  Schema (*schema)() = nullptr;
+  bool evaluation = false;  // not only for training (data.augment.*), but also in data.eval.*
+  Schema schema;            // its own keys
   // Null if the settings (data.augment or data.eval) switch it off. kUsage if they are invalid for
   // this image.
-  std::unique_ptr<Augment> (*make)(const Settings& settings, const ImageShape& image) = nullptr;
+  std::function<std::unique_ptr<Augment>(const Settings& settings, const ImageShape& image)> make;
   // Whether these settings make it mix the images of a batch; null: never.
-  bool (*mixes)(const Settings& settings) = nullptr;
+  std::function<bool(const Settings& settings)> mixes;
 };
 
 Registry<AugmentType>& augments();
-bool register_augmentation(const std::string& name, void (*define)(AugmentType&));
 
 // FLEET_AUGMENTATION(flip) { def.order = 20; ... } in lib/engine/data/augment_flip.cc.
 #define FLEET_AUGMENTATION(name)                                       \
   FLEET_REGISTER(augmentation_##name, ::fleet::data::AugmentType& def, \
-                 ::fleet::data::register_augmentation, #name)
+                 ::fleet::data::augments().define, #name)
 
 // All keys of data.augment (train) or data.eval.
 Schema augment_schema(bool train);

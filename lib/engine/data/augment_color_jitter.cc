@@ -39,34 +39,26 @@ class ColorJitter : public Augment {
   Strength strength_;
 };
 
-Schema color_jitter_schema() {
-  Schema schema;
+}  // namespace
+
+FLEET_AUGMENTATION(color_jitter) {
+  def.order = 30;
   const std::string by = " by a factor from 1-x to 1+x; 0: off";
-  schema.number("color_jitter.brightness", 0, 0, 10, "Change brightness" + by)
+  def.schema.number("color_jitter.brightness", 0, 0, 10, "Change brightness" + by)
       .number("color_jitter.contrast", 0, 0, 10, "Change contrast" + by)
       .number("color_jitter.saturation", 0, 0, 10, "Change saturation" + by)
       .number("color_jitter.hue", 0, 0, 0.5, "Rotate hue by -x to x of the colour circle; 0: off");
-  return schema;
-}
-
-std::unique_ptr<Augment> make_color_jitter(const Settings& settings, const ImageShape& image) {
-  const ColorJitter::Strength s{
-      settings.number("color_jitter.brightness"), settings.number("color_jitter.contrast"),
-      settings.number("color_jitter.saturation"), settings.number("color_jitter.hue")};
-  if (s.brightness == 0 && s.contrast == 0 && s.saturation == 0 && s.hue == 0) return nullptr;
-  if (image.channels != 3 && (s.saturation > 0 || s.hue > 0)) {
-    throw Error(ErrorCode::kUsage, "grey images have no saturation and no hue",
-                "data.augment.color_jitter", "leave saturation and hue at 0");
-  }
-  return std::make_unique<ColorJitter>(s);
-}
-
-}  // namespace
-FLEET_AUGMENTATION(color_jitter) {
-  def.order = 30;
-  def.train = true;
-  def.schema = color_jitter_schema;
-  def.make = make_color_jitter;
+  def.make = [](const Settings& settings, const ImageShape& image) -> std::unique_ptr<Augment> {
+    const ColorJitter::Strength s{
+        settings.number("color_jitter.brightness"), settings.number("color_jitter.contrast"),
+        settings.number("color_jitter.saturation"), settings.number("color_jitter.hue")};
+    if (s.brightness == 0 && s.contrast == 0 && s.saturation == 0 && s.hue == 0) return nullptr;
+    if (image.channels != 3 && (s.saturation > 0 || s.hue > 0)) {
+      throw Error(ErrorCode::kUsage, "grey images have no saturation and no hue",
+                  "data.augment.color_jitter", "leave saturation and hue at 0");
+    }
+    return std::make_unique<ColorJitter>(s);
+  };
 }
 
 }  // namespace fleet::data

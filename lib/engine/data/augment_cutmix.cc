@@ -35,28 +35,20 @@ class Cutmix : public Augment {
   double alpha_;
 };
 
-Schema cutmix_schema() {
-  Schema schema;
-  schema.number(
+bool mixes(const Settings& settings) { return settings.number("cutmix_alpha") > 0; }
+
+}  // namespace
+
+FLEET_AUGMENTATION(cutmix) {
+  def.order = 60;
+  def.schema.number(
       "cutmix_alpha", 0, 0, 1000,
       "Replace a rectangle of each image of a batch with that of another image, and mix the labels "
       "by area; the share of the area that is kept is drawn from Beta(x, x) for each batch (usual: "
       "1); 0: off. If mixup_alpha is set too, each batch draws one of the two methods");
-  return schema;
-}
-
-bool mixes(const Settings& settings) { return settings.number("cutmix_alpha") > 0; }
-
-std::unique_ptr<Augment> make_cutmix(const Settings& settings, const ImageShape&) {
-  return mixes(settings) ? std::make_unique<Cutmix>(settings.number("cutmix_alpha")) : nullptr;
-}
-
-}  // namespace
-FLEET_AUGMENTATION(cutmix) {
-  def.order = 60;
-  def.train = true;
-  def.schema = cutmix_schema;
-  def.make = make_cutmix;
+  def.make = [](const Settings& settings, const ImageShape&) {
+    return mixes(settings) ? std::make_unique<Cutmix>(settings.number("cutmix_alpha")) : nullptr;
+  };
   def.mixes = mixes;
 }
 

@@ -11,22 +11,14 @@ class Flip : public Augment {
   }
 };
 
-Schema flip_schema() {
-  Schema schema;
-  schema.boolean("flip", false, "Mirror half of the images left to right");
-  return schema;
-}
-
-std::unique_ptr<Augment> make_flip(const Settings& settings, const ImageShape&) {
-  return settings.boolean("flip") ? std::make_unique<Flip>() : nullptr;
-}
-
 }  // namespace
+
 FLEET_AUGMENTATION(flip) {
   def.order = 20;
-  def.train = true;
-  def.schema = flip_schema;
-  def.make = make_flip;
+  def.schema.boolean("flip", false, "Mirror half of the images left to right");
+  def.make = [](const Settings& settings, const ImageShape&) {
+    return settings.boolean("flip") ? std::make_unique<Flip>() : nullptr;
+  };
 }
 
 }  // namespace fleet::data

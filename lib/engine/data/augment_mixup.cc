@@ -18,26 +18,20 @@ class Mixup : public Augment {
   double alpha_;
 };
 
-Schema mixup_schema() {
-  Schema schema;
-  schema.number("mixup_alpha", 0, 0, 1000,
-                "Blend each image of a batch and its label with another one, by a share drawn from "
-                "Beta(x, x) for each batch (usual: 0.2); 0: off");
-  return schema;
-}
-
 bool alpha_mixes(const Settings& settings) { return settings.number("mixup_alpha") > 0; }
 
-std::unique_ptr<Augment> make_mixup(const Settings& settings, const ImageShape&) {
-  return alpha_mixes(settings) ? std::make_unique<Mixup>(settings.number("mixup_alpha")) : nullptr;
-}
-
 }  // namespace
+
 FLEET_AUGMENTATION(mixup) {
   def.order = 60;
-  def.train = true;
-  def.schema = mixup_schema;
-  def.make = make_mixup;
+  def.schema.number(
+      "mixup_alpha", 0, 0, 1000,
+      "Blend each image of a batch and its label with another one, by a share drawn from "
+      "Beta(x, x) for each batch (usual: 0.2); 0: off");
+  def.make = [](const Settings& settings, const ImageShape&) {
+    return alpha_mixes(settings) ? std::make_unique<Mixup>(settings.number("mixup_alpha"))
+                                 : nullptr;
+  };
   def.mixes = alpha_mixes;
 }
 

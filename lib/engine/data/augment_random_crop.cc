@@ -1,6 +1,5 @@
 // Adds black edges to the image and crops it to the output's size at a random place: CIFAR's recipe
 // (He et al., "Deep Residual Learning for Image Recognition", 2015, section 4.2).
-#include "base/error.h"
 #include "data/augment.h"
 
 namespace fleet::data {
@@ -26,25 +25,18 @@ class RandomCrop : public Augment {
   int padding_;
 };
 
-Schema random_crop_schema() {
-  Schema schema;
-  schema.integer("random_crop_padding", 0, 0, 4096,
-                 "Pad images with this number of black pixels on each side, then crop data.image's "
-                 "size at a random place (CIFAR's recipe: 4); 0: off");
-  return schema;
-}
-
-std::unique_ptr<Augment> make_random_crop(const Settings& settings, const ImageShape&) {
-  const auto padding = static_cast<int>(settings.integer("random_crop_padding"));
-  return padding > 0 ? std::make_unique<RandomCrop>(padding) : nullptr;
-}
-
 }  // namespace
+
 FLEET_AUGMENTATION(random_crop) {
   def.order = 10;
-  def.train = true;
-  def.schema = random_crop_schema;
-  def.make = make_random_crop;
+  def.schema.integer(
+      "random_crop_padding", 0, 0, 4096,
+      "Pad images with this number of black pixels on each side, then crop data.image's "
+      "size at a random place (CIFAR's recipe: 4); 0: off");
+  def.make = [](const Settings& settings, const ImageShape&) {
+    const auto padding = static_cast<int>(settings.integer("random_crop_padding"));
+    return padding > 0 ? std::make_unique<RandomCrop>(padding) : nullptr;
+  };
 }
 
 }  // namespace fleet::data

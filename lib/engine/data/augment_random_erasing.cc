@@ -63,9 +63,11 @@ class RandomErasing : public Augment {
   bool noise_;
 };
 
-Schema random_erasing_schema() {
-  Schema schema;
-  schema
+}  // namespace
+
+FLEET_AUGMENTATION(random_erasing) {
+  def.order = 50;
+  def.schema
       .number("random_erasing.probability", 0, 0, 1,
               "Fill a random rectangle in this fraction of the images; 0: off")
       .numbers("random_erasing.scale", {0.02, 0.33},
@@ -74,23 +76,14 @@ Schema random_erasing_schema() {
                "The rectangle's height / width: minimum and maximum")
       .choice("random_erasing.fill", "mean", {"mean", "noise"},
               "Fill with data.mean (0 after normalisation), or with normally distributed noise");
-  return schema;
-}
-
-std::unique_ptr<Augment> make_random_erasing(const Settings& settings, const ImageShape&) {
-  const double probability = settings.number("random_erasing.probability");
-  if (probability == 0) return nullptr;
-  return std::make_unique<RandomErasing>(probability, range_of(settings, "random_erasing.scale", 1),
-                                         range_of(settings, "random_erasing.ratio", 1000),
-                                         settings.text("random_erasing.fill") == "noise");
-}
-
-}  // namespace
-FLEET_AUGMENTATION(random_erasing) {
-  def.order = 50;
-  def.train = true;
-  def.schema = random_erasing_schema;
-  def.make = make_random_erasing;
+  def.make = [](const Settings& settings, const ImageShape&) -> std::unique_ptr<Augment> {
+    const double probability = settings.number("random_erasing.probability");
+    if (probability == 0) return nullptr;
+    return std::make_unique<RandomErasing>(probability,
+                                           range_of(settings, "random_erasing.scale", 1),
+                                           range_of(settings, "random_erasing.ratio", 1000),
+                                           settings.text("random_erasing.fill") == "noise");
+  };
 }
 
 }  // namespace fleet::data

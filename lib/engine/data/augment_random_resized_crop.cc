@@ -48,30 +48,23 @@ class RandomResizedCrop : public Augment {
   std::vector<double> scale_, ratio_;
 };
 
-Schema random_resized_crop_schema() {
-  Schema schema;
-  schema
+}  // namespace
+
+FLEET_AUGMENTATION(random_resized_crop) {
+  def.order = 10;
+  def.schema
       .boolean("random_resized_crop", false,
                "Crop a random box and resize it to data.image's size (ImageNet's recipe)")
       .numbers("random_resized_crop_scale", {0.08, 1.0},
                "The box's share of the image's area: minimum and maximum")
       .numbers("random_resized_crop_ratio", {3.0 / 4, 4.0 / 3},
                "The box's width / height: minimum and maximum");
-  return schema;
-}
-
-std::unique_ptr<Augment> make_random_resized_crop(const Settings& settings, const ImageShape&) {
-  if (!settings.boolean("random_resized_crop")) return nullptr;
-  return std::make_unique<RandomResizedCrop>(range_of(settings, "random_resized_crop_scale", 1),
-                                             range_of(settings, "random_resized_crop_ratio", 1000));
-}
-
-}  // namespace
-FLEET_AUGMENTATION(random_resized_crop) {
-  def.order = 10;
-  def.train = true;
-  def.schema = random_resized_crop_schema;
-  def.make = make_random_resized_crop;
+  def.make = [](const Settings& settings, const ImageShape&) -> std::unique_ptr<Augment> {
+    if (!settings.boolean("random_resized_crop")) return nullptr;
+    return std::make_unique<RandomResizedCrop>(
+        range_of(settings, "random_resized_crop_scale", 1),
+        range_of(settings, "random_resized_crop_ratio", 1000));
+  };
 }
 
 }  // namespace fleet::data

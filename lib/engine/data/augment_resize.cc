@@ -34,37 +34,29 @@ class Resize : public Augment {
   int side_;
 };
 
-Schema resize_schema() {
-  Schema schema;
-  schema.integer(
+}  // namespace
+
+FLEET_AUGMENTATION(resize) {
+  def.order = 10;
+  def.evaluation = true;
+  def.schema.integer(
       "resize", 0, 0, 65536,
       "Resize the image's shorter side to this number of pixels, then crop data.image's size from "
       "the centre (ImageNet's recipe: 256); 0: off");
-  return schema;
-}
-
-std::unique_ptr<Augment> make_resize(const Settings& settings, const ImageShape& image) {
-  const auto side = static_cast<int>(settings.integer("resize"));
-  if (side == 0) return nullptr;
-  if (side < image.height || side < image.width) {
-    throw Error(ErrorCode::kUsage,
-                "images resized to " + std::to_string(side) + " are smaller than data.image (" +
-                    image.text() + ")",
-                settings.origin("resize"),
-                "set data.image.height and data.image.width to at most " + std::to_string(side) +
-                    ", or 'resize' to at least " +
-                    std::to_string(std::max(image.height, image.width)));
-  }
-  return std::make_unique<Resize>(side);
-}
-
-}  // namespace
-FLEET_AUGMENTATION(resize) {
-  def.order = 10;
-  def.train = true;
-  def.evaluation = true;
-  def.schema = resize_schema;
-  def.make = make_resize;
+  def.make = [](const Settings& settings, const ImageShape& image) -> std::unique_ptr<Augment> {
+    const auto side = static_cast<int>(settings.integer("resize"));
+    if (side == 0) return nullptr;
+    if (side < image.height || side < image.width) {
+      throw Error(ErrorCode::kUsage,
+                  "images resized to " + std::to_string(side) + " are smaller than data.image (" +
+                      image.text() + ")",
+                  settings.origin("resize"),
+                  "set data.image.height and data.image.width to at most " + std::to_string(side) +
+                      ", or 'resize' to at least " +
+                      std::to_string(std::max(image.height, image.width)));
+    }
+    return std::make_unique<Resize>(side);
+  };
 }
 
 }  // namespace fleet::data

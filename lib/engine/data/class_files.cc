@@ -1,7 +1,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -18,17 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string ending_of(const std::string& name) {
-  std::string ending = fs::path(name).extension();
-  std::transform(ending.begin(), ending.end(), ending.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return ending;
-}
-
-std::string lower_case(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
+  return lower_case(fs::path(name).extension().string());
 }
 
 // Image formats that this library does not read.

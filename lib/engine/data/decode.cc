@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string_view>
 
 #include "base/error.h"
@@ -66,10 +65,6 @@ CropGeometry whole_image(int height, int width) {
 Registry<ImageFormatDef>& image_formats() {
   static Registry<ImageFormatDef> registry("image format");
   return registry;
-}
-
-bool register_image_format(const std::string& name, void (*define)(ImageFormatDef&)) {
-  return image_formats().define(name, define);
 }
 
 struct Decoder::Known {

@@ -69,12 +69,11 @@ struct ImageFormatDef {
 
 // By the name that messages use: "JPEG".
 Registry<ImageFormatDef>& image_formats();
-bool register_image_format(const std::string& name, void (*define)(ImageFormatDef&));
 
 // FLEET_IMAGE_FORMAT(GIF) { def.recognizes = ...; def.make = ...; } in
 // lib/engine/data/decode_gif.cc.
 #define FLEET_IMAGE_FORMAT(name)                                          \
   FLEET_REGISTER(image_format_##name, ::fleet::data::ImageFormatDef& def, \
-                 ::fleet::data::register_image_format, #name)
+                 ::fleet::data::image_formats().define, #name)
 
 }  // namespace fleet::data

@@ -1,9 +1,6 @@
 #include "data/image_files.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "base/error.h"
 #include "base/regular_file.h"
@@ -32,15 +29,7 @@ Sample ImageFiles::read_up_to(int64_t index, int64_t bytes, std::vector<uint8_t>
     throw Error(ErrorCode::kIo, "it is too large: " + mebibytes(file.size), path);
   const auto size = static_cast<size_t>(std::min(file.size, bytes));
   if (scratch.size() < size) scratch.resize(size);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(file.fd.get(), scratch.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno("cannot read the image", path);
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  return {.bytes = {scratch.data(), done}};
+  return {.bytes = {scratch.data(), read_at(file.fd, scratch.data(), size, 0, path)}};
 }
 
 }  // namespace fleet::data

@@ -39,17 +39,9 @@ static_assert(sizeof(Footer) == 32);
   throw Error(ErrorCode::kIo, "the pack is damaged: " + why, path, kAgain);
 }
 
-void read_at(const UniqueFd& file, const std::string& path, void* to, size_t bytes, uint64_t at) {
-  auto* out = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(file.get(), out, bytes, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno("cannot read the pack", path);
-    if (got == 0) damaged(path, "it ends early");
-    out += got;
-    at += static_cast<uint64_t>(got);
-    bytes -= static_cast<size_t>(got);
-  }
+void read_all_at(const UniqueFd& file, const std::string& path, void* to, size_t bytes,
+                 uint64_t at) {
+  if (read_at(file, to, bytes, at, path) < bytes) damaged(path, "it ends early");
 }
 
 std::string_view as_text(const void* data, size_t bytes) {
@@ -181,7 +173,7 @@ PackFile::PackFile(const std::string& path) : path_(path) {
   Footer footer;
   const auto size = static_cast<uint64_t>(file.size);
   if (size < kMagic.size() + sizeof footer) damaged(path, "it is too short");
-  read_at(file_, path, &footer, sizeof footer, size - sizeof footer);
+  read_all_at(file_, path, &footer, sizeof footer, size - sizeof footer);
   const uint64_t entries = uint64_t{footer.count} * sizeof(PackEntry);
   if (as_text(footer.magic, sizeof footer.magic) != kMagic || footer.index_at > size ||
       footer.index_bytes != size - sizeof footer - footer.index_at ||
@@ -190,8 +182,8 @@ PackFile::PackFile(const std::string& path) : path_(path) {
   }
   entries_.resize(footer.count);
   names_.resize(footer.index_bytes - entries);
-  read_at(file_, path, entries_.data(), entries, footer.index_at);
-  read_at(file_, path, names_.data(), names_.size(), footer.index_at + entries);
+  read_all_at(file_, path, entries_.data(), entries, footer.index_at);
+  read_all_at(file_, path, names_.data(), names_.size(), footer.index_at + entries);
   if (crc32c(names_, crc32c(as_text(entries_.data(), entries))) != footer.checksum) {
     damaged(path, "its index has a wrong checksum");
   }
@@ -219,10 +211,10 @@ std::string_view PackFile::read(int64_t index, std::vector<uint8_t>& scratch) co
   constexpr size_t kBehind = 64;  // readable, as Pixels requires
   if (scratch.size() < entry.bytes + kBehind) scratch.resize(entry.bytes + kBehind);
   try {
-    read_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
+    read_all_at(file_, path_, scratch.data(), entry.bytes, entry.offset);
   } catch (const SystemError&) {  // a descriptor of before a server's restart stays stale
     const RegularFile again = open_regular_file(path_);
-    read_at(again.fd, path_, scratch.data(), entry.bytes, entry.offset);
+    read_all_at(again.fd, path_, scratch.data(), entry.bytes, entry.offset);
   }
   const std::string_view bytes = as_text(scratch.data(), entry.bytes);
   if (crc32c(bytes) != entry.checksum) {

@@ -1,7 +1,6 @@
 // Writes the images of a job into few large files (pack_file.h), for the source `packed`.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>

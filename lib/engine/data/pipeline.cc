@@ -1,12 +1,9 @@
 #include "data/pipeline.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -344,8 +341,7 @@ class InputPipeline::Impl {
     if (now == old) return;
     if (options_.sampler.rank == 0) {
       spdlog::info(
-          "data.threads {}, data.prefetch {} (training waited for input {:.0f} % of the "
-          "time)",
+          "data.threads {}, data.prefetch {} (training waited for input {:.0f} % of the time)",
           now.threads, now.prefetch, share);
     }
     add_workers_up_to(now.threads);

@@ -1,6 +1,5 @@
 #include "data/random.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 

@@ -2,7 +2,6 @@
 // has the output's size.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

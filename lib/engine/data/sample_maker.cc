@@ -1,7 +1,6 @@
 #include "data/sample_maker.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/error.h"

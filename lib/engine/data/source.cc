@@ -12,10 +12,6 @@ Registry<SourceType>& sources() {
   return registry;
 }
 
-bool register_source(const std::string& name, void (*define)(SourceType&)) {
-  return sources().define(name, define);
-}
-
 std::string under_root(const std::string& root, const std::string& path) {
   if (root.empty() || path.starts_with('/')) return path;
   return root.ends_with('/') ? root + path : root + "/" + path;

@@ -67,11 +67,10 @@ struct SourceType {
 };
 
 Registry<SourceType>& sources();
-bool register_source(const std::string& name, void (*define)(SourceType&));
 
 // FLEET_SOURCE(idx) { def.schema = schema; def.open = open; } in lib/engine/data/source_idx.cc.
-#define FLEET_SOURCE(name)                                                                      \
-  FLEET_REGISTER(source_##name, ::fleet::data::SourceType& def, ::fleet::data::register_source, \
+#define FLEET_SOURCE(name)                                                                       \
+  FLEET_REGISTER(source_##name, ::fleet::data::SourceType& def, ::fleet::data::sources().define, \
                  #name)
 
 // Common to all sources: root + "/" + path unless path is absolute or root empty.

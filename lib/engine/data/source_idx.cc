@@ -181,19 +181,6 @@ class IdxSource : public Source {
   int height_, width_, channels_;
 };
 
-Schema idx_schema(bool train) {
-  const std::string start = train ? "train" : "t10k";
-  Schema schema;
-  schema
-      .text("images", start + "-images-idx3-ubyte.gz",
-            "IDX file of images (count x height x width, or count x height x width x channels), "
-            "plain or .gz")
-      .as_path()
-      .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz")
-      .as_path();
-  return schema;
-}
-
 std::unique_ptr<Source> open_idx(const Settings& split, const SourceContext& context) {
   const std::string where = context.train ? "data.train." : "data.test.";
   if (split.text("images").empty()) return no_test_data(context, where + "images");
@@ -225,7 +212,16 @@ std::unique_ptr<Source> open_idx(const Settings& split, const SourceContext& con
 
 }  // namespace
 FLEET_SOURCE(idx) {
-  def.schema = idx_schema;
+  def.schema = [](bool train) {
+    const std::string start = train ? "train" : "t10k";
+    return Schema()
+        .text("images", start + "-images-idx3-ubyte.gz",
+              "IDX file of images (count x height x width, or count x height x width x channels), "
+              "plain or .gz")
+        .as_path()
+        .text("labels", start + "-labels-idx1-ubyte.gz", "IDX file of labels, plain or .gz")
+        .as_path();
+  };
   def.names_data = [](const Settings& split) { return !split.text("images").empty(); };
   def.open = open_idx;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <span>
 
 #include "base/error.h"
 #include "base/file_status.h"
@@ -78,9 +77,7 @@ std::string some(const std::vector<std::string>& names) {
   constexpr size_t kShown = 10;
   std::vector<std::string> shown;
   for (const std::string& name : names) shown.push_back(shown_name(name));
-  const std::span<const std::string> all(shown);
-  if (all.size() <= kShown) return join(all, ", ");
-  return join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) + " more";
+  return join_first(shown, kShown);
 }
 
 // Refuses classes that cannot be learned or tested for lack of images.
@@ -163,16 +160,6 @@ void check_files(const SkippedFiles& no_files, const std::string& folder,
   if (context.verbose) spdlog::warn("{}: {}; other images replace them", shown_path(folder), what);
 }
 
-Schema image_folder_schema(bool train) {
-  Schema schema;
-  schema
-      .text("folder", train ? "train" : "test",
-            "Folder with one subfolder per class; images may be in deeper subfolders; relative "
-            "to data.root")
-      .as_path();
-  return schema;
-}
-
 std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceContext& context) {
   const std::string key = key_of(context.train);
   if (split.text("folder").empty()) return no_test_data(context, key);
@@ -228,7 +215,13 @@ std::unique_ptr<Source> open_image_folder(const Settings& split, const SourceCon
 
 }  // namespace
 FLEET_SOURCE(image_folder) {
-  def.schema = image_folder_schema;
+  def.schema = [](bool train) {
+    return Schema()
+        .text("folder", train ? "train" : "test",
+              "Folder with one subfolder per class; images may be in deeper subfolders; relative "
+              "to data.root")
+        .as_path();
+  };
   def.names_data = [](const Settings& split) { return !split.text("folder").empty(); };
   def.open = open_image_folder;
 }

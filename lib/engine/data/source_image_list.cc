@@ -83,17 +83,6 @@ std::vector<ImageFile> parse(const std::string& list, const SourceContext& conte
   return files;
 }
 
-Schema image_list_schema(bool) {
-  Schema schema;
-  schema
-      .text(
-          "list", "",
-          "Text file with \"path label\" lines; paths are relative to data.root, or to the list's "
-          "folder if that is not set")
-      .as_path();
-  return schema;
-}
-
 std::unique_ptr<Source> open_image_list(const Settings& split, const SourceContext& context) {
   std::string list = split.text("list");
   if (list.empty()) return no_test_data(context, "data.test.list");
@@ -130,7 +119,13 @@ std::unique_ptr<Source> open_image_list(const Settings& split, const SourceConte
 
 }  // namespace
 FLEET_SOURCE(image_list) {
-  def.schema = image_list_schema;
+  def.schema = [](bool) {
+    return Schema()
+        .text("list", "",
+              "Text file with \"path label\" lines; paths are relative to data.root, or to the "
+              "list's folder if that is not set")
+        .as_path();
+  };
   def.names_data = [](const Settings& split) { return !split.text("list").empty(); };
   def.open = open_image_list;
 }

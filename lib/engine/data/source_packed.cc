@@ -57,13 +57,6 @@ class Packed : public Source {
   const std::vector<std::string> class_names_;
 };
 
-Schema packed_schema(bool train) {
-  Schema schema;
-  schema.text("split", train ? "train" : "test",
-              "Name of a split in data.root, the folder that fleetrun pack has written");
-  return schema;
-}
-
 std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContext& context) {
   const std::string& name = settings.text("split");
   const std::string key = context.train ? "data.train.split" : "data.test.split";
@@ -103,7 +96,10 @@ std::unique_ptr<Source> open_packed(const Settings& settings, const SourceContex
 
 }  // namespace
 FLEET_SOURCE(packed) {
-  def.schema = packed_schema;
+  def.schema = [](bool train) {
+    return Schema().text("split", train ? "train" : "test",
+                         "Name of a split in data.root, the folder that fleetrun pack has written");
+  };
   def.names_data = [](const Settings& split) { return !split.text("split").empty(); };
   def.open = open_packed;
 }

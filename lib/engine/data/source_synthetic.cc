@@ -3,7 +3,6 @@
 // reading costs nothing.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "data/random.h"
 #include "data/source.h"
@@ -72,15 +71,6 @@ class Synthetic : public Source {
   std::vector<int64_t> labels_;
 };
 
-Schema synthetic_schema(bool train) {
-  Schema schema;
-  schema
-      .integer("samples", train ? 1024 : 256, 1, 1e12,
-               "Number of generated images, of data.image's size")
-      .integer("classes", 0, 0, 1e9, "Number of classes; 0: that of the model, else 10");
-  return schema;
-}
-
 int64_t classes_of(const Settings& split, const SourceContext& context) {
   const int64_t classes = split.integer("classes");
   if (classes > 0) return classes;
@@ -103,7 +93,12 @@ std::unique_ptr<Source> open_synthetic(const Settings& split, const SourceContex
 
 }  // namespace
 FLEET_SOURCE(synthetic) {
-  def.schema = synthetic_schema;
+  def.schema = [](bool train) {
+    return Schema()
+        .integer("samples", train ? 1024 : 256, 1, 1e12,
+                 "Number of generated images, of data.image's size")
+        .integer("classes", 0, 0, 1e9, "Number of classes; 0: that of the model, else 10");
+  };
   def.describe = describe_synthetic;
   def.open = open_synthetic;
 }

@@ -2,7 +2,6 @@
 // and have its key as their name up to the first dot: 000017.jpg, 000017.cls. The index is read at
 // the start; samples are then read in any order.
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -63,10 +62,7 @@ std::pair<std::string, std::string> key_and_extension(const std::string& name) {
   const size_t slash = name.rfind('/');
   const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
   if (dot == std::string::npos) return {name, ""};
-  std::string extension = name.substr(dot + 1);
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return {name.substr(0, dot), extension};
+  return {name.substr(0, dot), lower_case(name.substr(dot + 1))};
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -247,16 +243,6 @@ class ShardIndex {
   std::vector<TarSample> samples_;
 };
 
-Schema tar_schema(bool) {
-  Schema schema;
-  schema
-      .texts("shards", {},
-             "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
-             "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")")
-      .as_path();
-  return schema;
-}
-
 std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> patterns = split.texts("shards");
   if (patterns.empty()) return no_test_data(context, "data.test.shards");
@@ -271,7 +257,13 @@ std::unique_ptr<Source> open_tar(const Settings& split, const SourceContext& con
 
 }  // namespace
 FLEET_SOURCE(tar) {
-  def.schema = tar_schema;
+  def.schema = [](bool) {
+    return Schema()
+        .texts("shards", {},
+               "WebDataset shards: tar files, with {000..146} or *; relative to data.root. Samples "
+               "are KEY.jpg (or another image) and KEY.cls or KEY.json (\"label\")")
+        .as_path();
+  };
   def.names_data = [](const Settings& split) { return !split.texts("shards").empty(); };
   def.open = open_tar;
 }

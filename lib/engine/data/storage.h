@@ -1,5 +1,4 @@
-// Retries reads from a file server or disk that does not answer for a while.
-// Internal to data.
+// Retries reads from a file server or disk that does not answer for a while. Internal to data.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -196,15 +193,7 @@ class TarReader {
   }
 
   void read(uint64_t at, char* to, uint64_t bytes) const {
-    while (bytes > 0) {
-      const ssize_t got = ::pread(file_.fd.get(), to, bytes, static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw_errno("cannot read the tar file", path_);
-      if (got == 0) ends_early("a header");
-      to += got;
-      at += static_cast<uint64_t>(got);
-      bytes -= static_cast<uint64_t>(got);
-    }
+    if (read_at(file_.fd, to, bytes, at, path_) < bytes) ends_early("a header");
   }
 
   [[noreturn]] void damaged(uint64_t at) const {
@@ -232,15 +221,8 @@ TarLayout for_each_tar_member(const std::string& path,
 
 void read_part(const std::string& path, void* to, uint64_t bytes, uint64_t offset) {
   const RegularFile file = open_regular_file(path);
-  auto* out = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(file.fd.get(), out, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno("cannot read the file", path);
-    if (got == 0) throw Error(ErrorCode::kIo, "the file ends early", path);
-    out += got;
-    offset += static_cast<uint64_t>(got);
-    bytes -= static_cast<uint64_t>(got);
+  if (read_at(file.fd, to, bytes, offset, path) < bytes) {
+    throw Error(ErrorCode::kIo, "the file ends early", path);
   }
 }
 

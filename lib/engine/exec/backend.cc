@@ -4,15 +4,15 @@
 #include <filesystem>
 
 #include "base/plugin.h"
-#include "base/registry.h"
 
 namespace fleet {
-namespace {
 
 Registry<BackendDef>& backends() {
   static Registry<BackendDef> registry("backend");
   return registry;
 }
+
+namespace {
 
 // The device files of Linux and of WSL.
 bool has_nvidia_driver() {
@@ -62,10 +62,6 @@ std::string no_device_reason(const Accelerator& accelerator, bool asked, int* co
 }
 
 }  // namespace
-
-bool register_backend(const std::string& name, void (*define)(BackendDef&)) {
-  return backends().define(name, define);
-}
 
 std::vector<std::string> options_of_backend(const std::string& backend) {
   std::vector<std::string> names;

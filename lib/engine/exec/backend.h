@@ -38,10 +38,10 @@ struct BackendDef {
 };
 
 // A backend registers itself when its module is linked or loaded.
-bool register_backend(const std::string& name, void (*define)(BackendDef&));
+Registry<BackendDef>& backends();
 // FLEET_BACKEND(cpu) { def.make_device = ...; } in lib/engine/backend/cpu/backend.cc.
 #define FLEET_BACKEND(name) \
-  FLEET_REGISTER(backend_##name, ::fleet::BackendDef& def, ::fleet::register_backend, #name)
+  FLEET_REGISTER(backend_##name, ::fleet::BackendDef& def, ::fleet::backends().define, #name)
 // The names of a backend's own options; none if it is neither linked nor loaded.
 std::vector<std::string> options_of_backend(const std::string& backend);
 // A backend's own description; a BackendDef() if it is neither linked nor loaded.

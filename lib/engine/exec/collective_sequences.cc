@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/hash.h"
+#include "base/text.h"
 #include "exec/plan.h"
 #include "ops/collective.h"
 #include "store/store.h"
@@ -37,9 +39,7 @@ class Writer {
   CollectiveSequences write() {
     for (const PlannedOp& planned : plan_.ops) {
       if (is_collective(planned.op)) add(planned.op);
-      for (const VarId id : planned.op.outputs) {
-        if (id != kNoVar) made_by_[id] = &planned;
-      }
+      for (const VarId id : planned.op.writes()) made_by_[id] = &planned;
     }
     add_memory();
     for (auto& [name, lines] : pairs_) {
@@ -148,28 +148,14 @@ class Writer {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> pairs_;
 };
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
 std::string key_of(int rank) { return "plan/" + std::to_string(rank); }
 
 // Parses lines "<hash> <name>".
 std::map<std::string, uint64_t> parse(const std::string& text) {
   std::map<std::string, uint64_t> hashes;
-  for (const std::string& line : lines_of(text)) {
-    const size_t space = line.find(' ');
-    hashes[line.substr(space + 1)] = std::stoull(line.substr(0, space));
-  }
+  std::istringstream in(text);
+  std::string name;
+  for (uint64_t hash = 0; in >> hash >> std::ws && std::getline(in, name);) hashes[name] = hash;
   return hashes;
 }
 
@@ -212,11 +198,7 @@ std::string first_difference(const std::string& name, const std::vector<std::str
 
 }  // namespace
 
-uint64_t CollectiveSequence::hash() const {
-  uint64_t hash = 14695981039346656037ull;  // FNV-1a
-  for (const unsigned char c : joined(operations)) hash = (hash ^ c) * 1099511628211ull;
-  return hash;
-}
+uint64_t CollectiveSequence::hash() const { return hash_text(join(operations, "\n")); }
 
 CollectiveSequences Plan::collective_sequences(int rank) const {
   return Writer(*this, rank).write();
@@ -229,7 +211,7 @@ void compare_collective_sequences(const CollectiveSequences& mine, int rank, int
   };
   std::string hashes;
   for (const auto& [name, sequence] : mine) {
-    store.set(operations_key(rank, name), joined(sequence.operations));
+    store.set(operations_key(rank, name), join(sequence.operations, "\n"));
     hashes += std::to_string(sequence.hash()) + " " + name + "\n";
   }
   store.set(key_of(rank), hashes);
@@ -248,7 +230,7 @@ void compare_collective_sequences(const CollectiveSequences& mine, int rank, int
       if (at != theirs.end() && here != own.end() && at->second == here->second) continue;
       std::vector<std::string> their_lines, my_lines;
       if (at != theirs.end()) {
-        their_lines = lines_of(store.get(operations_key(other, name), timeout));
+        their_lines = split(store.get(operations_key(other, name), timeout), '\n');
       }
       if (here != own.end()) my_lines = mine.at(name).operations;
       throw Error(ErrorCode::kUsage,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
-#include <span>
 
 #include "base/clock.h"
 #include "base/number_text.h"

@@ -1,7 +1,6 @@
 #include "exec/initialize.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 
 namespace fleet {

@@ -25,14 +25,10 @@ std::string kernel_name(const std::string& backend, const std::string& op) {
 // The type that selects the kernel: that of the first floating input, otherwise of the first
 // output.
 DType main_dtype(const Program& program, const Op& op) {
-  for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
-    for (VarId id : *side) {
-      if (id != kNoVar && is_floating(program.var(id).dtype)) return program.var(id).dtype;
-    }
+  for (VarId id : op.vars()) {
+    if (is_floating(program.var(id).dtype)) return program.var(id).dtype;
   }
-  for (VarId id : op.outputs) {
-    if (id != kNoVar) return program.var(id).dtype;
-  }
+  for (VarId id : op.writes()) return program.var(id).dtype;
   return DType::kFloat32;
 }
 

@@ -64,11 +64,7 @@ class ArenaAssignment {
     for (size_t i = 0; i < plan_.ops.size(); ++i) {
       const Op& op = plan_.ops[i].op;
       const int at = static_cast<int>(i);
-      for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
-        for (VarId id : *side) {
-          if (id != kNoVar) add_uses(uses_[id], {op.section, op.stream, at, at});
-        }
-      }
+      for (VarId id : op.vars()) add_uses(uses_[id], {op.section, op.stream, at, at});
     }
   }
 

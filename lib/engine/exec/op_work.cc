@@ -5,13 +5,10 @@ namespace fleet {
 
 OpWork work_of(const Program& program, const Op& op) {
   OpWork work;
-  for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
-    for (VarId id : *side) {
-      if (id == kNoVar) continue;
-      const Var& var = program.var(id);
-      work.bytes +=
-          static_cast<double>(var.shape.elements()) * static_cast<double>(size_of(var.dtype));
-    }
+  for (VarId id : op.vars()) {
+    const Var& var = program.var(id);
+    work.bytes +=
+        static_cast<double>(var.shape.elements()) * static_cast<double>(size_of(var.dtype));
   }
   work.flops = operations_of(program, op);
   return work;

@@ -1,7 +1,6 @@
 #include "exec/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <sstream>
 
@@ -89,13 +88,10 @@ std::vector<ScheduledOp> Plan::schedule(const std::vector<bool>& active) const {
         wait[stream] = wait.contains(stream) ? std::max(wait[stream], other) : other;
       }
     };
-    for (VarId id : op.inputs) {
-      if (id != kNoVar) after(touched[id].writer);
-    }
+    for (VarId id : op.reads()) after(touched[id].writer);
     for (VarId id : op.after) after(touched[id].writer);
     for (int other : joins.before(i)) after({{ops[other].op.stream, other}});
-    for (VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.writes()) {
       after(touched[id].writer);
       after(touched[id].reader);
     }

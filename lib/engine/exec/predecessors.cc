@@ -25,11 +25,8 @@ std::vector<std::vector<Predecessor>> find_predecessors(const Plan& plan) {
       if (id == kNoVar) continue;
       for (int reader : touched[id].readers) found.try_emplace(reader, 0.0);
     }
-    for (VarId id : op.inputs) {
-      if (id != kNoVar) touched[id].readers.push_back(static_cast<int>(i));
-    }
-    for (VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.reads()) touched[id].readers.push_back(static_cast<int>(i));
+    for (VarId id : op.writes()) {
       touched[id].writer = static_cast<int>(i);
       touched[id].readers.clear();
     }

@@ -85,6 +85,18 @@ template const std::vector<int64_t>& Attributes::get(const std::string&) const;
 template const std::vector<double>& Attributes::get(const std::string&) const;
 template const std::vector<std::string>& Attributes::get(const std::string&) const;
 
+static std::vector<VarId> given(std::vector<VarId> ids) {
+  std::erase(ids, kNoVar);
+  return ids;
+}
+std::vector<VarId> Op::reads() const { return given(inputs); }
+std::vector<VarId> Op::writes() const { return given(outputs); }
+std::vector<VarId> Op::vars() const {
+  std::vector<VarId> all = inputs;
+  all.insert(all.end(), outputs.begin(), outputs.end());
+  return given(std::move(all));
+}
+
 const std::string& Op::type() const { return def->type; }
 
 bool OpDef::has_variadic_inputs() const {

@@ -97,6 +97,10 @@ struct Op {
   // Also starts after the last operations that wrote these, without reading them.
   std::vector<VarId> after = {};
   const std::string& type() const;
+  // The variables of its inputs, of its outputs, and both; without arguments that are left out.
+  std::vector<VarId> reads() const;
+  std::vector<VarId> writes() const;
+  std::vector<VarId> vars() const;
 };
 
 enum class Slot {

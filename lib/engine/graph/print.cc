@@ -73,12 +73,8 @@ std::string print_dot(const Program& program) {
     const Op& op = program.ops()[i];
     const std::string node = "op" + std::to_string(i);
     text += "  " + node + " [shape=box, label=" + quote(op.type()) + "];\n";
-    for (VarId id : op.inputs) {
-      if (id != kNoVar) text += "  " + quote(program.var(id).name) + " -> " + node + ";\n";
-    }
-    for (VarId id : op.outputs) {
-      if (id != kNoVar) text += "  " + node + " -> " + quote(program.var(id).name) + ";\n";
-    }
+    for (VarId id : op.reads()) text += "  " + quote(program.var(id).name) + " -> " + node + ";\n";
+    for (VarId id : op.writes()) text += "  " + node + " -> " + quote(program.var(id).name) + ";\n";
   }
   return text + "}\n";
 }

@@ -209,6 +209,12 @@ VarId Program::make_copy(VarId parameter, DType dtype) {
   return copies_[parameter] = copy;
 }
 
+void Program::append_copy(SectionId section, VarId parameter) {
+  const VarId copy = copy_of(parameter);
+  if (copy == kNoVar) return;
+  append(section, "cast", {parameter}, {copy}, {{"to", std::string(name_of(vars_[copy].dtype))}});
+}
+
 VarId Program::gradient(VarId id) const {
   const auto found = gradients_.find(id);
   return found == gradients_.end() ? kNoVar : found->second;

@@ -3,7 +3,6 @@
 
 #include <deque>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -126,6 +125,8 @@ class Program {
   // if it has no copy.
   VarId copy_of(VarId parameter) const;
   VarId make_copy(VarId parameter, DType dtype);
+  // Appends the operation that updates the copy; nothing if the parameter has no copy.
+  void append_copy(SectionId section, VarId parameter);
 
   // The gradient of a variable, once the backward pass has made it.
   VarId gradient(VarId id) const;

@@ -70,8 +70,7 @@ void verify(const Program& program) {
         broken(program, op, "reads '" + program.var(id).name + "' before it is set");
       }
     }
-    for (VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.writes()) {
       const Var& var = program.var(id);
       if (!var.shape_known) broken(program, op, "no shape was inferred for '" + var.name + "'");
       if (var.kind == VarKind::kFeed) broken(program, op, "writes the feed '" + var.name + "'");

@@ -1,6 +1,5 @@
 #include "models/network.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 

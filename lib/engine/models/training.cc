@@ -1,7 +1,5 @@
 #include "models/training.h"
 
-#include <algorithm>
-
 #include "models/model.h"
 
 namespace fleet {

@@ -1,7 +1,5 @@
 #include "onnx/exporter.h"
 
-#include <algorithm>
-
 #include "proto/onnx.pb.h"
 
 namespace fleet {

@@ -14,7 +14,6 @@
 // fused_bn_add_activation: y = max(batch_norm(x) + z, 0), the join of a residual block, in as few
 // passes over memory as batch_norm alone; the rest is as in batch_norm. Inserted by the pass
 // fuse_bn_add_act.
-#include "base/error.h"
 #include "graph/program.h"
 #include "ops/activation.h"
 #include "ops/mixed_precision.h"

@@ -1,5 +1,8 @@
 #include "ops/broadcast.h"
 
+#include "graph/program.h"
+#include "ops/mixed_precision.h"
+
 namespace fleet {
 
 std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t axis) {
@@ -25,6 +28,20 @@ std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t ax
     result.outer = 1;
   }
   return result;
+}
+
+void define_broadcasting(OpDef& def) {
+  def.inputs = {{"x"}, {"y"}};
+  def.outputs = {{"out"}};
+  def.attributes = {{"axis", int64_t{-1}}};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  def.inplace = {{0, 0}};
+  def.infer = [](ShapeContext& context) {
+    const Shape &x = context.shape(0), &y = context.shape(1);
+    context.require(broadcast_of(x, y, context.attributes().integer("axis")).has_value(),
+                    "cannot broadcast " + y.text() + " over " + x.text());
+    context.set_like(0, 0);
+  };
 }
 
 }  // namespace fleet

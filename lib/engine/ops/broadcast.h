@@ -7,6 +7,8 @@
 
 namespace fleet {
 
+struct OpDef;
+
 // x viewed as [outer, middle, inner], y as [middle]. If y has one element, outer is 1.
 struct Broadcast {
   int64_t outer = 1, middle = 1, inner = 1;
@@ -16,5 +18,9 @@ struct Broadcast {
 // Paddle's rule: y's dimensions match those of x from `axis` on (-1: the last ones); dimensions of
 // size 1 at either end of y are broadcast. Empty if the shapes do not match.
 std::optional<Broadcast> broadcast_of(const Shape& x, const Shape& y, int64_t axis);
+
+// An operation out = f(x, y) of this kind, with the attribute axis; out has x's shape and may take
+// its memory. Refuses shapes that do not match.
+void define_broadcasting(OpDef& def);
 
 }  // namespace fleet

@@ -1,8 +1,6 @@
 // The groups of dgc_select's inputs and outputs, and the layouts that it shares with dgc_apply.
 #pragma once
 
-#include <vector>
-
 #include "graph/program.h"
 
 namespace fleet {

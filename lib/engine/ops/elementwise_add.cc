@@ -17,15 +17,11 @@ bool is_known(const std::string& activation) {
          activation == "scale";
 }
 
-void infer_elementwise_add(ShapeContext& context) {
+void check_activations(const ShapeContext& context) {
   const Attributes& attributes = context.attributes();
   const std::string &after = attributes.text("activation"), &of_y = attributes.text("y_activation");
-  context.require(
-      broadcast_of(context.shape(0), context.shape(1), attributes.integer("axis")).has_value(),
-      "cannot add " + context.shape(1).text() + " to " + context.shape(0).text());
   context.require(is_known(after) && is_known(of_y) && (after.empty() || of_y.empty()),
                   "cannot fuse both '" + after + "' and '" + of_y + "'");
-  context.set_like(0, 0);
 }
 
 ElementwiseContext::Value activated(ElementwiseContext& context, const std::string& activation,
@@ -133,18 +129,17 @@ FLEET_OP(elementwise_add) {
       "x + y, with y broadcast over x from axis on (-1: over its last dimensions); activation "
       "(\"relu\", \"tanh\" or \"scale\") is applied to the sum, y_activation to y; \"scale\" is "
       "t scale + bias";
-  def.inputs = {{"x"}, {"y"}};
-  def.outputs = {{"out"}};
-  def.attributes = {{"axis", int64_t{-1}},
-                    {"activation", std::string()},
-                    {"y_activation", std::string()},
-                    {"scale", 1.0},
-                    {"bias", 0.0}};
-  def.add_trait<MixedPrecision>().precision = Precision::kGray;
+  define_broadcasting(def);
+  def.attributes.insert({{"activation", std::string()},
+                         {"y_activation", std::string()},
+                         {"scale", 1.0},
+                         {"bias", 0.0}});
   def.add_trait<FusesActivations>().types = {"relu", "tanh"};
-  def.inplace = {{0, 0}};
   def.add_trait<Elementwise>().formula = formula;
-  def.infer = infer_elementwise_add;
+  def.infer = [infer = def.infer](ShapeContext& context) {
+    check_activations(context);
+    infer(context);
+  };
   def.gradient = [](GradientContext& context) {
     const std::string activation = context.attributes().text("activation");
     if (!activation.empty()) return gradient_behind(context, activation);

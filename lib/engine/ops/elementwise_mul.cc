@@ -10,21 +10,10 @@ FLEET_OP(elementwise_mul) {
   def.help =
       "x y, element by element, with y broadcast over x from axis on (-1: over its last "
       "dimensions)";
-  def.inputs = {{"x"}, {"y"}};
-  def.outputs = {{"out"}};
-  def.attributes = {{"axis", int64_t{-1}}};
-  def.add_trait<MixedPrecision>().precision = Precision::kGray;
-  def.inplace = {{0, 0}};
+  define_broadcasting(def);
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     context.output(0, context.multiply(context.input(0), context.input(1, axis)));
-  };
-  def.infer = [](ShapeContext& context) {
-    context.require(
-        broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
-            .has_value(),
-        "cannot multiply " + context.shape(0).text() + " by " + context.shape(1).text());
-    context.set_like(0, 0);
   };
   def.gradient = [](GradientContext& context) {
     const VarId dx = context.input_gradient(0), dy = context.input_gradient(1);

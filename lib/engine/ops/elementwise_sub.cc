@@ -9,21 +9,10 @@ namespace fleet {
 
 FLEET_OP(elementwise_sub) {
   def.help = "x - y, with y broadcast over x from axis on (-1: over its last dimensions)";
-  def.inputs = {{"x"}, {"y"}};
-  def.outputs = {{"out"}};
-  def.attributes = {{"axis", int64_t{-1}}};
-  def.add_trait<MixedPrecision>().precision = Precision::kGray;
-  def.inplace = {{0, 0}};
+  define_broadcasting(def);
   def.add_trait<Elementwise>().formula = [](ElementwiseContext& context) {
     const int64_t axis = context.attributes().integer("axis");
     context.output(0, context.subtract(context.input(0), context.input(1, axis)));
-  };
-  def.infer = [](ShapeContext& context) {
-    context.require(
-        broadcast_of(context.shape(0), context.shape(1), context.attributes().integer("axis"))
-            .has_value(),
-        "cannot subtract " + context.shape(1).text() + " from " + context.shape(0).text());
-    context.set_like(0, 0);
   };
   def.gradient = [](GradientContext& context) {
     context.pass_gradient(0, context.output_gradient(0));

@@ -5,7 +5,6 @@
 // image). exclusive: a mean divides by the number of elements inside the image; otherwise by the
 // size of the kernel (Paddle's meaning, PyTorch's count_include_pad). mask: the position of each
 // maximum, in the backend's form; for the gradient of "max".
-#include "base/error.h"
 #include "ops/mixed_precision.h"
 #include "ops/window.h"
 

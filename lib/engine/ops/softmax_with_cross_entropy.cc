@@ -80,8 +80,7 @@ FLEET_OP(softmax_with_cross_entropy_grad) {
 FLEET_OP(weighted_cross_entropy) {
   def.help =
       "softmax_with_cross_entropy with a weight for each class; the output weight has the weights "
-      "of "
-      "the labels";
+      "of the labels";
   def.inputs = {{"logits"}, {"label"}, {"class_weights"}};
   def.outputs = {{"loss"}, {"weight"}};
   def.attributes = kLossAttributes;

@@ -20,15 +20,11 @@ FLEET_OPTIMIZER(adagrad) {
               "the rate is divided by 1 + lr_decay x number of earlier updates")
       .number("initial_accumulator_value", 0, 0, 1e30, "initial value of the sum");
   def.append = [](UpdateContext& context, const Update& update) {
-    const Settings& settings = context.settings();
     const Var& parameter = context.program().var(update.parameter);
-    const VarId sum =
-        context.program().state(parameter.name + ".sum", parameter.shape,
-                                {Init::kConstant, settings.number("initial_accumulator_value")});
-    append_update_op(context, update, "adagrad", {context.step()}, {sum},
-                     {{"epsilon", settings.number("epsilon")},
-                      {"lr_decay", settings.number("lr_decay")},
-                      {"weight_decay", update.weight_decay}});
+    const double initial = context.settings().number("initial_accumulator_value");
+    const VarId sum = context.program().state(parameter.name + ".sum", parameter.shape,
+                                              {Init::kConstant, initial});
+    append_update_op(context, update, "adagrad", {sum});
   };
 }
 

@@ -22,12 +22,11 @@ void define(OpDef& def, const std::vector<std::string>& states) {
 }
 
 Schema adam_schema() {
-  Schema schema;
-  schema.number("beta1", 0.9, 0, kMaxDecay, "decay of the first moment")
+  return Schema()
+      .number("beta1", 0.9, 0, kMaxDecay, "decay of the first moment")
       .number("beta2", 0.999, 0, kMaxDecay, "decay of the second moment")
       .number("epsilon", 1e-8, 0, 1, "added to the root of the second moment")
       .boolean("amsgrad", false, "divide by the root of the largest second moment so far");
-  return schema;
 }
 
 // decoupled: weight decay is separate from the gradient (adamw).
@@ -36,12 +35,8 @@ void append_adam(UpdateContext& context, const Update& update, bool decoupled) {
   std::vector<VarId> states = {context.state(update.parameter, "moment1"),
                                context.state(update.parameter, "moment2")};
   if (amsgrad) states.push_back(context.state(update.parameter, "max_moment2"));
-  append_update_op(context, update, amsgrad ? "adam_amsgrad" : "adam", {context.step()}, states,
-                   {{"beta1", context.settings().number("beta1")},
-                    {"beta2", context.settings().number("beta2")},
-                    {"epsilon", context.settings().number("epsilon")},
-                    {"weight_decay", update.weight_decay},
-                    {"decoupled", decoupled}});
+  append_update_op(context, update, amsgrad ? "adam_amsgrad" : "adam", states,
+                   {{"decoupled", decoupled}});
 }
 
 }  // namespace

@@ -28,18 +28,11 @@ FLEET_OPTIMIZER(adan) {
       .number("epsilon", 1e-8, 0, 1, "added to the root of the mean square")
       .boolean("no_prox", false, "decay the weights before the step, as adamw does");
   def.append = [](UpdateContext& context, const Update& update) {
-    const Settings& settings = context.settings();
     std::vector<VarId> states;
     for (const char* name : {"moment", "difference", "square", "previous_gradient"}) {
       states.push_back(context.state(update.parameter, name));
     }
-    append_update_op(context, update, "adan", {context.step()}, states,
-                     {{"beta1", settings.number("beta1")},
-                      {"beta2", settings.number("beta2")},
-                      {"beta3", settings.number("beta3")},
-                      {"epsilon", settings.number("epsilon")},
-                      {"weight_decay", update.weight_decay},
-                      {"no_prox", settings.boolean("no_prox")}});
+    append_update_op(context, update, "adan", states);
   };
 }
 

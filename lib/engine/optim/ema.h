@@ -8,8 +8,6 @@
 // that is left out (found_inf) does not count.
 #pragma once
 
-#include <string>
-
 #include "graph/program.h"
 
 namespace fleet {

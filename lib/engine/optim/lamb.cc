@@ -32,19 +32,14 @@ FLEET_OPTIMIZER(lamb) {
              "parameters whose names end with one of these texts do not decay");
   def.weight_decay = 0.01;
   def.append = [](UpdateContext& context, const Update& update) {
-    const Settings& settings = context.settings();
     const std::string& name = context.program().var(update.parameter).name;
-    const std::vector<std::string> suffixes = settings.texts("exclude_suffixes");
+    const std::vector<std::string> suffixes = context.settings().texts("exclude_suffixes");
     const bool excluded = std::any_of(suffixes.begin(), suffixes.end(),
                                       [&](const auto& suffix) { return name.ends_with(suffix); });
     const VarId moment1 = context.state(update.parameter, "moment1");
     const VarId moment2 = context.state(update.parameter, "moment2");
-    append_update_op(context, update, "lamb", {context.step()}, {moment1, moment2},
-                     {{"beta1", settings.number("beta1")},
-                      {"beta2", settings.number("beta2")},
-                      {"epsilon", settings.number("epsilon")},
-                      {"weight_decay", excluded ? 0.0 : update.weight_decay},
-                      {"coupled_weight_decay", settings.number("coupled_weight_decay")}});
+    append_update_op(context, update, "lamb", {moment1, moment2},
+                     {{"weight_decay", excluded ? 0.0 : update.weight_decay}});
   };
 }
 

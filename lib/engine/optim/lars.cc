@@ -28,14 +28,7 @@ FLEET_OPTIMIZER(lars) {
       .number("coupled_weight_decay", 0, 0, 1e6, "decay that is part of the gradient");
   def.weight_decay = 0.0005;
   def.append = [](UpdateContext& context, const Update& update) {
-    const Settings& settings = context.settings();
-    const VarId velocity = context.state(update.parameter, "momentum");
-    append_update_op(context, update, "lars", {}, {velocity},
-                     {{"momentum", settings.number("momentum")},
-                      {"lars_coeff", settings.number("lars_coeff")},
-                      {"weight_decay", update.weight_decay},
-                      {"coupled_weight_decay", settings.number("coupled_weight_decay")},
-                      {"epsilon", settings.number("epsilon")}});
+    append_update_op(context, update, "lars", {context.state(update.parameter, "momentum")});
   };
 }
 

@@ -19,11 +19,7 @@ FLEET_OPTIMIZER(lion) {
   def.schema.number("beta1", 0.9, 0, 1, "weight of the momentum in a step")
       .number("beta2", 0.99, 0, 1, "decay of the momentum");
   def.append = [](UpdateContext& context, const Update& update) {
-    const VarId momentum = context.state(update.parameter, "momentum");
-    append_update_op(context, update, "lion", {}, {momentum},
-                     {{"beta1", context.settings().number("beta1")},
-                      {"beta2", context.settings().number("beta2")},
-                      {"weight_decay", update.weight_decay}});
+    append_update_op(context, update, "lion", {context.state(update.parameter, "momentum")});
   };
 }
 

@@ -17,11 +17,7 @@ FLEET_OPTIMIZER(momentum) {
   def.schema.number("momentum", 0.9, 0, 1, "fraction of the velocity that is kept")
       .boolean("use_nesterov", false, "use Nesterov momentum");
   def.append = [](UpdateContext& context, const Update& update) {
-    const VarId velocity = context.state(update.parameter, "momentum");
-    append_update_op(context, update, "momentum", {}, {velocity},
-                     {{"momentum", context.settings().number("momentum")},
-                      {"use_nesterov", context.settings().boolean("use_nesterov")},
-                      {"weight_decay", update.weight_decay}});
+    append_update_op(context, update, "momentum", {context.state(update.parameter, "momentum")});
   };
 }
 

@@ -83,27 +83,22 @@ Registry<OptimizerDef>& optimizer_registry() {
   return registry;
 }
 
-bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&)) {
-  return optimizer_registry().define(name, define);
-}
-
 Schema optimizer_schema(const std::string& name) {
   const OptimizerDef& def = optimizer_registry().get(name);
-  Schema schema;
-  schema.choice("name", name, optimizer_registry().names(), def.help);
-  schema.section("", def.schema);
-  schema.number("weight_decay", def.weight_decay, 0, 1e6, "weight decay of the parameters");
-  schema.texts("exclude_from_weight_decay", {},
-               "parameters whose names contain one of these texts do not decay");
-  schema.texts("groups", {},
-               "'PATTERN: rate=0.1 weight_decay=0' for parameters that match; the first match "
-               "counts; rate multiplies the schedule's rate");
-  schema.texts("frozen", {}, "shell patterns of parameters that are not trained");
-  schema.choice("clip", "none", {"none", "global_norm", "norm", "value"},
-                "clip gradients: by their global norm, by the norm of each, or per element");
-  schema.number("clip_norm", 1, 1e-30, 1e30, "largest norm, if clip is global_norm or norm");
-  schema.number("clip_value", 1, 1e-30, 1e30, "largest absolute value, if clip is value");
-  return schema;
+  return Schema()
+      .choice("name", name, optimizer_registry().names(), def.help)
+      .section("", def.schema)
+      .number("weight_decay", def.weight_decay, 0, 1e6, "weight decay of the parameters")
+      .texts("exclude_from_weight_decay", {},
+             "parameters whose names contain one of these texts do not decay")
+      .texts("groups", {},
+             "'PATTERN: rate=0.1 weight_decay=0' for parameters that match; the first match "
+             "counts; rate multiplies the schedule's rate")
+      .texts("frozen", {}, "shell patterns of parameters that are not trained")
+      .choice("clip", "none", {"none", "global_norm", "norm", "value"},
+              "clip gradients: by their global norm, by the norm of each, or per element")
+      .number("clip_norm", 1, 1e-30, 1e30, "largest norm, if clip is global_norm or norm")
+      .number("clip_value", 1, 1e-30, 1e30, "largest absolute value, if clip is value");
 }
 
 double weight_decay_of(const Settings& settings, const std::string& parameter) {

@@ -61,7 +61,6 @@ struct OptimizerDef {
 };
 
 Registry<OptimizerDef>& optimizer_registry();
-bool register_optimizer(const std::string& name, void (*define)(OptimizerDef&));
 
 // The keys of a job's "optimizer" section for this optimizer: name, its own, weight_decay,
 // exclude_from_weight_decay, groups, frozen, clip, clip_norm, clip_value. kUsage for an unknown
@@ -81,7 +80,8 @@ void append_updates(Program& program, SectionId optimize, const std::vector<VarI
                     const GradientScaling& scaling = {});
 
 // FLEET_OPTIMIZER(sgd) { def.append = ...; } in lib/engine/optim/sgd.cc.
-#define FLEET_OPTIMIZER(name) \
-  FLEET_REGISTER(optimizer_##name, ::fleet::OptimizerDef& def, ::fleet::register_optimizer, #name)
+#define FLEET_OPTIMIZER(name)                                  \
+  FLEET_REGISTER(optimizer_##name, ::fleet::OptimizerDef& def, \
+                 ::fleet::optimizer_registry().define, #name)
 
 }  // namespace fleet

@@ -64,10 +64,7 @@ std::string hint_for_pattern(const std::string& pattern, const std::vector<std::
       nearest_name(pattern, std::vector<std::string>(candidates.begin(), candidates.end()));
   if (!nearest.empty()) return "did you mean '" + nearest + "'?";
   constexpr size_t kShown = 4;
-  const std::span<const std::string> all(names);
-  if (all.size() <= kShown) return "known: " + join(all, ", ");
-  return "known: " + join(all.first(kShown), ", ") + " and " + std::to_string(all.size() - kShown) +
-         " more";
+  return "known: " + join_first(names, kShown);
 }
 
 bool matches_pattern(const std::string& pattern, const std::string& parameter) {

@@ -44,11 +44,7 @@ FLEET_OPTIMIZER(rmsprop) {
       type += "_momentum";
       states.push_back(context.state(update.parameter, "momentum"));
     }
-    append_update_op(context, update, type, {}, states,
-                     {{"alpha", settings.number("alpha")},
-                      {"epsilon", settings.number("epsilon")},
-                      {"momentum", settings.number("momentum")},
-                      {"weight_decay", update.weight_decay}});
+    append_update_op(context, update, type, states);
   };
 }
 

@@ -19,26 +19,21 @@ Registry<ScheduleDef>& schedule_registry() {
   return registry;
 }
 
-bool register_schedule(const std::string& name, void (*define)(ScheduleDef&)) {
-  return schedule_registry().define(name, define);
-}
-
 Schema schedule_schema(const std::string& name) {
   const ScheduleDef& def = schedule_registry().get(name);
-  Schema schema;
-  schema.choice("name", name, schedule_registry().names(), def.help);
-  schema.section("", def.schema);
-  schema.choice("per", "step", {"step", "epoch"},
-                "how often the schedule advances; a warm-up advances at each step");
-  schema.number("warmup_epochs", 0, 0, 1e6,
-                "epochs of warm-up, a linear rise before the schedule begins");
-  schema.integer("warmup_steps", 0, 0, 1e12, "steps of warm-up, instead of warmup_epochs");
-  schema.number("warmup_start", 0, 0, 1e6, "learning rate of the first step of the warm-up");
-  schema.boolean("scale_with_global_batch", false,
-                 "multiply the schedule's rates by data.batch_size x ranks / reference_batch");
-  schema.integer("reference_batch", 256, 1, 1e12,
-                 "global batch size for which the rates are meant, with scale_with_global_batch");
-  return schema;
+  return Schema()
+      .choice("name", name, schedule_registry().names(), def.help)
+      .section("", def.schema)
+      .choice("per", "step", {"step", "epoch"},
+              "how often the schedule advances; a warm-up advances at each step")
+      .number("warmup_epochs", 0, 0, 1e6,
+              "epochs of warm-up, a linear rise before the schedule begins")
+      .integer("warmup_steps", 0, 0, 1e12, "steps of warm-up, instead of warmup_epochs")
+      .number("warmup_start", 0, 0, 1e6, "learning rate of the first step of the warm-up")
+      .boolean("scale_with_global_batch", false,
+               "multiply the schedule's rates by data.batch_size x ranks / reference_batch")
+      .integer("reference_batch", 256, 1, 1e12,
+               "global batch size for which the rates are meant, with scale_with_global_batch");
 }
 
 bool counts_epochs(const Settings& settings) {

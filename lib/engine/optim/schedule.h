@@ -58,7 +58,6 @@ struct ScheduleDef {
 };
 
 Registry<ScheduleDef>& schedule_registry();
-bool register_schedule(const std::string& name, void (*define)(ScheduleDef&));
 
 // The keys of a job's "learning_rate" section for this schedule: name, its own, per, warmup_epochs,
 // warmup_steps, warmup_start, scale_with_global_batch, reference_batch. kUsage for an unknown name.
@@ -106,7 +105,8 @@ class Schedule {
 };
 
 // FLEET_SCHEDULE(cosine) { def.make = ...; } in lib/engine/optim/cosine.cc.
-#define FLEET_SCHEDULE(name) \
-  FLEET_REGISTER(schedule_##name, ::fleet::ScheduleDef& def, ::fleet::register_schedule, #name)
+#define FLEET_SCHEDULE(name)                                                                      \
+  FLEET_REGISTER(schedule_##name, ::fleet::ScheduleDef& def, ::fleet::schedule_registry().define, \
+                 #name)
 
 }  // namespace fleet

@@ -13,7 +13,7 @@ FLEET_OP(sgd) {
 FLEET_OPTIMIZER(sgd) {
   def.help = "stochastic gradient descent";
   def.append = [](UpdateContext& context, const Update& update) {
-    append_update_op(context, update, "sgd", {}, {}, {{"weight_decay", update.weight_decay}});
+    append_update_op(context, update, "sgd", {});
   };
 }
 

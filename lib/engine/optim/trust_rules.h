@@ -1,7 +1,6 @@
 // Update rules whose rate depends on two sums over the whole parameter (LAMB, LARS), as those of
-// optim/update_rule.h. measure() returns an element's terms of the sums, and may change the
-// states; rate_of(rate, sums) is the `rate` of update(). Without needs_sums() that is the learning
-// rate.
+// optim/update_rule.h. measure() returns an element's terms of the sums, and may change the states;
+// rate_of(rate, sums) is the `rate` of update(). Without needs_sums() that is the learning rate.
 #pragma once
 
 #include "optim/update_rule.h"

@@ -51,11 +51,21 @@ void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
 }
 
 void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
-                      const std::vector<VarId>& other_inputs, const std::vector<VarId>& states,
-                      Attributes attributes) {
+                      const std::vector<VarId>& states, Attributes attributes) {
+  const OpDef& def = op_registry().get(type);
+  for (const auto& [name, initial] : def.attributes) {
+    if (attributes.has(name)) continue;
+    if (name == "weight_decay") {
+      attributes.set(name, update.weight_decay);
+    } else if (std::holds_alternative<bool>(initial)) {
+      attributes.set(name, context.settings().boolean(name));
+    } else {
+      attributes.set(name, context.settings().number(name));
+    }
+  }
   std::vector<VarId> inputs = {update.learning_rate, update.gradient_scale,
                                context.scaling().found_inf};
-  inputs.insert(inputs.end(), other_inputs.begin(), other_inputs.end());
+  if (def.inputs.size() > kUpdateOtherInputs + 1) inputs.push_back(context.step());
   inputs.insert(inputs.end(), {update.parameter, update.gradient});
   inputs.insert(inputs.end(), states.begin(), states.end());
   std::vector<VarId> outputs = {update.parameter};

@@ -34,10 +34,11 @@ inline bool is_update(const Op& op) { return op.def->find_trait<ParameterUpdate>
 void define_update_op(OpDef& def, const std::vector<std::string>& other_inputs,
                       const std::vector<std::string>& states);
 
-// Appends an update of one parameter, including its copy if it has one (Var::copy_of).
+// Appends an update of one parameter, including its copy if it has one (Var::copy_of). A rule with
+// another input gets the number of updates. Attributes that are not given are the settings of the
+// same name, and the parameter's weight decay.
 void append_update_op(UpdateContext& context, const Update& update, const std::string& type,
-                      const std::vector<VarId>& other_inputs, const std::vector<VarId>& states,
-                      Attributes attributes);
+                      const std::vector<VarId>& states, Attributes attributes = {});
 
 // The groups of an update operation.
 struct UpdateGroups {

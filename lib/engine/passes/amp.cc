@@ -114,8 +114,7 @@ class Amp : public Pass {
     if (precision == Precision::kBlack) return Verdict::kFloat32;
     if (precision == Precision::kWhite || pure_) return Verdict::kLow;
     Verdict verdict = Verdict::kAsItIs;
-    for (VarId id : op.inputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.reads()) {
       if (made_[id] == Verdict::kFloat32) return Verdict::kFloat32;
       if (made_[id] == Verdict::kLow) verdict = Verdict::kLow;
     }
@@ -132,8 +131,7 @@ class Amp : public Pass {
       inputs[i] = in_type(program, inputs[i], verdict == Verdict::kLow ? low_ : DType::kFloat32,
                           op.section);
     }
-    for (VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.writes()) {
       made_[id] = verdict;
       Var& var = program.var(id);
       if (var.kind == VarKind::kTemporary) var.shape_known = false;  // inferred again
@@ -164,12 +162,8 @@ class Amp : public Pass {
     std::vector<Op>& ops = program.ops();
     std::vector<int> readers(program.var_count()), writer(program.var_count(), -1);
     for (size_t i = 0; i < ops.size(); ++i) {
-      for (VarId id : ops[i].inputs) {
-        if (id != kNoVar) ++readers[id];
-      }
-      for (VarId id : ops[i].outputs) {
-        if (id != kNoVar) writer[id] = static_cast<int>(i);
-      }
+      for (VarId id : ops[i].reads()) ++readers[id];
+      for (VarId id : ops[i].writes()) writer[id] = static_cast<int>(i);
     }
     std::vector<Op> kept;
     std::vector<int> place(ops.size());  // for the operations that are kept

@@ -56,9 +56,7 @@ class AmpParameters : public Pass {
   void keep_gradients_low(Program& program) {
     std::vector<int> readers(program.var_count());
     for (const Op& op : program.ops()) {
-      for (VarId id : op.inputs) {
-        if (id != kNoVar) ++readers[id];
-      }
+      for (VarId id : op.reads()) ++readers[id];
     }
     std::erase_if(program.ops(), [&](const Op& op) {
       if (op.type() != "cast") return false;
@@ -76,10 +74,7 @@ class AmpParameters : public Pass {
     const SectionId refresh = program.add_section("refresh", {.training = false, .refresh = true});
     std::set<VarId> done;
     for (const auto& [cast, copy] : copies_) {
-      if (!done.insert(copy).second) continue;
-      const Var& var = program.var(copy);
-      program.append(refresh, "cast", {var.copy_of}, {copy},
-                     {{"to", std::string(name_of(var.dtype))}});
+      if (done.insert(copy).second) program.append_copy(refresh, program.var(copy).copy_of);
     }
   }
 

@@ -129,9 +129,7 @@ class FetchParameters {
     for (size_t i = position; i-- > 0;) {
       const Op& op = program_.ops()[i];
       if (op.stream != 0 || !program_.sections()[op.section].when.holds(step)) continue;
-      for (const VarId id : op.outputs) {
-        if (id != kNoVar) return id;
-      }
+      for (const VarId id : op.writes()) return id;
     }
     return kNoVar;
   }

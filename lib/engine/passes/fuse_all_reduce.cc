@@ -118,8 +118,7 @@ FLEET_PASS(fuse_all_reduce) {
       {"communicators", int64_t{1}},
       {"inner_group_size", int64_t{1}},  // size of the groups that sum among themselves first
       {"one_after_another", true},
-      // section of the allreduces; empty: that of the operation that computes the
-      // gradients
+      // section of the allreduces; empty: that of the operation that computes the gradients
       {"section", std::string()},
       // names of parameters: include only these (empty: all); exclude these
       {"only", std::vector<std::string>()},

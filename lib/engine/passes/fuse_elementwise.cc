@@ -50,8 +50,7 @@ class FuseElementwise : public Pass {
     const int count = static_cast<int>(program.ops().size());
     for (int i = 0; i < count; ++i) {
       if (group_of_[i] < 0) continue;
-      for (VarId id : op(i).inputs) {
-        if (id == kNoVar) continue;
+      for (VarId id : op(i).reads()) {
         for (int writer : uses_->writers(id)) {
           if (writer < i && group_of_[writer] >= 0) try_to_join(group_of_[writer], group_of_[i]);
         }
@@ -89,13 +88,11 @@ class FuseElementwise : public Pass {
     if (!is_elementwise(op) || op.inputs.empty()) return false;
     const Shape shape = shape_of(op);
     bool same_shape = false;
-    for (VarId id : op.inputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.reads()) {
       if (!is_float(var(id).dtype)) return false;
       same_shape = same_shape || var(id).shape == shape;
     }
-    for (VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.writes()) {
       const Var& out = var(id);
       if (!is_float(out.dtype) || out.shape != shape || out.kind != VarKind::kTemporary ||
           uses_->writers(id).size() != 1) {
@@ -106,9 +103,7 @@ class FuseElementwise : public Pass {
   }
 
   const Shape& shape_of(const Op& op) const {
-    for (VarId id : op.outputs) {
-      if (id != kNoVar) return var(id).shape;
-    }
+    for (VarId id : op.writes()) return var(id).shape;
     FLEET_CHECK(false, op.type() + " has no output");
   }
 
@@ -126,13 +121,11 @@ class FuseElementwise : public Pass {
       return slot_of(i) >= begin && slot_of(i) <= end;
     };
     for (int i : moved.ops) {
-      for (VarId id : op(i).inputs) {
-        if (id == kNoVar) continue;
+      for (VarId id : op(i).reads()) {
         if (std::any_of(uses_->writers(id).begin(), uses_->writers(id).end(), is_between))
           return false;
       }
-      for (VarId id : op(i).outputs) {
-        if (id == kNoVar) continue;
+      for (VarId id : op(i).writes()) {
         if (std::any_of(uses_->readers(id).begin(), uses_->readers(id).end(), is_between))
           return false;
       }
@@ -205,9 +198,7 @@ class FuseElementwise : public Pass {
   void add_makers(const std::vector<int>& from, VarId id, std::set<int>& makers) const {
     if (uses_->writers(id).size() != 1 || !is_in(from, uses_->writers(id)[0])) return;
     if (!makers.insert(uses_->writers(id)[0]).second) return;
-    for (VarId input : op(uses_->writers(id)[0]).inputs) {
-      if (input != kNoVar) add_makers(from, input, makers);
-    }
+    for (VarId input : op(uses_->writers(id)[0]).reads()) add_makers(from, input, makers);
   }
 
   // Whether it still has its earlier value at the group's position.

@@ -68,8 +68,7 @@ class FuseReluDepthwiseConv : public Pass {
     if (with_norm == 0) return;
     spdlog::info(
         "fuse_relu_depthwise_conv: {} relus in front of depthwise convolutions stay fused into the "
-        "batch "
-        "normalization that computes them: fuse_bn_act_ops runs first and saves as much",
+        "batch normalization that computes them: fuse_bn_act_ops runs first and saves as much",
         with_norm);
   }
 };

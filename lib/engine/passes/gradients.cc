@@ -17,9 +17,7 @@ std::vector<Gradient> find_gradients(const Program& program,
       reduced.insert(op.outputs.begin(), op.outputs.end());
     }
     if (op.section != backward) continue;
-    for (VarId id : op.outputs) {
-      if (id != kNoVar) writer[id] = static_cast<int>(i);
-    }
+    for (VarId id : op.writes()) writer[id] = static_cast<int>(i);
   }
   std::vector<Gradient> gradients;
   for (VarId parameter : program.parameters()) {
@@ -34,6 +32,16 @@ std::vector<Gradient> find_gradients(const Program& program,
     return a.computed_by < b.computed_by;
   });
   return gradients;
+}
+
+void add_to_sum(Program& program, SectionId section, VarId gradient, VarId sum,
+                std::vector<Op>* ops) {
+  if (program.var(gradient).dtype != DType::kFloat32) {
+    const VarId wide = program.temporary(program.var(gradient).name + "@float32");
+    ops->push_back(program.make_op(section, "cast", {gradient}, {wide}));
+    gradient = wide;
+  }
+  ops->push_back(program.make_op(section, "sum", {gradient, sum}, {sum}));
 }
 
 std::vector<GradientSize> sizes_of(const Program& program, const std::vector<Gradient>& gradients) {

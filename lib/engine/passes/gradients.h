@@ -50,6 +50,11 @@ std::vector<Gradient> find_gradients(const Program& program,
 // The input of group_gradients() for each gradient.
 std::vector<GradientSize> sizes_of(const Program& program, const std::vector<Gradient>& gradients);
 
+// Appends what adds a gradient of any floating type to a float32 sum. The gradient is the first
+// input: the sum takes its layout.
+void add_to_sum(Program& program, SectionId section, VarId gradient, VarId sum,
+                std::vector<Op>* ops);
+
 // The end of the names of states that sum gradients over several steps: 0 after each update.
 inline constexpr char kMergedGradient[] = ".merged_gradient";
 

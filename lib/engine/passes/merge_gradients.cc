@@ -38,13 +38,7 @@ class MergeGradients : public Pass {
     const Var& var = program.var(parameter);
     const VarId merged = program.state(var.name + kMergedGradient, var.shape, Init());
     program.var(merged).per_rank = per_rank_;
-    if (program.var(gradient).dtype != DType::kFloat32) {
-      const VarId wide = program.temporary(program.var(gradient).name + "@float32");
-      ops->push_back(program.make_op(backward, "cast", {gradient}, {wide}));
-      gradient = wide;
-    }
-    // The gradient is the first input: the accumulator takes its layout.
-    ops->push_back(program.make_op(backward, "sum", {gradient, merged}, {merged}));
+    add_to_sum(program, backward, gradient, merged, ops);
     program.set_gradient(parameter, merged);
   }
 
@@ -61,10 +55,8 @@ class ZeroAccumulators : public Pass {
     for (const VarId parameter : program.parameters()) {
       const VarId merged = program.find(program.var(parameter).name + kMergedGradient);
       if (merged == kNoVar) continue;
-      const Shape& shape = program.var(merged).shape;
-      std::vector<int64_t> dimensions;
-      for (int i = 0; i < shape.rank(); ++i) dimensions.push_back(shape[i]);
-      program.append(section, "fill", {}, {merged}, {{"shape", dimensions}});
+      program.append(section, "fill", {}, {merged},
+                     {{"shape", to_attribute(program.var(merged).shape)}});
       any = true;
     }
     return any;

@@ -5,7 +5,6 @@
 
 #include "ops/collective.h"
 #include "optim/update_op.h"
-#include "passes/gradients.h"
 
 namespace fleet {
 namespace {
@@ -264,10 +263,7 @@ int broadcast_from_owners(Program& program, SectionId optimize, const Owners& ow
     }
   }
   for (const auto& [parameter, owner] : owners) {
-    const VarId copy = program.copy_of(parameter);
-    if (copy == kNoVar || owner == place) continue;
-    program.append(optimize, "cast", {parameter}, {copy},
-                   {{"to", std::string(name_of(program.var(copy).dtype))}});
+    if (owner != place) program.append_copy(optimize, parameter);
   }
   return count;
 }

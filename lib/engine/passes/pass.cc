@@ -32,10 +32,6 @@ Registry<PassDef>& pass_registry() {
   return registry;
 }
 
-bool register_pass(const std::string& name, void (*define)(PassDef&)) {
-  return pass_registry().define(name, define);
-}
-
 bool run_pass(const std::string& name, Program& program, const PassContext& context,
               const Attributes& options) {
   const PassDef& def = pass_registry().get(name);

@@ -76,7 +76,6 @@ std::unique_ptr<Pass> create_pass(const Attributes& options) {
 }
 
 Registry<PassDef>& pass_registry();
-bool register_pass(const std::string& name, void (*define)(PassDef&));
 
 // Creates the pass of this name, runs it, and verifies the program if it changed. An unknown
 // option, or one of another type, is kInternal.
@@ -100,6 +99,6 @@ class PassStepRecorder {
 // FLEET_PASS(fuse_bn_act) { def.help = ...; def.create = ...; } in
 // lib/engine/passes/fuse_bn_act.cc.
 #define FLEET_PASS(name) \
-  FLEET_REGISTER(pass_##name, ::fleet::PassDef& def, ::fleet::register_pass, #name)
+  FLEET_REGISTER(pass_##name, ::fleet::PassDef& def, ::fleet::pass_registry().define, #name)
 
 }  // namespace fleet

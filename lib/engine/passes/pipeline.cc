@@ -12,11 +12,6 @@ namespace {
 
 using Kind = PipelineAction::Kind;
 
-std::vector<int64_t> dims_of(const Shape& shape) {
-  const std::span<const int64_t> dims = shape.dims();
-  return {dims.begin(), dims.end()};
-}
-
 bool has_id(const std::vector<VarId>& ids, VarId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -123,7 +118,7 @@ class Splitter {
 
   void grow_feeds() {
     for (const VarId id : options_.batch.feeds) {
-      std::vector<int64_t> dims = dims_of(program_.var(id).shape);
+      std::vector<int64_t> dims = to_attribute(program_.var(id).shape);
       rows_ = dims[0];
       dims[0] *= options_.micro_batches;
       program_.var(id).shape = Shape(dims);
@@ -230,7 +225,7 @@ class Splitter {
       Op& op = program_.append(section_of(action.kind), "recv", {}, {here},
                                {{"peer", int64_t{from.peer}},
                                 {"communicator", int64_t{from.group}},
-                                {"shape", dims_of(var.shape)},
+                                {"shape", to_attribute(var.shape)},
                                 {"dtype", std::string(name_of(var.dtype))}});
       op.stream = from.stream;
       if (after != kNoVar) op.after.push_back(after);
@@ -304,9 +299,7 @@ class Splitter {
       Op& op = program_.ops()[i];
       if (op.stream != 0 || op.section != section_of(action.kind)) continue;
       if (std::exchange(first, false)) op.after = ended_before(action, number);
-      for (const VarId id : op.outputs) {
-        if (id != kNoVar) end = id;
-      }
+      for (const VarId id : op.writes()) end = id;
     }
     return end;
   }
@@ -362,7 +355,7 @@ class Splitter {
 
   void finish_rows() {
     for (const VarId id : options_.batch.rows) {
-      std::vector<int64_t> dims = dims_of(program_.var(id).shape);
+      std::vector<int64_t> dims = to_attribute(program_.var(id).shape);
       dims[0] *= options_.micro_batches;
       program_.var(id).shape = Shape(dims);
       if (!computes(id)) {
@@ -382,7 +375,7 @@ class Splitter {
       if (!is_sum(id) || value.stage == options_.stage) continue;
       local_[0][id] = fresh(id, 0);  // for the operations of that stage
       program_.append(old_[value.op].section, "fill", {}, {id},
-                      {{"shape", dims_of(program_.var(id).shape)}, {"value", 0.0}});
+                      {{"shape", to_attribute(program_.var(id).shape)}, {"value", 0.0}});
     }
   }
 

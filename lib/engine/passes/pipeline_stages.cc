@@ -50,9 +50,7 @@ class Costs {
   void find_crossing() {
     std::map<VarId, std::pair<size_t, size_t>> lives;  // written, last read
     for (size_t i = 0; i < ops_.size(); ++i) {
-      for (const VarId id : ops_[i]->outputs) {
-        if (id != kNoVar) lives.try_emplace(id, i, i);
-      }
+      for (const VarId id : ops_[i]->writes()) lives.try_emplace(id, i, i);
       for (const VarId id : ops_[i]->inputs) {
         const auto found = lives.find(id);
         if (found != lives.end()) found->second.second = i;
@@ -70,12 +68,9 @@ class Costs {
   double cost(const Op& op, std::set<VarId>* trained) const {
     double bytes = 0;
     bool before = false;
-    for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
-      for (const VarId id : *side) {
-        if (id == kNoVar) continue;
-        bytes += static_cast<double>(bytes_of(program_.var(id)));
-        before = before || trained->contains(id);
-      }
+    for (const VarId id : op.vars()) {
+      bytes += static_cast<double>(bytes_of(program_.var(id)));
+      before = before || trained->contains(id);
     }
     const bool own = std::any_of(op.inputs.begin(), op.inputs.end(), [&](VarId id) {
       return id != kNoVar && program_.var(id).kind == VarKind::kParameter &&
@@ -129,8 +124,7 @@ class Finder {
       return static_cast<int>(op.attributes.integer(kStageAnnotation));
     }
     int forward = -1, gradients = stages_;
-    for (const VarId id : op.inputs) {
-      if (id == kNoVar) continue;
+    for (const VarId id : op.reads()) {
       const VarId whole = program_.var(id).copy_of == kNoVar ? id : program_.var(id).copy_of;
       const auto known = map_.of_var.find(whole);
       if (known != map_.of_var.end()) forward = std::max(forward, known->second);
@@ -147,23 +141,20 @@ class Finder {
   }
 
   void note(const Op& op, int stage) {
-    for (const VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (const VarId id : op.writes()) {
       made_[id] = stage;
       if (op.section == backward_) of_gradients_.insert(id);
     }
-    for (const std::vector<VarId>* side : {&op.inputs, &op.outputs}) {
-      for (VarId id : *side) {
-        if (id == kNoVar || !belongs_to_model(id, op)) continue;
-        if (program_.var(id).copy_of != kNoVar) id = program_.var(id).copy_of;
-        const int before = map_.of_var.try_emplace(id, stage).first->second;
-        if (before == stage) continue;
-        throw Error(ErrorCode::kUsage,
-                    "'" + program_.var(id).name + "' is used in stages " + std::to_string(before) +
-                        " and " + std::to_string(stage),
-                    "strategy pipeline_configs.cut",
-                    "cut the model where all that share a parameter are in one stage");
-      }
+    for (VarId id : op.vars()) {
+      if (!belongs_to_model(id, op)) continue;
+      if (program_.var(id).copy_of != kNoVar) id = program_.var(id).copy_of;
+      const int before = map_.of_var.try_emplace(id, stage).first->second;
+      if (before == stage) continue;
+      throw Error(ErrorCode::kUsage,
+                  "'" + program_.var(id).name + "' is used in stages " + std::to_string(before) +
+                      " and " + std::to_string(stage),
+                  "strategy pipeline_configs.cut",
+                  "cut the model where all that share a parameter are in one stage");
     }
   }
 

@@ -70,13 +70,7 @@ std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owne
     const VarId sum = program.state(program.var(parameter).name + kMergedGradient,
                                     program.var(parameter).shape, Init());
     give_to_owner(program.var(sum), owner, shard);
-    if (program.var(gradient).dtype != DType::kFloat32) {
-      const VarId wide = program.temporary(program.var(gradient).name + "@float32");
-      waiting.push_back(program.make_op(section, "cast", {gradient}, {wide}));
-      gradient = wide;
-    }
-    // The gradient is the first input: the accumulator takes its layout.
-    waiting.push_back(program.make_op(section, "sum", {gradient, sum}, {sum}));
+    add_to_sum(program, section, gradient, sum, &waiting);
     accumulators[parameter] = sum;
   };
   // One message late, so that the computation does not wait for the message.
@@ -98,11 +92,8 @@ std::map<VarId, VarId> accumulate_on_owners(Program& program, const Owners& owne
 void reset_accumulators(Program& program, const std::map<VarId, VarId>& accumulators,
                         SectionId optimize, SectionId remote) {
   for (const auto& [parameter, sum] : accumulators) {
-    const Shape& shape = program.var(sum).shape;
-    std::vector<int64_t> dimensions;
-    for (int i = 0; i < shape.rank(); ++i) dimensions.push_back(shape[i]);
     program.append(program.var(sum).remote ? remote : optimize, "fill", {}, {sum},
-                   {{"shape", dimensions}});
+                   {{"shape", to_attribute(program.var(sum).shape)}});
   }
 }
 

@@ -6,12 +6,8 @@ namespace fleet {
 
 Uses::Uses(const Program& program) : readers_(program.var_count()), writers_(program.var_count()) {
   for (size_t i = 0; i < program.ops().size(); ++i) {
-    for (const VarId id : program.ops()[i].inputs) {
-      if (id != kNoVar) readers_[id].push_back(static_cast<int>(i));
-    }
-    for (const VarId id : program.ops()[i].outputs) {
-      if (id != kNoVar) writers_[id].push_back(static_cast<int>(i));
-    }
+    for (const VarId id : program.ops()[i].reads()) readers_[id].push_back(static_cast<int>(i));
+    for (const VarId id : program.ops()[i].writes()) writers_[id].push_back(static_cast<int>(i));
   }
 }
 

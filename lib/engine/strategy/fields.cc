@@ -74,8 +74,6 @@ void find_unclaimed(const Message& message, const std::string& prefix,
 
 }  // namespace
 
-bool is_field(const std::string& path) { return find_field(path) != nullptr; }
-
 bool is_default(const Message& message, const FieldDescriptor& field) {
   if (field.is_repeated()) return message.GetReflection()->FieldSize(message, &field) == 0;
   if (!message.GetReflection()->HasField(message, &field)) return true;

@@ -10,9 +10,6 @@
 
 namespace fleet {
 
-// Whether a field or message has this path.
-bool is_field(const std::string& path);
-
 // Whether the value equals the field's default, set or not; for a list, whether it is empty.
 bool is_default(const google::protobuf::Message& message,
                 const google::protobuf::FieldDescriptor& field);

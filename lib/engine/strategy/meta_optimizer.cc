@@ -47,7 +47,7 @@ void switch_pass(MetaOptimizerDef& def, const PassSwitch& on) {
   def.requested = [on](const StrategyProto& proto) {
     return given_boolean(proto, on.field).value_or(on.unset);
   };
-  def.create = [on](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [on](const StrategyProto&, const PassContext&) {
     return std::make_unique<OnePass>(on);
   };
 }

@@ -104,11 +104,10 @@ struct MetaOptimizerDef {
   std::string paddle_class;
   std::vector<std::string> wraps;
   // Checks its fields (kUsage, kUnsupported naming them); returns null if it changes nothing in the
-  // Program.
+  // Program. One that never does has `check` instead.
   std::function<std::unique_ptr<MetaOptimizer>(const StrategyProto&, const PassContext&)> create;
-  // Its documentation (strategy/reference.h). By path, a line for each of its fields; its only
-  // field, and the field of the same name, need none: `help` describes them.
-  std::map<std::string, std::string> field_help = {};
+  std::function<void(const StrategyProto&, const PassContext&)> check;
+  // Its documentation (strategy/reference.h).
   std::string when = {};    // when to use it, as a sentence
   std::string cost = {};    // its cost, as a sentence
   std::string figure = {};  // a measurement, with its command or page; empty: none yet

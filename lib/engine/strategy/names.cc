@@ -62,15 +62,14 @@ std::vector<const FieldDescriptor*> by_number(const Descriptor& message) {
   return fields;
 }
 
-void collect_paths(const Descriptor& message, const std::string& prefix,
+// Appends the paths of all messages, or else of all fields with values.
+void collect_paths(const Descriptor& message, const std::string& prefix, bool messages,
                    std::vector<std::string>* paths) {
   for (const FieldDescriptor* field : by_number(message)) {
     const std::string path = prefix + field->name();
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      collect_paths(*field->message_type(), path + ".", paths);
-    } else {
-      paths->push_back(path);
-    }
+    const Descriptor* type = field->message_type();
+    if ((type != nullptr) == messages) paths->push_back(path);
+    if (type) collect_paths(*type, path + ".", messages, paths);
   }
 }
 
@@ -107,7 +106,7 @@ std::vector<std::string> enum_names(const FieldDescriptor& field) {
 const std::vector<std::string>& field_paths() {
   static const std::vector<std::string> paths = [] {
     std::vector<std::string> all;
-    collect_paths(strategy_type(), "", &all);
+    collect_paths(strategy_type(), "", false, &all);
     return all;
   }();
   return paths;
@@ -130,18 +129,9 @@ std::string resolve_field_name(const std::string& typed) {
   return path;
 }
 
-static void collect_messages(const Descriptor& message, const std::string& prefix,
-                             std::vector<std::string>* paths) {
-  for (const FieldDescriptor* field : by_number(message)) {
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    paths->push_back(prefix + field->name());
-    collect_messages(*field->message_type(), paths->back() + ".", paths);
-  }
-}
-
 std::string field_suggestion(const std::string& typed) {
   std::vector<std::string> known = field_paths();
-  collect_messages(strategy_type(), "", &known);
+  collect_paths(strategy_type(), "", true, &known);
   const std::string likely = path_suggestion(typed, known);
   return likely.empty() ? "fleet-worker JOB --print_keys lists the fields" : likely;
 }

@@ -3,12 +3,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "strategy/fields.h"
 #include "strategy/names.h"
 
 namespace fleet {
@@ -71,19 +69,13 @@ std::string shown_default(const OptionRow& row) {
 std::string help_of(const std::string& path, const MetaOptimizerDef* def) {
   if (is_unsupported_field(path)) return "added in " + first_release(path) + ", not implemented";
   if (!def) return "not implemented yet";
-  const auto found = def->field_help.find(path);
-  if (found != def->field_help.end()) return found->second;
+  for (size_t end = path.size(); end != std::string::npos; end = path.rfind('.', end - 1)) {
+    const FieldDescriptor& field = *find_field(path.substr(0, end));
+    const std::string& help = field.options().GetExtension(paddle::fleet::help);
+    if (!help.empty()) return help;
+  }
   const bool only = def->fields.size() == 1 && def->fields[0] == path;
   return only || path == def->name ? def->help : "";
-}
-
-void check_field_help(const Defs& defs) {
-  for (const MetaOptimizerDef* def : defs) {
-    for (const auto& [path, help] : def->field_help) {
-      FLEET_CHECK(is_field(path) && takes(*def, path),
-                  "field_help of " + def->name + " names " + path + ", which it does not take");
-    }
-  }
 }
 
 // "a", "a and b", "a, b and c"
@@ -143,7 +135,6 @@ std::string markdown_of(const MetaOptimizerDef& def, const std::vector<OptionRow
 
 std::vector<OptionRow> option_rows() {
   const Defs defs = meta_optimizers_by_position();
-  check_field_help(defs);
   std::vector<OptionRow> rows;
   for (const std::string& path : field_paths()) {
     const FieldDescriptor& field = *find_field(path);

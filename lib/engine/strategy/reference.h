@@ -23,8 +23,7 @@ struct OptionRow {
 };
 
 // A row for each field that is not a message, in the order of the numbers. The registry must be
-// complete. kInternal if two meta-optimizers take one field, or if field_help names a field that
-// its meta-optimizer does not take.
+// complete. kInternal if two meta-optimizers take one field.
 std::vector<OptionRow> option_rows();
 
 // The meta-optimizers it can be combined with, as a sentence derived from `paddle_class` and

@@ -95,6 +95,7 @@ Strategy::Strategy(const StrategyProto& proto, const PassContext& context)
   reject_unclaimed_fields(proto, defs);
   for (const MetaOptimizerDef* def : without_losers(without_obstacles(defs, proto, context_))) {
     names_.push_back(def->name);
+    if (def->check) def->check(proto, context_);
     if (!def->create) continue;
     if (auto part = def->create(proto, context_)) parts_.push_back(std::move(part));
   }

@@ -8,43 +8,20 @@
 
 namespace fleet {
 
-size_t size_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-    case DType::kInt32:
-      return 4;
-    case DType::kFloat64:
-    case DType::kInt64:
-      return 8;
-    case DType::kFloat16:
-    case DType::kBFloat16:
-      return 2;
-    case DType::kUInt8:
-      return 1;
-  }
-  return 0;
-}
+namespace {
 
-const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return "float32";
-    case DType::kFloat64:
-      return "float64";
-    case DType::kFloat16:
-      return "float16";
-    case DType::kBFloat16:
-      return "bfloat16";
-    case DType::kInt64:
-      return "int64";
-    case DType::kInt32:
-      return "int32";
-    case DType::kUInt8:
-      return "uint8";
-  }
-  return "";
-}
+// In the order of DType.
+struct TypeFacts {
+  const char* name;
+  size_t size;
+};
+constexpr TypeFacts kTypes[] = {{"float32", 4}, {"float64", 8}, {"float16", 2}, {"bfloat16", 2},
+                                {"int64", 8},   {"int32", 4},   {"uint8", 1}};
 
+}  // namespace
+
+size_t size_of(DType dtype) { return kTypes[static_cast<size_t>(dtype)].size; }
+const char* name_of(DType dtype) { return kTypes[static_cast<size_t>(dtype)].name; }
 bool is_floating(DType dtype) { return dtype <= DType::kBFloat16; }
 
 Shape::Shape(std::initializer_list<int64_t> dims)

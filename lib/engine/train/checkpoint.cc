@@ -149,14 +149,12 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
   }
 }
 
-// "'a.residual', 'b.residual' and 3 more"
+// "'a.residual', 'b.residual', 'c.residual' and 3 more"
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back("'" + names[i] + "'");
-  const std::string text = join(shown, ", ");
-  const size_t more = names.size() - shown.size();
-  return more == 0 ? text : text + " and " + std::to_string(more) + " more";
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back("'" + name + "'");
+  return join_first(quoted, kShown);
 }
 
 // Without the states of loss scaling, which may start again.
@@ -289,11 +287,6 @@ size_t save_rank_part(const std::string& root, int64_t step, const CheckpointVal
   return write_part(root, step, name_of_part(own.rank), values.part.value(), own);
 }
 
-size_t save_shard(const std::string& root, int64_t step, const CheckpointValues& values,
-                  const JobRank& own) {
-  return write_part(root, step, name_of_shard(own.rank), values.shard.value(), own);
-}
-
 // Checks that rank 0 sees what the ranks wrote; `name`: names a rank's file.
 static void check_parts(const std::string& aside, std::string (*name)(int),
                         std::span<const size_t> part_bytes) {
@@ -371,14 +364,6 @@ std::string finish_checkpoint(const std::string& root, const TrainingPosition& p
   return folder;
 }
 
-std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
-                            Executor& executor, int keep) {
-  FLEET_CHECK(rank_states(executor.program()).empty() && !is_sharded(executor.program()),
-              "each rank has a part of this checkpoint");
-  RankCoordinator alone(nullptr);
-  return save_on_all_ranks(root, position, executor, keep, {}, alone);
-}
-
 std::string save_on_all_ranks(const std::string& root, const TrainingPosition& position,
                               Executor& executor, int keep, const JobRank& own,
                               RankCoordinator& control) {
@@ -405,20 +390,20 @@ static std::string save_with_parts(const std::string& root, const TrainingPositi
     if (own.rank == 0) begin_checkpoint(root, position.step);
     return 0.0;
   });
-  std::vector<double> parts, shards;
-  if (values.part) {
-    parts = control.all_succeed("write its part of a checkpoint", [&] {
-      return static_cast<double>(save_rank_part(root, position.step, values, own));
+  // Returns the sizes by rank.
+  const auto write = [&](const char* what, const std::optional<TensorFile>& file,
+                         const std::string& name) -> std::vector<size_t> {
+    if (!file) return {};
+    const std::vector<double> bytes = control.all_succeed(what, [&] {
+      return static_cast<double>(write_part(root, position.step, name, *file, own));
     });
-  }
-  if (values.shard) {
-    shards = control.all_succeed("write its shard of a checkpoint", [&] {
-      return static_cast<double>(save_shard(root, position.step, values, own));
-    });
-  }
+    return {bytes.begin(), bytes.end()};
+  };
+  const std::vector<size_t> part_bytes =
+      write("write its part of a checkpoint", values.part, name_of_part(own.rank));
+  const std::vector<size_t> shard_bytes =
+      write("write its shard of a checkpoint", values.shard, name_of_shard(own.rank));
   control.all_succeed("finish a checkpoint", [&] {
-    const std::vector<size_t> part_bytes(parts.begin(), parts.end());
-    const std::vector<size_t> shard_bytes(shards.begin(), shards.end());
     if (own.rank == 0) {
       folder = finish_checkpoint(root, position, values, keep, part_bytes, shard_bytes);
     }

@@ -76,14 +76,10 @@ struct Keep {
 };
 
 // Writes a checkpoint of every parameter and state under a temporary name and renames it when all
-// of it is on the disk; then removes the checkpoints not to be kept. Returns its folder. kIo. For a
-// Program without per-rank states.
-std::string save_checkpoint(const std::string& root, const TrainingPosition& position,
-                            Executor& executor, int keep);
-
-// Collective version: all ranks call it with the same position. Returns on all ranks when the
-// checkpoint is on the disk: the folder on rank 0, "" elsewhere. If the Program has per-rank
-// states, every rank writes its part; if any rank fails, all fail and no checkpoint is created.
+// of it is on the disk; then removes the checkpoints not to be kept. Collective: all ranks call it
+// with the same position. Returns on all ranks when the checkpoint is on the disk: the folder on
+// rank 0, "" elsewhere. If the Program has per-rank states, every rank writes its part; if any rank
+// fails, all fail and no checkpoint is created.
 // kIo: a disk error, or a part that rank 0 does not see because the nodes share no folder;
 // kPeerLost: another rank failed. The overload with values may be called from any thread, if no
 // other thread uses the control.
@@ -100,15 +96,13 @@ void check_folder_is_shared(const std::string& folder, const JobRank& own,
                             RankCoordinator& control);
 
 // The steps of save_on_all_ranks(). Each starts after the previous one has ended on all ranks: rank
-// 0 creates "step_00000120.part" and returns it; each rank writes its part and its shard into it,
-// if it has any, and returns the size in bytes; rank 0 checks that it sees all parts and shards
-// (part_bytes and shard_bytes, by rank), writes the rest, which includes the content of the shards,
-// removes the shards and renames.
+// 0 creates "step_00000120.part" and returns it; each rank writes its part into it, if it has any,
+// and returns the size in bytes, and likewise its shard; rank 0 checks that it sees all parts and
+// shards (part_bytes and shard_bytes, by rank), writes the rest, which includes the content of the
+// shards, removes the shards and renames.
 std::string begin_checkpoint(const std::string& root, int64_t step);
 size_t save_rank_part(const std::string& root, int64_t step, const CheckpointValues& values,
                       const JobRank& own);
-size_t save_shard(const std::string& root, int64_t step, const CheckpointValues& values,
-                  const JobRank& own);
 std::string finish_checkpoint(const std::string& root, const TrainingPosition& position,
                               const CheckpointValues& values, const Keep& keep,
                               std::span<const size_t> part_bytes,

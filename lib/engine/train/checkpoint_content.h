@@ -28,8 +28,7 @@ TensorFile gather(Executor& executor, CheckpointFile which, bool copied, int ran
 bool is_of_loss_scaling(const std::string& name);
 // Compares every variable of the program that belongs into this file with the content of the file.
 // States of loss scaling, the count of averages and merged gradients of kOptimizer
-// (passes/gradients.h) may be missing on either side. kUsage naming `path` and the first
-// mismatch.
+// (passes/gradients.h) may be missing on either side. kUsage naming `path` and the first mismatch.
 void check_fit(const Program& program, const TensorFile& file, CheckpointFile which,
                const std::string& path);
 // Drops states of loss scaling, averages and merged gradients that the optimizer's states or the

@@ -3,11 +3,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "base/number_text.h"
 #include "base/process_memory.h"
 #include "exec/backend.h"
 #include "train/choose_strategy.h"
-#include "train/device_settings.h"
 #include "train/job_facts.h"
 #include "train/measure_rates.h"
 #include "train/rank_coordinator.h"

@@ -1,7 +1,5 @@
 #include "train/choose_strategy.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/text.h"

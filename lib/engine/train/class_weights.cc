@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "data/pipeline.h"
 
 namespace fleet {

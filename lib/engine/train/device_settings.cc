@@ -76,12 +76,6 @@ DeviceOptions device_options(const Job& job) {
 
 ConfigTree backend_options(const Job& job) {
   const StrategyProto strategy = strategy_from(job.strategy);
-  if (strategy.conv_workspace_size_limit() < 0) {
-    throw Error(
-        ErrorCode::kUsage,
-        "conv_workspace_size_limit is " + std::to_string(strategy.conv_workspace_size_limit()),
-        "strategy", "give a number of MiB, 0 or more");
-  }
   const auto text = [](bool value) { return value ? "true" : "false"; };
   const std::string origin = "the job's settings";
   ConfigTree options;

@@ -15,8 +15,7 @@ struct EvaluatedWeights {
 
 // Loads the weights that count (train/trained_weights.h) and, from a checkpoint, their position.
 // All ranks call it: rank 0 chooses, and the other ranks read the same files. store: null in a job
-// of one rank. kUsage without any, if they do not fit the network, or if they are of other
-// classes.
+// of one rank. kUsage without any, if they do not fit the network, or if they are of other classes.
 EvaluatedWeights load_evaluated_weights(const Job& job, StepRunner& runner, JobRank own,
                                         Store* store);
 

@@ -50,8 +50,7 @@ void check_test_data(const Job& job, const EvaluationFacts& facts) {
   throw Error(
       ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
       "learning_rate.name " + job.schedule.text("name"),
-      "set test data (data.test, or data.validation_split), and train.evaluate_every to 1 or "
-      "more");
+      "set test data (data.test, or data.validation_split), and train.evaluate_every to 1 or more");
 }
 
 }  // namespace

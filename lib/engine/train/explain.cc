@@ -8,7 +8,6 @@
 #include "ops/collective.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_prefetcher.h"
-#include "train/device_settings.h"
 #include "train/rank_state.h"
 
 namespace fleet {

@@ -81,14 +81,10 @@ void explain_what_if(const ConfigTree& tree, const ExplainOptions& options,
       // Micro-batches: k steps of a part of the batch take the place of one.
       const int64_t times = explained->batch / std::max<int64_t>(variant.cost.batch, 1);
       if (variant.cost.time && times > 1) {
-        StepTime& time = *variant.cost.time;
-        for (double StepTime::*part :
-             {&StepTime::total, &StepTime::compute, &StepTime::communication, &StepTime::hidden,
-              &StepTime::waiting, &StepTime::host, &StepTime::within, &StepTime::between}) {
-          time.*part *= static_cast<double>(times);
-        }
-        for (auto& [type, seconds] : time.by_type) seconds *= static_cast<double>(times);
-        for (double& seconds : time.stages) seconds *= static_cast<double>(times);
+        StepTime all;
+        all.band = variant.cost.time->band;
+        add(*variant.cost.time, static_cast<double>(times), &all);
+        variant.cost.time = all;
       }
     } catch (const Error& error) {
       variant.obstacle = error.failure();

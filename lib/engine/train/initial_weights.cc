@@ -1,9 +1,7 @@
 #include "train/initial_weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -1,8 +1,5 @@
 #include "train/job.h"
 
-#include <limits>
-
-#include "base/error.h"
 #include "comm/factory.h"
 #include "data/augment.h"
 #include "data/pipeline.h"
@@ -41,8 +38,7 @@ Schema train_schema() {
                "samples with this label have a loss of 0; the label need not be a class")
       .choice("class_weights.rule", "", {"", "balanced"},
               "weights of the classes in the loss; balanced: samples / (classes x samples of the "
-              "class); "
-              "train.class_weights=balanced is the short form")
+              "class); train.class_weights=balanced is the short form")
       .numbers("class_weights.values", {},
                "the same as a list, one for each class; short form: train.class_weights=[1, 2.5]")
       .boolean("numeric_stable_mode", true,
@@ -112,8 +108,7 @@ Schema checkpoint_schema() {
       .as_path()
       .text("weights", "",
             "file with parameters to start from, under torchvision's names: safetensors, or "
-            "torch.save()'s "
-            "(.pth, .pt)")
+            "torch.save()'s (.pth, .pt)")
       .as_path()
       .texts("weights_skip", {},
              "parameters that keep their initial values, as shell patterns: [\"fc.*\"] for a new "
@@ -125,14 +120,13 @@ Schema checkpoint_schema() {
 }  // namespace
 
 Schema job_schema(const ConfigTree& tree) {
-  Schema schema;
-  schema.section("", chosen_sections(tree))
+  return Schema()
+      .section("", chosen_sections(tree))
       .section("train", train_schema())
       .section("checkpoint", checkpoint_schema())
       .section("predict", predict_schema())
       .section("comm", comm_schema())
       .section("strategy", strategy_schema());
-  return schema;
 }
 
 void canonicalize_keys(ConfigTree& tree) {

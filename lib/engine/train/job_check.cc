@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "optim/schedule.h"
 #include "train/class_weights.h"
-#include "train/device_settings.h"
 #include "train/evaluation_tracker.h"
 #include "train/initial_weights.h"
 #include "train/job_data.h"

@@ -25,9 +25,7 @@ struct Choice {
 
 Schema model_section(const std::string& name) {
   const ModelDef& def = model_registry().get(name);
-  Schema schema;
-  schema.text("name", name, "the network").section("", def.schema);
-  return schema;
+  return Schema().text("name", name, "the network").section("", def.schema);
 }
 
 const std::vector<Choice>& choices() {

@@ -1,5 +1,4 @@
 // apply_overrides(): applies --set to a job file.
-#include <algorithm>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -19,10 +19,7 @@
 #include "comm/factory.h"
 #include "exec/backend.h"
 #include "exec/executor.h"
-#include "models/training.h"
-#include "tensor/device.h"
 #include "tensor/host.h"
-#include "train/device_settings.h"
 #include "train/job_facts.h"
 #include "train/session.h"
 

@@ -6,7 +6,6 @@
 #include "cost/rates.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
-#include "train/job.h"
 
 namespace fleet {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <span>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -243,8 +242,7 @@ class Predictor {
 }  // namespace
 
 Schema predict_schema() {
-  Schema schema;
-  schema
+  return Schema()
       .texts("input", {},
              "predict the classes of these images, folders of images, or lists of them (.txt), "
              "instead of training; the short form is --predict")
@@ -261,7 +259,6 @@ Schema predict_schema() {
               "format of the output: JSON lines or CSV; auto: CSV if the output's name ends in "
               ".csv")
       .integer("top_k", 5, 1, 1e6, "number of most likely classes per line");
-  return schema;
 }
 
 bool predicts(const Job& job) { return !job.settings.texts("predict.input").empty(); }

@@ -20,9 +20,8 @@ Schema predict_schema();
 // Whether the job predicts instead of training: predict.input names something.
 bool predicts(const Job& job);
 
-// Predictions as JSON lines or as CSV (RFC 4180).
-// Writes a temporary file, which finish() renames; without finish() nothing remains. Not
-// thread-safe.
+// Predictions as JSON lines or as CSV (RFC 4180). Writes a temporary file, which finish() renames;
+// without finish() nothing remains. Not thread-safe.
 class PredictionFile {
  public:
   struct Format {

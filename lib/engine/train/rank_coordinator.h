@@ -1,5 +1,4 @@
-// Messages between ranks besides the gradients: stop and save requests, and sums of
-// metrics.
+// Messages between ranks besides the gradients: stop and save requests, and sums of metrics.
 #pragma once
 
 #include <array>

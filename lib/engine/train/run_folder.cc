@@ -222,10 +222,8 @@ std::vector<std::string> runs_of(const std::string& name) {
 
 std::string without_checkpoint(const std::vector<std::string>& runs) {
   constexpr size_t kShown = 3;
-  const size_t shown = std::min(runs.size(), kShown);
-  std::string text = join(std::vector<std::string>(runs.begin(), runs.begin() + shown), ", ");
-  if (shown < runs.size()) text += " and " + std::to_string(runs.size() - shown) + " more";
-  return text + (runs.size() == 1 ? " has" : " have") + " no complete checkpoint";
+  return join_first(runs, kShown) + (runs.size() == 1 ? " has" : " have") +
+         " no complete checkpoint";
 }
 
 std::string tensorboard_folder(const std::string& run) {

@@ -9,11 +9,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <new>
 
 #include "base/crc32c.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number_text.h"
@@ -73,17 +71,6 @@ bool tensor_fits(const Shape& shape, size_t bytes) {
   return true;
 }
 
-void read_at(int fd, size_t offset, std::span<char> to, const std::string& path) {
-  while (!to.empty()) {
-    const ssize_t n = ::pread(fd, to.data(), to.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_errno("cannot read the file", path);
-    if (n == 0) bad_file(path, "truncated while it was read");
-    offset += static_cast<size_t>(n);
-    to = to.subspan(static_cast<size_t>(n));
-  }
-}
-
 const TypeName* find_type(const std::string& name) {
   const auto found = std::find_if(std::begin(kTypes), std::end(kTypes),
                                   [&](const TypeName& type) { return name == type.name; });
@@ -137,7 +124,9 @@ HostTensor parse_tensor(const std::string& path, const std::string& name, const 
   if (content.file) {
     tensor.load = [=, file = content.file, offset = begin + place.begin] {
       TensorBytes values(bytes);
-      read_at(file->get(), offset, values.span(), path);
+      if (read_at(*file, values.data(), bytes, offset, path) < bytes) {
+        bad_file(path, "truncated while it was read");
+      }
       return values;
     };
     return tensor;
@@ -187,19 +176,6 @@ void check_checksum(const std::string& path, const HeaderContent& content, Tenso
 // Size of one read or write: small enough to stay in the caches until it is summed.
 constexpr size_t kReadPiece = size_t{1} << 18;
 
-// Reads `size` bytes, or as many as there are.
-size_t read_some(int fd, char* to, size_t size, const std::string& path) {
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t n = ::read(fd, to + done, size - done);
-    if (n == 0) break;
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_errno("cannot read the file", path);
-    done += static_cast<size_t>(n);
-  }
-  return done;
-}
-
 // Not initialized. Uses huge pages, because creating small ones takes most of the time of reading.
 std::shared_ptr<char[]> make_memory(size_t size) {
   constexpr size_t kHugePage = size_t{2} << 20;
@@ -226,7 +202,7 @@ HeaderContent read_content(const std::string& path, bool whole) {
                         .file = {}};
   const auto read_to = [&](size_t end) {
     content.size +=
-        read_some(fd.get(), content.memory.get() + content.size, end - content.size, path);
+        read_at(fd, content.memory.get() + content.size, end - content.size, content.size, path);
     return content.size == end;
   };
   if (size < kLength || !read_to(kLength)) bad_file(path, "truncated: no header");
@@ -253,7 +229,7 @@ HeaderContent read_content(const std::string& path, bool whole) {
   for (bool more = true; more && content.size < size;) {
     const size_t piece = std::min(size - content.size, kReadPiece);
     char* const to = whole ? rest + (content.size - begin) : rest;
-    const size_t got = read_some(fd.get(), to, piece, path);
+    const size_t got = read_at(fd, to, piece, content.size, path);
     if (place != std::string_view::npos) sum = crc32c({to, got}, sum);
     content.size += got;
     more = got == piece;

@@ -315,8 +315,7 @@ DType Session::precision() const {
   const Program& program = executor_->program();
   for (const Op& op : program.ops()) {
     if (op.section != built_training_.forward) continue;
-    for (VarId id : op.outputs) {
-      if (id == kNoVar) continue;
+    for (VarId id : op.writes()) {
       const DType dtype = program.var(id).dtype;
       if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return dtype;
     }

@@ -135,12 +135,9 @@ std::string differences(const Content& odd, const Content& most) {
 
 std::string ranks_text(const std::vector<int>& ranks) {
   constexpr size_t kShown = 8;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < std::min(ranks.size(), kShown); ++i) {
-    text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-  }
-  if (ranks.size() > kShown) text += " and " + std::to_string(ranks.size() - kShown) + " more";
-  return text;
+  std::vector<std::string> numbers;
+  for (const int rank : ranks) numbers.push_back(std::to_string(rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + join_first(numbers, kShown);
 }
 
 }  // namespace

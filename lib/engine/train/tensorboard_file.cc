@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <type_traits>
 
 #include "base/clock.h"
 #include "base/crc32c.h"

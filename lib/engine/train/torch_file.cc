@@ -167,12 +167,8 @@ TensorFile read_zip(const std::string& path) {
 TensorBytes read_all(const std::string& path) {
   const RegularFile file = open_regular_file(path);
   TensorBytes bytes(static_cast<size_t>(file.size));
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = ::pread(file.fd.get(), bytes.data() + done, bytes.size() - done,
-                                static_cast<int64_t>(done));
-    if (got <= 0) bad(path, "truncated: it shrank while being read");
-    done += static_cast<size_t>(got);
+  if (read_at(file.fd, bytes.data(), bytes.size(), 0, path) < bytes.size()) {
+    bad(path, "truncated: it shrank while being read");
   }
   return bytes;
 }

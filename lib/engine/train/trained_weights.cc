@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "data/pipeline.h"
 #include "optim/ema.h"
-#include "train/checkpoint_content.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
 #include "train/run_folder.h"

@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <utility>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/error.h"
 #include "base/home_folder.h"
 #include "base/log.h"

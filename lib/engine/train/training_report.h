@@ -2,7 +2,6 @@
 // its launcher: the progress of this rank.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 

@@ -1,7 +1,6 @@
 #include "train/weights_index.h"
 
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/file_status.h"

@@ -27,6 +27,13 @@ TEST(Join, OfSplit_IsTheText) {
   EXPECT_EQ(join({}, ", "), "");
 }
 
+TEST(JoinFirst, LongList_CountsTheNamesThatItLeavesOut) {
+  const std::vector<std::string> names = {"a", "b", "c", "d"};
+  EXPECT_EQ(join_first(names, 4), "a, b, c, d");
+  EXPECT_EQ(join_first(names, 3), "a, b, c and 1 more");
+  EXPECT_EQ(join_first({}, 3), "");
+}
+
 TEST(NearestName, OneTypo_IsMeant) {
   EXPECT_EQ(nearest_name("gren", kColours), "green");
   EXPECT_EQ(nearest_name("bleu", kColours), "blue");

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "exec/backend.h"
+#include "tests/engine/train/save_checkpoint.h"
 #include "tests/engine/train/small_net.h"
 #include "train/checkpoint.h"
 

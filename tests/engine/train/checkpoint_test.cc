@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tensor/host.h"
+#include "tests/engine/train/save_checkpoint.h"
 #include "tests/errors.h"
 #include "train/safetensors.h"
 

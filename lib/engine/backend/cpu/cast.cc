@@ -21,45 +21,11 @@ FLEET_SIMD void cast_range(const void* x, void* y, int64_t begin, int64_t end) {
 
 using CastRange = void (*)(const void* x, void* y, int64_t begin, int64_t end);
 
-template <typename From>
-CastRange cast_from(DType to) {
-  switch (to) {
-    case DType::kFloat32:
-      return cast_range<From, float>;
-    case DType::kFloat64:
-      return cast_range<From, double>;
-    case DType::kFloat16:
-      return cast_range<From, Float16>;
-    case DType::kBFloat16:
-      return cast_range<From, BFloat16>;
-    case DType::kInt64:
-      return cast_range<From, int64_t>;
-    case DType::kInt32:
-      return cast_range<From, int32_t>;
-    case DType::kUInt8:
-      return cast_range<From, uint8_t>;
-  }
-  return nullptr;
-}
-
 CastRange cast_of(DType from, DType to) {
-  switch (from) {
-    case DType::kFloat32:
-      return cast_from<float>(to);
-    case DType::kFloat64:
-      return cast_from<double>(to);
-    case DType::kFloat16:
-      return cast_from<Float16>(to);
-    case DType::kBFloat16:
-      return cast_from<BFloat16>(to);
-    case DType::kInt64:
-      return cast_from<int64_t>(to);
-    case DType::kInt32:
-      return cast_from<int32_t>(to);
-    case DType::kUInt8:
-      return cast_from<uint8_t>(to);
-  }
-  return nullptr;
+  return cpu::with_any_type(from, [&]<typename From>(From) {
+    return cpu::with_any_type(
+        to, []<typename To>(To) { return static_cast<CastRange>(cast_range<From, To>); });
+  });
 }
 
 }  // namespace

@@ -11,10 +11,11 @@ using cpu::DepthwiseWeight;
 using cpu::ReluDepthwise;
 
 // conv2d's own convolution. device: null if a Plan is only printed.
+template <typename Tensor>
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
-                           const Device* device, const Shape& x, const Shape& weight,
-                           const Shape& y, DType type, DType weight_type) {
-  Convolution conv = cpu::convolution_of(direction, attributes, x, weight, y, type, weight_type);
+                           const Device* device, const Tensor& x, const Tensor& weight,
+                           const Tensor& y) {
+  Convolution conv = cpu::convolution_of(direction, attributes, x, weight, y);
   if (attributes.boolean("winograd")) {
     conv.winograd_memory = static_cast<size_t>(cpu::options_of(device).conv_workspace_size_limit)
                            << 20;
@@ -35,9 +36,8 @@ size_t workspace_of(const LayoutQuery& query, const Convolution& conv,
 // layout takes the one that the forward convolution prefers.
 void forward_layouts(LayoutQuery& query) {
   const Var &x = query.input_var(0), &weight = query.input_var(1);
-  Convolution conv =
-      convolution_of(Convolution::kForward, query.attributes(), query.device(), x.shape,
-                     weight.shape, query.output_var(0).shape, x.dtype, weight.dtype);
+  Convolution conv = convolution_of(Convolution::kForward, query.attributes(), query.device(), x,
+                                    weight, query.output_var(0));
   if (query.has_input(2)) conv.bias = query.input_var(2).dtype;
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(0), query.input(1), std::nullopt},
@@ -62,10 +62,9 @@ void weight_layouts(LayoutQuery& query) {
     if (query.input(0)) query.need(0, *query.input(0));
     return;
   }
-  const Var &x = query.input_var(0), &dy = query.input_var(1);
-  const Var& dweight = query.output_var(0);
-  Convolution conv = convolution_of(Convolution::kWeight, query.attributes(), query.device(),
-                                    x.shape, dweight.shape, dy.shape, x.dtype, dweight.dtype);
+  const Var &x = query.input_var(0), &dy = query.input_var(1), &dweight = query.output_var(0);
+  Convolution conv =
+      convolution_of(Convolution::kWeight, query.attributes(), query.device(), x, dweight, dy);
   if (query.has_output(1)) conv.bias = query.output_var(1).dtype;
   if (is_own(query.attributes(), conv)) {
     query.need(0, DepthwiseWeight::image_layout(x.shape));
@@ -85,10 +84,9 @@ void weight_layouts(LayoutQuery& query) {
 }
 
 void data_layouts(LayoutQuery& query) {
-  const Var &weight = query.input_var(0), &dy = query.input_var(1);
   const Convolution conv =
-      convolution_of(Convolution::kData, query.attributes(), query.device(),
-                     query.output_var(0).shape, weight.shape, dy.shape, dy.dtype, weight.dtype);
+      convolution_of(Convolution::kData, query.attributes(), query.device(), query.output_var(0),
+                     query.input_var(0), query.input_var(1));
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.bound_output(0), query.input(0), query.input(1)},
                          {std::nullopt, query.input(0), query.input(1)},
@@ -109,8 +107,8 @@ FLEET_KERNEL(cpu, conv2d) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
-    Convolution conv = convolution_of(Convolution::kForward, context.attributes(), &context.device,
-                                      x.shape, weight.shape, y.shape, x.dtype, weight.dtype);
+    Convolution conv =
+        convolution_of(Convolution::kForward, context.attributes(), &context.device, x, weight, y);
     if (bias) conv.bias = bias.dtype;
     if (has_relu(context.attributes())) {
       return ReluDepthwise(conv, x.layout, weight.layout, y.layout)
@@ -129,8 +127,8 @@ FLEET_KERNEL(cpu, conv2d_weight_grad) {
     if (!dweight) {
       return make_kernel([image = cpu::Channels(dy), dbias](Stream&) { image.sum(dbias); });
     }
-    Convolution conv = convolution_of(Convolution::kWeight, context.attributes(), &context.device,
-                                      x.shape, dweight.shape, dy.shape, x.dtype, dweight.dtype);
+    Convolution conv =
+        convolution_of(Convolution::kWeight, context.attributes(), &context.device, x, dweight, dy);
     if (dbias) conv.bias = dbias.dtype;
     if (is_own(context.attributes(), conv)) {
       return DepthwiseWeight::make(conv, x, dy, dweight, dbias);
@@ -149,8 +147,7 @@ FLEET_KERNEL(cpu, conv2d_data_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &weight = context.inputs[0], &dy = context.inputs[1], &dx = context.outputs[0];
     const Convolution conv =
-        convolution_of(Convolution::kData, context.attributes(), &context.device, dx.shape,
-                       weight.shape, dy.shape, dy.dtype, weight.dtype);
+        convolution_of(Convolution::kData, context.attributes(), &context.device, dx, weight, dy);
     if (has_relu(context.attributes())) {
       return ReluDepthwise(conv, dx.layout, weight.layout, dy.layout)
           .make_data(weight, dy, context.inputs[2], dx, context.workspace);

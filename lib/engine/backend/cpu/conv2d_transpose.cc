@@ -9,10 +9,9 @@ using cpu::Convolution;
 using cpu::ConvolutionChoice;
 
 void transpose_layouts(LayoutQuery& query) {
-  const Var &x = query.input_var(0), &weight = query.input_var(1);
   const Convolution conv =
-      cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0).shape,
-                          weight.shape, x.shape, x.dtype, weight.dtype);
+      cpu::convolution_of(Convolution::kData, query.attributes(), query.output_var(0),
+                          query.input_var(1), query.input_var(0));
   const ConvolutionChoice choice =
       cpu::choose(conv, {{std::nullopt, query.input(1), query.input(0)},
                          {std::nullopt, std::nullopt, query.input(0)},
@@ -30,10 +29,9 @@ void weight_layouts(LayoutQuery& query) {
     if (query.input(0)) query.need(0, *query.input(0));
     return;
   }
-  const Var &x = query.input_var(0), &dy = query.input_var(1);
-  const Var& dweight = query.output_var(0);
-  const Convolution conv = cpu::convolution_of(Convolution::kWeight, query.attributes(), dy.shape,
-                                               dweight.shape, x.shape, x.dtype, dweight.dtype);
+  const Convolution conv =
+      cpu::convolution_of(Convolution::kWeight, query.attributes(), query.input_var(1),
+                          query.output_var(0), query.input_var(0));
   const ConvolutionChoice choice =
       cpu::choose(conv, {{query.input(1), query.bound_output(0), query.input(0)},
                          {query.input(1), std::nullopt, query.input(0)},
@@ -53,8 +51,8 @@ FLEET_KERNEL(cpu, conv2d_transpose) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &weight = context.inputs[1], &bias = context.inputs[2];
     const Argument& y = context.outputs[0];
-    const Convolution conv = cpu::convolution_of(Convolution::kData, context.attributes(), y.shape,
-                                                 weight.shape, x.shape, x.dtype, weight.dtype);
+    const Convolution conv =
+        cpu::convolution_of(Convolution::kData, context.attributes(), y, weight, x);
     std::shared_ptr<Kernel> product =
         cpu::make_convolution(conv, y, weight, {}, x, context.workspace);
     if (!bias) return make_kernel([product](Stream& stream) { product->run(stream); });
@@ -74,8 +72,7 @@ FLEET_KERNEL(cpu, conv2d_transpose_weight_grad) {
     std::shared_ptr<Kernel> product;
     if (dweight) {
       const Convolution conv =
-          cpu::convolution_of(Convolution::kWeight, context.attributes(), dy.shape, dweight.shape,
-                              x.shape, x.dtype, dweight.dtype);
+          cpu::convolution_of(Convolution::kWeight, context.attributes(), dy, dweight, x);
       product = cpu::make_convolution(conv, dy, dweight, {}, x, context.workspace);
     }
     if (!dbias) return make_kernel([product](Stream& stream) { product->run(stream); });

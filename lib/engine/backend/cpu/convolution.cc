@@ -168,19 +168,6 @@ std::string text_of(const Convolution& conv) {
 
 }  // namespace
 
-Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
-                           const Shape& x, const Shape& weight, const Shape& y, DType type,
-                           DType weight_type) {
-  return {.direction = direction,
-          .window = window_of(attributes, weight[2], weight[3]),
-          .groups = attributes.integer("groups"),
-          .x = x,
-          .weight = weight,
-          .y = y,
-          .type = type,
-          .weight_type = weight_type};
-}
-
 ConvolutionChoice choose(const Convolution& conv,
                          const std::vector<ConvolutionLayouts>& candidates) {
   return translated(text_of(conv), [&] {

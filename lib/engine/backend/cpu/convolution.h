@@ -18,9 +18,19 @@ struct Convolution {
   std::optional<DType> bias = {};  // forward: added; weight: its gradient is computed too
   size_t winograd_memory = 0;      // bytes that Winograd's method may use; 0: not used
 };
+// Of variables or of arguments.
+template <typename Tensor>
 Convolution convolution_of(Convolution::Direction direction, const Attributes& attributes,
-                           const Shape& x, const Shape& weight, const Shape& y, DType type,
-                           DType weight_type);
+                           const Tensor& x, const Tensor& weight, const Tensor& y) {
+  return {.direction = direction,
+          .window = window_of(attributes, weight.shape[2], weight.shape[3]),
+          .groups = attributes.integer("groups"),
+          .x = x.shape,
+          .weight = weight.shape,
+          .y = y.shape,
+          .type = y.dtype,
+          .weight_type = weight.dtype};
+}
 
 struct ConvolutionLayouts {
   std::optional<Layout> x, weight, y;  // empty: oneDNN chooses
@@ -46,9 +56,8 @@ std::unique_ptr<PrimitiveKernel> make_convolution(const Convolution& convolution
                                                   const Argument& y, void* workspace);
 
 // The weight gradient of depthwise convolutions for which oneDNN has no fast implementation (2.6
-// has none from 5 x 5 on): it would multiply matrices, one channel at a time.
-// x and dy are in blocks of 16 channels. Sums are float32, with the same bits for any number of
-// threads.
+// has none from 5 x 5 on): it would multiply matrices, one channel at a time. x and dy are in
+// blocks of 16 channels. Sums are float32, with the same bits for any number of threads.
 class DepthwiseWeight {
  public:
   // Whether this convolution is supported: a square kernel of 3, 5 or 7, no dilation, and no fast

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "exec/kernel.h"
 
 namespace fleet::cpu {

@@ -27,6 +27,27 @@ template <typename Body>
 auto with_loop_type(DType dtype, Body body) {
   return dtype == DType::kBFloat16 ? body(BFloat16()) : body(float());
 }
+// The same for float16, too.
+template <typename Body>
+auto with_float_type(DType dtype, Body body) {
+  return dtype == DType::kFloat16 ? body(Float16()) : with_loop_type(dtype, body);
+}
+// The same for any type.
+template <typename Body>
+auto with_any_type(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return body(double());
+    case DType::kInt64:
+      return body(int64_t());
+    case DType::kInt32:
+      return body(int32_t());
+    case DType::kUInt8:
+      return body(uint8_t());
+    default:
+      return with_float_type(dtype, body);
+  }
+}
 
 // Below this many elements, starting a thread costs more than it gains.
 inline constexpr int64_t kParallelElements = 16384;

@@ -19,22 +19,8 @@ std::unique_ptr<Kernel> fill_with(KernelContext& context) {
 FLEET_KERNEL(cpu, fill) {
   def.dtypes = cpu::kAllTypes;
   def.create = [](KernelContext& context) {
-    switch (context.outputs[0].dtype) {
-      case DType::kFloat64:
-        return fill_with<double>(context);
-      case DType::kFloat16:
-        return fill_with<Float16>(context);
-      case DType::kBFloat16:
-        return fill_with<BFloat16>(context);
-      case DType::kInt64:
-        return fill_with<int64_t>(context);
-      case DType::kInt32:
-        return fill_with<int32_t>(context);
-      case DType::kUInt8:
-        return fill_with<uint8_t>(context);
-      default:
-        return fill_with<float>(context);
-    }
+    return cpu::with_any_type(context.outputs[0].dtype,
+                              [&]<typename T>(T) { return fill_with<T>(context); });
   };
 }
 

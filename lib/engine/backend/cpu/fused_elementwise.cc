@@ -74,52 +74,12 @@ FLEET_SIMD void store(const float* x, T* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) y[i] = x[i];
 }
 
-Line line_of(ElementCode code) {
-  switch (code) {
-    case ElementCode::kInput:
-      break;
-    case ElementCode::kScale:
-      return scale;
-    case ElementCode::kAdd:
-      return add;
-    case ElementCode::kSubtract:
-      return subtract;
-    case ElementCode::kMultiply:
-      return multiply;
-    case ElementCode::kMultiplyAdd:
-      return multiply_add;
-    case ElementCode::kMultiplyPlus:
-      return multiply_plus;
-    case ElementCode::kClamp:
-      return clamp;
-    case ElementCode::kWhereAbove:
-      return where_above;
-    case ElementCode::kWhereBelow:
-      return where_below;
-    case ElementCode::kWhereWithin:
-      return where_within;
-    case ElementCode::kTanh:
-      return tanh;
-    case ElementCode::kSigmoid:
-      return sigmoid;
-    case ElementCode::kExp:
-      return exp;
-    case ElementCode::kErf:
-      return erf;
-    case ElementCode::kBFloat16:
-      return round<BFloat16>;
-    case ElementCode::kFloat16:
-      return round<Float16>;
-  }
-  return nullptr;
-}
-
-// Calls body<T>(T()) for float, bfloat16 and float16.
-template <typename Body>
-void with_type(DType dtype, Body body) {
-  if (dtype == DType::kFloat16) return body(Float16());
-  cpu::with_loop_type(dtype, body);
-}
+// By ElementCode; null: an input.
+const Line kLines[] = {nullptr,         scale,         add,     subtract,    multiply,
+                       multiply_add,    multiply_plus, clamp,   where_above, where_below,
+                       where_within,    tanh,          sigmoid, exp,         erf,
+                       round<BFloat16>, round<Float16>};
+static_assert(std::size(kLines) == static_cast<size_t>(ElementCode::kFloat16) + 1);
 
 // An input: read from memory if it has the outputs' shape; otherwise as a run of consecutive
 // elements, or one repeated element.
@@ -132,7 +92,7 @@ struct Input {
   // Elements begin..begin + count - 1, either in `place` or at their own address.
   const float* read(int64_t begin, int64_t count, float* place) const {
     if (!spreads && dtype == DType::kFloat32) return reinterpret_cast<const float*>(data) + begin;
-    with_type(dtype, [&]<typename T>(T) {
+    cpu::with_float_type(dtype, [&]<typename T>(T) {
       const T* const x = reinterpret_cast<const T*>(data);
       if (!spreads) return widen(x + begin, place, count);
       for (int64_t i = 0; i < count;) {
@@ -177,7 +137,8 @@ class Formula {
       outputs_.push_back({static_cast<char*>(y.data), y.dtype, program_.results[o],
                           y.dtype == DType::kFloat32 && is_free(context, o)});
     }
-    for (const ElementCodeLine& line : program_.lines) functions_.push_back(line_of(line.code));
+    for (const ElementCodeLine& line : program_.lines)
+      functions_.push_back(kLines[static_cast<size_t>(line.code)]);
     find_places();
   }
 
@@ -222,7 +183,7 @@ class Formula {
     }
     for (const Output& output : outputs_) {
       if (output.direct) continue;
-      with_type(output.dtype, [&]<typename T>(T) {
+      cpu::with_float_type(output.dtype, [&]<typename T>(T) {
         T* const y = reinterpret_cast<T*>(output.data) + begin;
         if (static_cast<const void*>(values[output.value]) == y) return;
         store(values[output.value], y, count);

@@ -1,7 +1,6 @@
 #include <array>
 
-#include "exec/kernel.h"
-#include "tensor/float16.h"
+#include "backend/cpu/elementwise.h"
 
 namespace fleet {
 namespace {
@@ -57,16 +56,8 @@ FLEET_KERNEL(cpu, normalize_image) {
       rows.scale[c] = static_cast<float>(1 / (255 * deviation[c]));
       rows.bias[c] = static_cast<float>(-mean[c] / deviation[c]);
     }
-    const DType dtype = image.dtype;
-    return make_kernel([rows, dtype](Stream&) {
-      if (dtype == DType::kFloat32) {
-        run<float>(rows);
-      } else if (dtype == DType::kFloat16) {
-        run<Float16>(rows);
-      } else {
-        run<BFloat16>(rows);
-      }
-    });
+    return cpu::with_float_type(
+        image.dtype, [&]<typename T>(T) { return make_kernel([rows](Stream&) { run<T>(rows); }); });
   };
 }
 

@@ -1,5 +1,4 @@
 #include "backend/cpu/optim_chunks.h"
-#include "optim/check_finite.h"
 
 namespace fleet {
 namespace {

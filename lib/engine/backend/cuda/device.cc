@@ -99,23 +99,15 @@ class CudaGraph : public Recording {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-}  // namespace
-
-namespace {
-
-Registry<LibraryDef>& libraries() {
-  static Registry<LibraryDef> registry("library");
-  return registry;
-}
-
 std::string version(int number) {  // 13000: 13.0
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
 }  // namespace
 
-bool register_library(const std::string& name, void (*define)(LibraryDef&)) {
-  return libraries().define(name, define);
+Registry<LibraryDef>& libraries() {
+  static Registry<LibraryDef> registry("library");
+  return registry;
 }
 
 void check(cudaError_t result, const char* what, const std::string& where) {

@@ -39,11 +39,11 @@ inline cudaStream_t stream_of(Stream& stream) {
 struct LibraryDef {
   std::string (*line)() = nullptr;  // "cuDNN Version: 9.19."
 };
-bool register_library(const std::string& name, void (*define)(LibraryDef&));
+Registry<LibraryDef>& libraries();
 // FLEET_CUDA_LIBRARY(cudnn) { def.line = ...; } in lib/engine/backend/cuda/library_lines.cc.
-#define FLEET_CUDA_LIBRARY(name)                                                                  \
-  FLEET_REGISTER(library_##name, ::fleet::cuda::LibraryDef& def, ::fleet::cuda::register_library, \
-                 #name)
+#define FLEET_CUDA_LIBRARY(name)                                 \
+  FLEET_REGISTER(library_##name, ::fleet::cuda::LibraryDef& def, \
+                 ::fleet::cuda::libraries().define, #name)
 
 class CudaDevice;
 // The device of a kernel's context or layout query. kInternal if it belongs to another backend.

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "backend/cuda/channels.h"
-#include "backend/cuda/device.h"
 #include "backend/cuda/gemm.h"
 #include "backend/cuda/layouts.h"
 

@@ -1,7 +1,6 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/gradient_check.h"
 #include "backend/cuda/launch.h"
-#include "optim/check_finite.h"
 
 namespace fleet {
 namespace {

@@ -99,17 +99,10 @@ FLEET_META_OPTIMIZER(adaptive_localsgd) {
   };
   def.paddle_class = "AdaptiveLocalSGDOptimizer";
   def.wraps = {"amp"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     const auto& configs = proto.adaptive_localsgd_configs();
     return std::make_unique<AdaptiveLocalSgd>(configs.init_k_steps(), configs.begin_step());
   };
-  def.field_help = {
-      {"adaptive_localsgd_configs.init_k_steps",
-       "steps between two averages at first; also a factor in the rule that chooses the later "
-       "intervals; 1 or more"},
-      {"adaptive_localsgd_configs.begin_step",
-       "up to this step, counted from 1, the parameters are averaged after each step"}};
   def.when = "as for localsgd, if fleetrun should choose the interval";
   def.cost =
       "as for localsgd; each average also reduces the loss over the ranks, and the host waits for "

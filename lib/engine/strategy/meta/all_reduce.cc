@@ -42,8 +42,7 @@ BucketLimits bucket_limits(const StrategyProto& proto) {
   if (others_differ) {
     refuse_all_reduce(
         "fuse_grad_size_in_num cannot be combined with fuse_grad_size_in_MB, "
-        "fuse_grad_size_in_TFLOPS and "
-        "last_comm_group_size_MB",
+        "fuse_grad_size_in_TFLOPS and last_comm_group_size_MB",
         "set only one or the others");
   }
   limits.last_megabytes = 0;
@@ -155,10 +154,6 @@ AllReduceSettings check_all_reduce(const StrategyProto& proto, const PassContext
   } else {
     settings.group_size = group_size(proto, context);
   }
-  if (settings.communicators < 1) {
-    refuse_all_reduce("nccl_comm_num is " + std::to_string(settings.communicators),
-                      "set it to 1 or more");
-  }
   if (settings.communicators > 1 && context.data_parallel_degree() <= 1) {
     spdlog::warn("set nccl_comm_num=1 since you only have 1 node.");
     settings.communicators = 1;
@@ -192,27 +187,6 @@ FLEET_META_OPTIMIZER(all_reduce) {
     std::erase_if(given, [&](const auto& path) { return is_default(proto, *find_field(path)); });
     return std::make_unique<AllReduce>(settings, std::move(given));
   };
-  def.field_help = {
-      {"fuse_all_reduce_ops", "several gradients share one allreduce; false: one allreduce each"},
-      {"fuse_grad_size_in_MB",
-       "a group of gradients is closed at this number of MiB; 0 or less: one group per layer"},
-      {"fuse_grad_size_in_TFLOPS",
-       "a group is closed after this number of gradients, despite the name; also "
-       "FLAGS_fuse_parameter_groups_size"},
-      {"fuse_grad_size_in_num",
-       "groups of exactly this number of gradients, instead of the limits above; used only if it "
-       "is "
-       "given without them"},
-      {"last_comm_group_size_MB",
-       "if set, limit in MiB of the last group, for which the step waits"},
-      {"sync_nccl_allreduce",
-       "an allreduce begins when the previous one has ended, even on another communicator"},
-      {"nccl_comm_num", "number of communicators that allreduces use in turn, each with a stream"},
-      {"use_hierarchical_allreduce",
-       "sums within groups of ranks first, then between them; needs several nodes"},
-      {"hierarchical_allreduce_inter_nranks",
-       "number of ranks in such a group, for example those of a node: above 1, a divisor of the "
-       "number of ranks"}};
   def.when =
       "always with several ranks: smaller groups are sent earlier, larger ones use the "
       "network better; a tenth of all gradients is a good start";

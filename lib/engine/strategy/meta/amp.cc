@@ -193,30 +193,9 @@ FLEET_META_OPTIMIZER(amp) {
   def.remedy = "train on a device with a 16-bit type";
   def.paddle_class = "AMPOptimizer";
   def.wraps = {"lars", "lamb", "recompute"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<Amp>(check_amp(proto));
   };
-  def.field_help = {
-      {"amp_configs.init_loss_scaling", "initial factor of the loss; float16 only"},
-      {"amp_configs.incr_every_n_steps",
-       "steps without overflow before the scale grows; float16 only"},
-      {"amp_configs.decr_every_n_nan_or_inf",
-       "steps with overflow before the scale falls; float16 only"},
-      {"amp_configs.incr_ratio", "factor by which the scale grows, above 1; float16 only"},
-      {"amp_configs.decr_ratio", "factor by which the scale falls, between 0 and 1; float16 only"},
-      {"amp_configs.use_dynamic_loss_scaling", "false: the scale stays constant; float16 only"},
-      {"amp_configs.custom_white_list", "additional operations that compute in the low type"},
-      {"amp_configs.custom_black_list", "additional operations that stay in float32"},
-      {"amp_configs.custom_black_varnames",
-       "operations that read or write one of these variables stay in float32"},
-      {"amp_configs.use_pure_fp16", "gray operations also use float16, regardless of their inputs"},
-      {"amp_configs.use_fp16_guard",
-       "no effect: no network here marks parts with fp16_guard; true together with a pure mode is "
-       "refused"},
-      {"amp_configs.use_pure_bf16", "like use_pure_fp16, in bfloat16"},
-      {"amp_configs.dtype",
-       "the low type: auto (the device's best), float16, bfloat16; not in Paddle"}};
   def.when =
       "on GPUs since Volta and on CPUs with avx512_bf16, if convolutions and matrix products "
       "dominate";

@@ -12,14 +12,12 @@ FLEET_META_OPTIMIZER(auto) {
   def.position = 1;
   def.fields = {"auto"};
   def.requested = [](const StrategyProto& proto) { return proto.auto_(); };
-  def.create = [](const StrategyProto&,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+  def.check = [](const StrategyProto&, const PassContext& context) {
     if (context.rank == 0) {
       spdlog::info(
           "strategy: auto: if memory does not suffice, sharding, recompute and gradient_merge are "
           "chosen when the job starts");
     }
-    return nullptr;
   };
   def.when =
       "if a model may not fit into the memory; `fleet-worker --explain` shows the choice in "

@@ -42,11 +42,9 @@ void AverageParameters::fuse_update(BuildContext& build) {
   program.append(section, "all_reduce", averages, averages, {{"communicator", int64_t{group_}}})
       .stream = kCommunicationStream;
   for (size_t i = 0; i < averages.size(); ++i) {
-    const VarId parameter = build.backward.parameters[i], copy = program.copy_of(parameter);
+    const VarId parameter = build.backward.parameters[i];
     program.append(section, "sum", {averages[i]}, {parameter});
-    if (copy == kNoVar) continue;
-    program.append(section, "cast", {parameter}, {copy},
-                   {{"to", std::string(name_of(program.var(copy).dtype))}});
+    program.append_copy(section, parameter);
   }
 }
 

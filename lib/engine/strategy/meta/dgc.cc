@@ -207,12 +207,7 @@ class Dgc : public MetaOptimizer {
         .append(section, "all_gather", {encoded}, {gathered}, {{"communicator", int64_t{group_}}})
         .stream = kCommunicationStream;
     program.append(section, "dgc_apply", applied, parameters_, {{"counts", counts}});
-    for (const VarId parameter : parameters_) {
-      const VarId copy = program.copy_of(parameter);
-      if (copy == kNoVar) continue;
-      program.append(section, "cast", {parameter}, {copy},
-                     {{"to", std::string(name_of(program.var(copy).dtype))}});
-    }
+    for (const VarId parameter : parameters_) program.append_copy(section, parameter);
   }
 
   const std::vector<Stage> stages_;
@@ -234,8 +229,7 @@ void check(const paddle::fleet::DGCConfig& config) {
   for (const float sparsity : config.sparsity()) {
     if (sparsity > 0 && sparsity < 1) continue;
     refuse("sparsity has " + std::to_string(sparsity),
-           "set the fractions that are not sent, such as "
-           "0.999: above 0 and below 1");
+           "set the fractions that are not sent, such as 0.999: above 0 and below 1");
   }
 }
 
@@ -255,26 +249,16 @@ FLEET_META_OPTIMIZER(dgc) {
     return "it needs optimizer.name momentum, but this job's is " + context.optimizer;
   };
   def.paddle_class = "DGCOptimizer";
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<Dgc>(stages_of(proto.dgc_configs()));
   };
-  def.field_help = {
-      {"dgc_configs.rampup_begin_step",
-       "the first step, counted from 0, in which only parts of large gradients are sent; until "
-       "then they are summed as a whole"},
-      {"dgc_configs.rampup_step",
-       "number of steps over which the sparsities are applied one after the other"},
-      {"dgc_configs.sparsity",
-       "fractions of the elements that are not sent, above 0 and below 1; default: 0.999"}};
   def.when = "over slow networks, for models with large weights";
   def.cost =
       "two states as large as the parameters, saved by each rank; a pass over them in each step; a "
       "little accuracy, less with a ramp-up";
   def.figure =
       "VGG-16 at 32 x 32, 15.3 M parameters, sparsity 0.999, 200 Mbit/s: 0.15 MB instead of 61.2 "
-      "per step, "
-      "4.6 times the speed (`scripts/bench.sh links dgc`)";
+      "per step, 4.6 times the speed (`scripts/bench.sh links dgc`)";
 }
 
 }  // namespace fleet

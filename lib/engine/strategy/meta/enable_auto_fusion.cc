@@ -33,14 +33,9 @@ FLEET_META_OPTIMIZER(enable_auto_fusion) {
   def.requested = [](const StrategyProto& proto) {
     return given_boolean(proto, kField).value_or(true);
   };
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<EnableAutoFusion>(given_boolean(proto, kField).value_or(false));
   };
-  def.field_help = {
-      {kField,
-       "chains of elementwise operations become one kernel; if not set, only sums of gradients are "
-       "fused with the operations that read them; false: nothing is fused"}};
   def.when =
       "set it to true for networks with chains of elementwise operations, such as custom "
       "activations";

@@ -11,8 +11,7 @@ FLEET_META_OPTIMIZER(execution) {
   def.fields = {"execution_strategy.num_threads", "execution_strategy.num_iteration_per_run",
                 "execution_strategy.use_thread_barrier",
                 "build_strategy.enable_sequential_execution"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.check = [](const StrategyProto& proto, const PassContext&) {
     const auto& execution = proto.execution_strategy();
     if (proto.build_strategy().enable_sequential_execution()) {
       spdlog::info(
@@ -34,23 +33,9 @@ FLEET_META_OPTIMIZER(execution) {
     if (execution.use_thread_barrier()) {
       spdlog::info(
           "strategy: use_thread_barrier is not configurable: a step always begins when all streams "
-          "of "
-          "the one before have ended");
+          "of the one before have ended");
     }
-    return nullptr;
   };
-  def.field_help = {
-      {"execution_strategy.num_threads",
-       "operations of independent branches run concurrently on up to this number of streams, each "
-       "with its share of the cores, where the Plan estimates that this is faster; 0: up to 4"},
-      {"execution_strategy.num_iteration_per_run",
-       "the host reads losses only after multiples of this number of steps: train.fetch_every is "
-       "rounded up to a multiple"},
-      {"execution_strategy.use_thread_barrier",
-       "not configurable: a step begins when all streams of the previous step have ended"},
-      {"build_strategy.enable_sequential_execution",
-       "operations run one by one in the program's order, regardless of num_threads; if false, "
-       "they still do so with num_threads 1"}};
   def.when =
       "num_threads: networks with branches of small operations (GoogLeNet); num_iteration_per_run: "
       "steps so short that waiting for the loss is noticeable";

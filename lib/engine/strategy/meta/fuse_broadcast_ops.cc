@@ -12,11 +12,9 @@ FLEET_META_OPTIMIZER(fuse_broadcast_ops) {
   def.requested = [](const StrategyProto& proto) {
     return proto.build_strategy().fuse_broadcast_ops();
   };
-  def.create = [](const StrategyProto& proto,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
-    if (reduces_to_owners(proto, context)) return nullptr;  // strategy/meta/reduce.cc
+  def.check = [](const StrategyProto& proto, const PassContext& context) {
+    if (reduces_to_owners(proto, context)) return;  // strategy/meta/reduce.cc
     spdlog::warn("Currently, fuse_broadcast_ops only works under Reduce mode.");
-    return nullptr;
   };
   def.when = "with reduce_strategy Reduce; otherwise it has no effect, and a log line reports it";
   def.cost = "nothing";

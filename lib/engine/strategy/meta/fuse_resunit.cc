@@ -28,7 +28,7 @@ FLEET_META_OPTIMIZER(fuse_resunit) {
   def.position = 220;
   def.fields = {"build_strategy.fuse_resunit"};
   def.requested = [](const StrategyProto& proto) { return proto.build_strategy().fuse_resunit(); };
-  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto&, const PassContext&) {
     return std::make_unique<FuseResunit>();
   };
   def.when = "for residual networks in float16 on a GPU where a measurement shows a gain";

@@ -51,19 +51,13 @@ FLEET_META_OPTIMIZER(gradient_merge) {
   };
   def.paddle_class = "GradientMergeOptimizer";
   def.wraps = {"amp", "lars", "lamb", "recompute"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     const auto& configs = proto.gradient_merge_configs();
     return std::make_unique<GradientMerge>(configs.k_steps(), configs.avg());
   };
-  def.field_help = {
-      {"gradient_merge_configs.k_steps", "steps between two updates, 1 or more; 1: off"},
-      {"gradient_merge_configs.avg",
-       "gradients are averaged over the steps; false: they are summed"}};
   def.when =
       "for a batch that does not fit into memory, and to send gradients only every k-th step over "
-      "a "
-      "slow network";
+      "a slow network";
   def.cost = "float32 accumulators as large as the parameters; k times fewer updates per epoch";
   def.figure =
       "ResNet18, k = 4: a quarter of the bytes on the wire, 11.24 MB instead of 44.97 per step "

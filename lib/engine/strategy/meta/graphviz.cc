@@ -26,8 +26,7 @@ FLEET_META_OPTIMIZER(debug_graphviz_path) {
   def.requested = [](const StrategyProto& proto) {
     return !proto.build_strategy().debug_graphviz_path().empty();
   };
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<Graphviz>(proto.build_strategy().debug_graphviz_path());
   };
   def.when = "to inspect the network as rewritten by a strategy";

@@ -23,8 +23,7 @@ FLEET_META_OPTIMIZER(hybrid) {
   def.fields = {"hybrid_configs.dp_degree", "hybrid_configs.mp_degree", "hybrid_configs.pp_degree",
                 "hybrid_configs.sharding_degree"};
   def.requested = [](const StrategyProto& proto) { return proto.has_hybrid_configs(); };
-  def.create = [](const StrategyProto& proto,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+  def.check = [](const StrategyProto& proto, const PassContext& context) {
     const auto& degrees = proto.hybrid_configs();
     if (degrees.dp_degree() != kAutomatic) {
       check_degree("dp_degree", degrees.dp_degree(), context.data_parallel_degree(),
@@ -35,15 +34,7 @@ FLEET_META_OPTIMIZER(hybrid) {
                  context.stages > 1 ? "" : ": strategy.pipeline makes stages");
     check_degree("sharding_degree", degrees.sharding_degree(), 1,
                  ": strategy.sharding divides states over ranks");
-    return nullptr;
   };
-  def.field_help = {
-      {"hybrid_configs.dp_degree",
-       "the number of ranks that train on different samples: all, or the number of pipelines; -1: "
-       "not checked; other values are refused"},
-      {"hybrid_configs.mp_degree", "only 1; other values are refused"},
-      {"hybrid_configs.pp_degree", "the number of stages of pipeline, or 1; others are refused"},
-      {"hybrid_configs.sharding_degree", "only 1; sharding_configs has sharding's degrees"}};
   def.when = "in strategies that were written for Paddle's hybrid parallelism";
   def.cost = "nothing";
 }

@@ -46,14 +46,9 @@ FLEET_META_OPTIMIZER(lamb) {
     return "it needs optimizer.name adam, but this job's is " + context.optimizer;
   };
   def.paddle_class = "LambOptimizer";
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<Lamb>(proto.lamb_configs());
   };
-  def.field_help = {{"lamb_configs.lamb_weight_decay",
-                     "weight decay of the rule, in addition to optimizer.weight_decay"},
-                    {"lamb_configs.exclude_from_weight_decay",
-                     "parameters whose names end with one of these do not decay"}};
   def.when = "for batches of thousands of samples with Adam, as in BERT's pre-training";
   def.cost = "norms of each parameter and of its step: both are read twice";
   def.figure =

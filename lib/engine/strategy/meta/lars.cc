@@ -43,18 +43,9 @@ FLEET_META_OPTIMIZER(lars) {
     return "it needs optimizer.name momentum, but this job's is " + context.optimizer;
   };
   def.paddle_class = "LarsOptimizer";
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     return std::make_unique<Lars>(proto.lars_configs());
   };
-  def.field_help = {{"lars_configs.lars_coeff",
-                     "coefficient of each parameter's rate: rate x coeff x |p| / (|g| + decay x "
-                     "|p| + epsilon)"},
-                    {"lars_configs.lars_weight_decay",
-                     "weight decay of the rule, in addition to optimizer.weight_decay"},
-                    {"lars_configs.epsilon", "added to the denominator, to keep the rate finite"},
-                    {"lars_configs.exclude_from_weight_decay",
-                     "parameters whose names contain one of these do not decay"}};
   def.when = "for batches of thousands of samples with Momentum, as in ResNet50 on many ranks";
   def.cost = "norms of each parameter and gradient: both are read twice";
   def.figure =

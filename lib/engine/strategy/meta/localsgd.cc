@@ -33,15 +33,10 @@ FLEET_META_OPTIMIZER(localsgd) {
   };
   def.paddle_class = "LocalSGDOptimizer";
   def.wraps = {"amp"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     const auto& configs = proto.localsgd_configs();
     return std::make_unique<LocalSgd>(configs.k_steps(), configs.begin_step());
   };
-  def.field_help = {
-      {"localsgd_configs.k_steps", "steps between two averages of the parameters, 1 or more"},
-      {"localsgd_configs.begin_step",
-       "up to this step, counted from 1, the parameters are averaged after each step"}};
   def.when = "over slow networks, if fewer bytes are worth a little accuracy";
   def.cost =
       "ranks drift apart between two averages; momentum stays local to each rank, and "

@@ -33,8 +33,7 @@ void narrow_gradients(MetaOptimizerDef& def, const std::string& name, DType low)
     return given_boolean(proto, name).value_or(false);
   };
   def.wraps = {"lars", "lamb", "recompute", "localsgd", "gradient_merge", "adaptive_localsgd"};
-  def.create = [name, low](const StrategyProto&,
-                           const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [name, low](const StrategyProto&, const PassContext&) {
     return std::make_unique<NarrowGradients>(name, low);
   };
   def.when =

@@ -1,7 +1,6 @@
 // Common code of fp16_allreduce and bf16_allreduce: exchange gradients in a low type.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "strategy/meta_optimizer.h"

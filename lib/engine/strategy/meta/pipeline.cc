@@ -337,28 +337,12 @@ FLEET_META_OPTIMIZER(pipeline) {
   def.fields = {"pipeline", "pipeline_configs"};
   def.requested = [](const StrategyProto& proto) { return proto.pipeline(); };
   def.divide = division;
-  def.create = [](const StrategyProto& proto,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext& context) {
     const PipelineConfig& config = proto.pipeline_configs();
     refuse_combinations(proto, context);
     const int first_stream = kCommunicationStream + std::max(proto.nccl_comm_num(), 1);
     return std::make_unique<Pipeline>(config, context, first_stream);
   };
-  def.field_help = {
-      {"pipeline_configs.micro_batch_size",
-       "samples of a micro-batch, a divisor of data.batch_size"},
-      {"pipeline_configs.accumulate_steps",
-       "micro-batches of a step: data.batch_size is this number times their size"},
-      {"pipeline_configs.micro_batch", "the name of accumulate_steps in Paddle 2.0"},
-      {"pipeline_configs.schedule_mode",
-       "1F1B: a stage keeps the activations of at most as many micro-batches as there are stages; "
-       "Eager1F1B: of up to twice as many, and waits less; F-then-B: of all"},
-      {"pipeline_configs.stages",
-       "number of stages; the ranks form ranks / stages pipelines. If not set: one more than cut "
-       "has entries, or, without cut, the number of ranks; not in Paddle"},
-      {"pipeline_configs.cut",
-       "blocks or variables of the model, each the last of a stage; empty: stages end where the "
-       "model changes its device, else they take equally long; not in Paddle"}};
   def.when =
       "if a model does not fit into a rank's memory, or the links are too slow to exchange its "
       "gradients";

@@ -107,24 +107,17 @@ FLEET_META_OPTIMIZER(recompute) {
   };
   def.paddle_class = "RecomputeOptimizer";
   def.wraps = {"lars", "lamb", "dgc"};
-  def.create = [](const StrategyProto& proto,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext& context) {
     const auto& configs = proto.recompute_configs();
     const auto& names = configs.checkpoints();
     return std::make_unique<Recompute>(std::vector<std::string>(names.begin(), names.end()),
                                        offloads(configs, context));
   };
-  def.field_help = {
-      {"recompute_configs.checkpoints",
-       "activations to keep: blocks or variables of the model, or \"every block\"; empty: off"},
-      {"recompute_configs.enable_offload", "on GPUs, checkpoints are moved to host memory"},
-      {"recompute_configs.checkpoint_shape", "no effect: shapes are known"}};
   def.when = "if activations do not fit into memory, or for a larger batch";
   def.cost = "most of the forward pass runs twice: up to a third more time";
   def.figure =
       "ResNet-50, one checkpoint per block: 0.38 × the memory for activations, 1.34 × the time of "
-      "a "
-      "step";
+      "a step";
 }
 
 }  // namespace fleet

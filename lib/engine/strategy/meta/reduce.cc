@@ -75,8 +75,7 @@ FLEET_META_OPTIMIZER(reduce) {
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
   };
-  def.create = [](const StrategyProto& proto,
-                  const PassContext& context) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext& context) {
     const AllReduceSettings settings = check_all_reduce(proto, context);
     if (settings.communicators > 1 || settings.group_size > 1) {
       spdlog::warn(
@@ -85,10 +84,6 @@ FLEET_META_OPTIMIZER(reduce) {
     }
     return std::make_unique<Reduce>(settings, proto.build_strategy().fuse_broadcast_ops());
   };
-  def.field_help = {
-      {"build_strategy.reduce_strategy",
-       "0, AllReduce: every rank updates every parameter; 1, Reduce: each parameter's gradient is "
-       "reduced to its owner, updated there and broadcast"}};
   def.when = "if updates take long (lamb, adam with many parameters) and the network is fast";
   def.cost = "parameters are sent as well as gradients, after the updates; no memory is saved";
   def.figure =

@@ -275,30 +275,6 @@ FLEET_META_OPTIMIZER(sharding) {
     }
     return std::make_unique<Sharding>(settings_of(proto, context));
   };
-  def.field_help = {
-      {"sharding_configs.stage",
-       "1: optimizer states are split; 2: gradients too; 3: parameters too. If not set: 3"},
-      {"sharding_configs.sharding_segment_strategy",
-       "only segment_broadcast_MB; other values are refused"},
-      {"sharding_configs.segment_broadcast_MB",
-       "stage 3: parameters are sent and dropped in segments of this number of MB"},
-      {"sharding_configs.fuse_broadcast_MB", "the name of segment_broadcast_MB in Paddle 2.0"},
-      {"sharding_configs.segment_anchors", "no effect: segments are cut by size"},
-      {"sharding_configs.sharding_degree",
-       "ranks that share one copy of the parameters; if not set: all, divided by dp_degree"},
-      {"sharding_configs.sharding_group_size",
-       "the name of sharding_degree in Paddle 2.0; read with hybrid_dp only"},
-      {"sharding_configs.dp_degree",
-       "number of groups, each with a whole copy of the parameters; gradients are summed over "
-       "them"},
-      {"sharding_configs.hybrid_dp", "groups of sharding_degree ranks; implied by dp_degree"},
-      {"sharding_configs.gradient_merge_acc_step",
-       "steps whose gradients the owners accumulate before an update; also on one rank"},
-      {"sharding_configs.mp_degree", "only 1; other values are refused"},
-      {"sharding_configs.pp_degree", "only 1; other values are refused"},
-      {"sharding_configs.optimize_offload", "not supported: true is refused"},
-      {"sharding_configs.pp_allreduce_in_optimize", "no effect: gradients are summed once a step"},
-      {"sharding_configs.optimize_cast", "no effect: parameters have copies in amp's type"}};
   def.when = "if parameters, gradients and optimizer states do not fit into a rank's memory";
   def.cost =
       "stages 1 and 2 send as much as an allreduce, stage 3 half as much again; the last segment "

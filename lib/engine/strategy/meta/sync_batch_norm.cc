@@ -42,8 +42,7 @@ FLEET_META_OPTIMIZER(sync_batch_norm) {
   def.obstacle = [](const StrategyProto&, const PassContext& context) -> std::string {
     return context.data_parallel_degree() <= 1 ? "it needs several ranks" : "";
   };
-  def.create = [](const StrategyProto& proto,
-                  const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.create = [](const StrategyProto& proto, const PassContext&) {
     if (proto.nccl_comm_num() > 1 || proto.use_hierarchical_allreduce() ||
         proto.execution_strategy().num_threads() > 1) {
       spdlog::warn(

@@ -14,11 +14,10 @@ FLEET_META_OPTIMIZER(without_graph_optimization) {
   };
   def.paddle_class = "RawProgramOptimizer";
   def.wraps = {"recompute", "amp", "gradient_merge", "lamb", "lars", "dgc", "localsgd"};
-  def.create = [](const StrategyProto&, const PassContext&) -> std::unique_ptr<MetaOptimizer> {
+  def.check = [](const StrategyProto&, const PassContext&) {
     spdlog::info(
         "strategy: without_graph_optimization: not configurable; if true, it also takes part in "
         "Paddle's choice of compatible meta-optimizers");
-    return nullptr;
   };
   def.when =
       "for strategies written for Paddle 2.5 and later, in which other meta-optimizers compete "

@@ -69,15 +69,21 @@ TEST(Convolution, WeightGradient_IsTheSameBitsEveryTime) {
   }
 }
 
+Argument of_shape(const Shape& shape) {
+  Argument argument;
+  argument.shape = shape;
+  return argument;
+}
+
 cpu::Convolution weight_gradient(int64_t channels, int64_t kernel, int64_t groups) {
   const Shape image{2, channels, 14, 14};
   const int64_t padding = kernel / 2;
   const Attributes attributes = {{"strides", std::vector<int64_t>{1, 1}},
                                  {"paddings", std::vector<int64_t>{padding, padding}},
                                  {"groups", groups}};
-  return cpu::convolution_of(cpu::Convolution::kWeight, attributes, image,
-                             {channels, channels / groups, kernel, kernel}, image, DType::kFloat32,
-                             DType::kFloat32);
+  return cpu::convolution_of(cpu::Convolution::kWeight, attributes, of_shape(image),
+                             of_shape({channels, channels / groups, kernel, kernel}),
+                             of_shape(image));
 }
 
 TEST(DepthwiseWeight, LargeKernels_AreItsOwn) {
@@ -123,8 +129,8 @@ TEST(Convolution, BlocksAcrossGroups_AreNotTakenFromTheWeight) {
                                  {"paddings", std::vector<int64_t>{0, 0}},
                                  {"groups", int64_t{4}}};
   const cpu::Convolution conv =
-      cpu::convolution_of(cpu::Convolution::kForward, attributes, {2, 12, 8, 8}, {24, 3, 3, 3},
-                          {2, 24, 6, 6}, DType::kFloat32, DType::kFloat32);
+      cpu::convolution_of(cpu::Convolution::kForward, attributes, of_shape({2, 12, 8, 8}),
+                          of_shape({24, 3, 3, 3}), of_shape({2, 24, 6, 6}));
   EXPECT_NE(cpu::choose(conv, {{std::nullopt, across, std::nullopt}}).weight, across);
 }
 

@@ -118,12 +118,18 @@ TEST(Winograd, WithoutTheMemory_IsTheDirectMethod) {
 
 TEST(Winograd, IsNotTakenWhereItDoesNotPay) {
   const auto takes = [](const Shape& x, const Shape& weight, int64_t stride, DType type) {
+    const auto of_shape = [&](const Shape& shape) {
+      Argument argument;
+      argument.dtype = type;
+      argument.shape = shape;
+      return argument;
+    };
     const Attributes attributes = {{"strides", std::vector<int64_t>{stride, stride}},
                                    {"paddings", std::vector<int64_t>{1, 1}},
                                    {"groups", int64_t{1}}};
     cpu::Convolution conv = cpu::convolution_of(
-        cpu::Convolution::kForward, attributes, x, weight,
-        {x[0], weight[0], (x[2] - 1) / stride + 1, (x[3] - 1) / stride + 1}, type, type);
+        cpu::Convolution::kForward, attributes, of_shape(x), of_shape(weight),
+        of_shape({x[0], weight[0], (x[2] - 1) / stride + 1, (x[3] - 1) / stride + 1}));
     conv.winograd_memory = size_t{1} << 30;
     return cpu::prefers_winograd(conv);
   };
