@@ -587,7 +587,7 @@ class Guardian {
   void remove_launchers_sockets() const {
     const std::string pid = std::to_string(launcher_) + ".";
     try {
-      for (const std::string& path : files_in_runtime_folder(".sock")) {
+      for (const std::string& path : files_in_runtime_folders(".sock")) {
         if (path.find(pid, path.rfind('/')) != std::string::npos) remove_dead_socket(path);
       }
     } catch (const Error& error) {

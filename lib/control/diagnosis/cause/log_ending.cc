@@ -57,13 +57,6 @@ std::string_view tag_of(std::string_view line) {
 
 }  // namespace
 
-std::string lower_case(std::string_view text) {
-  std::string all(text);
-  std::transform(all.begin(), all.end(), all.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return all;
-}
-
 std::string_view exception_class(std::string_view line) {
   const size_t end = std::min(line.find(':'), line.size());
   const std::string_view name = line.substr(0, end);

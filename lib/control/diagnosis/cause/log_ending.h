@@ -39,7 +39,6 @@ class LogEnding {
 bool is_indented(std::string_view line);
 // Without the spaces and the lines of a box or comment around it.
 std::string_view unframed(std::string_view line);
-std::string lower_case(std::string_view text);
 // The part before the message of an exception: "torch.cuda.OutOfMemoryError" of
 // "torch.cuda.OutOfMemoryError: CUDA out of memory", "KeyboardInterrupt"; "" of other lines.
 std::string_view exception_class(std::string_view line);
