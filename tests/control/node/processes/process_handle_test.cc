@@ -14,7 +14,7 @@ namespace fleet {
 namespace {
 
 // A child that ends only by a signal.
-pid_t start_child() {
+pid_t start_waiting_child() {
   const pid_t child = ::fork();
   if (child != 0) return child;
   for (;;) ::pause();
@@ -24,7 +24,7 @@ constexpr int kNoFilter = 77;
 
 // What a command finds out about a child, as an exit code: 0 if all is right.
 int check_handle() {
-  const pid_t child = start_child();
+  const pid_t child = start_waiting_child();
   const std::string start = process_start_ticks(child);
   const ProcessHandle handle(child), named(child, start), other(child, "1");
   if (!handle.runs() || !named.runs()) return 1;
