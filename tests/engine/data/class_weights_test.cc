@@ -43,7 +43,9 @@ std::vector<Step> steps_of(int ranks, int64_t merged, int64_t epochs, int64_t ep
         steps[step].labels.insert(steps[step].labels.end(), batch->labels.begin(),
                                   batch->labels.end());
         const std::vector<float> weights(batch->class_weights.begin(), batch->class_weights.end());
-        if (rank > 0) EXPECT_EQ(weights, steps[step].weights);
+        if (rank > 0) {
+          EXPECT_EQ(weights, steps[step].weights);
+        }
         steps[step].weights = weights;
       }
     }

@@ -23,7 +23,7 @@
 namespace fleet {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 // Generous: only against hanging.
 constexpr int kDeadlineMs = 60'000;
 constexpr char kMark[] = "FLEET_TEST_MARK";
@@ -84,9 +84,9 @@ std::vector<pid_t> JobFolder::processes(const std::string& name) const {
 }
 
 std::vector<pid_t> JobFolder::survivors(double seconds) const {
-  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  const auto deadline = SteadyClock::now() + std::chrono::duration<double>(seconds);
   std::vector<pid_t> left = processes();
-  while (!left.empty() && Clock::now() < deadline) {
+  while (!left.empty() && SteadyClock::now() < deadline) {
     ::poll(nullptr, 0, 10);
     left = processes();
   }
@@ -102,9 +102,9 @@ std::string JobFolder::read(const std::string& file) const {
 }
 
 void JobFolder::wait_for(const std::string& file) const {
-  const auto deadline = Clock::now() + std::chrono::milliseconds(kDeadlineMs);
+  const auto deadline = SteadyClock::now() + std::chrono::milliseconds(kDeadlineMs);
   const std::string path = path_ + "/" + file;
-  while (!std::filesystem::exists(path) && Clock::now() < deadline) ::poll(nullptr, 0, 5);
+  while (!std::filesystem::exists(path) && SteadyClock::now() < deadline) ::poll(nullptr, 0, 5);
   ASSERT_TRUE(std::filesystem::exists(path)) << path;
 }
 
