@@ -13,7 +13,7 @@
 namespace fleet {
 namespace {
 
-// The soft limit; nullopt if there is none.
+// The soft limit, if any.
 std::optional<unsigned long long> limit_of(decltype(RLIMIT_NOFILE) resource) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 struct StartStrings {
   char* begin = nullptr;
   size_t arguments = 0;  // bytes
-  size_t all = 0;        // with the environment, as far as it is unchanged
+  size_t all = 0;        // with the unchanged part of the environment
 };
 
 StartStrings start_strings() {

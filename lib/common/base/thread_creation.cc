@@ -20,7 +20,7 @@
 
 namespace {
 
-// Each pause is twice as long as the one before: half a second in all, or four.
+// Each pause is twice as long as the previous one: half a second in all, or four.
 constexpr int kFirstPauseMs = 1, kLastIfHandledMs = 256, kLastPauseMs = 2048;
 
 // Does not log: the caller may hold any lock.

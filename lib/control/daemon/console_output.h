@@ -34,7 +34,7 @@ class ConsoleOutput {
   void flush();  // writes incomplete lines
   bool full() const { return output_.full() || errors_.full(); }
   bool idle() const { return output_.idle() && errors_.idle(); }
-  bool report_loss() { return output_.report_loss(); }  // of standard output
+  bool report_loss() { return output_.report_loss(); }  // standard output only
   void on_drained(const std::function<void()>& callback);
 
  private:

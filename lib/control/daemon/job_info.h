@@ -43,7 +43,7 @@ std::vector<JobInfo> local_jobs();
 
 // The parts of one run among `jobs`, selected by job id, else by the pid of a process, else by log
 // folder, else by working folder. Running jobs take precedence over ended ones, later ones over
-// earlier ones. Empty if there is none; throws kUsage if several run.
+// earlier ones. Empty if no run matches; throws kUsage if several run.
 std::vector<JobInfo> find_run(const std::string& word, const std::vector<JobInfo>& jobs);
 
 // The current state of the job with this record; nullopt if it is forgotten.

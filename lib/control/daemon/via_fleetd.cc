@@ -154,7 +154,7 @@ class JobClient {
   const std::vector<RemoteNode> nodes_;
   EventLoop loop_;
   RemoteJob job_;
-  // Of the job's limits; the heartbeats keep it running.
+  // Times the job's limits; the heartbeats keep it running.
   RunningClock clock_{std::chrono::steady_clock::now(), 2 * kHeartbeatTimes.heartbeat_interval};
   LoopSignals signals_;
   LoopTimer heartbeat_timer_, timer_;

@@ -60,7 +60,7 @@ struct GroupState {
   std::set<int> ranks;
   std::string name;
   bool message = false;
-  int from = 0, to = 0;  // of messages
+  int from = 0, to = 0;  // a message's sender and receiver
 
   // Filled in by find_missing().
   int64_t sequence = 0;               // the first call that some wait in; 0: none waits
@@ -154,7 +154,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return std::to_string(ranks.size()) + " ranks (" + text.substr(0, cut) + ",...)";
 }
 
-// What the group's members, the waiting ones first, know about a call.
+// The call as a member of the group knows it, preferably one that waits in it.
 GroupCall describe(const GroupState& group, int64_t sequence) {
   const GroupCall* found = nullptr;
   for (const Member& member : group.members) {
@@ -174,7 +174,7 @@ std::string state_of(const Member& member) {
   return member.stopped() ? "; " + who + " is stopped (by a signal)" : "";
 }
 
-// What else is known of a missing rank.
+// The state of a missing rank and the call that it is still in, or nothing.
 std::string state_of_missing(const GroupState& group, int rank) {
   for (const Member& member : group.members) {
     if (member.rank != rank) continue;
@@ -229,7 +229,7 @@ CollectiveWait missing_wait(GroupState group, const std::set<int>& blocked, bool
   return wait;
 }
 
-// Ranks wait in a group with PyTorch ranks of which nothing is known.
+// Ranks wait in a group with PyTorch ranks whose calls are unknown.
 std::optional<CollectiveWait> unknown_wait(const GroupState& group) {
   if (group.unknown.empty() || !group.missing.empty() || group.message) return std::nullopt;
   CollectiveWait wait;

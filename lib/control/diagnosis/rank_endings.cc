@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxEndingLines = 8;
 
-// What ranks of a line have in common.
+// Ranks with the same key share a line.
 using EndingKey = std::tuple<bool, bool, std::string>;  // server, ended, error
 
 struct EndingLine {
@@ -75,15 +75,15 @@ std::string endings_text(const Stacks& all) {
 Json endings_json(const google::protobuf::RepeatedPtrField<RankEnding>& endings) {
   Json all = Json::array();
   for (const RankEnding& one : endings) {
-    all.push_back({{"role", one.server() ? "server" : "trainer"},
-                   {"rank", one.rank()},
-                   {"local_rank", one.local_rank()},
-                   {"node_rank", one.node_rank()},
-                   {"ended", one.ended()},
-                   {"ago", one.ended() ? Json(static_cast<double>(one.ago_ms()) / 1000)
-                                       : Json(nullptr)},
-                   {"error", one.error()},
-                   {"log", one.log_path()}});
+    all.push_back(
+        {{"role", one.server() ? "server" : "trainer"},
+         {"rank", one.rank()},
+         {"local_rank", one.local_rank()},
+         {"node_rank", one.node_rank()},
+         {"ended", one.ended()},
+         {"ago", one.ended() ? Json(static_cast<double>(one.ago_ms()) / 1000) : Json(nullptr)},
+         {"error", one.error()},
+         {"log", one.log_path()}});
   }
   return all;
 }

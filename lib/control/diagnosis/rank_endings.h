@@ -11,7 +11,7 @@
 
 namespace fleet {
 
-// A rank that has printed an exception and has not ended; nullptr if there is none.
+// A rank that has printed an exception and has not ended; nullptr if no rank has.
 const RankEnding* find_failing(const Stacks& all);
 // The trainer that ended first, if at most half of them have ended: otherwise the job was about to
 // end, and the ranks that are left are the ones to look at. nullptr if there is none.

@@ -27,7 +27,7 @@ struct RootCauseTimes {
   std::chrono::milliseconds loss_delay{100};
 };
 
-// For a job on one node: one guardian reports all exits, in their order except for the closest.
+// For a job on one node: one guardian reports all exits, in order except for the closest.
 RootCauseTimes single_node_times(RootCauseTimes times);
 
 class RootCauseAnalyzer {

@@ -47,7 +47,7 @@ struct StackCollection {
 // The rank to look at in a hang: a stopped one, else one that has printed an exception, else the
 // one that the others wait for in a collective, else one that has ended before most others, else
 // the one with another stack, else the first that was noticed. *why: in words.
-// `clusters` and `waits`: of the collection.
+// `clusters` and `waits` come from the collection.
 RankExit find_suspect(const StackCollection& collection, const Stacks& clusters,
                       const std::vector<CollectiveWait>& waits, std::string* why);
 

@@ -115,7 +115,7 @@ class Agent {
     ::pthread_sigmask(SIG_SETMASK, &plan_.signal_mask, nullptr);
     loop_.run_until_stopped();
     service_.reset();
-    channel_.close();  // ends the guardian, meanwhile:
+    channel_.close();  // ends the guardian; in the meantime:
     client_->leave();
     if (plan_.server) plan_.server->stop();
     end_.set_code(exit_code_);
@@ -352,7 +352,7 @@ class Agent {
     if (!plan_.check) return start_ranks(assignment);
     step(Assigned{});
     checking_ = true;
-    if (check_.joinable()) check_.join();  // of the preceding generation: it has ended
+    if (check_.joinable()) check_.join();  // the preceding generation's: it has ended
     check_ = Thread("check", [this, assignment] {
       std::string failed;
       std::optional<Error> error;
@@ -382,7 +382,7 @@ class Agent {
   void start_ranks(const Assignment& assignment) {
     wire::SpawnRanks spawn;
     try {
-      service_.reset();  // of the preceding generation
+      service_.reset();  // the preceding generation's
       if (plan_.serve) {
         service_ = plan_.serve(loop_, assignment, [this](int local_rank, std::string bytes) {
           wire::GuardianCommand answer;

@@ -52,7 +52,7 @@ class Console {
     skipped_bytes_ += bytes;
   }
   bool is_terminal() const { return terminal_; }
-  // Logs an error, once, if output was lost although somebody wants it, for example on a full disk.
+  // Logs an error, once, if wanted output was lost, for example on a full disk.
   // Returns whether it was.
   bool report_loss();
   size_t waiting() const { return waiting_.size() - written_; }  // bytes
@@ -73,7 +73,7 @@ class Console {
 
   LoopDescriptor out_;
   std::string waiting_, log_hint_;
-  size_t written_ = 0;  // of waiting_
+  size_t written_ = 0;  // bytes in waiting_
   int64_t taken_ = 0;
   int lost_ = 0, refused_ = 0;  // errno of a loss, and of the constructor; 0: none
   bool loss_reported_ = false;
@@ -87,8 +87,8 @@ class Console {
   std::function<void()> on_drained_;
 };
 
-// Merges equal lines of many ranks. A line waits a moment for equal lines of other ranks. Every
-// rank's lines keep their order. Has no clock of its own.
+// Merges identical lines of many ranks. A line waits a moment for others like it. Every rank's
+// lines keep their order. Has no clock of its own.
 class LineCollapse {
  public:
   using Time = std::chrono::steady_clock::time_point;

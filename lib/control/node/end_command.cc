@@ -80,7 +80,7 @@ class ProcessGroup {
   }
   void kill() { ::kill(-leader_, SIGKILL); }
   int stopped_by() const { return stopped_by_; }
-  std::optional<int> exit_code() const { return exit_code_; }  // of the leader, if it has ended
+  std::optional<int> exit_code() const { return exit_code_; }  // the leader's, if it has ended
 
  private:
   bool all_ended() {

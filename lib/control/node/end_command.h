@@ -25,8 +25,8 @@ struct EndCommand {
   std::string input;    // on its standard input
   std::string log;      // its output; if that cannot be opened, it goes to standard error
   std::chrono::milliseconds limit{10'000};
-  sigset_t signal_mask;                     // of the command
-  std::optional<CallerLimits> limits = {};  // of the command; nullopt: those of this process
+  sigset_t signal_mask;                     // the command's
+  std::optional<CallerLimits> limits = {};  // the command's; nullopt: those of this process
   std::vector<int> stop_signals;            // each ends it early
 };
 // Runs it to its end, with all processes of its group; kills the group at the limit. Failures are

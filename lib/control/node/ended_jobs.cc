@@ -71,7 +71,7 @@ class RuntimeFolderCleaner {
     const std::string path = folder_ + "/" + name;
     if (name.ends_with(kEndedSuffix) || name.ends_with(kVerdictSuffix)) {
       if (auto kept = stat_file(path)) ended_.push_back(std::move(*kept));
-    } else if (name.ends_with(".json")) {  // of a running job of fleetrun 0.1
+    } else if (name.ends_with(".json")) {  // a record from fleetrun 0.1
       if (is_gone(pid_in(name))) ::unlink(path.c_str());
     } else if (name.ends_with(".job")) {
       if (is_gone(pid_in(name))) read_running_job(path);
@@ -112,7 +112,7 @@ class RuntimeFolderCleaner {
   const EndedJobLimits limits_;
   const double now_;
   std::vector<KeptFile> ended_;
-  std::vector<pid_t> pids_;  // of running jobs with a record, here or in another container
+  std::vector<pid_t> pids_;  // running jobs with a record, here or in another container
   std::vector<std::string> sockets_;
 };
 
@@ -145,7 +145,7 @@ std::vector<JobInfo> find_ended_jobs() {
   for (const std::string& path : files_in_runtime_folders(kEndedSuffix)) {
     try {
       JobInfo job;
-      if (!job.ParseFromString(read_file(path))) continue;  // of another version
+      if (!job.ParseFromString(read_file(path))) continue;  // written by another version
       validate(job);
       found.push_back(std::move(job));
     } catch (const Error& error) {  // just removed, or of another version

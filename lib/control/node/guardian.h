@@ -25,7 +25,7 @@
 
 namespace fleet {
 
-// What the launcher changes for itself: the ranks and --on_end get what its caller had.
+// Limits that the launcher changes for itself: the ranks and --on_end get those of its caller.
 struct CallerLimits {
   int nice = 0;
   rlimit descriptors{};

@@ -212,7 +212,7 @@ class Guardian {
     });
   }
 
-  // People find these processes beside the launcher and signal any of them.
+  // People find these processes next to the launcher and signal any of them.
   void pass_signal(int signal, bool by_watchdog) {
     wire::GuardianEvent event;
     event.mutable_signal()->set_signal(signal);
@@ -220,7 +220,7 @@ class Guardian {
     channel_.send(event);
   }
 
-  // --- Ctrl-Z. The guardian itself goes on: it must notice the launcher's end. ---
+  // --- Ctrl-Z. The guardian itself continues: it must notice the launcher's end. ---
 
   std::vector<pid_t> groups_of_ranks() const {
     std::vector<pid_t> groups;

@@ -67,7 +67,7 @@ class RankLog {
     LoopDescriptor pipe;
     ConsoleTarget target;
     LineCopies& copies;
-    size_t file = 0;  // of files_
+    size_t file = 0;  // index in files_
     bool shown = false, in_lines = false, labelled = true, waits = false, closed = false,
          finished = false;
     LineSplitter kept, on_console;

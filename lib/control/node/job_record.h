@@ -78,7 +78,7 @@ class JobRecordFile {
 // The one of these launchers that the process is or descends from: any process of a job names it.
 // -1: none.
 pid_t launcher_of_process(pid_t pid, const std::vector<pid_t>& launchers);
-// The same for the text of a pid.
+// Like launcher_of_process(pid), for the text of a pid.
 pid_t launcher_of_process(const std::string& pid, const std::vector<pid_t>& launchers);
 
 // The running job of this user on this node with this --job_id or pid of a process; "": the only
@@ -112,7 +112,7 @@ void clean_runtime_folder(const EndedJobLimits& limits = {});
 
 // --- The outcome of a job, for programs: verdict.json ---
 
-// `world`: of the job; nullptr if it did not run. `unix_time`: when the verdict arrived.
+// `world`: the job's; nullptr if it did not run. `unix_time`: when the verdict arrived.
 wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time);
 // `started`: when this node's part of the job started, in seconds since 1970.
 Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started);

@@ -1,3 +1,5 @@
+#include "node/oom_detector.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -6,7 +8,6 @@
 
 #include "base/small_file.h"
 #include "base/text.h"
-#include "node/oom_detector.h"
 
 namespace fleet {
 namespace {

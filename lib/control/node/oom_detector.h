@@ -34,7 +34,7 @@ class OomDetector {
   std::string counter_;
   std::optional<long long> before_;
   UniqueFd log_;
-  std::string lines_;  // of the kernel's log, about kills
+  std::string lines_;  // from the kernel's log, about kills
 };
 
 // An explanation of a rank's end (by `signal`, 0: an exit), or "". Sets *oom if the kernel killed

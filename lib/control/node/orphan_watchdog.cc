@@ -55,8 +55,8 @@ void pass_signal(int signals, int told) {
   (void)!::write(told, &number, 1);  // the guardian may have ended
 }
 
-// Waits for the end of a pipe without data, which ends with its last writer, and meanwhile passes
-// signals on. Returns false if the pipe is not readable, which proves nothing.
+// Passes signals on until the end of a pipe without data, which ends with its last writer. Returns
+// false if the pipe is not readable, which proves nothing.
 bool wait_for_end_of_file(int fd, int told) {
   pollfd awaited[] = {{fd, POLLIN, 0}, {open_signals(), POLLIN, 0}};
   for (;;) {

@@ -17,11 +17,11 @@ class ProcView {
   static const ProcView& own();
 
   bool usable() const { return level_ >= 0; }
-  // Both return -1 if there is none. A number of another namespace may have a pid here by chance:
+  // Both return -1 if they find none. A number of another namespace may have a pid here by chance:
   // ask only for descendants of this process, or of one that number_of() found.
   pid_t pid_of(pid_t number) const;
   pid_t number_of(pid_t pid) const;
-  // The same from the text of /proc/NUMBER/status.
+  // Like pid_of(), from the text of /proc/NUMBER/status.
   pid_t pid_in(const std::string& status) const;
 
  private:

@@ -13,8 +13,7 @@ namespace fleet {
 // pid and start time, which leaves a moment between look and signal. Not thread-safe.
 class ProcessHandle {
  public:
-  // start_ticks: of the process that is meant (process_start_ticks()); "": the one that has the pid
-  // now.
+  // start_ticks: process_start_ticks() of the process; "": the one that has the pid now.
   explicit ProcessHandle(pid_t pid, std::string start_ticks = {});
 
   pid_t pid() const { return pid_; }
@@ -22,7 +21,8 @@ class ProcessHandle {
   // Returns false if it has ended.
   bool signal(int number) const;
   void wait() const;  // for its end
-  // A descriptor of one's own that becomes readable at its end; empty without support: poll runs().
+  // The caller's own descriptor, which becomes readable at its end; empty without support: poll
+  // runs().
   UniqueFd end_descriptor() const;
 
  private:

@@ -34,7 +34,7 @@ std::vector<std::vector<pid_t>> process_trees(const std::vector<pid_t>& roots);
 // CPU time used so far by each of these processes and its descendants, in order.
 std::vector<double> cpu_seconds(const std::vector<pid_t>& roots);
 
-// "pid:[4026531836]": containers that share a folder each number their processes anew. "" if
+// "pid:[4026531836]": containers that share a folder each number their processes from 1. "" if
 // unknown.
 std::string pid_namespace();
 
@@ -51,7 +51,7 @@ struct ProcessStat {
 std::optional<ProcessStat> process_stat(pid_t pid);
 // Its state; '?' if it is gone.
 char process_state(pid_t pid);
-// Its start time: distinguishes it from a later process with its pid. "" if there is none.
+// Its start time: distinguishes it from a later process with its pid. "" if it is gone.
 std::string process_start_ticks(pid_t pid);
 // The kernel function in which it waits; "" if unknown.
 std::string wait_channel(pid_t pid);

@@ -243,7 +243,7 @@ void Supervision::on_rank_stalled(RankStall stall) {
   send(envelope(&wire::NodeMessage::mutable_stall, std::move(stall)));
 }
 
-// It waits for an answer that nobody can give.
+// It waits for an answer that no one can give.
 void Supervision::on_rank_stopped(const wire::RankStopped& stopped) {
   if (!assignment_) return;
   const wire::Node& node = assignment_->node();
@@ -274,8 +274,7 @@ void Supervision::send_stacks(Stacks stacks, Time now) {
     RankEnding& ending = *stacks.add_endings();
     ending.set_local_rank(one.local_rank);
     ending.set_ended(true);
-    ending.set_ago_ms(
-        std::chrono::duration_cast<std::chrono::milliseconds>(now - one.at).count());
+    ending.set_ago_ms(std::chrono::duration_cast<std::chrono::milliseconds>(now - one.at).count());
     ending.set_error(last_error(resolve_output(one.tail), false));
   }
   for (RankEnding& ending : *stacks.mutable_endings()) {

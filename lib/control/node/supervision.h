@@ -27,7 +27,7 @@ class StopSignals {
   using Time = std::chrono::steady_clock::time_point;
   enum class Meaning {
     kStop,  // stop the job
-    kCopy,  // of a stop that this node already knows
+    kCopy,  // this node already knows this stop
     kKill,  // the job is being stopped: kill it now
   };
 
@@ -82,7 +82,7 @@ struct GuardianLost {
 struct StarterLost {};
 // Ctrl-Z, a SIGTSTP.
 struct SuspendRequest {
-  bool several_nodes = false;  // of the job
+  bool several_nodes = false;  // the job has more than one
 };
 struct LauncherContinued {};  // after SuspendLauncher
 using SupervisionEvent =
@@ -164,7 +164,7 @@ class Supervision {
 
   const std::chrono::milliseconds own_grace_;
   const bool colors_;
-  std::vector<SupervisionAction> actions_;  // of this step
+  std::vector<SupervisionAction> actions_;  // this step's
   std::optional<Assignment> assignment_;
   std::vector<std::string> log_paths_;
   Time started_{};
@@ -177,7 +177,7 @@ class Supervision {
   std::optional<Verdict> verdict_;
   std::optional<int> refused_;  // the exit code
   StopSignals signals_;
-  Grace grace_;            // of the stop that signals_.own() requested
+  Grace grace_;            // for the stop that signals_.own() requested
   Time stop_requested_{};  // when it arrived
   struct Struck {
     int signal = 0;
@@ -187,7 +187,7 @@ class Supervision {
   int trainers_ = 0;                      // running ones of this node
   std::optional<int> restarting_;         // the generation that is over
   std::optional<GenerationBegins> next_;  // which waits for the end of the ranks of that one
-  bool stopping_ = false, gone_ = false;  // of the ranks of this generation
+  bool stopping_ = false, gone_ = false;  // this generation's ranks
   bool stuck_ = false, guardian_lost_ = false, ended_ = false;
   bool assigned_ = false;   // to the first generation, perhaps before it begins here
   bool hung_ = false;       // the guardian, before it was lost
@@ -196,7 +196,7 @@ class Supervision {
 };
 
 // The cause (headline()), Paddle's ABORT line, the place, and the last lines of the
-// rank's log; or the message of another kind of verdict. Empty for a success. `world`: of the job;
+// rank's log; or the message of another kind of verdict. Empty for a success. `world`: the job's;
 // nullptr if it did not run. With `colors`, those lines keep their colours.
 std::string verdict_text(const Verdict& verdict, const World* world, bool colors = false);
 // Why the job restarts, and the last lines of the failed rank's log.

@@ -440,7 +440,7 @@ Assignment RendezvousClient::join(wire::Join join) {
               "node " + join_.node().address());
 }
 
-// Puts the message's time, if there is one, on the host's clock.
+// Puts the message's time, if any, on the host's clock.
 template <typename Message>
 void RendezvousClient::use_host_clock(Message* message) const {
   const auto at = host_clock_.at(message->at_ns());

@@ -29,7 +29,7 @@ namespace fleet {
 class JobHost;
 
 struct RendezvousClientOptions {
-  std::string address;  // of the rendezvous, "10.0.0.1:6768" or "[::1]:6768"
+  std::string address;  // the rendezvous: "10.0.0.1:6768" or "[::1]:6768"
   // How long to try to reach the host. Once it is reached, its own --rdzv_timeout decides.
   std::chrono::milliseconds timeout{300'000};
   std::chrono::milliseconds first_progress{2'000};      // delay of the first waiting line
@@ -153,18 +153,18 @@ class RendezvousClient : public NodeStreamOwner,
   Clock::time_point next_attempt_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_progress_ FLEET_GUARDED_BY(mutex_);
   Clock::time_point next_lookup_ FLEET_GUARDED_BY(mutex_);
-  FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // of the host
+  FailureDetector failure_detector_ FLEET_GUARDED_BY(mutex_){{}, {}};  // the host's
   NodeHeartbeats datagrams_ FLEET_GUARDED_BY(mutex_);
   ClockOffset host_clock_ FLEET_GUARDED_BY(mutex_);
   // Longest gap between messages of the host while the job runs.
   Clock::duration longest_gap_ FLEET_GUARDED_BY(mutex_){};
   uint64_t heartbeats_sent_ FLEET_GUARDED_BY(mutex_) = 0;
   Clock::time_point next_heartbeat_ FLEET_GUARDED_BY(mutex_);
-  Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // of the clocks
+  Clock::time_point next_sample_ FLEET_GUARDED_BY(mutex_);  // when to compare clocks
   KnownJob job_ FLEET_GUARDED_BY(mutex_);
   int host_ FLEET_GUARDED_BY(mutex_) = 0;         // rank in the last world of the followed host
-  int lost_ FLEET_GUARDED_BY(mutex_) = 0;         // the same of the lost host
-  std::string address_ FLEET_GUARDED_BY(mutex_);  // of the followed host
+  int lost_ FLEET_GUARDED_BY(mutex_) = 0;         // likewise for the lost host
+  std::string address_ FLEET_GUARDED_BY(mutex_);  // the followed host's
   std::optional<HostSearch> search_ FLEET_GUARDED_BY(mutex_);  // set while the host is lost
   // The host's own report of its end, if any.
   std::string reported_loss_ FLEET_GUARDED_BY(mutex_);

@@ -14,14 +14,14 @@
 
 namespace fleet {
 
-// What a node that was asked does.
+// The answer of a node that was asked.
 enum class HostAnswer {
   kNone,       // no answer, or it does not host this job
   kWaits,      // it hosts the job and waits for a quorum of the asking node's last world
   kContinues,  // it hosts the job, and has had a quorum
 };
 
-// All ranks are those of the last world.
+// Ranks refer to the last world.
 struct HostSearchSettings {
   std::vector<bool> can_host;  // by rank
   int self = -1;               // this node; -1: it was not part of that world

@@ -235,7 +235,7 @@ void JobHost::shut_down(std::chrono::milliseconds drain) {
   });
   const MutexLock lock(mutex_);
   // Members close their streams after receiving the verdict. Closing earlier would lose data in
-  // flight with the connection. Silent nodes are given up.
+  // flight with the connection. Silent nodes are abandoned.
   for (const auto& [id, session] : sessions_) {
     if (!job_.verdict() || !job_.is_member(id)) session->end();
   }

@@ -58,8 +58,8 @@ class JobNodes {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Session {
-    Time heard;          // the last message, or the begin, in the time of Job::now
-    Time arrived;        // the same on the steady clock
+    Time heard;          // the last message, or the beginning, in the time of Job::now
+    Time arrived;        // likewise, on the steady clock
     int node_rank = -1;  // in the world; -1: not part of it
     bool member = false;
   };
@@ -100,7 +100,7 @@ class JobNodes {
     return session.heard + intervals().max_silence;
   }
   // Those who are lost, the longest silent one first, with the time on the steady clock of their
-  // last message. What had arrived at `taken_in` has been received: nobody is lost later.
+  // last message. What had arrived at `taken_in` has been received: no node is lost later.
   std::vector<std::pair<Time, SessionId>> find_silent(Time now, Time taken_in);
   // Instead of find_silent(): what has arrived is to be taken in first.
   void defer_poll(Time now) { last_poll_ = now; }

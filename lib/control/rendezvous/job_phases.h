@@ -69,7 +69,7 @@ struct FailingOver : Waiting {
 
   Verdict lost;
   Time generation_began;
-  std::optional<int64_t> step;  // that the generation has reached, as far as known
+  std::optional<int64_t> step;  // that the generation has reached, if known
   std::shared_ptr<const World>
       before;  // the base of the world, if that one may be committed instead
   Base base;
@@ -157,7 +157,7 @@ using Any = std::variant<FailingOver, Forming, Running, Stopping, Gathering, Agr
 
 }  // namespace phases
 
-// What the phases of a job share, and how one follows another.
+// The state that the phases of a job share, and the transitions between them.
 struct Job {
   using Time = phases::Time;
   Job(const JobSpec& spec, const JobTimes& times, std::string address, Time begin);
@@ -170,7 +170,7 @@ struct Job {
   JobNodes::Moment moment() const { return {now, steady_now}; }
   // Whether the job runs with fewer nodes than it may.
   bool is_below_full_size() const { return world->nodes_size() < config().nnodes(); }
-  bool have_quorum() const;  // of the last world
+  bool have_quorum() const;  // in the last world
 
   // The current phase, if it is of this type or derives from it; otherwise nullptr.
   template <typename Wanted>
@@ -227,8 +227,8 @@ struct Job {
   };
   std::map<int, UserSignal> user_signals;
   phases::Any phase;
-  Time now;         // of the present event, on a RunningClock: for limits
-  Time steady_now;  // the same on the steady clock: to compare with times of messages
+  Time now;         // the present event's, on a RunningClock: for limits
+  Time steady_now;  // likewise, on the steady clock: to compare with times of messages
 };
 
 }  // namespace fleet

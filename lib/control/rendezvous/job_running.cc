@@ -85,7 +85,7 @@ void Running::on_rank_exited(Job& job, RankExit exit, int node_rank) {
   if (!killed_) killed_ = std::move(exit);
 }
 
-// An overdue node may be the cause of the reported failures: wait until it answers or is given up.
+// An overdue node may be the cause of the reported failures: wait until it answers or is lost.
 Time Running::root_cause_due(const Job& job) const {
   Time due = root_cause.due();
   if (due == Time::max() || root_cause.any_lost()) return due;
@@ -249,10 +249,11 @@ void Running::decide_hang(Job& job, const StackCollection& collection) {
             (hang.has_step() ? " has finished no step after step " + std::to_string(hang.step())
                              : " has written nothing and used no CPU time") +
             " for " + seconds_text(std::chrono::milliseconds(hang.quiet_for_ms())) +
-            waits_text(waits) + endings_text(collection.stacks) + "\n  look at " + (exit.server() ? "server " : "rank ") +
-            std::to_string(exit.rank()) + " (local rank " + std::to_string(exit.local_rank()) +
-            ") on node " + std::to_string(exit.node_rank()) + " (" +
-            node_label(verdict.node(), verdict.hostname()) + "): " + why + stacks_text(clusters);
+            waits_text(waits) + endings_text(collection.stacks) + "\n  look at " +
+            (exit.server() ? "server " : "rank ") + std::to_string(exit.rank()) + " (local rank " +
+            std::to_string(exit.local_rank()) + ") on node " + std::to_string(exit.node_rank()) +
+            " (" + node_label(verdict.node(), verdict.hostname()) + "): " + why +
+            stacks_text(clusters);
   for (const int silent : collection.awaited) {
     message += "\n  node " + std::to_string(silent) + " sent no stacks";
   }

@@ -50,7 +50,7 @@ class JobState {
   std::vector<Outgoing> step(JobEvent event, Time now);
   // The latest time for the next TimePassed.
   Time next_deadline() const;
-  // The clock of the job's limits, which stands still while nobody calls step().
+  // The clock of the job's limits, which stands still between calls of step().
   RunningClock& clock() { return clock_; }
   // How long to send nothing to a node that sends heartbeats.
   std::chrono::milliseconds quiet_limit() const { return job_.nodes.intervals().max_silence / 3; }

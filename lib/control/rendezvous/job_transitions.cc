@@ -186,7 +186,7 @@ void Job::start_if_complete() {
 
 // Sends the world of the next generation. The first generation begins at once. A later one begins
 // when all its nodes know it: from then on they follow no other host that would continue from the
-// generation before.
+// previous generation.
 void Job::propose() {
   const std::shared_ptr<const World> base = world;
   const std::shared_ptr<World> next = nodes.membership().assign_ranks(generation() + 1, base.get());

@@ -1,4 +1,4 @@
-// What a node knows of its job: the last world and whether it counts, its own part in it, and how
+// A node's knowledge of its job: the last world and whether it counts, its own part in it, and how
 // far the job has come. Pure: the time is an argument. Not thread-safe.
 #pragma once
 
@@ -17,7 +17,7 @@ class KnownJob {
   using Time = std::chrono::steady_clock::time_point;
 
   // The world of the first generation counts at once; a later one counts when all its nodes know it
-  // (begin()). Returns whether this node is to accept it. history: the ends of the earlier
+  // (begin()). Returns whether this node should accept it. history: the ends of the earlier
   // generations, for a node that does not know them.
   bool on_assignment(Assignment assignment, int generation,
                      std::vector<GenerationResult> history = {});
@@ -33,7 +33,7 @@ class KnownJob {
   const World* world() const { return world_.get(); }
   int node_rank() const { return node_rank_; }  // in world(); -1: none
   bool is_spare() const { return node_rank_ < 0 && world(); }
-  // Of the last generation that began here.
+  // The last generation that began here.
   const std::optional<Assignment>& begun() const { return begun_; }
   // Whether this node knows enough to host the job from its last world on.
   bool may_host() const;
@@ -48,14 +48,14 @@ class KnownJob {
   SharedWorld world_;      // the last one received
   SharedWorld committed_;  // the last one known to be committed
   int node_rank_ = -1;     // in world_
-  std::string address_;    // of the host that sent world_
+  std::string address_;    // the host's, which sent world_
   // Of a generation that has not begun. Its number is kept apart so that the world, which may be
   // large, stays packed.
   std::optional<Assignment> pending_;
   int pending_generation_ = 0;
   std::optional<Assignment> begun_;
   Time began_{};
-  // Of this node's ranks in this generation, as far as they have reported.
+  // The furthest step that this node's ranks have reported in this generation.
   std::optional<int64_t> furthest_step_;
   std::vector<GenerationResult> history_;  // as far as this node has received it
 };

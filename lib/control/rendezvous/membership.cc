@@ -249,7 +249,7 @@ std::string Membership::present() const {
   return list_some(names);
 }
 
-// The nodes that are to run, with the rank that each requests; node 0 first.
+// The nodes that will run, with the rank that each requests; node 0 first.
 std::vector<std::pair<int, const wire::Join*>> Membership::select_nodes(
     const World* previous) const {
   std::map<std::string, int> before;

@@ -274,7 +274,7 @@ class RendezvousServer::Impl {
         host_->probe_token(), probe_interval_for(times_of(options_).heartbeat_interval));
   }
 
-  // The other nodes lose their host: the job ends, or goes on elsewhere.
+  // The other nodes lose their host: the job ends, or continues elsewhere.
   void end_flood() {
     const MutexLock lock(stopping_);
     if (stopped_) return;

@@ -32,7 +32,7 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
 // The version of the messages. Nodes of another version are refused.
 inline constexpr int kRendezvousProtocol = 11;
 
-// Restart policy of a failed job. The user-visible values travel as JobConfig.agreed_config.
+// Restart policy of a failed job. The user-visible values are sent as JobConfig.agreed_config.
 struct RestartPolicy {
   int max_restarts = 0;  // after failures; 0: a failure ends the job
   // This many restarts in a row without progress end the job (kNoProgress); 0: no limit.
@@ -137,8 +137,9 @@ inline constexpr int kExitPreflight = 117;   // a check before the start failed
 // kExitNodeLost.
 int exit_code_for(const Verdict& verdict);
 
-// The same for a launcher that ends by an error. A rank exits with kExitPeerLost on kPeerLost; a
-// launcher never does: for it, the loss of another launcher or of a fleetd is a lost node.
+// Like exit_code_for(), for a launcher that ends by an error. A rank exits with kExitPeerLost on
+// kPeerLost; a launcher never does: for it, the loss of another launcher or of a fleetd is a lost
+// node.
 inline int launcher_exit_code(ErrorCode code) {
   return code == ErrorCode::kPeerLost ? kExitNodeLost : exit_code_for(code);
 }
@@ -190,7 +191,7 @@ struct TakeOver {
   int port = 0;
   FailoverState from;
 };
-// This node no longer hosts the rendezvous: close it. The events of HostLost go on.
+// This node no longer hosts the rendezvous: close it. The events of HostLost continue.
 struct StepDown {};
 // In the order in which they happen; the host's messages as they came, except Welcome, Start and
 // Heartbeat: JoinProgress* (Refusal | Assignment (PeerEvent | StopCommand | SignalCommand |

@@ -17,7 +17,8 @@ using google::protobuf::io::GzipOutputStream;
 using google::protobuf::io::LimitingInputStream;
 using google::protobuf::io::StringOutputStream;
 
-// Of a world that comes: a few bytes may stand for many, and the largest jobs need a tenth.
+// The limit for a world that comes: a few bytes may stand for many, and the largest jobs need a
+// tenth.
 constexpr int64_t kMaxWorld = 16 << 20;
 
 [[noreturn]] void invalid_assignment() {

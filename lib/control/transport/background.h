@@ -15,7 +15,7 @@ class Background {
 
   // Returns false, and does nothing, while the last call has not ended, or after stop().
   bool run(std::function<void()> call);
-  // Waits until no call runs; none begins any more. Within a call it does not wait for its end.
+  // Waits until no call runs; no other begins. Within a call it does not wait for its end.
   // Idempotent.
   void stop();
 

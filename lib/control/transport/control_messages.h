@@ -51,7 +51,7 @@ using wire::WorldId;
 // The time between the stop signal to ranks and SIGKILL; nullopt: each launcher's own --grace.
 using Grace = std::optional<std::chrono::milliseconds>;
 wire::StopRequest stop_request(int signal, bool kill = false, Grace grace = {});
-// Of a StopRequest or StopCommand.
+// The grace in a StopRequest or StopCommand.
 template <typename Message>
 Grace grace_of(const Message& message) {
   if (!message.has_grace_ms()) return std::nullopt;

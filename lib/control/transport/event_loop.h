@@ -33,7 +33,7 @@ class EventLoop {
   EventLoop& operator=(const EventLoop&) = delete;
 
   // Each returns the number of handlers that it has called, and returns early after stop().
-  size_t run();                // until nothing is awaited any more
+  size_t run();                // until nothing is awaited
   size_t run_until_stopped();  // also while nothing is awaited: other threads may still post
   size_t run_one();            // until one handler has run
   size_t run_for(std::chrono::milliseconds limit);

@@ -50,7 +50,7 @@ class FailureDetector {
   HeartbeatTimes times_;
   RunningClock clock_;
   Time last_received_;
-  Time heard_;  // the same on clock_
+  Time heard_;  // likewise, on clock_
   bool overdue_ = false;
 };
 

@@ -32,7 +32,7 @@ struct Peer {
 Peer peer_of(const sockaddr_storage& name);
 // From gRPC's notation: "ipv4:10.0.0.1:4711", "ipv6:%5Bfd00::1%5D:4711". nullopt if it is neither.
 std::optional<Peer> peer_of(const std::string& uri);
-// The same as a socket address; returns its size, 0 if it is neither.
+// Like peer_of(), as a socket address; returns its size, 0 if it is neither.
 socklen_t socket_address(const std::string& uri, sockaddr_storage* address);
 
 // Whether a server at this address listens at all of this host's: "", "0.0.0.0", "::", "[::]".
@@ -52,7 +52,7 @@ struct TcpListeners {
 };
 
 // Takes the port (0: a free one) of `host`: an address, a name, or "", "0.0.0.0" or "::" for all.
-// user_timeout: a peer whose kernel acknowledges nothing for this long is given up.
+// user_timeout: a peer whose kernel acknowledges nothing for this long counts as lost.
 TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout);
 
 // TCP doubles its wait after each failed retry, up to a minute. On networks that lose packets, that
@@ -61,8 +61,8 @@ TcpListeners listen_tcp(const std::string& host, int port, std::chrono::millisec
 // From now on, this socket and the ones it accepts retry soon: first at constant intervals and, if
 // the kernel supports it (6.15), never after more than a second.
 void limit_retransmission_backoff(int socket);
-// The same for this process's connections to a peer in gRPC's notation ("ipv4:10.0.0.1:4711"),
-// because gRPC does not expose its sockets.
+// Like limit_retransmission_backoff(), for this process's connections to a peer in gRPC's notation
+// ("ipv4:10.0.0.1:4711"), because gRPC does not expose its sockets.
 void limit_retransmission_backoff_to(const std::string& peer);
 
 // A thread that accepts the connections of listening sockets. Call add() before start(). Call

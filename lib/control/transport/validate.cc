@@ -105,7 +105,7 @@ void cut(google::protobuf::RepeatedPtrField<wire::RankEnding>* endings) {
   }
 }
 
-// Of a StackReport or Verdict.
+// Shortens the hang in a StackReport or Verdict.
 template <typename Message>
 void cut_hang(Message* message) {
   cut_waits(message->mutable_waits());

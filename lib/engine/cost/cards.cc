@@ -13,7 +13,7 @@ constexpr double kProductFraction = 0.8, kMemoryFraction = 0.9;
 struct Card {
   const char* name;
   const char* title;
-  // Of the data sheet. TFLOP/s of dense products in float16 or bfloat16, and in float32: used x
+  // From the data sheet. TFLOP/s of dense products in float16 or bfloat16, and in float32: used x
   // kProductFraction.
   double half, single;
   double memory;  // TB/s: used x kMemoryFraction

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string key_of(bool train) { return train ? "data.train.folder" : "data.test.folder"; }
 
-// The folders beside a missing one that may hold its images.
+// The folders next to a missing one that may hold its images.
 std::vector<std::string> folders_beside(const std::string& missing) {
   std::vector<std::string> found;
   const fs::path parent = fs::path(missing).parent_path();
@@ -42,7 +42,7 @@ std::vector<std::string> folders_beside(const std::string& missing) {
               next);
 }
 
-// What lies beside the class folders.
+// Images and ignored folders next to the class folders.
 struct BesideClasses {
   int64_t images = 0;
   IgnoredFolders ignored;

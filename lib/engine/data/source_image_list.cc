@@ -35,8 +35,8 @@ ImageFile parse_line(std::string_view line, const SourceContext& context,
 }
 
 // Whether the path leads through an ignored folder below data.root, or names a file that macOS
-// stores beside another ("._1.jpg"). In other absolute paths hidden folders count: an image set may
-// lie in one.
+// stores next to another ("._1.jpg"). In other absolute paths hidden folders count: an image set
+// may lie in one.
 bool is_ignored(std::string_view path, const std::string& root) {
   if (path.substr(path.rfind('/') + 1).starts_with("._")) return true;
   if (!root.empty() && path.starts_with(under_root(root, ""))) {

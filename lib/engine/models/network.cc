@@ -11,7 +11,7 @@
 namespace fleet {
 namespace {
 
-// A mistake in the network.
+// An error in the network.
 [[noreturn]] void refuse(const std::string& where, const std::string& what,
                          const std::string& next) {
   throw Error(ErrorCode::kUsage, what, where, next);

@@ -121,7 +121,7 @@ VarId append_image(Program& program, SectionId section, const TrainingOptions& o
 
 std::string place_of(const std::string& model) { return "model '" + model + "'"; }
 
-// Calls `build`, and reports its errors as mistakes in the model: its author wrote the network.
+// Calls `build`, and blames the model for its errors: its author wrote the network.
 template <typename Build>
 auto of_model(const std::string& model, const Build& build) {
   try {

@@ -9,7 +9,7 @@
 namespace fleet {
 namespace {
 
-constexpr double kMemoryFraction = 0.95;  // of the available memory
+constexpr double kMemoryFraction = 0.95;  // share of the available memory
 
 using Overrides = std::vector<std::string>;
 
@@ -47,7 +47,7 @@ class Chooser {
     return tree;
   }
 
-  // nullopt if the job is refused with these settings, or if they switch off any that act now.
+  // nullopt if these settings are refused, or if they switch off any that act now.
   std::optional<JobCost> cost_of(const Overrides& more) const {
     try {
       const JobCost cost = cost_of_job(make_job(with_overrides(more)), options_);
@@ -59,7 +59,7 @@ class Chooser {
     }
   }
 
-  // Of a step of the whole batch, whatever number of micro-batches it has.
+  // Time of a step of the whole batch, for any number of micro-batches.
   double seconds(const JobCost& cost) const {
     const double times = static_cast<double>(start_.batch) / static_cast<double>(cost.batch);
     return cost.time ? cost.time->total * times : 0;
@@ -71,7 +71,7 @@ class Chooser {
                kMemoryFraction * static_cast<double>(options_.available_bytes);
   }
 
-  // Without those of keys that the user gave: they stay, also where their switch is off.
+  // Without those of keys that the user gave: they stay, even if their switch is off.
   Overrides without_given(Overrides all) const {
     std::erase_if(all, [&](const std::string& override) {
       return job_.settings.given(override.substr(0, override.find('=')));
@@ -245,7 +245,7 @@ class Chooser {
   const BatchFacts& batches_;
   int64_t parts_ = 1;           // ranks that train different samples
   bool keeps_batches_ = false;  // those of the checkpoint
-  JobCost start_;               // of the job with `chosen_`
+  JobCost start_;               // the job's, with `chosen_`
   Overrides chosen_;
   std::vector<StrategyChoice> choices_;
 };

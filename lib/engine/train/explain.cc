@@ -43,7 +43,7 @@ Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>
 std::map<int, Plan> other_stages(const Job& job, const ExplainOptions& options, const Built& own) {
   const int stages = own.built.strategy->context().stages;
   const int first = options.rank - options.rank % stages;
-  const Silence silence;  // of passes and strategies
+  const Silence silence;  // passes and strategies log nothing
   std::map<int, Plan> plans;
   for (int rank = first; rank < first + stages; ++rank) {
     if (rank == options.rank) continue;
@@ -247,7 +247,7 @@ std::vector<std::string> switched_off(const JobCost& before, const JobCost& afte
 }
 
 JobCost cost_of_job(const Job& job, const ExplainOptions& given) {
-  const Silence silence;  // of passes and strategies
+  const Silence silence;  // passes and strategies log nothing
   const ExplainOptions options = completed(given, job);
   Built all = build(job, options, nullptr);
   return cost_of_built(job, all, options);

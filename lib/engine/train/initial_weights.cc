@@ -229,7 +229,7 @@ std::vector<std::string> skip_vars(const std::vector<std::string>& patterns,
   return anew;
 }
 
-// Weights of which nothing is read are a mistake: training would start from nothing.
+// Weights of which nothing is read are an error: training would start from nothing.
 [[noreturn]] void refuse_unread(const std::string& path, const std::string& prefix) {
   throw Error(ErrorCode::kUsage,
               "no parameter would be read: checkpoint.weights_skip leaves all of them out", path,

@@ -336,7 +336,7 @@ std::string now_text() {
 }
 
 MachineRates measure_machine(const MeasureOptions& options) {
-  const Silence silence;  // of the sample networks' passes
+  const Silence silence;  // the sample networks' passes log nothing
   const int cores = static_cast<int>(available_cores().size());
   const int ranks = std::clamp(options.ranks_here, 1, kMaxRanks);
   MachineRates rates{.device = machine_text(options), .origin = "measured " + now_text()};

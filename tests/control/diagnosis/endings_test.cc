@@ -63,8 +63,7 @@ std::vector<ProgramEnding> all_endings() {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".txt") all.push_back(read_ending(entry.path()));
   }
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;
 }
 
@@ -82,7 +81,8 @@ TEST(Endings, EachHasItsRightAnswerAndItsOrigin) {
 // Trackers upload when the interpreter exits, and multiprocessing warns.
 TEST(Endings, SummaryOfATrackerAndAWarningAfterIt_ChangeNothing) {
   std::string after =
-      "\n/usr/lib/python3.11/multiprocessing/resource_tracker.py:224: UserWarning: resource_tracker: "
+      "\n/usr/lib/python3.11/multiprocessing/resource_tracker.py:224: UserWarning: "
+      "resource_tracker: "
       "There appear to be 4 leaked semaphore objects to clean up at shutdown\n"
       "  warnings.warn('resource_tracker: There appear to be %d '\n";
   for (int i = 0; i < 50; ++i) after += "wandb:    val/loss_" + std::to_string(i) + " 0.25\n";

@@ -109,12 +109,13 @@ TEST(FailureCause, KilledByOthers_TheLogDoesNotKnow) {
 }
 
 TEST(FailureCause, ProgressBarBeforeTheTraceback_IsNoPrefix) {
-  EXPECT_EQ(failure_cause("  0%|          | 0/10 [00:00<?, ?it/s]Traceback (most recent call last):\n"
-                          "  File \"train.py\", line 3, in <module>\n"
-                          "ValueError: boom\n"
-                          "  0%|          | 0/10 [00:00<?, ?it/s]",
-                          0),
-            "ValueError: boom");
+  EXPECT_EQ(
+      failure_cause("  0%|          | 0/10 [00:00<?, ?it/s]Traceback (most recent call last):\n"
+                    "  File \"train.py\", line 3, in <module>\n"
+                    "ValueError: boom\n"
+                    "  0%|          | 0/10 [00:00<?, ?it/s]",
+                    0),
+      "ValueError: boom");
 }
 
 TEST(FailureCause, ExceptionDuringTheExit_LosesAgainstTheOneBefore) {

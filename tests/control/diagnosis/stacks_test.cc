@@ -101,8 +101,8 @@ TEST(StacksText, PythonFrames_AreAboveTheNativeOnesAndTellRanksApart) {
 TEST(StacksText, NoPythonFrames_SaysWhatWouldShowThem) {
   StackCluster one = stack(0, {"wait"});
   one.set_python_missing("py-spy would show them");
-  EXPECT_EQ(stacks_text(clusters_of({one})),
-            "\n  rank 0: sleeping\n    Python: py-spy would show them\n    #0 wait");
+  EXPECT_THAT(stacks_text(clusters_of({one})),
+              HasSubstr("Python: py-spy would show them\n    #0 wait"));
 }
 
 TEST(StacksText, ManyKinds_AreBounded) {

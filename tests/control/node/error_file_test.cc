@@ -1,10 +1,10 @@
+#include "node/error_file.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
-
-#include "node/error_file.h"
 
 namespace fleet {
 namespace {

@@ -1,11 +1,11 @@
+#include "node/oom_detector.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <fstream>
-
-#include "node/oom_detector.h"
 
 namespace fleet {
 namespace {

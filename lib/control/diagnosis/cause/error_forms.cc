@@ -34,8 +34,8 @@ bool is_perl_error(std::string_view line) {
          line.find(" at ") != line.npos;
 }
 
-// glog and absl: "F1127 21:58:29.123456 12 a.cc:12] message"; TensorFlow: "...: F a.cc:12] message".
-// The message; "" for other lines.
+// glog and absl: "F1127 21:58:29.123456 12 a.cc:12] message"; TensorFlow: "...: F a.cc:12]
+// message". The message; "" for other lines.
 std::string_view fatal_log(std::string_view line) {
   const size_t message = line.find("] ");
   if (message == line.npos) return {};

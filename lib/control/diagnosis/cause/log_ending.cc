@@ -78,8 +78,8 @@ std::string_view unframed(std::string_view line) {
   constexpr std::string_view kFrame = " \t|#";
   const auto strip = [&](bool at_end) {
     if (line.empty()) return false;
-    const bool box = begins_with_box(at_end && line.size() >= 3 ? line.substr(line.size() - 3)
-                                                                : line);
+    const bool box =
+        begins_with_box(at_end && line.size() >= 3 ? line.substr(line.size() - 3) : line);
     if (!box && kFrame.find(at_end ? line.back() : line.front()) == kFrame.npos) return false;
     const size_t bytes = box ? 3 : 1;
     at_end ? line.remove_suffix(bytes) : line.remove_prefix(bytes);

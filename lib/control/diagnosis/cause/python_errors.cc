@@ -43,8 +43,8 @@ std::string with_details(const LogEnding& lines, size_t at, string_view exceptio
 
 // A traceback that did not end the main thread says so in the lines before it.
 ErrorCandidate::Strength strength_of(const LogEnding& lines, size_t header) {
-  constexpr auto kIgnoring = std::to_array<string_view>(
-      {"Exception ignored", "_run_exitfuncs", "--- Logging error ---"});
+  constexpr auto kIgnoring =
+      std::to_array<string_view>({"Exception ignored", "_run_exitfuncs", "--- Logging error ---"});
   constexpr auto kElsewhere =
       std::to_array<string_view>({"Exception in thread ", "was never retrieved"});
   size_t at = header;

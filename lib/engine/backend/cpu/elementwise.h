@@ -27,12 +27,12 @@ template <typename Body>
 auto with_loop_type(DType dtype, Body body) {
   return dtype == DType::kBFloat16 ? body(BFloat16()) : body(float());
 }
-// The same for float16, too.
+// Like with_loop_type(), for float16, too.
 template <typename Body>
 auto with_float_type(DType dtype, Body body) {
   return dtype == DType::kFloat16 ? body(Float16()) : with_loop_type(dtype, body);
 }
-// The same for any type.
+// Like with_loop_type(), for any type.
 template <typename Body>
 auto with_any_type(DType dtype, Body body) {
   switch (dtype) {
