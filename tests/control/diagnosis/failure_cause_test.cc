@@ -17,15 +17,14 @@ TEST(FailureCause, PythonException_IsItsLastLine) {
             "KeyError: 'missing_key'");
 }
 
-TEST(FailureCause, ExceptionWithMoreLinesAndLastWords_IsTheException) {
+TEST(FailureCause, ExceptionThatEndsWithAColon_ContinuesInTheNextLine) {
   EXPECT_EQ(failure_cause("Traceback (most recent call last):\n"
                           "  File \"train.py\", line 3, in <module>\n"
-                          "RuntimeError: Error(s) in loading state_dict for Net:\n"
-                          "        Missing key(s) in state_dict: \"a\".\n"
+                          "RuntimeError: weights of Net:\n"
+                          "        missing: a\n"
                           "resource_tracker: There appear to be 1 leaked semaphore objects\n",
                           0),
-            "RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "
-            "\"a\".");
+            "RuntimeError: weights of Net: missing: a");
 }
 
 // Its error needs no word that reads like one.

@@ -35,8 +35,10 @@ constexpr std::array kErrorMarks = {
     ErrorMark{"terminate called", kAnywhere, kFromMark, kSecondary, kAbort},
     ErrorMark{"terminating due to uncaught exception", kAnywhere, kFromMark, kFinal, kAbort},
     ErrorMark{"terminating with uncaught exception", kAnywhere, kFromMark, kFinal, kAbort},
-    // assertions, of C, CUDA, glog, absl, protobuf
+    ErrorMark{"pure virtual method called", kAnywhere, kFromMark, kFinal, kAbort},
+    // assertions, of C, libstdc++, CUDA, glog, absl, protobuf
     ErrorMark{"Assertion `", kAnywhere, kLine, kFinal, kAbort},
+    ErrorMark{"Assertion '", kAnywhere, kLine, kFinal, kAbort},
     ErrorMark{"Assertion failed", kAnywhere, kLine, kFinal, kAbort},
     ErrorMark{"Check failed:", kAnywhere, kFromMark, kFinal, kAbort},
     ErrorMark{"CHECK failed:", kAnywhere, kFromMark, kFinal, kAbort},
@@ -107,6 +109,7 @@ constexpr std::array kErrorMarks = {
     // Hydra prints no traceback of what it calls
     ErrorMark{"Error in call to target ", kStart, kLine},
     ErrorMark{"Error instantiating ", kStart, kLine},
+    ErrorMark{"Could not override ", kStart, kLine},
 };
 
 bool has_mark(const LogEnding& lines, size_t at, const ErrorMark& mark) {

@@ -95,51 +95,32 @@ bool has_any(std::string_view line, const std::array<std::string_view, n>& words
                      [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
+// "epoch 3 train error: 0.25"
+bool is_metric(std::string_view line) {
+  constexpr std::string_view kError = "error";
+  const size_t at = lower_case(line).find(kError);
+  if (at == line.npos) return false;
+  std::string_view rest = line.substr(at + kError.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(" :="), rest.size()));
+  const std::string_view number = rest.substr(0, rest.find(' '));
+  return number.find('.') != number.npos &&
+         number.find_first_not_of("0123456789.e+-") == number.npos;
+}
+
 bool reads_like_an_error(std::string_view line) {
-  constexpr auto kWords = std::to_array<std::string_view>({"error",
-                                                           "exception",
-                                                           "fail",
-                                                           "fatal",
-                                                           "abort",
-                                                           "panic",
-                                                           "assert",
-                                                           "cannot",
-                                                           "can't",
-                                                           "could not",
-                                                           "couldn't",
-                                                           "unable",
-                                                           "not found",
-                                                           "no such",
-                                                           "denied",
-                                                           "invalid",
-                                                           "refused",
-                                                           "killed",
-                                                           "undefined",
-                                                           "out of memory",
-                                                           "missing",
-                                                           "usage: ",
-                                                           "must ",
-                                                           "is empty",
-                                                           "are empty",
-                                                           "expected",
-                                                           "required",
-                                                           "requires",
-                                                           "needs ",
-                                                           "mismatch",
-                                                           "unknown",
-                                                           "unsupported",
-                                                           "not supported",
-                                                           "does not",
-                                                           "do not",
-                                                           "is not",
-                                                           "are not",
-                                                           "corrupt",
-                                                           "timed out",
-                                                           "too many",
-                                                           "too large",
-                                                           "violation",
-                                                           "segmentation fault"});
-  return has_any(line, kWords);
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"error",         "exception", "fail",      "fatal",
+       "abort",         "panic",     "assert",    "cannot",
+       "can't",         "could not", "couldn't",  "unable",
+       "not found",     "no such",   "denied",    "invalid",
+       "refused",       "killed",    "undefined", "out of memory",
+       "missing",       "usage: ",   "must ",     "is empty",
+       "are empty",     "expected",  "required",  "requires",
+       "needs ",        "mismatch",  "unknown",   "unsupported",
+       "not supported", "does not",  "do not",    "is not",
+       "are not",       "corrupt",   "timed out", "too many",
+       "too large",     "violation", "unbound",   "segmentation fault"});
+  return has_any(line, kWords) && !is_metric(line);
 }
 
 // Lines that follow an error without a word about it.
