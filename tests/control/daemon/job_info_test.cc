@@ -147,6 +147,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "nnodes": null,
       "world_size": null,
       "waits": [],
+      "endings": [],
       "notes": [],
       "bottleneck": null,
       "restarts": 0,

@@ -164,7 +164,8 @@ TEST_F(GuardianTest, SignalsToItsWatchdog_ArePassedOn) {
   pid_t watchdog = -1;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kDeadlineMs);
   while (watchdog < 0 && std::chrono::steady_clock::now() < deadline) {
-    for (const pid_t pid : process_trees({guardian.pid})[0]) {
+    const std::vector<std::vector<pid_t>> trees = process_trees({guardian.pid});
+    for (const pid_t pid : trees[0]) {
       const std::string name = small_file(proc_folder(pid) + "/comm");
       if (name == "fleet-watchdog") watchdog = pid;
     }

@@ -16,6 +16,7 @@ TEST(HorovodDialect, HasItsNames) {
   RankContext context;
   context.service_port = 4242;
   context.interface = "eth1";
+  context.lists = std::make_shared<const JobLists>(JobLists{.nodes_with = {{0, 1}, {0, 1}}});
   EXPECT_THAT(
       dialect_named("horovod").variables(sample_job(false), 1, context),
       UnorderedElementsAre(
