@@ -130,6 +130,8 @@ UniqueFd listening_socket(const addrinfo& address, int port,
   return fd;
 }
 
+}  // namespace
+
 // Listens at all addresses of a name. A taken address is an error. An address that this host lacks
 // is not, if there are others.
 TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
@@ -148,8 +150,6 @@ TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseco
   all.error = 0;
   return all;
 }
-
-}  // namespace
 
 TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout) {
   if (!is_any_address(host)) return listen_at(host, port, user_timeout);
@@ -180,15 +180,45 @@ void limit_retransmission_backoff_to(const std::string& peer) {
   }
 }
 
+void LoopListener::close() {
+  pause_.cancel();
+  socket_.close();
+}
+
+void LoopListener::wait() {
+  socket_.wait(LoopDescriptor::Event::kReadable, [this](std::error_code error) {
+    if (!error) accept_some();
+  });
+}
+
+void LoopListener::accept_some() {
+  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    UniqueFd fd(::accept4(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &size,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      on_connection_(std::move(fd), peer);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return pause_.after(std::chrono::milliseconds(100), [this] { wait(); });
+    } else if (errno == EAGAIN) {
+      break;
+    }  // the peer has gone again: accept the next one
+  }
+  wait();
+}
+
 AcceptLoop::AcceptLoop(std::string name, OnConnection on_connection)
     : name_(std::move(name)), on_connection_(std::move(on_connection)) {}
 
 AcceptLoop::~AcceptLoop() { stop(); }
 
-void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, std::move(listener)); }
+void AcceptLoop::add(UniqueFd listener) {
+  listeners_.emplace_back(loop_, std::move(listener), on_connection_);
+}
 
 void AcceptLoop::start() {
-  for (auto& listener : listeners_) wait(listener);
+  for (LoopListener& listener : listeners_) listener.start();
   thread_ = Thread(name_, [this] {
     // Runs until stop(), because others post work to it after listening has ended.
     loop_.run_until_stopped();
@@ -199,7 +229,7 @@ void AcceptLoop::stop_listening() {
   if (!running()) return listeners_.clear();
   std::promise<void> closed;
   loop_.post([&] {
-    for (auto& listener : listeners_) listener.close();
+    for (LoopListener& listener : listeners_) listener.close();
     closed.set_value();
   });
   closed.get_future().wait();
@@ -209,37 +239,6 @@ void AcceptLoop::stop() {
   loop_.stop();
   if (thread_.joinable()) thread_.join();
   listeners_.clear();
-}
-
-void AcceptLoop::wait(LoopDescriptor& listener) {
-  listener.wait(LoopDescriptor::Event::kReadable, [this, &listener](std::error_code error) {
-    if (!error) accept_some(listener);
-  });
-}
-
-void AcceptLoop::accept_some(LoopDescriptor& listener) {
-  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size,
-                          SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd) {
-      on_connection_(std::move(fd), peer);
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return back_off(listener);
-    } else if (errno == EAGAIN) {
-      return wait(listener);
-    }  // the peer has gone again: accept the next one
-  }
-  wait(listener);
-}
-
-// No descriptor is left: connections wait in the kernel's queue until one is free.
-void AcceptLoop::back_off(LoopDescriptor& listener) {
-  const auto timer = std::make_shared<LoopTimer>(loop_);
-  timer->after(std::chrono::milliseconds(100), [this, &listener, timer] {
-    if (listener.is_open()) wait(listener);
-  });
 }
 
 }  // namespace fleet

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "launch/planning/addresses.h"
-#include "launch/starting/http_server.h"
+#include "transport/http_server.h"
 #include "viewing/web/web_config.h"
 
 namespace fleet {
