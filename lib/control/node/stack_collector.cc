@@ -29,24 +29,27 @@ namespace {
 
 constexpr size_t kMaxPrinted = 16 << 20;  // of one debugger
 
+std::vector<std::string> gdb_command(const std::string& gdb, pid_t pid, const char* command) {
+  return {gdb,
+          "-nx",
+          "-batch",
+          "-iex",
+          "set width 0",
+          "-iex",
+          "set debuginfod enabled off",
+          "-p",
+          std::to_string(pid),
+          "-ex",
+          command};
+}
+
 // Empty if no debugger is installed.
 std::vector<std::string> debugger_command(pid_t pid) {
-  const std::string number = std::to_string(pid);
   if (const std::string path = find_on_path("eu-stack"); !path.empty()) {
-    return {path, "-n", "32", "-p", number};
+    return {path, "-n", "32", "-p", std::to_string(pid)};
   }
   if (const std::string path = find_on_path("gdb"); !path.empty()) {
-    return {path,
-            "-nx",
-            "-batch",
-            "-iex",
-            "set width 0",
-            "-iex",
-            "set debuginfod enabled off",
-            "-p",
-            number,
-            "-ex",
-            "thread apply all bt 32"};
+    return gdb_command(path, pid, "thread apply all bt 32");
   }
   return {};
 }
@@ -282,18 +285,16 @@ bool runs_python(pid_t pid) {
 
 PythonDebugger find_python_debugger(pid_t pid) {
   PythonDebugger found;
-  const std::string number = std::to_string(pid);
   if (const std::string path = find_on_path("py-spy"); !path.empty()) {
     // Without pausing it: py-spy cannot pause a process that is stopped already.
-    return {PythonDebugger::kPySpy, {path, "dump", "--json", "--nonblocking", "--pid", number}, {}};
+    return {PythonDebugger::kPySpy,
+            {path, "dump", "--json", "--nonblocking", "--pid", std::to_string(pid)},
+            {}};
   }
   const std::string script = "/usr/share/gdb/auto-load" + executable_of(pid) + "-gdb.py";
   const std::string gdb = find_on_path("gdb");
   if (!gdb.empty() && ::access(script.c_str(), R_OK) == 0) {
-    return {PythonDebugger::kGdb,
-            {gdb, "-nx", "-batch", "-iex", "set width 0", "-iex", "set debuginfod enabled off",
-             "-p", number, "-ex", "py-bt"},
-            {}};
+    return {PythonDebugger::kGdb, gdb_command(gdb, pid, "py-bt"), {}};
   }
   found.missing =
       "py-spy on the PATH of fleetrun (pip install py-spy), or gdb with python3-dbg, would show "

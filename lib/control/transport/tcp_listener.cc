@@ -84,7 +84,8 @@ Addresses addresses_of(const std::string& host, const std::string& port, int typ
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = type;
   hints.ai_flags = flags;
-  if (::getaddrinfo(name.c_str(), port.c_str(), &hints, &found) != 0) found = nullptr;
+  const char* service = port.empty() ? nullptr : port.c_str();
+  if (::getaddrinfo(name.c_str(), service, &hints, &found) != 0) found = nullptr;
   return {found, &::freeaddrinfo};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/refuse.h"
 #include "transport/http_server.h"
 #include "transport/security.h"
@@ -81,20 +82,10 @@ WebConfig read_web_config(const Settings& settings) {
     }
     return config;
   }
-  const std::string text = settings.text("web"), where = settings.origin("web");
-  HostPort parts = split_endpoint(text);
-  if (!parts.port && parse_port(parts.host, 0, &config.port)) {
-    parts = {"127.0.0.1", parts.host};  // a port alone
+  config.address = read_listen_address(settings, "web", 9401, 0, &config.port);
+  if (!is_loopback(config.address)) {
+    refuse_unprotected(settings, settings.text("web"), config.port);
   }
-  if (!parts.port || !parse_port(*parts.port, 0, &config.port)) {
-    refuse("'" + text + "' is not an address with a port", where,
-           "write it like --web=127.0.0.1:9401");
-  }
-  config.address = resolve(parts.host);
-  if (config.address.empty()) {
-    refuse("'" + parts.host + "' cannot be resolved", where, "use 127.0.0.1");
-  }
-  if (!is_loopback(config.address)) refuse_unprotected(settings, text, config.port);
   const auto certificate = sourced(settings, kCertificate, settings.text(kCertificate));
   const auto key = sourced(settings, kKey, settings.text(kKey));
   if (settings.given(kCertificate) != settings.given(kKey)) {
