@@ -119,7 +119,7 @@ awk '
       else if (header ~ /^(dnnl|oneapi)/) owner = "^lib/engine/backend/cpu/"
       else if (header ~ /^(grpc|grpcpp)\// || header ~ /\.grpc\.pb\.h$/) owner = "^lib/control/(transport|rendezvous|daemon)/"
       else if (header ~ /^CLI\//) owner = "^apps/|^lib/common/base/read_options"
-      else if (header ~ /^boost\/asio/) owner = "^lib/control/(transport/(event_loop|loop_descriptor|asio|tcp_listener)\\.cc|transport/accept\\.h|node/(channel|control_socket)\\.cc|launch/planning/dialects/(horovod|kv_http)\\.cc|launch/starting/(http_server|https|proxies)\\.cc)$"
+      else if (header ~ /^boost\/asio/) owner = "^lib/control/(transport/(event_loop|loop_descriptor|asio|tcp_listener|http_message|http_server)\\.cc|launch/starting/proxies\\.cc|viewing/web/https\\.cc)$"
       else if (header ~ /^boost\//) owner = "^lib/control/|^apps/(fleetrun|fleetd)/"
       else if (header ~ /^nlohmann\//) owner = "^lib/common/base/json_text\\.cc$"
       else if (header ~ /^spdlog\//) owner = "^lib/common/base/log\\.|^lib/common/base/"

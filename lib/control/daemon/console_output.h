@@ -1,8 +1,6 @@
 // Writes the output of jobs to this process's standard output and error.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdio>
 #include <functional>
 #include <map>

@@ -1,12 +1,12 @@
 #include "node/channel.h"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/write.hpp>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -54,34 +54,23 @@ bool take_frame(std::string& buffer, wire::ControlRequest* request) {
 }
 bool take_frame(std::string& buffer, wire::ControlReply* reply) { return take(buffer, reply); }
 
-namespace asio = boost::asio;
-using boost::asio::local::stream_protocol;
-
-struct ByteStream::Socket : stream_protocol::socket {
-  using basic_stream_socket::basic_stream_socket;
-};
-
 ByteStream::ByteStream(EventLoop& loop, UniqueFd socket,
                        std::function<void(std::string_view)> on_bytes,
                        std::function<void()> on_closed)
-    : socket_(std::make_unique<Socket>(loop.asio(), stream_protocol(), socket.release())),
+    : socket_(loop, std::move(socket)),
       on_bytes_(std::move(on_bytes)),
       on_closed_(std::move(on_closed)) {
   read();
 }
 
-ByteStream::~ByteStream() = default;
-
 void ByteStream::read() {
-  socket_->async_read_some(asio::buffer(chunk_), [this](boost::system::error_code error, size_t n) {
-    if (error == asio::error::operation_aborted) return;
+  socket_.read_some(chunk_, [this](std::error_code error, size_t n) {
     if (error) {
       closed_ = true;
-      on_closed_();
-      return;
+      return on_closed_();
     }
     on_bytes_(std::string_view(chunk_, n));
-    read();
+    if (socket_.is_open()) read();
   });
 }
 
@@ -89,23 +78,27 @@ void ByteStream::send(std::string bytes) {
   if (closed_) return;
   const bool idle = queue_.empty();
   const size_t size = bytes.size();
-  boost::system::error_code ignored;
   if (!queue_.push(std::move(bytes), size)) {
-    // The reading side reports it.
-    socket_->shutdown(asio::socket_base::shutdown_both, ignored);
+    ::shutdown(socket_.get(), SHUT_RDWR);  // the reading side reports it
   } else if (idle) {
     write();
   }
 }
 
 void ByteStream::write() {
-  asio::async_write(*socket_, asio::buffer(queue_.front()),
-                    [this](boost::system::error_code error, size_t) {
-                      if (error == asio::error::operation_aborted) return;
-                      error ? queue_.drop_after(0) : queue_.pop();  // the reading side reports it
-                      if (!queue_.empty()) return write();
-                      if (on_sent_) std::exchange(on_sent_, nullptr)();
-                    });
+  while (!queue_.empty()) {
+    const std::string_view rest = std::string_view(queue_.front()).substr(written_);
+    const ssize_t n = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN) {
+      return socket_.wait(LoopDescriptor::Event::kWritable, [this](std::error_code) { write(); });
+    }
+    if (n < 0 && errno == EINTR) continue;
+    written_ += static_cast<size_t>(std::max<ssize_t>(n, 0));
+    if (n >= 0 && written_ < queue_.front().size()) continue;
+    n < 0 ? queue_.drop_after(0) : queue_.pop();  // the reading side reports a failure
+    written_ = 0;
+  }
+  if (on_sent_) std::exchange(on_sent_, nullptr)();
 }
 
 void ByteStream::when_sent(std::function<void()> callback) {
@@ -115,8 +108,7 @@ void ByteStream::when_sent(std::function<void()> callback) {
 
 void ByteStream::close() {
   closed_ = true;
-  boost::system::error_code ignored;
-  socket_->close(ignored);
+  socket_.close();
 }
 
 }  // namespace fleet

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,16 +12,16 @@
 #include "transport/bounded_queue.h"
 #include "transport/control_messages.h"
 #include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
 
 namespace fleet {
 
-// Not thread-safe: everything happens in the loop's thread.
+// Not thread-safe: everything happens in the loop's thread. Its callbacks must not destroy it.
 class ByteStream {
  public:
   // `on_bytes` receives incoming bytes; `on_closed` runs once when the other end is gone.
   ByteStream(EventLoop& loop, UniqueFd socket, std::function<void(std::string_view)> on_bytes,
              std::function<void()> on_closed);
-  ~ByteStream();
   // Sends in order. Drops the bytes if the other end is gone. Closes the connection, which
   // on_closed reports, if the other end does not read (bounded_queue.h).
   void send(std::string bytes);
@@ -35,11 +34,11 @@ class ByteStream {
   void read();
   void write();
 
-  struct Socket;
-  const std::unique_ptr<Socket> socket_;
+  LoopDescriptor socket_;
   std::function<void(std::string_view)> on_bytes_;
   std::function<void()> on_closed_, on_sent_;
   BoundedQueue<std::string> queue_;  // the first is being written
+  size_t written_ = 0;               // of the first
   char chunk_[16384];
   bool closed_ = false;
 };

@@ -6,13 +6,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/error.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -21,13 +17,9 @@
 #include "base/log.h"
 #include "node/channel.h"
 #include "node/runtime_folder.h"
-#include "transport/accept.h"
 #include "transport/control_messages.h"
 
 namespace fleet {
-
-using boost::asio::local::stream_protocol;
-
 namespace {
 
 constexpr int kSendSeconds = 2;
@@ -36,45 +28,55 @@ std::string path_in(const std::string& folder, pid_t pid) {
   return folder + "/fleetrun." + std::to_string(pid) + ".sock";
 }
 
-// Returns false if the path is too long.
-bool set_address(const std::string& path, sockaddr_un* address) {
-  *address = {};
-  address->sun_family = AF_UNIX;
-  if (path.size() >= sizeof address->sun_path) return false;
-  std::memcpy(address->sun_path, path.c_str(), path.size());
-  return true;
+// Throws kUsage if the path is too long.
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
+                "set FLEET_RUNTIME_DIR to a shorter path, also for the job itself");
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  return address;
+}
+
+UniqueFd listening_at(const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  ::unlink(path.c_str());  // left by a killed process with our pid
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), INT_MAX) != 0) {
+    throw_errno("cannot listen", path);
+  }
+  return socket;
 }
 
 }  // namespace
 
-struct ControlSocket::Listener {
-  explicit Listener(boost::asio::io_context& loop) : acceptor(loop), pause(loop) {}
-  stream_protocol::acceptor acceptor;
-  boost::asio::steady_timer pause;
-};
-
 ControlSocket::ControlSocket(EventLoop& loop, OnRequest on_request)
-    : loop_(loop),
-      on_request_(std::move(on_request)),
-      listener_(std::make_unique<Listener>(loop.asio())) {
+    : loop_(loop), on_request_(std::move(on_request)) {
   listen();
 }
 
 void ControlSocket::keep() {
   if (!path_.empty() && ::access(path_.c_str(), F_OK) == 0) return;
-  boost::system::error_code ignored;
-  listener_->acceptor.close(ignored);
+  listener_.reset();
   listen();
 }
 
 void ControlSocket::listen() {
   try {
     path_ = path_in(make_runtime_folder(), ::getpid());
-    ::unlink(path_.c_str());  // left by a killed process with our pid
-    listener_->acceptor.open();
-    listener_->acceptor.bind(stream_protocol::endpoint(path_));
-    listener_->acceptor.listen();
-    accept();
+    listener_ = std::make_unique<LoopListener>(
+        loop_, listening_at(path_), [this](UniqueFd connection, const sockaddr_storage&) {
+          const uint64_t id = ++last_;
+          clients_[id].stream = std::make_unique<ByteStream>(
+              loop_, std::move(connection),
+              [this, id](std::string_view bytes) { on_bytes(id, bytes); },
+              [this, id] { drop(id); });
+        });
+    listener_->start();
   } catch (const std::exception& error) {
     spdlog::debug("{}: this fleetrun cannot answer requests: {}", path_, error.what());
     path_.clear();
@@ -83,20 +85,6 @@ void ControlSocket::listen() {
 
 ControlSocket::~ControlSocket() {
   if (!path_.empty()) ::unlink(path_.c_str());
-}
-
-void ControlSocket::accept() {
-  listener_->acceptor.async_accept([this](boost::system::error_code error,
-                                          stream_protocol::socket socket) {
-    if (error == boost::asio::error::operation_aborted) return;
-    if (!error) {
-      const uint64_t id = ++last_;
-      clients_[id].stream = std::make_unique<ByteStream>(
-          loop_, UniqueFd(socket.release()),
-          [this, id](std::string_view bytes) { on_bytes(id, bytes); }, [this, id] { drop(id); });
-    }
-    accept_again(error, &listener_->pause, [this] { accept(); });
-  });
 }
 
 // Deferred, because the client's stream may be the caller.
@@ -132,11 +120,7 @@ namespace {
 UniqueFd send_to(pid_t pid, const wire::ControlRequest& request) {
   const std::string path = control_socket_of(pid);
   check_runtime_folder(path.substr(0, path.rfind('/')));
-  sockaddr_un address;
-  if (!set_address(path, &address)) {
-    throw Error(ErrorCode::kUsage, "the path of its socket is too long", path,
-                "set FLEET_RUNTIME_DIR to a shorter path, also for the job itself");
-  }
+  const sockaddr_un address = address_of(path);
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   // Its queue is full only if it has been suspended for long.
   const timeval limit = {kSendSeconds, 0};
@@ -152,15 +136,17 @@ UniqueFd send_to(pid_t pid, const wire::ControlRequest& request) {
   return socket;
 }
 
-// Its pending operations keep it alive.
+// Its timer keeps it alive until the answer, or the end of the time for it.
 class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
  public:
   PendingRequest(EventLoop& loop, UniqueFd socket, std::string where,
                  std::function<void(const wire::ControlReply&)> done)
-      : socket_(loop.asio(), stream_protocol(), socket.release()),
-        timer_(loop),
+      : timer_(loop),
         where_(std::move(where)),
-        done_(std::move(done)) {}
+        done_(std::move(done)),
+        stream_(
+            loop, std::move(socket), [this](std::string_view bytes) { on_bytes(bytes); },
+            [this] { fail(ErrorCode::kNotFound, "the job has ended"); }) {}
 
   void begin(int timeout_seconds) {
     timer_.after(std::chrono::seconds(timeout_seconds),
@@ -168,23 +154,14 @@ class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
                    self->fail(ErrorCode::kTimeout, "its fleetrun did not answer within " +
                                                        std::to_string(timeout_seconds) + " s");
                  });
-    read();
   }
 
  private:
-  void read() {
-    socket_.async_read_some(boost::asio::buffer(chunk_),
-                            [self = shared_from_this()](boost::system::error_code error, size_t n) {
-                              error ? self->fail(ErrorCode::kNotFound, "the job has ended")
-                                    : self->on_bytes(n);
-                            });
-  }
-
-  void on_bytes(size_t n) {
-    incoming_.append(chunk_, n);
+  void on_bytes(std::string_view bytes) {
+    incoming_ += bytes;
     wire::ControlReply reply;
     try {
-      take_frame(incoming_, &reply) ? end(reply) : read();
+      if (take_frame(incoming_, &reply)) end(reply);
     } catch (const Error& error) {
       fail(error.code(), error.failure());
     }
@@ -192,9 +169,8 @@ class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
 
   void end(const wire::ControlReply& reply) {
     if (!done_) return;
+    stream_.close();
     timer_.cancel();
-    boost::system::error_code ignored;
-    socket_.close(ignored);
     std::exchange(done_, nullptr)(reply);
   }
 
@@ -204,12 +180,11 @@ class PendingRequest : public std::enable_shared_from_this<PendingRequest> {
     end(reply);
   }
 
-  stream_protocol::socket socket_;
   LoopTimer timer_;
   const std::string where_;
   std::function<void(const wire::ControlReply&)> done_;
   std::string incoming_;
-  char chunk_[16384];
+  ByteStream stream_;
 };
 
 }  // namespace
@@ -265,8 +240,8 @@ std::string control_socket_of(pid_t pid) {
 }
 
 void remove_dead_socket(const std::string& path) {
-  sockaddr_un address;
-  if (!set_address(path, &address)) return;
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return;  // nothing can have made one
+  const sockaddr_un address = address_of(path);
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int result =
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);

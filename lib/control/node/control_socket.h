@@ -16,6 +16,7 @@
 #include "rendezvous/types.h"
 #include "transport/control_messages.h"
 #include "transport/event_loop.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 
@@ -34,7 +35,6 @@ class ControlSocket {
 
  private:
   void listen();
-  void accept();
   void answer(uint64_t id, const wire::ControlReply& reply);
 
   struct Client {
@@ -48,8 +48,7 @@ class ControlSocket {
   EventLoop& loop_;
   OnRequest on_request_;
   std::string path_;
-  struct Listener;
-  const std::unique_ptr<Listener> listener_;
+  std::unique_ptr<LoopListener> listener_;  // nullptr: it cannot listen
   std::map<uint64_t, Client> clients_;
   uint64_t last_ = 0;
 };

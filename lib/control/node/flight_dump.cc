@@ -164,186 +164,169 @@ class Reader {
     read_entries();
   }
 
-  RankCollectives calls();
+  RankCollectives calls() {
+    // The group of all ranks of the job, even where PyTorch has not recorded it, and where its
+    // calls are too old.
+    Group& all_ranks = groups_[{"0", std::string(kDefaultGroup)}];
+    if (all_ranks.ranks.empty()) {
+      for (int rank = 0; rank < of_.world_size; ++rank) all_ranks.ranks.push_back(rank);
+    }
+    RankCollectives all;
+    all.set_rank(of_.rank);
+    std::map<std::pair<std::string, std::vector<int>>, int> ordinals;
+    for (auto& [key, group] : groups_) {
+      const auto& [name, description] = key;
+      const bool described = !description.empty() && description != "undefined";
+      group.label = shown_name(described ? description : name, kMaxShown);
+      const int ordinal = ordinals[{group.label, group.ranks}]++;
+      add(group, group.ranks, ordinal, group.together, &all);
+      for (const auto& [ends, messages] : group.messages) {
+        const auto [from, to] = ends;
+        if (std::max(from, to) >= static_cast<int>(group.ranks.size()) || !complete_) continue;
+        const int before = all.groups_size();
+        add(group, {group.ranks[from], group.ranks[to]}, ordinal, messages, &all);
+        if (all.groups_size() > before) all.mutable_groups(before)->set_message(true);
+      }
+    }
+    return all;
+  }
 
  private:
-  void read_groups();
-  void read_entries();
-  void read_entry(Value entry);
-  Group& group_of(Value entry);
-  Call call_of(Value entry) const;
-  int64_t bytes_of(Value entry) const;
-  std::string where(Value entry) const;
+  void read_groups() {
+    const auto config =
+        values_.items(values_.field(values_.root(), "pg_config"), 2 * kMaxDumpedGroups);
+    for (size_t i = 1; i < config.size(); i += 2) {
+      const std::string name(values_.text(values_.field(config[i], "name")));
+      if (name.empty()) continue;  // Gloo of PyTorch 2.15 has one entry for all of its groups
+      const std::string description(values_.text(values_.field(config[i], "desc")));
+      groups_[{name, description}].ranks =
+          ranks_of(values_.text(values_.field(config[i], "ranks"), kMaxRankText));
+    }
+  }
+  void read_entries() {
+    auto entries = values_.items(values_.field(values_.root(), "entries"), SIZE_MAX);
+    entries = entries.last(std::min(entries.size(), kMaxEntries));  // the newest
+    complete_ = entries.size() < kMaxEntries;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto record = integer(values_.field(entries[i], "record_id"));
+      if (record != static_cast<int64_t>(i)) complete_ = false;
+    }
+    for (const Value& entry : entries) read_entry(entry);
+    for (auto& [key, group] : groups_) {
+      for (auto& [ends, messages] : group.messages) {
+        for (auto& [number, call] : messages.calls) {
+          const auto batch = group.batches.find(call.batch);
+          if (batch != group.batches.end()) call.state = batch->second;
+        }
+      }
+    }
+  }
+  void read_entry(Value entry) {
+    const auto number = integer(values_.field(entry, "collective_seq_id"));
+    if (!number || *number < 0 || *number > kMaxCalls) return;
+    Call call = call_of(entry);
+    Group& group = group_of(entry);
+    // Of calls that were issued as one, the last entry stands for all.
+    if (!is_true(values_.field(entry, "is_p2p"))) {
+      if (*number > 0) group.together.calls[*number] = std::move(call);
+      return;
+    }
+    const auto ends = ends_of(values_.text(values_.field(entry, "profiling_name")));
+    if (!ends) {
+      group.batches[call.batch] = call.state;
+      return;
+    }
+    // Numbers of a direction, which PyTorch does not count: only a dump with all of them has them.
+    std::map<int64_t, Call>& messages = group.messages[*ends].calls;
+    if (complete_) messages.emplace(static_cast<int64_t>(messages.size()) + 1, std::move(call));
+  }
+  Group& group_of(Value entry) {
+    std::string name, description;
+    const auto names = values_.items(values_.field(entry, "process_group"), 2);
+    if (names.size() == 2) name = values_.text(names[0]), description = values_.text(names[1]);
+    return groups_[{name, description}];
+  }
+  Call call_of(Value entry) const {
+    const std::string_view name = values_.text(values_.field(entry, "profiling_name"));
+    const std::string_view state = values_.text(values_.field(entry, "state"));
+    Call call;
+    call.operation = operation_of(name);
+    call.where = where(entry);
+    if (is_even(call.operation)) call.bytes = bytes_of(entry);
+    call.created = integer(values_.field(entry, "time_created_ns")).value_or(0);
+    call.batch = integer(values_.field(entry, "p2p_seq_id")).value_or(0);
+    if (state == "started") call.state = GroupCall::STARTED;
+    // Without events of a device (Gloo), a call has no state; it retires when it is done.
+    const bool retired = name.starts_with("gloo:") && is_true(values_.field(entry, "retired"));
+    if (state == "completed" || retired) call.state = GroupCall::DONE;
+    return call;
+  }
+  // Bytes of the entry's input.
+  int64_t bytes_of(Value entry) const {
+    const auto sizes = values_.items(values_.field(entry, "input_sizes"), kMaxSizes);
+    const auto types = values_.items(values_.field(entry, "input_dtypes"), kMaxSizes);
+    double bytes = 0;
+    for (size_t i = 0; i < std::min(sizes.size(), types.size()); ++i) {
+      auto tensor = static_cast<double>(size_of(values_.text(types[i])));
+      for (const Value& size : values_.items(sizes[i], kMaxSizes)) {
+        tensor *= static_cast<double>(std::max<int64_t>(integer(size).value_or(0), 0));
+      }
+      bytes += tensor;
+    }
+    return bytes < 1e15 ? static_cast<int64_t>(bytes) : 0;
+  }
+  // "train.py:44": the innermost line that is not PyTorch's own.
+  std::string where(Value entry) const {
+    const std::optional<Value> frames = values_.field(entry, "frames");
+    for (const Value& frame : values_.items(frames, kMaxFrames)) {
+      const std::string_view file = values_.text(values_.field(frame, "filename"), 4096);
+      const auto line = integer(values_.field(frame, "line"));
+      if (!file.ends_with(".py") || file.find("/torch/") != std::string_view::npos || !line)
+        continue;
+      return shown_name(file.substr(file.rfind('/') + 1), kMaxShown) + ":" + std::to_string(*line);
+    }
+    return {};
+  }
   void add(const Group& group, const std::vector<int>& ranks, int ordinal, const Numbered& numbered,
-           RankCollectives* all) const;
+           RankCollectives* all) const {
+    const std::vector<RankRun> runs = runs_of(ranks);
+    if (runs.empty() || runs.size() > kMaxRuns || all->groups_size() >= int{kMaxDumpedGroups})
+      return;
+    if (numbered.calls.empty() && complete_) return;  // as a rank that does not have the group yet
+    GroupCalls& calls = *all->add_groups();
+    calls.set_name(group.label);
+    for (const RankRun& run : runs) {
+      for (const int part : {run.first, run.step, run.count}) calls.add_ranks(part);
+    }
+    calls.set_ordinal(ordinal);
+    calls.set_ahead(true);
+    calls.set_unknown(numbered.calls.empty());
+    calls.set_entered(numbered.entered());
+    calls.set_done(numbered.done());
+    for (const auto& [number, call] : numbered.calls) {
+      const bool last = number > numbered.entered() - kDumpedCallsBefore;
+      if (number == calls.done() + 1) {
+        const int64_t waited = call.created > 0 ? (of_.unix_time - call.created) / 1'000'000 : 0;
+        calls.set_waiting_ms(std::max<int64_t>(waited, 0));
+      }
+      if (number <= calls.done() - kDumpedCallsBefore ||
+          (number > calls.done() + kDumpedCallsAfter && !last)) {
+        continue;
+      }
+      GroupCall& one = *calls.add_calls();
+      one.set_sequence(number);
+      one.set_kind(call.operation);
+      one.set_size(call.bytes);
+      one.set_purpose(call.where);
+      one.set_state(call.state);
+    }
+  }
 
   const Values values_;
   const FlightRank of_;
   std::map<std::pair<std::string, std::string>, Group> groups_;  // by name and description
   bool complete_ = false;  // it has all calls since the program's start
 };
-
-void Reader::read_groups() {
-  const auto config =
-      values_.items(values_.field(values_.root(), "pg_config"), 2 * kMaxDumpedGroups);
-  for (size_t i = 1; i < config.size(); i += 2) {
-    const std::string name(values_.text(values_.field(config[i], "name")));
-    if (name.empty()) continue;  // Gloo of PyTorch 2.15 has one entry for all of its groups
-    const std::string description(values_.text(values_.field(config[i], "desc")));
-    groups_[{name, description}].ranks =
-        ranks_of(values_.text(values_.field(config[i], "ranks"), kMaxRankText));
-  }
-}
-
-Group& Reader::group_of(Value entry) {
-  std::string name, description;
-  const auto names = values_.items(values_.field(entry, "process_group"), 2);
-  if (names.size() == 2) name = values_.text(names[0]), description = values_.text(names[1]);
-  return groups_[{name, description}];
-}
-
-// Bytes of the entry's input.
-int64_t Reader::bytes_of(Value entry) const {
-  const auto sizes = values_.items(values_.field(entry, "input_sizes"), kMaxSizes);
-  const auto types = values_.items(values_.field(entry, "input_dtypes"), kMaxSizes);
-  double bytes = 0;
-  for (size_t i = 0; i < std::min(sizes.size(), types.size()); ++i) {
-    auto tensor = static_cast<double>(size_of(values_.text(types[i])));
-    for (const Value& size : values_.items(sizes[i], kMaxSizes)) {
-      tensor *= static_cast<double>(std::max<int64_t>(integer(size).value_or(0), 0));
-    }
-    bytes += tensor;
-  }
-  return bytes < 1e15 ? static_cast<int64_t>(bytes) : 0;
-}
-
-// "train.py:44": the innermost line that is not PyTorch's own.
-std::string Reader::where(Value entry) const {
-  const std::optional<Value> frames = values_.field(entry, "frames");
-  for (const Value& frame : values_.items(frames, kMaxFrames)) {
-    const std::string_view file = values_.text(values_.field(frame, "filename"), 4096);
-    const auto line = integer(values_.field(frame, "line"));
-    if (!file.ends_with(".py") || file.find("/torch/") != std::string_view::npos || !line) continue;
-    return shown_name(file.substr(file.rfind('/') + 1), kMaxShown) + ":" + std::to_string(*line);
-  }
-  return {};
-}
-
-Call Reader::call_of(Value entry) const {
-  const std::string_view name = values_.text(values_.field(entry, "profiling_name"));
-  const std::string_view state = values_.text(values_.field(entry, "state"));
-  Call call;
-  call.operation = operation_of(name);
-  call.where = where(entry);
-  if (is_even(call.operation)) call.bytes = bytes_of(entry);
-  call.created = integer(values_.field(entry, "time_created_ns")).value_or(0);
-  call.batch = integer(values_.field(entry, "p2p_seq_id")).value_or(0);
-  if (state == "started") call.state = GroupCall::STARTED;
-  // Without events of a device (Gloo), a call has no state; it retires when it is done.
-  const bool retired = name.starts_with("gloo:") && is_true(values_.field(entry, "retired"));
-  if (state == "completed" || retired) call.state = GroupCall::DONE;
-  return call;
-}
-
-void Reader::read_entry(Value entry) {
-  const auto number = integer(values_.field(entry, "collective_seq_id"));
-  if (!number || *number < 0 || *number > kMaxCalls) return;
-  Call call = call_of(entry);
-  Group& group = group_of(entry);
-  // Of calls that were issued as one, the last entry stands for all.
-  if (!is_true(values_.field(entry, "is_p2p"))) {
-    if (*number > 0) group.together.calls[*number] = std::move(call);
-    return;
-  }
-  const auto ends = ends_of(values_.text(values_.field(entry, "profiling_name")));
-  if (!ends) {
-    group.batches[call.batch] = call.state;
-    return;
-  }
-  // Numbers of a direction, which PyTorch does not count: only a dump with all of them has them.
-  std::map<int64_t, Call>& messages = group.messages[*ends].calls;
-  if (complete_) messages.emplace(static_cast<int64_t>(messages.size()) + 1, std::move(call));
-}
-
-void Reader::read_entries() {
-  auto entries = values_.items(values_.field(values_.root(), "entries"), SIZE_MAX);
-  entries = entries.last(std::min(entries.size(), kMaxEntries));  // the newest
-  complete_ = entries.size() < kMaxEntries;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const auto record = integer(values_.field(entries[i], "record_id"));
-    if (record != static_cast<int64_t>(i)) complete_ = false;
-  }
-  for (const Value& entry : entries) read_entry(entry);
-  for (auto& [key, group] : groups_) {
-    for (auto& [ends, messages] : group.messages) {
-      for (auto& [number, call] : messages.calls) {
-        const auto batch = group.batches.find(call.batch);
-        if (batch != group.batches.end()) call.state = batch->second;
-      }
-    }
-  }
-}
-
-void Reader::add(const Group& group, const std::vector<int>& ranks, int ordinal,
-                 const Numbered& numbered, RankCollectives* all) const {
-  const std::vector<RankRun> runs = runs_of(ranks);
-  if (runs.empty() || runs.size() > kMaxRuns || all->groups_size() >= int{kMaxDumpedGroups}) return;
-  if (numbered.calls.empty() && complete_) return;  // as a rank that does not have the group yet
-  GroupCalls& calls = *all->add_groups();
-  calls.set_name(group.label);
-  for (const RankRun& run : runs) {
-    for (const int part : {run.first, run.step, run.count}) calls.add_ranks(part);
-  }
-  calls.set_ordinal(ordinal);
-  calls.set_ahead(true);
-  calls.set_unknown(numbered.calls.empty());
-  calls.set_entered(numbered.entered());
-  calls.set_done(numbered.done());
-  for (const auto& [number, call] : numbered.calls) {
-    const bool last = number > numbered.entered() - kDumpedCallsBefore;
-    if (number == calls.done() + 1) {
-      const int64_t waited = call.created > 0 ? (of_.unix_time - call.created) / 1'000'000 : 0;
-      calls.set_waiting_ms(std::max<int64_t>(waited, 0));
-    }
-    if (number <= calls.done() - kDumpedCallsBefore ||
-        (number > calls.done() + kDumpedCallsAfter && !last)) {
-      continue;
-    }
-    GroupCall& one = *calls.add_calls();
-    one.set_sequence(number);
-    one.set_kind(call.operation);
-    one.set_size(call.bytes);
-    one.set_purpose(call.where);
-    one.set_state(call.state);
-  }
-}
-
-RankCollectives Reader::calls() {
-  // The group of all ranks of the job, even where PyTorch has not recorded it, and where its calls
-  // are too old.
-  Group& all_ranks = groups_[{"0", std::string(kDefaultGroup)}];
-  if (all_ranks.ranks.empty()) {
-    for (int rank = 0; rank < of_.world_size; ++rank) all_ranks.ranks.push_back(rank);
-  }
-  RankCollectives all;
-  all.set_rank(of_.rank);
-  std::map<std::pair<std::string, std::vector<int>>, int> ordinals;
-  for (auto& [key, group] : groups_) {
-    const auto& [name, description] = key;
-    const bool described = !description.empty() && description != "undefined";
-    group.label = shown_name(described ? description : name, kMaxShown);
-    const int ordinal = ordinals[{group.label, group.ranks}]++;
-    add(group, group.ranks, ordinal, group.together, &all);
-    for (const auto& [ends, messages] : group.messages) {
-      const auto [from, to] = ends;
-      if (std::max(from, to) >= static_cast<int>(group.ranks.size()) || !complete_) continue;
-      const int before = all.groups_size();
-      add(group, {group.ranks[from], group.ranks[to]}, ordinal, messages, &all);
-      if (all.groups_size() > before) all.mutable_groups(before)->set_message(true);
-    }
-  }
-  return all;
-}
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <vector>
 
 #include "base/running_clock.h"
 

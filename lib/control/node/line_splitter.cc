@@ -63,6 +63,8 @@ namespace {
 constexpr std::string_view kEraseLine = "\033[K";
 constexpr size_t kLongestBar = 4096;  // bytes; longer output is not a bar
 
+constexpr size_t kEndOfLine = 1000;  // of a line too long to show
+
 }  // namespace
 
 std::string BarFilter::pass(std::string_view output) {
@@ -88,12 +90,6 @@ std::string BarFilter::pass(std::string_view output) {
     }
   }
 }
-
-namespace {
-
-constexpr size_t kEndOfLine = 1000;  // of a line too long to show
-
-}  // namespace
 
 void LogTail::add(std::string_view output) {
   if (output.size() > 2 * limit_) {

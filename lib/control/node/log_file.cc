@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/bounded_call.h"
@@ -40,6 +39,16 @@ void find_in_folder(const fs::path& folder, const Logs& logs,
     piece.size = static_cast<int64_t>(entry->file_size(gone));
     if (!gone) piece.changed = entry->last_write_time(gone);
     if (!gone) (*found)[log->second].push_back(std::move(piece));
+  }
+}
+
+// Ignores a file that cannot be opened; opening the log reports it.
+void empty(const std::string& path) {
+  try {
+    const UniqueFd file = open_owned_file(path, O_WRONLY);
+    if (::ftruncate(file.get(), 0) != 0) throw_errno("cannot be emptied", path);
+  } catch (const Error& error) {
+    spdlog::debug("{}", error.what());
   }
 }
 
@@ -94,20 +103,6 @@ std::vector<std::string> LogQuota::excess() {
   }
   return removed;
 }
-
-namespace {
-
-// Ignores a file that cannot be opened; opening the log reports it.
-void empty(const std::string& path) {
-  try {
-    const UniqueFd file = open_owned_file(path, O_WRONLY);
-    if (::ftruncate(file.get(), 0) != 0) throw_errno("cannot be emptied", path);
-  } catch (const Error& error) {
-    spdlog::debug("{}", error.what());
-  }
-}
-
-}  // namespace
 
 LogFolder::LogFolder(const wire::LogSettings& settings, const std::vector<std::string>& paths)
     : settings_(settings), bound_(settings.total_size()) {

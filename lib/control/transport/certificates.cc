@@ -162,6 +162,8 @@ UniqueFd connect_to(const std::string& address, std::chrono::milliseconds timeou
   return {};
 }
 
+constexpr std::chrono::milliseconds kProbeTimeout{1'000};
+
 }  // namespace
 
 std::string hmac_sha256(std::string_view key, std::string_view message) {
@@ -222,12 +224,6 @@ Listener probe_listener(const std::string& address, std::chrono::milliseconds ti
                        X509_cmp_current_time(X509_get0_notAfter(certificate.get())) > 0;
   return listener;
 }
-
-namespace {
-
-constexpr std::chrono::milliseconds kProbeTimeout{1'000};
-
-}  // namespace
 
 std::optional<Error> find_security_mismatch(const std::string& address, const Security& ours) {
   if (is_local_address(address)) return std::nullopt;  // it has no secret

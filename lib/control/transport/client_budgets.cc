@@ -1,7 +1,6 @@
 #include "transport/client_budgets.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace fleet {
 

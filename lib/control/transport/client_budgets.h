@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
-#include <map>
-#include <optional>
 #include <string>
 #include <unordered_map>
 

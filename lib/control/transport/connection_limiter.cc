@@ -8,14 +8,10 @@
 #include <atomic>
 #include <optional>
 #include <system_error>
-#include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
 #include "base/mutex.h"
-#include "transport/event_loop.h"
-#include "transport/loop_descriptor.h"
-#include "transport/tcp_listener.h"
 
 namespace fleet {
 namespace {
@@ -24,9 +20,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kWarnEvery{10};
 
+// Close at once, so that no TIME_WAIT state remains.
+void reset_on_close(int fd) {
+  const linger at_once{1, 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+}  // namespace
+
 // The budget, shared with the server's calls, which prove that a client has the secret.
 // Thread-safe.
-class SharedBudget {
+class ConnectionLimiter::SharedBudget {
  public:
   // proved: called for each connection whose first call has arrived.
   SharedBudget(ConnectionBudget::Limits limits, std::function<void(std::string)> authenticated)
@@ -68,7 +72,8 @@ class SharedBudget {
 };
 
 // Observes every call and changes none.
-class CallInterceptor final : public grpc::experimental::ServerInterceptorFactoryInterface {
+class ConnectionLimiter::CallInterceptor final
+    : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit CallInterceptor(std::shared_ptr<SharedBudget> budget) : budget_(std::move(budget)) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
@@ -81,139 +86,87 @@ class CallInterceptor final : public grpc::experimental::ServerInterceptorFactor
   std::shared_ptr<SharedBudget> budget_;
 };
 
-// Close at once, so that no TIME_WAIT state remains.
-void reset_on_close(int fd) {
-  const linger at_once{1, 0};
-  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-}
-
-}  // namespace
-
-class ConnectionLimiter::Impl {
- public:
-  explicit Impl(ConnectionBudget::Limits limits)
-      : accept_("connections",
-                [this](UniqueFd fd, const sockaddr_storage& name) { take(std::move(fd), name); }),
-        budget_(std::make_shared<SharedBudget>(limits, [this](std::string connection) {
-          accept_.loop().post(
-              [this, connection = std::move(connection)] { handshakes_.erase(connection); });
-        })) {}
-  ~Impl() { close(); }
-
-  int listen(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
-    TcpListeners listeners = listen_tcp(host, port, peer_timeout);
-    for (UniqueFd& socket : listeners.sockets) accept_.add(std::move(socket));
-    port_ = listeners.port;
-    return listeners.error;
-  }
-  int port() const { return port_; }
-
-  void serve(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials) {
-    using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-    server_ = builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD,
-                                                                    std::move(credentials));
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
-        interceptors;
-    interceptors.push_back(std::make_unique<CallInterceptor>(budget_));
-    builder->experimental().SetInterceptorCreators(std::move(interceptors));
-  }
-
-  void open() { accept_.start(); }
-
-  void stop_listening() { accept_.stop_listening(); }
-
-  void close() {
-    accept_.stop_listening();
-    budget_->detach();
-    accept_.stop();
-    handshakes_.clear();
-  }
-
- private:
-  // A connection owned by gRPC that has made no call. The descriptor is a duplicate, used
-  // to notice the end of the connection or to end it.
-  struct Handshake {
-    Handshake(std::string from, EventLoop& loop) : address(std::move(from)), socket(loop) {}
-    std::string address;
-    LoopDescriptor socket;
-  };
-
-  void take(UniqueFd fd, const sockaddr_storage& name) {
-    const Peer peer = peer_of(name);
-    const auto decision = budget_->admit(peer);
-    if (!decision.close.empty()) make_room(decision.close);
-    if (!decision.admitted) return reject_connection(std::move(fd), peer);
-    watch_handshake(std::move(fd), peer);
-  }
-
-  void hand_over(UniqueFd fd) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.fd = fd.release();
-    server_->HandleNewConnection(&connection);
-  }
-
-  void watch_handshake(UniqueFd fd, const Peer& peer) {
-    UniqueFd same(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
-    if (!same) return;  // no descriptor is left: the client connects again
-    hand_over(std::move(fd));
-    handshakes_.erase(peer.connection);
-    const auto [at, added] = handshakes_.try_emplace(peer.connection, peer.address, accept_.loop());
-    LoopDescriptor& socket = at->second.socket;
-    socket.assign(std::move(same));
-    socket.wait(LoopDescriptor::Event::kError,
-                [this, connection = peer.connection](std::error_code error) {
-                  if (!error) on_handshake_ended(connection);
-                });
-  }
-
-  void on_handshake_ended(const std::string& connection) {
-    const auto found = handshakes_.find(connection);
-    if (found == handshakes_.end()) return;
-    budget_->closed(found->second.address, connection);
-    handshakes_.erase(found);
-  }
-
-  void make_room(const std::string& connection) {
-    if (const auto found = handshakes_.find(connection); found != handshakes_.end()) {
-      reset_on_close(found->second.socket.get());
-      ::shutdown(found->second.socket.get(), SHUT_RDWR);
-      handshakes_.erase(found);
-    }
-  }
-
-  void reject_connection(UniqueFd fd, const Peer& peer) {
-    reset_on_close(fd.get());
-    const auto now = Clock::now();
-    if (now < next_warning_) return;
-    next_warning_ = now + kWarnEvery;
-    spdlog::warn(
-        "refused connections from {}: it opens too many; check what runs there, or block it with a "
-        "firewall",
-        peer.address);
-  }
-
-  AcceptLoop accept_;
-  int port_ = 0;
-  std::shared_ptr<SharedBudget> budget_;
-  std::unordered_map<std::string, Handshake> handshakes_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> server_;
-  Clock::time_point next_warning_{};
-};
-
 ConnectionLimiter::ConnectionLimiter(ConnectionBudget::Limits limits)
-    : impl_(std::make_unique<Impl>(limits)) {}
-ConnectionLimiter::~ConnectionLimiter() = default;
+    : accept_("connections",
+              [this](UniqueFd fd, const sockaddr_storage& name) {
+                take(std::move(fd), peer_of(name));
+              }),
+      budget_(std::make_shared<SharedBudget>(limits, [this](std::string connection) {
+        accept_.loop().post(
+            [this, connection = std::move(connection)] { handshakes_.erase(connection); });
+      })) {}
+
 int ConnectionLimiter::listen(const std::string& host, int port,
                               std::chrono::milliseconds peer_timeout) {
-  return impl_->listen(host, port, peer_timeout);
+  TcpListeners listeners = listen_tcp(host, port, peer_timeout);
+  for (UniqueFd& socket : listeners.sockets) accept_.add(std::move(socket));
+  port_ = listeners.port;
+  return listeners.error;
 }
-int ConnectionLimiter::port() const { return impl_->port(); }
 void ConnectionLimiter::serve(grpc::ServerBuilder* builder,
                               std::shared_ptr<grpc::ServerCredentials> credentials) {
-  impl_->serve(builder, std::move(credentials));
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  server_ =
+      builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD, std::move(credentials));
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<CallInterceptor>(budget_));
+  builder->experimental().SetInterceptorCreators(std::move(interceptors));
 }
-void ConnectionLimiter::open() { impl_->open(); }
-void ConnectionLimiter::stop_listening() { impl_->stop_listening(); }
-void ConnectionLimiter::close() { impl_->close(); }
+
+void ConnectionLimiter::close() {
+  accept_.stop_listening();
+  budget_->detach();
+  accept_.stop();
+  handshakes_.clear();
+}
+
+void ConnectionLimiter::take(UniqueFd fd, const Peer& peer) {
+  const auto decision = budget_->admit(peer);
+  if (!decision.close.empty()) make_room(decision.close);
+  if (!decision.admitted) return reject_connection(std::move(fd), peer);
+  watch_handshake(std::move(fd), peer);
+}
+
+void ConnectionLimiter::watch_handshake(UniqueFd fd, const Peer& peer) {
+  UniqueFd same(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!same) return;  // no descriptor is left: the client connects again
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+  connection.fd = fd.release();
+  server_->HandleNewConnection(&connection);
+  handshakes_.erase(peer.connection);
+  const auto [at, added] = handshakes_.try_emplace(peer.connection, peer.address, accept_.loop());
+  LoopDescriptor& socket = at->second.socket;
+  socket.assign(std::move(same));
+  socket.wait(LoopDescriptor::Event::kError,
+              [this, connection = peer.connection](std::error_code error) {
+                if (!error) on_handshake_ended(connection);
+              });
+}
+
+void ConnectionLimiter::on_handshake_ended(const std::string& connection) {
+  const auto found = handshakes_.find(connection);
+  if (found == handshakes_.end()) return;
+  budget_->closed(found->second.address, connection);
+  handshakes_.erase(found);
+}
+
+void ConnectionLimiter::make_room(const std::string& connection) {
+  if (const auto found = handshakes_.find(connection); found != handshakes_.end()) {
+    reset_on_close(found->second.socket.get());
+    ::shutdown(found->second.socket.get(), SHUT_RDWR);
+    handshakes_.erase(found);
+  }
+}
+
+void ConnectionLimiter::reject_connection(UniqueFd fd, const Peer& peer) {
+  reset_on_close(fd.get());
+  const auto now = Clock::now();
+  if (now < next_warning_) return;
+  next_warning_ = now + kWarnEvery;
+  spdlog::warn(
+      "refused connections from {}: it opens too many; check what runs there, or block it with a "
+      "firewall",
+      peer.address);
+}
 
 }  // namespace fleet

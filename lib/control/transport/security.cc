@@ -20,6 +20,27 @@ namespace {
 
 constexpr std::string_view kTls = "tls ", kOpen = "open";
 
+constexpr char kWays[] =
+    "give it on every node: FLEET_JOB_SECRET in the environment, or --secret_file; or --insecure "
+    "on a network you trust";
+
+// Anyone who can read or replace the secret could start processes in our name. A file that root
+// shares with our group is fine: Kubernetes mounts a Secret so in a pod with an fsGroup.
+void refuse_shared(int fd, const std::string& path) {
+  struct stat status;
+  if (::fstat(fd, &status) != 0) throw_errno("cannot be examined", path);
+  if (!S_ISREG(status.st_mode)) return;
+  const bool from_root = status.st_uid == 0 && ::geteuid() != 0;
+  const mode_t others = status.st_mode & (from_root ? 037 : 077);
+  if (others != 0) {
+    throw Error(ErrorCode::kUsage, "other users may read or change this secret", path,
+                "chmod 600 " + path + "; defaultMode: 0400 for a Secret of Kubernetes");
+  }
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    throw Error(ErrorCode::kUsage, "this secret belongs to another user", path);
+  }
+}
+
 }  // namespace
 
 std::string to_text(const Security& security) {
@@ -41,14 +62,6 @@ std::string new_secret() {
   if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) throw_errno("no random numbers");
   return hex({bytes, sizeof bytes});
 }
-
-namespace {
-
-constexpr char kWays[] =
-    "give it on every node: FLEET_JOB_SECRET in the environment, or --secret_file; or --insecure "
-    "on a network you trust";
-
-}  // namespace
 
 std::string checked_secret(std::string_view text, const std::string& origin) {
   const std::string_view secret = trim(text);
@@ -126,6 +139,26 @@ FoundSecret find_secret(const std::string& file, bool make) {
                 kWays);
   }
   return found;
+}
+
+std::string read_small(int fd, const std::string& path) {
+  std::string text;
+  char block[4096];
+  ssize_t count = 0;
+  while (text.size() < (1 << 16) && (count = ::read(fd, block, sizeof block)) != 0) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_errno("cannot be read", path);
+    text.append(block, static_cast<size_t>(count));
+  }
+  return text;
+}
+
+std::string read_private_file(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno == ENOENT) throw Error(ErrorCode::kNotFound, "there is no such file", path);
+  if (!file) throw_errno("cannot be opened", path);
+  refuse_shared(file.get(), path);
+  return read_small(file.get(), path);
 }
 
 }  // namespace fleet

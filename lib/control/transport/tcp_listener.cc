@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/file.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -87,7 +87,8 @@ Addresses addresses_of(const std::string& host, const std::string& port, int typ
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = type;
   hints.ai_flags = flags;
-  if (::getaddrinfo(name.c_str(), port.c_str(), &hints, &found) != 0) found = nullptr;
+  const char* service = port.empty() ? nullptr : port.c_str();
+  if (::getaddrinfo(name.c_str(), service, &hints, &found) != 0) found = nullptr;
   return {found, &::freeaddrinfo};
 }
 
@@ -133,6 +134,8 @@ UniqueFd listening_socket(const addrinfo& address, int port,
   return fd;
 }
 
+}  // namespace
+
 // Listens at all addresses of a name. A taken address is an error. An address that this host lacks
 // is not, if there are others.
 TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds peer_timeout) {
@@ -151,8 +154,6 @@ TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseco
   all.error = 0;
   return all;
 }
-
-}  // namespace
 
 TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout) {
   if (!is_any_address(host)) return listen_at(host, port, user_timeout);
@@ -183,15 +184,58 @@ void limit_retransmission_backoff_to(const std::string& peer) {
   }
 }
 
+void LoopListener::close() {
+  pause_.cancel();
+  socket_.close();
+}
+
+void LoopListener::wait() {
+  socket_.wait(LoopDescriptor::Event::kReadable, [this](std::error_code error) {
+    if (!error) accept_some();
+  });
+}
+
+void LoopListener::accept_some() {
+  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    UniqueFd fd(::accept4(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &size,
+                          SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      try {
+        on_connection_(std::move(fd), peer);
+      } catch (const std::exception& error) {  // closed: its peer does not wait for an answer
+        spdlog::error("a connection cannot be served: {}", text_with_limit(error));
+      }
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return back_off(errno);
+    } else if (errno == EAGAIN) {
+      break;
+    }  // the peer has gone again: accept the next one
+  }
+  wait();
+}
+
+// No descriptor is left: connections wait in the kernel's queue until one is free.
+void LoopListener::back_off(int error) {
+  if (!std::exchange(warned_, true)) {
+    const SystemError refused(ErrorCode::kIo, "connections wait", error, {});
+    spdlog::warn("{}", refused.what());
+  }
+  pause_.after(std::chrono::milliseconds(100), [this] { wait(); });
+}
+
 AcceptLoop::AcceptLoop(std::string name, OnConnection on_connection)
     : name_(std::move(name)), on_connection_(std::move(on_connection)) {}
 
 AcceptLoop::~AcceptLoop() { stop(); }
 
-void AcceptLoop::add(UniqueFd listener) { listeners_.emplace_back(loop_, std::move(listener)); }
+void AcceptLoop::add(UniqueFd listener) {
+  listeners_.emplace_back(loop_, std::move(listener), on_connection_);
+}
 
 void AcceptLoop::start() {
-  for (auto& listener : listeners_) wait(listener);
+  for (LoopListener& listener : listeners_) listener.start();
   thread_ = Thread(name_, [this] {
     // Runs until stop(), because others post work to it after listening has ended.
     loop_.run_until_stopped();
@@ -202,7 +246,7 @@ void AcceptLoop::stop_listening() {
   if (!running()) return listeners_.clear();
   std::promise<void> closed;
   loop_.post([&] {
-    for (auto& listener : listeners_) listener.close();
+    for (LoopListener& listener : listeners_) listener.close();
     closed.set_value();
   });
   closed.get_future().wait();
@@ -212,45 +256,6 @@ void AcceptLoop::stop() {
   loop_.stop();
   if (thread_.joinable()) thread_.join();
   listeners_.clear();
-}
-
-void AcceptLoop::wait(LoopDescriptor& listener) {
-  listener.wait(LoopDescriptor::Event::kReadable, [this, &listener](std::error_code error) {
-    if (!error) accept_some(listener);
-  });
-}
-
-void AcceptLoop::accept_some(LoopDescriptor& listener) {
-  for (int i = 0; i < 64; ++i) {  // then give the thread's other work a turn
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size,
-                          SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd) {
-      try {
-        on_connection_(std::move(fd), peer);
-      } catch (const std::exception& error) {  // closed: its peer does not wait for an answer
-        spdlog::error("a connection cannot be served: {}", text_with_limit(error));
-      }
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return back_off(listener, errno);
-    } else if (errno == EAGAIN) {
-      return wait(listener);
-    }  // the peer has gone again: accept the next one
-  }
-  wait(listener);
-}
-
-// No descriptor is left: connections wait in the kernel's queue until one is free.
-void AcceptLoop::back_off(LoopDescriptor& listener, int error) {
-  if (!std::exchange(warned_, true)) {
-    const SystemError refused(ErrorCode::kIo, "connections wait", error, {});
-    spdlog::warn("{}", refused.what());
-  }
-  const auto timer = std::make_shared<LoopTimer>(loop_);
-  timer->after(std::chrono::milliseconds(100), [this, &listener, timer] {
-    if (listener.is_open()) wait(listener);
-  });
 }
 
 }  // namespace fleet

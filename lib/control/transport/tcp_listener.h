@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -38,7 +39,8 @@ socklen_t socket_address(const std::string& uri, sockaddr_storage* address);
 // Whether a server at this address listens at all of this host's: "", "0.0.0.0", "::", "[::]".
 bool is_any_address(const std::string& host);
 
-// What getaddrinfo() finds for a name or an address, also one in brackets; null: nothing.
+// What getaddrinfo() finds for a name or an address, also one in brackets; null: nothing. `port`:
+// "" for none.
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 Addresses addresses_of(const std::string& host, const std::string& port, int type, int flags);
 
@@ -54,6 +56,8 @@ struct TcpListeners {
 // Takes the port (0: a free one) of `host`: an address, a name, or "", "0.0.0.0" or "::" for all.
 // user_timeout: a peer whose kernel acknowledges nothing for this long counts as lost.
 TcpListeners listen_tcp(const std::string& host, int port, std::chrono::milliseconds user_timeout);
+// The same, where "0.0.0.0" stands for IPv4 only.
+TcpListeners listen_at(const std::string& host, int port, std::chrono::milliseconds user_timeout);
 
 // TCP doubles its wait after each failed retry, up to a minute. On networks that lose packets, that
 // is too long for control messages, which are few.
@@ -65,12 +69,35 @@ void limit_retransmission_backoff(int socket);
 // ("ipv4:10.0.0.1:4711"), because gRPC does not expose its sockets.
 void limit_retransmission_backoff_to(const std::string& peer);
 
+// Accepts the connections of a listening, non-blocking socket, also a Unix one, in a loop. If no
+// descriptor is left, they wait in the kernel's queue until one is free. Not thread-safe: use it in
+// the loop's thread, or while the loop does not run.
+class LoopListener {
+ public:
+  // Must not destroy the listener. The connection is non-blocking and close-on-exec.
+  using OnConnection = std::function<void(UniqueFd connection, const sockaddr_storage& peer)>;
+
+  LoopListener(EventLoop& loop, UniqueFd socket, OnConnection on_connection)
+      : socket_(loop, std::move(socket)), pause_(loop), on_connection_(std::move(on_connection)) {}
+  void start() { wait(); }
+  void close();
+
+ private:
+  void wait();
+  void accept_some();
+  void back_off(int error);
+
+  LoopDescriptor socket_;
+  LoopTimer pause_;
+  const OnConnection on_connection_;
+  bool warned_ = false;  // that no descriptor is left
+};
+
 // A thread that accepts the connections of listening sockets. Call add() before start(). Call
 // stop() and the destructor from any thread but the loop's own.
 class AcceptLoop {
  public:
-  // Runs in the loop's thread. The connection is non-blocking and close-on-exec.
-  using OnConnection = std::function<void(UniqueFd connection, const sockaddr_storage& peer)>;
+  using OnConnection = LoopListener::OnConnection;  // runs in the loop's thread
 
   AcceptLoop(std::string name, OnConnection on_connection);
   ~AcceptLoop();  // stop()
@@ -85,15 +112,10 @@ class AcceptLoop {
   EventLoop& loop() { return loop_; }
 
  private:
-  void wait(LoopDescriptor& listener);
-  void accept_some(LoopDescriptor& listener);
-  void back_off(LoopDescriptor& listener, int error);
-
   const std::string name_;
   const OnConnection on_connection_;
   EventLoop loop_;
-  std::list<LoopDescriptor> listeners_;
-  bool warned_ = false;  // that no descriptor is left
+  std::list<LoopListener> listeners_;
   Thread thread_;
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -21,15 +22,13 @@
 #include "base/text.h"
 #include "daemon/fleetd_client.h"
 #include "launch/planning/refuse.h"
-#include "node/control_socket.h"
+#include "transport/event_loop.h"
 #include "viewing/live_view.h"
 #include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {
-
-constexpr int kTopAnswerSeconds = 5;
 
 // "night", or the pid of its fleetrun if another of these jobs has the same name.
 std::string top_name_of(const JobPart& job, const std::vector<const JobPart*>& jobs) {
@@ -65,53 +64,28 @@ std::vector<JobPart> running_job(const std::string& name, FleetdClient* fleetds)
   return parts;
 }
 
-// Every launcher of the job knows about all ranks: asks one after the other.
+// Waits for the answers of a job.
 class LiveSource {
  public:
   LiveSource(std::vector<JobPart> parts, FleetdClient* fleetds)
-      : parts_(std::move(parts)), fleetds_(fleetds) {}
+      : job_(job_of_parts(loop_, std::move(parts), fleetds)) {}
 
   // kNotFound if the job has ended, kTimeout if no launcher answers.
   LiveReport read() {
-    std::optional<Error> failure;
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      try {
-        return read_from(parts_[i]);
-      } catch (const Error& error) {
-        // A launcher that hangs says more about the job than one that has ended.
-        if (!failure || error.code() != ErrorCode::kNotFound) failure = error;
-      }
-    }
-    throw *failure;
+    std::optional<WatchedJob::Answer> answer;
+    job_->live([&](WatchedJob::Answer given) {
+      answer = std::move(given);
+      loop_.stop();
+    });
+    if (!answer) loop_.run_until_stopped();
+    loop_.restart();
+    if (!answer->report) throw *answer->failure;
+    return *std::move(answer->report);
   }
 
  private:
-  LiveReport read_from(const JobPart& part) {
-    if (!part.address.empty()) return read_by_fleetd(part);
-    wire::ControlRequest request;
-    request.mutable_live();
-    return send_control_request(part.job.record().pid(), request, kTopAnswerSeconds).live();
-  }
-
-  LiveReport read_by_fleetd(const JobPart& part) {
-    FleetdCalls calls(fleetds_->security());
-    wire::ClientMessage request;
-    request.mutable_live()->set_job_id(part.job.record().job_id());
-    std::optional<LiveReport> report;
-    std::optional<Error> failure;
-    calls.start(
-        part.address, std::move(request),
-        [&](const wire::FleetdMessage& event) {
-          if (event.has_live()) report = event.live();
-        },
-        [&](const Error& error) { failure = error; });
-    calls.run();
-    if (report) return *std::move(report);
-    throw failure.value_or(Error(ErrorCode::kTimeout, "fleetd has sent no answer", part.address));
-  }
-
-  const std::vector<JobPart> parts_;
-  FleetdClient* const fleetds_;
+  EventLoop loop_;
+  const std::unique_ptr<WatchedJob> job_;
 };
 
 // The terminal while frames are drawn on it: no echo, no scrolled lines; as before at the end.
@@ -163,8 +137,8 @@ std::optional<std::string> sort_of(char key) {
 
 class Top {
  public:
-  Top(const CommandLine& line, LiveSource source, UniqueFd signals)
-      : source_(std::move(source)),
+  Top(const CommandLine& line, std::vector<JobPart> parts, FleetdClient* fleetds, UniqueFd signals)
+      : source_(std::move(parts), fleetds),
         signals_(std::move(signals)),
         json_(line.settings.text("format") == "json"),
         once_(line.settings.boolean("once")),
@@ -294,7 +268,7 @@ int top(const CommandLine& line) {
   FleetdClient fleetds(line.settings);
   std::vector<JobPart> parts = running_job(line.words.empty() ? "" : line.words[0], &fleetds);
   if (web.wanted()) return serve_top(web, std::move(parts), &fleetds);
-  return Top(line, LiveSource(std::move(parts), &fleetds), std::move(signals)).run();
+  return Top(line, std::move(parts), &fleetds, std::move(signals)).run();
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Requests to Horovod's key-value server.
-#include "launch/planning/dialects/kv_http.h"
 #include "tests/fuzz/fuzz.h"
+#include "transport/http_message.h"
 
 // The length of the pieces, and the request.
 FLEET_FUZZ(http) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 namespace {
@@ -17,14 +18,6 @@ std::string numeric(const sockaddr* address, socklen_t size) {
   char text[NI_MAXHOST];
   if (::getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return {};
   return text;
-}
-
-addrinfo* look_up(const std::string& address, const char* port, int flags) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_DGRAM;
-  hints.ai_flags = flags;
-  addrinfo* found = nullptr;
-  return ::getaddrinfo(address.c_str(), port, &hints, &found) == 0 ? found : nullptr;
 }
 
 }  // namespace
@@ -63,11 +56,8 @@ std::string interface_of(const std::string& numeric) {
 }
 
 std::string resolve(const std::string& address) {
-  addrinfo* found = look_up(address, nullptr, 0);
-  if (!found) return {};
-  const std::string text = numeric(found->ai_addr, found->ai_addrlen);
-  ::freeaddrinfo(found);
-  return text;
+  const Addresses found = addresses_of(address, "", SOCK_DGRAM, 0);
+  return found ? numeric(found->ai_addr, found->ai_addrlen) : std::string();
 }
 
 bool is_loopback(const std::string& numeric) {
@@ -108,27 +98,22 @@ std::string host_name() {
 
 std::string canonical_name() {
   const std::string own = host_name();
-  addrinfo* found = look_up(own, nullptr, AI_CANONNAME);
-  if (!found) return own;
-  const std::string name = found->ai_canonname ? found->ai_canonname : own;
-  ::freeaddrinfo(found);
-  return name;
+  const Addresses found = addresses_of(own, "", SOCK_DGRAM, AI_CANONNAME);
+  return found && found->ai_canonname ? found->ai_canonname : own;
 }
 
 std::string address_towards(const std::string& address) {
-  addrinfo* found = look_up(address, "9", AI_NUMERICSERV);
+  const Addresses found = addresses_of(address, "9", SOCK_DGRAM, AI_NUMERICSERV);
   if (!found) return {};
   // Connecting a datagram socket sends nothing; it only picks the route.
   const UniqueFd fd(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage own = {};
   socklen_t size = sizeof own;
-  std::string text;
-  if (fd && ::connect(fd.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0) {
-    text = numeric(reinterpret_cast<sockaddr*>(&own), size);
+  if (!fd || ::connect(fd.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+    return {};
   }
-  ::freeaddrinfo(found);
-  return text;
+  return numeric(reinterpret_cast<sockaddr*>(&own), size);
 }
 
 }  // namespace fleet

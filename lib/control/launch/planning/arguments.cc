@@ -163,12 +163,6 @@ std::string with_home(const std::string& program) {
   return program.starts_with("~/") ? expand_home(program) : program;
 }
 
-}  // namespace
-
-bool is_launch_option(const std::string& word) { return is_flag_of(own_options(), word); }
-
-namespace {
-
 // Reports all bad options at once.
 CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* words) {
   CompatLine line(tree_of(words->options));
@@ -205,7 +199,30 @@ Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& li
   return tree.validate(launch_schema());
 }
 
+// The shortest text that reads back as exactly this number.
+std::string exact_text(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+std::string value_of(const Settings& settings, const ConfigKey& key) {
+  switch (key.type) {
+    case ConfigType::kBool:
+      return settings.boolean(key.path) ? "true" : "false";
+    case ConfigType::kInteger:
+      return std::to_string(settings.integer(key.path));
+    case ConfigType::kNumber:
+      return exact_text(settings.number(key.path));
+    case ConfigType::kTexts:
+      return list_option(settings.texts(key.path));
+    default:
+      return settings.text(key.path);
+  }
+}
+
 }  // namespace
+
+bool is_launch_option(const std::string& word) { return is_flag_of(own_options(), word); }
 
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsFor what) {
   ParsedOptions words = read_line(arguments);
@@ -269,31 +286,6 @@ bool print_if_requested(const LaunchRequest& request, const std::function<std::s
   std::fputs(output.c_str(), stdout);
   return true;
 }
-
-namespace {
-
-// The shortest text that reads back as exactly this number.
-std::string exact_text(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-
-std::string value_of(const Settings& settings, const ConfigKey& key) {
-  switch (key.type) {
-    case ConfigType::kBool:
-      return settings.boolean(key.path) ? "true" : "false";
-    case ConfigType::kInteger:
-      return std::to_string(settings.integer(key.path));
-    case ConfigType::kNumber:
-      return exact_text(settings.number(key.path));
-    case ConfigType::kTexts:
-      return list_option(settings.texts(key.path));
-    default:
-      return settings.text(key.path);
-  }
-}
-
-}  // namespace
 
 std::string list_option(const std::vector<std::string>& entries) {
   const std::string plain = join(entries, ",");

@@ -122,6 +122,15 @@ void add_libraries(bool trains, std::map<std::string, std::string>* all) {
   }
 }
 
+void add_configured(const std::string& file, std::vector<std::string>* folders) {
+  try {
+    for (const std::string& line : split(read_file(file), '\n')) {
+      if (line.starts_with('/')) folders->push_back(line);
+    }
+  } catch (const Error&) {  // none
+  }
+}
+
 }  // namespace
 
 std::string text_identity(std::string_view text) {
@@ -192,19 +201,6 @@ std::map<std::string, std::string> fingerprint(const FingerprintInputs& of) {
   }
   return all;
 }
-
-namespace {
-
-void add_configured(const std::string& file, std::vector<std::string>* folders) {
-  try {
-    for (const std::string& line : split(read_file(file), '\n')) {
-      if (line.starts_with('/')) folders->push_back(line);
-    }
-  } catch (const Error&) {  // none
-  }
-}
-
-}  // namespace
 
 std::vector<std::string> library_folders(const std::string& search, const std::string& root) {
   std::vector<std::string> folders;

@@ -13,22 +13,29 @@
 
 namespace fleet {
 
+std::string read_listen_address(const Settings& settings, const std::string& key, int usual_port,
+                                int least_port, int* port) {
+  const std::string text = settings.text(key), where = settings.origin(key);
+  HostPort parts = split_endpoint(text);
+  if (!parts.port && parse_port(parts.host, least_port, port)) {
+    parts = {"127.0.0.1", parts.host};  // a port alone
+  }
+  if (!parts.port || !parse_port(*parts.port, least_port, port)) {
+    refuse("'" + text + "' is not an address with a port", where,
+           "write it like --" + key + "=127.0.0.1:" + std::to_string(usual_port));
+  }
+  const std::string address = resolve(parts.host);
+  if (address.empty()) {
+    refuse("'" + parts.host + "' cannot be resolved", where, "give an address of this host");
+  }
+  return address;
+}
+
 MetricsConfig read_metrics_config(const Settings& settings) {
   MetricsConfig config;
   if (!settings.given("metrics")) return config;
   const std::string text = settings.text("metrics"), where = settings.origin("metrics");
-  HostPort parts = split_endpoint(text);
-  if (!parts.port && parse_port(parts.host, 1, &config.port)) {
-    parts = {"127.0.0.1", parts.host};  // a port alone
-  }
-  if (!parts.port || !parse_port(*parts.port, 1, &config.port)) {
-    refuse("'" + text + "' is not an address with a port", where,
-           "write it like --metrics=127.0.0.1:9400");
-  }
-  config.address = resolve(parts.host);
-  if (config.address.empty()) {
-    refuse("'" + parts.host + "' cannot be resolved", where, "give an address of this host");
-  }
+  config.address = read_listen_address(settings, "metrics", 9400, 1, &config.port);
   config.token_file = settings.text("metrics_token_file");
   if (config.token_file.empty() && !is_loopback(config.address)) {
     refuse("other machines could read " + text + ", and no token protects it", where,

@@ -169,6 +169,11 @@ void check_log_settings(const LogConfig& config, int local_world_size);
 wire::LogSettings log_settings(const LogConfig& config, const Assignment& assignment,
                                const wire::SpawnRanks& spawn);
 
+// The numeric address and the port of an option "ADDRESS:PORT", or "PORT" alone for 127.0.0.1.
+// kUsage if it is none, or if the port is below `least_port`.
+std::string read_listen_address(const Settings& settings, const std::string& key, int usual_port,
+                                int least_port, int* port);
+
 // --metrics: where this node serves the state of its ranks to Prometheus.
 struct MetricsConfig {
   std::string address;  // numeric; "": nowhere

@@ -1,15 +1,22 @@
 #include "launch/planning/launch_plan.h"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "base/clock.h"
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/owned_file.h"
+#include "base/proc_number.h"
+#include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/cores.h"
 #include "launch/planning/devices.h"
@@ -97,21 +104,6 @@ void reserve_ports(LaunchPlan* plan) {
                : reserve(local_world_size));
 }
 
-}  // namespace
-
-std::string nearest_folder(const std::string& path) {
-  std::error_code gone;
-  std::filesystem::path folder = std::filesystem::absolute(path, gone);
-  if (gone) refuse("the working directory no longer exists", {}, "cd to another one");
-  std::error_code hidden;  // set for a folder that cannot be read
-  while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
-    folder = folder.parent_path();
-  }
-  return folder.string();
-}
-
-namespace {
-
 // Plans the nodes, the ranks and their command. Leaves the request unchanged.
 LaunchPlan plan_ranks(const LaunchRequest& request) {
   LaunchPlan plan;
@@ -148,7 +140,56 @@ PlannedRanks planned_ranks(const LaunchPlan& plan) {
           .exact = topology.is_single_node()};
 }
 
+// This process's command line, quoted for a shell.
+std::string own_command_line() {
+  std::string line;
+  std::istringstream words(read_file("/proc/self/cmdline"));
+  for (std::string word; std::getline(words, word, '\0');) {
+    line += (line.empty() ? "" : " ") + shell_word(word);
+  }
+  return line;
+}
+
+// On a shared home the other nodes read the same file. Otherwise the user must copy it. Only a
+// terminal shows the secret, logs do not.
+void announce_secret(const Security& security) {
+  spdlog::info("created the secret of your jobs: {}. Nodes without this folder need a copy",
+               security.origin);
+  if (::isatty(STDERR_FILENO) != 1) return;
+  std::fprintf(stderr, "of it, or start them with this line:\n  %s=%s %s\n", kEnvJobSecret,
+               security.secret.c_str(), own_command_line().c_str());
+}
+
+Security shared_secret(const SecurityConfig& config, const Topology& topology, bool make) {
+  const bool hosts = topology.hosting == Topology::Hosting::kYes;
+  try {
+    const FoundSecret found = find_secret(config.secret_file.value, make);
+    if (found.made && hosts) announce_secret(found.security);
+    return found.security;
+  } catch (const Error&) {
+    // No secret was given and none can be stored: make one for this job, if a terminal can show it.
+    const bool given = config.secret_file.given() || ::getenv(kEnvJobSecret);
+    if (!given && !make) return {};  // --dry_run: a start would make it
+    if (given || !hosts || ::isatty(STDERR_FILENO) != 1) throw;
+    const Security made{new_secret(), true, "made for this job"};
+    std::fprintf(stderr, "start the other nodes with this line:\n  %s=%s %s\n", kEnvJobSecret,
+                 made.secret.c_str(), own_command_line().c_str());
+    return made;
+  }
+}
+
 }  // namespace
+
+std::string nearest_folder(const std::string& path) {
+  std::error_code gone;
+  std::filesystem::path folder = std::filesystem::absolute(path, gone);
+  if (gone) refuse("the working directory no longer exists", {}, "cd to another one");
+  std::error_code hidden;  // set for a folder that cannot be read
+  while (!std::filesystem::exists(folder, hidden) && !hidden && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  return folder.string();
+}
 
 LaunchPlan make_launch_plan(LaunchRequest request) {
   LaunchPlan plan = plan_ranks(request);
@@ -190,6 +231,32 @@ void reserve_failover_port(LaunchPlan* plan) {
   } catch (const Error&) {
     plan->failover_port = std::make_unique<ReservedPort>(ReservedPort::any(topology.bind_address));
   }
+}
+
+Security resolve_job_security(const SecurityConfig& config, const Topology& topology, bool make) {
+  if (config.insecure) {
+    if (config.secret_file.given()) {
+      refuse("it contradicts --insecure", "--secret_file", "give only one of them");
+    }
+    return {};
+  }
+  if (!topology.is_single_node()) return shared_secret(config, topology, make);
+  // A single-node job's Unix socket checks the peer's user. A bad file is still an error.
+  const std::string& file = config.secret_file.value;
+  if (!file.empty()) read_secret(file);
+  return {};
+}
+
+CredentialsFile::CredentialsFile(const Security& security) {
+  if (security.open()) return;
+  memory_ = UniqueFd(::memfd_create("fleetrun credentials", MFD_CLOEXEC));
+  if (!memory_) throw_errno("cannot allocate memory for the ranks' credentials");
+  const std::string text = to_text(security);
+  if (::fchmod(memory_.get(), 0400) != 0 ||
+      ::write(memory_.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    throw_errno("cannot store the ranks' credentials");
+  }
+  path_ = "/proc/" + std::to_string(own_proc_number()) + "/fd/" + std::to_string(memory_.get());
 }
 
 }  // namespace fleet

@@ -83,6 +83,14 @@ std::vector<std::string> with_rest(std::vector<std::string> command,
   return command;
 }
 
+constexpr int kWrongInput = 2;  // exit code of an error that the user must correct
+
+// Why there is no verdict, from how the worker ended.
+std::string reason(const ChildResult& check) {
+  const std::string said = last_line(check.error_output);
+  return "exit code " + std::to_string(check.exit_code) + (said.empty() ? "" : ": " + said);
+}
+
 }  // namespace
 
 bool is_program(const std::string& name) { return is_file(name) || !find_on_path(name).empty(); }
@@ -145,18 +153,6 @@ std::string own_path() {
 std::string default_worker_path() {
   return (std::filesystem::path(own_path()).parent_path() / "fleet-worker").string();
 }
-
-namespace {
-
-constexpr int kWrongInput = 2;  // exit code of an error that the user must correct
-
-// Why there is no verdict, from how the worker ended.
-std::string reason(const ChildResult& check) {
-  const std::string said = last_line(check.error_output);
-  return "exit code " + std::to_string(check.exit_code) + (said.empty() ? "" : ": " + said);
-}
-
-}  // namespace
 
 std::optional<JobVerdict> parse_job_verdict(const std::string& output) {
   try {

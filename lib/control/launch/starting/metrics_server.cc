@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "diagnosis/bottleneck.h"
 #include "launch/planning/addresses.h"
-#include "launch/starting/http_server.h"
+#include "transport/http_server.h"
 #include "transport/security.h"
 
 namespace fleet {

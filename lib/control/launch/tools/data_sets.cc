@@ -27,6 +27,33 @@ std::vector<DataFile> idx_files(const std::string& base, const std::vector<int64
 
 constexpr char kIdx[] = "data.source=idx";
 
+// Refuses what no download could match.
+void check_file(DataFile* file, const std::string& list) {
+  const auto wrong = [&](const std::string& what, const char* next) { refuse(what, list, next); };
+  if (file->name.empty() || file->name.starts_with('.') ||
+      file->name.find('/') != file->name.npos) {
+    wrong("'" + file->name + "' is not a file name", "write names without folders");
+  }
+  for (char& digit : file->sha256) digit = static_cast<char>(std::tolower(digit));
+  const bool hexadecimal = file->sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (file->sha256.size() != 64 || !hexadecimal) {
+    wrong("the sha256 of " + file->name + " does not have 64 hexadecimal digits",
+          "write what sha256sum prints");
+  }
+  if (file->bytes <= 0) wrong("the bytes of " + file->name + " are missing", "write its size");
+}
+
+constexpr size_t kPlane = size_t{32} * 32;
+
+// Magic number (unsigned bytes, number of dimensions) and dimensions, big-endian.
+std::string idx_head(const std::vector<uint32_t>& dimensions) {
+  std::string head = {0, 0, 8, static_cast<char>(dimensions.size())};
+  for (const uint32_t size : dimensions) {
+    for (const int shift : {24, 16, 8, 0}) head += static_cast<char>(size >> shift & 255);
+  }
+  return head;
+}
+
 }  // namespace
 
 const std::vector<DataSet>& known_data_sets() {
@@ -74,26 +101,6 @@ const std::vector<DataSet>& known_data_sets() {
   return sets;
 }
 
-namespace {
-
-// Refuses what no download could match.
-void check_file(DataFile* file, const std::string& list) {
-  const auto wrong = [&](const std::string& what, const char* next) { refuse(what, list, next); };
-  if (file->name.empty() || file->name.starts_with('.') ||
-      file->name.find('/') != file->name.npos) {
-    wrong("'" + file->name + "' is not a file name", "write names without folders");
-  }
-  for (char& digit : file->sha256) digit = static_cast<char>(std::tolower(digit));
-  const bool hexadecimal = file->sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (file->sha256.size() != 64 || !hexadecimal) {
-    wrong("the sha256 of " + file->name + " does not have 64 hexadecimal digits",
-          "write what sha256sum prints");
-  }
-  if (file->bytes <= 0) wrong("the bytes of " + file->name + " are missing", "write its size");
-}
-
-}  // namespace
-
 std::vector<DataSet> read_data_sets(const std::string& path) {
   constexpr int64_t kMost = int64_t{1} << 24;
   try {
@@ -116,21 +123,6 @@ std::vector<DataSet> read_data_sets(const std::string& path) {
            "docs/how-to/get_data.md shows one");
   }
 }
-
-namespace {
-
-constexpr size_t kPlane = size_t{32} * 32;
-
-// Magic number (unsigned bytes, number of dimensions) and dimensions, big-endian.
-std::string idx_head(const std::vector<uint32_t>& dimensions) {
-  std::string head = {0, 0, 8, static_cast<char>(dimensions.size())};
-  for (const uint32_t size : dimensions) {
-    for (const int shift : {24, 16, 8, 0}) head += static_cast<char>(size >> shift & 255);
-  }
-  return head;
-}
-
-}  // namespace
 
 void cifar_to_idx(const std::vector<std::string>& parts, int labels, const std::string& images,
                   const std::string& label_file) {

@@ -1,6 +1,5 @@
 // fleetrun report FOLDER: how a run went, as one HTML file; --svg: only the picture of its curves.
 #include <cstdio>
-#include <filesystem>
 
 #include "base/commands.h"
 #include "base/error.h"

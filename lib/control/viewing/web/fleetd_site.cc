@@ -77,13 +77,71 @@ std::string jobs_event(const std::vector<JobInfo>& jobs) {
 class FleetdSite {
  public:
   // Throws kUsage if it cannot listen, and if the runtime folder is not private.
-  FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config);
+  FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config)
+      : loop_(loop),
+        jobs_(jobs),
+        timer_(loop),
+        server_(
+            loop, config.address, config.port,
+            [this](const HttpRequest& request, const HttpServer::Respond& respond) {
+              respond(gate_->respond(request, [&] { return this->respond(request); }));
+            },
+            config.https) {
+    gate_.emplace(config.token, server_.port(), config.https != nullptr);
+    // A log may have other readers than this user: only the file has the token.
+    const std::string address = config.url(server_.port());
+    const std::string file =
+        make_runtime_folder() + "/fleetd." + std::to_string(server_.port()) + ".web";
+    replace_owned_file(file, address + "?token=" + config.token + "\n",
+                       {.mode = 0600, .sync = false});
+    spdlog::info("the page of its jobs is at {}; {} has its address with the token", address, file);
+    show_jobs();
+  }
 
  private:
-  HttpServer::Response respond(const HttpRequest& request);
-  HttpServer::Response respond_for_job(std::string_view path, const HttpRequest& request);
-  void show_jobs();
-  void drop_idle_sites();
+  HttpServer::Response respond(const HttpRequest& request) {
+    const std::string path = path_of_request(request);
+    constexpr std::string_view kJobs = "/jobs/";
+    if (path.starts_with(kJobs)) {
+      return respond_for_job(std::string_view(path).substr(kJobs.size()), request);
+    }
+    if (path == "/events") {
+      return {.type = "text/event-stream",
+              .on_stream = [this](const std::shared_ptr<HttpStream>& stream) {
+                stream->send(std::make_shared<const std::string>(
+                    server_sent_event("jobs", jobs_event(jobs_.all()))));
+                streams_.add(stream);
+              }};
+    }
+    auto file = path.starts_with('/') ? page_file(path.substr(1)) : std::nullopt;
+    return file ? *std::move(file) : not_found();
+  }
+  // "12/events"
+  HttpServer::Response respond_for_job(std::string_view path, const HttpRequest& request) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+    if (error != std::errc() || end == path.data() + path.size() || *end != '/' ||
+        !jobs_.find(number)) {
+      return not_found();
+    }
+    auto& site = sites_[number];
+    if (!site) {
+      site =
+          std::make_shared<JobSite>(loop_, std::make_unique<TableJob>(loop_, jobs_, number), false);
+    }
+    return site->respond(std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))),
+                         request);
+  }
+  void show_jobs() {
+    drop_idle_sites();
+    if (streams_.any()) streams_.send("jobs", jobs_event(jobs_.all()));
+    timer_.after(std::chrono::seconds(1), [this] { show_jobs(); });
+  }
+  void drop_idle_sites() {
+    std::erase_if(sites_, [this](const auto& entry) {
+      return entry.second->idle() || !jobs_.find(entry.first);
+    });
+  }
 
   EventLoop& loop_;
   NodeJobs& jobs_;
@@ -93,75 +151,6 @@ class FleetdSite {
   std::optional<WebGate> gate_;
   HttpServer server_;
 };
-
-FleetdSite::FleetdSite(EventLoop& loop, NodeJobs& jobs, const WebConfig& config)
-    : loop_(loop),
-      jobs_(jobs),
-      timer_(loop),
-      server_(
-          loop, config.address, config.port,
-          [this](const HttpRequest& request, const HttpServer::Respond& respond) {
-            respond(gate_->respond(request, [&] { return this->respond(request); }));
-          },
-          config.https) {
-  gate_.emplace(config.token, server_.port(), config.https != nullptr);
-  // A log may have other readers than this user: only the file has the token.
-  const std::string address = config.url(server_.port());
-  const std::string file =
-      make_runtime_folder() + "/fleetd." + std::to_string(server_.port()) + ".web";
-  replace_owned_file(file, address + "?token=" + config.token + "\n",
-                     {.mode = 0600, .sync = false});
-  spdlog::info("the page of its jobs is at {}; {} has its address with the token", address, file);
-  show_jobs();
-}
-
-void FleetdSite::show_jobs() {
-  drop_idle_sites();
-  if (streams_.any()) streams_.send("jobs", jobs_event(jobs_.all()));
-  timer_.after(std::chrono::seconds(1), [this] { show_jobs(); });
-}
-
-void FleetdSite::drop_idle_sites() {
-  std::erase_if(sites_, [this](const auto& entry) {
-    return entry.second->idle() || !jobs_.find(entry.first);
-  });
-}
-
-HttpServer::Response FleetdSite::respond(const HttpRequest& request) {
-  const std::string path = path_of_request(request);
-  constexpr std::string_view kJobs = "/jobs/";
-  if (path.starts_with(kJobs)) {
-    return respond_for_job(std::string_view(path).substr(kJobs.size()), request);
-  }
-  if (path == "/events") {
-    return {.type = "text/event-stream",
-            .on_stream = [this](const std::shared_ptr<HttpStream>& stream) {
-              stream->send(std::make_shared<const std::string>(
-                  server_sent_event("jobs", jobs_event(jobs_.all()))));
-              streams_.add(stream);
-            }};
-  }
-  auto file = path.starts_with('/') ? page_file(path.substr(1)) : std::nullopt;
-  return file ? *std::move(file) : not_found();
-}
-
-// "12/events"
-HttpServer::Response FleetdSite::respond_for_job(std::string_view path,
-                                                 const HttpRequest& request) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
-  if (error != std::errc() || end == path.data() + path.size() || *end != '/' ||
-      !jobs_.find(number)) {
-    return not_found();
-  }
-  auto& site = sites_[number];
-  if (!site) {
-    site =
-        std::make_shared<JobSite>(loop_, std::make_unique<TableJob>(loop_, jobs_, number), false);
-  }
-  return site->respond(std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))),
-                       request);
-}
 
 void add_page_options(OptionGroup* options) {
   add_web_options("127.0.0.1:6780",

@@ -10,10 +10,10 @@
 
 #include "base/terminal_text.h"
 #include "daemon/job_info.h"
-#include "launch/starting/http_server.h"
 #include "node/line_splitter.h"
 #include "rendezvous/types.h"
 #include "transport/event_loop.h"
+#include "transport/http_server.h"
 #include "viewing/live_view.h"
 
 namespace fleet {

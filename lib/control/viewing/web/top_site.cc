@@ -214,14 +214,19 @@ class JobOfParts : public WatchedJob {
 
 }  // namespace
 
-int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient* fleetds) {
+std::unique_ptr<WatchedJob> job_of_parts(EventLoop& loop, std::vector<JobPart> parts,
+                                         FleetdClient* fleetds) {
   const bool local =
       std::ranges::all_of(parts, [](const JobPart& part) { return part.address.empty(); });
   const Security security = local ? Security{} : fleetds->security();
+  return std::make_unique<JobOfParts>(loop, std::move(parts), security);
+}
+
+int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient* fleetds) {
   const std::string name = shown_name(parts[0].job.record().job_id());
   auto& loop = *new EventLoop;  // never destroyed: gRPC's threads post to it
-  const auto site = std::make_shared<JobSite>(
-      loop, std::make_unique<JobOfParts>(loop, std::move(parts), security), true);
+  const auto site =
+      std::make_shared<JobSite>(loop, job_of_parts(loop, std::move(parts), fleetds), true);
   site->on_end = [&](const JobOutcome& outcome) {
     std::printf("job %s: %s; the page stays until you press Ctrl-C\n", name.c_str(),
                 outcome.state.c_str());

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "launch/planning/addresses.h"
+#include "launch/planning/launch_config.h"
 #include "launch/planning/refuse.h"
+#include "transport/http_server.h"
 #include "transport/security.h"
 
 namespace fleet {
@@ -44,6 +46,12 @@ void refuse_unprotected(const Settings& settings, const std::string& text, int p
              split_endpoint(local).port.value() + ":" + local + " " + host_name());
 }
 
+// A name that only this machine has, with any port: a tunnel may have another one.
+bool is_own_name(const std::string& host) {
+  const std::string name = split_endpoint(host).host;
+  return name == "localhost" || is_loopback(name);
+}
+
 }  // namespace
 
 std::string WebConfig::url(int actual_port) const {
@@ -74,20 +82,10 @@ WebConfig read_web_config(const Settings& settings) {
     }
     return config;
   }
-  const std::string text = settings.text("web"), where = settings.origin("web");
-  HostPort parts = split_endpoint(text);
-  if (!parts.port && parse_port(parts.host, 0, &config.port)) {
-    parts = {"127.0.0.1", parts.host};  // a port alone
+  config.address = read_listen_address(settings, "web", 9401, 0, &config.port);
+  if (!is_loopback(config.address)) {
+    refuse_unprotected(settings, settings.text("web"), config.port);
   }
-  if (!parts.port || !parse_port(*parts.port, 0, &config.port)) {
-    refuse("'" + text + "' is not an address with a port", where,
-           "write it like --web=127.0.0.1:9401");
-  }
-  config.address = resolve(parts.host);
-  if (config.address.empty()) {
-    refuse("'" + parts.host + "' cannot be resolved", where, "use 127.0.0.1");
-  }
-  if (!is_loopback(config.address)) refuse_unprotected(settings, text, config.port);
   const auto certificate = sourced(settings, kCertificate, settings.text(kCertificate));
   const auto key = sourced(settings, kKey, settings.text(kKey));
   if (settings.given(kCertificate) != settings.given(kKey)) {
@@ -101,6 +99,83 @@ WebConfig read_web_config(const Settings& settings) {
           ? new_secret().substr(0, 32)
           : checked_token(config.token_file, settings.origin(kToken) + " " + config.token_file);
   return config;
+}
+
+std::string path_of_request(const HttpRequest& request) {
+  return request.path.substr(0, request.path.find('?'));
+}
+
+std::string query_value(const HttpRequest& request, std::string_view name) {
+  std::string_view rest = request.path;
+  const size_t begin = rest.find('?');
+  if (begin == std::string_view::npos) return {};
+  rest.remove_prefix(begin + 1);
+  for (;;) {
+    const size_t end = std::min(rest.find('&'), rest.size());
+    const std::string_view pair = rest.substr(0, end);
+    const size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name) {
+      return std::string(pair.substr(equals + 1));
+    }
+    if (end == rest.size()) return {};
+    rest.remove_prefix(end + 1);
+  }
+}
+
+bool WebGate::has_cookie(std::string_view cookies) const {
+  const std::string prefix = cookie_name() + "=";
+  while (!cookies.empty()) {
+    const size_t end = std::min(cookies.find(';'), cookies.size());
+    std::string_view one = cookies.substr(0, end);
+    one.remove_prefix(std::min(one.find_first_not_of(' '), one.size()));
+    if (one.starts_with(prefix) && equal_secrets(one.substr(prefix.size()), token_)) return true;
+    cookies.remove_prefix(std::min(end + 1, cookies.size()));
+  }
+  return false;
+}
+
+std::optional<HttpServer::Response> WebGate::check(const HttpRequest& request) const {
+  if (!tls_ && !is_own_name(request.host)) {
+    return HttpServer::Response{.status = 403, .body = "use the address 127.0.0.1\n"};
+  }
+  if (request.method != "GET") return HttpServer::Response{.status = 405, .body = "use GET\n"};
+  if (has_cookie(request.cookie) || has_token(request, token_)) return std::nullopt;
+  if (equal_secrets(query_value(request, "token"), token_)) {
+    return HttpServer::Response{.status = 303,
+                                .headers = {{"Location", path_of_request(request)}, set_cookie()}};
+  }
+  HttpServer::Response refused{
+      .status = 401,
+      .body = "Open the address with the token, as the terminal or the log shows it.\n"};
+  // A browser then asks for a password. Without TLS it would be sent in plain text.
+  if (tls_) refused.headers = {{"WWW-Authenticate", "Basic realm=\"fleetrun\""}};
+  return refused;
+}
+
+std::pair<std::string, std::string> WebGate::set_cookie() const {
+  return {"Set-Cookie", cookie_name() + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict" +
+                            (tls_ ? "; Secure" : "")};
+}
+
+HttpServer::Response WebGate::respond(const HttpRequest& request,
+                                      const std::function<HttpServer::Response()>& page) const {
+  if (auto refused = check(request)) return guarded(*std::move(refused));
+  HttpServer::Response response = page();
+  if (!has_cookie(request.cookie)) response.headers.push_back(set_cookie());  // it has a password
+  return guarded(std::move(response));
+}
+
+HttpServer::Response WebGate::guarded(HttpServer::Response response) {
+  response.headers.insert(
+      response.headers.end(),
+      {{"Cache-Control", "no-store"},
+       {"Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
+        "data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+       {"Cross-Origin-Resource-Policy", "same-origin"},
+       {"Referrer-Policy", "no-referrer"},
+       {"X-Content-Type-Options", "nosniff"}});
+  return response;
 }
 
 }  // namespace fleet

@@ -9,9 +9,16 @@
 
 #include "base/config.h"
 #include "base/option_group.h"
-#include "launch/starting/http_server.h"
+#include "launch/planning/refuse.h"
+#include "transport/http_server.h"
 
 namespace fleet {
+
+// TLS 1.2 or newer. The files are PEM, and read once: the server's certificate with those that lead
+// to its authority, and its private key, which only this user may read. Throws kUsage, naming
+// option and file, if they cannot be read or do not belong together.
+HttpsContext make_https(const Sourced<std::string>& certificate_file,
+                        const Sourced<std::string>& key_file);
 
 struct WebConfig {
   std::string address;     // numeric; "": nowhere

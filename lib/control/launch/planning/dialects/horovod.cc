@@ -1,22 +1,17 @@
 // Horovod with its Gloo controller, which uses an HTTP key-value server.
 #include <algorithm>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <memory>
+#include <utility>
 
-#include "base/error.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/dialects/horovod_kv.h"
-#include "transport/accept.h"
+#include "transport/http_server.h"
 
 namespace fleet {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
+// Only this node's ranks reach the port; each has one request at a time.
+constexpr HttpLimits kLimits{.connections = 4096, .seconds = 3600, .body = HttpReader::kMaxBody};
 
 Variables horovod_variables(const Assignment& assignment, int local_rank,
                             const RankContext& context) {
@@ -40,85 +35,24 @@ Variables horovod_variables(const Assignment& assignment, int local_rank,
   return all;
 }
 
-// One request, one response.
-class Connection : public std::enable_shared_from_this<Connection> {
- public:
-  Connection(tcp::socket socket, std::weak_ptr<HorovodKv> kv)
-      : socket_(std::move(socket)), kv_(std::move(kv)) {}
-
-  void read() {
-    socket_.async_read_some(asio::buffer(chunk_),
-                            [self = shared_from_this()](boost::system::error_code error, size_t n) {
-                              if (!error) self->on_bytes(std::string_view(self->chunk_, n));
-                            });
-  }
-
- private:
-  void on_bytes(std::string_view bytes) {
-    const auto kv = kv_.lock();
-    if (!kv) return;
-    switch (reader_.add(bytes)) {
-      case HttpReader::State::kMore:
-        return read();
-      case HttpReader::State::kBad:
-        return respond(400, "this is a key-value server");
-      case HttpReader::State::kWhole:
-        return kv->handle(reader_.request(),
-                          [self = shared_from_this()](int status, const std::string& body) {
-                            self->respond(status, body);
-                          });
-    }
-  }
-
-  void respond(int status, const std::string& body) {
-    response_ = http_response(status, body);
-    asio::async_write(socket_, asio::buffer(response_),
-                      [self = shared_from_this()](boost::system::error_code, size_t) {
-                        boost::system::error_code ignored;
-                        self->socket_.shutdown(tcp::socket::shutdown_both, ignored);
-                      });
-  }
-
-  tcp::socket socket_;
-  std::weak_ptr<HorovodKv> kv_;
-  HttpReader reader_;
-  std::string response_;
-  char chunk_[16384];
-};
-
 class HorovodService final : public RankService {
  public:
   explicit HorovodService(const ServiceContext& context)
-      : kv_(std::make_shared<HorovodKv>(context.assignment, context.store)),
-        acceptor_(context.loop.asio()),
-        pause_(context.loop.asio()) {
-    try {
-      const tcp::endpoint where(asio::ip::address_v4::loopback(),
-                                static_cast<unsigned short>(context.port));
-      acceptor_.open(where.protocol());
-      acceptor_.set_option(tcp::acceptor::reuse_address(true));  // the port is held
-      acceptor_.bind(where);
-      acceptor_.listen();
-    } catch (const boost::system::system_error& error) {
-      throw Error(ErrorCode::kIo, error.what(), "the key-value server of --dialect horovod");
-    }
-    accept();
-  }
+      : kv_(context.assignment, context.store),
+        server_(
+            context.loop, "127.0.0.1", context.port,
+            [this](const HttpRequest& request, const HttpServer::Respond& respond) {
+              kv_.handle(request, [respond](int status, std::string body) {
+                respond({.status = status, .type = {}, .body = std::move(body)});
+              });
+            },
+            nullptr, kLimits) {}
 
   void on_rank_bytes(int, std::string_view) override {}
 
  private:
-  void accept() {
-    acceptor_.async_accept([this](boost::system::error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      if (!error) std::make_shared<Connection>(std::move(socket), kv_)->read();
-      accept_again(error, &pause_, [this] { accept(); });
-    });
-  }
-
-  std::shared_ptr<HorovodKv> kv_;
-  tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
+  HorovodKv kv_;
+  HttpServer server_;
 };
 
 }  // namespace

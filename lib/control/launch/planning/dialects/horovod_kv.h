@@ -11,9 +11,9 @@
 #include <memory>
 #include <string>
 
-#include "launch/planning/dialects/kv_http.h"
 #include "rendezvous/types.h"
 #include "store/store.h"
+#include "transport/http_message.h"
 
 namespace fleet {
 

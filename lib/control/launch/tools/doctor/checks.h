@@ -1,5 +1,5 @@
 // The checks of fleetrun doctor, and their report. A new check is a function and its line in
-// checks.cc.
+// report.cc.
 #pragma once
 
 #include <map>

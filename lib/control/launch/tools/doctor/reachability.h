@@ -2,12 +2,16 @@
 // the clocks differ.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
-#include "base/thread.h"
+#include "transport/event_loop.h"
+#include "transport/loop_descriptor.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 
@@ -36,15 +40,24 @@ class ReachServer {
   // Listens on `port` of `address`, which may be held (reserved_ports.h). `token` identifies this
   // job. Throws kIo if it cannot listen.
   ReachServer(const std::string& address, int port, uint64_t token, int node_rank);
-  ~ReachServer();
+  ~ReachServer() { accept_.stop(); }
   ReachServer(const ReachServer&) = delete;
 
  private:
-  void serve();
-  uint64_t token_;
-  int node_rank_;
-  UniqueFd listener_, stop_;
-  Thread thread_;  // last: uses the rest
+  struct Client {
+    Client(EventLoop& loop, UniqueFd fd) : socket(loop, std::move(fd)), limit(loop) {}
+    LoopDescriptor socket;
+    LoopTimer limit;
+    size_t got = 0;
+  };
+  using Clients = std::list<Client>;
+  void greet(UniqueFd fd);
+  void wait_for(Clients::iterator client);
+
+  const uint64_t token_;
+  const int node_rank_;
+  AcceptLoop accept_;
+  Clients clients_;
 };
 
 struct ReachTarget {

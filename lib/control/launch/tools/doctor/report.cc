@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -6,7 +7,6 @@
 #include "launch/tools/doctor/checks.h"
 
 namespace fleet {
-
 namespace {
 
 // Display order of the checks of single nodes.
@@ -206,5 +206,37 @@ std::string encode(const NodeReport& report) { return to_json(report).dump_lossy
 NodeReport decode_node_report(std::string_view bytes) { return decode(bytes, node_report_of); }
 std::string encode(const JobReport& report) { return to_json(report).dump_lossy(); }
 JobReport decode_job_report(std::string_view bytes) { return decode(bytes, job_report_of); }
+
+Findings check_settings(const NodeFacts& node) {
+  Findings all = check_spelling(node);
+  for (const Findings& more : {check_values(node), check_sense(node)}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+Findings check_node(const NodeFacts& node) {
+  constexpr std::array<NodeCheck, 12> kChecks = {
+      check_gpus,           check_libraries,  check_interface,     check_nccl_interface,
+      check_gloo_interface, check_rdma,       check_settings,      check_cores,
+      check_memory,         check_open_files, check_shared_memory, check_disk};
+  Findings all;
+  for (const NodeCheck check : kChecks) {
+    const Findings found = check(node);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  return all;
+}
+
+NodeReport report_of(const NodeFacts& node) {
+  NodeReport report;
+  report.address = node.address;
+  report.hostname = node.hostname;
+  report.findings = check_node(node);
+  if (const NetworkInterface* primary_interface = node.primary_interface())
+    report.mtu = primary_interface->mtu;
+  for (const GpuState& gpu : node.gpu.gpus) report.gpus.push_back(gpu.name);
+  return report;
+}
 
 }  // namespace fleet

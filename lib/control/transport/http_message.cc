@@ -1,4 +1,4 @@
-#include "launch/planning/dialects/kv_http.h"
+#include "transport/http_message.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/thread.h"
-#include "launch/starting/http_server.h"
 #include "tests/errors.h"
 #include "transport/certificates.h"
 #include "transport/event_loop.h"
+#include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {
@@ -106,7 +106,7 @@ TEST_F(HttpsTest, PlainRequest_GetsNothingAndTheEnd) {
 
 TEST_F(HttpsTest, ConnectionsBeforeTheHandshake_AreCounted) {
   std::vector<tcp::socket> idle;
-  for (int i = 0; i <= HttpServer::kMaxConnections; ++i) idle.push_back(connected());
+  for (int i = 0; i <= HttpLimits().connections; ++i) idle.push_back(connected());
   char byte = 0;
   error_code error;
   EXPECT_EQ(idle.front().read_some(asio::buffer(&byte, 1), error), 0u);

@@ -1,4 +1,4 @@
-// The part of HTTP that a key-value server needs, without sockets: one request per connection.
+// The part of HTTP that our servers need, without sockets: one request per connection.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "launch/starting/http_server.h"
+#include "transport/http_server.h"
 
 namespace fleet {
 namespace {

@@ -1,5 +1,6 @@
-// A small HTTP or HTTPS server in a loop: one request per connection. For metrics and pages
-// that a user asks for; it is never open unless an option names its address.
+// A small HTTP or HTTPS server in a loop: one request per connection. For metrics and pages that a
+// user asks for, and for ranks on loopback; it is never open to others unless an option names its
+// address.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "launch/planning/dialects/kv_http.h"
-#include "launch/planning/refuse.h"
 #include "transport/event_loop.h"
+#include "transport/http_message.h"
 
 namespace boost::asio::ssl {
 class context;
@@ -20,12 +20,6 @@ class context;
 namespace fleet {
 
 using HttpsContext = std::shared_ptr<boost::asio::ssl::context>;
-
-// TLS 1.2 or newer. The files are PEM, and read once: the server's certificate with those that lead
-// to its authority, and its private key, which only this user may read. Throws kUsage, naming
-// option and file, if they cannot be read or do not belong together.
-HttpsContext make_https(const Sourced<std::string>& certificate_file,
-                        const Sourced<std::string>& key_file);
 
 // A response that continues until one of the two ends it. Not thread-safe.
 class HttpStream {
@@ -50,6 +44,15 @@ std::string server_sent_event(std::string_view event, std::string_view data);
 // Takes the same time for every text of this length: for tokens.
 bool equal_secrets(std::string_view one, std::string_view other);
 
+// Strangers may reach the port, so a connection must become a stream or end within `seconds`, TLS's
+// handshake included. At most `connections` do so at once: a further one replaces the oldest of the
+// address that has the most. There are at most as many streams.
+struct HttpLimits {
+  int connections = 32;
+  int seconds = 10;
+  uint64_t body = 64 << 10;  // bytes: it is read before the handler can refuse the request
+};
+
 // Not thread-safe: everything happens in the loop's thread.
 class HttpServer {
  public:
@@ -65,18 +68,10 @@ class HttpServer {
   using Respond = std::function<void(Response)>;
   using Handler = std::function<void(const HttpRequest& request, Respond respond)>;
 
-  // Strangers may reach the port, so a connection must become a stream or end within kSeconds,
-  // TLS's handshake included. At most kMaxConnections do so at once: a further one replaces the
-  // oldest of the address that has the most. There are at most as many streams.
-  static constexpr int kMaxConnections = 32;
-  static constexpr int kSeconds = 10;
-  // Bytes of a request's body: it is read before the handler can refuse the request.
-  static constexpr uint64_t kMaxBody = 64 << 10;
-
   // Throws kUsage if it cannot listen at `address`, a numeric one. Port 0: any. Without `https` it
   // speaks plain HTTP, otherwise only TLS.
   HttpServer(EventLoop& loop, const std::string& address, int port, Handler handler,
-             HttpsContext https = nullptr);
+             HttpsContext https = nullptr, const HttpLimits& limits = {});
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   int port() const;

@@ -1,4 +1,4 @@
-#include "launch/starting/http_server.h"
+#include "transport/http_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ TEST_F(HttpServerTest, LargeBody_IsRefusedBeforeItIsRead) {
   const auto post = [&](uint64_t bytes) {
     return "POST / HTTP/1.1\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\n";
   };
-  EXPECT_EQ(parse_http(get(post(HttpServer::kMaxBody + 1))).status, 400);
+  EXPECT_EQ(parse_http(get(post(HttpLimits().body + 1))).status, 400);
   EXPECT_EQ(parse_http(get(post(3) + "abc")).body, "ok");
 }
 
@@ -142,7 +142,7 @@ TEST_F(HttpServerTest, LateAnswer_IsSentOnce) {
 TEST_F(HttpServerTest, ConnectionBeyondTheLimit_ReplacesTheOldest) {
   serve([](const HttpRequest&, const HttpServer::Respond& respond) { respond({.body = "ok"}); });
   std::vector<UniqueFd> idle;
-  for (int i = 0; i < HttpServer::kMaxConnections; ++i) idle.push_back(connect());
+  for (int i = 0; i < HttpLimits().connections; ++i) idle.push_back(connect());
   EXPECT_EQ(parse_http(get("GET / HTTP/1.1\r\n\r\n")).body, "ok");
   EXPECT_EQ(rest_of(idle[0]), "");
   char byte = 0;
@@ -155,7 +155,7 @@ TEST_F(HttpServerTest, AddressWithManyConnections_DoesNotReplaceThoseOfOthers) {
   const UniqueFd slow = connect("127.0.0.2");
   ASSERT_GT(::send(slow.get(), request.data(), 4, MSG_NOSIGNAL), 0);
   std::vector<UniqueFd> idle;
-  for (int i = 0; i < 3 * HttpServer::kMaxConnections; ++i) idle.push_back(connect());
+  for (int i = 0; i < 3 * HttpLimits().connections; ++i) idle.push_back(connect());
   EXPECT_EQ(parse_http(get(request, "127.0.0.3")).body, "ok");
   ASSERT_GT(::send(slow.get(), request.data() + 4, request.size() - 4, MSG_NOSIGNAL), 0);
   EXPECT_EQ(parse_http(rest_of(slow)).body, "ok");
@@ -252,7 +252,7 @@ TEST_F(HttpStreamTest, ClientThatLeaves_ClosesIt) {
 
 // Those who hold the streams notice later.
 TEST_F(HttpStreamTest, ManyClientsThatLeave_MakeRoomForOthers) {
-  for (int i = 0; i < 3 * HttpServer::kMaxConnections; ++i) {
+  for (int i = 0; i < 3 * HttpLimits().connections; ++i) {
     UniqueFd socket = connect();
     const std::string request = "GET / HTTP/1.1\r\n\r\n";
     ASSERT_GT(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
@@ -267,7 +267,7 @@ TEST_F(HttpStreamTest, ManyClientsThatLeave_MakeRoomForOthers) {
 
 TEST_F(HttpStreamTest, StreamsBeyondTheLimit_AreRefused) {
   std::vector<UniqueFd> open;
-  for (int i = 0; i < HttpServer::kMaxConnections; ++i) {
+  for (int i = 0; i < HttpLimits().connections; ++i) {
     open.push_back(connect());
     stream_of(open.back());
     char byte = 0;

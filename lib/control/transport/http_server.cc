@@ -1,25 +1,25 @@
-#include "launch/starting/http_server.h"
+#include "transport/http_server.h"
 
-#include <fcntl.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/stream.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <cstring>
 #include <deque>
+#include <list>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
-#include "base/log.h"
-#include "launch/planning/addresses.h"
-#include "launch/planning/refuse.h"
-#include "transport/accept.h"
+#include "base/error.h"
 #include "transport/client_budgets.h"
+#include "transport/grpc_setup.h"
+#include "transport/tcp_listener.h"
 
 namespace fleet {
 
@@ -31,10 +31,29 @@ namespace {
 // For a client to answer the end of TLS.
 constexpr int kFarewellSeconds = 2;
 
-// Asio does not, and programs that this process starts must not hold the port.
-template <typename Socket>
-void close_on_exec(Socket& socket) {
-  ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+// Up to the first character that is not of the alphabet: "=" at the end, too.
+std::string from_base64(std::string_view text) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const size_t value = kAlphabet.find(c);
+    if (value == std::string_view::npos) break;
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>(bits >> count & 0xff));
+  }
+  return bytes;
+}
+
+// Upper and lower case are the same in names of schemes (RFC 9110, 11.1).
+bool has_scheme(std::string_view authorization, std::string_view scheme) {
+  return authorization.size() >= scheme.size() &&
+         ::strncasecmp(authorization.data(), scheme.data(), scheme.size()) == 0;
 }
 
 }  // namespace
@@ -58,83 +77,85 @@ bool equal_secrets(std::string_view one, std::string_view other) {
   return difference == 0;
 }
 
+bool has_token(const HttpRequest& request, std::string_view token) {
+  constexpr std::string_view kBearer = "Bearer ", kBasic = "Basic ";
+  const std::string_view given = request.authorization;
+  if (has_scheme(given, kBearer)) return equal_secrets(given.substr(kBearer.size()), token);
+  if (!has_scheme(given, kBasic)) return false;
+  const std::string login = from_base64(given.substr(kBasic.size()));  // "NAME:PASSWORD"
+  const size_t colon = login.find(':');
+  return colon != std::string::npos && equal_secrets(login.substr(colon + 1), token);
+}
+
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(EventLoop& loop, const std::string& address, int port, Handler handler, HttpsContext https)
-      : acceptor_(loop.asio()),
-        pause_(loop.asio()),
+  Impl(EventLoop& loop, const std::string& address, int port, Handler handler, HttpsContext https,
+       const HttpLimits& limits)
+      : loop_(loop),
         handler_(std::move(handler)),
-        https_(std::move(https)) {
-    try {
-      const tcp::endpoint where(asio::ip::make_address(address), static_cast<unsigned short>(port));
-      acceptor_.open(where.protocol());
-      close_on_exec(acceptor_);
-      acceptor_.set_option(tcp::acceptor::reuse_address(true));
-      acceptor_.bind(where);
-      acceptor_.listen();
-    } catch (const boost::system::system_error& error) {
-      refuse("cannot listen: " + error.code().message(), endpoint(address, port),
-             "choose another port");
+        https_(std::move(https)),
+        limits_(limits),
+        budget_({.burst = std::max(ConnectionBudget::Limits().burst, 1.0 * limits.connections),
+                 .total = static_cast<size_t>(limits.connections)}) {
+    TcpListeners found = listen_at(address, port, std::chrono::seconds(kSilentSeconds));
+    if (found.error != 0) {
+      throw Error(ErrorCode::kUsage, std::string("cannot listen: ") + std::strerror(found.error),
+                  host_port(address, port), "choose another port");
+    }
+    port_ = found.port;
+    for (UniqueFd& socket : found.sockets) {
+      listeners_.emplace_back(loop, std::move(socket),
+                              [this](UniqueFd connection, const sockaddr_storage& name) {
+                                admit(std::move(connection), name);
+                              });
     }
   }
 
   void accept() {
-    acceptor_.async_accept(
-        [weak = weak_from_this()](boost::system::error_code error, tcp::socket socket) {
-          const auto self = weak.lock();
-          if (!self || error == asio::error::operation_aborted) return;
-          if (!error) self->admit(std::move(socket));
-          accept_again(error, &self->pause_, [weak] {
-            if (const auto self = weak.lock()) self->accept();
-          });
-        });
+    for (LoopListener& listener : listeners_) listener.start();
   }
-  void close() {
-    boost::system::error_code ignored;
-    acceptor_.close(ignored);
-    pause_.cancel();
-  }
-  int port() const { return acceptor_.local_endpoint().port(); }
+  void close() { listeners_.clear(); }
+  int port() const { return port_; }
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr int kSilentSeconds = HttpStream::kSilentSeconds;
 
-  void admit(tcp::socket socket) {
-    boost::system::error_code gone;
-    const tcp::endpoint client = socket.remote_endpoint(gone);
-    if (gone) return;
-    close_on_exec(socket);
-    const std::string address = client.address().to_string();
-    const std::string peer = endpoint(address, client.port());
-    const ConnectionBudget::Decision decision = budget_.admit(address, peer, Clock::now());
+  void admit(UniqueFd fd, const sockaddr_storage& name) {
+    boost::system::error_code failed;
+    tcp::socket socket(loop_.asio());
+    socket.assign(name.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), fd.get(), failed);
+    if (failed) return;
+    fd.release();
+    const Peer peer = peer_of(name);
+    const ConnectionBudget::Decision decision =
+        budget_.admit(peer.address, peer.connection, Clock::now());
     if (!decision.admitted) return;
     if (const auto found = unanswered_.find(decision.close); found != unanswered_.end()) {
       if (const auto excess = found->second.lock()) excess->shut();
     }
     const auto connection =
-        std::make_shared<Connection>(std::move(socket), address, peer, shared_from_this());
-    unanswered_[peer] = connection;
+        std::make_shared<Connection>(loop_, std::move(socket), peer, shared_from_this());
+    unanswered_[peer.connection] = connection;
     connection->begin();
   }
 
   // Its pending operations keep it alive; the timer ends them.
   class Connection : public HttpStream, public std::enable_shared_from_this<Connection> {
    public:
-    Connection(tcp::socket socket, std::string address, std::string peer,
-               const std::shared_ptr<Impl>& server)
+    Connection(EventLoop& loop, tcp::socket socket, Peer peer, const std::shared_ptr<Impl>& server)
         : socket_(std::move(socket)),
-          address_(std::move(address)),
           peer_(std::move(peer)),
-          timer_(socket_.get_executor()),
-          server_(server) {
+          timer_(loop),
+          server_(server),
+          reader_(server->limits_.body) {
       if (server->https_) tls_.emplace(socket_, *server->https_);
     }
     ~Connection() override { leave(); }
-    const std::string& address() const { return address_; }
-    const std::string& peer() const { return peer_; }
+    const Peer& peer() const { return peer_; }
 
     void begin() {
-      end_after(kSeconds);
+      end_after(server_.lock()->limits_.seconds);
       if (!tls_) return read();
       tls_->async_handshake(asio::ssl::stream_base::server,
                             [self = shared_from_this()](boost::system::error_code error) {
@@ -181,10 +202,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     void end_after(int seconds) {
-      timer_.expires_after(std::chrono::seconds(seconds));
-      timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-        const auto self = weak.lock();
-        if (!error && self) self->shut();
+      timer_.after(std::chrono::seconds(seconds), [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->shut();
       });
     }
 
@@ -226,7 +245,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     void stream(const Response& response) {
       const auto server = server_.lock();
       if (!server) return shut();
-      if (server->open_streams_ >= kMaxConnections) {
+      if (server->open_streams_ >= server->limits_.connections) {
         responded_ = false;
         return respond({.status = 503, .body = "too many streams\n"});
       }
@@ -269,11 +288,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
 
     tcp::socket socket_;
-    const std::string address_, peer_;
+    const Peer peer_;
     std::optional<asio::ssl::stream<tcp::socket&>> tls_;
-    asio::steady_timer timer_;
+    LoopTimer timer_;
     std::weak_ptr<Impl> server_;
-    HttpReader reader_{kMaxBody};
+    HttpReader reader_;
     std::deque<std::shared_ptr<const std::string>> queue_;  // the first is being written
     size_t queued_ = 0;
     bool responded_ = false, streams_ = false, ending_ = false, left_ = false,
@@ -283,22 +302,25 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 
   // well: the client did nothing wrong.
   void forget(const Connection& connection, bool well) {
-    budget_.closed(connection.address(), connection.peer(), well, Clock::now());
-    unanswered_.erase(connection.peer());
+    budget_.closed(connection.peer().address, connection.peer().connection, well, Clock::now());
+    unanswered_.erase(connection.peer().connection);
   }
 
-  tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
+  EventLoop& loop_;
   const Handler handler_;
   const HttpsContext https_;
-  ConnectionBudget budget_{{.total = kMaxConnections}};
+  const HttpLimits limits_;
+  ConnectionBudget budget_;
+  int port_ = 0;
+  std::list<LoopListener> listeners_;
   std::unordered_map<std::string, std::weak_ptr<Connection>> unanswered_;  // by peer
   int open_streams_ = 0;
 };
 
 HttpServer::HttpServer(EventLoop& loop, const std::string& address, int port, Handler handler,
-                       HttpsContext https)
-    : impl_(std::make_shared<Impl>(loop, address, port, std::move(handler), std::move(https))) {
+                       HttpsContext https, const HttpLimits& limits)
+    : impl_(std::make_shared<Impl>(loop, address, port, std::move(handler), std::move(https),
+                                   limits)) {
   impl_->accept();
 }
 

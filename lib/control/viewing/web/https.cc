@@ -3,9 +3,8 @@
 
 #include "base/error.h"
 #include "base/regular_file.h"
-#include "launch/planning/refuse.h"
-#include "launch/starting/http_server.h"
 #include "transport/security.h"
+#include "viewing/web/web_config.h"
 
 namespace fleet {
 namespace {
