@@ -76,13 +76,11 @@ Backward::primitive_desc backward(const BatchNorm& norm, const Layout& layout) {
   return {desc, cpu::user_scratchpad(), cpu::engine(), forward(norm, layout)};
 }
 
-// Whether our own loops compute it. In training with float32 they are more exact: oneDNN adds up
-// the values of a channel in float32. In plain layouts they are also ten times as fast, because
-// oneDNN uses no vectors there. Both directions agree.
-bool uses_loops(const BatchNorm& norm, const Layout& layout) {
-  if (!cpu::has_channel_runs(layout, norm.x)) return false;
-  if (cpu::ChannelRuns(norm.x, layout).length < cpu::kTileLanes) return false;  // fills no vector
-  return layout == Layout::plain(norm.x) || (norm.dtype == DType::kFloat32 && !norm.is_test);
+// Whether our own loops are faster than oneDNN's, which do not use vectors for plain layouts: by
+// ten times. Decided by x alone, so that both directions agree.
+bool uses_loops(const Shape& x, const Layout& layout) {
+  constexpr int64_t kMinPixels = 16;  // per image: shorter runs of a channel fill no vector
+  return layout == Layout::plain(x) && cpu::ChannelRuns(x, layout).length >= kMinPixels;
 }
 
 // Loops of oneDNN without vectors: its reference, and those for other channels last than it has
@@ -96,7 +94,7 @@ Layout fast_layout(const BatchNorm& norm, const std::optional<Layout>& now) {
   const Layout plain = Layout::plain(norm.x);
   if (!now || now->is_opaque() || now->padded().rank() != norm.x.rank()) return plain;
   if (norm.x.rank() == 3 && !now->inner().empty()) return plain;
-  if (uses_loops(norm, *now)) return *now;
+  if (uses_loops(norm.x, *now)) return *now;
   const bool trains = norm.kind() == dnnl::prop_kind::forward_training;
   const bool slow = is_slow(forward(norm, *now)) || (trains && is_slow(backward(norm, *now)));
   return slow ? plain : *now;
@@ -114,7 +112,7 @@ void forward_layouts(LayoutQuery& query) {
     const Layout layout = fast_layout(norm, query.input(0));
     query.need(0, layout);
     query.give(0, layout);
-    if (uses_loops(norm, layout)) {
+    if (uses_loops(x.shape, layout)) {
       if (norm.mask) {
         query.give(5, norm.relu ? cpu::norm_mask(x.shape, layout) : no_mask());
       }
@@ -137,7 +135,7 @@ void backward_layouts(LayoutQuery& query) {
     query.need(5, layout);
     query.give(0, layout);
     if (query.has_input(4)) query.need(4, *query.input(4));
-    if (uses_loops(norm, layout)) {
+    if (uses_loops(x.shape, layout)) {
       return query.workspace(cpu::norm_workspace(x.shape, layout));
     }
     const Backward::primitive_desc desc = backward(norm, layout);
@@ -290,7 +288,7 @@ FLEET_KERNEL(cpu, batch_norm) {
     const Argument& x = context.inputs[0];
     const BatchNorm norm =
         norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(context.outputs[5]));
-    if (uses_loops(norm, x.layout)) return forward_loops(norm, context);
+    if (uses_loops(x.shape, x.layout)) return forward_loops(norm, context);
     return cpu::translated("batch_norm of " + x.shape.text(), [&] {
       return std::make_unique<BatchNormKernel>(forward(norm, x.layout), context);
     });
@@ -303,7 +301,7 @@ FLEET_KERNEL(cpu, batch_norm_grad) {
   def.create = [](KernelContext& context) -> std::unique_ptr<Kernel> {
     const Argument &x = context.inputs[0], &mask = context.inputs[4];
     const BatchNorm norm = norm_of(context.attributes(), x.shape, x.dtype, static_cast<bool>(mask));
-    if (uses_loops(norm, x.layout)) return backward_loops(norm, context);
+    if (uses_loops(x.shape, x.layout)) return backward_loops(norm, context);
     return cpu::translated(
         "batch_norm_grad of " + x.shape.text(), [&]() -> std::unique_ptr<Kernel> {
           const Backward::primitive_desc desc = backward(norm, x.layout);

@@ -11,12 +11,12 @@ namespace {
 using cpu::ChannelRuns;
 using cpu::norm_runs::Partial;
 
-// Calls body(group, part) for all parts of all groups.
+// Calls body(group, image) for all runs.
 template <typename Body>
-void for_each_part(const ChannelRuns& runs, Body body) {
+void for_each_run(const ChannelRuns& runs, Body body) {
 #pragma omp parallel for collapse(2)
-  for (int64_t part = 0; part < runs.parts; ++part) {
-    for (int64_t group = 0; group < runs.groups; ++group) body(group, part);
+  for (int64_t image = 0; image < runs.images; ++image) {
+    for (int64_t group = 0; group < runs.groups; ++group) body(group, image);
   }
 }
 
@@ -25,12 +25,16 @@ template <typename Give>
 void add_up(const ChannelRuns& runs, const Partial* partials, Give give) {
 #pragma omp parallel for
   for (int64_t group = 0; group < runs.groups; ++group) {
-    const Partial all = cpu::norm_runs::total(runs, partials, group);
     for (int64_t lane = 0; lane < runs.lanes; ++lane) {
       const int64_t channel = group * runs.lanes + lane;
       if (channel >= runs.channels) break;
-      give(channel, static_cast<float>(runs.fold(all.first, lane)),
-           static_cast<float>(runs.fold(all.second, lane)));
+      double first = 0, second = 0;
+      for (int64_t image = 0; image < runs.images; ++image) {
+        const Partial& partial = partials[group * runs.images + image];
+        first += runs.fold(partial.first, lane);
+        second += runs.fold(partial.second, lane);
+      }
+      give(channel, static_cast<float>(first), static_cast<float>(second));
     }
   }
 }
@@ -49,13 +53,13 @@ class Sums {
         partials_(static_cast<Partial*>(context.workspace)) {}
 
   void run() {
-    for_each_part(runs_, [&](int64_t group, int64_t part) {
+    for_each_run(runs_, [&](int64_t group, int64_t image) {
       float shift[cpu::kTileLanes];
       runs_.fill(shift, group, [&](int64_t c) { return mean_[c]; });
-      Partial& partial = partials_[group * runs_.parts + part];
+      Partial& partial = partials_[group * runs_.images + image];
       partial = {};
-      cpu::norm_runs::add_moments(x_, shift, runs_.part(part, group), partial.first,
-                                  partial.second);
+      cpu::norm_runs::add_moments(x_ + runs_.offset(image, group), shift, runs_.length,
+                                  partial.first, partial.second);
     });
     add_up(runs_, partials_, [&](int64_t channel, float sum, float squares) {
       sum_[channel] = sum;
@@ -95,8 +99,10 @@ class Apply {
                  [&](int64_t c) { return scale_[c] * inverse_of(variance_[c], epsilon_); });
       runs_.fill(terms_[group].bias, group, [&](int64_t c) { return bias_[c]; });
     }
-    for_each_part(runs_, [&](int64_t group, int64_t part) {
-      cpu::norm_runs::apply(x_, z_, terms_[group], relu_, runs_.part(part, group), y_, mask_);
+    for_each_run(runs_, [&](int64_t group, int64_t image) {
+      const int64_t at = runs_.offset(image, group);
+      cpu::norm_runs::apply(x_ + at, z_ ? z_ + at : nullptr, terms_[group], relu_, runs_.length,
+                            y_ + at, mask_ ? mask_ + runs_.tile(image, group) : nullptr);
     });
   }
 
@@ -132,10 +138,10 @@ class GradientSums {
   }
 
   void run() {
-    for_each_part(runs_, [&](int64_t group, int64_t part) {
+    for_each_run(runs_, [&](int64_t group, int64_t image) {
       float mean[cpu::kTileLanes];
       runs_.fill(mean, group, [&](int64_t c) { return mean_[c]; });
-      gradient_.add_up(runs_.part(part, group), x_, mean, partials_[group * runs_.parts + part]);
+      gradient_.add_up(runs_, group, image, x_, mean, partials_[group * runs_.images + image]);
     });
     add_up(runs_, partials_, [&](int64_t channel, float sum, float moment) {
       const auto product = static_cast<float>(moment * inverse_of(variance_[channel], epsilon_));
@@ -189,8 +195,10 @@ class DataGradient {
                  [&](int64_t c) { return -factor(c) * inverse(c) * product_[c] * share_; });
       runs_.fill(factors.c, group, [&](int64_t c) { return -factor(c) * sum_[c] * share_; });
     }
-    for_each_part(runs_, [&](int64_t group, int64_t part) {
-      cpu::norm_runs::combine(dz_, mask_, x_, factors_[group], runs_.part(part, group), dx_);
+    for_each_run(runs_, [&](int64_t group, int64_t image) {
+      const int64_t at = runs_.offset(image, group);
+      cpu::norm_runs::combine(dz_ + at, mask_ ? mask_ + runs_.tile(image, group) : nullptr, x_ + at,
+                              factors_[group], runs_.length, dx_ + at);
     });
   }
 

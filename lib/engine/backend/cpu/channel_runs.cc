@@ -1,7 +1,5 @@
 #include "backend/cpu/channel_runs.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace fleet::cpu {
@@ -18,24 +16,10 @@ int64_t lanes_of(const Layout& layout) {
   return layout.inner().empty() ? 1 : layout.inner()[0].size;
 }
 
-// Channels innermost, in whole tiles and without gaps: every pixel is an image of 1 x 1 in blocks
-// of 16 channels.
-bool is_channels_last(const Layout& layout, const Shape& shape) {
-  if (!layout.inner().empty() || layout.padded() != shape) return false;
-  if (shape[1] % kTileLanes != 0 || layout.strides()[1] != 1) return false;
-  int64_t step = shape[1];
-  for (int d = shape.rank() - 1; d >= 2; --d) {
-    if (shape[d] > 1 && layout.strides()[d] != step) return false;
-    step *= shape[d];
-  }
-  return shape[0] == 1 || layout.strides()[0] == step;
-}
-
 }  // namespace
 
 bool has_channel_runs(const Layout& layout, const Shape& shape) {
   if (layout.is_opaque() || layout.padded().rank() != shape.rank()) return false;
-  if (is_channels_last(layout, shape)) return true;
   if (layout.inner().size() > 1) return false;
   if (!layout.inner().empty() && layout.inner()[0].axis != 1) return false;
   const int64_t lanes = lanes_of(layout);
@@ -60,20 +44,13 @@ ChannelRuns::ChannelRuns(const Shape& shape, const Layout& layout)
     : images(shape[0]),
       channels(shape[1]),
       lanes(lanes_of(layout)),
+      groups((shape[1] + lanes - 1) / lanes),
       length(pixels_of(shape) * lanes),
+      tiles((length + kTileLanes - 1) / kTileLanes),
       values(shape[0] * pixels_of(shape)),
       image_stride(layout.strides()[0]),
       group_stride(layout.strides()[1]) {
   FLEET_CHECK(has_channel_runs(layout, shape), "channels in a layout " + layout.text());
-  if (is_channels_last(layout, shape)) {
-    images = values;
-    lanes = length = group_stride = kTileLanes;
-    image_stride = channels;
-  }
-  groups = (channels + lanes - 1) / lanes;
-  tiles = (length + kTileLanes - 1) / kTileLanes;
-  part_images = std::clamp<int64_t>(kRunBlock / length, 1, images);
-  parts = (images + part_images - 1) / part_images;
 }
 
 }  // namespace fleet::cpu

@@ -59,57 +59,26 @@ FLEET_INLINE Tile where_bits(uint16_t bits, const Tile& value) {
 }
 
 // Functions over a run take their constants as tiles of values that repeat along it. This serves
-// plain layouts (one channel per run), blocks of 8 or 16 channels, and channels last alike.
+// plain layouts (one channel per run) and blocks of 8 or 16 channels alike.
 
 // Whether a layout consists of such runs; the plain one does.
 bool has_channel_runs(const Layout& layout, const Shape& shape);
 // The layout of input 0 if it does, else the plain one.
 Layout channel_run_layout(const LayoutQuery& query);
 
-// Elements that are added up in float32 before their sum is added in double; they fit in the cache.
-inline constexpr int64_t kRunBlock = 64 * kTileLanes;
-
-// The runs of one group in consecutive images: several images if their runs are shorter than a
-// block.
-struct RunPart {
-  int64_t count, length;      // the runs, and the elements of each
-  int64_t offset, stride;     // of the first run, and from one run to the next
-  int64_t tile, tile_stride;  // the same where runs are stored one after another in whole tiles
-
-  FLEET_INLINE int64_t at(int64_t run) const { return offset + run * stride; }
-  FLEET_INLINE int64_t tile_at(int64_t run) const { return tile + run * tile_stride; }
-  // The block that begins with this element of each run.
-  FLEET_INLINE RunPart block(int64_t begin) const {
-    RunPart block = *this;
-    block.length = length - begin < kRunBlock ? length - begin : kRunBlock;
-    block.offset += begin;
-    block.tile += begin / kTileLanes;
-    return block;
-  }
-};
-
 struct ChannelRuns {
   // x: N, C, ... in a layout for which has_channel_runs().
   ChannelRuns(const Shape& shape, const Layout& layout);
 
-  // lanes: channels per run; groups: runs per image. With channels last, pixels count as images.
-  int64_t images, channels, lanes, groups;
-  int64_t length, tiles;  // per run, in elements and in tiles (rounded up)
-  int64_t values;         // per channel, over all images
+  int64_t images, channels, lanes, groups;  // lanes: channels per run; groups: runs per image
+  int64_t length, tiles;                    // per run, in elements and in tiles (rounded up)
+  int64_t values;                           // per channel, over all images
   int64_t image_stride, group_stride;
   int64_t offset(int64_t image, int64_t group) const {
     return image * image_stride + group * group_stride;
   }
-  int64_t parts, part_images;  // see RunPart; the last part may be shorter
-  RunPart part(int64_t number, int64_t group) const {
-    const int64_t first = number * part_images;
-    return {.count = std::min(part_images, images - first),
-            .length = length,
-            .offset = offset(first, group),
-            .stride = image_stride,
-            .tile = (first * groups + group) * tiles,
-            .tile_stride = groups * tiles};
-  }
+  // Index of the run's first tile, if runs are stored one after another in whole tiles.
+  int64_t tile(int64_t image, int64_t group) const { return (image * groups + group) * tiles; }
   // tile[i] = values[channel of element i], 0 for padding channels.
   template <typename From>
   void fill(float* tile, int64_t group, From value) const {
@@ -126,38 +95,33 @@ struct ChannelRuns {
   }
 };
 
-// For each group, runs first(group, part) on all parts, then middle(group), then last(group, part)
-// on all parts. If x is large, one thread processes one group after another, while its memory is in
-// the cache; otherwise memory is traversed sequentially. The results do not depend on the number of
-// threads.
+// For each group, runs first(group, image) on all images, then middle(group), then last(group,
+// image) on all images. If the image is large, one thread processes one group after another, while
+// its memory is in the cache; otherwise memory is traversed sequentially. The results do not depend
+// on the number of threads.
 template <typename First, typename Middle, typename Last>
 void for_each_group(const ChannelRuns& runs, size_t element_size, First first, Middle middle,
                     Last last) {
   constexpr size_t kLarge = size_t{32} << 20;  // bytes: below this, sequential access is faster
   const size_t bytes = static_cast<size_t>(runs.images * runs.image_stride) * element_size;
-  // Runs of one tile (channels last) share pages with those of the other groups.
-  const bool apart = runs.length > kTileLanes;
-  if (apart && runs.groups >= 2 * omp_get_max_threads() && bytes >= kLarge) {
+  if (runs.groups >= 2 * omp_get_max_threads() && bytes >= kLarge) {
 #pragma omp parallel for
     for (int64_t group = 0; group < runs.groups; ++group) {
-      for (int64_t part = 0; part < runs.parts; ++part) first(group, part);
+      for (int64_t image = 0; image < runs.images; ++image) first(group, image);
       middle(group);
-      for (int64_t part = 0; part < runs.parts; ++part) last(group, part);
+      for (int64_t image = 0; image < runs.images; ++image) last(group, image);
     }
     return;
   }
-#pragma omp parallel
-  {
-#pragma omp for collapse(2)
-    for (int64_t part = 0; part < runs.parts; ++part) {
-      for (int64_t group = 0; group < runs.groups; ++group) first(group, part);
-    }
-#pragma omp for
-    for (int64_t group = 0; group < runs.groups; ++group) middle(group);
-#pragma omp for collapse(2) nowait
-    for (int64_t part = 0; part < runs.parts; ++part) {
-      for (int64_t group = 0; group < runs.groups; ++group) last(group, part);
-    }
+#pragma omp parallel for collapse(2)
+  for (int64_t image = 0; image < runs.images; ++image) {
+    for (int64_t group = 0; group < runs.groups; ++group) first(group, image);
+  }
+#pragma omp parallel for
+  for (int64_t group = 0; group < runs.groups; ++group) middle(group);
+#pragma omp parallel for collapse(2)
+  for (int64_t image = 0; image < runs.images; ++image) {
+    for (int64_t group = 0; group < runs.groups; ++group) last(group, image);
   }
 }
 

@@ -11,13 +11,19 @@ using norm_runs::add_moments;
 using norm_runs::Factors;
 using norm_runs::Partial;
 using norm_runs::Terms;
-using norm_runs::total;
 
 // Processes one group of channels after another, so that the data that the first pass brings into
 // the cache serves the second one.
 
+// Combines mean and biased variance of parts (Chan et al. 1979).
 struct Moments {
-  double mean = 0, squares = 0;  // squares: the sum of (x - mean)^2
+  double count = 0, mean = 0, squares = 0;
+  void add(double more, double its_mean, double its_squares) {
+    const double all = count + more, delta = its_mean - mean;
+    squares += its_squares + delta * delta * count * more / all;
+    mean += delta * more / all;
+    count = all;
+  }
 };
 
 template <typename T>
@@ -36,39 +42,35 @@ class Forward {
   void run() {
     for_each_group(
         runs_, sizeof(T),
-        [&](int64_t group, int64_t part) {
-          if (!arg_.is_test) measure(group, part);
+        [&](int64_t group, int64_t image) {
+          if (!arg_.is_test) measure(group, image);
         },
         [&](int64_t group) { settle(group); },
-        [&](int64_t group, int64_t part) {
-          norm_runs::apply(x_, z_, terms_[group], arg_.relu, runs_.part(part, group), y_,
-                           arg_.mask);
+        [&](int64_t group, int64_t image) {
+          const int64_t at = runs_.offset(image, group);
+          norm_runs::apply(x_ + at, z_ ? z_ + at : nullptr, terms_[group], arg_.relu, runs_.length,
+                           y_ + at, arg_.mask ? arg_.mask + runs_.tile(image, group) : nullptr);
         });
   }
 
  private:
-  // Sums differences to a value of the channel, so that a large mean costs no digits. It is the
-  // same value for all images, so that their sums need only be added: one from the middle of the
-  // first image, because the padding of convolutions shows in the corners.
-  void fill_shift(int64_t group, float* shift) const {
-    const int64_t middle = runs_.length / runs_.lanes / 2 * runs_.lanes;
-    const T* x = x_ + runs_.offset(0, group) + middle;
-    for (int64_t l = 0; l < kTileLanes; ++l) shift[l] = x[l & (runs_.lanes - 1)];
-  }
+  Partial& partial(int64_t group, int64_t image) { return partials_[group * runs_.images + image]; }
 
-  void measure(int64_t group, int64_t part) {
+  // Sums differences to a value of the channel, so that a large mean costs no digits.
+  void measure(int64_t group, int64_t image) {
+    const T* x = x_ + runs_.offset(image, group);
     float shift[kTileLanes];
-    fill_shift(group, shift);
-    Partial& partial = partials_[group * runs_.parts + part];
+    for (int64_t l = 0; l < kTileLanes; ++l) shift[l] = x[l & (runs_.lanes - 1)];
+    Partial& partial = this->partial(group, image);
     partial = {};
-    add_moments(x_, shift, runs_.part(part, group), partial.first, partial.second);
+    add_moments(x, shift, runs_.length, partial.first, partial.second);
   }
 
   void settle(int64_t group) {
-    if (arg_.is_test) {
-      for (int64_t lane = 0; lane < runs_.lanes; ++lane) keep(group * runs_.lanes + lane);
-    } else {
-      conclude(group);
+    for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
+      const int64_t channel = group * runs_.lanes + lane;
+      if (channel >= runs_.channels) break;
+      arg_.is_test ? keep(channel) : update(group, lane, channel);
     }
     Terms& terms = terms_[group];
     runs_.fill(terms.mean, group, [&](int64_t c) { return used_mean(c); });
@@ -80,24 +82,20 @@ class Forward {
 
   double used_mean(int64_t c) const { return arg_.is_test ? arg_.mean[c] : batch_[c].mean; }
   double used_variance(int64_t c) const {
-    return arg_.is_test ? arg_.variance[c] : batch_[c].squares / count();
+    return arg_.is_test ? arg_.variance[c] : batch_[c].squares / batch_[c].count;
   }
-  double count() const { return static_cast<double>(runs_.values); }
 
-  void conclude(int64_t group) {
-    const Partial sums = total(runs_, partials_, group);
-    float shift[kTileLanes];
-    fill_shift(group, shift);
-    for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
-      const int64_t channel = group * runs_.lanes + lane;
-      if (channel >= runs_.channels) break;
-      const double sum = runs_.fold(sums.first, lane);
-      const double squares = runs_.fold(sums.second, lane) - sum * sum / count();
-      update(channel, {.mean = shift[lane] + sum / count(), .squares = std::max(squares, 0.0)});
+  void update(int64_t group, int64_t lane, int64_t channel) {
+    Moments moments;
+    const int64_t values = runs_.length / runs_.lanes;  // per image
+    const auto each = static_cast<double>(values);
+    for (int64_t image = 0; image < runs_.images; ++image) {
+      const Partial& partial = this->partial(group, image);
+      const double sum = runs_.fold(partial.first, lane);
+      const double shift = x_[runs_.offset(image, group) + lane];
+      moments.add(each, shift + sum / each, runs_.fold(partial.second, lane) - sum * sum / each);
     }
-  }
-
-  void update(int64_t channel, const Moments& moments) {
+    moments.squares = std::max(moments.squares, 0.0);
     batch_[channel] = moments;
     const double keep = 1 - arg_.momentum, add = arg_.momentum;
     const auto set = [&](float* to, double value) {
@@ -108,13 +106,12 @@ class Forward {
     const double mean = arg_.mean[channel], variance = arg_.variance[channel];
     set(arg_.mean_out, finite ? keep * mean + add * moments.mean : mean);
     set(arg_.variance_out,
-        finite ? keep * variance + add * moments.squares / (count() - 1) : variance);
+        finite ? keep * variance + add * moments.squares / (moments.count - 1) : variance);
     set(arg_.saved_mean, moments.mean);
-    set(arg_.saved_variance, moments.squares / count());
+    set(arg_.saved_variance, moments.squares / moments.count);
   }
 
   void keep(int64_t channel) {
-    if (channel >= runs_.channels) return;
     for (float* to : {arg_.mean_out, arg_.saved_mean}) {
       if (to) to[channel] = arg_.mean[channel];
     }
@@ -156,25 +153,30 @@ class Backward {
     }
     for_each_group(
         runs_, sizeof(T),
-        [&](int64_t group, int64_t part) {
-          gradient_.add_up(runs_.part(part, group), x_, factors_[group].mean,
-                           partials_[group * runs_.parts + part]);
+        [&](int64_t group, int64_t image) {
+          gradient_.add_up(runs_, group, image, x_, factors_[group].mean,
+                           partials_[group * runs_.images + image]);
         },
         [&](int64_t group) { settle(group); },
-        [&](int64_t group, int64_t part) {
+        [&](int64_t group, int64_t image) {
           if (!dx_) return;
-          norm_runs::combine(gradient_.values(), gradient_.mask_of_values(), x_, factors_[group],
-                             runs_.part(part, group), dx_);
+          const int64_t at = runs_.offset(image, group);
+          const uint16_t* mask = gradient_.mask_of_values();
+          norm_runs::combine(gradient_.values() + at,
+                             mask ? mask + runs_.tile(image, group) : nullptr, x_ + at,
+                             factors_[group], runs_.length, dx_ + at);
         });
   }
 
  private:
   void settle(int64_t group) {
-    const Partial all = total(runs_, partials_, group);
-    double sums[kTileLanes], products[kTileLanes];  // by lane
-    for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
-      sums[lane] = runs_.fold(all.first, lane);
-      products[lane] = runs_.fold(all.second, lane);
+    double sums[kTileLanes] = {}, products[kTileLanes] = {};  // by lane
+    for (int64_t image = 0; image < runs_.images; ++image) {
+      const Partial& partial = partials_[group * runs_.images + image];
+      for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
+        sums[lane] += runs_.fold(partial.first, lane);
+        products[lane] += runs_.fold(partial.second, lane);
+      }
     }
     const auto inverse = [&](int64_t c) { return 1 / std::sqrt(arg_.variance[c] + arg_.epsilon); };
     for (int64_t lane = 0; lane < runs_.lanes; ++lane) {
@@ -216,7 +218,7 @@ std::unique_ptr<Kernel> kernel_of(const Arguments& arguments) {
 
 size_t norm_workspace(const Shape& x, const Layout& layout) {
   const ChannelRuns runs(x, layout);
-  return static_cast<size_t>(runs.parts * runs.groups) * sizeof(Partial);
+  return static_cast<size_t>(runs.images * runs.groups) * sizeof(Partial);
 }
 
 Layout norm_mask(const Shape& x, const Layout& layout) {

@@ -1,6 +1,6 @@
-// Batch normalization with our own loops, whose sums are double. oneDNN 2.6 adds up in float32,
-// cannot add anything before the activation, and takes ten times as long for plain layouts as for
-// blocked ones. x consists of runs of channels (backend/cpu/channel_runs.h).
+// Batch normalization with our own loops. oneDNN 2.6 cannot add anything before the activation, and
+// takes ten times as long for plain layouts as for blocked ones. x consists of runs of channels
+// (backend/cpu/channel_runs.h).
 #pragma once
 
 #include <vector>

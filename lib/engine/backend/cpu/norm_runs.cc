@@ -1,5 +1,7 @@
 #include "backend/cpu/norm_runs.h"
 
+#include <algorithm>
+
 namespace fleet::cpu::norm_runs {
 namespace {
 
@@ -15,15 +17,6 @@ FLEET_INLINE bool passes(const uint16_t* mask, int64_t i) {
 }
 
 constexpr int64_t whole_tiles(int64_t count) { return count - count % kTileLanes; }
-
-// The end of a run that fills no tile, then the same elements of `others`.
-template <typename T>
-FLEET_INLINE Tile load_end(const T* from, int64_t count, const Tile& others) {
-  float values[kTileLanes];
-  store(values, others);
-  for (int64_t l = 0; l < count; ++l) values[l] = from[l];
-  return load(values);
-}
 
 template <bool added, bool relu, bool masked, typename T>
 FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count, T* y,
@@ -49,16 +42,6 @@ FLEET_INLINE void apply_as(const T* x, const T* z, const Terms& t, int64_t count
   if (masked && whole < count) mask[whole / kTileLanes] = bits;
 }
 
-template <bool added, bool relu, bool masked, typename T>
-FLEET_INLINE void apply_to(const T* x, const T* z, const Terms& terms, const RunPart& part, T* y,
-                           uint16_t* mask) {
-  for (int64_t run = 0; run < part.count; ++run) {
-    const int64_t at = part.at(run);
-    apply_as<added, relu, masked>(x + at, added ? z + at : nullptr, terms, part.length, y + at,
-                                  masked ? mask + part.tile_at(run) : nullptr);
-  }
-}
-
 template <bool two, bool masked, bool more, typename T>
 FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t count, T* g) {
   const int64_t whole = whole_tiles(count);
@@ -77,86 +60,37 @@ FLEET_INLINE void form_as(const T* a, const T* b, const uint16_t* mask, int64_t 
   }
 }
 
-template <bool two, bool masked, bool more, typename T>
-FLEET_INLINE void form_in(const T* a, const T* b, const uint16_t* mask, const RunPart& part, T* g) {
-  for (int64_t run = 0; run < part.count; ++run) {
-    const int64_t at = part.at(run);
-    form_as<two, masked, more>(a + at, two ? b + at : nullptr,
-                               masked ? mask + part.tile_at(run) : nullptr, part.length, g + at);
-  }
-}
-
-// Two sums of a block, in independent accumulators: an addition need not wait for the last one.
-struct TileSums {
-  Tile first[4], second[4];
-
-  FLEET_INLINE void add_to(double* firsts, double* seconds) const {
-    const Tile one = (first[0] + first[1]) + (first[2] + first[3]);
-    const Tile two = (second[0] + second[1]) + (second[2] + second[3]);
-    for (int64_t l = 0; l < kTileLanes; ++l) {
-      firsts[l] += one[l];
-      seconds[l] += two[l];
-    }
-  }
-};
-
 template <bool masked, typename T>
-FLEET_INLINE void add_products_of(const T* dy, const uint16_t* mask, const T* x, const Tile& mean,
-                                  int64_t count, TileSums& sums) {
+FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x, const float* mean,
+                                  int64_t count, double* sums, double* products) {
+  const Tile from = load(mean);
   const int64_t whole = whole_tiles(count);
+  Tile sum[4] = {}, product[4] = {};
   int64_t i = 0;
   for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
     for (int k = 0; k < 4; ++k) {
       const Tile g = load_where<masked>(dy + i + k * kTileLanes, mask + i / kTileLanes + k);
-      sums.first[k] += g;
-      sums.second[k] += g * (load(x + i + k * kTileLanes) - mean);
+      sum[k] += g;
+      product[k] += g * (load(x + i + k * kTileLanes) - from);
     }
   }
   for (; i < whole; i += kTileLanes) {
     const Tile g = load_where<masked>(dy + i, mask + i / kTileLanes);
-    sums.first[0] += g;
-    sums.second[0] += g * (load(x + i) - mean);
+    sum[0] += g;
+    product[0] += g * (load(x + i) - from);
   }
-  if (i == count) return;
-  Tile g = load_end(dy + i, count - i, Tile{});
-  if constexpr (masked) g = where_bits(mask[i / kTileLanes], g);
-  sums.first[1] += g;
-  sums.second[1] += g * (load_end(x + i, count - i, mean) - mean);
-}
-
-template <bool masked, typename T>
-FLEET_INLINE void add_products_as(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                                  const RunPart& part, double* sums, double* products) {
-  const Tile from = load(mean);
-  TileSums block = {};
-  for (int64_t run = 0; run < part.count; ++run) {
-    const int64_t at = part.at(run);
-    add_products_of<masked>(dy + at, masked ? mask + part.tile_at(run) : nullptr, x + at, from,
-                            part.length, block);
+  for (int64_t l = 0; l < count - whole; ++l) {
+    float g = dy[whole + l];
+    if constexpr (masked) g = passes(mask, whole + l) ? g : 0;
+    sum[1][l] += g;
+    product[1][l] += g * (x[whole + l] - mean[l]);
   }
-  block.add_to(sums, products);
-}
-
-template <typename T>
-FLEET_INLINE void add_moments_of(const T* x, const Tile& shift, int64_t count, TileSums& sums) {
-  const int64_t whole = whole_tiles(count);
-  int64_t i = 0;
-  for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
-    for (int k = 0; k < 4; ++k) {
-      const Tile value = load(x + i + k * kTileLanes) - shift;
-      sums.first[k] += value;
-      sums.second[k] += value * value;
-    }
+  const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  const Tile all_products = (product[0] + product[1]) + (product[2] + product[3]);
+  for (int64_t l = 0; l < kTileLanes; ++l) {
+    sums[l] += all[l];
+    products[l] += all_products[l];
   }
-  for (; i < whole; i += kTileLanes) {
-    const Tile value = load(x + i) - shift;
-    sums.first[0] += value;
-    sums.second[0] += value * value;
-  }
-  if (i == count) return;
-  const Tile value = load_end(x + i, count - i, shift) - shift;
-  sums.first[1] += value;
-  sums.second[1] += value * value;
 }
 
 template <bool masked, typename T>
@@ -175,92 +109,100 @@ FLEET_INLINE void combine_as(const T* dy, const uint16_t* mask, const T* x, cons
   }
 }
 
-template <bool masked, typename T>
-FLEET_INLINE void combine_in(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
-                             const RunPart& part, T* dx) {
-  for (int64_t run = 0; run < part.count; ++run) {
-    const int64_t at = part.at(run);
-    combine_as<masked>(dy + at, masked ? mask + part.tile_at(run) : nullptr, x + at, f, part.length,
-                       dx + at);
-  }
-}
-
 }  // namespace
 
 template <typename T>
-FLEET_SIMD void add_moments(const T* x, const float* shift, const RunPart& part, double* sums,
+FLEET_SIMD void add_moments(const T* x, const float* shift, int64_t count, double* sums,
                             double* squares) {
   const Tile from = load(shift);
-  for (int64_t begin = 0; begin < part.length; begin += kRunBlock) {
-    const RunPart block = part.block(begin);
-    TileSums of_block = {};
-    for (int64_t run = 0; run < block.count; ++run) {
-      add_moments_of(x + block.at(run), from, block.length, of_block);
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t length = std::min(kBlock, count - begin), whole = whole_tiles(length);
+    const T* at = x + begin;
+    // Independent accumulators: an addition need not wait for the last.
+    Tile sum[4] = {}, square[4] = {};
+    int64_t i = 0;
+    for (; i + 4 * kTileLanes <= whole; i += 4 * kTileLanes) {
+      for (int k = 0; k < 4; ++k) {
+        const Tile value = load(at + i + k * kTileLanes) - from;
+        sum[k] += value;
+        square[k] += value * value;
+      }
     }
-    of_block.add_to(sums, squares);
+    for (; i < whole; i += kTileLanes) {
+      const Tile value = load(at + i) - from;
+      sum[0] += value;
+      square[0] += value * value;
+    }
+    for (int64_t l = 0; l < length - whole; ++l) {
+      const float value = at[whole + l] - shift[l];
+      sum[1][l] += value;
+      square[1][l] += value * value;
+    }
+    const Tile all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    const Tile all_squares = (square[0] + square[1]) + (square[2] + square[3]);
+    for (int64_t l = 0; l < kTileLanes; ++l) {
+      sums[l] += all[l];
+      squares[l] += all_squares[l];
+    }
   }
 }
 
 template <typename T>
-FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool relu, const RunPart& part,
-                      T* y, uint16_t* mask) {
+FLEET_SIMD void apply(const T* x, const T* z, const Terms& terms, bool relu, int64_t count, T* y,
+                      uint16_t* mask) {
   if (!relu) {
-    z ? apply_to<true, false, false>(x, z, terms, part, y, mask)
-      : apply_to<false, false, false>(x, z, terms, part, y, mask);
+    z ? apply_as<true, false, false>(x, z, terms, count, y, mask)
+      : apply_as<false, false, false>(x, z, terms, count, y, mask);
   } else if (z) {
-    mask ? apply_to<true, true, true>(x, z, terms, part, y, mask)
-         : apply_to<true, true, false>(x, z, terms, part, y, mask);
+    mask ? apply_as<true, true, true>(x, z, terms, count, y, mask)
+         : apply_as<true, true, false>(x, z, terms, count, y, mask);
   } else {
-    mask ? apply_to<false, true, true>(x, z, terms, part, y, mask)
-         : apply_to<false, true, false>(x, z, terms, part, y, mask);
+    mask ? apply_as<false, true, true>(x, z, terms, count, y, mask)
+         : apply_as<false, true, false>(x, z, terms, count, y, mask);
   }
 }
 
 template <typename T>
-FLEET_SIMD void form(const T* a, const T* b, const uint16_t* mask, bool more, const RunPart& part,
-                     T* g) {
+FLEET_SIMD void form(const T* a, const T* b, const uint16_t* mask, bool more, int64_t count, T* g) {
   if (more) {
-    mask ? form_in<false, true, true>(a, b, mask, part, g)
-         : form_in<false, false, true>(a, b, mask, part, g);
+    mask ? form_as<false, true, true>(a, b, mask, count, g)
+         : form_as<false, false, true>(a, b, mask, count, g);
   } else if (b) {
-    mask ? form_in<true, true, false>(a, b, mask, part, g)
-         : form_in<true, false, false>(a, b, mask, part, g);
+    mask ? form_as<true, true, false>(a, b, mask, count, g)
+         : form_as<true, false, false>(a, b, mask, count, g);
   } else {
-    mask ? form_in<false, true, false>(a, b, mask, part, g)
-         : form_in<false, false, false>(a, b, mask, part, g);
+    mask ? form_as<false, true, false>(a, b, mask, count, g)
+         : form_as<false, false, false>(a, b, mask, count, g);
   }
 }
 
 template <typename T>
 FLEET_SIMD void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                             const RunPart& part, double* sums, double* products) {
-  mask ? add_products_as<true>(dy, mask, x, mean, part, sums, products)
-       : add_products_as<false>(dy, mask, x, mean, part, sums, products);
+                             int64_t count, double* sums, double* products) {
+  mask ? add_products_as<true>(dy, mask, x, mean, count, sums, products)
+       : add_products_as<false>(dy, mask, x, mean, count, sums, products);
 }
 
 template <typename T>
 FLEET_SIMD void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f,
-                        const RunPart& part, T* dx) {
-  mask ? combine_in<true>(dy, mask, x, f, part, dx) : combine_in<false>(dy, mask, x, f, part, dx);
+                        int64_t count, T* dx) {
+  mask ? combine_as<true>(dy, mask, x, f, count, dx) : combine_as<false>(dy, mask, x, f, count, dx);
 }
 
-template void add_moments(const float*, const float*, const RunPart&, double*, double*);
-template void apply(const float*, const float*, const Terms&, bool, const RunPart&, float*,
-                    uint16_t*);
-template void form(const float*, const float*, const uint16_t*, bool, const RunPart&, float*);
-template void add_products(const float*, const uint16_t*, const float*, const float*,
-                           const RunPart&, double*, double*);
-template void combine(const float*, const uint16_t*, const float*, const Factors&, const RunPart&,
-                      float*);
+template void add_moments(const float*, const float*, int64_t, double*, double*);
+template void apply(const float*, const float*, const Terms&, bool, int64_t, float*, uint16_t*);
+template void form(const float*, const float*, const uint16_t*, bool, int64_t, float*);
+template void add_products(const float*, const uint16_t*, const float*, const float*, int64_t,
+                           double*, double*);
+template void combine(const float*, const uint16_t*, const float*, const Factors&, int64_t, float*);
 
-template void add_moments(const BFloat16*, const float*, const RunPart&, double*, double*);
-template void apply(const BFloat16*, const BFloat16*, const Terms&, bool, const RunPart&, BFloat16*,
+template void add_moments(const BFloat16*, const float*, int64_t, double*, double*);
+template void apply(const BFloat16*, const BFloat16*, const Terms&, bool, int64_t, BFloat16*,
                     uint16_t*);
-template void form(const BFloat16*, const BFloat16*, const uint16_t*, bool, const RunPart&,
-                   BFloat16*);
-template void add_products(const BFloat16*, const uint16_t*, const BFloat16*, const float*,
-                           const RunPart&, double*, double*);
-template void combine(const BFloat16*, const uint16_t*, const BFloat16*, const Factors&,
-                      const RunPart&, BFloat16*);
+template void form(const BFloat16*, const BFloat16*, const uint16_t*, bool, int64_t, BFloat16*);
+template void add_products(const BFloat16*, const uint16_t*, const BFloat16*, const float*, int64_t,
+                           double*, double*);
+template void combine(const BFloat16*, const uint16_t*, const BFloat16*, const Factors&, int64_t,
+                      BFloat16*);
 
 }  // namespace fleet::cpu::norm_runs

@@ -1,20 +1,22 @@
-// Loops of batch normalization over a part of the runs of channels (backend/cpu/channel_runs.h). T:
-// one of kLoopTypes. Pointers to elements and masks are those of whole tensors, which the part
-// indexes. Thread-safe: all state is in the arguments.
+// Loops of batch normalization over one run of channels (backend/cpu/channel_runs.h). T: one of
+// kLoopTypes. Thread-safe: all state is in the arguments.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "backend/cpu/channel_runs.h"
 
 namespace fleet::cpu::norm_runs {
 
+inline constexpr int64_t kBlock =
+    64 * kTileLanes;  // elements between additions in double; they fit in the cache
+
 // `mask` has one word per tile of each run: bit l for element l. Null: every element passes.
 
 // sums[i] += x - shift, squares[i] += (x - shift)^2 over the elements of each position in the tile.
 template <typename T>
-void add_moments(const T* x, const float* shift, const RunPart& part, double* sums,
-                 double* squares);
+void add_moments(const T* x, const float* shift, int64_t count, double* sums, double* squares);
 
 // Constants of apply(), per group.
 struct Terms {
@@ -24,18 +26,18 @@ struct Terms {
 // y = max((x - mean) * factor + bias + z, 0). Without relu there is no max and no mask; a null z is
 // omitted; mask (if present): y > 0 or NaN.
 template <typename T>
-void apply(const T* x, const T* z, const Terms& terms, bool relu, const RunPart& part, T* y,
+void apply(const T* x, const T* z, const Terms& terms, bool relu, int64_t count, T* y,
            uint16_t* mask);
 
 // g = a (+ b, unless null), each where the mask passes it (+ the old g, with `more`).
 template <typename T>
-void form(const T* a, const T* b, const uint16_t* mask, bool more, const RunPart& part, T* g);
+void form(const T* a, const T* b, const uint16_t* mask, bool more, int64_t count, T* g);
 
 // sums[i] += g, products[i] += g * (x - mean) over the elements of each position in the tile; g is
-// dy where the mask passes it. The part: not larger than a block.
+// dy where the mask passes it.
 template <typename T>
-void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean,
-                  const RunPart& part, double* sums, double* products);
+void add_products(const T* dy, const uint16_t* mask, const T* x, const float* mean, int64_t count,
+                  double* sums, double* products);
 
 // Constants of combine(), per group.
 struct Factors {
@@ -44,24 +46,12 @@ struct Factors {
 
 // dx = g * a + (x - mean) * b + c; g is dy where the mask passes it.
 template <typename T>
-void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f, const RunPart& part,
-             T* dx);
+void combine(const T* dy, const uint16_t* mask, const T* x, const Factors& f, int64_t count, T* dx);
 
-// The result for one part: two sums for each position in the tile.
+// The result for one run: two sums for each position in the tile.
 struct Partial {
   double first[kTileLanes], second[kTileLanes];
 };
-
-// The sums of a group over all parts. partials: those of all groups, one group after another.
-inline Partial total(const ChannelRuns& runs, const Partial* partials, int64_t group) {
-  Partial all = {};
-  for (int64_t part = 0; part < runs.parts; ++part) {
-    const Partial& one = partials[group * runs.parts + part];
-    for (int64_t i = 0; i < kTileLanes; ++i) all.first[i] += one.first[i];
-    for (int64_t i = 0; i < kTileLanes; ++i) all.second[i] += one.second[i];
-  }
-  return all;
-}
 
 // The gradient of the normalization: the sum of `dy` where the mask passes it.
 template <typename T>
@@ -73,21 +63,27 @@ struct Gradient {
   const T* values() const { return formed ? formed : dy[0]; }
   const uint16_t* mask_of_values() const { return formed ? nullptr : mask; }
 
-  // The sums of a part, see add_products(). Block by block, so that stored values are read while
+  // The sums of a run, see add_products(). Block by block, so that stored values are read while
   // they are still in the cache.
-  void add_up(const RunPart& part, const T* x, const float* mean, Partial& partial) const {
+  void add_up(const ChannelRuns& runs, int64_t group, int64_t image, const T* x, const float* mean,
+              Partial& partial) const {
     partial = {};
-    for (int64_t begin = 0; begin < part.length; begin += kRunBlock) {
-      const RunPart block = part.block(begin);
-      if (formed) form_block(block);
-      add_products(values(), mask_of_values(), x, mean, block, partial.first, partial.second);
+    for (int64_t begin = 0; begin < runs.length; begin += kBlock) {
+      const int64_t count = std::min(kBlock, runs.length - begin);
+      const int64_t at = runs.offset(image, group) + begin;
+      const uint16_t* bits = mask ? mask + runs.tile(image, group) + begin / kTileLanes : nullptr;
+      if (formed) form_block(at, bits, count);
+      add_products(values() + at, formed ? nullptr : bits, x + at, mean, count, partial.first,
+                   partial.second);
     }
   }
 
  private:
-  void form_block(const RunPart& block) const {
-    form(dy[0], dy.size() > 1 ? dy[1] : nullptr, mask, false, block, formed);
-    for (size_t k = 2; k < dy.size(); ++k) form<T>(dy[k], nullptr, mask, true, block, formed);
+  void form_block(int64_t at, const uint16_t* bits, int64_t count) const {
+    form(dy[0] + at, dy.size() > 1 ? dy[1] + at : nullptr, bits, false, count, formed + at);
+    for (size_t k = 2; k < dy.size(); ++k) {
+      form<T>(dy[k] + at, nullptr, bits, true, count, formed + at);
+    }
   }
 };
 
