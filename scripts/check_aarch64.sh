@@ -123,7 +123,7 @@ if [ "$(uname -m)" != aarch64 ]; then
   [ -n "$qemu" ] || { echo "SKIP: no unit tests for aarch64: qemu-aarch64-static is missing (Debian: qemu-user-static)"; exit 0; }
 fi
 [ -e $googletest/src/gtest-all.cc ] || { echo "SKIP: no unit tests for aarch64: $googletest is missing (Debian: googletest)"; exit 0; }
-sources=(lib/common/base/{crc32c,thread}.cc tests/common/base/{crc32c,cpu}_test.cc
+sources=(lib/common/base/crc32c.cc tests/common/base/{crc32c,cpu}_test.cc
          lib/engine/comm/reduce{,_avx2,_avx512,_baseline}.cc tests/engine/comm/reduce_test.cc
          lib/engine/exec/normal_deviates.cc tests/engine/exec/normal_deviates_test.cc)
 printf '#include "%s"\n' "${sources[@]/#/$PWD/}" >"$results/tests.cc"

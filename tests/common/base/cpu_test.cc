@@ -4,8 +4,7 @@
 
 #include <atomic>
 #include <limits>
-
-#include "base/thread.h"
+#include <thread>
 
 namespace fleet {
 namespace {
@@ -25,7 +24,7 @@ TEST(Cpu, SpinningThread_SeesWhatWasWrittenBeforeTheFlag) {
   for (int round = 0; round < 100; ++round) {
     std::atomic<bool> ready{false};
     int value = 0;
-    Thread writer("writer", [&] {
+    std::thread writer([&] {
       value = round + 1;
       ready.store(true, std::memory_order_release);
     });
