@@ -372,6 +372,8 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
     const std::string hint = signal_hint(exit.signal());
     exit.set_note(exit.note() + (exit.note().empty() || hint.empty() ? "" : "; ") + hint);
   }
+  // Stopped for the next generation, which an exit that arrives late would end.
+  if (exit.killed_by_us() && (host_lost_ || restarting_)) return;
   send(envelope(&wire::NodeMessage::mutable_exit, exit));
   // The peer whose death caused this exit may not have been reported yet, possibly by this node.
   // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.
