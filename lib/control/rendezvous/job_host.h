@@ -59,7 +59,7 @@ class JobHost {
   // Enables datagram heartbeats. Call it before the first session.
   void use_datagram_heartbeats(HostHeartbeats datagrams);
   // For Heartbeat.probe of the host's own session over the network (host_probe.h): its heartbeats
-  // tell up to which time this host has taken in what had arrived. No other process knows it.
+  // tell up to which time this host has read all messages. No other process knows it.
   uint64_t probe_token() const { return probe_token_; }
   // Tells all nodes without a verdict that the host ends, and ends every session after its last
   // message. Waits for that up to `drain`.

@@ -100,9 +100,9 @@ class JobNodes {
     return session.heard + intervals().max_silence;
   }
   // Those who are lost, the longest silent one first, with the time on the steady clock of their
-  // last message. What had arrived at `taken_in` has been received: no node is lost later.
+  // last message. Messages up to `taken_in` have been read: no node is lost later.
   std::vector<std::pair<Time, SessionId>> find_silent(Time now, Time taken_in);
-  // Instead of find_silent(): what has arrived is to be taken in first.
+  // Instead of find_silent(): read all received messages first.
   void defer_poll(Time now) { last_poll_ = now; }
   // When to poll next at the latest, if something is due at `due`.
   Time next_poll(Time due) const;

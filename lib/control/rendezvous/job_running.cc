@@ -15,7 +15,7 @@ namespace {
 
 // Equal signals to launchers of several nodes within this time count as one.
 constexpr std::chrono::seconds kOneSignal{1};
-// For the debuggers: a hang is reported within 5 s; who asks for stacks may wait longer.
+// For the debuggers: a hang is reported within 5 s, but a user who asks for stacks can wait.
 constexpr std::chrono::milliseconds kHangStackLimit{4'000}, kMaxStackLimit{600'000};
 // For the answers of the nodes after that.
 constexpr std::chrono::milliseconds kStackAnswerTime{500};

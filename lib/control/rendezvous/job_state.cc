@@ -127,7 +127,7 @@ void JobState::on(FromNode& from) {
 }
 
 void JobState::on(const TimePassed&) {
-  // The process was suspended or starved. What has arrived since is taken in before it judges,
+  // The process was suspended or starved. It reads all received messages before it judges,
   // but not every time: it may be starved for long.
   deferred_ = std::exchange(was_away_, false) && !deferred_;
   if (deferred_) return job_.nodes.defer_poll(job_.now);
