@@ -30,7 +30,8 @@ JobTimes heartbeat_intervals_for(int nnodes, JobTimes times) {
   const milliseconds affordable((arriving * 1'000 + kHeartbeatsPerSecond - 1) /
                                 kHeartbeatsPerSecond);
   times.heartbeat_interval = std::max(times.heartbeat_interval, affordable);
-  times.max_silence = std::max(times.max_silence, times.heartbeat_interval * 17 / 5);
+  // Streams lose no message, so that one missing heartbeat and a margin are enough.
+  times.max_silence = std::max(times.max_silence, times.heartbeat_interval * 39 / 20);
   if (nnodes < kLargeJob) return times;
   times.startup_heartbeat_interval = std::max(times.heartbeat_interval, kStartupHeartbeatInterval);
   times.startup_max_silence = std::max(times.max_silence, kStartupMaxSilence);

@@ -16,7 +16,7 @@ JobTimes asked() {
 }
 
 TEST(HeartbeatIntervals, SmallJob_AsAskedFor) {
-  const JobTimes times = heartbeat_intervals_for(250, {});
+  const JobTimes times = heartbeat_intervals_for(100, {});
   EXPECT_EQ(times.heartbeat_interval, 500ms);
   EXPECT_EQ(times.max_silence, 3s);
   EXPECT_EQ(times.startup_max_silence, 0s);
@@ -30,15 +30,15 @@ TEST(HeartbeatIntervals, LargeJob_LooksSeldomAtFirst) {
   EXPECT_EQ(times.startup_time, 5s);
 }
 
-TEST(HeartbeatIntervals, AnySize_AtMost1500ASecond) {
+TEST(HeartbeatIntervals, AnySize_AtMost850ASecond) {
   for (const int nnodes : {2, 64, 500, 999, 1'000, 2'500, 5'000, 12'500, 100'000}) {
     const JobTimes times = heartbeat_intervals_for(nnodes, asked());
     const int of_node = nnodes < kLargeJob ? 3 : 1;  // two copies of a datagram
-    EXPECT_LE(nnodes * of_node * 1s, 1'500 * times.heartbeat_interval) << nnodes;
+    EXPECT_LE(nnodes * of_node * 1s, 850 * times.heartbeat_interval) << nnodes;
     EXPECT_LE(nnodes * 1s,
-              1'500 * std::max(times.startup_heartbeat_interval, times.heartbeat_interval))
+              850 * std::max(times.startup_heartbeat_interval, times.heartbeat_interval))
         << nnodes;
-    EXPECT_GT(times.max_silence, 3 * times.heartbeat_interval) << nnodes;
+    EXPECT_GT(10 * times.max_silence, 19 * times.heartbeat_interval) << nnodes;
   }
 }
 
