@@ -45,6 +45,8 @@ class RunningDeadline {
   explicit RunningDeadline(Time::duration limit, Time now = std::chrono::steady_clock::now())
       : clock_(now, kLook * 3 / 2), end_(limit < Time::max() - now ? now + limit : Time::max()) {}
   bool passed(Time now = std::chrono::steady_clock::now()) { return clock_.at(now) >= end_; }
+  // How long the process had stood still at the last call of passed().
+  Time::duration skipped() const { return clock_.skipped(); }
   // Call passed() again by then.
   Time next_look(Time now = std::chrono::steady_clock::now()) const {
     return std::min(clock_.steady(end_), now + kLook);

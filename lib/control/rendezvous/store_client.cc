@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/running_clock.h"
 #include "proto/control.grpc.pb.h"
 #include "store/env.h"
 #include "transport/control_messages.h"
@@ -57,9 +58,6 @@ struct StoreConnection {
     request.set_amount(amount);
     return request;
   }
-  static auto deadline(std::chrono::milliseconds wait = {}) {
-    return std::chrono::system_clock::now() + std::min(wait, kLongestWait) + kAnswerTime;
-  }
   // Why a call failed that the service did not answer.
   Error error_of(const grpc::Status& status, const std::string& key) const;
 
@@ -96,32 +94,75 @@ class StoreClient final : public Store {
   explicit StoreClient(StoreConnection to) : to_(std::move(to)) {}
 
   void set(const std::string& key, std::string_view value) override {
-    call(&wire::Rendezvous::Stub::Set, to_.set(key, value), to_.deadline());
+    call(&Stub::AsyncSet, to_.set(key, value), {}, Again::kMay);
   }
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override {
-    auto reply = call(&wire::Rendezvous::Stub::Get, to_.get(key, timeout), to_.deadline(timeout));
+    auto reply = call(&Stub::AsyncGet, to_.get(key, timeout), timeout, Again::kMay);
     return std::move(*reply.mutable_value());
   }
   int64_t add(const std::string& key, int64_t amount) override {
-    return call(&wire::Rendezvous::Stub::Add, to_.add(key, amount), to_.deadline()).sum();
+    return call(&Stub::AsyncAdd, to_.add(key, amount), {}, Again::kMustNot).sum();
   }
 
  private:
-  template <typename Method, typename Request>
-  wire::StoreReply call(Method method, const Request& request,
-                        std::chrono::system_clock::time_point deadline) {
-    grpc::ClientContext context;
-    context.set_deadline(deadline);
+  using Stub = wire::Rendezvous::Stub;
+  using Reader = grpc::ClientAsyncResponseReader<wire::StoreReply>;
+  template <typename Request>
+  using Method = std::unique_ptr<Reader> (Stub::*)(grpc::ClientContext*, const Request&,
+                                                   grpc::CompletionQueue*);
+  // Whether a request has the same effect if the service gets it twice.
+  enum class Again { kMay, kMustNot };
+
+  template <typename Request>
+  wire::StoreReply call(Method<Request> method, const Request& request,
+                        std::chrono::milliseconds wait, Again again) {
+    RunningDeadline deadline(std::min(wait, kLongestWait) + kAnswerTime);
     wire::StoreReply reply;
-    const grpc::Status status = (to_.stub.get()->*method)(&context, request, &reply);
-    if (!status.ok()) throw to_.error_of(status, request.key());
-    if (reply.has_failure()) throw from_wire(reply.failure());
-    return reply;
+    for (;;) {
+      const auto stood = deadline.skipped();
+      const grpc::Status status = call_once(method, request, &reply, &deadline);
+      // The host has closed the connection of a process that was suspended.
+      if (status.error_code() == grpc::StatusCode::UNAVAILABLE && again == Again::kMay &&
+          deadline.skipped() > stood) {
+        continue;
+      }
+      if (!status.ok()) throw to_.error_of(status, request.key());
+      if (reply.has_failure()) throw from_wire(reply.failure());
+      return reply;
+    }
+  }
+
+  // Without a deadline of gRPC's, which would count the time of a suspension.
+  template <typename Request>
+  grpc::Status call_once(Method<Request> method, const Request& request, wire::StoreReply* reply,
+                         RunningDeadline* deadline) {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    grpc::Status status;
+    const std::unique_ptr<Reader> reader = (to_.stub.get()->*method)(&context, request, &queue);
+    reader->Finish(reply, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false, late = false;
+    while (!late && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() +
+                                                   deadline->look_for()) !=
+                        grpc::CompletionQueue::GOT_EVENT) {
+      late = deadline->passed();
+    }
+    if (late) {
+      context.TryCancel();
+      queue.Next(&tag, &ok);
+    }
+    deadline->passed();  // counts a suspension right before the answer
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) continue;
+    if (!late || status.ok()) return status;
+    return {grpc::StatusCode::DEADLINE_EXCEEDED, "no answer in time"};
   }
 
   const StoreConnection to_;
 };
 
+// Its calls have no deadline: the launcher's heartbeats notice a host that no longer answers.
 class AsyncStoreClient final : public AsyncStore {
  public:
   AsyncStoreClient(StoreConnection to, std::function<void(std::function<void()>)> post)
@@ -134,13 +175,13 @@ class AsyncStoreClient final : public AsyncStore {
   }
 
   void set(const std::string& key, std::string_view value, Done done) override {
-    call(&Async::Set, to_.set(key, value), to_.deadline(), std::move(done));
+    call(&Async::Set, to_.set(key, value), std::move(done));
   }
   void get(const std::string& key, std::chrono::milliseconds timeout, Done done) override {
-    call(&Async::Get, to_.get(key, timeout), to_.deadline(timeout), std::move(done));
+    call(&Async::Get, to_.get(key, timeout), std::move(done));
   }
   void add(const std::string& key, int64_t amount, Done done) override {
-    call(&Async::Add, to_.add(key, amount), to_.deadline(), std::move(done));
+    call(&Async::Add, to_.add(key, amount), std::move(done));
   }
 
  private:
@@ -157,10 +198,9 @@ class AsyncStoreClient final : public AsyncStore {
   template <typename Request>
   void call(void (Async::*method)(grpc::ClientContext*, const Request*, wire::StoreReply*,
                                   std::function<void(grpc::Status)>),
-            Request request, std::chrono::system_clock::time_point deadline, Done&& done) {
+            Request request, Done&& done) {
     auto call = std::make_shared<Call<Request>>();
     call->request = std::move(request);
-    call->context.set_deadline(deadline);
     call->done = std::move(done);
     {
       const MutexLock lock(mutex_);
