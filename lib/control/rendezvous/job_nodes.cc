@@ -30,8 +30,10 @@ JobTimes heartbeat_intervals_for(int nnodes, JobTimes times) {
   const milliseconds affordable((arriving * 1'000 + kHeartbeatsPerSecond - 1) /
                                 kHeartbeatsPerSecond);
   times.heartbeat_interval = std::max(times.heartbeat_interval, affordable);
-  // Streams lose no message, so that one missing heartbeat and a margin are enough.
-  times.max_silence = std::max(times.max_silence, times.heartbeat_interval * 39 / 20);
+  // Streams lose no message: the margin is for links that are away for seconds.
+  const milliseconds margin =
+      std::max<milliseconds>(times.max_silence / 2, times.heartbeat_interval * 3 / 5);
+  times.max_silence = std::max(times.max_silence, times.heartbeat_interval + margin);
   if (nnodes < kLargeJob) return times;
   times.startup_heartbeat_interval = std::max(times.heartbeat_interval, kStartupHeartbeatInterval);
   times.startup_max_silence = std::max(times.max_silence, kStartupMaxSilence);

@@ -30,15 +30,15 @@ TEST(HeartbeatIntervals, LargeJob_LooksSeldomAtFirst) {
   EXPECT_EQ(times.startup_time, 5s);
 }
 
-TEST(HeartbeatIntervals, AnySize_AtMost850ASecond) {
+TEST(HeartbeatIntervals, AnySize_AtMost700ASecond) {
   for (const int nnodes : {2, 64, 500, 999, 1'000, 2'500, 5'000, 12'500, 100'000}) {
     const JobTimes times = heartbeat_intervals_for(nnodes, asked());
     const int of_node = nnodes < kLargeJob ? 3 : 1;  // two copies of a datagram
-    EXPECT_LE(nnodes * of_node * 1s, 850 * times.heartbeat_interval) << nnodes;
+    EXPECT_LE(nnodes * of_node * 1s, 700 * times.heartbeat_interval) << nnodes;
     EXPECT_LE(nnodes * 1s,
-              850 * std::max(times.startup_heartbeat_interval, times.heartbeat_interval))
+              700 * std::max(times.startup_heartbeat_interval, times.heartbeat_interval))
         << nnodes;
-    EXPECT_GT(10 * times.max_silence, 19 * times.heartbeat_interval) << nnodes;
+    EXPECT_GE(times.max_silence, times.heartbeat_interval + asked().max_silence / 2) << nnodes;
   }
 }
 
