@@ -34,7 +34,7 @@ import time
 import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 CGROUPS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup")
 SAMPLES = 512
 MANY_SAMPLES = 4096  # for steps so short that epochs of SAMPLES would be mostly their beginnings

@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 MOST, LEAST_SPEED = 3.0, 0.98
 CORES = len(os.sched_getaffinity(0))
 BY_OPENMP = {"GOMP_SPINCOUNT": "300000"}  # what GCC's OpenMP does without a variable, if there are as many cores as threads

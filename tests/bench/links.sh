@@ -17,7 +17,7 @@
 # Builds: fleetrun fleet-worker bench_link_allreduce
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-bin=${FLEET_BIN:-$root/build/release/bin}
+bin=$(realpath "${FLEET_BIN:-$root/build/release/bin}")
 rounds=${ROUNDS:-3}
 source "$root/tests/hosts.sh"
 command -v tc >/dev/null || skip "tc (iproute2) is not installed"

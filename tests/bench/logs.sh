@@ -8,7 +8,7 @@ set -euo pipefail
 runs=${1:-9}
 bytes=$((${2:-100} * 1000000))
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-bin=${FLEET_BIN:-$root/build/release/bin}
+bin=$(realpath "${FLEET_BIN:-$root/build/release/bin}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 PEER = os.path.join(ROOT, "tests/bench/peers/pipeline_torch.py")
 STAGES, MICRO_BATCHES, SAMPLES, WIDTH, LAYERS, CLASSES = 2, 16, 64, 768, 16, 10
 # The first layer has no gradient of its input: with this many inputs it takes as long as the others.

@@ -11,7 +11,7 @@ sizes=("${@:2}")
 [ ${#sizes[@]} -gt 0 ] || sizes=(1000 10000 100000)
 tls_up_to=10000 processes=4
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-bin=${FLEET_BIN:-$root/build/release/bin}
+bin=$(realpath "${FLEET_BIN:-$root/build/release/bin}")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"

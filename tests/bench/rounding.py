@@ -26,7 +26,7 @@ except ImportError as error:
     sys.exit(0)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 BATCH, SIDE, CLASSES, DEVIATION = 32, 32, 10, 0.25
 RATE = 1000.0  # so large that the weights after a step are the gradient: the rounding of the old ones does not show
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 RANKS, WIDTH, LAYERS, CLASSES, SIDE, BATCH, STEPS = 4, 1024, 37, 16, 8, 8, 20
 HIDDEN = (LAYERS - 1) * WIDTH * WIDTH + WIDTH * CLASSES  # weights that the backward pass reads
 PARAMETERS = 4 * (SIDE * SIDE * WIDTH + HIDDEN + LAYERS * WIDTH + CLASSES)  # bytes

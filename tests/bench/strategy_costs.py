@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 HIDDEN, CLASSES, SIDE = 2048, 128, 32
 WEIGHTS = [3 * SIDE * SIDE * HIDDEN, HIDDEN * HIDDEN, HIDDEN * HIDDEN, HIDDEN * CLASSES]
 BIASES = 3 * HIDDEN + CLASSES

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BIN = os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin")
+BIN = os.path.abspath(os.environ.get("FLEET_BIN") or os.path.join(ROOT, "build/release/bin"))
 KINDS = ["thread", "process", "file", "socket", "memory", "write"]
 # A kernel that lacks these runs the same job.
 LACKING = [("fleet-worker", "pidfd"), ("fleetrun", "close_range")]
