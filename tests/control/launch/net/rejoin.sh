@@ -58,7 +58,8 @@ for ((n = 0; n < count; ++n)); do await_file "up.1.$n"; done
 struck=$count
 [ "$which" != host ] || struck=1
 said=$(cat [0-9].out | wc -c)
-signal_all() { ip netns pids "${nodes[$struck]}" | xargs -r kill "-$1"; }  # to every process of the node
+# To every process of the node; a rank's `sleep` may have ended meanwhile.
+signal_all() { ip netns pids "${nodes[$struck]}" | xargs -r kill "-$1" 2>/dev/null || true; }
 case $fault in
   link) ip -n "${nodes[$struck]}" link set eth down; sleep "$seconds"; ip -n "${nodes[$struck]}" link set eth up ;;
   stop) signal_all STOP; sleep "$seconds"; signal_all CONT ;;
