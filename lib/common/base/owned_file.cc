@@ -172,6 +172,18 @@ void check_entry(const Folder& folder, const std::string& path) {
   }
 }
 
+// A file without a name, which goes with its process; nothing where the file system has no such
+// files, or no /proc from which give_name() could link it.
+UniqueFd nameless_file(int folder, mode_t mode) {
+  if (::access("/proc/self/fd", X_OK) != 0) return {};
+  return UniqueFd(::openat(folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode));
+}
+
+bool give_name(const UniqueFd& file, int folder, const std::string& name) {
+  const std::string link = "/proc/self/fd/" + std::to_string(file.get());
+  return ::linkat(AT_FDCWD, link.c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
+
 }  // namespace
 
 UniqueFd open_owned_folder(const std::string& path) { return std::move(Walk(path).take().fd); }
@@ -239,12 +251,20 @@ void replace_file(int folder, const std::string& path, std::string_view content,
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const std::string aside =
       name + ".part." + std::to_string(::getpid()) + "." + std::to_string(now.tv_nsec);
-  const UniqueFd fd(::openat(folder, aside.c_str(),
-                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, options.mode));
-  if (!fd) throw_errno("cannot create the file", path);
+  const auto write = [&](const UniqueFd& file) {
+    write_all(file.get(), content, path);
+    if (options.sync) sync_file(file.get(), path);
+  };
+  const UniqueFd nameless = nameless_file(folder, options.mode);
+  if (nameless) write(nameless);
   try {
-    write_all(fd.get(), content, path);
-    if (options.sync) sync_file(fd.get(), path);
+    if (!nameless || !give_name(nameless, folder, aside)) {
+      const UniqueFd fd(::openat(folder, aside.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 options.mode));
+      if (!fd) throw_errno("cannot create the file", path);
+      write(fd);
+    }
     if (::renameat(folder, aside.c_str(), folder, name.c_str()) != 0) {
       throw_errno("cannot rename the new file into place", path);
     }

@@ -143,9 +143,9 @@ class StoreClient final : public Store {
     reader->Finish(reply, &status, nullptr);
     void* tag = nullptr;
     bool ok = false, late = false;
-    while (!late && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() +
-                                                   deadline->look_for()) !=
-                        grpc::CompletionQueue::GOT_EVENT) {
+    while (!late &&
+           queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + deadline->look_for()) !=
+               grpc::CompletionQueue::GOT_EVENT) {
       late = deadline->passed();
     }
     if (late) {

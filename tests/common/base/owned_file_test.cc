@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -185,6 +188,25 @@ TEST_F(OwnedFile, OwnLinkToAFolder_IsFollowed) {
   EXPECT_EQ(read_file(folder_ + "/shared/scratch/me/file"), "fine");
   fs::create_directory_symlink("loop", folder_ + "/loop");
   EXPECT_THROW(open_owned_folder(folder_ + "/loop"), Error);
+}
+
+TEST_F(OwnedFile, ProcessKilledWhileItReplaces_LeavesNothing) {
+  const UniqueFd nameless(::open(folder_.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600));
+  if (!nameless) GTEST_SKIP() << "/tmp has no files without a name";
+  write_owned_file(path_, "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit ten_bytes = {10, 10};
+    ::setrlimit(RLIMIT_FSIZE, &ten_bytes);
+    std::signal(SIGXFSZ, SIG_DFL);
+    replace_owned_file(path_, std::string(100, 'x'));
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(read_file(path_), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);  // with the victim
 }
 
 }  // namespace
