@@ -78,7 +78,7 @@ awk '
   function omission() { if (omitted) rows[++n] = "dim\t... " omitted (omitted == 1 ? " line" : " lines"); omitted = 0 }
   function show(line,   kind) {
     omission()
-    kind = line ~ /^\$ / ? "command" : line ~ /^# / ? "dim" : line ~ /^WARNING/ ? "warning" : line ~ /^(ERROR|ABORT)/ ? "error" : \
+    kind = line ~ /^\$ / ? "command" : line ~ /^# / ? "dim" : line ~ /^WARNING/ ? "warning" : line ~ /^ERROR/ ? "error" : \
            line ~ /resumed|restarted|^test/ ? "good" : "text"
     sub(/^\$ +$/, "", line)
     sub(/^\$     /, "      ", line)

@@ -101,6 +101,7 @@ constexpr std::pair<const char*, const char*> kFiles[] = {
      "selects "
      "another folder"},
     {"log/endpoints.log", "endpoints of all ranks"},
+    {"log/environment.log", "configuration, and environment table of the node's first rank"},
     {"~/.config/fleetrun/secret", "secret shared by the nodes of your jobs"},
     {"~/.config/fleetrun/fleetd.secret", "secret of the fleetds"},
 };

@@ -14,6 +14,7 @@
 #include "launch/planning/options.h"
 #include "launch/planning/refuse.h"
 #include "launch/planning/secret_names.h"
+#include "launch/planning/start_style.h"
 #include "launch/planning/topology.h"
 #include "transport/security.h"
 
@@ -153,6 +154,7 @@ std::vector<std::string> common_arguments(const LaunchRequest& request,
   // Lines of several nodes need their rank as prefix; those of a single node do not.
   if (nodes.size() > 1 && !request.config.logs.shown.chosen)
     all.push_back("--local_ranks_filter=0");
+  keep_start_style(request, &all);
   return all;
 }
 

@@ -287,9 +287,17 @@ void RemoteJob::end_if_done() {
   if (any(State::kDetached)) return end(std::max(code_, 0), true);
   // A kill also ends the rendezvous, so ignore what other nodes report about that.
   if (signals_ > 1) return end(128 + first_signal_);
-  const std::string failure = verdict_ ? failure_text(*verdict_) : "";
-  if (!failure.empty()) show(ShowLine::kError, failure);
+  if (std::string text = failure(); !text.empty()) show(ShowLine::kError, std::move(text));
   end(code_ < 0 ? 1 : code_);
+}
+
+std::string RemoteJob::failure() const {
+  if (!verdict_) return {};
+  const std::string text = failure_text(*verdict_);
+  // A client that attaches has not shown all output.
+  const bool seen = options_.shows_output && options_.mode != Mode::kAttach;
+  const bool repeats = !text.empty() && seen && !verdict_->unseen_text().empty();
+  return repeats ? verdict_->unseen_text() : text;
 }
 
 }  // namespace fleet

@@ -75,6 +75,7 @@ class RemoteJob {
     bool restarts = false;                   // the job may continue without a lost node
     std::chrono::milliseconds grace{0};
     std::chrono::milliseconds start_timeout{0};  // for all nodes to prepare their part; 0: none
+    bool shows_output = false;  // the console of its messages shows the ranks' output, both streams
   };
   // names: the nodes' names for messages.
   RemoteJob(std::vector<std::string> names, Options options);
@@ -114,6 +115,7 @@ class RemoteJob {
   void abort_job(int exit_code, int signal);
   void send_user_signal(int number);
   void end_if_done();
+  std::string failure() const;  // of the job, for its user; "": none to print
 
   void send(int node, wire::ClientMessage message) {
     actions_.push_back(ToFleetd{node, std::move(message)});

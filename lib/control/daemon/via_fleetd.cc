@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "daemon/via.h"
 #include "launch/planning/launch_config.h"
 #include "launch/starting/startup_messages.h"
+#include "node/console.h"
 #include "transport/control_messages.h"
 #include "transport/event_loop.h"
 #include "transport/failure_detector.h"
@@ -212,6 +214,7 @@ RemoteJob::Options remote_job_options(const LaunchConfig& config) {
   options.restarts = config.restarts.max_restarts > 0;
   options.grace = config.grace;
   options.start_timeout = config.rendezvous_timeout;
+  options.shows_output = same_destination(STDOUT_FILENO, STDERR_FILENO);
   return options;
 }
 

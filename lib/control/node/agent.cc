@@ -47,7 +47,7 @@ class Agent {
       : plan_(std::move(plan)),
         rank_mark_(rank_environment_prefix(ProcView::own().number_of(plan_.guardian.pid))),
         record_(plan_.record),
-        supervision_(plan_.grace, wants_colors(STDERR_FILENO)),
+        supervision_(plan_.grace, plan_.messages),
         signals_(loop_),
         keep_timer_(loop_),
         reaper_(loop_, plan_.other_children,
@@ -123,6 +123,7 @@ class Agent {
     const bool may_wait = !logs_hang_ || !stuck_known_;
     if (!guardian_reaped_ && may_wait) ::waitpid(plan_.guardian.pid, nullptr, 0);
     report_leftovers();
+    if (exit_code_ == 0 && plan_.succeeded) plan_.succeeded();
     run_end_command();
     return exit_code_;
   }
@@ -488,7 +489,7 @@ class Agent {
   }
   void carry_out(const RecordVerdict& record) {
     const Verdict& verdict = record.verdict;
-    record_.on_verdict(job_verdict(verdict, world_.get(), unix_seconds()));
+    record_.on_verdict(job_verdict(verdict, world_.get(), unix_seconds(), plan_.messages.brief));
     // A success is not worth the milliseconds that the disk takes.
     end_.set_verdict_path(write_verdict_file(record_.record(), !succeeded(verdict), &logs_hang_));
     if (verdict.kind() == Verdict::STOPPED) end_.set_stopped_by(verdict.signal());

@@ -11,6 +11,7 @@
 #include "node/guardian.h"
 #include "node/job_record.h"
 #include "node/rank_service.h"
+#include "node/supervision.h"
 #include "rendezvous/client.h"
 #include "rendezvous/server.h"
 #include "rendezvous/types.h"
@@ -57,6 +58,9 @@ struct AgentPlan {
   std::string end_command;  // runs when the job has ended (node/end_command.h); "": none
   bool print_verdict =
       true;  // print the verdict; false: whoever started this launcher prints the saved verdict
+  MessageStyle messages;
+  // If set, called when nothing is left of a job that has ended with success.
+  std::function<void()> succeeded;
 };
 
 // Joins, starts the ranks, monitors them and the job, and returns fleetrun's exit code when no

@@ -112,8 +112,10 @@ void clean_runtime_folder(const EndedJobLimits& limits = {});
 
 // --- The outcome of a job, for programs: verdict.json ---
 
-// `world`: the job's; nullptr if it did not run. `unix_time`: when the verdict arrived.
-wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time);
+// `world`: the job's; nullptr if it did not run. `unix_time`: when the verdict arrived. `brief`: as
+// in MessageStyle.
+wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time,
+                             bool brief = false);
 // `started`: when this node's part of the job started, in seconds since 1970.
 Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started);
 // The record's verdict as verdict.json has it: one JSON object. Bytes that are not UTF-8 are

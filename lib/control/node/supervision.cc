@@ -58,13 +58,22 @@ std::string signal_hint(int signal) {
 }
 
 // "\n  the last lines of its log log/workerlog.0:\n    ..."
-std::string tail_text(const RankExit& exit, bool colors) {
+std::string tail_text(const RankExit& exit, const ExitText& wanted) {
   const std::string log = exit.log_path().empty() ? "output" : "log " + exit.log_path();
   if (exit.tail().empty()) return "\n  its " + log + " is empty";
+  if (!wanted.last_lines) return {};
   std::string text = "\n  the last lines of its " + log + ":";
-  const std::string shown = resolve_output(exit.tail(), colors);
+  const std::string shown = resolve_output(exit.tail(), wanted.colors);
   for (const std::string_view line : lines_of(shown)) text.append("\n    ").append(line);
   return text;
+}
+
+// Paddle's.
+std::string abort_line(const RankExit& exit, int size) {
+  const std::string kind = exit.server() ? "server" : "trainer";
+  return "\nABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
+         " process with rank=[" + std::to_string(exit.rank()) +
+         "] was aborted. Please check its log.";
 }
 
 // "\n  local rank 1 on node 1 (10.0.0.2), after 12.3 s": what the headline omits.
@@ -146,8 +155,13 @@ void Supervision::on(GenerationBegins& begins, Time now) {
   assignment_ = std::move(begins.assignment);
   assigned_ = true;
   log_paths_.clear();
+  shown_.clear();
   ended_well_.clear();
-  for (const wire::RankCommand& rank : begins.ranks.ranks()) log_paths_.push_back(rank.log_path());
+  constexpr int kBoth = wire::RankCommand::STANDARD_OUTPUT | wire::RankCommand::STANDARD_ERROR;
+  for (const wire::RankCommand& rank : begins.ranks.ranks()) {
+    log_paths_.push_back(rank.log_path());
+    shown_.push_back((rank.shown_streams() & kBoth) == kBoth);
+  }
   restarting_.reset();
   host_lost_ = false;
   if (over || signals_.any()) {  // the stop arrived before the start
@@ -288,7 +302,7 @@ void Supervision::send_stacks(Stacks stacks, Time now) {
 
 void Supervision::on_restart_command(const RestartCommand& command) {
   if (verdict_ || refused_) return;
-  show(ShowLine::kWarning, restart_text(command, colors_));
+  show(ShowLine::kWarning, restart_text(command, exit_text(command.cause().exit())));
   restarting_ = command.generation();
   next_.reset();
   host_lost_ = false;
@@ -329,7 +343,7 @@ void Supervision::on_verdict(const Verdict& verdict) {
   const bool known = verdict.kind() == Verdict::STOPPED && signals_.any();
   if (!succeeded(verdict) && !known) {
     const World* world = assignment_ ? assignment_->world.get() : nullptr;
-    show(ShowLine::kVerdict, verdict_text(verdict, world, colors_));
+    show(ShowLine::kVerdict, verdict_text(verdict, world, exit_text(verdict.exit())));
   }
   if (!assignment_) {
     kill_ranks();
@@ -363,6 +377,7 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   exit.set_rank(rank_of(node, exit.local_rank()));
   exit.set_node_rank(assignment_->node_rank);
   exit.set_log_path(log_paths_.at(static_cast<size_t>(exit.local_rank())));
+  exit.set_shown(shown_.at(static_cast<size_t>(exit.local_rank())));
   // A program that handles the signal exits with 128 + its number.
   if (!exit.killed_by_us()) struck_ = {exit.signal() ? exit.signal() : exit.code() - 128, now};
   if (exit.killed_by_us()) exit.clear_note(), exit.clear_oom();
@@ -398,6 +413,13 @@ void Supervision::on_all_gone(const std::string& stuck, Time now) {
 }
 
 std::string Supervision::guardian_loss() const { return hung_ ? kGuardianHung : kGuardianKilled; }
+
+ExitText Supervision::exit_text(const RankExit& exit) const {
+  const bool own = assignment_ && exit.node_rank() == assignment_->node_rank;
+  const bool here =
+      style_.shown == ShownOutput::kOfAllNodes || (style_.shown == ShownOutput::kOfThisNode && own);
+  return {style_.colors, !style_.brief, !(style_.brief && exit.shown() && here)};
+}
 
 void Supervision::on(const GuardianLost& lost, Time) {
   if (guardian_lost_) return;
@@ -514,30 +536,27 @@ void Supervision::end(int exit_code) {
   actions_.push_back(EndLauncher{exit_code});
 }
 
-std::string verdict_text(const Verdict& verdict, const World* world, bool colors) {
+std::string verdict_text(const Verdict& verdict, const World* world, ExitText parts) {
   if (succeeded(verdict)) return {};
   const RankExit& exit = verdict.exit();
   const bool failed = verdict.kind() == Verdict::RANK_FAILED;
   if (!failed && verdict.kind() != Verdict::NO_PROGRESS) return verdict.message();
   if (!verdict.has_exit()) return verdict.message();
-  if (!failed || !world) return verdict.message() + tail_text(exit, colors);
-  const std::string kind = exit.server() ? "server" : "trainer";
+  if (!failed || !world) return verdict.message() + tail_text(exit, parts);
   const int size = exit.server() ? world->servers() : world->world_size();
   std::string text = headline(exit, size, world->nodes_size());
-  text += "\nABORT!!! Out of all " + std::to_string(size) + " " + kind + "s, the " + kind +
-          " process with rank=[" + std::to_string(exit.rank()) +
-          "] was aborted. Please check its log.";
-  return text + detail_text(verdict) + tail_text(exit, colors);
+  if (parts.abort_line) text += abort_line(exit, size);
+  return text + detail_text(verdict) + tail_text(exit, parts);
 }
 
-std::string restart_text(const RestartCommand& command, bool colors) {
+std::string restart_text(const RestartCommand& command, ExitText parts) {
   std::string text = command.cause().message() + "\n  the job is restarted";
   if (command.restart() > 0) {
     text +=
         ": restart " + std::to_string(command.restart()) + " of " + std::to_string(command.of());
   }
   if (command.cause().kind() != Verdict::RANK_FAILED) return text;
-  return text + tail_text(command.cause().exit(), colors);
+  return text + tail_text(command.cause().exit(), parts);
 }
 
 }  // namespace fleet

@@ -105,13 +105,30 @@ struct SuspendLauncher {};  // its ranks are stopped; LauncherContinued follows
 using SupervisionAction = std::variant<wire::NodeMessage, wire::GuardianCommand, ShowLine,
                                        RecordVerdict, EndLauncher, SuspendLauncher>;
 
+// The parts of a text about the end of a rank.
+struct ExitText {
+  bool colors = false;     // the last lines keep theirs
+  bool abort_line = true;  // Paddle's
+  bool last_lines = true;  // of its log
+};
+
+// Whose output a console shows, of the ranks that are shown there.
+enum class ShownOutput { kNone, kOfThisNode, kOfAllNodes };
+
+// How messages describe the end of a rank.
+struct MessageStyle {
+  bool colors = false;  // the program's last lines keep their colours
+  bool brief = false;   // without Paddle's ABORT line, and without lines that the console has shown
+  ShownOutput shown = ShownOutput::kNone;
+};
+
 class Supervision {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `colors`: whether the program's last lines keep their colours in messages.
   // grace: between the stop signal to ranks and SIGKILL, unless a stop has a time of its own.
-  Supervision(std::chrono::milliseconds grace, bool colors) : own_grace_(grace), colors_(colors) {}
+  Supervision(std::chrono::milliseconds grace, const MessageStyle& style)
+      : own_grace_(grace), style_(style) {}
 
   std::vector<SupervisionAction> step(SupervisionEvent event, Time now);
 
@@ -152,6 +169,7 @@ class Supervision {
   void refuse(const std::string& why, int exit_code);
   void leave_restart(const std::string& why);
   std::string guardian_loss() const;
+  ExitText exit_text(const RankExit& exit) const;
   void end(int exit_code);
   void end_if_over();
 
@@ -163,10 +181,11 @@ class Supervision {
   }
 
   const std::chrono::milliseconds own_grace_;
-  const bool colors_;
+  const MessageStyle style_;
   std::vector<SupervisionAction> actions_;  // this step's
   std::optional<Assignment> assignment_;
   std::vector<std::string> log_paths_;
+  std::vector<bool> shown_;  // by local rank: both streams go to the console
   Time started_{};
   struct Ended {
     int local_rank;
@@ -197,9 +216,9 @@ class Supervision {
 
 // The cause (headline()), Paddle's ABORT line, the place, and the last lines of the
 // rank's log; or the message of another kind of verdict. Empty for a success. `world`: the job's;
-// nullptr if it did not run. With `colors`, those lines keep their colours.
-std::string verdict_text(const Verdict& verdict, const World* world, bool colors = false);
+// nullptr if it did not run.
+std::string verdict_text(const Verdict& verdict, const World* world, ExitText text = {});
 // Why the job restarts, and the last lines of the failed rank's log.
-std::string restart_text(const RestartCommand& command, bool colors = false);
+std::string restart_text(const RestartCommand& command, ExitText text = {});
 
 }  // namespace fleet

@@ -69,9 +69,13 @@ Json generation_json(const GenerationResult& end) {
 
 }  // namespace
 
-wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time) {
+wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time, bool brief) {
   wire::JobVerdict outcome;
-  outcome.set_text(verdict_text(verdict, world));
+  outcome.set_text(verdict_text(verdict, world, {.abort_line = !brief}));
+  if (brief && verdict.exit().shown()) {
+    outcome.set_unseen_text(
+        verdict_text(verdict, world, {.abort_line = false, .last_lines = false}));
+  }
   *outcome.mutable_verdict() = std::move(verdict);
   outcome.set_unix_time(unix_time);
   if (!world) return outcome;

@@ -62,6 +62,15 @@ TEST(NodeRequests, EachNode_IsAskedForItsPart) {
   EXPECT_THAT(job.arguments(), Not(Contains(HasSubstr("secret"))));  // arguments are public
 }
 
+// mpirun's --host means --ips, which only Paddle has.
+TEST(NodeRequests, LineOfAnotherLauncher_StaysQuietOnTheNode) {
+  const auto of_mpirun =
+      node_requests(parse_arguments({"--host", "10.0.0.1,10.0.0.2", "-np", "2", "true"}), laptop());
+  EXPECT_THAT(of_mpirun[0].job.arguments(), Contains("--table=none"));
+  EXPECT_THAT(requests({"--ips=a,b", "true"})[0].job.arguments(),
+              Not(Contains(StartsWith("--table"))));
+}
+
 TEST(NodeRequests, Arguments_AreUnderstoodOnTheNode) {
   for (const NodeRequest& node :
        requests({"--ips=10.0.0.[1-2]", "--ranks=0,3", "--gpus=0,1", "--chdir=/x", "--user=bob",

@@ -253,6 +253,23 @@ TEST_F(RemoteJobTest, Verdict_IsShownOnceAndDecides) {
   EXPECT_THAT(actions.failures, ElementsAre("ABORT!!!"));
 }
 
+// This console shows the output of the ranks, unless the client came later.
+TEST_F(RemoteJobTest, VerdictOfAShownRank_RepeatsNoLines) {
+  wire::JobVerdict shown = verdict("rank 0\nits lines");
+  shown.set_unseen_text("rank 0");
+  for (const auto mode : {RemoteJob::Mode::kStart, RemoteJob::Mode::kAttach}) {
+    for (const bool here : {true, false}) {
+      RemoteJob::Options options = in(mode);
+      options.shows_output = here;
+      Job one(actions, {"a"}, options);
+      if (mode == RemoteJob::Mode::kStart) run(one, 1);
+      one.on_ended(0, 5, shown);
+      const bool brief = here && mode == RemoteJob::Mode::kStart;
+      EXPECT_EQ(actions.failures.back(), brief ? "rank 0" : "rank 0\nits lines");
+    }
+  }
+}
+
 TEST_F(RemoteJobTest, KilledLauncher_TheOthersVerdictDecides) {
   run(job);
   job.on_ended(1, 137, std::nullopt);

@@ -146,7 +146,7 @@ class Supervised {
 
  private:
   MockActions& actions_;
-  Supervision supervision_{std::chrono::seconds(10), false};
+  Supervision supervision_{std::chrono::seconds(10), {}};
 };
 
 inline RankExit ended(int local_rank, int code, int signal, const std::string& tail,

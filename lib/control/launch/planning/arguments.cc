@@ -14,6 +14,7 @@
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
+#include "launch/planning/start_style.h"
 #include "launch/planning/torchrun/translate.h"
 #include "store/env.h"
 #include "store/worker_options.h"
@@ -226,6 +227,8 @@ bool is_launch_option(const std::string& word) { return is_flag_of(own_options()
 
 LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsFor what) {
   ParsedOptions words = read_line(arguments);
+  std::vector<std::string> flags;
+  for (const GivenOption& given : words.options) flags.push_back(given.flag);
   const CompatLine line = translate(arguments, &words);
   const Settings inspect = take_inspect_options(&words.options);
   LaunchRequest request;
@@ -258,6 +261,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   }
   if (request.action == LaunchRequest::Action::kRun) {
     request.config = read_launch_config(request.settings);
+    request.config.logs.start = start_style(start_facts(request, std::move(flags)));
   }
   return request;
 }

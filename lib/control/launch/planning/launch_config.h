@@ -135,6 +135,12 @@ ShownRanks read_shown_ranks(const Settings& settings);
 
 enum class Switch { kAuto, kOn, kOff };  // kAuto: on a terminal
 enum class TableStyle { kAuto, kPaddle, kNarrow, kNone };
+// What is printed at the start (launch/planning/start_style.h).
+enum class StartStyle {
+  kTable,   // the configuration and the environment table, as Paddle does
+  kLine,    // one line, and one after a success
+  kSilent,  // nothing, as torchrun does
+};
 
 struct LogConfig {
   Sourced<std::string> folder;  // --log_dir: the log folder, or with --compat=torchrun its parent
@@ -150,7 +156,7 @@ struct LogConfig {
   std::vector<std::string> output_filters, error_filters;
   std::string level;  // of fleetrun's own lines and for the ranks: DEBUG, INFO, WARNING, ERROR
   bool quiet = false;
-  bool shows_start = true;  // print the configuration and the environment table
+  StartStyle start = StartStyle::kLine;  // set by parse_arguments(), which knows the program
   TableStyle table = TableStyle::kAuto;
 
   // The level of fleetrun's own lines.

@@ -156,7 +156,6 @@ LogConfig read_log_config(const Settings& settings) {
   logs.error_filters = read_filters(settings.text("duplicate_stderr_filters"));
   logs.level = settings.text("log_level");
   logs.quiet = settings.boolean("quiet");
-  logs.shows_start = !is_torchrun_mode(settings) || settings.given("table");
   logs.table = read_table(settings.text("table"));
   return logs;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "launch/planning/rank_commands.h"
 #include "launch/planning/refuse.h"
 #include "launch/starting/metrics_server.h"
+#include "launch/starting/shared_console.h"
 #include "launch/starting/startup_messages.h"
 #include "node/log_file.h"
 #include "node/process_tree.h"
@@ -102,28 +104,50 @@ void lock_log_folder(const LaunchPlan& plan, const Assignment& assignment,
       plan.log_dir, shown_name((*lock)->holder(), 200));
 }
 
-wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment,
-                               std::optional<FolderLock>* lock) {
+// What lasts from the first generation on.
+struct Run {
+  std::optional<FolderLock> logs;  // held until the job ends
+  std::chrono::steady_clock::time_point began;
+  bool speaks = false;             // this node prints what concerns the whole job
+  bool has_configuration = false;  // printed
+};
+
+// Not synced to disk: the files only help to read logs, and a start must be fast.
+void write_start_files(const LaunchPlan& plan, const Assignment& assignment) {
+  const auto write = [&](const std::string& name, const std::string& content) {
+    try {
+      write_owned_file(plan.log_dir + "/" + name, content);
+    } catch (const Error& error) {
+      spdlog::warn("{}", error.what());
+    }
+  };
+  if (!plan.config().as_torchrun) write("endpoints.log", endpoints_log(*assignment.world));
+  write(kEnvironmentLog, environment_log(plan, assignment));
+}
+
+void show_configuration(const LaunchPlan& plan, Run* run) {
+  if (!plan.config().part && !run->has_configuration) {
+    print_configuration(plan.request, mode_line(plan));
+  }
+  run->has_configuration = true;
+}
+
+wire::SpawnRanks prepare_ranks(const LaunchPlan& plan, const Assignment& assignment, Run* run) {
   make_log_tree(plan, assignment);
   make_directories(plan.log_dir);
-  const bool again = lock->has_value();
-  lock_log_folder(plan, assignment, lock);
-  // Not synced to disk: the file only helps to read logs, and a start must be fast.
-  try {
-    const std::string endpoints = plan.log_dir + "/endpoints.log";
-    if (!plan.config().as_torchrun) {
-      write_owned_file(endpoints, endpoints_log(*assignment.world));
-    }
-  } catch (const Error& error) {
-    spdlog::warn("{}", error.what());
-  }
+  const bool again = run->logs.has_value();
+  if (!again) run->began = std::chrono::steady_clock::now();
+  lock_log_folder(plan, assignment, &run->logs);
+  write_start_files(plan, assignment);
   for (const LongValue& list : long_values(assignment, rank_context(plan))) {
     replace_owned_file(list.path, list.value);
   }
   for (const Dialect* dialect : dialects_named(plan.config().dialects)) {
     if (dialect->write_files) dialect->write_files(assignment, rank_context(plan));
   }
-  if (plan.config().logs.shows_start) print_start(plan, assignment, again);
+  run->speaks = speaks_for_job(console_facts(plan, assignment));
+  if (run->speaks) show_configuration(plan, run);
+  print_start(plan, assignment, again, run->speaks);
   wire::SpawnRanks spawn = rank_commands(plan, assignment, terminal_width(STDOUT_FILENO));
   warn_about_debugged_rank(plan, assignment, spawn);
   warn_about_missing_ranks(plan, assignment);
@@ -144,7 +168,7 @@ std::unique_ptr<RankService> serve_ranks(const LaunchPlan& plan, EventLoop& loop
 }
 
 // Callbacks of the agent while the job runs.
-void add_callbacks(const LaunchPlan& plan, std::optional<FolderLock>* logs, AgentPlan* agent) {
+void add_callbacks(const LaunchPlan& plan, Run* run, AgentPlan* agent) {
   agent->take_over = [&plan](const TakeOver& turn) { return take_over(plan, turn); };
   agent->serve = [&plan](EventLoop& loop, const Assignment& assignment,
                          std::function<void(int, std::string)> send) {
@@ -155,8 +179,11 @@ void add_callbacks(const LaunchPlan& plan, std::optional<FolderLock>* logs, Agen
       return serve_metrics(plan.config().metrics, loop, std::move(ask));
     };
   }
-  agent->prepare = [&plan, logs](const Assignment& assignment) {
-    return prepare_ranks(plan, assignment, logs);
+  agent->prepare = [&plan, run](const Assignment& assignment) {
+    return prepare_ranks(plan, assignment, run);
+  };
+  agent->succeeded = [&plan, run] {
+    if (run->speaks) print_success(plan, run->began, std::chrono::steady_clock::now());
   };
 }
 
@@ -204,14 +231,14 @@ int start_job(LaunchPlan* started, std::function<std::string(const Assignment&)>
   const LaunchConfig& config = plan.config();
   note_unused_port(plan);
   if (get_env("FLEET_RUNTIME_DIR")) refuse_foreign_runtime_folder();
-  if (!config.part && config.logs.shows_start) {
-    print_configuration(plan.request,
-                        plan.on_gpus() ? "launch train in GPU mode" : "launch train in CPU mode");
+  Run run;
+  // Other nodes do not know yet whether another one prints it.
+  if (plan.topology.is_single_node() || plan.topology.node_rank == 0) {
+    show_configuration(plan, &run);
   }
 
   const CredentialsFile credentials(plan.security);
   plan.credentials = credentials.path();
-  std::optional<FolderLock> logs;  // held until the job ends
   AgentPlan agent;
   agent.other_children = children_of_self();
   agent.signal_mask = block_all_signals();
@@ -224,10 +251,13 @@ int start_job(LaunchPlan* started, std::function<std::string(const Assignment&)>
   agent.grace = config.grace;
   agent.stop_signals = config.stop_signals;
   agent.print_verdict = !config.part;
+  agent.messages = {.colors = wants_colors(STDERR_FILENO),
+                    .brief = config.logs.start != StartStyle::kTable,
+                    .shown = shown_output(plan)};
   agent.end_command = config.end_command;
   if (config.control_pipe) agent.control_pipe = UniqueFd(::dup(STDIN_FILENO));
   agent.record = record_of(plan, agent);
-  add_callbacks(plan, &logs, &agent);
+  add_callbacks(plan, &run, &agent);
   agent.check = std::move(check);
   const int code = run_agent(std::move(agent));
   if (code == 0) remove_temporary_logs(plan);

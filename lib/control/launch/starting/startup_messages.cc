@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "base/clock.h"
+#include "base/counted.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/number_text.h"
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
@@ -79,23 +82,27 @@ Layout narrow_layout(size_t key_width, int columns) {
   return {"", key_width, width > used + kMinValueWidth ? width - used : kMinValueWidth};
 }
 
-std::string table_of(const LaunchPlan& plan, const Assignment& assignment, int local_rank) {
-  const LaunchConfig& config = plan.config();
-  const Variables variables =
-      table_environment(assignment, local_rank, rank_context(plan), config.dialects_given);
-  return environment_table(variables, config.logs.table, terminal_width(STDERR_FILENO));
-}
-
-void print_table(const LaunchPlan& plan, const Assignment& assignment, const char* role, int count,
-                 int first) {
-  if (count == 0) return;
-  if (plan.config().logs.table == TableStyle::kNone) {
-    return spdlog::info("Local {}start {} processes.", role, count);
-  }
-  spdlog::info(
-      "Local {}start {} processes. First process distributed environment info (Only For Debug): "
-      "\n{}\n",
-      role, count, table_of(plan, assignment, first));
+// "Local start 2 processes. First process ..." and the table of its environment: one for the
+// servers of this node and one for its trainers.
+std::vector<std::string> tables_of(const LaunchPlan& plan, const Assignment& assignment,
+                                   TableStyle style) {
+  const wire::Node& node = assignment.node();
+  const bool roles = assignment.world->servers() > 0;
+  const RankContext context = with_lists(assignment, rank_context(plan));
+  std::vector<std::string> tables;
+  const auto add = [&](const std::string& role, int count, int first) {
+    if (count == 0) return;
+    std::string& text =
+        tables.emplace_back("Local " + role + "start " + std::to_string(count) + " processes.");
+    if (style == TableStyle::kNone) return;
+    const Variables variables =
+        table_environment(assignment, first, context, plan.config().dialects_given);
+    text += " First process distributed environment info (Only For Debug): \n" +
+            environment_table(variables, style, terminal_width(STDERR_FILENO)) + "\n";
+  };
+  add("server ", node.servers(), 0);
+  add(roles ? "worker " : "", trainers(node), node.servers());
+  return tables;
 }
 
 // "ranks 2 to 3 of 4"
@@ -104,6 +111,32 @@ std::string ranks_of(const Assignment& assignment) {
   const std::string of = " of " + std::to_string(assignment.world_size());
   if (count == 1) return "rank " + std::to_string(first) + of;
   return "ranks " + std::to_string(first) + " to " + std::to_string(first + count - 1) + of;
+}
+
+void print_line(const LaunchPlan& plan, const Assignment& assignment) {
+  spdlog::info("starting {0}; logs: {1}; environment: {1}/{2}, or here with --table=auto",
+               world_text(*assignment.world), plan.log_dir, kEnvironmentLog);
+}
+
+void print_log_hint(const LaunchPlan& plan, const Assignment& assignment) {
+  const std::string& log_dir = plan.log_dir;
+  if (assignment.world->servers() > 0) {
+    return spdlog::info("servers write their logs to {0}/serverlog.*, workers to {0}/workerlog.*",
+                        log_dir);
+  }
+  spdlog::info(
+      "details about PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and detail "
+      "running logs maybe found in {0}/workerlog.0",
+      log_dir);
+}
+
+void print_warnings(const LaunchPlan& plan, const Assignment& assignment) {
+  for (const std::string& line : proxy_warnings(plan.config().dialects, assignment, get_env)) {
+    spdlog::warn("{}", line);
+  }
+  if (plan.trains) return;  // fleet-worker uses the chosen GPUs
+  const std::string line = local_rank_warning(plan.config(), plan.ranks, find_gpus());
+  if (!line.empty()) spdlog::warn("{}", line);
 }
 
 void print_restart(const LaunchPlan& plan, const Assignment& assignment) {
@@ -160,37 +193,59 @@ std::string endpoints_log(const World& world) {
   return text + "PADDLE_TRAINER_ENDPOINTS: \n" + join(endpoints_of(world, false), "\n") + "\n";
 }
 
+std::string environment_log(const LaunchPlan& plan, const Assignment& assignment) {
+  const LaunchRequest& request = plan.request;
+  const bool all = plan.config().logs.level == "DEBUG";
+  std::string text =
+      configuration_block(request.settings, request.program, all) + mode_line(plan) + "\n";
+  for (const std::string& table : tables_of(plan, assignment, TableStyle::kPaddle)) text += table;
+  return text;
+}
+
+std::string mode_line(const LaunchPlan& plan) {
+  return plan.on_gpus() ? "launch train in GPU mode" : "launch train in CPU mode";
+}
+
+std::string world_text(const World& world) {
+  const std::string servers =
+      world.servers() > 0 ? counted(world.servers(), "server") + " and " : std::string();
+  return servers + counted(world.world_size(), "rank") + " on " +
+         counted(world.nodes_size(), "node");
+}
+
+std::string elapsed_text(std::chrono::steady_clock::duration time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  return seconds < 60 ? format_printf("%.1f s", seconds) : format_duration(seconds);
+}
+
 void print_configuration(const LaunchRequest& request, const std::string& mode) {
   const LogConfig& logs = request.config.logs;
-  if (logs.quiet) return;
+  if (logs.quiet || logs.start != StartStyle::kTable) return;
   std::string text = configuration_block(request.settings, request.program, logs.level == "DEBUG");
   if (!mode.empty()) text += mode + "\n";
   write_standard_error(text);
 }
 
-void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again) {
-  if (again) return print_restart(plan, assignment);
-  const wire::Node& node = assignment.node();
-  const std::string& log_dir = plan.log_dir;
-  const bool roles = assignment.world->servers() > 0;
-  print_table(plan, assignment, "server ", node.servers(), 0);
-  print_table(plan, assignment, roles ? "worker " : "", trainers(node), node.servers());
-  for (const std::string& line : proxy_warnings(plan.config().dialects, assignment, get_env)) {
-    spdlog::warn("{}", line);
+void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again, bool speaks) {
+  const LogConfig& logs = plan.config().logs;
+  if (logs.start == StartStyle::kSilent) return;
+  if (again) return speaks ? print_restart(plan, assignment) : void();
+  const bool table = speaks && logs.start == StartStyle::kTable;
+  if (table && spdlog::should_log(spdlog::level::info)) {
+    for (const std::string& text : tables_of(plan, assignment, logs.table)) {
+      spdlog::info("{}", text);
+    }
+  } else if (speaks && !table) {
+    print_line(plan, assignment);
   }
-  if (!plan.trains) {  // fleet-worker uses the chosen GPUs
-    const std::string line = local_rank_warning(plan.config(), plan.ranks, find_gpus());
-    if (!line.empty()) spdlog::warn("{}", line);
-  }
-  if (roles) {
-    spdlog::info("servers write their logs to {0}/serverlog.*, workers to {0}/workerlog.*",
-                 log_dir);
-    return;
-  }
-  spdlog::info(
-      "details about PADDLE_TRAINER_ENDPOINTS can be found in {0}/endpoints.log, and detail "
-      "running logs maybe found in {0}/workerlog.0",
-      log_dir);
+  print_warnings(plan, assignment);
+  if (table) print_log_hint(plan, assignment);
+}
+
+void print_success(const LaunchPlan& plan, std::chrono::steady_clock::time_point began,
+                   std::chrono::steady_clock::time_point now) {
+  if (plan.config().logs.start != StartStyle::kLine) return;
+  spdlog::info("the job succeeded after {}", elapsed_text(now - began));
 }
 
 }  // namespace fleet

@@ -1,6 +1,7 @@
 // The launcher's output at a start, on standard error: standard output belongs to the program.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,24 @@
 namespace fleet {
 
 // Prints the configuration block: values that differ from their defaults, or all values with
-// --log_level=DEBUG. Prints nothing with --quiet. `mode` is the line below it; "" for none.
+// --log_level=DEBUG. Prints nothing with --quiet, and for another StartStyle than kTable. `mode` is
+// the line below it; "" for none.
 void print_configuration(const LaunchRequest& request, const std::string& mode = {});
+// "launch train in GPU mode"
+std::string mode_line(const LaunchPlan& plan);
 
-// Prints the table of the first rank's environment at the first start, and one line at each
-// restart.
-void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again);
+// Prints the table of the first rank's environment, or one line, at the first start, and one line
+// at each restart. `speaks`: whether this node prints what concerns the whole job
+// (shared_console.h); it always prints warnings.
+void print_start(const LaunchPlan& plan, const Assignment& assignment, bool again, bool speaks);
+// After a success of a job that has started at `began`.
+void print_success(const LaunchPlan& plan, std::chrono::steady_clock::time_point began,
+                   std::chrono::steady_clock::time_point now);
+
+// "8 ranks on 2 nodes", with servers "2 servers and 8 ranks on 2 nodes".
+std::string world_text(const World& world);
+// "12.3 s", from one minute on "1:02:03".
+std::string elapsed_text(std::chrono::steady_clock::duration time);
 
 // "-----------  Configuration Arguments -----------", sorted "key: value" lines, 48 dashes and a
 // newline. Values are formatted as in Python, None for values not given. Contains all options if
@@ -35,6 +48,9 @@ std::string environment_table(const Variables& variables, TableStyle style = Tab
 
 // The content of log/endpoints.log.
 std::string endpoints_log(const World& world);
+// The content of log/environment.log: what kTable prints, in Paddle's layout.
+inline constexpr char kEnvironmentLog[] = "environment.log";
+std::string environment_log(const LaunchPlan& plan, const Assignment& assignment);
 
 // --- proxies in the ranks' environment: fleetrun leaves them unchanged ---
 

@@ -19,6 +19,7 @@
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
+#include "launch/planning/start_style.h"
 #include "transport/security.h"
 
 namespace fleet {
@@ -117,11 +118,11 @@ std::vector<std::string> srun_command(const LaunchRequest& request,
   const ViaConfig& via = request.config.via;
   command.insert(command.end(), via.options.begin(), via.options.end());
   command.push_back(via.remote_fleetrun.value_or(self));
-  for (std::string& flag :
-       given_flags(request, {"via", "via_options", "remote_fleetrun", "nnodes", "ips", "host",
-                             "master", "rank", "servers", "workers"})) {
-    command.push_back(std::move(flag));
-  }
+  std::vector<std::string> flags =
+      given_flags(request, {"via", "via_options", "remote_fleetrun", "nnodes", "ips", "host",
+                            "master", "rank", "servers", "workers"});
+  keep_start_style(request, &flags);
+  command.insert(command.end(), flags.begin(), flags.end());
   if (nodes != "1" && !request.config.logs.shown.chosen) {
     command.push_back("--local_ranks_filter=0");  // lines of several nodes need their rank
   }

@@ -54,7 +54,7 @@ TEST_F(OneNode, RanksThatSucceed_EndWithZero) {
 }
 
 TEST_F(OneNode, Prints_WhatPaddlePrints) {
-  run("true");
+  run("true", {"--table=paddle"});
   EXPECT_THAT(output, HasSubstr("Local start 2 processes. First process distributed environment "
                                 "info (Only For Debug): \n    +====="));
   EXPECT_THAT(job.read("log/endpoints.log"),
@@ -63,7 +63,8 @@ TEST_F(OneNode, Prints_WhatPaddlePrints) {
 }
 
 TEST_F(OneNode, FailingRank_DecidesTheCodeAndIsNamed) {
-  EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; echo working; echo '  it broke' >&2; exit 7"),
+  EXPECT_EQ(run("test $RANK = 0 && exec sleep 1000; echo working; echo '  it broke' >&2; exit 7",
+                {"--table=paddle"}),
             7);
   EXPECT_THAT(output, HasSubstr("] rank 1 of 2 exited with 7 (log/workerlog.1)\n"
                                 "ABORT!!! Out of all 2 trainers, the trainer process with "

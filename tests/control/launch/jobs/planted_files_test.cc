@@ -65,8 +65,8 @@ struct PlantedFiles : ::testing::Test {
 
 TEST_F(PlantedFiles, LinkInPlaceOfAFile_IsRefused) {
   fs::create_directory(job.path() + "/log");
-  for (const std::string name : {"endpoints.log", "workerlog.0", "workerlog.1", "workerlog.0.err",
-                                 "verdict.json", ".fleetrun"}) {
+  for (const std::string name : {"endpoints.log", "environment.log", "workerlog.0", "workerlog.1",
+                                 "workerlog.0.err", "verdict.json", ".fleetrun"}) {
     const std::string path = job.path() + "/log/" + name;
     fs::create_symlink(victim, path);
     for (const char* how : {"--log_split", "--log_overwrite"}) {
@@ -129,11 +129,12 @@ TEST_F(PlantedFiles, OwnLinkToALogFolder_IsFine) {
 
 TEST_F(PlantedFiles, LinksMadeWhileTheJobRuns_AreNotWrittenThrough) {
   // The verdict takes the link's place; a log that cannot be opened again is one warning.
-  EXPECT_EQ(run({"--max_restart=1", "--dialect=paddle,mlx"},
-                "test $FLEET_GENERATION = 1 || { echo again; exit 0; }; echo first; "
-                "for name in verdict.json endpoints.log mlx_hosts.json workerlog.0; do "
-                "ln -sf ../victim log/$name; done; exit 3"),
-            0)
+  EXPECT_EQ(
+      run({"--max_restart=1", "--dialect=paddle,mlx"},
+          "test $FLEET_GENERATION = 1 || { echo again; exit 0; }; echo first; "
+          "for name in verdict.json endpoints.log environment.log mlx_hosts.json workerlog.0; do "
+          "ln -sf ../victim log/$name; done; exit 3"),
+      0)
       << output;
   EXPECT_THAT(output, HasSubstr("endpoints.log: it is a symbolic link"));
   EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(job.path() + "/log/verdict.json")));

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "base/text.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
 
@@ -18,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
@@ -81,7 +84,7 @@ struct Screen : ::testing::Test {
 
 TEST_F(Screen, StandardOutput_IsTheProgramsAlone) {
   // The rank that fails waits: a failure ends the other one wherever it is.
-  EXPECT_EQ(run({"--nproc_per_node=2"},
+  EXPECT_EQ(run({"--nproc_per_node=2", "--table=paddle"},
                 "printf 'out\\n50%%\\r'; echo err >&2; : >done.$RANK; "
                 "until test -e done.0; do sleep 0.01; done; exit $RANK"),
             1);
@@ -135,9 +138,47 @@ TEST_F(Screen, Quiet_OnlyWhatGoesWrong) {
   EXPECT_EQ(said.find("Distributed Envs"), std::string::npos) << said;
 }
 
+TEST_F(Screen, OtherPrograms_GetOneLineAtTheStartAndOneAfterASuccess) {
+  EXPECT_EQ(run({"--nproc_per_node=2"}, "true"), 0);
+  const std::vector<std::string> lines = split(errors, '\n');
+  ASSERT_EQ(lines.size(), 3u) << errors;
+  EXPECT_THAT(lines[0], AllOf(HasSubstr("2 ranks on 1 node"), HasSubstr("log/environment.log"),
+                              HasSubstr("--table=auto")));
+  EXPECT_THAT(lines[1], EndsWith(" s"));
+  EXPECT_EQ(lines[2], "");
+  EXPECT_THAT(job.read("log/environment.log"),
+              AllOf(HasSubstr(kBlock + "nproc_per_node: 2\n"), HasSubstr(kPaddlesBorder)));
+}
+
+TEST_F(Screen, PaddlesScriptsAndLines_GetTheTable) {
+  std::ofstream(job.path() + "/train.sh") << "#!/bin/sh\necho $PADDLE_TRAINER_ID\n";
+  EXPECT_EQ(run_line({"sh", "train.sh"}), 0);
+  EXPECT_THAT(errors, HasSubstr(kPaddlesBorder));
+  ::unlink((job.path() + "/run.err").c_str());
+  EXPECT_EQ(run({"--start_port=0"}, "true"), 0);
+  EXPECT_THAT(errors, AllOf(HasSubstr(kBlock), HasSubstr(kPaddlesBorder)));
+}
+
+TEST_F(Screen, Failure_RepeatsNoLinesThatAreThere) {
+  const auto printed = [&](const std::vector<std::string>& options) {
+    JobFolder folder;
+    std::vector<std::string> line = options;
+    line.insert(line.end(), {"sh", "-c", "echo '  it broke'; exit 5"});
+    Fleetrun fleetrun(folder, "run", line);
+    EXPECT_EQ(fleetrun.wait(), 5);
+    return fleetrun.output();
+  };
+  EXPECT_EQ(count_of(printed({}), "it broke"), 1u);
+  EXPECT_EQ(count_of(printed({"-r3"}), "it broke"), 1u);  // in the verdict alone
+  EXPECT_THAT(printed({}), Not(HasSubstr("ABORT!!!")));
+  const std::string table = printed({"--table=auto"});
+  EXPECT_EQ(count_of(table, "it broke"), 2u) << table;
+  EXPECT_THAT(table, HasSubstr("ABORT!!!"));
+}
+
 TEST_F(Screen, ConfigurationBlock_IsWholeInDebugOnly) {
-  EXPECT_EQ(run({"--grace=3"}, "true"), 0);
-  EXPECT_THAT(errors, HasSubstr(kBlock + "grace: 3\ntraining_script: sh\n"));
+  EXPECT_EQ(run({"--grace=3", "--table=paddle"}, "true"), 0);
+  EXPECT_THAT(errors, HasSubstr(kBlock + "grace: 3\ntable: paddle\ntraining_script: sh\n"));
   EXPECT_EQ(run({"--grace=3", "--log_level=DEBUG"}, "true"), 0);
   EXPECT_THAT(split(errors, '\n'), IsSupersetOf({"nnodes: None", "rdzv_timeout: 300"}));
 }
@@ -162,21 +203,22 @@ TEST_F(Screen, Restart_DoesNotPrintTheTableAgain) {
 }
 
 TEST_F(Screen, FurtherDialects_FollowInTheTable) {
-  EXPECT_EQ(run({"--dialect=paddle,torch"}, "true"), 0);
+  EXPECT_EQ(run({"--table=auto", "--dialect=paddle,torch"}, "true"), 0);
   EXPECT_THAT(errors, HasSubstr("  LOCAL_WORLD_SIZE  "));
 }
 
 TEST_F(Screen, NarrowTerminal_GetsANarrowTableUnlessForced) {
   const Terminal narrow(80), wide(93), forced(80), none(120);
-  EXPECT_EQ(run({}, "true", {}, narrow.path()), 0);
+  EXPECT_EQ(run({"--table=auto"}, "true", {}, narrow.path()), 0);
   EXPECT_THAT(narrow.shown(),
               AllOf(HasSubstr("+" + std::string(77, '=') + "+"), Not(HasSubstr(kPaddlesBorder))));
-  EXPECT_EQ(run({}, "true", {}, wide.path()), 0);
+  EXPECT_EQ(run({"--table=auto"}, "true", {}, wide.path()), 0);
   EXPECT_THAT(wide.shown(), HasSubstr(kPaddlesBorder));
   EXPECT_EQ(run({"--table=paddle"}, "true", {}, forced.path()), 0);
   EXPECT_THAT(forced.shown(), HasSubstr(kPaddlesBorder));
   EXPECT_EQ(run({"--table=none"}, "true", {}, none.path()), 0);
-  EXPECT_THAT(none.shown(), AllOf(Not(HasSubstr("Distributed Envs")), HasSubstr("1 processes.")));
+  EXPECT_THAT(none.shown(),
+              AllOf(Not(HasSubstr("Distributed Envs")), HasSubstr("1 rank on 1 node")));
 }
 
 TEST_F(Screen, Colors_AsTheEnvironmentAsks) {

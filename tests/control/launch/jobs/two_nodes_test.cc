@@ -27,7 +27,8 @@ const std::string kHelper = program_folder() + "/launch_rank_helper";
 
 struct TwoNodes : ::testing::Test {
   std::unique_ptr<Fleetrun> start(int node, const std::string& script,
-                                  std::vector<std::string> options = {}) {
+                                  std::vector<std::string> options = {},
+                                  const std::string& errors = {}) {
     const std::string number = std::to_string(node);
     std::vector<std::string> arguments = {"--ips=" + ips,
                                           "--host=127.0.0." + std::to_string(node + 1),
@@ -37,7 +38,8 @@ struct TwoNodes : ::testing::Test {
                                           "--start_port=" + std::to_string(start_port)};
     arguments.insert(arguments.end(), options.begin(), options.end());
     arguments.insert(arguments.end(), {"sh", "-c", script});
-    return std::make_unique<Fleetrun>(job, "node" + number, arguments);
+    return std::make_unique<Fleetrun>(job, "node" + number, arguments, Fleetrun::Environment{}, "",
+                                      "fleetrun", errors);
   }
   // Starts both, and waits until all ranks run.
   void start_both(const std::string& on, std::vector<std::string> options = {}) {
@@ -77,6 +79,28 @@ TEST_F(TwoNodes, Environment_CountsAcrossNodes) {
                     std::string("WORLD_SIZE=4"), std::string("MASTER_ADDR=127.0.0.1"),
                     "PADDLE_TRAINER_ENDPOINTS=127.0.0.1:" + port + ",127.0.0.1:" + next +
                         ",127.0.0.2:" + port + ",127.0.0.2:" + next}));
+}
+
+TEST_F(TwoNodes, TableOnOneConsole_IsPrintedOnce) {
+  const auto run = [&](const std::string& errors_of_second) {
+    start_port += 100;
+    std::string printed;
+    std::vector<std::unique_ptr<Fleetrun>> nodes;
+    for (const int node : {0, 1}) {
+      nodes.push_back(start(node, "true", {}, node == 0 ? "first.err" : errors_of_second));
+    }
+    for (const auto& node : nodes) EXPECT_EQ(node->wait(), 0);
+    for (const std::string name : {"first.err", "second.err"}) {
+      printed += job.read(name);
+      std::filesystem::remove(job.path() + "/" + name);
+    }
+    size_t count = 0;
+    for (const std::string& line : split(printed, '\n'))
+      count += line.find("Distributed Envs") != std::string::npos;
+    return count;
+  };
+  EXPECT_EQ(run("first.err"), 1u);
+  EXPECT_EQ(run("second.err"), 2u);
 }
 
 TEST_F(TwoNodes, FirstFailure_DecidesOnBoth) {

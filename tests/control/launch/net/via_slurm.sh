@@ -27,7 +27,7 @@ SRUN
 chmod +x bin/srun
 allocation=(SLURM_JOB_ID=$$ SLURM_JOB_NODELIST=n[1-2] SLURM_JOB_NUM_NODES=2 PATH="$folder/bin:$PATH" CUDA_VISIBLE_DEVICES=)
 
-env "${allocation[@]}" "$fleetrun" --via=slurm --nproc_per_node=2 "$helper" store >met.out 2>&1 || fail "ended with $?"
+env "${allocation[@]}" "$fleetrun" --via=slurm --table=auto --nproc_per_node=2 "$helper" store >met.out 2>&1 || fail "ended with $?"
 expect met.out '\[rank 2 10.77.0.2\]'
 [ "$(grep -c "launch train in CPU mode" met.out)" = 1 ] || fail "the job is not shown once"
 echo "met"
@@ -36,8 +36,8 @@ code=0
 env "${allocation[@]}" PADDLE_NPROC_PER_NODE=2 "$fleetrun" --via=slurm \
   sh -c 'test $RANK = 3 && { sleep 0.2; exit 7; }; exec sleep 100' >failed.out 2>&1 || code=$?
 [ $code = 7 ] || fail "ended with $code instead of 7"
-[ "$(grep -c "ABORT!!!" failed.out)" = 1 ] || fail "the verdict is not told once"
-expect failed.out "rank 3 of 4 exited with 7"
+[ "$(grep -c "rank 3 of 4 exited with 7" failed.out)" = 1 ] || fail "the verdict is not told once"
+[ "$(grep -c "4 ranks on 2 nodes" failed.out)" = 1 ] || fail "the start is not told once"
 expect failed.out "local rank 1 on node 1 (10.77.0.2"
 echo "the failing rank's code, its verdict once"
 

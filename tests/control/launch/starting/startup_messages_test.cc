@@ -140,6 +140,26 @@ TEST(ConfigurationBlock, OfAllOptions_IsPaddles) {
                                    "workers: None"}));
 }
 
+TEST(WorldText, CountsRanksNodesAndServers) {
+  World world;
+  world.add_nodes();
+  world.set_world_size(1);
+  EXPECT_EQ(world_text(world), "1 rank on 1 node");
+  world.add_nodes();
+  world.set_world_size(8);
+  EXPECT_EQ(world_text(world), "8 ranks on 2 nodes");
+  world.set_servers(2);
+  EXPECT_EQ(world_text(world), "2 servers and 8 ranks on 2 nodes");
+}
+
+TEST(ElapsedText, FollowsItsLength) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(elapsed_text(40ms), "0.0 s");
+  EXPECT_EQ(elapsed_text(12'340ms), "12.3 s");
+  EXPECT_EQ(elapsed_text(60s), "1:00");
+  EXPECT_EQ(elapsed_text(3'723s), "1:02:03");
+}
+
 TEST(EndpointsLog, ListsEveryRank) {
   World world;
   for (const char* address : {"10.0.0.1", "::1"}) world.add_nodes()->set_address(address);

@@ -45,8 +45,9 @@ OptionGroup message_options() {
              "print only program output, warnings and failures");
   group.choice(paddle({.key = "table", .value = "HOW", .optional = true}), "auto",
                {"auto", "paddle", "narrow", "none"},
-               "style of the environment table (auto: paddle, or narrow on a narrow terminal) "
-               "(default: auto)");
+               "print the environment table, in this style (auto: paddle, or narrow on a narrow "
+               "terminal) (default: auto for job files and Paddle's scripts and options, else "
+               "none)");
   return group;
 }
 
