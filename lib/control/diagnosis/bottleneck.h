@@ -26,6 +26,7 @@ struct RankTimes {
   double making = 0;              // work of its data threads
   double reading = 0;             // of this: reading
   int data_threads = 0, nice = 0;
+  bool reported = false;  // by another program than our engine
   double cpu = 0;    // CPU time of all its threads
   double cores = 0;  // its share of those it may run on
   double quota = 0;  // cores; 0: none
