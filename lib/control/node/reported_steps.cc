@@ -152,6 +152,7 @@ void ReportedSteps::add(const ReportedStep& report, int64_t at_ns) {
 void ReportedSteps::add_times(const ReportedStep& report, double steps, double passed) {
   RankProgress& now = *progress_;
   passed_ += passed;
+  if (passed_ == 0) return;  // these came together with the first one
   time_ += report.batch_time ? kNs * *report.batch_time * steps : passed;
   input_ += kNs * report.data_time.value_or(0) * steps;
   if (report.wait_time) {

@@ -22,11 +22,12 @@ inline constexpr char kEnvStepsFile[] = "FLEET_STEPS_FILE";
 struct ReportedStep {
   int64_t step = 0;   // of the whole training
   int64_t steps = 0;  // at which training ends; 0: unknown
-  std::optional<double> epoch, samples;
-  std::optional<double> loss;  // NaN if the program reports null
+  std::optional<double> epoch = {};
+  std::optional<double> samples = {};  // that the rank has processed so far
+  std::optional<double> loss = {};     // NaN if the program reports null
   // Seconds a step, since the previous report.
-  std::optional<double> batch_time, data_time, wait_time;
-  std::vector<std::pair<std::string, double>> others;  // by name; NaN: null
+  std::optional<double> batch_time = {}, data_time = {}, wait_time = {};
+  std::vector<std::pair<std::string, double>> others = {};  // by name; NaN: null
 };
 
 // nullopt if it is not a report; `why` then says for which reason.

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -39,13 +38,18 @@ void set_aside(const std::string& path) {
   }
 }
 
-// If the last line was cut off, ends it first.
+// All of the lines or none. If the last line was cut off, ends it first.
 void append(const std::string& path, const std::string& lines) {
   const UniqueFd file = open_owned_file(path, O_RDWR | O_CREAT | O_APPEND);
   const off_t size = ::lseek(file.get(), 0, SEEK_END);
   char last = '\n';
   const bool cut = size > 0 && ::pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
-  write_all(file.get(), (cut ? "\n" : "") + lines, path);
+  try {
+    write_all(file.get(), (cut ? "\n" : "") + lines, path);
+  } catch (const Error&) {  // a full disk
+    (void)!::ftruncate(file.get(), size);
+    throw;
+  }
 }
 
 // In seconds a step; NaN: unknown.
