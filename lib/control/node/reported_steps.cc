@@ -84,8 +84,7 @@ class Reader {
     *to = static_cast<int64_t>(given);
     return true;
   }
-  bool number(const std::string& name, const Json& value, double most,
-              std::optional<double>* to) {
+  bool number(const std::string& name, const Json& value, double most, std::optional<double>* to) {
     if (value.is_null()) return true;
     const double given = value.is_number() ? value.get<double>() : kNoNumber;
     if (!(given >= 0 && given <= most)) return refuse(name, "is out of range");

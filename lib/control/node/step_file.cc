@@ -28,8 +28,7 @@ std::vector<StepText> StepFile::read(int64_t now_ns, int64_t unix_ns, bool ended
   if (lines.empty() && is_replaced(status) && open()) read_new(&status, &lines);
   if (ended && !without_zeros(held_).empty()) split("\n", &lines);
   const int64_t changed = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-  const int64_t last =
-      std::clamp(now_ns - (unix_ns - changed), std::min(last_ns_, now_ns), now_ns);
+  const int64_t last = std::clamp(now_ns - (unix_ns - changed), std::min(last_ns_, now_ns), now_ns);
   // The first lines have no earlier moment from which to count.
   const int64_t begin = last_ns_ == 0 ? last : last_ns_;
   const auto count = static_cast<int64_t>(lines.size());
@@ -41,8 +40,7 @@ std::vector<StepText> StepFile::read(int64_t now_ns, int64_t unix_ns, bool ended
 }
 
 bool StepFile::open() {
-  UniqueFd file(
-      ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
+  UniqueFd file(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC));
   struct stat status = {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   file_ = std::move(file);
@@ -75,8 +73,7 @@ void StepFile::read_new(struct stat* status, std::vector<StepText>* lines) {
   std::array<char, 16 << 10> buffer;
   while (offset_ < status->st_size) {
     const auto wanted = std::min<int64_t>(status->st_size - offset_, buffer.size());
-    const ssize_t n =
-        ::pread(file_.get(), buffer.data(), static_cast<size_t>(wanted), offset_);
+    const ssize_t n = ::pread(file_.get(), buffer.data(), static_cast<size_t>(wanted), offset_);
     if (n <= 0) return;  // truncated at this moment, or the disk fails
     offset_ += n;
     bytes_ += n;

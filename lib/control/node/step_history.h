@@ -46,8 +46,8 @@ class StepHistory {
   bool overwrite_ = false, opened_ = false, failed_ = false;
   Moment began_;
   // Of this generation:
-  std::optional<int> rank_;  // whose reports are kept
-  RankProgress last_;        // its progress in the line before
+  std::optional<int> rank_;            // whose reports are kept
+  RankProgress last_;                  // its progress in the line before
   std::map<int, RankProgress> ranks_;  // in the last line of all ranks
   int64_t ranks_at_ns_ = 0;
 };

@@ -14,7 +14,7 @@ namespace fleet {
 // A text that should be a report of a step.
 struct StepText {
   std::string text;
-  int64_t at_ns = 0;     // when it was written, as far as known; CLOCK_MONOTONIC
+  int64_t at_ns = 0;      // when it was written, as far as known; CLOCK_MONOTONIC
   bool is_report = true;  // false: it may be a quotation of one, such as a line of a traceback
 };
 

@@ -160,8 +160,7 @@ TEST_F(JobLogsTest, StandardErrorApart_IsNotSearched) {
   int output[2], error[2];
   ASSERT_EQ(::pipe2(output, O_CLOEXEC | O_NONBLOCK), 0);
   ASSERT_EQ(::pipe2(error, O_CLOEXEC | O_NONBLOCK), 0);
-  RankLog* log =
-      logs.open(spawn.ranks(0), RankOutput{UniqueFd(output[0]), UniqueFd(error[0])});
+  RankLog* log = logs.open(spawn.ranks(0), RankOutput{UniqueFd(output[0]), UniqueFd(error[0])});
   const UniqueFd writing(output[1]), writing_errors(error[1]);
   const std::string report = "{\"fleetrun\": {\"step\": 1}}\n";
   ASSERT_EQ(::write(writing_errors.get(), report.data(), report.size()),

@@ -64,16 +64,17 @@ TEST(ParseReportedStep, Null_IsNoValue) {
 }
 
 TEST(ParseReportedStep, OtherTexts_AreRemarks) {
-  EXPECT_THAT(parse(R"({"step":1,"phase":"warm-up","ok":true,"lrs":[1,2],"time":5,"event":6})").others,
-              IsEmpty());
+  EXPECT_THAT(
+      parse(R"({"step":1,"phase":"warm-up","ok":true,"lrs":[1,2],"time":5,"event":6})").others,
+      IsEmpty());
 }
 
 TEST(ParseReportedStep, WrongReports_AreRefusedWithTheirKey) {
   for (const char* text :
        {"", "{", "step 1", "[1]", "1", R"({"step":1)", R"({"fleetrun":{"step":1}} x)",
         R"({"step":1,"loss":NaN})", R"({"step":1,"loss":Infinity})", R"({"step":1,"loss":1e999})",
-        R"({"step":01})", R"({"fleetrun":7})", R"({"loss":0.1})", R"({"step":null})", "{\"step\":1,\"\xff\":2}",
-        R"({"step":1,"a":[[[[1]]]]})"}) {
+        R"({"step":01})", R"({"fleetrun":7})", R"({"loss":0.1})", R"({"step":null})",
+        "{\"step\":1,\"\xff\":2}", R"({"step":1,"a":[[[[1]]]]})"}) {
     EXPECT_NE(reason(text), "") << text;
   }
   for (const char* key : {"step", "steps", "epoch", "samples", "data_time", "wait_time", "loss"}) {
@@ -82,9 +83,9 @@ TEST(ParseReportedStep, WrongReports_AreRefusedWithTheirKey) {
       EXPECT_THAT(reason("{\"step\":1," + member + "}"), HasSubstr(key)) << member;
     }
   }
-  for (const char* member : {R"("step":-1)", R"("step":1.5)", R"("step":1e16)", R"("steps":-1)",
-                             R"("epoch":-1)", R"("samples":1e300)", R"("data_time":1e7)",
-                             R"("loss":1e305)", R"("acc":-1e305)"}) {
+  for (const char* member :
+       {R"("step":-1)", R"("step":1.5)", R"("step":1e16)", R"("steps":-1)", R"("epoch":-1)",
+        R"("samples":1e300)", R"("data_time":1e7)", R"("loss":1e305)", R"("acc":-1e305)"}) {
     EXPECT_THAT(reason("{\"step\":1," + std::string(member) + "}"), HasSubstr("\"")) << member;
   }
 }
@@ -178,8 +179,7 @@ TEST_F(ReportedStepsTest, NullLoss_LeavesTheLastOne) {
 
 TEST_F(ReportedStepsTest, HugeSums_DoNotOverflow) {
   for (int i = 0; i < 20'000; ++i) {
-    steps.add({.step = i % 2 == 0 ? 0 : 1'000'000'000'000'000,
-               .samples = i % 2 == 0 ? 0 : 1e15},
+    steps.add({.step = i % 2 == 0 ? 0 : 1'000'000'000'000'000, .samples = i % 2 == 0 ? 0 : 1e15},
               i);
   }
   EXPECT_GT(now().steps, 0);

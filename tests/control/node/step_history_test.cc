@@ -148,8 +148,7 @@ TEST_F(StepHistoryTest, AllRanks_HaveALineEveryFewSeconds) {
     ++count;
     EXPECT_EQ(line.at("batch_time").size(), 3u);
     EXPECT_TRUE(line.at("batch_time").at(1).is_null());
-    EXPECT_LT(line.at("batch_time").at(0).get<double>(),
-              line.at("batch_time").at(2).get<double>());
+    EXPECT_LT(line.at("batch_time").at(0).get<double>(), line.at("batch_time").at(2).get<double>());
     EXPECT_TRUE(line.at("wait_time").at(0).is_null());
   }
   EXPECT_EQ(count, 5);

@@ -16,8 +16,8 @@ inline constexpr char kMetricsFile[] = "/metrics.jsonl";
 
 // Paths of a rank's output, named like Paddle's or torchrun's.
 struct RankFiles {
-  std::string output;   // standard output; empty: not stored
-  std::string errors;   // standard error; may be the same file
+  std::string output;  // standard output; empty: not stored
+  std::string errors;  // standard error; may be the same file
   // Absolute, as the program may change its folder:
   std::string failure;  // TORCHELASTIC_ERROR_FILE
   std::string steps;    // FLEET_STEPS_FILE

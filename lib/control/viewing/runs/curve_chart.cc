@@ -250,8 +250,8 @@ Points tests_of(const RunHistory& run, const std::string& name) {
 
 // Drawn under another title, or not of interest by step.
 bool is_known(std::string_view name) {
-  constexpr std::string_view kNames[] = {"loss",  "acc1",       "learning_rate", "speed", "epoch",
-                                         "steps", "samples",    "batch_time",    "data_time"};
+  constexpr std::string_view kNames[] = {"loss",  "acc1",    "learning_rate", "speed",    "epoch",
+                                         "steps", "samples", "batch_time",    "data_time"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 

@@ -110,7 +110,8 @@ TEST_F(ReportedStepsOfAJob, EndedJob_IsListedAndHasAReport) {
     printf '{"step": 4, "perplexity": 7}' >>"$FLEET_STEPS_FILE")");
   ASSERT_EQ(fleetrun->wait(), 0) << fleetrun->output();
   const std::string log = job.read("log/workerlog.0"), output = fleetrun->output();
-  EXPECT_THAT(log, HasSubstr("3%|##  |\r{\"fleetrun\": {\"step\": 3, \"steps\": 4, \"loss\": 0.3}}\n"));
+  EXPECT_THAT(log,
+              HasSubstr("3%|##  |\r{\"fleetrun\": {\"step\": 3, \"steps\": 4, \"loss\": 0.3}}\n"));
   EXPECT_THAT(output, HasSubstr("{\"fleetrun\": {\"step\": 9, \"loss\": NaN}}\n"));
   const size_t warning = output.find("any further wrong one");
   EXPECT_NE(warning, std::string::npos);

@@ -290,8 +290,8 @@ TEST(RunReport, ReportedSteps_HaveCurvesOfAllValuesAndNoSettings) {
 TEST(RunReport, ReportedStepsOfARunningJob_AreNotThoseOfTheVerdictBefore) {
   const RunFiles run;
   run.write("verdict.json", failed_verdict(1000, 2000));
-  run.write("metrics.jsonl", start_line(5000, 0, R"(,"reported":true)") +
-                                 train_line(5005, 0, "2.5"));
+  run.write("metrics.jsonl",
+            start_line(5000, 0, R"(,"reported":true)") + train_line(5005, 0, "2.5"));
   EXPECT_FALSE(read_run_report(run.path(), "").verdict);
   run.write("verdict.json", failed_verdict(4990, 5010));
   EXPECT_TRUE(read_run_report(run.path(), "").verdict);
