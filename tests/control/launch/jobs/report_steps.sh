@@ -23,7 +23,7 @@ job() {
   timeout 240 "$fleetrun" --nproc_per_node="$ranks" "$@" >job.out 2>&1 || fail "$* ended with $?"
   grep '"event":"train"' log/metrics.jsonl >train.out || fail "nothing was reported"
   grep -q '"loss":[0-9]' train.out || fail "no loss was reported"
-  tail -n 1 train.out | grep -q "\"step\":$step[,}]" || fail "the last step is not $step"
+  tail -n 1 train.out | grep -q "\"step\":${step}[,}]" || fail "the last step is not $step"
   grep -q '"event":"summary"' log/metrics.jsonl || fail "there is no summary"
   ! grep -q 'is ignored' job.out || fail "a report is wrong"
   "$fleetrun" report log >report.out || fail "there is no report"
