@@ -70,7 +70,7 @@ class Model(LightningModule):
         return loss
 
     def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.1)
+        return torch.optim.SGD(self.parameters(), lr=0.01)
 
 data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(40, 4)), batch_size=4)
 trainer = Trainer(max_epochs=2, log_every_n_steps=5, callbacks=[FleetSteps()], accelerator="cpu", logger=False,
