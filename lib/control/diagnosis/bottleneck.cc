@@ -42,6 +42,18 @@ constexpr struct {
       "a larger data.batch_size, or strategy.gradient_merge, exchanges gradients less often";
   const char* fewer_threads = "start fewer ranks or threads (OMP_NUM_THREADS, data.threads)";
 } kRemedies;
+// What users of other programs can do.
+constexpr struct {
+  const char* prefetch =
+      "load batches in more processes (num_workers of a DataLoader), or from a faster disk";
+  const char* send_less =
+      "send less (gradients in 16 bits), or exchange gradients less often (accumulate them)";
+  const char* fewer_threads = "start fewer ranks or threads (OMP_NUM_THREADS)";
+} kProgramRemedies;
+
+std::string fewer_threads(const RankTimes& rank) {
+  return rank.reported ? kProgramRemedies.fewer_threads : kRemedies.fewer_threads;
+}
 
 constexpr double kMinLost = 0.15;      // a healthy job loses less of its step
 constexpr double kMinShare = 0.10;     // a cause takes at least this part of the step
@@ -80,6 +92,7 @@ double data_work(const RankTimes& rank) {
 
 // What to do about a rank that waits for its batches. `full`: its threads wait for its cores.
 std::string input_action(const RankTimes& rank, bool full = false) {
+  if (rank.reported) return kProgramRemedies.prefetch;
   const double left = rank.step - rank.input;  // in which the next batch has to be made
   const double share = rank.input / rank.step;
   if (rank.data_threads == 0) {
@@ -108,8 +121,10 @@ std::string input_action(const RankTimes& rank, bool full = false) {
          ", or give each rank more cores";
 }
 
-std::string communication_action(int nnodes) {
-  if (nnodes > 1) return std::string(kRemedies.send_less) + "; or use a faster network";
+std::string communication_action(const RankTimes& rank, int nnodes) {
+  const std::string send_less = rank.reported ? kProgramRemedies.send_less : kRemedies.send_less;
+  if (nnodes > 1) return send_less + "; or use a faster network";
+  if (rank.reported) return send_less;
   return kRemedies.exchange_less_often;
 }
 
@@ -127,7 +142,7 @@ std::string straggler_action(const RankTimes& rank, const RankTimes& usual, doub
     }
     if (has_its_cores(rank)) {
       return who + " runs more threads than it has cores, and has no core for " + share +
-             " of its step: give it more cores, or " + kRemedies.fewer_threads;
+             " of its step: give it more cores, or " + fewer_threads(rank);
     }
     if (rank.nice > 0) {
       return who + " has no core for " + share + " of its step and runs with nice " +
@@ -152,15 +167,15 @@ std::string host_action(const RankTimes& rank) {
   }
   if (has_its_cores(rank)) {
     return "the ranks run more threads than they have cores, and have no core for " + share +
-           " of the step: " + kRemedies.fewer_threads;
+           " of the step: " + fewer_threads(rank);
   }
   if (!rank.others) {
     return "the ranks have no core for " + share +
-           " of the step: stop other processes on this host, or " + kRemedies.fewer_threads;
+           " of the step: stop other processes on this host, or " + fewer_threads(rank);
   }
   return "the ranks have no core for " + share + " of the step, and other processes use " +
          percent(*rank.others) + " of the busy time of their cores: stop these, or " +
-         kRemedies.fewer_threads;
+         fewer_threads(rank);
 }
 
 std::string line_of(const Bottleneck& bottleneck) {
@@ -264,7 +279,7 @@ class Division {
       input *= scale;
       exchange_ -= skew_;
     }
-    add(Cause::COMMUNICATION, exchange_, communication_action(nnodes_));
+    add(Cause::COMMUNICATION, exchange_, communication_action(*typical_, nnodes_));
     add(Cause::HOST, delayed, host_action(*typical_));
     RankTimes waiting = *typical_;
     waiting.input = std::min(input, waiting.step);
@@ -370,6 +385,7 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
   times.making = a_step(then.making_ns(), now.making_ns());
   times.reading = a_step(then.reading_ns(), now.reading_ns());
   times.data_threads = now.data_threads();
+  times.reported = now.reported();
   const RankUsage &usage = *rank.usage, &earlier = from.usage;
   const auto time = static_cast<double>(usage.at_ns() - earlier.at_ns());
   if (time > 0) {

@@ -26,9 +26,10 @@ struct RankTimes {
   double making = 0;              // work of its data threads
   double reading = 0;             // of this: reading
   int data_threads = 0, nice = 0;
-  double cpu = 0;    // CPU time of all its threads
-  double cores = 0;  // its share of those it may run on
-  double quota = 0;  // cores; 0: none
+  bool reported = false;  // by another program than our engine
+  double cpu = 0;         // CPU time of all its threads
+  double cores = 0;       // its share of those it may run on
+  double quota = 0;       // cores; 0: none
   // The part of the busy time of its cores that processes other than the job's ranks use; unset:
   // unknown.
   std::optional<double> others = {};

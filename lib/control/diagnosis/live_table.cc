@@ -18,8 +18,10 @@ void add_rates(const RankSteps& from, const RankSteps& to, wire::LiveRank* live)
   const int64_t steps = to.steps() - from.steps(), time = to.step_ns() - from.step_ns();
   if (steps <= 0 || time <= 0) return;
   live->set_step_ms(1e-6 * static_cast<double>(time) / static_cast<double>(steps));
-  live->set_samples_per_second(1e9 * static_cast<double>(to.samples() - from.samples()) /
-                               static_cast<double>(time));
+  if (to.samples() > 0) {  // a program may not report them
+    live->set_samples_per_second(1e9 * static_cast<double>(to.samples() - from.samples()) /
+                                 static_cast<double>(time));
+  }
   live->set_input_share(ratio(to.input_ns() - from.input_ns(), time));
   if (to.has_exposed_ns()) {
     live->set_exposed_share(ratio(to.exposed_ns() - from.exposed_ns(), time));
@@ -74,9 +76,19 @@ void LiveTable::begin(Time now) {
   began_ = now;
 }
 
+int64_t LiveTable::highest_step() const {
+  int64_t step = 0;
+  for (const auto& [key, rank] : ranks_) {
+    if (rank.steps.any()) step = std::max(step, rank.steps.last().step());
+  }
+  return step;
+}
+
 void LiveTable::update(const StepReport& reports, Time now) {
+  bool went_back = false;  // training continues from an earlier step
   for (const RankSteps& report : reports.ranks()) {
     ReportWindow<RankSteps>& window = ranks_[{false, report.rank()}].steps;
+    went_back = went_back || (window.any() && report.step() < window.last().step());
     if (window.any() && report.steps() < window.last().steps()) window.restart();  // began anew
     const int64_t since =
         window.any() ? report.step_at_ns() - window.middle().step_at_ns() : int64_t{0};
@@ -84,6 +96,7 @@ void LiveTable::update(const StepReport& reports, Time now) {
     step_ = std::max(step_, report.step());
     target_ = std::max(target_, report.target());
   }
+  if (went_back) step_ = highest_step();
   if (reports.ranks_size() > 0) time_left_.update(step_, now);
   for (const RankUsage& report : reports.usage()) {
     ReportWindow<RankUsage>& window = ranks_[{report.server(), report.rank()}].usage;

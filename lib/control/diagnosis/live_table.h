@@ -84,6 +84,7 @@ class LiveTable {
 
   static wire::LiveRank live_rank(const Key& key, const Rank& rank);
   void mark_slowest(LiveReport* report) const;
+  int64_t highest_step() const;
 
   std::map<Key, Rank> ranks_;
   Time began_{};

@@ -34,6 +34,7 @@
 #include "node/runtime_folder.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
+#include "node/step_reports.h"
 #include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
 #include "transport/event_loop.h"
@@ -134,6 +135,7 @@ class Guardian {
     const std::chrono::milliseconds hang_timeout(spawn->settings().hang_timeout_ms());
     tracer_.begin_generation(spawn->generation(), monotonic_ns());
     logs_.begin(*spawn);
+    step_reports_.begin(*spawn, StepReports::now());
     ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
     std::vector<UniqueFd>
         kept_free;  // reserve for finding and killing ranks if their pipes use up all others
@@ -295,13 +297,31 @@ class Guardian {
     cgroup_.take_descendants({watchdog_.pid()});
   }
 
+  // What a rank counts itself, or else reports.
+  std::optional<RankProgress> progress_of(const GuardedRank& rank, bool* reported = nullptr) {
+    auto counted = rank.progress ? rank.progress->read() : std::nullopt;
+    if (reported) *reported = !counted;
+    return counted ? counted : step_reports_.of(rank.command);
+  }
+
+  void read_reports() {
+    const StepReports::Moment now = StepReports::now();
+    for (GuardedRank& rank : ranks_) {
+      if (!rank.log) continue;
+      step_reports_.update(rank.command, rank.log->take_step_reports(), rank.ended, now);
+    }
+    step_reports_.flush(now);
+  }
+
   void send_progress() {
+    read_reports();
     note_first_signs();
     wire::GuardianEvent event;
     for (GuardedRank& rank : ranks_) {
-      const auto seen = rank.progress ? rank.progress->read() : std::nullopt;
+      bool reported = false;
+      const auto seen = progress_of(rank, &reported);
       if (!seen) continue;
-      wire::RankSteps steps = rank_steps(rank.command.local_rank(), *seen);
+      wire::RankSteps steps = rank_steps(rank.command.local_rank(), *seen, reported);
       std::string bytes = steps.SerializeAsString();
       if (bytes == rank.sent_steps) continue;
       rank.sent_steps = std::move(bytes);
@@ -323,7 +343,8 @@ class Guardian {
     for (size_t i = 0; i < watched.size(); ++i) {
       GuardedRank& rank = *watched[i];
       const auto seen = rank.progress->read();
-      const RankActivity signs{rank.log->bytes(), cpu[i], seen ? seen->ticks : 0};
+      const int64_t output = rank.log->bytes() + step_reports_.bytes(rank.command);
+      const RankActivity signs{output, cpu[i], seen ? seen->ticks : 0};
       const auto quiet = rank.hang_detector->update(signs, now);
       if (quiet.count() == 0) continue;
       wire::GuardianEvent event;
@@ -415,8 +436,8 @@ class Guardian {
         rank.output_noted = true;
         note(LauncherEvent::FIRST_OUTPUT, &rank, 0, rank.log->first_output_ns());
       }
-      if (rank.step_noted || !rank.progress) continue;
-      const auto seen = rank.progress->read();
+      if (rank.step_noted) continue;
+      const auto seen = progress_of(rank);
       if (!seen || seen->first_step_at_ns == 0) continue;
       rank.step_noted = true;
       note(LauncherEvent::FIRST_STEP, &rank, 0, seen->first_step_at_ns);
@@ -507,8 +528,9 @@ class Guardian {
   void on_rank_ended(GuardedRank& rank, int status) {
     const int64_t now = monotonic_ns();
     rank.ended = true;
-    send_progress();
     rank.log->drain();
+    send_progress();
+    step_reports_.on_rank_ended(rank.command, status == 0, StepReports::now());
     wire::GuardianEvent event;
     RankExit& ended = *event.mutable_ended();
     ended.set_local_rank(rank.command.local_rank());
@@ -618,6 +640,7 @@ class Guardian {
   std::optional<Stacks> collected_;  // so far; nullopt: not requested
   int collecting_ = 0;               // parts that are missing in it
   JobLogs logs_;
+  StepReports step_reports_;
   OomDetector oom_;
   ExitOrder order_;
   JobCgroup cgroup_;

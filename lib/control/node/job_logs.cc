@@ -113,8 +113,9 @@ void RankLog::finish(Stream* stream) {
 
 void RankLog::take(Stream* stream, std::string_view output) {
   if (stream->shown) show(stream, output);
-  const bool filters = filters_bar_ && stream == streams_.front().get();
-  keep(stream, filters ? filter_.pass(output) : output);
+  const bool first = stream == streams_.front().get();
+  if (first) step_lines_.scan(output, monotonic_ns());
+  keep(stream, filters_bar_ && first ? filter_.pass(output) : output);
 }
 
 void RankLog::show(Stream* stream, std::string_view output) {

@@ -16,6 +16,7 @@
 #include "node/line_splitter.h"
 #include "node/log_file.h"
 #include "node/spawn.h"
+#include "node/step_lines.h"
 #include "transport/control_messages.h"
 #include "transport/event_loop.h"
 #include "transport/loop_descriptor.h"
@@ -59,6 +60,9 @@ class RankLog {
   int64_t first_output_ns() const { return first_output_ns_; }
   // Its last lines as a terminal would show them, with their colours.
   std::string shown() const;
+  // What its standard output reports of its steps, since the last call. Includes standard error if
+  // both share a pipe.
+  std::vector<StepText> take_step_reports() { return step_lines_.take(); }
 
  private:
   struct Stream {
@@ -98,6 +102,7 @@ class RankLog {
   std::vector<KeptFile> files_;
   LogTail tail_;
   BarFilter filter_;
+  StepLineFinder step_lines_;
   Stamp stamp_;
   Stamp::WallTime read_at_{};
   int64_t bytes_ = 0, first_output_ns_ = 0;

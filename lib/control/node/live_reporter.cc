@@ -93,10 +93,13 @@ void ProgressRecord::begin() { *this = {}; }
 bool ProgressRecord::update(const StepReport& report, Time now, double unix_time) {
   if (report.ranks().empty()) return false;
   for (const RankSteps& rank : report.ranks()) {
-    progress_.set_step(std::max(progress_.step(), rank.step()));
+    steps_[rank.local_rank()] = rank.step();
     progress_.set_target(std::max(progress_.target(), rank.target()));
     if (rank.has_loss()) progress_.set_loss(rank.loss());
   }
+  int64_t highest = 0;  // lower than before if training has gone back
+  for (const auto& [local_rank, step] : steps_) highest = std::max(highest, step);
+  progress_.set_step(highest);
   time_left_.update(progress_.step(), now);
   progress_.clear_seconds_left();
   if (const auto left = time_left_.seconds(progress_.target())) progress_.set_seconds_left(*left);

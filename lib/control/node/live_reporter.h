@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -112,6 +113,7 @@ class ProgressRecord {
 
  private:
   wire::JobProgress progress_;
+  std::map<int, int64_t> steps_;  // by local rank
   TimeLeft time_left_;
   Time next_write_{};
 };

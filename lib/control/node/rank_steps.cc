@@ -2,8 +2,9 @@
 
 namespace fleet {
 
-wire::RankSteps rank_steps(int local_rank, const RankProgress& seen) {
+wire::RankSteps rank_steps(int local_rank, const RankProgress& seen, bool reported) {
   wire::RankSteps steps;
+  steps.set_reported(reported);
   steps.set_local_rank(local_rank);
   steps.set_steps(seen.steps);
   steps.set_step(seen.step);

@@ -1,4 +1,4 @@
-// A rank's own progress as a message.
+// A rank's own progress as a message. `reported`: RankSteps.reported.
 #pragma once
 
 #include "observe/rank_progress.h"
@@ -6,6 +6,6 @@
 
 namespace fleet {
 
-wire::RankSteps rank_steps(int local_rank, const RankProgress& seen);
+wire::RankSteps rank_steps(int local_rank, const RankProgress& seen, bool reported = false);
 
 }  // namespace fleet

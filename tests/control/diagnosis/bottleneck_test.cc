@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <random>
+#include <utility>
 
 namespace fleet {
 namespace {
@@ -104,6 +105,30 @@ TEST(FindBottleneck, BatchesMadeByTheTrainingThread_AreToBeMadeBesideIt) {
   ranks[0].input = 40 * kMs;
   EXPECT_THAT(found(ranks).causes(0).action(),
               AllOf(HasSubstr("data.async"), HasSubstr("40 % of the step")));
+}
+
+// Keys of job files mean nothing to other programs.
+TEST(FindBottleneck, OtherPrograms_GetNoAdviceForJobFiles) {
+  auto late = healthy(2), exchanging = healthy(2), crowded = healthy(2);
+  for (auto* ranks : {&late, &exchanging, &crowded}) {
+    for (RankTimes& rank : *ranks) {
+      rank.reported = true;
+      rank.making = rank.reading = 0;
+      rank.data_threads = 0;
+    }
+  }
+  for (RankTimes& rank : late) rank.input = 40 * kMs;
+  for (RankTimes& rank : exchanging) rank.exposed = rank.exchange = 40 * kMs;
+  for (RankTimes& rank : crowded) rank.delayed = 40 * kMs;
+  const std::pair<Bottleneck, Cause::Kind> all[] = {{found(late), Cause::INPUT},
+                                                    {found(exchanging), Cause::COMMUNICATION},
+                                                    {found(exchanging, 2), Cause::COMMUNICATION},
+                                                    {found(crowded), Cause::HOST}};
+  for (const auto& [bottleneck, kind] : all) {
+    ASSERT_EQ(bottleneck.causes_size(), 1);
+    EXPECT_EQ(bottleneck.causes(0).kind(), kind);
+    EXPECT_THAT(bottleneck.line(), AllOf(Not(HasSubstr("data.")), Not(HasSubstr("strategy."))));
+  }
 }
 
 TEST(FindBottleneck, SlowExchange_IsCommunication) {

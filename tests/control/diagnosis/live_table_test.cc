@@ -181,5 +181,31 @@ TEST_F(LiveTableTest, NewGeneration_ForgetsTheOldOne) {
   EXPECT_EQ(table.report(now).ranks_size(), 0);
 }
 
+TEST_F(LiveTableTest, LowerSteps_CountAndBeginTheEstimateAnew) {
+  for (int count = 1; count <= 3; ++count) {
+    for (int number : {0, 1}) update(steps(number, count, 1000, 0, 0));
+    now += 1s;
+  }
+  EXPECT_EQ(table.report(now).step(), 1003);
+  EXPECT_TRUE(table.report(now).has_seconds_left());
+  for (int number : {0, 1}) {
+    RankSteps back = steps(number, 3, 1000, 0, 0);
+    back.set_step(500);
+    update(back);
+  }
+  EXPECT_EQ(table.report(now).step(), 500);
+  EXPECT_FALSE(table.report(now).has_seconds_left());
+}
+
+TEST_F(LiveTableTest, StepsWithoutSamples_HaveNoSpeed) {
+  for (int count = 1; count <= 20; ++count) {
+    RankSteps report = steps(0, count, 1000, 0, 0);
+    report.clear_samples();
+    update(report);
+  }
+  EXPECT_DOUBLE_EQ(rank(0).step_ms(), 1000);
+  EXPECT_FALSE(rank(0).has_samples_per_second());
+}
+
 }  // namespace
 }  // namespace fleet

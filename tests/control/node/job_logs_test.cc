@@ -33,17 +33,18 @@ struct JobLogsTest : ::testing::Test {
   ~JobLogsTest() override { std::filesystem::remove_all(folder); }
   std::string path(int rank) const { return folder + "/workerlog." + std::to_string(rank); }
   // Feeds the complete output of a rank.
-  void play(JobLogs* logs, int rank, const std::string& output) {
+  RankLog* play(JobLogs* logs, int rank, const std::string& output) {
     int ends[2];
-    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     RankOutput pipes{UniqueFd(ends[0]), {}};
     const UniqueFd writing(ends[1]);
     RankLog* log = logs->open(spawn.ranks(rank), std::move(pipes));
-    ASSERT_EQ(::write(writing.get(), output.data(), output.size()),
+    EXPECT_EQ(::write(writing.get(), output.data(), output.size()),
               static_cast<ssize_t>(output.size()));
     log->drain();
     tail = last_lines(log->shown(), 20);
     bytes = log->bytes();
+    return log;
   }
   void run(std::vector<std::string> generations) {
     JobLogs logs(loop);
@@ -131,6 +132,42 @@ TEST_F(JobLogsTest, FolderThatComesBack_IsWrittenAgain) {
   std::filesystem::create_directory(away);
   file.write("kept\n");
   EXPECT_EQ(read_file(away + "/workerlog.0"), "kept\n");
+}
+
+TEST_F(JobLogsTest, ReportsOfSteps_AreFoundAndPassUnchanged) {
+  const std::string output = "1%\r2%\r{\"fleetrun\": {\"step\": 1}}\nother\n";
+  for (const bool stamped : {false, true}) {
+    spawn.mutable_logs()->set_stamp_files(stamped);
+    JobLogs logs(loop);
+    logs.begin(spawn);
+    RankLog* log = play(&logs, stamped ? 1 : 0, output);
+    const std::vector<StepText> found = log->take_step_reports();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].text, "{\"fleetrun\": {\"step\": 1}}");
+    EXPECT_GT(found[0].at_ns, 0);
+    logs.finish([] {});
+  }
+  EXPECT_EQ(read_file(path(0)), output);
+  EXPECT_THAT(read_file(path(1)), HasSubstr("{\"fleetrun\": {\"step\": 1}}\n"));
+}
+
+// Standard error is apart: a quotation of a report in it is none.
+TEST_F(JobLogsTest, StandardErrorApart_IsNotSearched) {
+  spawn.mutable_ranks(0)->set_splits_streams(true);
+  spawn.mutable_ranks(0)->set_error_log_path(path(0) + ".err");
+  JobLogs logs(loop);
+  logs.begin(spawn);
+  int output[2], error[2];
+  ASSERT_EQ(::pipe2(output, O_CLOEXEC | O_NONBLOCK), 0);
+  ASSERT_EQ(::pipe2(error, O_CLOEXEC | O_NONBLOCK), 0);
+  RankLog* log = logs.open(spawn.ranks(0), RankOutput{UniqueFd(output[0]), UniqueFd(error[0])});
+  const UniqueFd writing(output[1]), writing_errors(error[1]);
+  const std::string report = "{\"fleetrun\": {\"step\": 1}}\n";
+  ASSERT_EQ(::write(writing_errors.get(), report.data(), report.size()),
+            static_cast<ssize_t>(report.size()));
+  log->drain();
+  EXPECT_THAT(log->take_step_reports(), IsEmpty());
+  logs.finish([] {});
 }
 
 TEST(ConsoleTest, SlowTerminal_DropsWholeLinesAndSaysSo) {

@@ -37,6 +37,18 @@ TEST(ProgressRecord, Writes_AreSecondsApart) {
   EXPECT_EQ(writes, 12);
 }
 
+TEST(ProgressRecord, LowerSteps_CountAndBeginTheEstimateAnew) {
+  ProgressRecord record;
+  const ProgressRecord::Time now = ProgressRecord::Time() + 100s;
+  record.update(report_of(80), now, 0);
+  record.update(report_of(90), now + 10s, 0);
+  record.update(report_of(50), now + 60s, 0);
+  EXPECT_EQ(record.progress().step(), 50);
+  EXPECT_FALSE(record.progress().has_seconds_left());
+  record.update(report_of(60), now + 70s, 0);
+  EXPECT_DOUBLE_EQ(record.progress().seconds_left(), 40);
+}
+
 TEST(ProgressRecord, ReportWithoutSteps_IsNoProgress) {
   ProgressRecord record;
   StepReport usage;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/dialects/dialect.h"
+#include "node/reported_steps.h"
 #include "observe/progress.h"
 #include "store/env.h"
 #include "transport/security.h"
@@ -159,6 +160,9 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   all.emplace_back(kEnvGeneration, std::to_string(assignment.generation()));
   if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run());
   all.emplace_back(kEnvLogLevel, context.log_level);
+  if (!context.steps_file.empty() && !is_server(assignment.node(), local_rank)) {
+    all.emplace_back(kEnvStepsFile, context.steps_file);
+  }
   if (context.terminal_width > 0) {
     all.emplace_back(kEnvTerminalWidth, std::to_string(context.terminal_width));
   }
@@ -169,7 +173,10 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
 std::vector<std::string> removed_environment(const Assignment& assignment, int local_rank,
                                              const Variables& set) {
   std::vector<std::string> names = {kEnvJobSecret, "FLEETD_SECRET"};
-  if (is_server(assignment.node(), local_rank)) names.emplace_back("PADDLE_TRAINER_ID");
+  if (is_server(assignment.node(), local_rank)) {
+    names.emplace_back("PADDLE_TRAINER_ID");
+    names.emplace_back(kEnvStepsFile);
+  }
   // The launcher may itself run inside a rank.
   for (const auto& [name, value] : set) {
     const std::string in_file = name + std::string(kFileEnding);

@@ -50,6 +50,7 @@ struct RankContext {
   bool virtual_local_rank = false;   // LOCAL_RANK is 0, and the rank sees only its own GPUs:
   std::string visible_devices = {};  // its CUDA_VISIBLE_DEVICES
   std::string error_file = {};       // file in which the program may record its failure; "": none
+  std::string steps_file = {};       // FLEET_STEPS_FILE of a trainer; "": none
   // The lists of the ranks' world, see with_lists().
   std::shared_ptr<const JobLists> lists = {};
 };

@@ -34,20 +34,22 @@ namespace {
 std::vector<std::string> files_of_logs(const LaunchConfig& config, const std::string& log_dir,
                                        int servers, int local_world_size) {
   std::vector<std::string> paths;
-  for (const char* name : {"/.fleetrun", "/endpoints.log", "/environment.log", "/verdict.json"}) {
+  for (const char* name : {"/.fleetrun", "/endpoints.log", "/environment.log", "/verdict.json",
+                           kMetricsFile}) {
     paths.push_back(log_dir + name);
   }
   if (!config.end_command.empty()) paths.push_back(log_dir + kEndCommandLog);
   const RankFileLayout files(config, log_dir);
   // Last, because their folder is absolute: neighbours of one folder are checked together.
-  std::vector<std::string> failures;
+  std::vector<std::string> absolute;
   for (int rank = 0; rank < local_world_size; ++rank) {
     RankFiles own = files.of(rank, servers, 0);
     if (!own.errors.empty() && own.errors != own.output) paths.push_back(std::move(own.errors));
     if (!own.output.empty()) paths.push_back(std::move(own.output));
-    failures.push_back(std::move(own.failure));
+    absolute.push_back(std::move(own.failure));
+    absolute.push_back(std::move(own.steps));
   }
-  std::ranges::move(failures, std::back_inserter(paths));
+  std::ranges::move(absolute, std::back_inserter(paths));
   return paths;
 }
 

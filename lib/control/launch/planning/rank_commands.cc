@@ -89,14 +89,15 @@ RankFiles RankFileLayout::of(int local_rank, int servers, int attempt) const {
     const std::string name = (server ? "/serverlog." : "/workerlog.") +
                              std::to_string(server ? local_rank : local_rank - servers);
     const std::string log = folder_ + name;
-    return {log, split_ ? log + ".err" : log, absolute_folder_ + name + ".error.json"};
+    return {log, split_ ? log + ".err" : log, absolute_folder_ + name + ".error.json",
+            absolute_folder_ + name + ".steps"};
   }
   const std::string name = "/attempt_" + std::to_string(attempt) + "/" + std::to_string(local_rank);
   const std::string own = folder_ + name;
   const int kept = shown_.redirects.of(local_rank) | shown_.tee.of(local_rank);
   return {(kept & wire::RankCommand::STANDARD_OUTPUT) != 0 ? own + "/stdout.log" : "",
           (kept & wire::RankCommand::STANDARD_ERROR) != 0 ? own + "/stderr.log" : "",
-          absolute_folder_ + name + "/error.json"};
+          absolute_folder_ + name + "/error.json", absolute_folder_ + name + "/steps"};
 }
 
 wire::CopiedLines RankFileLayout::copies(bool errors, int attempt) const {
@@ -203,6 +204,8 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   if (rank.splits_streams()) rank.set_error_log_path(files.errors);
   context.error_file = files.failure;
   rank.set_error_file(files.failure);
+  context.steps_file = files.steps;
+  if (!server) rank.set_steps_file(files.steps);
   if (context.virtual_local_rank) {
     const std::vector<int> devices = devices_of(node, local_rank);
     context.visible_devices =
@@ -239,6 +242,8 @@ wire::SpawnRanks rank_commands(const LaunchPlan& plan, const Assignment& assignm
   wire::LogSettings& logs = *spawn.mutable_logs();
   logs = log_settings(plan.config().logs, assignment, spawn);
   for (wire::RankCommand& rank : *spawn.mutable_ranks()) rank.set_shows_apart(logs.errors_apart());
+  spawn.set_metrics_path(absolute_folder(plan.log_dir) + kMetricsFile);
+  spawn.set_world_size(assignment.world_size());
   const RankFileLayout files(plan.config(), plan.log_dir);
   *logs.mutable_output_copies() = files.copies(false, assignment.world->restarts());
   *logs.mutable_error_copies() = files.copies(true, assignment.world->restarts());

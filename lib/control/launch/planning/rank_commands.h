@@ -11,11 +11,16 @@
 
 namespace fleet {
 
+// In the log folder: where reports of steps are kept (node/step_history.h).
+inline constexpr char kMetricsFile[] = "/metrics.jsonl";
+
 // Paths of a rank's output, named like Paddle's or torchrun's.
 struct RankFiles {
-  std::string output;   // standard output; empty: not stored
-  std::string errors;   // standard error; may be the same file
-  std::string failure;  // TORCHELASTIC_ERROR_FILE; absolute, as the program may change its folder
+  std::string output;  // standard output; empty: not stored
+  std::string errors;  // standard error; may be the same file
+  // Absolute, as the program may change its folder:
+  std::string failure;  // TORCHELASTIC_ERROR_FILE
+  std::string steps;    // FLEET_STEPS_FILE
 };
 
 // The job's log folder. Paddle: --log_dir. torchrun: a new folder ID_RANDOM in --log_dir, or in a
@@ -29,6 +34,7 @@ std::string temporary_parent(const std::string& log_folder);
 // Paddle: FOLDER/workerlog.N, serverlog.N for servers (the first ranks of a node), and
 // workerlog.N.err with --log_split. torchrun: FOLDER/attempt_K/N/stdout.log and stderr.log for the
 // streams in --redirects and --tee. `attempt`: the number of restarts after failures so far.
+// steps: workerlog.N.steps, or steps in that folder.
 class RankFileLayout {
  public:
   RankFileLayout(const LaunchConfig& config, std::string folder);

@@ -85,7 +85,7 @@ std::vector<std::string> foreground_environment(std::vector<std::string> all, bo
   if (!is_the_rank) {
     std::erase_if(all, [](const std::string& entry) {
       return entry.starts_with("FLEET_PROGRESS_FILE=") ||
-             entry.starts_with("FLEET_COLLECTIVES_FILE=");
+             entry.starts_with("FLEET_COLLECTIVES_FILE=") || entry.starts_with("FLEET_STEPS_FILE=");
     });
   }
   return all;

@@ -43,9 +43,10 @@ FLEET_COMMAND(report) {
       .program = "fleetrun report",
       .words = "FOLDER",
       .about =
-          "write a report on a fleet-worker run as one HTML file\n"
-          "FOLDER: the folder of the run, such as output/NAME/latest. The page has the settings, "
-          "curves,\nranks, times, warnings and the verdict; it needs no other file and no network.",
+          "write a report on a run as one HTML file\n"
+          "FOLDER: the folder of a fleet-worker run, such as output/NAME/latest, or the log folder "
+          "of a\njob whose program reports its steps. The page has the settings, curves, ranks, "
+          "times,\nwarnings and the verdict; it needs no other file and no network.",
       .least = 1,
       .most = 1,
       .missing_word = "name the folder of a run, such as output/NAME/latest"};

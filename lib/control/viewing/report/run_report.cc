@@ -73,12 +73,12 @@ std::vector<std::string> numbered_files(const std::string& folder, const std::st
   return paths;
 }
 
-// Whether a process of this machine holds the run's lock. Taking the lock to find out could make a
-// job that starts now believe that another one is running. The device is not compared: on btrfs,
-// stat() and /proc/locks have different ones.
-bool is_locked(const std::string& folder) {
+// Whether a process of this machine holds the lock at this path. Taking the lock to find out could
+// make a job that starts now believe that another one is running. The device is not compared: on
+// btrfs, stat() and /proc/locks have different ones.
+bool is_locked(const std::string& path) {
   struct stat file = {};
-  if (::stat((folder + "/.lock").c_str(), &file) != 0) return false;
+  if (::stat(path.c_str(), &file) != 0) return false;
   const std::string inode = ":" + std::to_string(file.st_ino) + " ";
   return small_file("/proc/locks").find(inode) != std::string::npos;
 }
@@ -148,14 +148,15 @@ class ReportReader {
     check_run_folder(folder);
     attempt([&] { all_.run = read_run_history(folder); });
     all_.run.folder = folder;
-    all_.running = is_locked(folder);
+    all_.running = is_locked(folder + (all_.run.is_reported() ? "/.fleetrun" : "/.lock"));
     all_.host = host_of_lock(folder);
     attempt([&] {
       if (exists(folder + "/profile.txt"))
         all_.profile = cut(end_of_file(folder + "/profile.txt", kMaxOfProfile), kMaxOfProfile);
     });
     if (exists(folder + "/verdict.json")) {
-      read_logs(folder, true);
+      // An earlier job may have left it, and this one may still run.
+      read_logs(folder, !all_.run.is_reported());
     } else if (!given_logs.empty()) {
       read_logs(given_logs, true);
     } else if (!all_.run.starts.empty()) {
@@ -182,7 +183,7 @@ class ReportReader {
       all_.notes.push_back(std::to_string(run.unreadable) + " of " + std::to_string(run.lines) +
                            " lines of metrics.jsonl could not be read; a crash cuts off the last");
     }
-    if (run.settings.empty())
+    if (run.settings.empty() && !run.is_reported())
       all_.notes.emplace_back("config.txt is missing: there are no settings");
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/number_text.h"
 #include "base/terminal_parser.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr double kChartWidth = 470, kHeight = 250;
 constexpr double kLeft = 62, kRight = 14, kTop = 44, kBottom = 30;
 constexpr int kColumns = 400;
+constexpr size_t kMostCharts = 40;
 
 struct Range {
   double low = 0, high = 1;
@@ -246,6 +248,13 @@ Points tests_of(const RunHistory& run, const std::string& name) {
   return points;
 }
 
+// Drawn under another title, or not of interest by step.
+bool is_known(std::string_view name) {
+  constexpr std::string_view kNames[] = {"loss",  "acc1",    "learning_rate", "speed",    "epoch",
+                                         "steps", "samples", "batch_time",    "data_time"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
 }  // namespace
 
 std::string escape_markup(std::string_view text) {
@@ -340,6 +349,11 @@ std::vector<CurveChart> charts_of(const RunHistory& run) {
   both("Accuracy", "top 1, by step", "acc1");
   one("Learning rate", "by step", "learning_rate");
   one("Speed", "samples per second and rank, by step", "speed");
+  for (const auto& [name, points] : run.train) {
+    // Those of fleet-worker are of no interest by step.
+    const bool shown = run.is_reported() && !is_known(name) && charts.size() < kMostCharts;
+    if (shown) one(name.c_str(), "by step", name.c_str());
+  }
   std::erase_if(charts, [](const CurveChart& chart) { return !has_values(chart); });
   return charts;
 }

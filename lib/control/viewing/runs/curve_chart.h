@@ -40,7 +40,7 @@ std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone);
 // The style of these pictures, for a page.
 const char* curve_chart_style();
 
-// Loss, accuracy, learning rate and speed of a run.
+// Loss, accuracy, learning rate and speed of a run; of one that a program reports, all its values.
 std::vector<CurveChart> charts_of(const RunHistory& run);
 
 }  // namespace fleet

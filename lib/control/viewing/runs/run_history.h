@@ -1,5 +1,6 @@
-// What a run of fleet-worker left in its folder: metrics.jsonl, config.txt and others. Any of them
-// may be missing, and their lines may be cut off.
+// What a run of fleet-worker left in its folder, or a job in its log folder whose program reports
+// its steps: metrics.jsonl, config.txt and others. Any of them may be missing, and their lines may
+// be cut off.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +86,8 @@ struct RunHistory {
   double between_starts = 0;          // seconds from an event to the next start
 
   bool empty() const { return lines == 0; }
+  // Whether a program of the user has reported it, on this folder of logs.
+  bool is_reported() const { return !starts.empty() && starts.back().is_true("reported"); }
 };
 
 // Whether the folder holds a file that a run or a job writes.

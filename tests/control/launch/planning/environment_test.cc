@@ -230,5 +230,14 @@ TEST(RoleEnvironment, Server_IsNoTrainer) {
   EXPECT_THAT(removed_environment(with_servers(), 0), ::testing::Contains("PADDLE_TRAINER_ID"));
 }
 
+TEST(RoleEnvironment, StepsFile_IsOfTrainersOnly) {
+  RankContext context;
+  context.steps_file = "/logs/workerlog.0.steps";
+  EXPECT_EQ(as_map(rank_environment(sample_job(false), 0, context)).at("FLEET_STEPS_FILE"),
+            "/logs/workerlog.0.steps");
+  EXPECT_FALSE(as_map(rank_environment(with_servers(), 0, context)).contains("FLEET_STEPS_FILE"));
+  EXPECT_THAT(removed_environment(with_servers(), 0), ::testing::Contains("FLEET_STEPS_FILE"));
+}
+
 }  // namespace
 }  // namespace fleet

@@ -270,6 +270,33 @@ TEST(ZoneShift, LogOfAnotherZone_DiffersByQuarterHours) {
   EXPECT_EQ(zone_shift("no times\n", one), 0);
 }
 
+// A log folder, in which a program's reports of steps are.
+TEST(RunReport, ReportedSteps_HaveCurvesOfAllValuesAndNoSettings) {
+  const RunFiles run;
+  run.write("metrics.jsonl", start_line(100, 0, R"(,"reported":true)") +
+                                 train_line(105, 0, "2.5", R"(,"perplexity":12)") +
+                                 train_line(110, 1, "1.5", R"(,"perplexity":5)") +
+                                 summary_line(120, 2));
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_EQ(state_of(page), "completed");
+  EXPECT_THAT(elements_of(page, "text"), IsSupersetOf({"Loss", "perplexity"}));
+  EXPECT_THAT(elements_of(page, "text"), Not(Contains("batch_time")));
+  EXPECT_THAT(elements_of(page, "li"), IsEmpty());
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5", R"(,"local_steps":4)"));
+  EXPECT_THAT(elements_of(page_of(run), "text"), Not(Contains("local_steps")));
+}
+
+TEST(RunReport, ReportedStepsOfARunningJob_AreNotThoseOfTheVerdictBefore) {
+  const RunFiles run;
+  run.write("verdict.json", failed_verdict(1000, 2000));
+  run.write("metrics.jsonl",
+            start_line(5000, 0, R"(,"reported":true)") + train_line(5005, 0, "2.5"));
+  EXPECT_FALSE(read_run_report(run.path(), "").verdict);
+  run.write("verdict.json", failed_verdict(4990, 5010));
+  EXPECT_TRUE(read_run_report(run.path(), "").verdict);
+}
+
 int report(const std::vector<std::string>& arguments) {
   return run_command(*find_command("report"), arguments);
 }

@@ -25,6 +25,7 @@ TEST(RankFiles, OfFleetrun_AreNamedAsPaddles) {
   EXPECT_EQ(files.output, "logs/workerlog.2");
   EXPECT_EQ(files.errors, files.output);
   EXPECT_THAT(files.failure, MatchesRegex("/.*/logs/workerlog.2.error.json"));
+  EXPECT_THAT(files.steps, MatchesRegex("/.*/logs/workerlog.2.steps"));
   EXPECT_EQ(RankFileLayout(plain, "logs").of(0, 1, 0).output, "logs/serverlog.0");
   EXPECT_EQ(RankFileLayout(split, "logs").of(0, 0, 0).errors, "logs/workerlog.0.err");
 }
@@ -38,6 +39,7 @@ TEST(RankFiles, OfTorchrun_AreATreeOfTheStreamsThatAreWanted) {
   EXPECT_EQ(files.of(0, 0, 0).output, "");
   EXPECT_EQ(files.of(0, 0, 0).errors, "");
   EXPECT_EQ(files.of(0, 0, 0).failure, "/logs/run/attempt_0/0/error.json");
+  EXPECT_EQ(files.of(0, 0, 0).steps, "/logs/run/attempt_0/0/steps");
   EXPECT_EQ(files.of(1, 0, 3).output, "/logs/run/attempt_3/1/stdout.log");
   EXPECT_EQ(files.of(1, 0, 3).errors, "");
   EXPECT_EQ(files.of(2, 0, 0).errors, "/logs/run/attempt_0/2/stderr.log");
