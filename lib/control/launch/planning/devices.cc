@@ -120,6 +120,12 @@ void keep_listed(const LaunchConfig& config, size_t listed, std::vector<int>* ch
   chosen->resize(listed);
 }
 
+// Whether there may be more ranks than GPUs: an option of another launcher gave their number, and
+// its programs use no GPU, or share them.
+bool may_outnumber(const Sourced<std::optional<int>>& ranks) {
+  return ranks.by_flag() && ranks.origin != "--nproc_per_node";
+}
+
 // torchrun's rule: a rank takes the GPU of its own number. If there are too few GPUs, no rank gets
 // one.
 std::vector<std::vector<int>> devices_by_local_rank(const std::vector<int>& chosen, size_t ranks) {
@@ -188,11 +194,14 @@ LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int
   const int by_default = chosen.empty() ? std::max(listed, 1) : static_cast<int>(chosen.size());
   all.local_world_size = config.local_world_size.value.value_or(by_default);
   const auto ranks = static_cast<size_t>(all.local_world_size);
-  if (config.as_torchrun || chosen.empty()) {
+  const bool unequal = chosen.size() % ranks != 0;
+  const bool allowed =
+      ranks > chosen.size() ? may_outnumber(config.local_world_size) : !config.gpus.given();
+  if (config.as_torchrun || chosen.empty() || (unequal && allowed)) {
     all.devices = devices_by_local_rank(chosen, ranks);
     return all;
   }
-  if (chosen.size() % ranks != 0) {
+  if (unequal) {
     refuse(counted(static_cast<int64_t>(chosen.size()), "GPU") + " cannot be divided among " +
                counted(all.local_world_size, "rank"),
            config.local_world_size.with(std::to_string(ranks)),

@@ -36,9 +36,11 @@ struct LocalRanks {
 // Divides the GPUs of this node among its ranks. Ids are indices among the visible
 // GPUs, as FLAGS_selected_gpus expects them. If CUDA_VISIBLE_DEVICES lists numbers, --gpus takes
 // absolute ids from that list (Paddle's rule). --nproc_per_node divides the GPUs into equal,
-// contiguous slices. `listed` is the count that --ips gives this node ("host:8"): its first GPUs,
-// or that many ranks on a node without GPUs; 0 if not given. Throws kUsage if GPUs are missing or
-// cannot be divided, or if the options contradict each other.
+// contiguous slices; if that is impossible, a rank takes the GPU of its own number, and none has
+// one if an option of another launcher asks for more ranks than GPUs. `listed` is the count that
+// --ips gives this node ("host:8"): its first GPUs, or that many ranks on a node without GPUs; 0 if
+// not given. Throws kUsage if GPUs are missing or cannot be divided, or if the options contradict
+// each other.
 LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int listed = 0);
 // A warning if --gpus leaves out a GPU that a program would take which uses GPU LOCAL_RANK; "" if
 // not. --gpus hides no GPU from the ranks.

@@ -106,6 +106,16 @@ void reserve_ports(LaunchPlan* plan) {
                : reserve(local_world_size));
 }
 
+// Ranks of a job file train on the CPUs only if the machine shows no GPU.
+void check_gpus_of_job_file(const LaunchConfig& config, const LocalRanks& ranks) {
+  const int gpus = visible_gpu_count(find_gpus());
+  if (gpus == 0 || !ranks.devices[0].empty()) return;
+  refuse(counted(ranks.local_world_size, "rank") + " of a job file cannot share " +
+             counted(gpus, "GPU"),
+         config.local_world_size.origin,
+         "start fewer; or set CUDA_VISIBLE_DEVICES= to run on the CPUs");
+}
+
 // Plans the nodes, the ranks and their command. Leaves the request unchanged.
 LaunchPlan plan_ranks(const LaunchRequest& request) {
   LaunchPlan plan;
@@ -128,6 +138,7 @@ LaunchPlan plan_ranks(const LaunchRequest& request) {
     plan.trains = plan.command.front() == default_worker_path();
   }
   if (plan.trains) check_dialects_of_worker(config.dialects);
+  if (plan.trains && !config.roles.wanted) check_gpus_of_job_file(config, plan.ranks);
   return plan;
 }
 

@@ -117,9 +117,17 @@ TEST(Devices, FewerRanksThanGpus_GetContiguousSlices) {
               ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
 }
 
-TEST(Devices, NotToBeDivided_IsAnError) {
-  EXPECT_THAT(usage_error({"--nproc_per_node=3"}, machine(4)), IsUsageError("--nproc_per_node 3"));
+TEST(Devices, NotToBeDivided_ARankTakesTheGpuOfItsNumber) {
+  EXPECT_THAT(devices({"--nproc_per_node=3"}, machine(4)),
+              ElementsAre(ElementsAre(0), ElementsAre(1), ElementsAre(2)));
+  EXPECT_THAT(usage_error({"--gpus=1,2,3", "--nproc_per_node=2"}, machine(4)),
+              IsUsageError("--nproc_per_node 2"));
+}
+
+// mpirun and its like count processes, which may be for the cores.
+TEST(Devices, MoreRanksThanGpus_OnlyOptionsOfOtherLaunchersMeanThem) {
   EXPECT_THAT(usage_error({"--nproc_per_node=2"}, machine(1)), IsUsageError("--nproc_per_node 2"));
+  EXPECT_THAT(devices({"-np", "2"}, machine(1)), ElementsAre(IsEmpty(), IsEmpty()));
 }
 
 TEST(Devices, ListedWithACount_AreTheFirstSoMany) {

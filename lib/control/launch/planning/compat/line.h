@@ -170,10 +170,14 @@ bool gives_total_ranks(const CompatLine& line);
 
 // Adds --via=ssh, unless the line shows that fleetrun runs on each node.
 void use_ssh(CompatLine& line);
+// Moves the user of "user@host" from --ips to the options of ssh.
+void take_ssh_user(CompatLine& line);
 
 // Passes an option on to srun: through --via=slurm inside an allocation. Outside one it is
 // rejected, and the corrected line starts fleetrun with srun.
 void pass_to_srun(const std::string& word, CompatLine& line);
 void translate_srun_nodes(const std::string& value, CompatLine& line);
+// Without a number of nodes, srun's total and its count for a node give it. False if they do not.
+bool translate_srun_counts(int total, CompatLine& line);
 
 }  // namespace fleet

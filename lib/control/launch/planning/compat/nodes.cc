@@ -113,6 +113,7 @@ void use_ssh(CompatLine& line) {
     if (line.has_own_option(key)) return;
   }
   line.set_option("via", "ssh");
+  take_ssh_user(line);
 }
 
 void translate_hosts(const std::string& value, CompatLine& line) {
@@ -131,6 +132,7 @@ void translate_total_ranks(const std::string& value, CompatLine& line) {
   const std::string list = line.own_option("ips").value_or("");
   const int ranks = static_cast<int>(total), nodes = counted_nodes(line);
   if (!list.empty()) return distribute_over_listed(value, ranks, list, line);
+  if (translate_srun_counts(ranks, line)) return;
   if (nodes < 0) {
     return line.refuse_without_correction(
         "it is the total number of ranks, which is unknown for a job of " +
