@@ -1,5 +1,6 @@
 // fleetrun ls, status, logs, attach and stop.
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "node/process_handle.h"
+#include "observe/progress.h"
 #include "transport/event_loop.h"
 
 namespace fleet {
@@ -132,7 +134,9 @@ int ls(const CommandLine& line) {
   } else {
     const bool all = line.settings.boolean("all");
     const size_t left_out = all ? 0 : trim_ended_runs(kShownEnded, &jobs);
-    std::fputs(jobs_table(jobs, unix_seconds()).c_str(), stdout);
+    const JobsView view = {static_cast<size_t>(terminal_width(STDOUT_FILENO)),
+                           wants_colors(STDOUT_FILENO)};
+    std::fputs(jobs_table(jobs, unix_seconds(), view).c_str(), stdout);
     if (left_out > 0) std::fprintf(stderr, "%zu more ended jobs: fleetrun ls --all\n", left_out);
   }
   return fleetds.all_answered() ? 0 : 1;
