@@ -274,7 +274,7 @@ TEST(JobsTable, AnyWidth_IsNotExceeded) {
       jobs.push_back(job);
     }
   }
-  for (const size_t columns : {20, 40, 60, 80, 100, 132, 200}) {
+  for (const size_t columns : std::vector<size_t>{20, 40, 60, 80, 100, 132, 200}) {
     const std::string table = jobs_table(jobs, kLooked, {.columns = columns});
     for (const std::string_view line : lines_of(std::string_view(table))) {
       EXPECT_LE(columns_of_text(line), columns) << line;

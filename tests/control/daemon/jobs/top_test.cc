@@ -176,6 +176,8 @@ TEST_F(TopOfThisHost, BadInput_IsOneLineAndTwo) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"top", "--sort=height"},
                                                 {"top", "--format=xml"},
                                                 {"top", "--interval=0"},
+                                                {"top", "--by=job"},
+                                                {"top", "--by=node", "--format=json"},
                                                 {"top", "a", "b"},
                                                 {"top", "--once=maybe"}}) {
     const auto [code, text] = command(words);
@@ -316,9 +318,10 @@ TEST_F(TopByFleetd, Terminal_IsRestoredWhateverEndsIt) {
                  {"top", "both", "--ips=" + all_addresses(), "--fleetd_port=" + port}, {},
                  terminal.path());
     ASSERT_TRUE(terminal.wait_for("\x1b[?1049h\x1b[?25l"));
-    ASSERT_TRUE(terminal.wait_for("q: end   sort by [rank]"));
-    terminal.type("m");
-    ASSERT_TRUE(terminal.wait_for("[ms]"));
+    ASSERT_TRUE(terminal.wait_for("q: end"));
+    ASSERT_TRUE(terminal.wait_for("M memory"));  // once the ranks have reported
+    terminal.type("M");
+    ASSERT_TRUE(terminal.wait_for("[M memory]"));
     signal > 0 ? top.signal(signal) : terminal.type("q");
     EXPECT_TRUE(terminal.wait_for("\x1b[?25h\x1b[?1049l")) << signal;
     EXPECT_EQ(top.wait(), signal > 0 ? 128 + signal : 0);
