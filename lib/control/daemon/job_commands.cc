@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "daemon/attach_terminal.h"
 #include "daemon/console_output.h"
 #include "daemon/fleetd_client.h"
 #include "daemon/job_info.h"
@@ -200,9 +201,8 @@ std::vector<JobRecord::Rank> shown_ranks(const std::vector<JobPart>& parts) {
   return shown.empty() ? std::vector<JobRecord::Rank>{all[0]} : shown;
 }
 
-void show_local(const std::vector<JobPart>& parts, LocalOutput* output, bool follow,
-                bool forward_signals) {
-  if (follow) return follow_local(output, jobs_of(parts), forward_signals);
+void show_local(const std::vector<JobPart>& parts, LocalOutput* output, bool follow) {
+  if (follow) return follow_local(output, jobs_of(parts));
   const bool all = output->copy();
   output->finish();
   if (!all) {
@@ -218,7 +218,15 @@ int attach_local(const std::vector<JobPart>& parts) {
        never_ran ? std::vector<JobRecord::Rank>() : shown_ranks(parts)) {
     output.add(rank);
   }
-  show_local(parts, &output, true, true);
+  switch (attach_to_local(&output, jobs_of(parts))) {
+    case AttachEnd::kDetached:
+      print_detached(job.record().job_id());
+      return 0;
+    case AttachEnd::kHungUp:
+      return 128 + SIGHUP;
+    case AttachEnd::kJobEnded:
+      break;
+  }
   std::vector<JobInfo> now;
   for (const JobPart& part : parts) {
     if (auto again = refresh(part.job.record())) now.push_back(std::move(*again));
@@ -264,7 +272,7 @@ int logs(const CommandLine& line) {
     if (!chosen) {
       for (const JobRecord::Rank& shown : shown_ranks(parts)) output.add(shown);
     }
-    show_local(parts, &output, follow, false);
+    show_local(parts, &output, follow);
     return 0;
   }
   wire::ReadLog log_request;
@@ -294,7 +302,9 @@ int attach(const CommandLine& line) {
 FLEET_COMMAND(attach) {
   def.syntax = syntax_of("attach",
                          "show a job's output until it ends, and forward signals\n"
-                         "Exits with the exit code of the job.",
+                         "Exits with the exit code of the job. Ctrl-D detaches: the job continues. "
+                         "The\nfirst Ctrl-C says that a second one within 5 s stops the job. A "
+                         "SIGINT from a\nprogram stops it at once. SIGHUP detaches.",
                          true);
   run_with(&def, attach);
 }
