@@ -98,6 +98,48 @@ TEST(LiveFrame, Ranks_HaveALineEachBelowTheJobsOwn) {
             " all     -  1200      101       4800       5      10  1.25   300  3.0G\n");
 }
 
+// The example of docs/how-to/watch_a_job.md.
+TEST(LiveFrame, EightyColumns_HaveTheWholeTable) {
+  LiveReport report;
+  report.set_job_id("night");
+  report.set_nnodes(1);
+  report.set_world_size(4);
+  report.set_running_ms(41'000);
+  report.set_step(1630);
+  report.set_target(93800);
+  report.set_loss(0.412);
+  report.set_seconds_left(38 * 60 + 54);
+  report.mutable_bottleneck()->set_line(
+      "bottleneck: straggler (rank 2), 38 % of the step: rank 2 (local rank 2) on node 0 has no "
+      "core for 37 % of its step: stop the other processes on its cores");
+  constexpr double kPeers[] = {0.39, 0.39, 0.01, 0.38}, kCpu[] = {1.01, 1.00, 0.60, 1.01};
+  constexpr int64_t kMebibytes[] = {212, 211, 210, 212};
+  for (int number = 0; number < 4; ++number) {
+    LiveRank* rank = report.add_ranks();
+    rank->set_rank(number);
+    rank->set_slowest(number == 2);
+    rank->set_step(1630);
+    rank->set_step_ms(24.9);
+    rank->set_samples_per_second(1285);
+    rank->set_input_share(number == 2 ? 0.02 : 0.01);
+    rank->set_exposed_share(kPeers[number]);
+    rank->set_loss(0.412);
+    rank->set_cpu(kCpu[number]);
+    rank->set_memory(kMebibytes[number] << 20);
+  }
+  EXPECT_THAT(
+      live_frame(report, {.columns = 80, .rows = 23}).lines,
+      ElementsAre("job night  0:41  1 node, 4 ranks  step 1630/93800  loss 0.412  ETA 38:54",
+                  "bottleneck: straggler (rank 2), 38 % of the step: rank 2 (local rank 2) on node",
+                  "0 has no core for 37 % of its step: stop the other processes on its cores",
+                  "RANK  STEP  STEP ms  SAMPLES/s  INPUT%  PEERS%   LOSS  CPU%   RSS",
+                  "   0  1630     24.9       1285       1      39  0.412   101  212M",
+                  "   1  1630     24.9       1285       1      39  0.412   100  211M",
+                  "  2*  1630     24.9       1285       2       1  0.412    60  210M",
+                  "   3  1630     24.9       1285       1      38  0.412   101  212M",
+                  " all  1630     24.9       5140       1      29  0.412   362  845M"));
+}
+
 // Ranks of any other program.
 TEST(LiveFrame, ColumnsThatNoRankKnows_AreLeftOut) {
   LiveReport report;

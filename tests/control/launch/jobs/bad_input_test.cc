@@ -58,10 +58,10 @@ TEST_F(BadInput, MistypedCommand_NamesTheNearest) {
 }
 
 TEST_F(BadInput, RemovedWorkingFolder_IsNotCalledALog) {
-  Fleetrun outer(
-      job, "outer",
-      {"--log_dir=" + job.path() + "/logs", "sh", "-c",
-       "mkdir gone && cd gone && rmdir ../gone && exec " + program_folder() + "/fleetrun true"});
+  Fleetrun outer(job, "outer",
+                 {"-q", "--log_dir=" + job.path() + "/logs", "sh", "-c",
+                  "mkdir gone && cd gone && rmdir ../gone && exec env -i " + program_folder() +
+                      "/fleetrun true"});
   EXPECT_EQ(outer.wait(), 2) << outer.output();
   EXPECT_THAT(outer.output(), HasSubstr("working directory"));
   EXPECT_THAT(outer.output(), ::testing::Not(HasSubstr(": :")));
