@@ -19,7 +19,7 @@ struct TableColumn {
   size_t least = 0;    // its cells may be cut to this width; 0: they are not cut
   bool right = false;  // aligned at the right, as numbers are
   bool path = false;   // cut at the front
-  std::string style;   // of the title
+  std::string style;   // the style of its title
 };
 
 struct TableCell {

@@ -143,8 +143,7 @@ void KvState::advance(Time now) {
     const auto waited =
         std::chrono::duration_cast<std::chrono::milliseconds>(wait.deadline - wait.since);
     answer(ticket, {{},
-                    Error(ErrorCode::kTimeout,
-                          "no rank set the key within " + seconds_text(waited),
+                    Error(ErrorCode::kTimeout, "no rank set the key within " + seconds_text(waited),
                           wait.key)});
   }
 }

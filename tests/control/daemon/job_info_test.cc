@@ -236,16 +236,18 @@ std::vector<JobInfo> two_runs() {
 constexpr double kLooked = 1795426862 + 129;
 
 TEST(JobsTable, Terminal_HasTheVerdictBelowItsRun) {
-  EXPECT_EQ(jobs_table(two_runs(), kLooked, {.columns = 80}),
-            "JOB      STATE       NODES  RANKS  STARTED   TIME  PID   LOGS        COMMAND\n"
-            "train    failed (1)  1      4      09:41:02  0:01  2412  /data/log   train.py\n"
-            "  rank 2 of 4 exited with 1: KeyError: 'missing_key' (log/workerlog.2)\n"
-            "nightly  running     1      2      09:43:10  0:01  2609  /data/log2  loop.py\n");
-  EXPECT_EQ(jobs_table(two_runs(), kLooked, {.columns = 40}),
-            "JOB      STATE       STARTED   TIME\n"
-            "train    failed (1)  09:41:02  0:01\n"
-            "  rank 2 of 4 exited with 1: KeyError...\n"
-            "nightly  running     09:43:10  0:01\n");
+  const std::string wide =
+      "JOB      STATE       NODES  RANKS  STARTED   TIME  PID   LOGS        COMMAND\n"
+      "train    failed (1)  1      4      09:41:02  0:01  2412  /data/log   train.py\n"
+      "  rank 2 of 4 exited with 1: KeyError: 'missing_key' (log/workerlog.2)\n"
+      "nightly  running     1      2      09:43:10  0:01  2609  /data/log2  loop.py\n";
+  const std::string narrow =
+      "JOB      STATE       STARTED   TIME\n"
+      "train    failed (1)  09:41:02  0:01\n"
+      "  rank 2 of 4 exited with 1: KeyError...\n"
+      "nightly  running     09:43:10  0:01\n";
+  EXPECT_EQ(jobs_table(two_runs(), kLooked, {.columns = 80}), wide);
+  EXPECT_EQ(jobs_table(two_runs(), kLooked, {.columns = 40}), narrow);
 }
 
 TEST(JobsTable, OtherReader_HasTheVerdictInItsColumnAndWholeTimes) {

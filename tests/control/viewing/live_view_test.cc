@@ -127,17 +127,17 @@ TEST(LiveFrame, EightyColumns_HaveTheWholeTable) {
     rank->set_cpu(kCpu[number]);
     rank->set_memory(kMebibytes[number] << 20);
   }
-  EXPECT_THAT(
-      live_frame(report, {.columns = 80, .rows = 23}).lines,
-      ElementsAre("job night  0:41  1 node, 4 ranks  step 1630/93800  loss 0.412  ETA 38:54",
-                  "bottleneck: straggler (rank 2), 38 % of the step: rank 2 (local rank 2) on node",
-                  "0 has no core for 37 % of its step: stop the other processes on its cores",
-                  "RANK  STEP  STEP ms  SAMPLES/s  INPUT%  PEERS%   LOSS  CPU%   RSS",
-                  "   0  1630     24.9       1285       1      39  0.412   101  212M",
-                  "   1  1630     24.9       1285       1      39  0.412   100  211M",
-                  "  2*  1630     24.9       1285       2       1  0.412    60  210M",
-                  "   3  1630     24.9       1285       1      38  0.412   101  212M",
-                  " all  1630     24.9       5140       1      29  0.412   362  845M"));
+  const std::vector<std::string> lines = {
+      "job night  0:41  1 node, 4 ranks  step 1630/93800  loss 0.412  ETA 38:54",
+      "bottleneck: straggler (rank 2), 38 % of the step: rank 2 (local rank 2) on node",
+      "0 has no core for 37 % of its step: stop the other processes on its cores",
+      "RANK  STEP  STEP ms  SAMPLES/s  INPUT%  PEERS%   LOSS  CPU%   RSS",
+      "   0  1630     24.9       1285       1      39  0.412   101  212M",
+      "   1  1630     24.9       1285       1      39  0.412   100  211M",
+      "  2*  1630     24.9       1285       2       1  0.412    60  210M",
+      "   3  1630     24.9       1285       1      38  0.412   101  212M",
+      " all  1630     24.9       5140       1      29  0.412   362  845M"};
+  EXPECT_EQ(live_frame(report, {.columns = 80, .rows = 23}).lines, lines);
 }
 
 // Ranks of any other program.
