@@ -1,7 +1,9 @@
 #include "daemon/attach_terminal.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <termios.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -39,6 +41,12 @@ UniqueFd open_terminal(int input) {
 }
 
 }  // namespace
+
+int attach_input() {
+  struct stat output;
+  const bool piped = ::fstat(STDOUT_FILENO, &output) == 0 && S_ISFIFO(output.st_mode);
+  return piped ? -1 : STDIN_FILENO;
+}
 
 bool AttachInterrupts::is_request(bool typed, Time now) {
   const bool repeated = warned_ && now - *warned_ <= kWindow;

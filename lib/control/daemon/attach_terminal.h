@@ -3,7 +3,6 @@
 #pragma once
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <functional>
@@ -32,7 +31,11 @@ class AttachInterrupts {
   bool requested_ = false;
 };
 
-// Catches SIGINT, unless it is ignored, and reads the terminal behind standard input. Leaves the
+// The descriptor of the keys: standard input; -1 if standard output is a pipe, because its reader
+// may need them, as less does.
+int attach_input();
+
+// Catches SIGINT, unless it is ignored, and reads the terminal behind `input`. Leaves the
 // terminal's mode as it is, so that it need not be restored: Ctrl-D arrives as the end of input.
 // Other keys are discarded. In the background, it waits until the shell puts the process into the
 // foreground. Use one at a time, in the loop's thread.
@@ -42,7 +45,7 @@ class AttachTerminal {
     std::function<void()> detach;
     std::function<void()> interrupt;  // a SIGINT that is a request
   };
-  AttachTerminal(EventLoop& loop, Handlers handlers, int input = STDIN_FILENO);
+  AttachTerminal(EventLoop& loop, Handlers handlers, int input = attach_input());
   ~AttachTerminal();  // restores the signals' actions
   AttachTerminal(const AttachTerminal&) = delete;
 
