@@ -262,7 +262,9 @@ TEST_F(LocalJobs, ControlD_DetachesAndAProgramsSigintStops) {
   terminal.type("ls\n");  // has no effect
   terminal.type("\x04");
   EXPECT_EQ(detached->wait(), 0) << detached->output();
+  const auto before = ::signal(SIGHUP, SIG_DFL);  // nohup ignores it
   const auto hung_up = attach("hung_up");
+  ::signal(SIGHUP, before);
   hung_up->signal(SIGHUP);
   EXPECT_EQ(hung_up->wait(), 129) << hung_up->output();
   EXPECT_EQ(state("mine"), "running");
