@@ -278,7 +278,7 @@ TEST(JobsTable, AnyWidth_IsNotExceeded) {
   }
   for (const size_t columns : std::vector<size_t>{20, 40, 60, 80, 100, 132, 200}) {
     const std::string table = jobs_table(jobs, kLooked, {.columns = columns});
-    for (const std::string_view line : lines_of(std::string_view(table))) {
+    for (const std::string_view line : fleet::lines_of(table)) {
       EXPECT_LE(columns_of_text(line), columns) << line;
     }
     // A line for each run, and one for each reason.
