@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/number_text.h"
+
 namespace fleet {
 
 double monotonic_seconds() {
@@ -32,6 +34,11 @@ std::string format_duration(double seconds) {
     std::snprintf(text, sizeof text, "%lld:%02lld", minutes, total % 60);
   }
   return text;
+}
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 == 0) return std::to_string(time.count() / 1000) + " s";
+  return number_text(static_cast<double>(time.count()) / 1000, 3) + " s";
 }
 
 }  // namespace fleet

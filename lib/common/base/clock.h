@@ -26,5 +26,7 @@ double unix_seconds();
 
 // "0:07", "12:34", "1:02:03", "2d 03:04:05"; "-:--" if negative or not finite.
 std::string format_duration(double seconds);
+// For a limit or a time in a message: "30 s", "2.75 s".
+std::string seconds_text(std::chrono::milliseconds time);
 
 }  // namespace fleet

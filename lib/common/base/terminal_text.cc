@@ -214,6 +214,20 @@ bool is_shown(char32_t code) {
   return code == '\n' || code == '\t' || (!control && !is_direction_mark(code));
 }
 
+constexpr std::string_view kCut = "...";
+
+struct ShownCharacter {
+  size_t size, columns;  // bytes, and columns of a terminal
+};
+
+// The first one of a text that is not empty; a byte that is not UTF-8 takes a column.
+ShownCharacter next_character(std::string_view text) {
+  char32_t code = 0;
+  const size_t size = character_size(text, &code);
+  if (size == 0) return {1, 1};
+  return {size, static_cast<size_t>(columns_of(code))};
+}
+
 }  // namespace
 
 bool wants_colors(int fd) {
@@ -252,27 +266,36 @@ std::string escape_controls(std::string_view text, bool colors) {
 size_t columns_of_text(std::string_view text) {
   size_t columns = 0;
   while (!text.empty()) {
-    char32_t code = 0;
-    const size_t size = character_size(text, &code);
-    columns += size > 0 ? static_cast<size_t>(columns_of(code)) : 1;
-    text.remove_prefix(std::max<size_t>(size, 1));
+    const ShownCharacter next = next_character(text);
+    columns += next.columns;
+    text.remove_prefix(next.size);
   }
   return columns;
 }
 
 std::string cut_to_columns(std::string_view text, size_t columns) {
   if (columns_of_text(text) <= columns) return std::string(text);
-  constexpr std::string_view kCut = "...";
   const std::string_view cut = kCut.substr(0, columns);
   size_t end = 0;
   for (size_t used = cut.size(); end < text.size();) {
-    char32_t code = 0;
-    const size_t size = std::max<size_t>(character_size(text.substr(end), &code), 1);
-    used += static_cast<size_t>(columns_of(code));
+    const ShownCharacter next = next_character(text.substr(end));
+    used += next.columns;
     if (used > columns) break;
-    end += size;
+    end += next.size;
   }
   return std::string(text.substr(0, end)) + std::string(cut);
+}
+
+std::string cut_front_to_columns(std::string_view text, size_t columns) {
+  size_t left = columns_of_text(text);
+  if (left <= columns) return std::string(text);
+  const std::string_view cut = kCut.substr(0, columns);
+  while (!text.empty() && left + cut.size() > columns) {
+    const ShownCharacter next = next_character(text);
+    left -= next.columns;
+    text.remove_prefix(next.size);
+  }
+  return std::string(cut) + std::string(text);
 }
 
 std::string shown_name(std::string_view name, size_t most) {

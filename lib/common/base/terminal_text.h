@@ -30,6 +30,8 @@ inline std::string shown_path(std::string_view path) { return shown_name(path, 4
 
 // Cuts `text` to `columns` and ends it with "..." if it was longer.
 std::string cut_to_columns(std::string_view text, size_t columns);
+// Likewise, but cuts the front: the end of a path says more.
+std::string cut_front_to_columns(std::string_view text, size_t columns);
 size_t columns_of_text(std::string_view text);
 
 // Filters output that is passed on to a terminal as it arrives: keeps text, newlines, carriage

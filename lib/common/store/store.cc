@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/mutex.h"
 #include "store/env.h"
@@ -23,8 +24,7 @@ class MemoryStore : public Store {
     const MutexLock lock(mutex_);
     const auto is_set = [&]() FLEET_REQUIRES(mutex_) { return values_.contains(key); };
     if (!changed_.wait_for(mutex_, timeout, is_set)) {
-      throw Error(ErrorCode::kTimeout,
-                  "no rank set the key within " + std::to_string(timeout.count()) + " ms", key);
+      throw Error(ErrorCode::kTimeout, "no rank set the key within " + seconds_text(timeout), key);
     }
     return values_[key];
   }

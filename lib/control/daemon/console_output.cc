@@ -4,14 +4,17 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/attach_terminal.h"
 #include "daemon/file_watcher.h"
 #include "launch/planning/launch_config.h"
 #include "node/process_handle.h"
+#include "rendezvous/types.h"
 #include "transport/loop_descriptor.h"
 
 namespace fleet {
@@ -154,12 +157,18 @@ class ProcessFollower {
     }
   }
 
-  void forward_signals() {
-    for (const int signal : forwarded_signals()) signals_.add(signal);
-    signals_.on_signal([this](int signal) { forward(signal); });
+  // `job_id`: for the line about the keys.
+  void attach(const std::string& job_id) {
+    for (const int signal : forwarded_signals()) {
+      if (signal != SIGINT) signals_.add(signal);
+    }
+    signals_.on_signal([this](int signal) { on_signal(signal); });
+    terminal_.emplace(loop_, AttachTerminal::Handlers{[this] { leave(AttachEnd::kDetached); },
+                                                      [this] { on_signal(SIGINT); }});
+    job_id_ = job_id;
   }
 
-  void run() {
+  AttachEnd run() {
     for (const std::string& path : output_->paths()) {
       try {
         watch_.watch_file(path, [this] { output_->copy(); });
@@ -168,7 +177,10 @@ class ProcessFollower {
       }
     }
     output_->copy();
-    if (running_ > 0) loop_.run();
+    if (running_ == 0) return end_;
+    if (terminal_) terminal_->print_keys(job_id_);
+    loop_.run();
+    return end_;
   }
 
  private:
@@ -200,6 +212,20 @@ class ProcessFollower {
     if (--running_ == 0) loop_.stop();
   }
 
+  void leave(AttachEnd end) {
+    end_ = end;
+    loop_.stop();
+  }
+
+  void on_signal(int signal) {
+    if (signal == SIGHUP) return leave(AttachEnd::kHungUp);  // a lost terminal stops no job
+    const bool stops = signal != SIGUSR1 && signal != SIGUSR2;
+    if (stops && !std::exchange(stopping_, true)) {
+      spdlog::warn("{}: stopping the ranks; send it again to kill them", signal_name(signal));
+    }
+    forward(signal);
+  }
+
   void forward(int signal) const {
     for (const auto& launcher : launchers_) {  // one launcher forwards it to the others
       if (launcher->process.signal(signal)) return;
@@ -212,19 +238,34 @@ class ProcessFollower {
   FileWatcher watch_;
   std::vector<std::unique_ptr<Launcher>> launchers_;
   int running_ = 0;
+  std::optional<AttachTerminal> terminal_;
+  std::string job_id_;
+  AttachEnd end_ = AttachEnd::kJobEnded;
+  bool stopping_ = false;
 };
 
-}  // namespace
-
-void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals) {
-  ProcessFollower follower(output, parts);
-  if (forward_signals) follower.forward_signals();
-  follower.run();
+// The rest of the output after the end of the job, or up to now.
+void finish_output(LocalOutput* output, const std::vector<JobInfo>& parts) {
   for (const JobInfo& part : parts) {
     if (const auto ended = refresh(part.record())) output->end(ended->record());
   }
   output->copy();
   output->finish();
+}
+
+}  // namespace
+
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts) {
+  ProcessFollower(output, parts).run();
+  finish_output(output, parts);
+}
+
+AttachEnd attach_to_local(LocalOutput* output, const std::vector<JobInfo>& parts) {
+  ProcessFollower follower(output, parts);
+  follower.attach(parts[0].record().job_id());
+  const AttachEnd end = follower.run();
+  if (end == AttachEnd::kJobEnded) finish_output(output, parts);
+  return end;
 }
 
 }  // namespace fleet

@@ -89,8 +89,12 @@ class LocalOutput {
 };
 
 // Shows the existing output, then new output until none of the given fleetrun processes is
-// running. With forward_signals, forwards this process's signals to them. Throws kIo if a log
-// cannot be read.
-void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts, bool forward_signals);
+// running. Throws kIo if a log cannot be read.
+void follow_local(LocalOutput* output, const std::vector<JobInfo>& parts);
+
+// The end of a person's look at a job: the job's, Ctrl-D, or that of the terminal.
+enum class AttachEnd { kJobEnded, kDetached, kHungUp };
+// Likewise, and forwards this process's signals to those processes (attach_terminal.h).
+AttachEnd attach_to_local(LocalOutput* output, const std::vector<JobInfo>& parts);
 
 }  // namespace fleet

@@ -1,5 +1,6 @@
 // fleetrun ls, status, logs, attach and stop.
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "daemon/attach_terminal.h"
 #include "daemon/console_output.h"
 #include "daemon/fleetd_client.h"
 #include "daemon/job_info.h"
@@ -20,6 +22,7 @@
 #include "launch/planning/refuse.h"
 #include "node/control_socket.h"
 #include "node/process_handle.h"
+#include "observe/progress.h"
 #include "transport/event_loop.h"
 
 namespace fleet {
@@ -132,7 +135,9 @@ int ls(const CommandLine& line) {
   } else {
     const bool all = line.settings.boolean("all");
     const size_t left_out = all ? 0 : trim_ended_runs(kShownEnded, &jobs);
-    std::fputs(jobs_table(jobs, unix_seconds()).c_str(), stdout);
+    const JobsView view = {static_cast<size_t>(terminal_width(STDOUT_FILENO)),
+                           wants_colors(STDOUT_FILENO)};
+    std::fputs(jobs_table(jobs, unix_seconds(), view).c_str(), stdout);
     if (left_out > 0) std::fprintf(stderr, "%zu more ended jobs: fleetrun ls --all\n", left_out);
   }
   return fleetds.all_answered() ? 0 : 1;
@@ -196,9 +201,8 @@ std::vector<JobRecord::Rank> shown_ranks(const std::vector<JobPart>& parts) {
   return shown.empty() ? std::vector<JobRecord::Rank>{all[0]} : shown;
 }
 
-void show_local(const std::vector<JobPart>& parts, LocalOutput* output, bool follow,
-                bool forward_signals) {
-  if (follow) return follow_local(output, jobs_of(parts), forward_signals);
+void show_local(const std::vector<JobPart>& parts, LocalOutput* output, bool follow) {
+  if (follow) return follow_local(output, jobs_of(parts));
   const bool all = output->copy();
   output->finish();
   if (!all) {
@@ -214,7 +218,15 @@ int attach_local(const std::vector<JobPart>& parts) {
        never_ran ? std::vector<JobRecord::Rank>() : shown_ranks(parts)) {
     output.add(rank);
   }
-  show_local(parts, &output, true, true);
+  switch (attach_to_local(&output, jobs_of(parts))) {
+    case AttachEnd::kDetached:
+      print_detached(job.record().job_id());
+      return 0;
+    case AttachEnd::kHungUp:
+      return 128 + SIGHUP;
+    case AttachEnd::kJobEnded:
+      break;
+  }
   std::vector<JobInfo> now;
   for (const JobPart& part : parts) {
     if (auto again = refresh(part.job.record())) now.push_back(std::move(*again));
@@ -260,7 +272,7 @@ int logs(const CommandLine& line) {
     if (!chosen) {
       for (const JobRecord::Rank& shown : shown_ranks(parts)) output.add(shown);
     }
-    show_local(parts, &output, follow, false);
+    show_local(parts, &output, follow);
     return 0;
   }
   wire::ReadLog log_request;
@@ -290,7 +302,9 @@ int attach(const CommandLine& line) {
 FLEET_COMMAND(attach) {
   def.syntax = syntax_of("attach",
                          "show a job's output until it ends, and forward signals\n"
-                         "Exits with the exit code of the job.",
+                         "Exits with the exit code of the job. Ctrl-D detaches: the job continues. "
+                         "The\nfirst Ctrl-C says that a second one within 5 s stops the job. A "
+                         "SIGINT from a\nprogram stops it at once. SIGHUP detaches.",
                          true);
   run_with(&def, attach);
 }

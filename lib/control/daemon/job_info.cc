@@ -1,27 +1,19 @@
 #include "daemon/job_info.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/json.h"
-#include "base/number_text.h"
 #include "base/one_line.h"
 #include "base/text.h"
-#include "base/text_table.h"
 #include "launch/planning/refuse.h"
 #include "node/job_record.h"
 #include "rendezvous/types.h"
 
 namespace fleet {
 namespace {
-
-// Limits of table cells, in characters.
-constexpr size_t kLongestId = 40, kLongestCause = 120, kLongestLine = 1000;
-constexpr int kInfoLossDigits = 4;
 
 Json to_json(const JobInfo& job) {
   const bool ended = job.phase() == JobInfo::ENDED;
@@ -45,30 +37,6 @@ Json to_json(const JobInfo& job) {
   return all;
 }
 
-std::string time_of(const JobInfo& job, double now) {
-  if (job.record().started() <= 0 || job.killed()) return "-";
-  const double until = job.phase() == JobInfo::ENDED ? job.ended() : now;
-  return format_duration(std::max(0.0, std::floor(until - job.record().started())));
-}
-
-// STEP, LOSS and ETA of a job; "-" where it is not known.
-struct ProgressCells {
-  std::string step = "-", loss = "-", eta = "-";
-};
-ProgressCells progress_of(const JobInfo& job, double now) {
-  ProgressCells cells;
-  if (!job.record().has_progress()) return cells;
-  const wire::JobProgress& progress = job.record().progress();
-  cells.step = std::to_string(progress.step());
-  if (progress.target() > 0) cells.step += "/" + std::to_string(progress.target());
-  if (progress.has_loss()) cells.loss = number_text(progress.loss(), kInfoLossDigits);
-  if (progress.has_seconds_left() && job.phase() != JobInfo::ENDED) {
-    const double left = progress.seconds_left() - (now - progress.unix_time());
-    cells.eta = format_duration(std::max(0.0, std::floor(left)));
-  }
-  return cells;
-}
-
 // Orders phases by progress: a spare node waits while others run.
 int stage(JobInfo::Phase phase) {
   const JobInfo::Phase seen = phase == JobInfo::FORMING ? JobInfo::RUNNING : phase;
@@ -80,39 +48,6 @@ int stage(JobInfo::Phase phase) {
 std::pair<int, bool> verdict_priority(const JobInfo& job) {
   const JobRecord& record = job.record();
   return {record.has_verdict() ? record.verdict().verdict().generation() : -1, job.code() != 0};
-}
-
-// The part with the least progress; among ended parts, the one that knows the outcome best.
-const JobInfo& most_informed(const std::vector<const JobInfo*>& parts) {
-  return **std::min_element(parts.begin(), parts.end(), [](const JobInfo* a, const JobInfo* b) {
-    if (a->phase() != b->phase()) return stage(a->phase()) < stage(b->phase());
-    return a->phase() == JobInfo::ENDED && verdict_priority(*a) > verdict_priority(*b);
-  });
-}
-
-std::string command_of(const JobInfo& job) {
-  return one_line(join(texts(job.record().command()), " "), 60);
-}
-
-// Groups the parts by run, ordered by the first part of each run.
-std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& jobs) {
-  std::vector<std::vector<const JobInfo*>> runs;
-  for (const JobInfo& job : jobs) {
-    const auto known = std::find_if(runs.begin(), runs.end(),
-                                    [&](const auto& run) { return same_run(*run.front(), job); });
-    known == runs.end() ? runs.push_back({&job}) : known->push_back(&job);
-  }
-  return runs;
-}
-
-// Escapes the ranks' lines so that they can only appear as text.
-std::string shown_lines(const std::string& text) {
-  std::string shown;
-  for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
-    end = text.find('\n', at);
-    shown += one_line(text.substr(at, end - at), kLongestLine) + "\n";
-  }
-  return shown;
 }
 
 bool same_process(const JobRecord& a, const JobRecord& b) {
@@ -171,6 +106,23 @@ bool same_run(const JobInfo& a, const JobInfo& b) {
   return one.pid() == other.pid() && one.started() == other.started();
 }
 
+std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& jobs) {
+  std::vector<std::vector<const JobInfo*>> runs;
+  for (const JobInfo& job : jobs) {
+    const auto known = std::find_if(runs.begin(), runs.end(),
+                                    [&](const auto& run) { return same_run(*run.front(), job); });
+    known == runs.end() ? runs.push_back({&job}) : known->push_back(&job);
+  }
+  return runs;
+}
+
+const JobInfo& most_informed(const std::vector<const JobInfo*>& parts) {
+  return **std::min_element(parts.begin(), parts.end(), [](const JobInfo* a, const JobInfo* b) {
+    if (a->phase() != b->phase()) return stage(a->phase()) < stage(b->phase());
+    return a->phase() == JobInfo::ENDED && verdict_priority(*a) > verdict_priority(*b);
+  });
+}
+
 const JobInfo& authoritative_part(const std::vector<JobInfo>& parts) {
   std::vector<const JobInfo*> all;
   for (const JobInfo& part : parts) all.push_back(&part);
@@ -203,32 +155,6 @@ bool node_lost(const wire::JobVerdict& outcome) {
   return outcome.verdict().kind() == Verdict::NODE_LOST;
 }
 
-std::string jobs_table(const std::vector<JobInfo>& jobs, double now) {
-  std::vector<std::vector<std::string>> rows = {
-      {"JOB", "STATE", "NODES", "RANKS", "TIME", "PID", "LOGS", "COMMAND"}};
-  const auto counts = [](const JobInfo& job) { return job.record().has_progress(); };
-  const bool any_progress = std::ranges::any_of(jobs, counts);
-  constexpr ptrdiff_t kAfterTime = 5;
-  if (any_progress) rows[0].insert(rows[0].begin() + kAfterTime, {"STEP", "LOSS", "ETA"});
-  bool failed = false;
-  for (const auto& run : runs_of(jobs)) {
-    const JobInfo& job = most_informed(run);
-    const JobRecord& record = job.record();
-    const std::string text = failure_text(record.verdict());
-    const std::string cause = one_line(text.substr(0, text.find('\n')), kLongestCause);
-    failed = failed || !cause.empty();
-    rows.push_back({one_line(record.job_id(), kLongestId), state_of(job),
-                    std::to_string(record.nnodes()),
-                    record.world_size() > 0 ? std::to_string(record.world_size()) : "-",
-                    time_of(job, now), record.pid() > 0 ? std::to_string(record.pid()) : "-",
-                    one_line(record.log_dir(), kLongestLine), command_of(job), cause});
-    const auto [step, loss, eta] = progress_of(job, now);
-    if (any_progress) rows.back().insert(rows.back().begin() + kAfterTime, {step, loss, eta});
-  }
-  if (failed) rows[0].push_back("VERDICT");
-  return format_table(rows);
-}
-
 size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs) {
   std::vector<std::pair<double, const JobInfo*>> old;
   for (const auto& run : runs_of(*jobs)) {
@@ -246,44 +172,6 @@ size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs) {
   }
   *jobs = std::move(kept);
   return old.size();
-}
-
-std::string job_status(const std::vector<JobInfo>& parts, double now) {
-  const JobInfo& job = authoritative_part(parts);
-  const JobRecord& record = job.record();
-  const auto line = [](const std::string& text) { return one_line(text, kLongestLine); };
-  std::vector<std::vector<std::string>> facts = {
-      {"job", line(record.job_id())},
-      {"state", state_of(job) + (job.detached() ? ", detached" : "")},
-      {"time", time_of(job, now)},
-      {"command", line(join(texts(record.command()), " "))},
-      {"folder", line(record.folder())},
-      {"nodes", std::to_string(record.nnodes())},
-      {"ranks", record.world_size() > 0 ? std::to_string(record.world_size()) : "-"}};
-  if (record.has_progress()) {
-    const auto [step, loss, eta] = progress_of(job, now);
-    facts.push_back({"step", step});
-    facts.push_back({"loss", loss});
-    if (job.phase() != JobInfo::ENDED) facts.push_back({"eta", eta});
-  }
-  if (record.generation() > 1) facts.push_back({"generation", std::to_string(record.generation())});
-  if (!job.verdict_path().empty()) facts.push_back({"verdict", line(job.verdict_path())});
-  std::string text = format_table(facts);
-  for (const JobInfo& part : parts) {
-    const JobRecord& here = part.record();
-    text += "node " + (here.node_rank() < 0 ? "?" : std::to_string(here.node_rank())) + " (" +
-            line(here.address()) + "): " + state_of(part) +
-            (part.gpus().empty() ? "" : ", GPUs " + join(texts(part.gpus()), ",")) + ", logs in " +
-            line(here.log_dir()) + "\n";
-    if (part.phase() == JobInfo::ENDED) continue;
-    for (const JobRecord::Rank& rank : here.ranks()) {
-      text += "  " + std::string(rank.server() ? "server " : "rank ") +
-              std::to_string(rank.rank()) + "  pid " + std::to_string(rank.pid()) + "  " +
-              line(rank.log_path()) + "\n";
-    }
-  }
-  const std::string failure = failure_text(record.verdict());
-  return failure.empty() ? text : text + shown_lines(failure);
 }
 
 std::string jobs_json(const std::vector<JobInfo>& jobs) {

@@ -27,8 +27,21 @@ bool node_lost(const wire::JobVerdict& outcome);
 // State of this node's part: "running", "succeeded", "stopped (SIGTERM)", "failed (5)", "killed".
 std::string state_of(const JobInfo& job);
 
-// The jobs of all nodes as one table, one line per run. `now`: seconds since 1970.
-std::string jobs_table(const std::vector<JobInfo>& jobs, double now);
+// The runs of these jobs, each with its parts, ordered by the first part of each.
+std::vector<std::vector<const JobInfo*>> runs_of(const std::vector<JobInfo>& jobs);
+// Like authoritative_part(). `parts` is not empty.
+const JobInfo& most_informed(const std::vector<const JobInfo*>& parts);
+
+// The reader of a table: a terminal of so many columns, or, with 0, any file or program.
+struct JobsView {
+  size_t columns = 0;
+  bool colors = false;
+};
+
+// The jobs of all nodes as one table, one line per run, with times in local time. A terminal gets
+// the columns that fit, and the reason of a failure in a line below its run. Pure.
+// `now`: seconds since 1970.
+std::string jobs_table(const std::vector<JobInfo>& jobs, double now, const JobsView& view = {});
 // Keeps only the last `ended` ended runs, and all others; returns how many it removed.
 size_t trim_ended_runs(size_t ended, std::vector<JobInfo>* jobs);
 // All details of one job, from each of its nodes.

@@ -253,6 +253,8 @@ void RemoteJob::abort_job(int exit_code, int signal) {
 void RemoteJob::on(const SignalReceived& signal, Time) {
   const int number = signal.number;
   if (number == SIGUSR1 || number == SIGUSR2) return send_user_signal(number);
+  // A lost terminal stops no job that does not belong to it.
+  if (number == SIGHUP && options_.mode == Mode::kAttach) return leave(128 + SIGHUP);
   if (++signals_ == 1) first_signal_ = number;
   const bool none_runs = !any(State::kLaunched) && !any(State::kRunning);
   if (none_runs || signals_ > 2) {
@@ -267,6 +269,16 @@ void RemoteJob::on(const SignalReceived& signal, Time) {
   for (int node = 0; node < nodes(); ++node) {
     if (launched(node)) stop(node, number, true);
   }
+}
+
+void RemoteJob::on(const DetachRequested&, Time) { leave(0); }
+
+// The job continues.
+void RemoteJob::leave(int exit_code) {
+  for (int node = 0; node < nodes(); ++node) {
+    if (at(node) != State::kEnded) close_session(node);
+  }
+  end(exit_code, true);
 }
 
 // One launcher passes it on to the whole job.

@@ -39,8 +39,9 @@ struct FleetdLost {  // the session broke, or could not be opened
 struct SignalReceived {  // by the client
   int number;
 };
+struct DetachRequested {};  // by a person, only in Mode::kAttach
 using RemoteJobEvent =
-    std::variant<RequestsSent, FromFleetd, FleetdLost, SignalReceived, TimePassed>;
+    std::variant<RequestsSent, FromFleetd, FleetdLost, SignalReceived, DetachRequested, TimePassed>;
 
 // --- Actions, in addition to ShowLine ---
 struct ToFleetd {
@@ -100,6 +101,7 @@ class RemoteJob {
   void on(const FromFleetd& from, Time now);
   void on(const FleetdLost& lost, Time now);
   void on(const SignalReceived& signal, Time now);
+  void on(const DetachRequested&, Time now);
   void on(const TimePassed&, Time now);
   void on_prepared(int node);
   void on_refused(int node, const Error& error);
@@ -114,6 +116,7 @@ class RemoteJob {
   // Releases the nodes where the job has not started, and stops it on the others.
   void abort_job(int exit_code, int signal);
   void send_user_signal(int number);
+  void leave(int exit_code);
   void end_if_done();
   std::string failure() const;  // of the job, for its user; "": none to print
 
@@ -153,7 +156,9 @@ struct RemoteNode {
 };
 
 // Runs the client. Call it from a process without other threads; signals are forwarded to the job.
-EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options);
+// `attached_to`: the id of the job that a person watches at this terminal (attach_terminal.h).
+EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options,
+                         std::string attached_to = {});
 // The part of the configuration that concerns the client.
 RemoteJob::Options remote_job_options(const LaunchConfig& config);
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "base/descriptor_limit.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "daemon/attach_terminal.h"
 #include "daemon/console_output.h"
 #include "daemon/job_info.h"
 #include "daemon/message_stream.h"
@@ -35,8 +37,9 @@ constexpr std::chrono::seconds kConsoleFlushTimeout{2};
 // Passes events to RemoteJob, which makes all decisions, and executes its actions.
 class JobClient {
  public:
-  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Options options)
+  JobClient(std::vector<RemoteNode> nodes, RemoteJob::Options options, std::string attached_to)
       : nodes_(std::move(nodes)),
+        attached_to_(std::move(attached_to)),
         job_(names(), std::move(options)),
         signals_(loop_),
         heartbeat_timer_(loop_),
@@ -44,8 +47,16 @@ class JobClient {
         output_(loop_, nodes_.size() > 1) {}
 
   EndClient run() {
-    for (const int signal : forwarded_signals()) signals_.add(signal);
+    const bool attached = !attached_to_.empty();
+    for (const int signal : forwarded_signals()) {
+      if (signal != SIGINT || !attached) signals_.add(signal);
+    }
     ::signal(SIGPIPE, SIG_IGN);
+    if (attached) {
+      terminal_.emplace(loop_, AttachTerminal::Handlers{[this] { step(DetachRequested{}); },
+                                                        [this] { step(SignalReceived{SIGINT}); }});
+      terminal_->print_keys(attached_to_);
+    }
     signals_.on_signal([this](int signal) { step(SignalReceived{signal}); });
     output_.on_drained([this] {
       if (!output_.full()) pause_reading(false);
@@ -154,11 +165,13 @@ class JobClient {
   }
 
   const std::vector<RemoteNode> nodes_;
+  const std::string attached_to_;  // the job's id; "": this client has started the job
   EventLoop loop_;
   RemoteJob job_;
   // Times the job's limits; the heartbeats keep it running.
   RunningClock clock_{std::chrono::steady_clock::now(), 2 * kHeartbeatTimes.heartbeat_interval};
   LoopSignals signals_;
+  std::optional<AttachTerminal> terminal_;
   LoopTimer heartbeat_timer_, timer_;
   ConsoleOutput output_;
   struct Session {
@@ -204,8 +217,9 @@ void print_reattach_commands(const LaunchConfig& config, const std::string& id,
 
 }  // namespace
 
-EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options) {
-  return JobClient(std::move(nodes), std::move(options)).run();
+EndClient run_job_client(std::vector<RemoteNode> nodes, RemoteJob::Options options,
+                         std::string attached_to) {
+  return JobClient(std::move(nodes), std::move(options), std::move(attached_to)).run();
 }
 
 RemoteJob::Options remote_job_options(const LaunchConfig& config) {
@@ -257,7 +271,9 @@ int attach_via_fleetd(const std::string& job_id, const std::vector<std::string>&
   RemoteJob::Options options;
   options.mode = RemoteJob::Mode::kAttach;
   options.restarts = restarts;
-  return run_job_client(std::move(nodes), std::move(options)).exit_code;
+  const EndClient end = run_job_client(std::move(nodes), std::move(options), job_id);
+  if (end.detached && end.exit_code == 0) print_detached(job_id);
+  return end.exit_code;
 }
 
 }  // namespace fleet

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "rendezvous/client.h"
 #include "rendezvous/election.h"
 #include "rendezvous/job_lookup.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/counted.h"
 #include "base/terminal_text.h"
 #include "rendezvous/election.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/counted.h"
 #include "diagnosis/collective_waits.h"
 #include "diagnosis/rank_endings.h"

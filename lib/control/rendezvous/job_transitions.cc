@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/counted.h"
 #include "rendezvous/election.h"
 #include "rendezvous/job_phases.h"

@@ -1,5 +1,6 @@
 #include "rendezvous/kv_state.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -142,8 +143,7 @@ void KvState::advance(Time now) {
     const auto waited =
         std::chrono::duration_cast<std::chrono::milliseconds>(wait.deadline - wait.since);
     answer(ticket, {{},
-                    Error(ErrorCode::kTimeout,
-                          "no rank set the key within " + std::to_string(waited.count()) + " ms",
+                    Error(ErrorCode::kTimeout, "no rank set the key within " + seconds_text(waited),
                           wait.key)});
   }
 }

@@ -133,11 +133,6 @@ wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string no
   return message;
 }
 
-std::string seconds_text(std::chrono::milliseconds time) {
-  if (time.count() % 1000 == 0) return std::to_string(time.count() / 1000) + " s";
-  return number_text(static_cast<double>(time.count()) / 1000, 3) + " s";
-}
-
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);

@@ -155,8 +155,6 @@ std::string describe(const RankExit& exit, const std::string& node);
 // "SIGTERM", or "signal 77" where it has no name.
 std::string signal_name(int signal);
 
-std::string seconds_text(std::chrono::milliseconds time);  // "30 s", "2.75 s"
-
 // Lines for users, as messages to nodes.
 wire::HostMessage join_progress(std::string line);
 wire::HostMessage peer_event(PeerEvent::Kind kind, int node_rank, std::string node,

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <span>
 
-#include "base/clock.h"
-#include "base/counted.h"
 #include "base/json.h"
 #include "base/number_text.h"
-#include "base/one_line.h"
-#include "base/terminal_text.h"
 #include "diagnosis/bottleneck.h"
+#include "viewing/live_columns.h"
 
 namespace fleet {
 namespace {
@@ -46,26 +42,24 @@ std::optional<double> gpu_utilization(const LiveRank& rank) {
   return sum ? std::optional(*sum / rank.gpus_size()) : std::nullopt;
 }
 
-std::string throttled(const LiveRank& rank) {
+uint64_t throttle_reasons(const LiveRank& rank) {
   uint64_t reasons = 0;
-  bool any = false;
-  for (const GpuUsage& gpu : rank.gpus()) {
-    any = any || gpu.has_throttled();
-    reasons |= gpu.throttled();
-  }
-  const std::string text = throttle_text(reasons);
-  return any && text.empty() ? "no" : text;
+  for (const GpuUsage& gpu : rank.gpus()) reasons |= gpu.throttled();
+  return reasons;
 }
 
-// A column's value: sorts, and shows.
-struct Column {
-  const char* title;
-  const char* key;  // of --sort; "" if it is not a key
-  int importance;   // in a narrow frame, those with the lowest go first
-  std::optional<double> (*value)(const LiveRank&);
-  std::string (*text)(double value);
-  std::string (*label)(const LiveRank&) = nullptr;  // instead of the value
-};
+// 1 if the clock of one of its GPUs is lowered.
+std::optional<double> throttling(const LiveRank& rank) {
+  bool any = false;
+  for (const GpuUsage& gpu : rank.gpus()) any = any || gpu.has_throttled();
+  if (!any) return std::nullopt;
+  return throttle_text(throttle_reasons(rank)).empty() ? 0 : 1;
+}
+
+std::string throttled(const LiveRank& rank) {
+  const std::string text = throttle_text(throttle_reasons(rank));
+  return throttling(rank) && text.empty() ? "no" : text;
+}
 
 template <auto kHas, auto kGet>
 std::optional<double> value_of(const LiveRank& rank) {
@@ -75,168 +69,84 @@ std::optional<double> value_of(const LiveRank& rank) {
 
 std::string whole(double value) { return format_printf("%.0f", value); }
 
-constexpr int kAlways = 100;
-constexpr int kLossDigits = 4;
+std::string rank_label(const LiveRow& row) {
+  if (row.kind == LiveRow::Kind::kAll) return "all";
+  const LiveRank& rank = *row.values;
+  const bool node = row.kind == LiveRow::Kind::kNode;
+  return (rank.server() ? "s" : "") + std::to_string(node ? rank.node_rank() : rank.rank()) +
+         (rank.slowest() ? "*" : "");
+}
 
-std::span<const Column> columns() {
-  static const Column all[] = {
-      {"RANK", "rank", kAlways, [](const LiveRank&) { return std::optional<double>(); }, whole,
-       [](const LiveRank& rank) {
-         return (rank.server() ? "s" : "") + std::to_string(rank.rank()) +
-                (rank.slowest() ? "*" : "");
-       }},
-      {"NODE", "", 30, [](const LiveRank& rank) { return std::optional<double>(rank.node_rank()); },
-       whole},
-      {"STEP", "step", 90, value_of<&LiveRank::has_step, &LiveRank::step>, whole},
-      {"STEP ms", "ms", 89, value_of<&LiveRank::has_step_ms, &LiveRank::step_ms>,
+std::optional<double> node_of(const LiveRank& rank) { return rank.node_rank(); }
+
+std::string node_label(const LiveRow& row) {
+  return row.kind == LiveRow::Kind::kAll ? "" : std::to_string(row.values->node_rank());
+}
+
+}  // namespace
+
+std::span<const LiveColumn> live_columns() {
+  static const LiveColumn all[] = {
+      {"RANK", "rank", 'r', LiveColumn::kAlways,
+       [](const LiveRank& rank) { return std::optional<double>(rank.rank()); }, whole, rank_label},
+      {"NODE", "node", 'n', 30, node_of, whole, node_label},
+      {"STEP", "step", 's', 90, value_of<&LiveRank::has_step, &LiveRank::step>, whole},
+      {"STEP ms", "ms", 'm', 89, value_of<&LiveRank::has_step_ms, &LiveRank::step_ms>,
        [](double ms) { return format_printf("%.*f", ms < 100 ? 1 : 0, ms); }},
-      {"SAMPLES/s", "samples", 70,
+      {"SAMPLES/s", "samples", 'S', 70,
        value_of<&LiveRank::has_samples_per_second, &LiveRank::samples_per_second>,
        [](double rate) { return format_printf("%.*f", rate < 100 ? 1 : 0, rate); }},
-      {"INPUT%", "input", 88, value_of<&LiveRank::has_input_share, &LiveRank::input_share>,
+      {"INPUT%", "input", 'i', 88, value_of<&LiveRank::has_input_share, &LiveRank::input_share>,
        percent},
-      {"PEERS%", "peers", 87, value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>,
+      {"PEERS%", "peers", 'p', 87, value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>,
        percent},
-      {"LOSS", "loss", 60, value_of<&LiveRank::has_loss, &LiveRank::loss>,
-       [](double loss) { return number_text(loss, kLossDigits); }},
-      {"CPU%", "cpu", 80, value_of<&LiveRank::has_cpu, &LiveRank::cpu>, percent},
-      {"RSS", "memory", 79, value_of<&LiveRank::has_memory, &LiveRank::memory>, bytes_text},
-      {"GPU%", "gpu", 86, gpu_utilization, whole},
-      {"GPU MEM", "gpu_memory", 78,
+      {"LOSS", "loss", 'l', 60, value_of<&LiveRank::has_loss, &LiveRank::loss>,
+       [](double loss) { return number_text(loss, kLiveLossDigits); }},
+      {"CPU%", "cpu", 'c', 80, value_of<&LiveRank::has_cpu, &LiveRank::cpu>, percent},
+      {"RSS", "memory", 'M', 79, value_of<&LiveRank::has_memory, &LiveRank::memory>, bytes_text},
+      {"GPU%", "gpu", 'g', 86, gpu_utilization, whole},
+      {"GPU MEM", "gpu_memory", 'G', 78,
        [](const LiveRank& rank) {
          return over_gpus(rank, &GpuUsage::has_memory_used, &GpuUsage::memory_used, true);
        },
        bytes_text},
-      {"MHz", "", 50,
+      {"MHz", "mhz", 'h', 50,
        [](const LiveRank& rank) {
          return over_gpus(rank, &GpuUsage::has_clock_mhz, &GpuUsage::clock_mhz, false);
        },
        whole},
-      {"W", "", 51,
+      {"W", "watts", 'w', 51,
        [](const LiveRank& rank) {
          return over_gpus(rank, &GpuUsage::has_power_watts, &GpuUsage::power_watts, true);
        },
        whole},
-      {"C", "", 52,
+      {"C", "celsius", 't', 52,
        [](const LiveRank& rank) {
          return over_gpus(rank, &GpuUsage::has_celsius, &GpuUsage::celsius, false);
        },
        whole},
-      {"SLOWED BY", "", 53, [](const LiveRank&) { return std::optional<double>(); }, whole,
-       throttled},
+      {"SLOWED BY", "slowed", 'b', 53, throttling, whole,
+       [](const LiveRow& row) { return throttled(*row.values); }},
   };
   return all;
 }
 
-std::string cell(const Column& column, const LiveRank& rank) {
-  if (column.label) return column.label(rank);
-  const std::optional<double> value = column.value(rank);
-  return value ? column.text(*value) : "";
-}
-
-std::vector<const LiveRank*> sorted(const LiveReport& report, const std::string& key) {
+std::vector<const LiveRank*> sorted_ranks(const LiveReport& report, const std::string& key) {
   std::vector<const LiveRank*> ranks;
   for (const LiveRank& rank : report.ranks()) ranks.push_back(&rank);
-  const auto column = std::ranges::find_if(
-      columns(), [&](const Column& one) { return key == one.key && !one.label; });
-  if (column == columns().end()) return ranks;  // by rank, as they come
+  const auto column =
+      std::ranges::find_if(live_columns(), [&](const LiveColumn& one) { return key == one.key; });
+  if (key == "rank" || column == live_columns().end()) return ranks;  // as they come
+  const bool ascending = key == "node";
   std::ranges::stable_sort(ranks, [&](const LiveRank* a, const LiveRank* b) {
     const auto one = column->value(*a), other = column->value(*b);
     if (!one || !other) return one.has_value() && !other.has_value();
-    return *one > *other;
+    return ascending ? *one < *other : *one > *other;
   });
   return ranks;
 }
 
-struct Table {
-  std::vector<const Column*> columns;
-  std::vector<std::vector<std::string>> rows;  // the first has the titles
-  std::vector<size_t> widths;
-
-  size_t width() const {
-    return std::accumulate(widths.begin(), widths.end(), size_t{0}) + 2 * (widths.size() - 1);
-  }
-  void erase(size_t at) {
-    const auto place = static_cast<ptrdiff_t>(at);
-    columns.erase(columns.begin() + place);
-    widths.erase(widths.begin() + place);
-    for (auto& row : rows) row.erase(row.begin() + place);
-  }
-};
-
-Table table_of(const LiveReport& report, const std::vector<const LiveRank*>& ranks, size_t most) {
-  Table table;
-  table.rows.resize(1 + ranks.size());
-  for (const Column& column : columns()) {
-    if (column.title == std::string("NODE") && report.nnodes() < 2) continue;
-    std::vector<std::string> cells;
-    bool any = false;
-    size_t width = std::string(column.title).size();
-    for (const LiveRank* rank : ranks) {
-      cells.push_back(cell(column, *rank));
-      any = any || !cells.back().empty();
-      width = std::max(width, cells.back().size());
-    }
-    if (!any) continue;
-    table.columns.push_back(&column);
-    table.widths.push_back(width);
-    table.rows[0].push_back(column.title);
-    for (size_t i = 0; i < cells.size(); ++i) {
-      table.rows[i + 1].push_back(cells[i].empty() ? "-" : std::move(cells[i]));
-    }
-  }
-  while (table.columns.size() > 1 && table.width() > most) {
-    const auto least = std::ranges::min_element(
-        table.columns, {}, [](const Column* column) { return column->importance; });
-    table.erase(static_cast<size_t>(least - table.columns.begin()));
-  }
-  return table;
-}
-
-std::string line_of(const Table& table, size_t row) {
-  std::string line;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    const std::string& text = table.rows[row][i];
-    line +=
-        std::string(i > 0 ? 2 : 0, ' ') + std::string(table.widths[i] - text.size(), ' ') + text;
-  }
-  return line;
-}
-
-std::string headline(const LiveReport& report) {
-  std::string line = "job " + shown_name(report.job_id()) + "  " +
-                     format_duration(std::floor(static_cast<double>(report.running_ms()) / 1000)) +
-                     "  " + counted(report.nnodes(), "node") + ", " +
-                     counted(report.world_size(), "rank");
-  if (report.generation() > 1) line += "  generation " + std::to_string(report.generation());
-  if (report.has_step()) {
-    line += "  step " + std::to_string(report.step());
-    if (report.target() > 0) line += "/" + std::to_string(report.target());
-  }
-  if (report.has_loss()) line += "  loss " + number_text(report.loss(), kLossDigits);
-  if (report.has_seconds_left()) {
-    line += "  ETA " + format_duration(std::floor(report.seconds_left()));
-  }
-  return line;
-}
-
-// At words, into at most `max_lines`; the last one is cut.
-void add_wrapped(const std::string& text, size_t columns, size_t max_lines,
-                 std::vector<std::string>* lines) {
-  std::string line, rest = text;
-  for (size_t count = 1; count < max_lines && columns_of_text(rest) > columns; ++count) {
-    size_t end = 0;  // of the words that fit
-    for (size_t next = rest.find(' '); next != std::string::npos; next = rest.find(' ', next + 1)) {
-      if (columns_of_text(std::string_view(rest).substr(0, next)) > columns) break;
-      end = next;
-    }
-    if (end == 0) break;  // a long word
-    lines->push_back(rest.substr(0, end));
-    lines->back().erase(lines->back().find_last_not_of(' ') + 1);
-    rest.erase(0, rest.find_first_not_of(' ', end));
-  }
-  lines->push_back(cut_to_columns(rest, columns));
-}
+namespace {
 
 template <typename Value>
 Json known(bool has, Value value) {
@@ -280,58 +190,10 @@ Json rank_json(const LiveRank& rank) {
 const std::vector<std::string>& live_sort_keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all;
-    for (const Column& column : columns()) {
-      if (column.key[0] != '\0') all.emplace_back(column.key);
-    }
+    for (const LiveColumn& column : live_columns()) all.emplace_back(column.key);
     return all;
   }();
   return keys;
-}
-
-std::string live_frame(const LiveReport& report, const LiveViewOptions& options) {
-  const auto most = static_cast<size_t>(std::max(options.columns, 20));
-  const bool low = options.rows > 0 && options.rows < 16;
-  std::vector<std::string> lines;
-  add_wrapped(headline(report), most, low ? 1 : 3, &lines);
-  if (report.has_bottleneck()) {
-    add_wrapped(one_line(report.bottleneck().line(), 1000), most, low ? 2 : 8, &lines);
-  }
-  const std::vector<const LiveRank*> ranks = sorted(report, options.sort);
-  size_t shown = ranks.size();
-  if (options.rows > 0) {
-    const auto rows = std::max(static_cast<size_t>(options.rows), lines.size() + 3);
-    const size_t room = rows - lines.size() - 1;
-    if (shown > room) shown = room - 1;
-  }
-  const Table table =
-      table_of(report, {ranks.begin(), ranks.begin() + static_cast<ptrdiff_t>(shown)}, most);
-  if (shown == 0) {
-    lines.push_back("no rank has reported yet");
-  } else {
-    lines.push_back(line_of(table, 0));
-    if (options.colors) lines.back() = "\x1b[7m" + lines.back() + "\x1b[0m";
-  }
-  for (size_t i = 0; i < shown; ++i) {
-    lines.push_back(line_of(table, i + 1));
-    if (options.colors && ranks[i]->slowest()) {
-      lines.back() = "\x1b[33m" + lines.back() + "\x1b[0m";
-    }
-  }
-  const size_t left = ranks.size() - shown + static_cast<size_t>(report.left_out());
-  if (left > 0) lines.push_back("and " + counted(static_cast<int64_t>(left), "more rank"));
-  std::string frame;
-  for (const std::string& line : lines) frame += line + "\n";
-  return frame;
-}
-
-std::string live_key_line(const std::string& sort, int columns) {
-  std::string line = "q: end   sort by", letters;
-  for (const std::string& key : live_sort_keys()) {
-    const bool has_letter = letters.find(key[0]) == std::string::npos;
-    if (has_letter) letters += key[0];
-    if (has_letter || key == sort) line += key == sort ? " [" + key + "]" : " " + key;
-  }
-  return cut_to_columns(line, static_cast<size_t>(std::max(columns, 20)));
 }
 
 std::string live_json(const LiveReport& report, const std::string& sort, double now) {
@@ -349,7 +211,7 @@ std::string live_json(const LiveReport& report, const std::string& sort, double 
   all["bottleneck"] = nullptr;
   if (report.has_bottleneck()) all["bottleneck"] = bottleneck_json(report.bottleneck());
   all["ranks"] = Json::array();
-  for (const LiveRank* rank : sorted(report, sort)) all["ranks"].push_back(rank_json(*rank));
+  for (const LiveRank* rank : sorted_ranks(report, sort)) all["ranks"].push_back(rank_json(*rank));
   return all.dump_lossy() + "\n";
 }
 

@@ -105,18 +105,20 @@ class Screen {
   }
   Screen(const Screen&) = delete;
 
-  // `last`: the text of the last row.
-  void draw(const std::string& frame, const LiveViewOptions& view, const std::string& last) {
+  // The last row has the keys.
+  void draw(const LiveFrame& frame, const LiveViewOptions& view) {
     std::string text = "\x1b[H";
-    for (const char c : frame) text += c == '\n' ? std::string("\x1b[K\n") : std::string(1, c);
+    // Erased first: behind a line as wide as the terminal, the last character would go.
+    for (const std::string& line : frame.lines) text += "\x1b[2K" + line + "\n";
     text += "\x1b[J\x1b[" + std::to_string(view.rows + 1) + ";1H";
-    write(text + (view.colors ? "\x1b[2m" + last + "\x1b[0m" : last));
+    const std::string keys = live_key_line(frame, view);
+    write(text + (view.colors ? "\x1b[2m" + keys + "\x1b[0m" : keys));
   }
   static void size(LiveViewOptions* view) {
     winsize now = {};
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &now) != 0 || now.ws_col == 0) return;
     view->columns = now.ws_col;
-    view->rows = now.ws_row - 1;  // and the line of the keys
+    view->rows = std::max(now.ws_row - 1, 1);  // and the line of the keys
   }
 
  private:
@@ -127,14 +129,6 @@ class Screen {
   termios before_ = {};
 };
 
-// The sort key of a key on the keyboard.
-std::optional<std::string> sort_of(char key) {
-  for (const std::string& name : live_sort_keys()) {
-    if (name[0] == key) return name;  // the first with this letter
-  }
-  return std::nullopt;
-}
-
 class Top {
  public:
   Top(const CommandLine& line, std::vector<JobPart> parts, FleetdClient* fleetds, UniqueFd signals)
@@ -142,8 +136,9 @@ class Top {
         signals_(std::move(signals)),
         json_(line.settings.text("format") == "json"),
         once_(line.settings.boolean("once")),
-        interval_ms_(static_cast<int>(std::lround(1000 * line.settings.number("interval")))) {
+        interval_(line.settings.number("interval")) {
     view_.sort = line.settings.text("sort");
+    view_.by_node = line.settings.text("by") == "node";
     view_.colors = wants_colors(STDOUT_FILENO);
   }
 
@@ -153,6 +148,7 @@ class Top {
     if (::isatty(STDOUT_FILENO)) Screen::size(&view_);
     if (!draws) view_.rows = 0;
     if (once_) return show(report), 0;
+    next_ = monotonic_seconds() + interval_;
     const std::string ended = draws ? on_screen(&report) : by_lines(&report);
     if (!ended.empty()) std::fprintf(stderr, "%s\n", ended.c_str());
     return signal_ == 0 ? 0 : 128 + signal_;
@@ -161,7 +157,7 @@ class Top {
  private:
   void show(const LiveReport& report) {
     const std::string text =
-        json_ ? live_json(report, view_.sort, unix_seconds()) : live_frame(report, view_);
+        json_ ? live_json(report, view_.sort, unix_seconds()) : live_frame(report, view_).text();
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   }
@@ -175,9 +171,9 @@ class Top {
         if (!json_) std::fputs("\n", stdout);
         was_silent = false;
       } else if (!std::exchange(was_silent, true)) {
-        std::fputs(silence_.c_str(), stderr);
+        std::fprintf(stderr, "%s\n", silence_.c_str());
       }
-      if (!wait(false)) return "";
+      if (wait(nullptr) == Wake::kEnd) return "";
       if (const auto ended = refresh(report)) return *ended;
     }
   }
@@ -186,12 +182,13 @@ class Top {
     Screen screen;
     for (;;) {
       Screen::size(&view_);
-      screen.draw(live_frame(*report, view_) + silence_, view_,
-                  live_key_line(view_.sort, view_.columns));
-      const std::string sort = view_.sort;
-      if (!wait(true)) return "";
-      // At once, with the present values.
-      if (view_.sort != sort || std::exchange(resized_, false)) continue;
+      view_.note = silence_;
+      const LiveFrame frame = live_frame(*report, view_);
+      view_.first = frame.first;  // it may have been beyond the end
+      screen.draw(frame, view_);
+      const Wake wake = wait(&frame);
+      if (wake == Wake::kEnd) return "";
+      if (wake == Wake::kRedraw) continue;
       if (const auto ended = refresh(report)) return *ended;
     }
   }
@@ -204,45 +201,63 @@ class Top {
       if (error.code() == ErrorCode::kNotFound) {
         return "job " + shown_name(report->job_id()) + " has ended";
       }
-      silence_ = error.failure() + "\n";  // it may answer again
+      silence_ = error.failure();  // it may answer again
       if (!json_) spdlog::debug("{}", error.what());
     }
+    next_ = monotonic_seconds() + interval_;
     return std::nullopt;
   }
 
-  // Until the next frame is due, or a key asks for one. False: the user ends it.
-  bool wait(bool keys) {
-    const double until = monotonic_seconds() + interval_ms_ / 1000.0;
+  enum class Wake { kDue, kRedraw, kEnd };
+
+  // Until the next report is due, or a key or another size of the terminal needs a new frame of
+  // the present one. `frame`: on the screen; nullptr: there is none, and no keyboard.
+  Wake wait(const LiveFrame* frame) {
     pollfd both[] = {{signals_.get(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
     for (;;) {
-      const double left = until - monotonic_seconds();
-      if (left <= 0) return true;
-      const int ready = ::poll(both, keys ? 2 : 1, static_cast<int>(std::ceil(1000 * left)));
-      if (ready < 0 && errno != EINTR) return true;
+      const double now = monotonic_seconds();
+      if (now >= next_) return Wake::kDue;
+      const int ready =
+          ::poll(both, frame ? 2 : 1, static_cast<int>(std::ceil(1000 * (next_ - now))));
+      if (ready < 0 && errno != EINTR) return Wake::kDue;
       if (ready <= 0) continue;
       signalfd_siginfo info = {};
       if (both[0].revents && ::read(signals_.get(), &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGWINCH) {
-          if (keys) return resized_ = true;
+          if (frame) return Wake::kRedraw;
           continue;
         }
         signal_ = static_cast<int>(info.ssi_signo);
-        return false;
+        return Wake::kEnd;
       }
-      char key = 0;
-      if (!keys || !both[1].revents) continue;
-      if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q') return false;
-      if (const auto sort = sort_of(key)) return view_.sort = *sort, true;
+      if (!frame || !both[1].revents) continue;
+      const Wake wake = read_keys(*frame);
+      if (wake != Wake::kDue) return wake;
     }
+  }
+
+  // kDue: no key has changed anything.
+  Wake read_keys(const LiveFrame& frame) {
+    char typed[64];
+    const ssize_t size = ::read(STDIN_FILENO, typed, sizeof typed);
+    if (size <= 0) return Wake::kEnd;
+    Wake wake = Wake::kDue;
+    for (ssize_t i = 0; i < size; ++i) {
+      const LiveKeyboard::Act act = keyboard_.press(typed[i], frame, &view_);
+      if (act == LiveKeyboard::Act::kEnd) return Wake::kEnd;
+      if (act == LiveKeyboard::Act::kRedraw) wake = Wake::kRedraw;
+    }
+    return wake;
   }
 
   LiveSource source_;
   const UniqueFd signals_;
   const bool json_, once_;
-  const int interval_ms_;
+  const double interval_;  // seconds
   LiveViewOptions view_;
+  LiveKeyboard keyboard_;
+  double next_ = 0;      // when the next report is due
   std::string silence_;  // a line if the last look failed
-  bool resized_ = false;
   int signal_ = 0;
 };
 
@@ -259,10 +274,13 @@ UniqueFd watch_signals() {
 int top(const CommandLine& line) {
   set_up_logging("INFO", "fleetrun");
   const WebConfig web = read_web_config(line.settings);
-  for (const char* key : {"once", "format", "sort"}) {
+  for (const char* key : {"once", "format", "sort", "by"}) {
     if (web.wanted() && line.settings.given(key)) {
       refuse("a page takes no --" + std::string(key), "--web", "leave one of them out");
     }
+  }
+  if (line.settings.given("by") && line.settings.text("format") == "json") {
+    refuse("JSON always has all ranks", "--by", "leave out --by or --format=json");
   }
   UniqueFd signals = web.wanted() || line.settings.boolean("once") ? UniqueFd() : watch_signals();
   FleetdClient fleetds(line.settings);
@@ -279,14 +297,16 @@ FLEET_COMMAND(top) {
                 .about =
                     "show the progress of all ranks of a running job\n"
                     "Shows steps, speed, waiting time, loss, CPU, memory and GPU of each rank, on "
-                    "all\nnodes, once a second. A \"*\" marks the slowest rank. Keys: q quits, the "
-                    "first\nletter of a sort key sorts by it.",
+                    "all\nnodes, once a second. A \"*\" marks the slowest rank. Keys: q ends it, "
+                    "arrows\nscroll, N shows nodes, ? lists all keys.",
                 .most = 1};
   def.syntax.options.flag({.key = "once"}, "print one frame and exit")
       .choice({.key = "format", .value = "text|json", .optional = true}, "text", {"text", "json"},
               "output format; json: one line per frame (default: text)")
       .choice({.key = "sort", .value = "KEY", .optional = true}, "rank", live_sort_keys(),
               "column to sort by, the largest first (default: rank)")
+      .choice({.key = "by", .value = "rank|node", .optional = true}, "rank", {"rank", "node"},
+              "a line for each rank, or with sums for each node (default: rank)")
       .number({.key = "interval", .value = "SECONDS"}, 1, 0.1, 3600, "time between frames");
   add_web_options(
       "127.0.0.1:0",

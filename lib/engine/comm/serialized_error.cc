@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "comm/group.h"
 
 namespace fleet {
@@ -37,8 +39,7 @@ Error rank_left_error(const std::string& names) {
 }
 
 Error ranks_late_error(const std::string& names, int64_t milliseconds) {
-  const std::string time = milliseconds % 1000 ? std::to_string(milliseconds) + " ms"
-                                               : std::to_string(milliseconds / 1000) + " s";
+  const std::string time = seconds_text(std::chrono::milliseconds(milliseconds));
   return Error(ErrorCode::kTimeout, names + " did not arrive within " + time, "communicator",
                "find out what it is doing (fleetrun stacks), or raise comm.timeout");
 }

@@ -299,7 +299,8 @@ Schema data_schema(const std::string& source) {
   Schema image;
   image
       .integer("channels", 0, 0, 4,
-               "Number of channels: 1 for grey, 3 for RGB; 0: that of the first image")
+               "Number of channels: 1 for grey, 3 for RGB; 0: that of the first image, but 3 for "
+               "encoded images (PNG, JPEG), grey ones too")
       .integer("height", 0, 0, 65536, "Height in pixels; 0: that of the first image")
       .integer("width", 0, 0, 65536, "Width in pixels; 0: that of the first image");
   Schema schema;

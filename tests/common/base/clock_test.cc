@@ -24,6 +24,11 @@ TEST(FormatDuration, UnknownTime_IsDashes) {
   EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "-:--");
 }
 
+TEST(SecondsText, Time_IsInSeconds) {
+  EXPECT_EQ(seconds_text(std::chrono::seconds(30)), "30 s");
+  EXPECT_EQ(seconds_text(std::chrono::milliseconds(2750)), "2.75 s");
+}
+
 TEST(MonotonicSeconds, CountsTheTimeThatPasses) {
   const double first = monotonic_seconds();
   std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -99,6 +99,19 @@ TEST(EscapeControls, Colors_AreKeptWhereTheyMay) {
   EXPECT_EQ(escape_controls("\033[2J", true), "\\x1b[2J");
 }
 
+TEST(CutToColumns, WideCharactersAndStrangeBytes_CountAsShown) {
+  const std::string wide = "\u6a21\u578b\u6a21\u578b";  // of two columns each
+  EXPECT_EQ(cut_to_columns(wide, 8), wide);
+  EXPECT_EQ(cut_to_columns(wide, 7), "\u6a21\u578b...");
+  EXPECT_EQ(cut_to_columns(wide, 6), "\u6a21...");
+  EXPECT_EQ(cut_front_to_columns(wide, 8), wide);
+  EXPECT_EQ(cut_front_to_columns(wide, 7), "...\u6a21\u578b");
+  EXPECT_EQ(cut_front_to_columns(wide, 6), "...\u578b");
+  EXPECT_EQ(cut_front_to_columns("/data/run/log2", 10), "...un/log2");
+  EXPECT_EQ(cut_to_columns("\x80\x80\x80\x80\x80", 4), "\x80...");
+  EXPECT_EQ(cut_to_columns("abc", 2), "..");
+}
+
 TEST(ShownName, LongOrStrange_IsCutAndEscaped) {
   EXPECT_EQ(shown_name("nightly-7"), "nightly-7");
   EXPECT_EQ(shown_name("a\nb\033c"), "a\\nb\\x1bc");

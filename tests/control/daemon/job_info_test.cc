@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "tests/table_rows.h"
 
@@ -14,6 +20,9 @@ namespace fleet {
 namespace {
 
 using Json = nlohmann::json;
+
+// Tables have local times.
+[[maybe_unused]] const bool kUtc = ::setenv("TZ", "UTC0", 1) == 0 && (::tzset(), true);
 
 JobInfo sample(int node) {
   JobInfo job;
@@ -165,8 +174,9 @@ TEST(JobInfo, JobWithoutVerdict_HasNull) {
 TEST(JobInfo, Table_HasALineForAllNodesOfAJob) {
   const std::string table = jobs_table({sample(0), sample(1)}, 1061);
   EXPECT_EQ(table,
-            "JOB      STATE    NODES  RANKS  TIME  PID  LOGS   COMMAND\n"
-            "nightly  running  2      4      1:01  7    /logs  train.py --lr 1\n");
+            "JOB      STATE    NODES  RANKS  STARTED              TIME  PID  LOGS   COMMAND\n"
+            "nightly  running  2      4      1970-01-01 00:16:40  1:01  7    /logs  train.py --lr 1"
+            "\n");
 }
 
 TEST(JobInfo, ProgressOfAJob_IsInTheTableAndTheStatus) {
@@ -180,10 +190,13 @@ TEST(JobInfo, ProgressOfAJob_IsInTheTableAndTheStatus) {
   JobInfo other = sample(0);
   other.mutable_record()->set_job_id("other");
   EXPECT_EQ(
-      jobs_table({job, other}, 1061),
-      "JOB      STATE    NODES  RANKS  TIME  STEP     LOSS  ETA   PID  LOGS   COMMAND\n"
-      "nightly  running  2      4      1:01  120/900  0.25  1:02  7    /logs  train.py --lr 1\n"
-      "other    running  2      4      1:01  -        -     -     7    /logs  train.py --lr 1\n");
+      jobs_table({job, other}, 1061, {.columns = 100}),
+      "JOB      STATE    NODES  RANKS  STARTED   TIME  STEP     LOSS  ETA   PID  LOGS   COMMAND"
+      "\n"
+      "nightly  running  2      4      00:16:40  1:01  120/900  0.25  1:02  7    /logs  "
+      "train.py --lr 1\n"
+      "other    running  2      4      00:16:40  1:01  -        -     -     7    /logs  "
+      "train.py --lr 1\n");
   TableRow facts = facts_of(job);
   EXPECT_EQ(facts["step"], "120/900");
   EXPECT_EQ(facts["loss"], "0.25");
@@ -191,6 +204,95 @@ TEST(JobInfo, ProgressOfAJob_IsInTheTableAndTheStatus) {
   EXPECT_EQ(Json::parse(jobs_json({job}))[0]["progress"]["seconds_left"], 65.0);
   job.set_phase(JobInfo::ENDED);
   EXPECT_FALSE(facts_of(job).contains("eta"));
+}
+
+// The jobs of docs/how-to/watch_jobs.md, on 2026-11-23.
+std::vector<JobInfo> two_runs() {
+  constexpr double kStarted = 1795426862;  // 09:41:02
+  JobInfo train = sample(0), nightly = sample(0);
+  for (JobInfo* job : {&train, &nightly}) {
+    job->clear_nodes();
+    job->mutable_record()->set_nnodes(1);
+    job->mutable_record()->clear_command();
+  }
+  train.mutable_record()->set_job_id("train");
+  train.mutable_record()->add_command("train.py");
+  train.mutable_record()->set_log_dir("/data/log");
+  train.mutable_record()->set_pid(2412);
+  train.mutable_record()->set_started(kStarted);
+  train.set_phase(JobInfo::ENDED);
+  train.set_code(1);
+  train.set_ended(kStarted + 1);
+  decide(&train, Verdict::RANK_FAILED,
+         "rank 2 of 4 exited with 1: KeyError: 'missing_key' (log/workerlog.2)");
+  nightly.mutable_record()->add_command("loop.py");
+  nightly.mutable_record()->set_log_dir("/data/log2");
+  nightly.mutable_record()->set_pid(2609);
+  nightly.mutable_record()->set_world_size(2);
+  nightly.mutable_record()->set_started(kStarted + 128);
+  return {train, nightly};
+}
+
+constexpr double kLooked = 1795426862 + 129;
+
+TEST(JobsTable, Terminal_HasTheVerdictBelowItsRun) {
+  const std::string wide =
+      "JOB      STATE       NODES  RANKS  STARTED   TIME  PID   LOGS        COMMAND\n"
+      "train    failed (1)  1      4      09:41:02  0:01  2412  /data/log   train.py\n"
+      "  rank 2 of 4 exited with 1: KeyError: 'missing_key' (log/workerlog.2)\n"
+      "nightly  running     1      2      09:43:10  0:01  2609  /data/log2  loop.py\n";
+  const std::string narrow =
+      "JOB      STATE       STARTED   TIME\n"
+      "train    failed (1)  09:41:02  0:01\n"
+      "  rank 2 of 4 exited with 1: KeyError...\n"
+      "nightly  running     09:43:10  0:01\n";
+  EXPECT_EQ(jobs_table(two_runs(), kLooked, {.columns = 80}), wide);
+  EXPECT_EQ(jobs_table(two_runs(), kLooked, {.columns = 40}), narrow);
+}
+
+TEST(JobsTable, OtherReader_HasTheVerdictInItsColumnAndWholeTimes) {
+  const std::vector<TableRow> rows = table_rows(jobs_table(two_runs(), kLooked));
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].at("STARTED"), "2026-11-23 09:41:02");
+  EXPECT_FALSE(rows[0].at("VERDICT").empty());
+  EXPECT_EQ(rows[1].at("VERDICT"), "");
+  const double next_day = kLooked + 86'400;
+  EXPECT_THAT(jobs_table(two_runs(), next_day, {.columns = 80}),
+              ::testing::HasSubstr("11-23 09:41"));
+}
+
+// Names, paths and reasons of any length, with characters that take two columns.
+TEST(JobsTable, AnyWidth_IsNotExceeded) {
+  std::vector<JobInfo> jobs = two_runs();
+  for (const std::string& name :
+       {std::string("default"), std::string(60, 'x'),
+        std::string("\u6a21\u578b\u8bad\u7ec3\u4efb\u52a1\u4e00\u4e8c\u4e09")}) {
+    for (JobInfo job : two_runs()) {
+      job.mutable_record()->set_job_id(name);
+      job.mutable_record()->set_log_dir("/data/\u6a21\u578b/" + name + "/" + name);
+      job.mutable_record()->add_command("--name=" + name);
+      job.mutable_record()->mutable_progress()->set_step(120'000);
+      job.mutable_record()->mutable_progress()->set_target(900'000);
+      jobs.push_back(job);
+    }
+  }
+  for (const size_t columns : std::vector<size_t>{20, 40, 60, 80, 100, 132, 200}) {
+    const std::string table = jobs_table(jobs, kLooked, {.columns = columns});
+    for (const std::string_view line : fleet::lines_of(table)) {
+      EXPECT_LE(columns_of_text(line), columns) << line;
+    }
+    // A line for each run, and one for each reason.
+    EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + 8 + 4) << table;
+  }
+}
+
+TEST(JobsTable, Colours_ChangeNothingElse) {
+  const std::string plain = jobs_table(two_runs(), kLooked, {.columns = 80});
+  const std::string coloured = jobs_table(two_runs(), kLooked, {.columns = 80, .colors = true});
+  EXPECT_EQ(plain.find('\x1b'), std::string::npos);
+  EXPECT_THAT(coloured, ::testing::HasSubstr("\x1b[31mfailed (1)\x1b[0m"));
+  EXPECT_THAT(coloured, ::testing::HasSubstr("\x1b[32mrunning\x1b[0m"));
+  EXPECT_EQ(trim(resolve_output(coloured)), trim(plain));
 }
 
 TEST(JobInfo, State_IsThatOfTheNodeThatIsNotDone) {
@@ -296,6 +398,7 @@ TEST(JobInfo, Status_TellsOfEachNodeAndTheVerdict) {
   EXPECT_EQ(job_status({sample(0), sample(1)}, 1061),
             "job      nightly\n"
             "state    running\n"
+            "started  1970-01-01 00:16:40\n"
             "time     1:01\n"
             "command  train.py --lr 1\n"
             "folder\n"

@@ -406,6 +406,22 @@ TEST_F(RemoteJobTest, AttachedClient_StopsNothingByItself) {
   EXPECT_THAT(actions.take(), ElementsAre("stop 0 15"));
 }
 
+TEST_F(RemoteJobTest, DetachedClient_LeavesTheJobAsItIs) {
+  Job attached(actions, {"a", "b"}, in(RemoteJob::Mode::kAttach));
+  attached.on_lost(0, broke());
+  attached.step(DetachRequested{});
+  EXPECT_THAT(actions.take(), ElementsAre("close session 1", "end 0"));
+  EXPECT_TRUE(actions.detached);
+  // The terminal of a client that attached is not the job's.
+  Job hung_up(actions, {"a"}, in(RemoteJob::Mode::kAttach));
+  hung_up.on_signal(SIGHUP);
+  EXPECT_THAT(actions.take(), ElementsAre("close session 0", "end 129"));
+  Job owner(actions, {"a", "b"}, in(RemoteJob::Mode::kStart));
+  run(owner);
+  owner.on_signal(SIGHUP);
+  EXPECT_THAT(actions.take(), ElementsAre("stop 0 1", "stop 1 1"));
+}
+
 TEST_F(RemoteJobTest, UserSignals_GoToANodeThatIsThere) {
   Job three(actions, {"a", "b", "c"}, elastic());
   run(three, 3);

@@ -509,7 +509,7 @@ TEST_P(Contract, RankThatDoesNotCome_TimesOutNamed) {
       rank.finish(*stream);
     };
     EXPECT_EQ(code_of(reduce, &what), ErrorCode::kTimeout);
-    EXPECT_THAT(what, HasSubstr("rank 1 did not arrive within 1500 ms"));
+    EXPECT_THAT(what, HasSubstr("rank 1 did not arrive within 1.5 s"));
   });
 }
 

@@ -57,8 +57,8 @@ std::vector<std::string> files_of_logs(const LaunchConfig& config, const std::st
 // leaves no empty logs.
 void check_logs(const LaunchConfig& config, const std::string& log_dir, int servers,
                 int local_world_size) {
+  const std::string folder = nearest_folder(log_dir);
   try {
-    const std::string folder = nearest_folder(log_dir);
     const UniqueFd open = open_owned_folder(folder);
     if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_errno("cannot be written", folder);
     check_owned_files(files_of_logs(config, log_dir, servers, local_world_size));

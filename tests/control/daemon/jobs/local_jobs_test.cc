@@ -14,10 +14,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
 #include "tests/table_rows.h"
+#include "tests/test_terminal.h"
 
 namespace fleet {
 namespace {
@@ -145,6 +147,23 @@ TEST_F(LocalJobs, LogOnATerminal_CommandsItNot) {
   EXPECT_EQ(std::string(shown, static_cast<size_t>(std::max<ssize_t>(size, 0))), "text\r\n");
 }
 
+TEST_F(LocalJobs, ListOnATerminal_FitsAndHonoursNoColor) {
+  EXPECT_EQ(run(std::string(30, 'n'), "exit 3"), 3);
+  for (const bool colors : {true, false}) {
+    TestTerminal terminal;
+    terminal.resize(40, 24);
+    const UniqueFd kept(::open(terminal.path().c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    Fleetrun ls(job, "listed" + std::to_string(++commands), {"ls", "--fleetd_port=" + port},
+                {{"TERM", "xterm"}, {"FORCE_COLOR", ""}, {"NO_COLOR", colors ? "" : "1"}},
+                terminal.path());
+    EXPECT_EQ(ls.wait(), 0) << ls.output();
+    ASSERT_TRUE(terminal.wait_for("exited")) << terminal.seen();
+    EXPECT_EQ(terminal.seen().find('\x1b') != std::string::npos, colors);
+    const std::string shown = resolve_output(terminal.seen());
+    for (const std::string_view line : lines_of(shown)) EXPECT_LE(columns_of_text(line), 40u);
+  }
+}
+
 TEST_F(LocalJobs, Ended_AreKnownWithVerdictAndLogs) {
   EXPECT_EQ(run("good", "echo fine", {"--log_dir=good"}), 0);
   EXPECT_EQ(run("bad",
@@ -226,6 +245,33 @@ TEST_F(LocalJobs, Attach_ShowsPassesSignalsOnAndHasTheExitCode) {
   EXPECT_EQ(fleetrun.wait(), 143);
   EXPECT_EQ(attached.wait(), 143) << attached.output();
   EXPECT_THAT(split(attached.output(), '\n'), IsSupersetOf({"[rank 0] saved", "[rank 1] saved"}));
+}
+
+TEST_F(LocalJobs, ControlD_DetachesAndAProgramsSigintStops) {
+  Fleetrun& fleetrun = start_waiting("mine");
+  wait_for_state("mine", "running");
+  TestTerminal terminal;
+  const StandardInput input(terminal.path());
+  const auto attach = [&](const std::string& name) {
+    auto attached = std::make_unique<Fleetrun>(
+        job, name, std::vector<std::string>{"attach", "mine", "--fleetd_port=" + port});
+    while (attached->output().find("Ctrl-D") == std::string::npos) ::poll(nullptr, 0, 5);
+    return attached;
+  };
+  const auto detached = attach("detached");
+  terminal.type("ls\n");  // has no effect
+  terminal.type("\x04");
+  EXPECT_EQ(detached->wait(), 0) << detached->output();
+  const auto before = ::signal(SIGHUP, SIG_DFL);  // nohup ignores it
+  const auto hung_up = attach("hung_up");
+  ::signal(SIGHUP, before);
+  hung_up->signal(SIGHUP);
+  EXPECT_EQ(hung_up->wait(), 129) << hung_up->output();
+  EXPECT_EQ(state("mine"), "running");
+  const auto stopped = attach("stopped");
+  stopped->signal(SIGINT);
+  EXPECT_EQ(fleetrun.wait(), 130);
+  EXPECT_EQ(stopped->wait(), 130) << stopped->output();
 }
 
 TEST_F(LocalJobs, Stop_MayGiveAGraceTimeOrNone) {

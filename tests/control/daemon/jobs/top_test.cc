@@ -1,12 +1,10 @@
 // fleetrun top on running jobs: of this host, and through fleetds on two nodes.
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +25,7 @@
 #include "tests/http_answer.h"
 #include "tests/table_rows.h"
 #include "tests/test_paths.h"
+#include "tests/test_terminal.h"
 
 namespace fleet {
 namespace {
@@ -176,6 +175,8 @@ TEST_F(TopOfThisHost, BadInput_IsOneLineAndTwo) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"top", "--sort=height"},
                                                 {"top", "--format=xml"},
                                                 {"top", "--interval=0"},
+                                                {"top", "--by=job"},
+                                                {"top", "--by=node", "--format=json"},
                                                 {"top", "a", "b"},
                                                 {"top", "--once=maybe"}}) {
     const auto [code, text] = command(words);
@@ -256,55 +257,6 @@ struct TopByFleetd : FleetdTest {
   TopByFleetd() : FleetdTest(2) {}
 };
 
-// What a program writes to a terminal of this size.
-class TestTerminal {
- public:
-  TestTerminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    ::grantpt(master_.get());
-    ::unlockpt(master_.get());
-    resize(80, 24);
-  }
-  std::string path() const { return ::ptsname(master_.get()); }
-  void resize(unsigned short columns, unsigned short rows) const {
-    const winsize size = {rows, columns, 0, 0};
-    ::ioctl(master_.get(), TIOCSWINSZ, &size);
-  }
-  void type(const std::string& keys) const { ::write(master_.get(), keys.data(), keys.size()); }
-  // Reads until this has come, after what was waited for before. The bound is against hanging.
-  bool wait_for(const std::string& text) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (std::chrono::steady_clock::now() < end) {
-      const size_t at = seen_.find(text, done_);
-      if (at != std::string::npos) return done_ = at + text.size(), true;
-      pollfd ready = {master_.get(), POLLIN, 0};
-      char chunk[4096];
-      if (::poll(&ready, 1, 100) <= 0) continue;
-      const ssize_t n = ::read(master_.get(), chunk, sizeof chunk);
-      if (n > 0) seen_.append(chunk, static_cast<size_t>(n));
-    }
-    return false;
-  }
-
- private:
-  UniqueFd master_;
-  std::string seen_;
-  size_t done_ = 0;
-};
-
-// Gives this process, and those that it starts, this standard input.
-class StandardInput {
- public:
-  explicit StandardInput(const std::string& path) : before_(::fcntl(0, F_DUPFD_CLOEXEC, 3)) {
-    const UniqueFd file(::open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    ::dup2(file.get(), 0);
-  }
-  ~StandardInput() { ::dup2(before_.get(), 0); }
-  StandardInput(const StandardInput&) = delete;
-
- private:
-  const UniqueFd before_;
-};
-
 // gRPC's threads do not take the signal, which would leave the terminal as it is.
 TEST_F(TopByFleetd, Terminal_IsRestoredWhateverEndsIt) {
   const auto client = start("both", {}, endless());
@@ -316,9 +268,10 @@ TEST_F(TopByFleetd, Terminal_IsRestoredWhateverEndsIt) {
                  {"top", "both", "--ips=" + all_addresses(), "--fleetd_port=" + port}, {},
                  terminal.path());
     ASSERT_TRUE(terminal.wait_for("\x1b[?1049h\x1b[?25l"));
-    ASSERT_TRUE(terminal.wait_for("q: end   sort by [rank]"));
-    terminal.type("m");
-    ASSERT_TRUE(terminal.wait_for("[ms]"));
+    ASSERT_TRUE(terminal.wait_for("q: end"));
+    ASSERT_TRUE(terminal.wait_for("M memory"));  // once the ranks have reported
+    terminal.type("M");
+    ASSERT_TRUE(terminal.wait_for("[M memory]"));
     signal > 0 ? top.signal(signal) : terminal.type("q");
     EXPECT_TRUE(terminal.wait_for("\x1b[?25h\x1b[?1049l")) << signal;
     EXPECT_EQ(top.wait(), signal > 0 ? 128 + signal : 0);

@@ -57,6 +57,16 @@ TEST_F(BadInput, MistypedCommand_NamesTheNearest) {
   expect_usage({"no-such-program-at-all"}, "no-such-program-at-all");
 }
 
+TEST_F(BadInput, RemovedWorkingFolder_IsNotCalledALog) {
+  Fleetrun outer(job, "outer",
+                 {"-q", "--log_dir=" + job.path() + "/logs", "sh", "-c",
+                  "mkdir gone && cd gone && rmdir ../gone && exec env -i " + program_folder() +
+                      "/fleetrun true"});
+  EXPECT_EQ(outer.wait(), 2) << outer.output();
+  EXPECT_THAT(outer.output(), HasSubstr("working directory"));
+  EXPECT_THAT(outer.output(), ::testing::Not(HasSubstr(": :")));
+}
+
 TEST_F(BadInput, OptionWithoutMeaningHere_IsRefused) {
   EXPECT_EQ(run({"--heter_workers=a:1"}), 2);
   EXPECT_EQ(run({"--run_mode=rpc"}), 2);

@@ -153,7 +153,7 @@ TEST(NcclGraph, RankThatDoesNotLaunch_TimesOutNamed) {
       ADD_FAILURE() << "nothing failed";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 1500 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 1.5 s"));
     }
     done = true;
   });

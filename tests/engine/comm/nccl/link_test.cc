@@ -69,7 +69,7 @@ TEST(NcclStart, RankThatDoesNotCome_IsNamed) {
       const Error error =
           error_of([&] { make_communicator(options_for(rank, 3, *device, store)); });
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 1500 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 1.5 s"));
     });
   }
 }
@@ -93,7 +93,7 @@ TEST(NcclStart, RankThatHangsBeforeNccl_IsNamed) {
       const Error error = error_of([&] { make_communicator(options); });
       ++done;
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 1500 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 did not arrive within 1.5 s"));
     });
   }
 }
@@ -117,7 +117,7 @@ TEST(NcclStart, MakerOfTheIdThatHangs_IsNamed) {
       const Error error = error_of([&] { make_communicator(options); });
       ++done;
       EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-      EXPECT_THAT(error.what(), HasSubstr("rank 4 did not arrive within 1500 ms"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 4 did not arrive within 1.5 s"));
     });
   }
 }
