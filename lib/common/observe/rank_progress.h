@@ -46,6 +46,9 @@ struct RankProgress {
   int64_t data_threads = 0;  // that make batches; 0: the training thread does
   int64_t losses = 0;        // number of losses fetched; 0: `loss` is not known
   double loss = 0;           // the last one
+  double accuracy = 0;       // fetched with it
+  int64_t evaluations = 0;   // number of evaluations; 0: evaluation_accuracy is not known
+  double evaluation_accuracy = 0;  // of the last one
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -61,7 +64,8 @@ class ProgressWriter {
   // Published with the next progress.
   void in_pipeline(int64_t stage, int64_t stages);
   void planned(int64_t target, int64_t data_threads);
-  void fetched(double loss);
+  void fetched(double loss, double accuracy);
+  void evaluated(double accuracy);
   void step_done(int64_t step, int64_t epoch, const StepTotals& totals);
   void saved(int64_t step);
   void tick();  // reports progress other than a step
