@@ -13,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/browser.h"
 #include "tests/control/daemon/jobs/fleetd_test_base.h"
 #include "tests/control/daemon/jobs/http_get.h"
 #include "tests/http_answer.h"
@@ -69,7 +70,7 @@ Json look_at(const std::string& url, const std::string& picture, const std::stri
   std::filesystem::create_directories(folder);
   const std::string out = folder + "/" + picture;
   const std::string script = source_folder() + "/tests/control/daemon/jobs/web_page.py";
-  const int status = std::system(("python3 " + script + " '" + url + "' " + out + " '" + wait_for +
+  const int status = std::system(("python3 -B " + script + " '" + url + "' " + out + " '" + wait_for +
                                   "' >" + out + ".json 2>" + out + ".err")
                                      .c_str());
   std::ifstream file(out + ".json"), errors(out + ".err");
@@ -78,14 +79,6 @@ Json look_at(const std::string& url, const std::string& picture, const std::stri
   EXPECT_EQ(status, 0) << why;
   std::printf("pictures: %s.*.png\n", out.c_str());
   return Json::parse(text, nullptr, false);
-}
-
-const char* browser_missing() {
-  const bool python = std::system("command -v python3 >/dev/null") == 0;
-  const bool chromium = std::system("command -v chromium >/dev/null") == 0;
-  return !python     ? "python3 is not installed"
-         : !chromium ? "Chromium is not installed: apt-get install chromium"
-                     : nullptr;
 }
 
 // Ranks that count steps of 50 ms, and write lines that would be markup.
