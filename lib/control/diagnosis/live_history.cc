@@ -134,8 +134,8 @@ void LiveHistory::add(const LiveReport& report, Time now) {
 
 void LiveHistory::take(wire::LiveHistory other, Time now) {
   if (other.points().empty()) return;
-  const Time began = now - std::chrono::milliseconds(
-                               std::clamp(other.now_ms(), int64_t{0}, kMaxInterval));
+  const Time began =
+      now - std::chrono::milliseconds(std::clamp(other.now_ms(), int64_t{0}, kMaxInterval));
   const auto slack = std::chrono::milliseconds(2 * history_.interval_ms());
   if (!empty() && began > began_ + slack) return;  // its host has replaced a lost one
   history_ = std::move(other);

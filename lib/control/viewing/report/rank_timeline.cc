@@ -90,8 +90,7 @@ class Timeline {
   std::string html() const {
     if (run_.ranks.empty() || !(end_ > begin_)) return {};
     const double height = static_cast<double>(ranks_.size() + 1) * (kRow + kGap);
-    return "<div class=\"timeline\">" + legend() + "<div class=\"labels\">" + labels() +
-           "</div>" +
+    return "<div class=\"timeline\">" + legend() + "<div class=\"labels\">" + labels() + "</div>" +
            format_printf(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
                "preserveAspectRatio=\"none\" viewBox=\"0 0 %g %g\" style=\"height:%gpx\">",
@@ -127,8 +126,8 @@ class Timeline {
       const double time = start.number("time");
       if (std::isfinite(time)) starts += rectangle(std::min(x(time), kWidth - 3), 0, 3, kRow);
     }
-    return "<path class=\"evaluates\" d=\"" + evaluations +
-           "\"/><path class=\"starts\" d=\"" + starts + "\"/>\n";
+    return "<path class=\"evaluates\" d=\"" + evaluations + "\"/><path class=\"starts\" d=\"" +
+           starts + "\"/>\n";
   }
 
   std::string rank_rows() const {
@@ -153,8 +152,8 @@ class Timeline {
       }
       y += kRow + kGap;
     }
-    return "<path class=\"computes\" d=\"" + computes + "\"/><path class=\"reads\" d=\"" +
-           reads + "\"/><path class=\"waits\" d=\"" + waits + "\"/>\n";
+    return "<path class=\"computes\" d=\"" + computes + "\"/><path class=\"reads\" d=\"" + reads +
+           "\"/><path class=\"waits\" d=\"" + waits + "\"/>\n";
   }
 
   std::string axis() const {

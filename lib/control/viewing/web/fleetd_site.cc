@@ -115,8 +115,8 @@ class FleetdSite {
         !jobs_.find(number)) {
       return not_found();
     }
-    return site_of(number).respond(std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))),
-                         request);
+    return site_of(number).respond(
+        std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))), request);
   }
   JobSite& site_of(int number) {
     auto& site = sites_[number];

@@ -125,7 +125,8 @@ void JobSite::look_again() {
   waiting_ = true;
   const bool watched = streams_.any();
   want_history_ = want_history_ || !watched;
-  timer_.after(watched ? std::chrono::seconds(1) : idle_interval_, [weak = weak_from_this()] {
+  const bool soon = watched || last_frame_.empty();  // it may be about to start
+  timer_.after(soon ? std::chrono::seconds(1) : idle_interval_, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->look();
   });
 }

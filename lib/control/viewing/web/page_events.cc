@@ -132,9 +132,9 @@ std::string jobs_event(const std::string& host, const std::vector<JobInfo>& jobs
   for (const JobInfo& job : jobs) {
     const JobRecord& record = job.record();
     const bool ended = job.phase() == JobInfo::ENDED;
-    Json one = {{"number", job.number()},    {"job_id", record.job_id()},
-                {"state", state_of(job)},    {"ended", ended},
-                {"nnodes", record.nnodes()}, {"world_size", record.world_size()},
+    Json one = {{"number", job.number()},     {"job_id", record.job_id()},
+                {"state", state_of(job)},     {"ended", ended},
+                {"nnodes", record.nnodes()},  {"world_size", record.world_size()},
                 {"started", record.started()}};
     if (record.has_progress()) {
       one["step"] = record.progress().step();

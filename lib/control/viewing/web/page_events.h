@@ -17,10 +17,10 @@ struct WatchedLog {
 
 // How a job has ended.
 struct JobOutcome {
-  std::string state;                        // "succeeded"
-  std::string text = {};                    // for people; "" for a success
-  std::optional<WatchedLog> failed = {};    // the rank that caused it
-  std::optional<int> lost_node = {};        // its node rank
+  std::string state;                      // "succeeded"
+  std::string text = {};                  // for people; "" for a success
+  std::optional<WatchedLog> failed = {};  // the rank that caused it
+  std::optional<int> lost_node = {};      // its node rank
 };
 JobOutcome outcome_of(const JobInfo& job);
 

@@ -54,8 +54,8 @@ TEST(HistoryEvent, Points_HaveTheJobsAndTheRanksValues) {
   const Json& first = json["points"][0];
   EXPECT_EQ(first["time"], 1000);
   EXPECT_EQ(first["loss"], 0.125);
-  for (const char* unknown : {"accuracy", "evaluation_accuracy", "rate", "step_ms", "gpu",
-                              "gpu_memory", "ranks"}) {
+  for (const char* unknown :
+       {"accuracy", "evaluation_accuracy", "rate", "step_ms", "gpu", "gpu_memory", "ranks"}) {
     EXPECT_TRUE(first.at(unknown).is_null()) << unknown;
   }
   const Json& last = json["points"][1];

@@ -110,19 +110,21 @@ std::string busy_report_page() {
   for (int i = 1; i < 300; ++i) {
     metrics += train_line(kNow + i, 1000 * i, std::to_string(1.23456 / i));
     if (i % 30 == 0) metrics += test_line(kNow + i, 1000 * i, "0.7654321");
-    metrics += R"({"event":"ranks","time":)" + std::to_string(kNow + i + 0.5) +
-               R"(,"step":1,"batch_time":[1,1,1],"data_time":[0.1,0.2,0.1],"wait_time":[0.3,0.1,0.2]})"
-               "\n";
+    metrics +=
+        R"({"event":"ranks","time":)" + std::to_string(kNow + i + 0.5) +
+        R"(,"step":1,"batch_time":[1,1,1],"data_time":[0.1,0.2,0.1],"wait_time":[0.3,0.1,0.2]})"
+        "\n";
   }
   run.write("metrics.jsonl", metrics);
   run.write("config.txt", "strategy.hierarchical_allreduce_inter_nranks = \"" +
                               std::string(80, 'v') + "\"  (job.json)\n");
-  run.write("verdict.json",
-            R"({"verdict":"rank failed","exit_code":7,"text":")" + std::string(200, 't') +
-                R"(","rank":{"role":"trainer","rank":1,"log":"log/workerlog.1","last_lines":["a"]},)"
-                R"("generations":[{"generation":1,"verdict":"rank failed","ran_for":12.5,)"
-                R"("step":123456,"message":")" +
-                std::string(100, 'm') + "\"}]}");
+  run.write(
+      "verdict.json",
+      R"({"verdict":"rank failed","exit_code":7,"text":")" + std::string(200, 't') +
+          R"(","rank":{"role":"trainer","rank":1,"log":"log/workerlog.1","last_lines":["a"]},)"
+          R"("generations":[{"generation":1,"verdict":"rank failed","ran_for":12.5,)"
+          R"("step":123456,"message":")" +
+          std::string(100, 'm') + "\"}]}");
   run.write("workerlog.0.stack", std::string(200, 's'));
   return report_page(read_run_report(run.path(), ""));
 }
@@ -149,9 +151,10 @@ TEST(PageWidths, PhoneAndWideScreen_NeedNoSidewaysScrolling) {
   if (const char* missing = browser_missing()) GTEST_SKIP() << missing;
   const RunFiles pages, results;
   write_site(pages, "running", job_events(std::nullopt));
-  write_site(pages, "failed", job_events(JobOutcome{.state = "failed (7)",
-                                                    .text = std::string(300, 'f'),
-                                                    .failed = WatchedLog{.rank = 3}}));
+  write_site(
+      pages, "failed",
+      job_events(JobOutcome{
+          .state = "failed (7)", .text = std::string(300, 'f'), .failed = WatchedLog{.rank = 3}}));
   write_site(pages, "list", list_events());
   pages.write("report.html", busy_report_page());
   const Json found = measured(pages.path(), results.path() + "/found.json");
