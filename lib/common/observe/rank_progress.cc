@@ -58,10 +58,7 @@ void ProgressWriter::fetched(double loss, double accuracy) {
   now_.accuracy = accuracy;
 }
 
-void ProgressWriter::evaluated(double accuracy) {
-  ++now_.evaluations;
-  now_.evaluation_accuracy = accuracy;
-}
+void ProgressWriter::evaluated(double accuracy) { now_.evaluation_accuracy = accuracy; }
 
 void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& totals) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

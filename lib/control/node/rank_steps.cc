@@ -18,11 +18,9 @@ wire::RankSteps rank_steps(int local_rank, const RankProgress& seen) {
   steps.set_reading_ns(seen.totals.reading);
   steps.set_target(seen.target);
   steps.set_data_threads(static_cast<int>(seen.data_threads));
-  if (seen.losses > 0) {
-    steps.set_loss(seen.loss);
-    steps.set_accuracy(seen.accuracy);
-  }
-  if (seen.evaluations > 0) steps.set_evaluation_accuracy(seen.evaluation_accuracy);
+  if (seen.losses > 0) steps.set_loss(seen.loss);
+  if (seen.accuracy >= 0) steps.set_accuracy(seen.accuracy);
+  if (seen.evaluation_accuracy >= 0) steps.set_evaluation_accuracy(seen.evaluation_accuracy);
   return steps;
 }
 
