@@ -16,7 +16,7 @@ constexpr char kStyle[] = R"(
 body{margin:0 auto;max-width:1000px;padding:16px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1f2328}
 h1{font-size:22px;margin:8px 0;overflow-wrap:anywhere}h2{font-size:17px;margin:28px 0 8px;border-bottom:1px solid #d8dee4;padding-bottom:4px}
 table{border-collapse:collapse;max-width:100%}td,th{text-align:left;padding:3px 14px 3px 0;vertical-align:top;overflow-wrap:anywhere}
-th{font-weight:600;color:#656d76;overflow-wrap:normal;white-space:nowrap}li,summary{overflow-wrap:anywhere}td.number,th.number{text-align:right}
+th{font-weight:600;color:#656d76;overflow-wrap:normal;white-space:nowrap}.short{white-space:nowrap}li,summary{overflow-wrap:anywhere}td.number,th.number{text-align:right}
 pre{background:#f6f8fa;padding:10px;overflow:auto;max-height:480px;border-radius:6px;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
 .facts{display:flex;flex-wrap:wrap;gap:6px 28px;padding:0;margin:8px 0}.facts div{min-width:80px}
 .facts span{display:block;color:#656d76;font-size:12px}.facts b{font-size:16px;font-weight:600;overflow-wrap:anywhere}
@@ -33,6 +33,8 @@ pre{background:#161b22}.chart text{fill:#e6edf3}.chart .unit,.chart .label{fill:
 constexpr const char* kBarColours[] = {"#8250df", "#2a6fdb", "#d9730d", "#b8bfc6",
                                        "#57ab5a", "#bf8700", "#cf222e"};
 
+// A longer text may break anywhere, so that the table fits a phone.
+constexpr size_t kShortCell = 10;
 // Of one table, list or text.
 constexpr size_t kMaxRows = 300, kMaxText = 64 << 10;
 
@@ -60,8 +62,10 @@ std::string preformatted(const std::string& text) {
 
 std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
   std::string html = "<tr>";
-  for (const std::string& cell : cells)
-    html += std::string("<") + tag + ">" + e(cell) + "</" + tag + ">";
+  for (const std::string& cell : cells) {
+    const char* kind = cell.size() <= kShortCell ? " class=\"short\">" : ">";
+    html += std::string("<") + tag + kind + e(cell) + "</" + tag + ">";
+  }
   return html + "</tr>\n";
 }
 
