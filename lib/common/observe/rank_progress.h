@@ -47,7 +47,7 @@ struct RankProgress {
   int64_t losses = 0;               // number of losses fetched; 0: `loss` is not known
   double loss = 0;                  // the last one
   double accuracy = -1;             // fetched with it; -1: not known
-  double evaluation_accuracy = -1;  // of the last evaluation; -1: not known
+  double evaluation_accuracy = -1;  // in the last evaluation; -1: not known
 
   bool operator==(const RankProgress&) const = default;
 };
