@@ -169,7 +169,7 @@ TEST(PageWidths, PhoneAndWideScreen_NeedNoSidewaysScrolling) {
     if (page["page"] == "report.html") EXPECT_GT(page["heads"], 10) << where;
     if (page["page"] == "running/") EXPECT_THAT(page["text"], HasSubstr("5 (slowest)")) << where;
     if (page["page"] != "failed/") continue;
-    EXPECT_EQ(page["failed"], Json({"3 (failed)"})) << where;
+    EXPECT_EQ(page["failed"], Json::array({"3 (failed)"})) << where;
     EXPECT_THAT(page["text"], Not(HasSubstr("(slowest)"))) << where;
   }
 }
