@@ -8,8 +8,8 @@
 namespace fleet {
 namespace {
 
-// "fleetP4": a file with other content is left alone.
-constexpr uint64_t kProgressMagic = 0x0034507465656c66;
+// "fleetP5": a file with other content is left alone.
+constexpr uint64_t kProgressMagic = 0x0035507465656c66;
 
 // Shared with another process: only lock-free atomics. `turn` is odd while the writer is storing.
 struct Shared {
@@ -52,10 +52,13 @@ void ProgressWriter::planned(int64_t target, int64_t data_threads) {
   now_.data_threads = data_threads;
 }
 
-void ProgressWriter::fetched(double loss) {
+void ProgressWriter::fetched(double loss, double accuracy) {
   ++now_.losses;
   now_.loss = loss;
+  now_.accuracy = accuracy;
 }
+
+void ProgressWriter::evaluated(double accuracy) { now_.evaluation_accuracy = accuracy; }
 
 void ProgressWriter::step_done(int64_t step, int64_t epoch, const StepTotals& totals) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -42,10 +42,12 @@ struct RankProgress {
   StepTotals totals;             // up to step_at_ns
   int64_t stage = 0;             // in a pipeline; valid if stages > 0
   int64_t stages = 0;
-  int64_t target = 0;        // the step at which training ends; 0: unknown
-  int64_t data_threads = 0;  // that make batches; 0: the training thread does
-  int64_t losses = 0;        // number of losses fetched; 0: `loss` is not known
-  double loss = 0;           // the last one
+  int64_t target = 0;               // the step at which training ends; 0: unknown
+  int64_t data_threads = 0;         // that make batches; 0: the training thread does
+  int64_t losses = 0;               // number of losses fetched; 0: `loss` is not known
+  double loss = 0;                  // the last one
+  double accuracy = -1;             // fetched with it; -1: not known
+  double evaluation_accuracy = -1;  // in the last evaluation; -1: not known
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -61,7 +63,8 @@ class ProgressWriter {
   // Published with the next progress.
   void in_pipeline(int64_t stage, int64_t stages);
   void planned(int64_t target, int64_t data_threads);
-  void fetched(double loss);
+  void fetched(double loss, double accuracy);
+  void evaluated(double accuracy);
   void step_done(int64_t step, int64_t epoch, const StepTotals& totals);
   void saved(int64_t step);
   void tick();  // reports progress other than a step

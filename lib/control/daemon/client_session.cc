@@ -94,7 +94,7 @@ void ClientSession::handle(const wire::ClientMessage& message) {
       if (first) return read_log(message.read_log());
       break;
     case wire::ClientMessage::kLive:
-      if (first) return query_live(message.live().job_id());
+      if (first) return query_live(message.live());
       break;
     case wire::ClientMessage::kLaunch:
       if (!owner || launched_) break;
@@ -212,7 +212,8 @@ void ClientSession::read_log(const wire::ReadLog& request) {
 }
 
 // Its launcher knows.
-void ClientSession::query_live(const std::string& job_id) {
+void ClientSession::query_live(const wire::QueryLive& query) {
+  const std::string& job_id = query.job_id();
   const JobInfo& job = job_named(job_id);
   if (job.phase() != JobInfo::RUNNING && job.phase() != JobInfo::STOPPING) {
     throw Error(ErrorCode::kNotFound, std::string("it does not run: ") + state_of(job),
@@ -220,7 +221,7 @@ void ClientSession::query_live(const std::string& job_id) {
   }
   role_ = Role::kObserver;
   wire::ControlRequest request;
-  request.mutable_live();
+  request.mutable_live()->set_history(query.history());
   send_control_request(loop_, job.record().pid(), request, kLiveSeconds,
                        [this, alive = std::weak_ptr(alive_)](const wire::ControlReply& reply) {
                          if (alive.expired()) return;

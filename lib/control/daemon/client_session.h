@@ -37,7 +37,7 @@ class ClientSession {
   void query(const std::string& job_id);
   void stop_named(const wire::StopNamedJob& request);
   void read_log(const wire::ReadLog& request);
-  void query_live(const std::string& job_id);
+  void query_live(const wire::QueryLive& query);
   void signal(int number);
   void detach();
   void refuse(const Error& error);

@@ -28,6 +28,14 @@ void add_rates(const RankSteps& from, const RankSteps& to, wire::LiveRank* live)
   }
 }
 
+// The same on all ranks; only the first one knows that of an evaluation.
+void add_accuracy(const RankSteps& rank, LiveReport* report) {
+  if (!report->has_accuracy() && rank.has_accuracy()) report->set_accuracy(rank.accuracy());
+  if (!report->has_evaluation_accuracy() && rank.has_evaluation_accuracy()) {
+    report->set_evaluation_accuracy(rank.evaluation_accuracy());
+  }
+}
+
 void add_usage(const RankUsage& from, const RankUsage& to, wire::LiveRank* live) {
   live->set_memory(to.memory());
   *live->mutable_gpus() = to.gpus();
@@ -132,6 +140,7 @@ LiveReport LiveTable::report(Time now) const {
     const wire::LiveRank& added = report.ranks(report.ranks_size() - 1);
     if (!report.has_loss() && added.has_loss()) report.set_loss(added.loss());
     if (added.has_step()) report.set_step(step_);
+    if (rank.steps.any()) add_accuracy(rank.steps.last(), &report);
   }
   report.set_left_out(static_cast<int>(ranks_.size()) - report.ranks_size());
   mark_slowest(&report);

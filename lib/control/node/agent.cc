@@ -104,7 +104,7 @@ class Agent {
     }
     if (plan_.observe) {
       observer_ = plan_.observe(loop_, [this](std::function<void(const LiveReport&, int)> done) {
-        ask_live([this, done = std::move(done)](const LiveReport& report) {
+        ask_live({}, [this, done = std::move(done)](const LiveReport& report) {
           done(report, record_.record().node_rank());
         });
       });
@@ -317,7 +317,7 @@ class Agent {
         stack_requests_.push_back(std::move(reply));
         return client_->send(envelope(&wire::NodeMessage::mutable_stack_request, request.stacks()));
       case wire::ControlRequest::kLive:
-        return ask_live([reply = std::move(reply)](const LiveReport& report) {
+        return ask_live(request.live(), [reply = std::move(reply)](const LiveReport& report) {
           reply(envelope(&wire::ControlReply::mutable_live, report));
         });
       case wire::ControlRequest::kTrace:
@@ -336,11 +336,11 @@ class Agent {
     for (const ControlSocket::Reply& reply : std::exchange(stack_requests_, {})) reply(answer);
   }
 
-  // The host answers several requests at once.
-  void ask_live(std::function<void(const LiveReport&)> done) {
+  // An answer is for all requests that wait: one that wants the history may have to ask again.
+  void ask_live(const wire::LiveRequest& request, std::function<void(const LiveReport&)> done) {
     if (!world_) return done({});
     live_requests_.push_back(std::move(done));
-    client_->send(envelope(&wire::NodeMessage::mutable_live_request));
+    client_->send(envelope(&wire::NodeMessage::mutable_live_request, request));
   }
 
   void answer_live(const LiveReport& report) {

@@ -20,6 +20,8 @@ wire::RankSteps rank_steps(int local_rank, const RankProgress& seen, bool report
   steps.set_target(seen.target);
   steps.set_data_threads(static_cast<int>(seen.data_threads));
   if (seen.losses > 0) steps.set_loss(seen.loss);
+  if (seen.accuracy >= 0) steps.set_accuracy(seen.accuracy);
+  if (seen.evaluation_accuracy >= 0) steps.set_evaluation_accuracy(seen.evaluation_accuracy);
   return steps;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "diagnosis/bottleneck.h"
+#include "diagnosis/live_history.h"
 #include "diagnosis/live_table.h"
 #include "diagnosis/root_cause.h"
 #include "diagnosis/stacks.h"
@@ -226,6 +227,7 @@ struct Job {
     std::set<int> from;
   };
   std::map<int, UserSignal> user_signals;
+  LiveHistory history;  // of all generations
   phases::Any phase;
   Time now;         // the present event's, on a RunningClock: for limits
   Time steady_now;  // likewise, on the steady clock: to compare with times of messages

@@ -185,6 +185,7 @@ void Running::on_steps(Job& job, int node_rank, StepReport report) {
   for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(node_rank);
   for (RankUsage& rank : *report.mutable_usage()) rank.set_node_rank(node_rank);
   live.update(report, job.now);
+  if (job.history.wants(job.now)) job.history.add(live.report(job.now), job.now);
   if (auto line = bottleneck.update(report, job.now)) {
     job.nodes.send_to_host(peer_event(PeerEvent::BOTTLENECK, -1, {}, *std::move(line)));
   }

@@ -15,7 +15,7 @@ JobSpec with_accepted_skew(JobSpec spec, const World& base) {
 }
 
 // Also answered while no rank runs: the asker may wait for it.
-void on_live_request(Job& job, SessionId session) {
+void on_live_request(Job& job, SessionId session, bool with_history) {
   const auto* running = job.in<phases::Running>();
   LiveReport report = running ? running->live.report(job.now) : LiveReport();
   const auto bottleneck = running ? running->bottleneck.recent() : std::nullopt;
@@ -24,6 +24,7 @@ void on_live_request(Job& job, SessionId session) {
   report.set_generation(job.generation());
   report.set_nnodes(job.world ? job.world->nodes_size() : 0);
   report.set_world_size(job.world ? job.world->world_size() : 0);
+  if (with_history) *report.mutable_history() = job.history.snapshot(job.now);
   job.nodes.send(session, envelope(&wire::HostMessage::mutable_live, std::move(report)));
 }
 
@@ -110,7 +111,9 @@ void JobState::on(FromNode& from) {
   const int node_rank = session->node_rank;
   if (message.has_stop()) return on_stop_request(id, node_rank, message.stop());
   if (message.has_failure()) return on_node_failed(id, message.failure().how());
-  if (message.has_live_request()) return on_live_request(job_, id);
+  if (message.has_live_request()) {
+    return on_live_request(job_, id, message.live_request().history());
+  }
   if (message.has_trace_request()) return on_trace_request(job_, id, message.trace_request());
   if (message.has_trace_answer()) return on_trace_answer(job_, node_rank, message.trace_answer());
   if (auto* running = job_.in<phases::Running>()) {

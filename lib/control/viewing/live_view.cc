@@ -207,6 +207,9 @@ std::string live_json(const LiveReport& report, const std::string& sort, double 
   all["step"] = known(report.has_step(), report.step());
   all["target"] = known(report.has_target(), report.target());
   all["loss"] = known(report.has_loss(), report.loss());
+  all["accuracy"] = known(report.has_accuracy(), report.accuracy());
+  all["evaluation_accuracy"] =
+      known(report.has_evaluation_accuracy(), report.evaluation_accuracy());
   all["seconds_left"] = known(report.has_seconds_left(), report.seconds_left());
   all["bottleneck"] = nullptr;
   if (report.has_bottleneck()) all["bottleneck"] = bottleneck_json(report.bottleneck());

@@ -102,7 +102,7 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   Session& session = runner_.session();
   const StepMeter& meter = times_.meter;
   const MetricSums sums = sum_over_ranks(session.read_metrics(false), runner_.control());
-  launcher_.fetched(sums.mean_loss());
+  launcher_.fetched(sums.mean_loss(), sums.acc1());
   launcher_.planned(target, train_.stats().threads);  // it may tune them
   if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_.finite_check().enabled()) {
     warned_of_nan_ = true;
@@ -168,6 +168,7 @@ void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, doub
   if (options_.rank.rank != 0) return;
   const TrainingPosition& at = runner_.position();
   const MetricSums& sums = evaluation.sums;
+  launcher_.evaluated(sums.acc1());
   progress_.print(format_printf("[Epoch %lld, test] samples: %.0f, ", static_cast<long long>(epoch),
                                 sums.weight) +
                   metrics_text(sums));

@@ -57,11 +57,16 @@ TEST(RankProgress, PlanAndLoss_ComeWithTheNextStep) {
   EXPECT_EQ(reader.read()->target, 900);
   EXPECT_EQ(reader.read()->data_threads, 4);
   EXPECT_EQ(reader.read()->losses, 0);
-  writer.fetched(0.5);
+  EXPECT_EQ(reader.read()->accuracy, -1);
+  EXPECT_EQ(reader.read()->evaluation_accuracy, -1);
+  writer.fetched(0.5, 0.25);
+  writer.evaluated(0.75);
   EXPECT_EQ(reader.read()->losses, 0);
   writer.step_done(2, 0, {});
   EXPECT_EQ(reader.read()->losses, 1);
   EXPECT_EQ(reader.read()->loss, 0.5);
+  EXPECT_EQ(reader.read()->accuracy, 0.25);
+  EXPECT_EQ(reader.read()->evaluation_accuracy, 0.75);
 }
 
 TEST(RankProgress, NoCheckpoint_IsMinusOne) {

@@ -89,6 +89,17 @@ TEST_F(LiveTableTest, Steps_BecomeRates) {
   EXPECT_NEAR(report.seconds_left(), 240, 1);
 }
 
+TEST_F(LiveTableTest, Accuracies_AreTheJobs) {
+  RankSteps report = steps(1, 5, 100, 0, 0);
+  report.set_accuracy(0.5);
+  update(report);
+  report = steps(0, 5, 100, 0, 0);
+  report.set_evaluation_accuracy(0.25);
+  update(report);
+  EXPECT_EQ(table.report(now).accuracy(), 0.5);
+  EXPECT_EQ(table.report(now).evaluation_accuracy(), 0.25);
+}
+
 TEST_F(LiveTableTest, FirstReport_HasAStepAndNoRate) {
   update(steps(0, 5, 100, 0, 0));
   EXPECT_EQ(rank(0).step(), 1005);

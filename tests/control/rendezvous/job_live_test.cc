@@ -28,6 +28,30 @@ TEST(JobState, LiveIsAskedFor_OnlyTheAskerGetsAllRanks) {
   EXPECT_EQ(report.ranks(1).node_rank(), 1);
 }
 
+TEST(JobState, HistoryIsAskedFor_BeginsWithTheJob) {
+  SteadyJob job(job_of({"a", "b"}));
+  job.join_all();
+  for (int step = 0; step < 3; ++step) {
+    StepReport report;
+    report.add_ranks()->set_rank(0);
+    report.mutable_ranks(0)->set_steps(step);
+    report.mutable_ranks(0)->set_step(step);
+    report.mutable_ranks(0)->set_accuracy(0.5);
+    job.send(1, &wire::NodeMessage::mutable_steps, report);
+    job.heartbeat_all_for(std::chrono::seconds(2), {1, 2});
+  }
+  wire::LiveRequest request;
+  request.set_history(true);
+  job.send(2, &wire::NodeMessage::mutable_live_request, request);
+  const LiveReport report = job.events_for<LiveReport>(2).at(0);
+  EXPECT_EQ(report.accuracy(), 0.5);
+  ASSERT_EQ(report.history().points_size(), 3);
+  EXPECT_EQ(report.history().points(2).step(), 2);
+  EXPECT_GT(report.history().now_ms(), report.history().points(2).at_ms());
+  job.send(2, &wire::NodeMessage::mutable_live_request);
+  EXPECT_FALSE(job.events_for<LiveReport>(2).back().has_history());
+}
+
 TEST(JobState, LiveIsAskedForWhileStopping_AnswersWithoutRanks) {
   SteadyJob job(job_of({"a", "b"}));
   job.join_all();

@@ -367,7 +367,10 @@ TEST(LiveJson, UnknownValues_AreNull) {
   report.mutable_ranks(0)->set_loss(std::nan(""));
   report.mutable_ranks(0)->clear_cpu();
   add_gpu(report.mutable_ranks(0));
+  report.set_accuracy(0.5);
   const auto json = nlohmann::json::parse(live_json(report, "rank", 12.5));
+  EXPECT_EQ(json["accuracy"], 0.5);
+  EXPECT_TRUE(json["evaluation_accuracy"].is_null());
   EXPECT_EQ(json["time"], 12.5);
   EXPECT_EQ(json["job_id"], "night");
   EXPECT_EQ(json["step"], 1200);

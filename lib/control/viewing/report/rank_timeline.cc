@@ -1,15 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/number_text.h"
 #include "viewing/report/run_report.h"
-#include "viewing/runs/curve_chart.h"
 
 namespace fleet {
 namespace {
 
-constexpr double kWidth = 960, kLeft = 72, kRight = 14, kTop = 26, kRow = 16, kGap = 4;
+// Units of the picture: pixels in height; its width is stretched to the page's.
+constexpr double kWidth = 1000, kRow = 16, kGap = 4;
 constexpr size_t kMaxRows = 64, kMaxCells = 6000;
 
 std::string rectangle(double x, double y, double width, double height) {
@@ -48,8 +49,17 @@ size_t rank_count(const RunHistory& run) {
   return count;
 }
 
-// By number; of many ranks those that waited least for the others, who waited for them.
-std::vector<size_t> shown_ranks(const RunHistory& run) {
+// The trainer that failed, if its verdict names it.
+std::optional<size_t> failed_rank(const RunReport& report) {
+  const auto rank = report.verdict ? report.verdict->object("rank") : std::nullopt;
+  if (!rank || rank->text("role") == "server") return std::nullopt;
+  const double number = rank->number("rank");
+  return number >= 0 && number < 1e9 ? std::optional(static_cast<size_t>(number)) : std::nullopt;
+}
+
+// By number; of many ranks those that waited least for the others, who waited for them, and the
+// one that failed.
+std::vector<size_t> shown_ranks(const RunHistory& run, std::optional<size_t> failed) {
   std::vector<size_t> ranks(rank_count(run));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (ranks.size() <= kMaxRows) return ranks;
@@ -60,6 +70,9 @@ std::vector<size_t> shown_ranks(const RunHistory& run) {
     }
   }
   std::ranges::stable_sort(ranks, {}, [&](size_t rank) { return waited[rank]; });
+  const auto cut = ranks.begin() + static_cast<ptrdiff_t>(kMaxRows);
+  const auto hidden = failed ? std::find(cut, ranks.end(), *failed) : ranks.end();
+  if (hidden != ranks.end()) std::iter_swap(cut - 1, hidden);
   ranks.resize(kMaxRows);
   std::ranges::sort(ranks);
   return ranks;
@@ -68,27 +81,36 @@ std::vector<size_t> shown_ranks(const RunHistory& run) {
 class Timeline {
  public:
   explicit Timeline(const RunReport& report)
-      : run_(report.run), ranks_(shown_ranks(report.run)), begin_(run_.begin), end_(run_.end) {}
+      : run_(report.run),
+        failed_(failed_rank(report)),
+        ranks_(shown_ranks(report.run, failed_)),
+        begin_(run_.begin),
+        end_(run_.end) {}
 
-  std::string svg() const {
+  std::string html() const {
     if (run_.ranks.empty() || !(end_ > begin_)) return {};
-    const double height =
-        kTop + kRow + kGap + static_cast<double>(ranks_.size()) * (kRow + kGap) + 24;
-    return format_printf(
-               "<svg class=\"chart timeline\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
-               "viewBox=\"0 0 %g %g\">\n",
-               kWidth, height) +
-           job_row() + rank_rows() + axis(height) + "</svg>\n";
+    const double height = static_cast<double>(ranks_.size() + 1) * (kRow + kGap);
+    return "<div class=\"timeline\">" + legend() + "<div class=\"labels\">" + labels() + "</div>" +
+           format_printf(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" "
+               "preserveAspectRatio=\"none\" viewBox=\"0 0 %g %g\" style=\"height:%gpx\">",
+               kWidth, height, height) +
+           job_row() + rank_rows() + "</svg>" + axis() + "</div>\n";
   }
 
  private:
   double x(double time) const {
-    const double at = (time - begin_) / (end_ - begin_);
-    return kLeft + std::clamp(at, 0.0, 1.0) * (kWidth - kLeft - kRight);
+    return std::clamp((time - begin_) / (end_ - begin_), 0.0, 1.0) * kWidth;
   }
-  static std::string label(double y, const std::string& text) {
-    return format_printf("<text class=\"label end\" x=\"%g\" y=\"%g\">", kLeft - 8, y + kRow - 4) +
-           text + "</text>\n";
+
+  std::string labels() const {
+    std::string all = "<div>job</div>";
+    for (const size_t rank : ranks_) {
+      const bool failed = failed_ && *failed_ == rank;
+      all += std::string(failed ? "<div class=\"bad\">" : "<div>") + "rank " +
+             std::to_string(rank) + (failed ? " failed</div>" : "</div>");
+    }
+    return all;
   }
 
   std::string job_row() const {
@@ -97,24 +119,23 @@ class Timeline {
       const double end = test.number("time"), seconds = test.number("seconds");
       if (!std::isfinite(end) || !std::isfinite(seconds)) continue;
       const double from = x(end - seconds);
-      evaluations += rectangle(from, kTop, std::max(x(end) - from, 1.0), kRow);
+      evaluations += rectangle(from, 0, std::max(x(end) - from, 1.0), kRow);
     }
     std::string starts;
     for (const JsonObject& start : run_.starts) {
       const double time = start.number("time");
-      if (std::isfinite(time)) starts += rectangle(x(time), kTop, 2, kRow);
+      if (std::isfinite(time)) starts += rectangle(std::min(x(time), kWidth - 3), 0, 3, kRow);
     }
-    return label(kTop, "job") + "<path class=\"evaluates\" d=\"" + evaluations +
-           "\"/><path class=\"starts\" d=\"" + starts + "\"/>\n";
+    return "<path class=\"evaluates\" d=\"" + evaluations + "\"/><path class=\"starts\" d=\"" +
+           starts + "\"/>\n";
   }
 
   std::string rank_rows() const {
     const auto intervals =
         merged(run_.ranks, std::max<size_t>(kMaxCells / std::max<size_t>(ranks_.size(), 1), 20));
-    std::string computes, reads, waits, labels;
-    double y = kTop + kRow + kGap;
+    std::string computes, reads, waits;
+    double y = kRow + kGap;
     for (const size_t rank : ranks_) {
-      labels += label(y, "rank " + std::to_string(rank));
       for (const RankInterval& interval : intervals) {
         if (rank >= interval.batch_time.size()) continue;
         const double whole = interval.batch_time[rank];
@@ -131,47 +152,52 @@ class Timeline {
       }
       y += kRow + kGap;
     }
-    return labels + "<path class=\"computes\" d=\"" + computes + "\"/><path class=\"reads\" d=\"" +
-           reads + "\"/><path class=\"waits\" d=\"" + waits + "\"/>\n";
+    return "<path class=\"computes\" d=\"" + computes + "\"/><path class=\"reads\" d=\"" + reads +
+           "\"/><path class=\"waits\" d=\"" + waits + "\"/>\n";
   }
 
-  std::string axis(double height) const {
-    std::string text;
+  std::string axis() const {
+    std::string text = "<div class=\"axis\">";
     for (int k = 0; k <= 4; ++k) {
       const double seconds = (end_ - begin_) * k / 4;
-      text += format_printf("<text class=\"label %s\" x=\"%.1f\" y=\"%g\">%s s</text>\n",
-                            k == 4 ? "end" : "middle", x(begin_ + seconds), height - 6,
-                            number_text(std::round(seconds * 10) / 10).c_str());
+      text += "<span>" + number_text(std::round(seconds * 10) / 10) + " s</span>";
     }
-    double left = kLeft;
-    const std::pair<const char*, const char*> legend[] = {{"computes", "computes"},
-                                                          {"reads", "waits for data"},
-                                                          {"waits", "waits for other ranks"},
-                                                          {"evaluates", "evaluation"},
-                                                          {"starts", "start"}};
-    for (const auto& [kind, name] : legend) {
-      text += format_printf(
-          "<rect class=\"%s\" x=\"%g\" y=\"4\" width=\"10\" height=\"10\"/>"
-          "<text class=\"label\" x=\"%g\" y=\"13\">%s</text>\n",
-          kind, left, left + 15, name);
-      left += 150;
+    return text + "</div>";
+  }
+
+  static std::string legend() {
+    std::string text = "<div class=\"keys\">";
+    const std::pair<const char*, const char*> keys[] = {{"computes", "computes"},
+                                                        {"reads", "waits for data"},
+                                                        {"waits", "waits for other ranks"},
+                                                        {"evaluates", "evaluation"},
+                                                        {"starts", "start"}};
+    for (const auto& [kind, name] : keys) {
+      text += std::string("<span><b class=\"") + kind + "\"></b>" + name + "</span>";
     }
-    return text;
+    return text + "</div>";
   }
 
   const RunHistory& run_;
+  const std::optional<size_t> failed_;
   const std::vector<size_t> ranks_;
   const double begin_, end_;
 };
 
 }  // namespace
 
-std::string rank_timeline_svg(const RunReport& report) { return Timeline(report).svg(); }
+std::string rank_timeline(const RunReport& report) { return Timeline(report).html(); }
 
 const char* rank_timeline_style() {
-  return R"(.chart path.computes,.chart .computes{fill:#7fb2f0;stroke:none}.chart path.reads,.chart .reads{fill:#d9730d;stroke:none}
-.chart path.waits,.chart .waits{fill:#b8bfc6;stroke:none}.chart path.evaluates,.chart .evaluates{fill:#57ab5a;stroke:none}
-.chart path.starts,.chart .starts{fill:#8250df;stroke:none}
+  return R"(.timeline{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:4px 10px;font-size:12px;color:#656d76}
+.timeline svg{width:100%;max-width:none}.timeline .labels div{height:20px;line-height:16px;text-align:right}
+.timeline .keys{grid-column:1/-1;display:flex;flex-wrap:wrap;gap:2px 18px}
+.timeline .keys b{display:inline-block;width:10px;height:10px;margin-right:5px}
+.timeline .axis{grid-column:2;display:flex;justify-content:space-between}
+.timeline .computes{fill:#7fb2f0;background:#7fb2f0}.timeline .reads{fill:#d9730d;background:#d9730d}
+.timeline .waits{fill:#b8bfc6;background:#b8bfc6}.timeline .evaluates{fill:#57ab5a;background:#57ab5a}
+.timeline .starts{fill:#8250df;background:#8250df}
+@media(max-width:500px){.timeline .axis span:nth-child(even){display:none}}
 )";
 }
 

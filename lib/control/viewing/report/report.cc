@@ -28,7 +28,7 @@ int run_report(const CommandLine& line) {
   const std::string svg = line.settings.text("svg"), output = line.settings.text("output");
   if (!svg.empty()) {
     check_run_folder(folder);
-    write(svg, curve_charts_svg(charts_of(read_run_history(folder)), true));
+    write(svg, curve_charts_svg(charts_of(read_run_history(folder))));
     if (output.empty()) return 0;
   }
   const RunReport report = read_run_report(folder, line.settings.text("log_dir"));

@@ -14,23 +14,27 @@ namespace {
 constexpr char kStyle[] = R"(
 :root{color-scheme:light dark}
 body{margin:0 auto;max-width:1000px;padding:16px;font:14px/1.45 system-ui,sans-serif;background:#fff;color:#1f2328}
-h1{font-size:22px;margin:8px 0}h2{font-size:17px;margin:28px 0 8px;border-bottom:1px solid #d8dee4;padding-bottom:4px}
+h1{font-size:22px;margin:8px 0;overflow-wrap:anywhere}h2{font-size:17px;margin:28px 0 8px;border-bottom:1px solid #d8dee4;padding-bottom:4px}
 table{border-collapse:collapse;max-width:100%}td,th{text-align:left;padding:3px 14px 3px 0;vertical-align:top;overflow-wrap:anywhere}
-th{font-weight:600;color:#656d76}td.number,th.number{text-align:right}
+th{font-weight:600;color:#656d76;overflow-wrap:normal;white-space:nowrap}.short{white-space:nowrap}li,summary{overflow-wrap:anywhere}td.number,th.number{text-align:right}
 pre{background:#f6f8fa;padding:10px;overflow:auto;max-height:480px;border-radius:6px;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
 .facts{display:flex;flex-wrap:wrap;gap:6px 28px;padding:0;margin:8px 0}.facts div{min-width:80px}
 .facts span{display:block;color:#656d76;font-size:12px}.facts b{font-size:16px;font-weight:600;overflow-wrap:anywhere}
+.charts{display:grid;gap:16px;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr))}.charts svg{width:100%;max-width:600px;overflow:visible}
 .good{color:#1a7f37}.bad{color:#cf222e}.dim{color:#656d76}.default td{color:#656d76}
 svg{max-width:100%;height:auto;display:block}summary{cursor:pointer;margin:8px 0}
 .bar{display:flex;height:22px;border-radius:4px;overflow:hidden;margin:8px 0}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}h2{border-color:#30363d}
 pre{background:#161b22}.chart text{fill:#e6edf3}.chart .unit,.chart .label{fill:#8d96a0}.chart .grid{stroke:#30363d}
 .chart .line0{stroke:#6ea8fe}.chart .line1{stroke:#f0883e}}
+@media(max-width:500px){body{padding:10px}td,th{padding-right:8px;font-size:12px}.charts .chart{font-size:16px}.charts .chart .title{font-size:18px}}
 @media print{pre{max-height:none}}
 )";
 constexpr const char* kBarColours[] = {"#8250df", "#2a6fdb", "#d9730d", "#b8bfc6",
                                        "#57ab5a", "#bf8700", "#cf222e"};
 
+// A longer text may break anywhere, so that the table fits a phone.
+constexpr size_t kShortCell = 10;
 // Of one table, list or text.
 constexpr size_t kMaxRows = 300, kMaxText = 64 << 10;
 
@@ -58,8 +62,10 @@ std::string preformatted(const std::string& text) {
 
 std::string row(const std::vector<std::string>& cells, const char* tag = "td") {
   std::string html = "<tr>";
-  for (const std::string& cell : cells)
-    html += std::string("<") + tag + ">" + e(cell) + "</" + tag + ">";
+  for (const std::string& cell : cells) {
+    const char* kind = cell.size() <= kShortCell ? " class=\"short\">" : ">";
+    html += std::string("<") + tag + kind + e(cell) + "</" + tag + ">";
+  }
   return html + "</tr>\n";
 }
 
@@ -182,14 +188,17 @@ class Page {
   }
 
   void add_verdict() {
-    if (!failed() && report_.stacks.empty()) return;
-    heading("Verdict");
-    if (report_.verdict) {
+    if (failed()) {
+      heading("Verdict");
       const std::string text = report_.verdict->text("text");
       html_ += preformatted(text.empty() ? report_.verdict->shown("message") : text);
       add_generations();
       add_last_lines();
     }
+    // `fleetrun stacks` also leaves files in a run that ends well.
+    const bool ended_well = run_.summary && !failed();
+    if (report_.stacks.empty() || ended_well) return;
+    if (!failed()) heading("Stacks");
     for (const StackFile& stack : report_.stacks) {
       html_ += "<details><summary>stack: " + e(stack.name) + "</summary>" +
                preformatted(stack.text) + "</details>\n";
@@ -224,7 +233,7 @@ class Page {
     const std::vector<CurveChart> charts = charts_of(run_);
     if (charts.empty()) return;
     heading("Curves");
-    html_ += curve_charts_svg(charts, false);
+    html_ += curve_charts_html(charts);
     if (!run_.resumes.empty()) {
       html_ += "<p class=\"dim\">Dashed lines: the run resumed there; " +
                number_text(run_.repeated_steps) + " steps were made again.</p>\n";
@@ -251,7 +260,7 @@ class Page {
   }
 
   void add_timeline() {
-    const std::string picture = rank_timeline_svg(report_);
+    const std::string picture = rank_timeline(report_);
     if (picture.empty()) return;
     heading("Ranks");
     html_ += picture;

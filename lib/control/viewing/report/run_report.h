@@ -60,10 +60,11 @@ struct TimePart {
 };
 std::vector<TimePart> time_parts(const RunReport& report);
 
-// A picture of what each rank did over time, as SVG. One row for each rank: computing, waiting for
-// data, waiting for other ranks, as shares of its steps; above them the evaluations and starts. ""
-// if the run recorded nothing of it. Of more than 64 ranks, the slowest ones.
-std::string rank_timeline_svg(const RunReport& report);
+// A picture of what each rank did over time, as HTML that fits any width. One row for each rank:
+// computing, waiting for data, waiting for other ranks, as shares of its steps; above them the
+// evaluations and starts. The failed rank is marked. "" if the run recorded nothing of it. Of more
+// than 64 ranks, the slowest ones.
+std::string rank_timeline(const RunReport& report);
 const char* rank_timeline_style();
 
 }  // namespace fleet

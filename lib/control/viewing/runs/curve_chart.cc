@@ -152,7 +152,7 @@ class ChartDrawing {
       const std::string& name = chart_.curves[k].name;
       text += format_printf("<text class=\"label end\" x=\"%.0f\" y=\"16\">", right) +
               escape_markup(name) + "</text>";
-      right -= 6.5 * static_cast<double>(name.size()) + 16;
+      right -= 8 * static_cast<double>(name.size()) + 16;  // on a phone, text is larger
       text += format_printf("<rect class=\"fill%zu\" x=\"%.0f\"", k % 4, right) +
               " y=\"7\" width=\"10\" height=\"10\" rx=\"2\"/>";
       right -= 12;
@@ -233,6 +233,12 @@ class ChartDrawing {
   const CurveChart& chart_;
   const Range steps_, values_;
 };
+
+// Without its end.
+std::string opening_tag(double width, double height) {
+  return "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"" +
+         format_printf(" viewBox=\"0 0 %g %g\"", width, height);
+}
 
 Points curve_values(const RunHistory& run, const std::string& name) {
   const auto found = run.train.find(name);
@@ -374,18 +380,14 @@ const char* curve_chart_style() {
 )";
 }
 
-std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone) {
+std::string curve_charts_svg(const std::vector<CurveChart>& charts) {
   const auto count = static_cast<double>(charts.size());
   const double width = charts.size() > 1 ? 2 * kChartWidth + 20 : kChartWidth;
   const double height = std::max(std::ceil(count / 2), 1.0) * kHeight + 10;
-  std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"" +
-                    format_printf(" viewBox=\"0 0 %g %g\"", width, height);
-  if (alone) svg += format_printf(" width=\"%g\" height=\"%g\"", width, height);
-  svg += ">\n";
-  if (alone) {
-    svg += std::string("<style>") + curve_chart_style() + "</style>" +
-           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-  }
+  std::string svg = opening_tag(width, height) +
+                    format_printf(" width=\"%g\" height=\"%g\"><style>", width, height) +
+                    curve_chart_style() +
+                    "</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
   if (charts.empty()) {
     svg += "<text class=\"label\" x=\"10\" y=\"24\">no values were recorded</text>\n";
   }
@@ -395,6 +397,14 @@ std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone) 
                                        static_cast<double>(row) * kHeight + 5);
   }
   return svg + "</svg>\n";
+}
+
+std::string curve_charts_html(const std::vector<CurveChart>& charts) {
+  std::string html = "<div class=\"charts\">\n";
+  for (const CurveChart& chart : charts) {
+    html += opening_tag(kChartWidth, kHeight) + ">" + ChartDrawing(chart).svg(0, 0) + "</svg>\n";
+  }
+  return html + "</div>\n";
 }
 
 }  // namespace fleet

@@ -35,8 +35,10 @@ struct CurveChart {
   bool may_be_logarithmic = false;  // if the values span some powers of ten
 };
 
-// The charts that have values, two in a row, as one <svg>. `alone`: with its own style, for a file.
-std::string curve_charts_svg(const std::vector<CurveChart>& charts, bool alone);
+// The charts, two in a row, as one <svg> with its own style, for a file.
+std::string curve_charts_svg(const std::vector<CurveChart>& charts);
+// An <svg> each, for a page: it places them by its width.
+std::string curve_charts_html(const std::vector<CurveChart>& charts);
 // The style of these pictures, for a page.
 const char* curve_chart_style();
 

@@ -5,15 +5,16 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "launch/planning/addresses.h"
 #include "node/runtime_folder.h"
 #include "viewing/web/job_site.h"
+#include "viewing/web/page_events.h"
 #include "viewing/web/sites.h"
 #include "viewing/web/web_config.h"
 
@@ -26,12 +27,12 @@ class TableJob : public WatchedJob {
   TableJob(EventLoop& loop, NodeJobs& jobs, int number)
       : loop_(loop), jobs_(jobs), number_(number) {}
 
-  void live(std::function<void(Answer)> done) override {
+  void live(bool history, std::function<void(Answer)> done) override {
     const JobInfo* job = jobs_.find(number_);
     if (!job || job->phase() == JobInfo::ENDED || job->phase() == JobInfo::PREPARED) {
       return done({.failure = Error(ErrorCode::kNotFound, "it does not run")});
     }
-    ask_launcher(loop_, job->record().pid(), std::move(done));
+    ask_launcher(loop_, job->record().pid(), history, std::move(done));
   }
   void outcome(std::function<void(std::optional<JobOutcome>)> done) override {
     const JobInfo* job = jobs_.find(number_);
@@ -55,23 +56,10 @@ class TableJob : public WatchedJob {
   const int number_;
 };
 
-std::string jobs_event(const std::vector<JobInfo>& jobs) {
-  Json list = Json::array();
-  for (const JobInfo& job : jobs) {
-    const JobRecord& record = job.record();
-    Json one = {{"number", job.number()},     {"job_id", record.job_id()},
-                {"state", state_of(job)},     {"ended", job.phase() == JobInfo::ENDED},
-                {"nnodes", record.nnodes()},  {"world_size", record.world_size()},
-                {"started", record.started()}};
-    if (record.has_progress()) {
-      one["step"] = record.progress().step();
-      one["target"] = record.progress().target();
-      if (record.progress().has_loss()) one["loss"] = record.progress().loss();
-    }
-    list.push_back(std::move(one));
-  }
-  return Json({{"host", host_name()}, {"jobs", std::move(list)}}).dump_lossy();
-}
+// Of a job that nobody looks at: its launcher keeps the curves, and they end with it.
+constexpr std::chrono::seconds kIdleInterval{10};
+// Between the curves of the list, in ticks of its timer.
+constexpr int kCurvesEvery = 5;
 
 // Not thread-safe: everything happens in the loop's thread. `jobs` must outlive it.
 class FleetdSite {
@@ -108,8 +96,11 @@ class FleetdSite {
     if (path == "/events") {
       return {.type = "text/event-stream",
               .on_stream = [this](const std::shared_ptr<HttpStream>& stream) {
-                stream->send(std::make_shared<const std::string>(
-                    server_sent_event("jobs", jobs_event(jobs_.all()))));
+                for (const auto& [event, data] :
+                     {std::pair{"jobs", jobs_event(host_name(), jobs_.all())},
+                      std::pair{"curves", curves_event(curves())}}) {
+                  stream->send(std::make_shared<const std::string>(server_sent_event(event, data)));
+                }
                 streams_.add(stream);
               }};
     }
@@ -124,29 +115,42 @@ class FleetdSite {
         !jobs_.find(number)) {
       return not_found();
     }
+    return site_of(number).respond(
+        std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))), request);
+  }
+  JobSite& site_of(int number) {
     auto& site = sites_[number];
     if (!site) {
-      site =
-          std::make_shared<JobSite>(loop_, std::make_unique<TableJob>(loop_, jobs_, number), false);
+      site = std::make_shared<JobSite>(loop_, std::make_unique<TableJob>(loop_, jobs_, number),
+                                       kIdleInterval);
+      site->begin();
     }
-    return site->respond(std::string(path.substr(static_cast<size_t>(end + 1 - path.data()))),
-                         request);
+    return *site;
+  }
+  std::vector<JobCurve> curves() const {
+    std::vector<JobCurve> all;
+    for (const auto& [number, site] : sites_) all.push_back({number, &site->history()});
+    return all;
   }
   void show_jobs() {
-    drop_idle_sites();
-    if (streams_.any()) streams_.send("jobs", jobs_event(jobs_.all()));
+    const std::vector<JobInfo> jobs = jobs_.all();
+    std::erase_if(sites_, [this](const auto& entry) { return !jobs_.find(entry.first); });
+    for (const JobInfo& job : jobs) {
+      if (job.phase() != JobInfo::ENDED) site_of(job.number());
+    }
+    for (const auto& [number, site] : sites_) site->tidy();
+    if (streams_.any()) {
+      streams_.send("jobs", jobs_event(host_name(), jobs));
+      if (++ticks_ % kCurvesEvery == 0) streams_.send("curves", curves_event(curves()));
+    }
     timer_.after(std::chrono::seconds(1), [this] { show_jobs(); });
-  }
-  void drop_idle_sites() {
-    std::erase_if(sites_, [this](const auto& entry) {
-      return entry.second->idle() || !jobs_.find(entry.first);
-    });
   }
 
   EventLoop& loop_;
   NodeJobs& jobs_;
   std::map<int, std::shared_ptr<JobSite>> sites_;  // by the job's number
   EventStreams streams_;
+  int ticks_ = 0;
   LoopTimer timer_;
   std::optional<WebGate> gate_;
   HttpServer server_;

@@ -23,10 +23,6 @@ std::shared_ptr<const std::string> event_of(std::string_view event, std::string_
   return std::make_shared<const std::string>(server_sent_event(event, data));
 }
 
-std::string json_of(const JobOutcome& outcome) {
-  return dump({{"state", outcome.state}, {"text", outcome.text}});
-}
-
 std::optional<WatchedLog> log_of(const HttpRequest& request) {
   WatchedLog log{.server = query_value(request, "server") == "1"};
   const std::string text = query_value(request, "rank");
@@ -113,34 +109,47 @@ bool EventStreams::any() {
   return !streams_.empty();
 }
 
-JobSite::JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job, bool always)
-    : loop_(loop), job_(std::move(job)), always_(always), timer_(loop) {}
+JobSite::JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job,
+                 std::chrono::seconds idle_interval)
+    : loop_(loop), job_(std::move(job)), idle_interval_(idle_interval), timer_(loop) {}
 
 void JobSite::look() {
-  looking_ = true;
+  waiting_ = false;
   if (outcome_) return;
-  idle_seconds_ = streams_.any() ? 0 : idle_seconds_ + 1;
-  if (!always_ && idle_seconds_ > kIdleSeconds) {
-    looking_ = false;
-    return;
-  }
-  job_->live([weak = weak_from_this()](const WatchedJob::Answer& answer) {
+  job_->live(want_history_, [weak = weak_from_this()](const WatchedJob::Answer& answer) {
     if (const auto self = weak.lock()) self->on_answer(answer);
   });
 }
 
 void JobSite::look_again() {
-  timer_.after(std::chrono::seconds(1), [weak = weak_from_this()] {
+  waiting_ = true;
+  const bool watched = streams_.any();
+  want_history_ = want_history_ || !watched;
+  const bool soon = watched || last_frame_.empty();  // it may be about to start
+  timer_.after(soon ? std::chrono::seconds(1) : idle_interval_, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->look();
   });
 }
 
+void JobSite::tidy() {
+  if (outcome_ && !streams_.any()) history_.forget_ranks();
+}
+
+std::string JobSite::history_now() const {
+  return history_event(history_.snapshot(std::chrono::steady_clock::now()), unix_seconds());
+}
+
 void JobSite::on_answer(const WatchedJob::Answer& answer) {
   if (answer.report) {
-    const double now = unix_seconds();
+    const auto now = std::chrono::steady_clock::now();
+    if (answer.report->has_history()) {
+      history_.take(answer.report->history(), now);
+      want_history_ = false;
+    }
     history_.add(*answer.report, now);
-    last_frame_ = live_json(*answer.report, "rank", now);
+    last_frame_ = live_json(*answer.report, "rank", unix_seconds());
     last_frame_.pop_back();  // the newline
+    if (answer.report->has_history() && streams_.any()) streams_.send("history", history_now());
     streams_.send("frame", last_frame_);
     return look_again();
   }
@@ -160,18 +169,19 @@ void JobSite::on_outcome(const Error& failure, const std::optional<JobOutcome>& 
     return look_again();
   }
   outcome_ = outcome;
-  streams_.send("ended", json_of(*outcome_));
+  streams_.send("ended", outcome_event(*outcome_));
   on_end(*outcome_);
 }
 
 // Earlier events.
 void JobSite::greet(const std::shared_ptr<HttpStream>& stream) {
-  stream->send(event_of("history", history_.json()));
+  stream->send(event_of("history", history_now()));
   if (!last_frame_.empty()) stream->send(event_of("frame", last_frame_));
-  if (outcome_) stream->send(event_of("ended", json_of(*outcome_)));
+  if (outcome_) stream->send(event_of("ended", outcome_event(*outcome_)));
   streams_.add(stream);
-  idle_seconds_ = 0;
-  if (!looking_) look();
+  if (!waiting_) return;  // an answer is on its way
+  timer_.cancel();
+  look();
 }
 
 HttpServer::Response JobSite::respond(const std::string& path, const HttpRequest& request) {
@@ -213,15 +223,10 @@ std::optional<HttpServer::Response> page_file(const std::string& path) {
 
 HttpServer::Response not_found() { return {.status = 404, .body = "no such page\n"}; }
 
-JobOutcome outcome_of(const JobInfo& job) {
-  std::string text = failure_text(job.record().verdict());
-  if (job.killed()) text = "its fleetrun was killed";
-  return {state_of(job), std::move(text)};
-}
-
-void ask_launcher(EventLoop& loop, pid_t pid, std::function<void(WatchedJob::Answer)> done) {
+void ask_launcher(EventLoop& loop, pid_t pid, bool history,
+                  std::function<void(WatchedJob::Answer)> done) {
   wire::ControlRequest request;
-  request.mutable_live();
+  request.mutable_live()->set_history(history);
   const auto shared = std::make_shared<std::function<void(WatchedJob::Answer)>>(std::move(done));
   try {
     send_control_request(loop, pid, request, kAnswerSeconds,

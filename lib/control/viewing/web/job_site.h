@@ -1,6 +1,7 @@
 // The page of one job: its files, its events, and the logs of its ranks.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,26 +10,14 @@
 #include <vector>
 
 #include "base/terminal_text.h"
-#include "daemon/job_info.h"
+#include "diagnosis/live_history.h"
 #include "node/line_splitter.h"
 #include "rendezvous/types.h"
 #include "transport/event_loop.h"
 #include "transport/http_server.h"
-#include "viewing/live_view.h"
+#include "viewing/web/page_events.h"
 
 namespace fleet {
-
-struct WatchedLog {
-  int rank = 0;
-  bool server = false;
-};
-
-// How a job has ended.
-struct JobOutcome {
-  std::string state;  // "succeeded"
-  std::string text;   // for people; "" for a success
-};
-JobOutcome outcome_of(const JobInfo& job);
 
 // A job as a page asks about it: on this host, or through fleetd. Everything happens in the loop's
 // thread; each callback is called once, now or later.
@@ -41,7 +30,8 @@ class WatchedJob {
   };
 
   virtual ~WatchedJob() = default;
-  virtual void live(std::function<void(Answer)> done) = 0;
+  // history: the report is to have it too.
+  virtual void live(bool history, std::function<void(Answer)> done) = 0;
   // nullopt: it has not ended as far as is known.
   virtual void outcome(std::function<void(std::optional<JobOutcome>)> done) = 0;
   // Sends the last lines of that log, and each later one, until the stream is closed. Throws
@@ -50,7 +40,8 @@ class WatchedJob {
 };
 
 // Asks the fleetrun with this pid, on this host.
-void ask_launcher(EventLoop& loop, pid_t pid, std::function<void(WatchedJob::Answer)> done);
+void ask_launcher(EventLoop& loop, pid_t pid, bool history,
+                  std::function<void(WatchedJob::Answer)> done);
 
 // Streams that get the same events.
 class EventStreams {
@@ -67,21 +58,21 @@ class EventStreams {
   std::vector<std::shared_ptr<HttpStream>> streams_;
 };
 
-// Asks the job for its state once a second: `always`, or only while someone looks and for
-// kIdleSeconds afterwards. Not thread-safe: everything happens in the loop's thread.
+// Asks the job for its state once a second while someone looks, and otherwise every
+// `idle_interval`, so that it has the job's history when the job has ended. Not thread-safe:
+// everything happens in the loop's thread.
 class JobSite : public std::enable_shared_from_this<JobSite> {
  public:
-  static constexpr int kIdleSeconds = 600;
-
-  JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job, bool always);
-  void begin() { look(); }  // needed if `always`
+  JobSite(EventLoop& loop, std::unique_ptr<WatchedJob> job, std::chrono::seconds idle_interval);
+  void begin() { look(); }
 
   // `path`: below the job's folder: "", "events", "log", ...
   HttpServer::Response respond(const std::string& path, const HttpRequest& request);
   // How the job has ended, once that is known.
   const std::optional<JobOutcome>& outcome() const { return outcome_; }
-  // Nobody has looked for kIdleSeconds.
-  bool idle() const { return !looking_; }
+  const wire::LiveHistory& history() const { return history_.points(); }
+  // Of a job that has ended, keeps only what the list of jobs shows, unless someone looks.
+  void tidy();
   // Called once the outcome is known.
   std::function<void(const JobOutcome&)> on_end = [](const JobOutcome&) {};
 
@@ -91,17 +82,18 @@ class JobSite : public std::enable_shared_from_this<JobSite> {
   void on_answer(const WatchedJob::Answer& answer);
   void on_outcome(const Error& failure, const std::optional<JobOutcome>& outcome);
   void greet(const std::shared_ptr<HttpStream>& stream);
+  std::string history_now() const;
 
   EventLoop& loop_;
   const std::unique_ptr<WatchedJob> job_;
-  const bool always_;
+  const std::chrono::seconds idle_interval_;
   LoopTimer timer_;
   LiveHistory history_;
   EventStreams streams_;
   std::string last_frame_;
   std::optional<JobOutcome> outcome_;
-  bool looking_ = false;
-  int idle_seconds_ = 0;
+  bool waiting_ = false;      // for the next look
+  bool want_history_ = true;  // what has happened since the last answer
 };
 
 // The files of the page, which are the same for all jobs: "", "page.css", "page.js"; nullopt: no

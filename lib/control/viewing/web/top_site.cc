@@ -102,7 +102,9 @@ class JobOfParts : public WatchedJob {
   JobOfParts(EventLoop& loop, std::vector<JobPart> parts, Security security)
       : loop_(loop), parts_(std::move(parts)), security_(std::move(security)) {}
 
-  void live(std::function<void(Answer)> done) override { ask(0, std::nullopt, std::move(done)); }
+  void live(bool history, std::function<void(Answer)> done) override {
+    ask(0, history, std::nullopt, std::move(done));
+  }
 
   void outcome(std::function<void(std::optional<JobOutcome>)> done) override {
     std::vector<JobInfo> ended;
@@ -140,21 +142,23 @@ class JobOfParts : public WatchedJob {
   }
 
  private:
-  void ask(size_t at, std::optional<Error> failure, std::function<void(Answer)> done) {
+  void ask(size_t at, bool history, std::optional<Error> failure,
+           std::function<void(Answer)> done) {
     if (at == parts_.size()) return done({.failure = std::move(failure)});
     // A launcher that hangs says more about the job than one that has ended.
-    auto next = [this, at, failure = std::move(failure),
+    auto next = [this, at, history, failure = std::move(failure),
                  done = std::move(done)](const Answer& answer) {
       if (answer.report) return done(answer);
       const bool says_more = !failure || answer.failure->code() != ErrorCode::kNotFound;
-      ask(at + 1, says_more ? answer.failure : failure, done);
+      ask(at + 1, history, says_more ? answer.failure : failure, done);
     };
     const JobPart& part = parts_[at];
     if (part.address.empty()) {
-      return ask_launcher(loop_, part.job.record().pid(), std::move(next));
+      return ask_launcher(loop_, part.job.record().pid(), history, std::move(next));
     }
     wire::ClientMessage request;
     request.mutable_live()->set_job_id(part.job.record().job_id());
+    request.mutable_live()->set_history(history);
     const auto report = std::make_shared<std::optional<LiveReport>>();
     call(
         part.address, std::move(request),
@@ -225,8 +229,8 @@ std::unique_ptr<WatchedJob> job_of_parts(EventLoop& loop, std::vector<JobPart> p
 int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient* fleetds) {
   const std::string name = shown_name(parts[0].job.record().job_id());
   auto& loop = *new EventLoop;  // never destroyed: gRPC's threads post to it
-  const auto site =
-      std::make_shared<JobSite>(loop, job_of_parts(loop, std::move(parts), fleetds), true);
+  const auto site = std::make_shared<JobSite>(loop, job_of_parts(loop, std::move(parts), fleetds),
+                                              std::chrono::seconds(1));
   site->on_end = [&](const JobOutcome& outcome) {
     std::printf("job %s: %s; the page stays until you press Ctrl-C\n", name.c_str(),
                 outcome.state.c_str());

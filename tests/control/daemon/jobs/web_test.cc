@@ -13,6 +13,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+#include "tests/browser.h"
 #include "tests/control/daemon/jobs/fleetd_test_base.h"
 #include "tests/control/daemon/jobs/http_get.h"
 #include "tests/http_answer.h"
@@ -69,8 +71,8 @@ Json look_at(const std::string& url, const std::string& picture, const std::stri
   std::filesystem::create_directories(folder);
   const std::string out = folder + "/" + picture;
   const std::string script = source_folder() + "/tests/control/daemon/jobs/web_page.py";
-  const int status = std::system(("python3 " + script + " '" + url + "' " + out + " '" + wait_for +
-                                  "' >" + out + ".json 2>" + out + ".err")
+  const int status = std::system(("python3 -B " + script + " '" + url + "' " + out + " '" +
+                                  wait_for + "' >" + out + ".json 2>" + out + ".err")
                                      .c_str());
   std::ifstream file(out + ".json"), errors(out + ".err");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -78,14 +80,6 @@ Json look_at(const std::string& url, const std::string& picture, const std::stri
   EXPECT_EQ(status, 0) << why;
   std::printf("pictures: %s.*.png\n", out.c_str());
   return Json::parse(text, nullptr, false);
-}
-
-const char* browser_missing() {
-  const bool python = std::system("command -v python3 >/dev/null") == 0;
-  const bool chromium = std::system("command -v chromium >/dev/null") == 0;
-  return !python     ? "python3 is not installed"
-         : !chromium ? "Chromium is not installed: apt-get install chromium"
-                     : nullptr;
 }
 
 // Ranks that count steps of 50 ms, and write lines that would be markup.
@@ -167,6 +161,21 @@ TEST_F(WebOfTop, Events_AreTheFramesOfTop) {
   EXPECT_EQ(history["points"].back()["ranks"].size(), 2u);
 }
 
+// A page that is opened late has the curves from the job's start: its launcher keeps them.
+TEST_F(WebOfTop, History_BeginsBeforeThePage) {
+  start(ranks_with_markup());
+  ASSERT_FALSE(event_in(get("/events", "\"slowest\":true"), "frame").is_null());
+  const double opened = unix_seconds();
+  Fleetrun later(job, "later", {"top", "--web", "--fleetd_port=" + port});
+  const PageAddress second = page_in([&] { return later.output(); });
+  const std::string stream = http_get(second.port, "/events", second.cookie(), "\"points\":[{");
+  const Json history = event_in(stream, "history");
+  ASSERT_FALSE(history["points"].empty());
+  EXPECT_LT(history["points"][0]["time"], opened);
+  later.signal(SIGINT);
+  EXPECT_EQ(later.wait(), 0);
+}
+
 TEST_F(WebOfTop, Log_IsSentAndFollowed) {
   start({"sh", "-c",
          "echo first $RANK; while [ ! -e more ]; do sleep 0.01; done; echo later; "
@@ -183,6 +192,7 @@ TEST_F(WebOfTop, JobThatFails_LeavesItsVerdictOnThePage) {
   for (int browser = 0; browser < 2; ++browser) {  // also to one that comes later
     const Json outcome = event_in(get("/events", "event: ended"), "ended");
     EXPECT_EQ(outcome["state"], "failed (5)");
+    EXPECT_EQ(outcome["failed"], Json({{"role", "trainer"}, {"rank", 1}}));
     EXPECT_THAT(outcome["text"], HasSubstr("rank 1"));
   }
   EXPECT_THAT(top->output(), HasSubstr("failed (5)"));
@@ -272,7 +282,12 @@ TEST_F(WebOfFleetd, Jobs_AreListedAndEachHasItsPage) {
   }
   run_command({"stop", "both"});
   client->wait();
-  EXPECT_EQ(event_in(get("/jobs/1/events", "event: ended"), "ended")["state"], "stopped (SIGTERM)");
+  const std::string ended = get("/jobs/1/events", "event: ended");
+  EXPECT_EQ(event_in(ended, "ended")["state"], "stopped (SIGTERM)");
+  EXPECT_FALSE(event_in(ended, "history")["points"].empty());  // outlives the job
+  const Json curves = event_in(get("/events", "event: curves"), "curves");
+  EXPECT_EQ(curves["jobs"][0]["number"], 1);
+  EXPECT_FALSE(curves["jobs"][0]["points"].empty());
   EXPECT_THAT(left(), IsEmpty());
   if (const char* missing = browser_missing()) GTEST_SKIP() << "without a browser: " << missing;
 }

@@ -161,6 +161,33 @@ TEST(RunReport, FailedJob_HasItsVerdictLinesAndStacks) {
                           "main &lt;at&gt; loop.cc:3\n"));
 }
 
+TEST(RunReport, SuccessfulRun_ListsNoStacks) {
+  const RunFiles run;
+  const std::string logs = run.path() + "/log";
+  run.write("log/workerlog.0.stack", "main at loop.cc:3\n");  // of fleetrun stacks
+  const std::string half = start_line(100, 0) + train_line(105, 0, "2.5");
+  run.write("metrics.jsonl", half + summary_line(120, 2));
+  EXPECT_THAT(elements_of(report_page(read_run_report(run.path(), logs)), "summary"),
+              Not(Contains(HasSubstr("workerlog.0.stack"))));
+  run.write("metrics.jsonl", half);  // it crashed
+  const std::string page = report_page(read_run_report(run.path(), logs));
+  EXPECT_THAT(elements_of(page, "summary"), Contains(HasSubstr("workerlog.0.stack")));
+  EXPECT_THAT(elements_of(page, "h2"), Not(Contains("Verdict")));
+}
+
+TEST(RunReport, FailedRank_IsMarkedAmongTheRanks) {
+  const RunFiles run;
+  const std::string ranks =
+      R"({"event":"ranks","time":106,"step":1,"batch_time":[1,1],"data_time":[],"wait_time":[]})"
+      "\n";
+  run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5") + ranks);
+  run.write("verdict.json", failed_verdict(99, 107));
+  const std::string page = page_of(run);
+  expect_harmless(page);
+  EXPECT_THAT(page, HasSubstr("<div class=\"bad\">rank 1 failed</div>"));
+  EXPECT_THAT(page, HasSubstr("<div>rank 0</div>"));
+}
+
 TEST(RunReport, VerdictOfALaterJob_IsNotThisRuns) {
   const RunFiles run;
   run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + run.path() + "/log\"") +

@@ -63,7 +63,7 @@ TEST(CurveChartsSvg, OddValues_GiveNumbersOnly) {
                                    {{1e15, 1}, {1e15 + 1, 2}},
                                    {{3, 0}, {3, 0}}};
   for (const Points& points : odd) {
-    const std::string svg = curve_charts_svg({chart_of(points)}, true);
+    const std::string svg = curve_charts_svg({chart_of(points)});
     EXPECT_THAT(svg, HasSubstr("</svg>"));
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
     EXPECT_THAT(svg, Not(::testing::ContainsRegex("[^a-z]inf[^ia-z]")));
@@ -71,26 +71,26 @@ TEST(CurveChartsSvg, OddValues_GiveNumbersOnly) {
 }
 
 TEST(CurveChartsSvg, ValuesThatAreNotFinite_AreMarked) {
-  EXPECT_THAT(curve_charts_svg({chart_of({{0, 1}, {1, NAN}, {2, 1}})}, true),
+  EXPECT_THAT(curve_charts_svg({chart_of({{0, 1}, {1, NAN}, {2, 1}})}),
               HasSubstr("infinite or NaN"));
-  EXPECT_THAT(curve_charts_svg({chart_of({{0, 1}, {1, 2}, {2, 1}})}, true),
+  EXPECT_THAT(curve_charts_svg({chart_of({{0, 1}, {1, 2}, {2, 1}})}),
               Not(HasSubstr("infinite or NaN")));
 }
 
 TEST(CurveChartsSvg, AMillionPoints_AreAFewKilobytes) {
   Points points;
   for (int i = 0; i < 1'000'000; ++i) points.push_back({double(i), i % 997 / 1000.0});
-  EXPECT_LT(curve_charts_svg({chart_of(points)}, true).size(), 100'000u);
+  EXPECT_LT(curve_charts_svg({chart_of(points)}).size(), 100'000u);
 }
 
 TEST(CurveChartsSvg, Names_AreEscaped) {
   CurveChart chart = chart_of({{0, 1}, {1, 2}});
   chart.title = "</svg><script>";
-  EXPECT_THAT(curve_charts_svg({chart}, true), Not(HasSubstr("<script>")));
+  EXPECT_THAT(curve_charts_svg({chart}), Not(HasSubstr("<script>")));
 }
 
 TEST(CurveChartsSvg, NoCharts_SayThat) {
-  EXPECT_THAT(curve_charts_svg({}, true), HasSubstr("no values were recorded"));
+  EXPECT_THAT(curve_charts_svg({}), HasSubstr("no values were recorded"));
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ echo "tokens"
 
 # A browser follows the redirect, sends the Secure cookie, and shows the job.
 if command -v chromium >/dev/null && command -v python3 >/dev/null; then
-  python3 "$here/jobs/web_page.py" "$page/?token=$token" picture "hello of rank" >browser.out 2>&1 ||
+  python3 -B "$here/../../daemon/jobs/web_page.py" "$page/?token=$token" picture "hello of rank" >browser.out 2>&1 ||
     fail "the browser: $(tail -n 1 browser.out)"
   expect browser.out '"messages": \[\].*"elsewhere": \[\]'
   echo "browser"
