@@ -39,6 +39,9 @@ ParsedOptions read_options(const std::vector<Option>& known, const std::vector<s
                            PositionalWords plain,
                            const std::function<bool(const std::string&)>& is_program = {});
 
+// The option with this flag ("--nproc-per-node"), spelled with - or _; nullptr if none.
+const Option* find_flag(const std::vector<Option>& known, const std::string& flag);
+
 // Adds to the tree the values from the environment variables of `options`, then the given values
 // over them.
 void add_environment(const std::vector<Option>& options, ConfigTree* tree);

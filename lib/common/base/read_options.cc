@@ -24,6 +24,8 @@ bool is_same_flag(std::string_view dashes, std::string_view name, std::string_vi
   });
 }
 
+}  // namespace
+
 const Option* find_flag(const std::vector<Option>& known, const std::string& flag) {
   for (const Option& option : known) {
     if (option.key_is_flag && is_same_flag("--", option.key, flag)) return &option;
@@ -36,6 +38,8 @@ const Option* find_flag(const std::vector<Option>& known, const std::string& fla
   }
   return nullptr;
 }
+
+namespace {
 
 // A word that is an option, split into its parts.
 struct Word {

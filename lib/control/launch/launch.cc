@@ -73,10 +73,11 @@ int launch(const std::vector<std::string>& arguments, const LaunchExtras& extras
   const Via* via = chosen_via(request, extras.vias);
   check_options(request, ArgumentsFor::kStart);
   if (!via) export_variables(request.config.exported);
-  if (!request.ignored.empty()) {
+  if (!request.ignored.empty() || !request.notes.empty()) {
     set_up_logging(request.config.logs.level, "fleetrun");
-    spdlog::info("options without effect: {}", request.ignored);
   }
+  if (!request.ignored.empty()) spdlog::info("options without effect: {}", request.ignored);
+  for (const std::string& note : request.notes) spdlog::info("{}", note);
   try {
     if (!via) return run(std::move(request));
     if (!request.dry_run.wanted) return via->start(request);

@@ -47,6 +47,7 @@ const std::map<std::string, Sample>& given_samples() {
       {"ips", {"c,d"}},
       {"gpus", {"0"}},
       {"host", {"a"}},
+      {"local_addr", {"a"}},
       {"master", {"a:1"}},
       {"nnodes", {"1", {"--max_restart=1"}}},
       {"job_id", {"night"}},

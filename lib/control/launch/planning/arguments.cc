@@ -39,18 +39,6 @@ const std::vector<Option>& known_options() {
   return all;
 }
 
-// Most lines have no option of another launcher. To declare those hundreds takes a tenth of the
-// time of a start.
-ParsedOptions read_line(const std::vector<std::string>& arguments) {
-  constexpr auto kEndOptions = PositionalWords::kEndOptions;
-  ParsedOptions words = read_options(own_options(), arguments, kEndOptions, is_program);
-  const bool only_ours =
-      words.bad.empty() && std::ranges::none_of(words.options, [](const GivenOption& given) {
-        return may_be_foreign(*given.option);
-      });
-  return only_ours ? words : read_options(known_options(), arguments, kEndOptions, is_program);
-}
-
 // Moves the options that start nothing out of `given`.
 Settings take_inspect_options(std::vector<GivenOption>* given) {
   const std::vector<Option>& inspect = inspect_options().options();
@@ -111,6 +99,23 @@ bool is_torchrun_mode(const std::vector<GivenOption>& given) {
   return std::any_of(given.begin(), given.end(), [](const GivenOption& one) {
     return one.option->key == "compat" && one.value == "torchrun";
   });
+}
+
+// Reads the line, and writes out its abbreviated flags. Most lines have no option of another
+// launcher. To declare those hundreds takes a tenth of the time of a start.
+ParsedOptions read_line(std::vector<std::string>* arguments) {
+  constexpr auto kEndOptions = PositionalWords::kEndOptions;
+  ParsedOptions words = read_options(own_options(), *arguments, kEndOptions, is_program);
+  const bool only_ours =
+      words.bad.empty() && std::ranges::none_of(words.options, [](const GivenOption& given) {
+        return may_be_foreign(*given.option);
+      });
+  if (only_ours) return words;
+  do {
+    words = read_options(known_options(), *arguments, kEndOptions, is_program);
+  } while (
+      expand_abbreviations(known_options(), words, is_torchrun_mode(words.options), arguments));
+  return words;
 }
 
 // With --compat=torchrun, Paddle's environment variables are ignored.
@@ -176,6 +181,7 @@ CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* w
       bad.instead = std::nullopt;
     } else if (bad.next.empty()) {
       bad.next = "see fleetrun --help";
+      if (unknown) bad.instead = std::nullopt;  // without it, the line may be another job
     }
   }
   refuse_bad_options(line.prefix() + "fleetrun", arguments, words->bad, [](const auto& corrected) {
@@ -225,10 +231,11 @@ std::string value_of(const Settings& settings, const ConfigKey& key) {
 
 bool is_launch_option(const std::string& word) { return is_flag_of(own_options(), word); }
 
-LaunchRequest parse_arguments(const std::vector<std::string>& arguments, ArgumentsFor what) {
-  ParsedOptions words = read_line(arguments);
+LaunchRequest parse_arguments(const std::vector<std::string>& given, ArgumentsFor what) {
+  std::vector<std::string> arguments = given;
+  ParsedOptions words = read_line(&arguments);
   std::vector<std::string> flags;
-  for (const GivenOption& given : words.options) flags.push_back(given.flag);
+  for (const GivenOption& option : words.options) flags.push_back(option.flag);
   const CompatLine line = translate(arguments, &words);
   const Settings inspect = take_inspect_options(&words.options);
   LaunchRequest request;
@@ -251,6 +258,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   std::vector<IgnoredFlag> ignored;
   request.settings = settings_of(words.options, line, &ignored);
   request.ignored = ignored_flags_text(ignored);
+  request.notes = line.notes();
   if (request.program.empty() && what == ArgumentsFor::kStart &&
       request.action == LaunchRequest::Action::kRun) {
     const bool list = request.settings.given("ips");

@@ -85,7 +85,8 @@ struct NodesConfig {
   Sourced<std::vector<ListedNode>> listed;
   Sourced<std::optional<NodeCount>> count;  // --nnodes
   Sourced<std::optional<MasterAddress>> master;
-  Sourced<std::string> host;                    // this node's address; "": found out
+  Sourced<std::string> host;  // this node's address; "": found out
+  std::string reached_at;     // --local_addr of another host: through it, ranks reach this node
   Sourced<std::optional<int>> rank;             // this node's; nullopt: found out, or by arrival
   Sourced<std::optional<int>> rendezvous_port;  // --rdzv_port, or the port of --master; 0: any
   Sourced<std::optional<int>> start_port;       // 0: any

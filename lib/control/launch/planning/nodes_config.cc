@@ -126,6 +126,7 @@ NodesConfig read_nodes_config(const Settings& settings, const Roles& roles) {
   nodes.listed = read_listed(settings, roles);
   nodes.count = sourced(settings, "nnodes", read_node_count(settings));
   nodes.host = sourced(settings, "host", settings.text("host"));
+  nodes.reached_at = settings.text("local_addr");
   nodes.rank = sourced_integer(settings, "rank");
   nodes.rendezvous_port = read_rendezvous_port(settings, nodes.master);
   nodes.start_port = sourced_integer(settings, "start_port");

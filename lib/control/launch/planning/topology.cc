@@ -237,6 +237,7 @@ Topology resolve_topology(const LaunchConfig& config, const HostFacts& host) {
   }
   const bool several = !topology.is_single_node();
   topology.bind_address = several ? reachable_address(host, topology) : topology.address;
+  if (!nodes.reached_at.empty()) topology.address = nodes.reached_at;
   topology.rendezvous_port =
       nodes.rendezvous_port.value.value_or(several ? kDefaultRendezvousPort : 0);
   topology.master_port = nodes.master_port;

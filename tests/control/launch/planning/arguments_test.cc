@@ -14,6 +14,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -114,7 +115,7 @@ TEST(Arguments, DashesInNames_AreUnderscores) {
 }
 
 TEST(Arguments, UnknownFlag_NamesTheNearest) {
-  EXPECT_THAT(usage_error({"--ip=1", "p"}).what(), HasSubstr("did you mean '--ips'?"));
+  EXPECT_THAT(usage_error({"--ipss=1", "p"}).what(), HasSubstr("did you mean '--ips'?"));
   EXPECT_THAT(usage_error({"--xyzzyplugh", "p"}).what(),
               HasSubstr("unknown option '--xyzzyplugh'"));
 }
@@ -129,15 +130,19 @@ TEST(Arguments, OptionsOfFleetWorker_BelongBehindTheJobFile) {
 }
 
 TEST(Arguments, AllMistakes_AreReportedTogether_WithTheCorrectedLine) {
-  EXPECT_STREQ(usage_error({"--ip=10.0.0.1", "--xyzzyplugh", "7", "-z", "--nproc-per-nod", "2", "p",
-                            "--ip", "a b"})
-                   .what(),
-               "4 options cannot be used:\n"
-               "  unknown option '--ip'; did you mean '--ips'?\n"
-               "  unknown option '--xyzzyplugh'; see fleetrun --help\n"
-               "  unknown option '-z'; see fleetrun --help\n"
-               "  unknown option '--nproc-per-nod'; did you mean '--nproc_per_node'?\n"
-               "corrected: fleetrun --ips=10.0.0.1 --nproc_per_node 2 p --ip 'a b'");
+  EXPECT_STREQ(
+      usage_error({"--ipss=10.0.0.1", "--nproc-per-nodes", "2", "p", "--ip", "a b"}).what(),
+      "2 options cannot be used:\n"
+      "  unknown option '--ipss'; did you mean '--ips'?\n"
+      "  unknown option '--nproc-per-nodes'; did you mean '--nproc_per_node'?\n"
+      "corrected: fleetrun --ips=10.0.0.1 --nproc_per_node 2 p --ip 'a b'");
+}
+
+// A line without them might be another job.
+TEST(Arguments, UnknownOptions_AreNotLeftOutOfACorrectedLine) {
+  EXPECT_THAT(usage_error({"--ipss=10.0.0.1", "--xyzzyplugh", "7", "-z", "p"}).what(),
+              AllOf(HasSubstr("--ips"), HasSubstr("--xyzzyplugh"), HasSubstr("-z"),
+                    Not(HasSubstr("corrected"))));
 }
 
 TEST(Arguments, ValueThatIsMissing_IsNotTheNextOption) {

@@ -93,6 +93,20 @@ TEST(LocalRankWarning, OtherGpusThanTheFirst_NamesThoseThatAProgramWouldTake) {
   EXPECT_NE(warning({"--gpus=4,5,6,7", "--nproc_per_node=2"}, machine(8)), "");
 }
 
+// A start exports the variable before it looks for GPUs.
+TEST(LocalRankWarning, GpusOfPyTorchsLaunchers_AreTheOnlyOnesThatRanksSee) {
+  for (const std::vector<std::string>& line : {std::vector<std::string>{"--include=localhost:6,7"},
+                                               {"--gpu_ids=6,7", "--num_processes=2"}}) {
+    std::vector<std::string> words = line;
+    words.emplace_back("program");
+    const std::vector<std::string> exported = parse_arguments(words).config.exported;
+    EXPECT_THAT(exported, ::testing::Contains("CUDA_VISIBLE_DEVICES=6,7")) << line[0];
+    EXPECT_THAT(devices(line, machine(8, "6,7")), ElementsAre(ElementsAre(0), ElementsAre(1)));
+    EXPECT_EQ(warning(line, machine(8, "6,7")), "");
+  }
+  EXPECT_THAT(usage_error({"--include=localhost:6,7"}, machine(2, "6,7")), IsUsageError());
+}
+
 TEST(LocalRankWarning, ChosenGpusOnly_IsNone) {
   EXPECT_EQ(warning({}, machine(4)), "");
   EXPECT_EQ(warning({"--gpus=0,1"}, machine(4)), "");

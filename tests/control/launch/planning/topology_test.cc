@@ -72,6 +72,16 @@ TEST(Topology, TwoNodesOnOneMachine_HostTellsThemApart) {
             Hosting::kYes);
 }
 
+// 203.0.113.0/24 is reserved for examples: no host has it.
+TEST(Topology, LocalAddrOfAGateway_IsWhereOthersReachThisNode) {
+  const Topology topology =
+      resolve_flags({"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:7",
+                     "--local_addr=203.0.113.7"});
+  EXPECT_EQ(topology.address, "203.0.113.7");
+  EXPECT_TRUE(is_loopback(topology.bind_address)) << topology.bind_address;
+  EXPECT_EQ(topology.rendezvous_address, "127.0.0.1");
+}
+
 TEST(Topology, IpsWithoutThisHost_ListsItsAddresses) {
   EXPECT_THAT(usage_error({"--ips=10.9.9.1,10.9.9.2"}).what(), HasSubstr("127.0.0.1, 10.0.0.2"));
 }

@@ -29,7 +29,7 @@ const CompatOption* entry_of(const GivenOption& given) {
 
 bool may_be_foreign(const Option& option) {
   // A constant, because to find it out takes longer than to read a line of options.
-  constexpr const char* kShared[] = {"export", "host", "master", "run_mode", "tee"};
+  constexpr const char* kShared[] = {"export", "host", "log_level", "master", "run_mode", "tee"};
   return option.foreign || std::ranges::find(kShared, option.key) != std::end(kShared);
 }
 
@@ -59,6 +59,15 @@ const std::vector<Option>& compat_reader_options() {
   return all;
 }
 
+std::set<std::string> launchers_of(const ParsedOptions& words) {
+  std::set<std::string> launchers;
+  for (const GivenOption& given : words.options) {
+    const CompatOption* entry = entry_of(given);
+    if (entry && entry->of != kSeveral) launchers.insert(entry->of);
+  }
+  return launchers;
+}
+
 bool CompatLine::uses_launcher(const std::string& launcher) const {
   return std::any_of(given_.begin(), given_.end(),
                      [&](const auto& one) { return one.first->of == launcher; });
@@ -70,16 +79,34 @@ bool CompatLine::has(const std::string& flag) const {
 }
 
 std::string CompatLine::value_of(const std::string& flag) const {
+  const std::vector<std::string> all = values_of(flag);
+  return all.empty() ? std::string() : all.back();
+}
+
+std::vector<std::string> CompatLine::values_of(const std::string& flag) const {
+  std::vector<std::string> values;
   for (const auto& [entry, given] : given_) {
-    if (has_flag(*entry, flag)) return given.value;
+    if (has_flag(*entry, flag)) values.push_back(given.value);
   }
-  return {};
+  return values;
+}
+
+bool CompatLine::act_for(const std::string& flag) {
+  for (size_t i = given_.size(); i-- > 0;) {
+    if (!has_flag(*given_[i].first, flag)) continue;
+    at_ = i;
+    return true;
+  }
+  return false;
 }
 
 void CompatLine::export_variable(const std::string& variable) {
   if (exported_.empty() && has_own_option("export")) {
     exported_ = split(tree_.peek("export").value_or(""), ',');
   }
+  const std::string name = variable.substr(0, variable.find('=') + 1);
+  std::erase_if(exported_,
+                [&](const std::string& other) { return !name.empty() && other.starts_with(name); });
   exported_.push_back(variable);
   flags_.erase("export");
   set_option("export", list_option(exported_));
@@ -90,10 +117,10 @@ void CompatLine::set_option(const std::string& key, const std::string& value) {
   if (other != flags_.end() && tree_.peek(key) != value) {
     return refuse_without_correction("it contradicts " + other->second, "give only one of them");
   }
-  flags_[key] = current_->flag;
-  tree_.set(key, value, current_->flag);
-  translated_.push_back({key, value, current_->flag});
-  problem_.instead->push_back("--" + key + "=" + value);
+  flags_[key] = flag();
+  tree_.set(key, value, flag());
+  translated_.push_back({key, value, flag()});
+  problems_[at_].instead->push_back("--" + key + "=" + value);
 }
 
 void CompatLine::override_option(const std::string& key, const std::string& value) {
@@ -101,30 +128,33 @@ void CompatLine::override_option(const std::string& key, const std::string& valu
   set_option(key, value);
 }
 
-void CompatLine::ignore(const std::string& why) { ignored_.push_back({current_->flag, why}); }
+void CompatLine::ignore(const std::string& why) { ignored_.push_back({flag(), why}); }
 
 void CompatLine::refuse(const std::string& what, const std::string& next) {
-  problem_.what = what;
-  problem_.where = current_->flag + (current_->option->is_flag() ? "" : " " + current_->value);
-  problem_.next = next;
+  const GivenOption& given = given_[at_].second;
+  problems_[at_].what = what;
+  problems_[at_].where = given.flag + (given.option->is_flag() ? "" : " " + given.value);
+  problems_[at_].next = next;
 }
 
 void CompatLine::refuse_without_correction(const std::string& what, const std::string& next) {
   refuse(what, next);
-  problem_.instead.reset();
+  problems_[at_].instead.reset();
 }
 
 void CompatLine::prepend(const std::string& words) { prefix_ += words + " "; }
 
-void CompatLine::translate_one(const CompatOption& option, const GivenOption& given) {
-  current_ = &given;
-  problem_ = {{}, {}, {}, given.at, given.count, std::vector<std::string>()};
-  if (!option.ignored.empty()) {
-    ignore(option.ignored);
-  } else if (option.translate) {
-    option.translate(given.value, *this);
+void CompatLine::translate_one(size_t index) {
+  at_ = index;
+  const auto& [option, given] = given_[index];
+  if (!option->ignored.empty()) {
+    ignore(option->ignored);
+  } else if (option->translate) {
+    option->translate(given.value, *this);
   } else {
-    refuse(option.refused, option.next.empty() ? "leave it out" : option.next);
+    // Without it, the line would be another job.
+    refuse_without_correction(option->refused,
+                              option->next.empty() ? "leave it out" : option->next);
   }
 }
 
@@ -133,6 +163,7 @@ void CompatLine::translate(ParsedOptions* words) {
   for (const GivenOption& given : words->options) {
     if (const CompatOption* entry = entry_of(given)) {
       given_.emplace_back(entry, given);
+      problems_.push_back({{}, {}, {}, given.at, given.count, std::vector<std::string>()});
     } else {
       flags_[given.option->key] = given.flag;
       ours_.insert(given.option->key);
@@ -141,23 +172,51 @@ void CompatLine::translate(ParsedOptions* words) {
   }
   words->options = std::move(ours);
   for (const bool late : {false, true}) {
-    for (const auto& [entry, given] : given_) {
-      if (entry->late != late) continue;
-      translate_one(*entry, given);
-      words->bad.push_back(problem_);
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (given_[i].first->late == late) translate_one(i);
     }
   }
+  std::set<void (*)(CompatLine&)> done;
+  for (size_t i = given_.size(); i-- > 0;) {
+    const auto together = given_[i].first->together;
+    if (!together || !done.insert(together).second) continue;
+    at_ = i;
+    together(*this);
+  }
+  write_options_once();
+  std::ranges::move(problems_, std::back_inserter(words->bad));
+}
+
+void CompatLine::write_options_once() {
+  std::set<std::string> written;
+  for (size_t i = problems_.size(); i-- > 0;) {
+    if (!problems_[i].instead) continue;
+    std::erase_if(*problems_[i].instead, [&](const std::string& word) {
+      const std::string key = word.substr(2, word.find('=') - 2);
+      const bool final = word == "--" + key + "=" + tree_.peek(key).value_or("");
+      return !final || !written.insert(key).second;
+    });
+  }
+}
+
+const std::vector<CompatGroup>& compat_groups() {
+  static const std::vector<CompatGroup> all = {
+      several_options(),         paddle_options(),     older_paddle_options(), torchrun_options(),
+      mpirun_options(),          horovodrun_options(), srun_options(),         deepspeed_options(),
+      older_deepspeed_options(), accelerate_options()};
+  return all;
 }
 
 const std::vector<CompatOption>& compat_options() {
   static const std::vector<CompatOption> all = [] {
-    std::vector<CompatOption> together;
-    for (const auto group :
-         {several_options, paddle_options, torchrun_options, mpirun_options, horovodrun_options,
-          srun_options, deepspeed_options, accelerate_options}) {
-      std::ranges::move(group().options, std::back_inserter(together));
+    std::vector<CompatOption> joined;
+    for (const CompatGroup& group : compat_groups()) {
+      for (CompatOption option : group.options) {
+        option.together = group.together;
+        joined.push_back(std::move(option));
+      }
     }
-    return together;
+    return joined;
   }();
   return all;
 }

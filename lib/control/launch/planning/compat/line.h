@@ -32,6 +32,8 @@ struct CompatOption {
   std::string next = {};  // with `refused`: the advice; empty: "leave it out"
   int values = 1;         // words of the value: two of "--mca KEY VALUE"
   bool late = false;      // translated after the options that name nodes
+  // Set by its group: CompatGroup::together.
+  void (*together)(CompatLine& line) = nullptr;
   // Set if the flag is also one of ours or of an earlier entry: whether a value selects this entry.
   std::function<bool(const std::string& value)> when = {};
 };
@@ -41,6 +43,13 @@ inline constexpr char kSeveral[] = "several";
 // All entries; the first entry with a flag wins.
 const std::vector<CompatOption>& compat_options();
 
+// Writes out the abbreviated flags of a line that could not be read whole: launchers written in
+// Python take every beginning of a long flag that no other of theirs has. `words`: the line as
+// read. A flag that has several meanings stays, unless other options of the line decide. Returns
+// whether a word of `arguments` has changed. `torchrun`: the line is torchrun's.
+bool expand_abbreviations(const std::vector<Option>& known, const ParsedOptions& words,
+                          bool torchrun, std::vector<std::string>* arguments);
+
 // Help lines that list the flags of each launcher.
 std::string compat_help();
 
@@ -49,6 +58,7 @@ class CompatGroup {
  public:
   using Flags = std::vector<std::string>;
   explicit CompatGroup(std::string launcher) : launcher_(std::move(launcher)) {}
+  const std::string& launcher() const { return launcher_; }
 
   CompatOption& ignored(Flags flags, std::string value, std::string why);
   CompatOption& refused(Flags flags, std::string value, std::string why, std::string next = {});
@@ -57,23 +67,38 @@ class CompatGroup {
   CompatOption& sets(Flags flags, std::string value, std::string key, std::string prefix = {});
   // Exports the value to the ranks as the environment variable `name`.
   CompatOption& variable(std::string flag, std::string value, std::string name);
+  // An option of this launcher that is declared elsewhere: fleetrun's own, or shared.
+  void also(Flags flags) { others.push_back(std::move(flags)); }
 
   std::vector<CompatOption> options;
+  std::vector<Flags> others;
+  bool abbreviates = false;  // takes unique beginnings of long flags
+  // Translates the options that depend on one another: called once for a line that has options of
+  // this group, after all of them are translated. Acts on the last one, see CompatLine::act_for().
+  void (*together)(CompatLine& line) = nullptr;
 
  private:
   CompatOption& add(CompatOption option);
   std::string launcher_;
 };
 
-// Options by launcher. A new launcher is one file and its line in options.cc.
+// All launchers, in the order in which their entries count.
+const std::vector<CompatGroup>& compat_groups();
+
+// Options by launcher. A new launcher is one file and its line in compat_groups().
 CompatGroup several_options();  // flags shared by several launchers, with the same meaning or not
 CompatGroup paddle_options();
+CompatGroup older_paddle_options();
 CompatGroup torchrun_options();
 CompatGroup mpirun_options();  // Open MPI's, MPICH's and Intel MPI's
 CompatGroup horovodrun_options();
 CompatGroup srun_options();
 CompatGroup deepspeed_options();
+CompatGroup older_deepspeed_options();
 CompatGroup accelerate_options();
+
+// The launchers of which the line has an option that no other one has.
+std::set<std::string> launchers_of(const ParsedOptions& words);
 
 // An option that was accepted but has no effect, and why.
 struct IgnoredFlag {
@@ -106,6 +131,8 @@ class CompatLine {
 
   const std::vector<TranslatedOption>& translated() const { return translated_; }
   const std::vector<IgnoredFlag>& ignored() const { return ignored_; }
+  // What else the user should know about the translation: one line each.
+  const std::vector<std::string>& notes() const { return notes_; }
   // Words before `fleetrun` in the corrected command, quoted for a shell: "NAME=value ".
   const std::string& prefix() const { return prefix_; }
 
@@ -117,8 +144,11 @@ class CompatLine {
   bool uses_launcher(const std::string& launcher) const;
   // Whether the line has this flag of another launcher.
   bool has(const std::string& flag) const;
-  std::string value_of(const std::string& flag) const;  // "" if the line lacks the flag
-  const std::string& flag() const { return current_->flag; }
+  std::string value_of(const std::string& flag) const;  // the last one; "" if the line lacks it
+  std::vector<std::string> values_of(const std::string& flag) const;  // of every occurrence
+  const std::string& flag() const { return given_[at_].second.flag; }
+  // Makes the option with this flag the current one. False if the line lacks it.
+  bool act_for(const std::string& flag);
 
   // Sets `key`. Rejected if the line already sets another value.
   void set_option(const std::string& key, const std::string& value);
@@ -126,7 +156,7 @@ class CompatLine {
   void override_option(const std::string& key, const std::string& value);
   // Records the value of a rejected option, so that the options after it can use it.
   void assume_option(const std::string& key, const std::string& value) {
-    tree_.set(key, value, current_->flag);
+    tree_.set(key, value, flag());
   }
   // Whether the line itself has this fleetrun option.
   bool has_own_option(const std::string& key) const { return ours_.contains(key); }
@@ -134,25 +164,29 @@ class CompatLine {
   // (--export).
   void export_variable(const std::string& variable);
   void ignore(const std::string& why);
+  void note(const std::string& text) { notes_.push_back(flag() + ": " + text); }
   // Rejects the current option. The corrected line contains the options passed to means(), if any.
   void refuse(const std::string& what, const std::string& next);
   void refuse_without_correction(const std::string& what, const std::string& next);
   void prepend(const std::string& words);  // put before the corrected command
 
  private:
-  void translate_one(const CompatOption& option, const GivenOption& given);
+  void translate_one(size_t index);
+  // In the corrected line, an option that several others set stands once, with its last value.
+  void write_options_once();
 
   ConfigTree tree_;
   std::vector<TranslatedOption> translated_;
   std::vector<IgnoredFlag> ignored_;
+  std::vector<std::string> notes_;
   std::vector<std::pair<const CompatOption*, GivenOption>> given_;
+  std::vector<BadOption> problems_;  // of each of given_; bad if `what` is set
+  size_t at_ = 0;                    // the current option: its index in given_
   std::map<std::string, std::string>
       flags_;  // our keys that the line sets, and the flag that set each
   std::vector<std::string> exported_;
   std::set<std::string> ours_;  // our keys given directly
   std::string prefix_;
-  const GivenOption* current_ = nullptr;
-  BadOption problem_;  // the current option; bad if `what` is set
 };
 
 // "host1:4,host2:4" or "host1,host2" becomes --ips, started from here over ssh as mpirun does. A
@@ -167,6 +201,16 @@ void translate_variable(const std::string& value, CompatLine& line);
 
 // Whether the line gives the total number of ranks: "-np", "--ntasks", ...
 bool gives_total_ranks(const CompatLine& line);
+
+// Whether the name or address is this host's.
+bool is_this_host(const std::string& address);
+
+// Lets the ranks see only these GPUs of their node, as launchers of PyTorch programs do: those take
+// the GPU of their LOCAL_RANK.
+void show_only_gpus(const std::string& gpus, CompatLine& line);
+
+// The port at which ssh reaches the nodes. Call it after the nodes are known.
+void pass_to_ssh(const std::string& port, CompatLine& line);
 
 // Adds --via=ssh, unless the line shows that fleetrun runs on each node.
 void use_ssh(CompatLine& line);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "base/env.h"
 #include "base/text.h"
@@ -8,11 +9,6 @@
 
 namespace fleet {
 namespace {
-
-bool is_this_host(const std::string& address) {
-  const HostFacts host = host_facts();
-  return address == host.name || is_local(host, address);
-}
 
 int sum_of(const std::vector<ListedNode>& nodes) {
   int sum = 0;
@@ -46,7 +42,6 @@ void use_nodes(const std::vector<ListedNode>& nodes, CompatLine& line) {
     if (counted) line.set_option("nproc_per_node", std::to_string(nodes[0].devices));
     return;
   }
-  if (line.has("--no_ssh")) return line.set_option("nnodes", std::to_string(nodes.size()));
   line.set_option("ips", list_text(nodes));
   use_ssh(line);
 }
@@ -100,6 +95,17 @@ void distribute_over_listed(const std::string& value, int total, const std::stri
 
 }  // namespace
 
+bool is_this_host(const std::string& address) {
+  const HostFacts host = host_facts();
+  return address == host.name || is_local(host, address);
+}
+
+void show_only_gpus(const std::string& gpus, CompatLine& line) {
+  line.set_option("gpus", gpus);
+  line.export_variable("CUDA_VISIBLE_DEVICES=" + gpus);
+  line.note("ranks see only these GPUs (CUDA_VISIBLE_DEVICES=" + gpus + ")");
+}
+
 bool gives_total_ranks(const CompatLine& line) {
   for (const char* flag :
        {"-np", "-n", "--n", "--np", "--ntasks", "--num-proc", "--num_processes"}) {
@@ -109,7 +115,7 @@ bool gives_total_ranks(const CompatLine& line) {
 }
 
 void use_ssh(CompatLine& line) {
-  for (const char* key : {"via", "host", "rank", "master"}) {
+  for (const char* key : {"via", "host", "local_addr", "rank", "master"}) {
     if (line.has_own_option(key)) return;
   }
   line.set_option("via", "ssh");
@@ -117,10 +123,16 @@ void use_ssh(CompatLine& line) {
 }
 
 void translate_hosts(const std::string& value, CompatLine& line) {
+  // deepspeed's -H is a host file, mpirun's and horovodrun's a list.
+  std::error_code none;
+  if (line.uses_launcher("deepspeed") || std::filesystem::is_regular_file(value, none)) {
+    return translate_host_file(value, line);
+  }
   use_nodes(merged(expand_nodes(value, line.flag())), line);
 }
 
 void translate_host_file(const std::string& path, CompatLine& line) {
+  if (line.uses_launcher("deepspeed")) return;  // it counts the hosts together with its filters
   use_nodes(merged(expand_nodes("@" + path, line.flag())), line);
 }
 

@@ -38,11 +38,20 @@ void translate_p(const std::string& value, CompatLine& line) {
   const bool is_port =
       std::all_of(value.begin(), value.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
   if (!is_port) return pass_to_srun("--partition=" + value, line);
-  if (line.own_option("via") == "ssh") return line.set_option("via_options", "-p " + value);
-  line.ignore("fleetrun connects to no other node by ssh here");
+  pass_to_ssh(value, line);
+}
+
+// deepspeed's hosts are not known before its options are translated together.
+void translate_ssh_port(const std::string& port, CompatLine& line) {
+  if (!line.uses_launcher("deepspeed")) pass_to_ssh(port, line);
 }
 
 }  // namespace
+
+void pass_to_ssh(const std::string& port, CompatLine& line) {
+  if (line.own_option("via") == "ssh") return line.set_option("via_options", "-p " + port);
+  line.ignore("fleetrun connects to no other node by ssh here");
+}
 
 CompatGroup several_options() {
   CompatGroup group(kSeveral);
@@ -51,6 +60,7 @@ CompatGroup several_options() {
   group.translated({"-x"}, "NAME[=VALUE]", translate_x).late = true;
   group.translated({"-c"}, "N", translate_c).late = true;
   group.translated({"-p"}, "PORT", translate_p).late = true;
+  group.translated({"--ssh-port"}, "PORT", translate_ssh_port).late = true;
   group.translated({"--launcher"}, "NAME", [](const std::string& value, CompatLine& line) {
     if (value == "slurm" || value == "SLURM") return line.set_option("via", "slurm");
     line.ignore("--via selects how to reach the nodes");

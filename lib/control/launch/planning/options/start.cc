@@ -19,12 +19,7 @@ OptionGroup start_options() {
              "", "GPUs of this node to use (default: all visible)");
   group.integer(paddle({.key = "nproc_per_node", .value = "N", .optional = true, .common = true}),
                 0, 1, 4096, "ranks here, or gpu|cpu|auto (default: 1 per GPU, or 1)");
-  group.text(paddle({.key = "host",
-                     .aliases = {"local_addr"},
-                     .value = "ADDR",
-                     .optional = true,
-                     .common = true},
-                    {"POD_IP"}),
+  group.text(paddle({.key = "host", .value = "ADDR", .optional = true, .common = true}, {"POD_IP"}),
              "", "this node's address; with --ips, as listed there");
   group.text(paddle({.key = "master", .value = "ADDR:PORT", .optional = true, .common = true}), "",
              "rendezvous address (default: the first of --ips)");

@@ -10,6 +10,9 @@ void add_rendezvous_options(OptionGroup* group) {
               "address of node 0; with --master_port the same as --master");
   group->integer({.key = "master_port", .value = "PORT", .optional = true}, 0, 0, 65535,
                  "rendezvous port; on a single node, the ranks' MASTER_PORT (default: 29500)");
+  group->text({.key = "local_addr", .value = "ADDR", .optional = true}, "",
+              "this node's address; one that is not this host's: the ranks' MASTER_ADDR, on the "
+              "node of a c10d rendezvous");
   group->text({.key = "rdzv_endpoint", .value = "ADDR[:PORT]", .optional = true}, "",
               "rendezvous address (default port: 29400)");
   group->text({.key = "rdzv_backend", .value = "NAME", .optional = true}, "",

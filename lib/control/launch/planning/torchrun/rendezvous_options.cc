@@ -207,4 +207,42 @@ void translate_rendezvous(ConfigTree* tree, std::vector<IgnoredFlag>* ignored) {
   translate_conf(tree, ignored);
 }
 
+// As torchrun, which takes c10d for a single node unless a port or an endpoint is given.
+static bool is_static(const ConfigTree& tree, bool standalone) {
+  const std::string backend = given(tree, "rdzv_backend");
+  if (!backend.empty() || standalone) return backend == "static";
+  const bool placed = tree.peek("master_port") || tree.peek("rdzv_endpoint");
+  return placed || several_nodes(tree);
+}
+
+// Whether this node has rank 0 and hosts the rendezvous.
+static bool is_node_zero(const TorchrunMachine& machine, const ConfigTree& tree) {
+  if (!several_nodes(tree)) return true;
+  const std::string rank = given(tree, "rank"), master = given(tree, "master");
+  if (!rank.empty()) return rank == "0";
+  return !master.empty() && machine.is_local(split_endpoint(master).host);
+}
+
+void translate_local_address(const TorchrunMachine& machine, ConfigTree* tree,
+                             std::vector<IgnoredFlag>* ignored) {
+  const std::string address = given(*tree, "local_addr"), origin = tree->origin("local_addr");
+  if (address.empty()) return;
+  const bool elsewhere = !given(*tree, "via").empty();
+  const bool is_ours = elsewhere || tree->peek("ips") || machine.is_local(address);
+  if (is_ours) {
+    if (tree->peek("host").value_or(address) != address && tree->origin("host") == "--host") {
+      refuse("it contradicts --host " + given(*tree, "host"), origin + " " + address,
+             "give only one of them");
+    }
+    tree->set("host", address, origin);
+  } else if (is_static(*tree, is_on(*tree, "standalone"))) {
+    ignored->push_back({origin, "a static rendezvous uses only the address of the master"});
+  } else if (!is_node_zero(machine, *tree)) {
+    ignored->push_back({origin, "it is not this host's, and only node 0 tells ranks an address"});
+  } else {
+    return;
+  }
+  tree->remove("local_addr");
+}
+
 }  // namespace fleet

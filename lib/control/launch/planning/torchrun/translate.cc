@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/refuse.h"
+#include "launch/planning/topology.h"
 
 namespace fleet {
 namespace {
@@ -42,7 +43,7 @@ constexpr OptionVariable kOptionVariables[] = {
     {"PET_NODE_RANK", "rank"},
     {"PET_MASTER_ADDR", "master_addr"},
     {"PET_MASTER_PORT", "master_port"},
-    {"PET_LOCAL_ADDR", "host"},
+    {"PET_LOCAL_ADDR", "local_addr"},
     {"PET_SIGNALS_TO_HANDLE", "signals_to_handle"},
     {"PET_SHUTDOWN_TIMEOUT", "grace"},
     {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "grace"},
@@ -118,7 +119,8 @@ void check_program_options(const ConfigTree& tree) {
 
 TorchrunMachine torchrun_machine() {
   return {get_env, [] { return visible_gpu_count(find_gpus()); },
-          [] { return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))); }};
+          [] { return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN))); },
+          [](const std::string& address) { return is_local(host_facts(), address); }};
 }
 
 bool is_torchrun_mode(const Settings& settings) { return settings.text("compat") == "torchrun"; }
@@ -147,6 +149,7 @@ std::vector<IgnoredFlag> translate_torchrun(const TorchrunMachine& machine, Conf
   if (listed && tree->origin("nproc_per_node") == kDefaultOrigin) tree->remove("nproc_per_node");
   translate_nproc(machine, tree);
   translate_rendezvous(tree, &ignored);
+  translate_local_address(machine, tree, &ignored);
   check_program_options(*tree);
   return ignored;
 }

@@ -16,6 +16,8 @@ struct TorchrunMachine {
   std::function<std::optional<std::string>(const std::string&)> environment;
   std::function<int()> visible_gpus;
   std::function<int()> cpus;  // online CPUs, as in Python's os.cpu_count()
+  // Whether an address or a name is this host's.
+  std::function<bool(const std::string&)> is_local = [](const std::string&) { return true; };
 };
 TorchrunMachine torchrun_machine();
 
@@ -37,5 +39,11 @@ std::vector<IgnoredFlag> translate_torchrun(const TorchrunMachine& machine, Conf
 // Sets `master` for several nodes, `master_port` for one, and the settings of --rdzv_conf. Adds
 // options without effect to `ignored`. Throws kUsage for invalid values.
 void translate_rendezvous(ConfigTree* tree, std::vector<IgnoredFlag>* ignored);
+
+// --local_addr with an address of this host is --host. torchrun uses another address, such as a
+// gateway's, only on node 0 of a c10d rendezvous: as the ranks' MASTER_ADDR. There it stays
+// `local_addr`; elsewhere it is added to `ignored`. Call it after translate_rendezvous().
+void translate_local_address(const TorchrunMachine& machine, ConfigTree* tree,
+                             std::vector<IgnoredFlag>* ignored);
 
 }  // namespace fleet

@@ -50,7 +50,7 @@ TEST(CompatOptions, SharedFlags_AreDistinguishedByTheirValues) {
   }
   for (const CompatOption& option : compat_options()) {
     for (const std::string& flag : option.flags) {
-      EXPECT_EQ(taken.contains(canonical_flag(flag)), option.when != nullptr) << flag;
+      EXPECT_TRUE(!taken.contains(canonical_flag(flag)) || option.when) << flag;
       taken.insert(canonical_flag(flag));
     }
   }
@@ -84,14 +84,20 @@ TEST(CompatLine, IdleOptions_OfOneReason_StandTogether) {
   EXPECT_EQ(ignored_flags_text({{"--a", "x"}, {"--b", "x"}, {"-c", "y"}}), "--a, --b (x), -c (y)");
 }
 
-TEST(CompatLine, RefusedOptions_AreLeftOutOfTheCorrectedLine_WithTheirValues) {
-  EXPECT_STREQ(
-      usage_error({"--heter_workers", "a:1", "--oversubscribe", "--ip=127.0.0.1", "p", "-x"})
-          .what(),
-      "2 options cannot be used:\n"
-      "  --heter_workers a:1: heterogeneous parameter servers are not supported; leave it out\n"
-      "  unknown option '--ip'; did you mean '--ips'?\n"
-      "corrected: fleetrun --ips=127.0.0.1 p -x");
+TEST(CompatLine, OptionsWithoutEffect_AreLeftOutOfTheCorrectedLine) {
+  EXPECT_EQ(corrected_line(usage_error({"--oversubscribe", "--ipss=127.0.0.1", "p", "-x"})),
+            "fleetrun --ips=127.0.0.1 p -x");
+}
+
+// Without them, the line would be another job.
+TEST(CompatLine, RefusedOptions_HaveNoCorrectedLine) {
+  EXPECT_EQ(corrected_line(usage_error({"--heter_workers", "a:1", "--ipss=127.0.0.1", "p"})), "");
+  EXPECT_EQ(corrected_line(usage_error({"--xpus=0,1", "--nproc_per_node=2", "p"})), "");
+}
+
+TEST(CompatLine, VariablesOfSeveralOptions_StandOnceInTheCorrectedLine) {
+  EXPECT_EQ(corrected_line(usage_error({"-x", "A=1", "-x", "B=2", "--ipss=127.0.0.1", "p"})),
+            "fleetrun --export=A=1,B=2 --ips=127.0.0.1 p");
 }
 
 TEST(CompatLine, RanksOfTheJob_MustDivideByItsNodes) {

@@ -28,7 +28,8 @@ Translation translate(const Values& given, const Values& environment = {}, int g
         const auto found = environment.find(name);
         return found == environment.end() ? std::nullopt : std::optional(found->second);
       },
-      [=] { return gpus; }, [] { return 6; }};
+      [=] { return gpus; }, [] { return 6; },
+      [](const std::string& address) { return address == "here" || address == "127.0.0.1"; }};
   ConfigTree tree;
   if (given.contains("compat")) add_torchrun_defaults(&tree);
   add_torchrun_environment(machine, &tree);
@@ -119,6 +120,45 @@ TEST(TorchrunEndpoint, Nonsense_IsRefused) {
     EXPECT_THAT(refusal({{"nnodes", "2"}, {"rdzv_endpoint", endpoint}}), IsUsageError())
         << endpoint;
   }
+}
+
+TEST(TorchrunLocalAddr, OfThisHost_IsTheHost) {
+  const Settings settings = translate({{"local_addr", "here"}}).settings;
+  EXPECT_EQ(settings.text("host"), "here");
+  EXPECT_FALSE(settings.given("local_addr"));
+  EXPECT_EQ(translate({}, {{"PET_LOCAL_ADDR", "here"}}).settings.origin("host"),
+            "environment PET_LOCAL_ADDR");
+  EXPECT_THAT(refusal({{"local_addr", "here"}, {"host", "127.0.0.1"}}),
+              IsUsageError("--local_addr here"));
+}
+
+// Of torch 2.15, RendezvousStoreInfo.build() and StaticTCPRendezvous: only node 0 of a c10d
+// rendezvous tells the ranks its address.
+TEST(TorchrunLocalAddr, OfAnotherHost_CountsOnNodeZeroOfC10d) {
+  const auto of = [](Values given) {
+    given["local_addr"] = "gateway";
+    return translate(given);
+  };
+  const auto kept = [](const Translation& translation) {
+    EXPECT_FALSE(translation.settings.given("host"));
+    return translation.settings.text("local_addr") == "gateway" && translation.ignored.empty();
+  };
+  const auto named = [](const Translation& translation) {
+    EXPECT_FALSE(translation.settings.given("host"));
+    EXPECT_FALSE(translation.settings.given("local_addr"));
+    return translation.ignored.size() == 1 && translation.ignored[0].flag == "--local_addr";
+  };
+  EXPECT_TRUE(kept(of({})));  // a single node is c10d's unless a port is given
+  EXPECT_TRUE(named(of({{"master_port", "7"}})));
+  const Values c10d = {{"nnodes", "2"}, {"rdzv_backend", "c10d"}, {"rdzv_endpoint", "here:1"}};
+  EXPECT_TRUE(kept(of(c10d)));
+  Values second = c10d;
+  second["rank"] = "1";
+  EXPECT_TRUE(named(of(second)));
+  second.erase("rank");
+  second["rdzv_endpoint"] = "there:1";
+  EXPECT_TRUE(named(of(second)));
+  EXPECT_TRUE(named(of({{"nnodes", "2"}, {"master_addr", "here"}})));  // static
 }
 
 TEST(TorchrunStandalone, OtherPlacesDoNotCount) {
