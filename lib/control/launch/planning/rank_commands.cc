@@ -1,5 +1,9 @@
 #include "launch/planning/rank_commands.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <random>
@@ -24,6 +28,23 @@ std::string random_suffix() {
   std::string word;
   for (int i = 0; i < 8; ++i) word += kLetters[device() % kLetters.size()];
   return word;
+}
+
+bool is_writable_folder(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         ::access(path.c_str(), W_OK | X_OK) == 0;
+}
+
+// As Python's tempfile, which torchrun uses. Slurm's TMPDIR may exist on one node only.
+std::string temporary_folder() {
+  std::vector<std::string> folders;
+  for (const char* name : {"TMPDIR", "TEMP", "TMP"}) {
+    if (auto folder = get_env_path(name)) folders.push_back(std::move(*folder));
+  }
+  folders.insert(folders.end(), {"/tmp", "/var/tmp"});
+  const auto usable = std::ranges::find_if(folders, is_writable_folder);
+  return usable == folders.end() ? "/tmp" : *usable;
 }
 
 std::string absolute_folder(const std::string& folder) {
@@ -60,8 +81,7 @@ std::string log_folder(const LaunchConfig& config) {
   if (!config.as_torchrun) return config.logs.folder.value;
   std::string parent = config.logs.folder.value;
   if (is_temporary_log_folder(config)) {
-    const std::string temporary = get_env_path("TMPDIR").value_or("/tmp");
-    parent = (temporary.empty() ? "/tmp" : temporary) + "/torchelastic_" + random_suffix();
+    parent = temporary_folder() + "/torchelastic_" + random_suffix();
   }
   return parent + "/" + file_name_component(config.job_id.value) + "_" + random_suffix();
 }

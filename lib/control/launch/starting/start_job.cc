@@ -42,7 +42,7 @@ void make_private_parent(const LaunchPlan& plan) {
   const std::string parent = temporary_parent(plan.log_dir);
   if (::mkdir(parent.c_str(), 0700) == 0 || std::filesystem::exists(plan.log_dir)) return;
   refuse(std::string("cannot create the folder: ") + std::strerror(errno), parent,
-         "choose a folder with --log_dir");
+         "choose a folder with --log_dir, or set TMPDIR");
 }
 
 // Creates the log folders of torchrun for this node's ranks: FOLDER/attempt_K/N. A temporary folder

@@ -1,6 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/env.h"
 #include "base/error.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/rank_commands.h"
@@ -12,6 +20,24 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+// Sets an environment variable for its lifetime.
+class ScopedVariable {
+ public:
+  ScopedVariable(std::string name, const std::string& value)
+      : name_(std::move(name)), before_(get_env(name_)) {
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~ScopedVariable() {
+    before_ ? ::setenv(name_.c_str(), before_->c_str(), 1) : ::unsetenv(name_.c_str());
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+
+ private:
+  const std::string name_;
+  const std::optional<std::string> before_;
+};
 
 LaunchConfig config(std::vector<std::string> options) {
   options.insert(options.end(), {"sh"});
@@ -51,6 +77,22 @@ TEST(RankFiles, OfTorchrunWithoutALogDir_AreTemporary) {
   EXPECT_THAT(temporary_parent(log_folder(given)), MatchesRegex("/.*/torchelastic_[a-z0-9]{8}"));
   EXPECT_FALSE(is_temporary_log_folder(config({"--compat=torchrun", "--log_dir=x"})));
   EXPECT_FALSE(is_temporary_log_folder(config({})));
+}
+
+// torchrun uses Python's tempfile. Slurm's TMPDIR may exist on one node only.
+TEST(RankFiles, OfTorchrun_WithoutTheFolderOfTmpdir_AreInTheNextUsableOne) {
+  const std::string here = ::testing::TempDir() + "rank_files";
+  std::filesystem::create_directories(here);
+  std::ofstream(here + "/file") << "not a folder";
+  const auto parent_with = [](const std::string& tmpdir, const std::string& temp) {
+    ScopedVariable first("TMPDIR", tmpdir), second("TEMP", temp), third("TMP", "");
+    return temporary_parent(log_folder(config({"--compat=torchrun"})));
+  };
+  EXPECT_THAT(parent_with(here, "/tmp"), StartsWith(here + "/torchelastic_"));
+  EXPECT_THAT(parent_with(here + "/gone", here), StartsWith(here + "/torchelastic_"));
+  EXPECT_THAT(parent_with(here + "/file", here), StartsWith(here + "/torchelastic_"));
+  EXPECT_THAT(parent_with(here + "/gone", here + "/gone"), StartsWith("/tmp/torchelastic_"));
+  std::filesystem::remove_all(here);
 }
 
 TEST(RankFiles, Copies_AreOfLinesWithTheseTexts) {
