@@ -1,5 +1,7 @@
 #include "commands.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "launch/planning/program.h"
@@ -18,7 +20,24 @@ FLEET_COMMAND(version) {
   def.instead = "--version";
 }
 
+namespace {
+
+// What other tools call a command. Most are programs too, which nobody runs as ranks.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"cancel", "stop"}, {"halt", "stop"},    {"htop", "top"},  {"jobs", "ls"},
+    {"kill", "stop"},   {"killall", "stop"}, {"list", "ls"},   {"log", "logs"},
+    {"pkill", "stop"},  {"ps", "ls"},        {"rm", "stop"},   {"scancel", "stop"},
+    {"squeue", "ls"},   {"stat", "status"},  {"tail", "logs"}, {"terminate", "stop"}};
+
+}  // namespace
+
 void refuse_mistyped(const std::string& word) {
+  for (const auto& [name, meant] : kOtherNames) {
+    if (word != name) continue;
+    throw Error(ErrorCode::kUsage, "it is not a command of fleetrun", word,
+                std::string("use 'fleetrun ") + meant + "'; 'fleetrun -- " + word +
+                    " ...' runs a program of this name in each rank");
+  }
   if (word.starts_with('-') || is_program(word)) return;
   if (word == "run_check") {
     throw Error(ErrorCode::kUsage, "it is a command of Paddle's launcher", word,

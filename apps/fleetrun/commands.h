@@ -8,7 +8,8 @@
 
 namespace fleet {
 
-// Throws kUsage for a first word that resembles a command's name and is not a program.
+// Throws kUsage for a first word that resembles a command's name and is not a program, and for the
+// name of a command in other tools: `fleetrun kill web`.
 void refuse_mistyped(const std::string& word);
 
 }  // namespace fleet

@@ -67,6 +67,15 @@ TEST_F(BadInput, RemovedWorkingFolder_IsNotCalledALog) {
   EXPECT_THAT(outer.output(), ::testing::Not(HasSubstr(": :")));
 }
 
+// They would run as ranks: /usr/bin/kill with the name of a job.
+TEST_F(BadInput, NameOfACommandInOtherTools_NamesOurs) {
+  for (const auto& [word, meant] : {std::pair{"kill", "stop"}, {"ps", "ls"}, {"tail", "logs"}}) {
+    expect_usage({word}, word);
+    EXPECT_THAT(output, HasSubstr(std::string("'fleetrun ") + meant + "'"));
+  }
+  EXPECT_EQ(run({"--", "true"}), 0);
+}
+
 TEST_F(BadInput, OptionWithoutMeaningHere_IsRefused) {
   EXPECT_EQ(run({"--heter_workers=a:1"}), 2);
   EXPECT_EQ(run({"--run_mode=rpc"}), 2);
