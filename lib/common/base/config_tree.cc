@@ -6,6 +6,7 @@
 #include "base/python_literals.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "base/text_file.h"
 
 namespace fleet {
 
@@ -107,7 +108,7 @@ ConfigTree ConfigTree::from_file(const std::string& path) {
   } catch (const Error& error) {
     throw Error(ErrorCode::kUsage, error.failure(), path, "give the path of a job file");
   }
-  return from_json(content, path);
+  return from_json(plain_text(std::move(content), path), path);
 }
 
 void ConfigTree::set(const std::string& path, std::string_view text, const std::string& origin) {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/home_folder.h"
 #include "base/text.h"
+#include "base/text_file.h"
 
 namespace fleet {
 
@@ -25,7 +26,7 @@ std::optional<std::string> get_env_or_file(const std::string& name) {
   if (auto value = get_env(name)) return value;
   const auto path = get_env_path(name + "_FILE");
   if (!path) return std::nullopt;
-  return read_file(*path);
+  return plain_text(read_file(*path), *path);
 }
 
 long long env_int_or(const std::string& name, long long otherwise) {

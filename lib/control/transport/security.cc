@@ -14,6 +14,7 @@
 #include "base/home_folder.h"
 #include "base/sync.h"
 #include "base/text.h"
+#include "base/text_file.h"
 
 namespace fleet {
 namespace {
@@ -83,7 +84,7 @@ std::string default_secret_path() {
 
 std::string read_secret(const std::string& path) {
   const std::string input = "standard input";
-  if (path == "-") return checked_secret(read_small(STDIN_FILENO, input), input);
+  if (path == "-") return checked_secret(plain_text(read_small(STDIN_FILENO, input), input), input);
   return checked_secret(read_private_file(path), path);
 }
 
@@ -158,7 +159,7 @@ std::string read_private_file(const std::string& path) {
   if (!file && errno == ENOENT) throw Error(ErrorCode::kNotFound, "there is no such file", path);
   if (!file) throw_errno("cannot be opened", path);
   refuse_shared(file.get(), path);
-  return read_small(file.get(), path);
+  return plain_text(read_small(file.get(), path), path);
 }
 
 }  // namespace fleet

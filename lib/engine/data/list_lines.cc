@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/regular_file.h"
+#include "base/text_file.h"
 #include "data/image_files.h"
 
 namespace fleet::data {
@@ -19,7 +20,9 @@ void for_each_line(const std::string& list, const std::function<void(std::string
     const ssize_t got = ::read(file.fd.get(), piece, sizeof piece);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_errno("cannot read the list", list);
+    const bool first = number == 0 && rest.empty();
     rest.append(piece, static_cast<size_t>(got));
+    if (first) rest.erase(0, size_of_mark(rest, list));
     size_t start = 0;
     for (size_t end; (end = rest.find('\n', start)) != std::string::npos; start = end + 1) {
       ++number;

@@ -15,6 +15,7 @@
 #include "base/number_text.h"
 #include "base/regular_file.h"
 #include "base/sync.h"
+#include "base/text_file.h"
 #include "data/storage.h"
 
 namespace fleet::data {
@@ -82,7 +83,7 @@ PackManifest PackManifest::read(const std::string& folder) {
   }
   constexpr int64_t kMost = int64_t{1} << 28;
   try {
-    const auto json = Json::parse(read_regular_file(path, kMost));
+    const auto json = Json::parse(read_text_file(path, kMost));
     if (json.at("version") != kVersion) {
       throw Error(ErrorCode::kUsage, "version " + json.at("version").dump() + " of packs", path,
                   "use the release of fleetrun that wrote it, or pack the images again");

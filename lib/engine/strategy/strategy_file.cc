@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/home_folder.h"
-#include "base/regular_file.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "strategy/names.h"
 
 namespace fleet {
@@ -209,7 +209,7 @@ void take_fields(const Message& message, const std::string& prefix, const std::s
 
 void merge_strategy_file(const std::string& path, StrategyProto* proto) {
   constexpr int64_t kLargest = 4 << 20;  // bytes
-  read_strategy_text(read_regular_file(path, kLargest), path, proto);
+  read_strategy_text(read_text_file(path, kLargest), path, proto);
 }
 
 Schema strategy_schema() {

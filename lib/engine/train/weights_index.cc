@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/json.h"
-#include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/text_file.h"
 
 namespace fleet {
 namespace {
@@ -20,7 +20,7 @@ std::map<std::string, std::string> weight_map_of(const std::string& path) {
       constexpr int kDeepest = 8;
       if (depth > kDeepest) throw JsonError("nested too deeply");
     };
-    const Json index = Json::parse(read_regular_file(path, kLargestIndex), check);
+    const Json index = Json::parse(read_text_file(path, kLargestIndex), check);
     auto map = index.at("weight_map").get<std::map<std::string, std::string>>();
     if (!map.empty()) return map;
   } catch (const JsonError&) {

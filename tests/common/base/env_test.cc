@@ -33,6 +33,15 @@ TEST_F(EnvOrFile, File_IsRead) {
   EXPECT_EQ(get_env_or_file("FLEET_TEST_LIST"), "c");
 }
 
+// As an editor of Windows saves it.
+TEST_F(EnvOrFile, MarkOfUtf8_IsNoPartOfTheValue) {
+  const std::string path = ::testing::TempDir() + "/env_or_file_mark";
+  std::ofstream(path) << "\xEF\xBB\xBF"
+                      << "a,b";
+  ::setenv("FLEET_TEST_LIST_FILE", path.c_str(), 1);
+  EXPECT_EQ(get_env_or_file("FLEET_TEST_LIST"), "a,b");
+}
+
 TEST_F(EnvOrFile, FileThatIsNotThere_IsAnError) {
   ::setenv("FLEET_TEST_LIST_FILE", "/nonexistent/list", 1);
   EXPECT_THROW(get_env_or_file("FLEET_TEST_LIST"), Error);

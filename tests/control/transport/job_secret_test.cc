@@ -126,6 +126,14 @@ TEST_F(JobSecret, FileThatIsNotThere_IsNamedWithItsOption) {
               testing::StartsWith("--secret_file /none"));
 }
 
+// Otherwise nodes whose files were written by other editors would not meet.
+TEST_F(JobSecret, FileOfWindows_HasTheSameSecret) {
+  EXPECT_EQ(read_secret(file(std::string("\xEF\xBB\xBF") + kSecret + "\r\n", 0600)), kSecret);
+  std::string wide = "\xFF\xFE";
+  for (const char c : std::string(kSecret)) wide += std::string{c, '\0'};
+  EXPECT_THAT(message_of([&] { read_secret(file(wide, 0600)); }), HasSubstr("UTF-16"));
+}
+
 TEST_F(JobSecret, TooShort_IsRefusedWithoutRepeatingIt) {
   const std::string message = message_of([&] { read_secret(file("hunter2", 0600)); });
   EXPECT_THAT(message, HasSubstr("16 to 4096 characters, not 7"));

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/image_files.h"
 #include "tests/captured_log.h"
 #include "tests/engine/data/helpers.h"
 #include "tests/errors.h"
@@ -151,6 +152,26 @@ TEST(ImageListSource, BadLines_AreNamedByFileAndLine) {
               IsUsageError(folder / "list.txt"));
   EXPECT_THAT(thrown_by([&] { open("image_list", R"({"list": "lost.txt"})", in(folder)); }),
               AllOf(IsUsageError("lost.txt"), Advises(HasSubstr("set data.train.list"))));
+}
+
+// As Excel and Notepad save it.
+TEST(ImageListSource, ListOfWindows_IsRead) {
+  TempFolder folder;
+  for (const char* name : {"a.jpg", "b.jpg"}) testing::write(folder / name, "x");
+  testing::write(folder / "list.txt",
+                 "\xEF\xBB\xBF"
+                 "a.jpg 0\r\nb.jpg 1\r\n");
+  const auto source = open("image_list", R"({"list": "list.txt"})", in(folder));
+  ASSERT_EQ(source->size(), 2);
+  EXPECT_EQ(source->name(0), folder / "a.jpg");
+  EXPECT_EQ(image_paths({folder / "list.txt"})[0], folder / "a.jpg");
+  testing::write(folder / "list.txt", std::string("\xFF\xFE"
+                                                  "a\0 \0"
+                                                  "0\0\n\0",
+                                                  10));
+  const Error error = thrown_by([&] { open("image_list", R"({"list": "list.txt"})", in(folder)); });
+  EXPECT_THAT(error, IsUsageError(folder / "list.txt"));
+  EXPECT_THAT(error.failure(), HasSubstr("UTF-16"));
 }
 
 TEST(ImageListSource, LinesIntoFoldersOfSystems_AreLeftOutAndCounted) {

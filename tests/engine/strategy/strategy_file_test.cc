@@ -57,6 +57,16 @@ TEST(StrategyFile, BothGenerations_AreRead) {
   EXPECT_THAT(proto.dgc_configs().sparsity(), ElementsAre(0.9f, 0.99f));
 }
 
+TEST(StrategyFile, OfWindows_IsRead) {
+  const std::string path = ::testing::TempDir() + "strategy_of_windows";
+  write_file_atomically(path,
+                        "\xEF\xBB\xBF"
+                        "mode: COLLECTIVE\r\nsync_nccl_allreduce: false\r\n");
+  StrategyProto proto;
+  merge_strategy_file(path, &proto);
+  EXPECT_FALSE(proto.sync_nccl_allreduce());
+}
+
 TEST(StrategyFile, ItsFields_AreInTheTreeBelowWhatIsGiven) {
   const std::string path = testing::TempDir() + "taken.prototxt";
   write_file_atomically(path, R"(

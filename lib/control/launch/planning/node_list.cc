@@ -11,6 +11,7 @@
 #include "base/home_folder.h"
 #include "base/regular_file.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "launch/planning/refuse.h"
 
 namespace fleet {
@@ -163,11 +164,13 @@ std::string with_colon(const std::string& line) {
 
 std::string read_host_file(const std::string& path, const std::string& origin) {
   constexpr int64_t kLargestHostFile = 16 << 20;  // the largest allowed list is smaller
+  std::string bytes;
   try {
-    return read_small_file(expand_home(path), kLargestHostFile);
+    bytes = read_small_file(expand_home(path), kLargestHostFile);
   } catch (const Error& error) {
     refuse_entry(error.failure(), "@" + path, origin);
   }
+  return plain_text(std::move(bytes), origin + " @" + path);
 }
 
 void add_node_file(const std::string& path, const std::string& origin,

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/regular_file.h"
+#include "base/text_file.h"
 #include "launch/planning/refuse.h"
 
 namespace fleet {
@@ -104,7 +104,7 @@ const std::vector<DataSet>& known_data_sets() {
 std::vector<DataSet> read_data_sets(const std::string& path) {
   constexpr int64_t kMost = int64_t{1} << 24;
   try {
-    const auto json = Json::parse(read_regular_file(path, kMost));
+    const auto json = Json::parse(read_text_file(path, kMost));
     std::vector<DataSet> sets;
     for (const auto& [name, one] : json.items()) {
       DataSet set{.name = name, .about = one.value("about", std::string()), .files = {}};

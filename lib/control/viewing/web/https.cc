@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/regular_file.h"
+#include "base/text_file.h"
 #include "transport/security.h"
 #include "viewing/web/web_config.h"
 
@@ -33,8 +34,9 @@ void check(const boost::system::error_code& error, const std::string& what,
 
 HttpsContext make_https(const Sourced<std::string>& certificate_file,
                         const Sourced<std::string>& key_file) {
-  const std::string chain = text_of(
-      certificate_file, [](const std::string& path) { return read_small_file(path, kMaxBytes); });
+  const std::string chain = text_of(certificate_file, [](const std::string& path) {
+    return plain_text(read_small_file(path, kMaxBytes), path);
+  });
   const std::string key = text_of(key_file, read_private_file);
   auto https = std::make_shared<context>(context::tls_server);
   https->set_options(context::default_workarounds | context::no_tlsv1 | context::no_tlsv1_1 |

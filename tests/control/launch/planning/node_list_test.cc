@@ -113,6 +113,18 @@ TEST_F(HostFile, Lines_AreEntries) {
                           ListedNode{"n2", 0}, ListedNode{"c", 0}, ListedNode{"last", 0}));
 }
 
+// As Notepad and PowerShell save it.
+TEST_F(HostFile, OfWindows_IsRead) {
+  std::ofstream(path) << "\xEF\xBB\xBF"
+                      << "a slots=8\r\nb\r\n";
+  EXPECT_THAT(expand("@" + path), ElementsAre(ListedNode{"a", 8}, ListedNode{"b", 0}));
+  std::ofstream(path) << std::string(
+      "\xFF\xFE"
+      "a\0\n\0",
+      6);
+  EXPECT_THAT(refusal("@" + path), IsUsageError("--ips @" + path));
+}
+
 TEST_F(HostFile, BadLine_IsNamed) {
   std::ofstream(path) << "a\nb:many\n";
   EXPECT_THAT(refusal("@" + path), IsUsageError("--ips, " + path + " line 2: b:many"));

@@ -113,6 +113,12 @@ TEST_F(HttpsTest, ConnectionsBeforeTheHandshake_AreCounted) {
   EXPECT_EQ(error, asio::error::eof);
 }
 
+TEST_F(HttpsTest, FilesOfWindows_AreRead) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_NE(make_https(file("certificate3", mark + pair.chain), file("key3", mark + pair.key)),
+            nullptr);
+}
+
 TEST_F(HttpsTest, KeyOfAnotherCertificate_IsRefused) {
   const std::string other = issue_certificates("a secret for this test").key;
   EXPECT_THAT(thrown_by([&] { make_https(file("certificate", pair.chain), file("key2", other)); }),
