@@ -24,6 +24,7 @@ class Status;
 
 namespace fleet {
 
+class EventLoop;
 struct LaunchConfig;
 
 // --- Events, in addition to TimePassed ---
@@ -150,7 +151,10 @@ class RemoteJob {
 struct RemoteNode {
   std::string name;
   wire::ClientMessage initial_request;  // the first request of the session
-  std::function<std::shared_ptr<grpc::Channel>()> connect;
+  // Calls `connected` once, at once or later on the loop's thread; with nullptr if there is no
+  // connection.
+  using Connected = std::function<void(std::shared_ptr<grpc::Channel>)>;
+  std::function<void(EventLoop&, const Connected& connected)> connect;
   // Why the session ended: it could not connect, or broke after it was `connected`.
   std::function<Error(const grpc::Status&, bool connected)> explain;
 };

@@ -42,7 +42,9 @@ std::vector<std::string> ssh_command(const std::string& host,
                                      const std::vector<std::string>& options,
                                      const std::vector<std::string>& programs);
 
-// Why a connection ended, from the messages of ssh. `connected`: the node had answered.
-Error explain_ssh(const std::string& host, const std::string& error_output, bool connected);
+// Why a connection ended, from the messages of ssh. `connected`: the node had answered. `printed`:
+// what the node's shell printed instead of starting fleetrun.
+Error explain_ssh(const std::string& host, const std::string& error_output, bool connected,
+                  const std::string& printed = {});
 
 }  // namespace fleet

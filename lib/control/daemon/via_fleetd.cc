@@ -62,11 +62,17 @@ class JobClient {
       if (!output_.full()) pause_reading(false);
       if (ended_ && output_.idle()) loop_.stop();
     });
+    for (size_t node = 0; node < nodes_.size(); ++node) {
+      sessions_.push_back(
+          {nullptr, FailureDetector(kHeartbeatTimes, std::chrono::steady_clock::now())});
+    }
     for (size_t node = 0; node < nodes_.size(); ++node) connect(static_cast<int>(node));
     step(RequestsSent{});
     send_heartbeats();
     loop_.run();
-    for (const Session& session : sessions_) session.stream->cancel();
+    for (const Session& session : sessions_) {
+      if (session.stream) session.stream->cancel();
+    }
     if (output_.report_loss() && end_.exit_code == 0) end_.exit_code = 1;
     return end_;
   }
@@ -79,13 +85,21 @@ class JobClient {
   }
 
   void connect(int node) {
-    const RemoteNode& remote = nodes_[static_cast<size_t>(node)];
-    auto stream = ClientStream::start(
-        loop_, remote.connect(), remote.initial_request,
+    nodes_[static_cast<size_t>(node)].connect(
+        loop_, [this, node](const std::shared_ptr<grpc::Channel>& channel) {
+          channel ? begin(node, channel)
+                  : on_closed(node, grpc::Status(grpc::StatusCode::UNAVAILABLE, ""));
+        });
+  }
+
+  void begin(int node, const std::shared_ptr<grpc::Channel>& channel) {
+    Session& session = sessions_[static_cast<size_t>(node)];
+    if (session.closed || ended_) return;
+    session.stream = ClientStream::start(
+        loop_, channel, nodes_[static_cast<size_t>(node)].initial_request,
         {[this, node](const wire::FleetdMessage& event) { on_event(node, event); }, [] {},
          [this, node](const grpc::Status& status) { on_closed(node, status); }});
-    sessions_.push_back(
-        {std::move(stream), FailureDetector(kHeartbeatTimes, std::chrono::steady_clock::now())});
+    if (reading_paused_) session.stream->pause_reading(true);
   }
 
   // --- events ---
@@ -113,6 +127,10 @@ class JobClient {
       const auto now = std::chrono::steady_clock::now();
       clock_.at(now);
       for (Session& session : sessions_) {
+        if (!session.stream) {  // not connected yet
+          session.failure_detector.received(now);
+          continue;
+        }
         if (session.stream->queued_bytes() == 0) {
           session.stream->send(envelope(&wire::ClientMessage::mutable_heartbeat));
         }
@@ -133,7 +151,9 @@ class JobClient {
   void pause_reading(bool paused) {
     if (reading_paused_ == paused) return;
     reading_paused_ = paused;
-    for (const Session& session : sessions_) session.stream->pause_reading(paused);
+    for (const Session& session : sessions_) {
+      if (session.stream) session.stream->pause_reading(paused);
+    }
   }
 
   // --- actions ---
@@ -146,10 +166,13 @@ class JobClient {
     timer_.at(clock_.steady(job_.next_deadline()), [this] { step(TimePassed{}); });
   }
   void carry_out(ToFleetd& action) {
-    sessions_[static_cast<size_t>(action.node)].stream->send(std::move(action.message));
+    const Session& session = sessions_[static_cast<size_t>(action.node)];
+    if (session.stream) session.stream->send(std::move(action.message));
   }
   void carry_out(const CloseSession& action) {
-    sessions_[static_cast<size_t>(action.node)].stream->close();
+    Session& session = sessions_[static_cast<size_t>(action.node)];
+    session.closed = true;
+    if (session.stream) session.stream->close();
   }
   void carry_out(const ShowLine& line) {
     const bool warning = line.kind == ShowLine::kWarning;
@@ -175,9 +198,10 @@ class JobClient {
   LoopTimer heartbeat_timer_, timer_;
   ConsoleOutput output_;
   struct Session {
-    std::shared_ptr<ClientStream> stream;
+    std::shared_ptr<ClientStream> stream;  // nullptr until there is a connection
     FailureDetector failure_detector;
     bool connected = false;  // the node has answered
+    bool closed = false;     // by this client
   };
   std::vector<Session> sessions_;  // by node
   bool reading_paused_ = false, ended_ = false;
@@ -188,7 +212,9 @@ RemoteNode fleetd_node(const std::string& name, const std::string& address,
                        const Security& security, bool owned) {
   RemoteNode node;
   node.name = name;
-  node.connect = [=] { return make_channel(address, security); };
+  node.connect = [=](EventLoop&, const RemoteNode::Connected& connected) {
+    connected(make_channel(address, security));
+  };
   node.explain = [=](const grpc::Status& status, bool connected) {
     if (!connected) return error_of(status, address, security);
     return Error(ErrorCode::kPeerLost, "the connection to fleetd broke", address,

@@ -15,6 +15,7 @@
 #include "daemon/node_requests.h"
 #include "daemon/protocol.h"
 #include "daemon/remote_job.h"
+#include "daemon/ssh_greeting.h"
 #include "daemon/via.h"
 #include "launch/planning/arguments.h"
 #include "launch/planning/program.h"
@@ -31,6 +32,7 @@ struct SshProcess {
   pid_t pid = -1;
   UniqueFd connection;    // its standard input and output
   UniqueFd error_output;  // standard error, in memory
+  std::string printed;    // by the node, if fleetrun did not start there
 };
 
 SshProcess start_ssh(const std::string& host, std::vector<std::string> words) {
@@ -84,16 +86,17 @@ std::vector<std::string> ssh_command(const std::string& host,
   }
   std::vector<std::string> tried;
   for (const std::string& program : programs) tried.push_back(shell_word(program));
-  const std::string script = "for f in " + join(tried, " ") +
-                             "; do command -v \"$f\" >/dev/null 2>&1 && exec \"$f\" over_stdio; "
-                             "done; echo " +
-                             shell_word(kNotThere) + " >&2; exit 127";
+  const std::string script =
+      "for f in " + join(tried, " ") + "; do command -v \"$f\" >/dev/null 2>&1 && echo " +
+      shell_word(std::string(trim(kSshGreeting))) + " && exec \"$f\" over_stdio; done; echo " +
+      shell_word(kNotThere) + " >&2; exit 127";
   // Run the script with sh, whatever the login shell is.
   command.insert(command.end(), {"-T", "--", host, "exec sh -c " + shell_word(script)});
   return command;
 }
 
-Error explain_ssh(const std::string& host, const std::string& error_output, bool connected) {
+Error explain_ssh(const std::string& host, const std::string& error_output, bool connected,
+                  const std::string& printed) {
   const std::string line = last_line(error_output);
   const std::string where = "ssh to " + host;
   if (connected) {
@@ -107,6 +110,11 @@ Error explain_ssh(const std::string& host, const std::string& error_output, bool
   if (line.find("Permission denied") != std::string::npos) {
     return {ErrorCode::kPeerLost, line, where,
             "passwords are not supported: create a key that the node accepts (ssh-copy-id)"};
+  }
+  if (line.empty() && !last_line(printed).empty()) {
+    return {ErrorCode::kPeerLost,
+            "it printed '" + last_line(printed) + "' and did not start fleetrun", where,
+            "look at the start files of the shell there, such as ~/.bashrc"};
   }
   return {ErrorCode::kPeerLost, line.empty() ? "it ended without a message" : line, where,
           "check that `ssh " + host + " true` works"};
@@ -139,15 +147,22 @@ int start_via_ssh(const LaunchRequest& request) {
     node.name = host;
     *node.initial_request.mutable_prepare() = requests[k].job;
     node.initial_request.mutable_prepare()->clear_user();  // ssh determines the user
-    node.connect = [processes, k] {
-      return make_channel_from_fd(std::move((*processes)[k].connection));
+    node.connect = [processes, k](EventLoop& loop, const auto& connected) {
+      SshProcess& ssh = (*processes)[k];
+      await_greeting(loop, std::move(ssh.connection),
+                     [&ssh, connected](UniqueFd socket, const std::string& printed) {
+                       if (socket) return connected(make_channel_from_fd(std::move(socket)));
+                       ssh.printed = printed;
+                       connected(nullptr);
+                     });
     };
     node.explain = [processes, k, host](const grpc::Status& status, bool connected) {
       if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
         return other_version("ssh to " + host,
                              "install the same version there, or choose it with --remote_fleetrun");
       }
-      return explain_ssh(host, ssh_text_of((*processes)[k].error_output.get()), connected);
+      const SshProcess& ssh = (*processes)[k];
+      return explain_ssh(host, ssh_text_of(ssh.error_output.get()), connected, ssh.printed);
     };
   }
   RemoteJob::Options job_options = remote_job_options(config);

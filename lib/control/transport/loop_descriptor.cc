@@ -51,6 +51,13 @@ int LoopDescriptor::get() const { return state_ ? state_->descriptor.native_hand
 
 void LoopDescriptor::close() { state_.reset(); }
 
+UniqueFd LoopDescriptor::release() {
+  FLEET_CHECK(state_, "the release of a closed descriptor");
+  UniqueFd fd(state_->descriptor.release());
+  state_.reset();
+  return fd;
+}
+
 void LoopDescriptor::wait(Event event, Handler handler) {
   FLEET_CHECK(state_, "a wait for a closed descriptor");
   state_->descriptor.async_wait(asio_event(event),

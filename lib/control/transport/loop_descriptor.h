@@ -34,6 +34,8 @@ class LoopDescriptor {
   bool is_open() const { return state_ != nullptr; }
   int get() const;  // -1: it is not open
   void close();
+  // Stops waiting and hands the descriptor back, open. It must be open.
+  UniqueFd release();
 
   // These two need an open descriptor.
   void wait(Event event, Handler handler);
