@@ -1,6 +1,5 @@
 #include "launch/planning/fingerprint.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <sys/stat.h>
@@ -10,7 +9,6 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 
@@ -19,6 +17,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "launch/planning/elf_file.h"
 #include "launch/planning/program.h"
 #include "launch/planning/secret_names.h"
 
@@ -40,46 +39,11 @@ std::string read_at(int file, uint64_t offset, uint64_t size) {
   return bytes;
 }
 
-template <typename T>
-bool take(std::string_view bytes, size_t offset, T* value) {
-  if (offset + sizeof(T) > bytes.size()) return false;
-  std::memcpy(value, bytes.data() + offset, sizeof(T));
-  return true;
-}
-
-// The build id (the GNU linker's note) among the notes of one segment.
-std::string build_id_of(std::string_view notes) {
-  Elf64_Nhdr note;
-  for (size_t at = 0; take(notes, at, &note);) {
-    const auto padded = [](size_t size) { return (size + 3) / 4 * 4; };
-    const size_t name = at + sizeof note, text = name + padded(note.n_namesz);
-    at = text + padded(note.n_descsz);
-    if (at > notes.size()) break;
-    if (note.n_type == NT_GNU_BUILD_ID && notes.substr(name, 3) == "GNU") {
-      return std::string(notes.substr(text, note.n_descsz));
-    }
-  }
-  return {};
-}
-
 // Six bytes of the build id suffice to distinguish builds.
-std::string build_id(int file) {
-  constexpr size_t kShown = 6, kMaxSegments = 256, kMaxNotes = 1 << 16;
-  Elf64_Ehdr head;
-  if (!take(read_at(file, 0, sizeof head), 0, &head) ||
-      std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-      head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum > kMaxSegments) {
-    return {};
-  }
-  const std::string segments = read_at(file, head.e_phoff, head.e_phnum * sizeof(Elf64_Phdr));
-  Elf64_Phdr segment;
-  for (size_t i = 0; take(segments, i * sizeof segment, &segment); ++i) {
-    if (segment.p_type != PT_NOTE || segment.p_filesz > kMaxNotes) continue;
-    const std::string id = build_id_of(read_at(file, segment.p_offset, segment.p_filesz));
-    const std::string text = hex(std::string_view(id).substr(0, kShown));
-    if (!text.empty()) return text;
-  }
-  return {};
+std::string shown_build_id(const std::string& path) {
+  constexpr size_t kShown = 6;
+  const auto elf = ElfFile::open(path);
+  return elf ? hex(std::string_view(elf->build_id()).substr(0, kShown)) : "";
 }
 
 std::string identity_text(uint64_t value, uint64_t size) {
@@ -138,10 +102,10 @@ std::string text_identity(std::string_view text) {
 }
 
 std::string file_identity(const std::string& path) {
+  if (const std::string id = shown_build_id(path); !id.empty()) return "build " + id;
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status;
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  if (const std::string id = build_id(file.get()); !id.empty()) return "build " + id;
   const auto size = static_cast<uint64_t>(status.st_size);
   uint64_t value = hash_text(read_at(file.get(), 0, size <= kWhole ? size : kWhole / 2));
   if (size > kWhole) value = hash_text(read_at(file.get(), size - kWhole / 2, kWhole / 2), value);
