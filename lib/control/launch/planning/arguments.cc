@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/line.h"
+#include "launch/planning/environment.h"
+#include "launch/planning/mpi_library.h"
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
@@ -194,11 +196,35 @@ CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* w
   return line;
 }
 
+// An MPI program learns its rank from the variables of its library. A line with an option that only
+// mpirun has starts one. Returns what the user should know; "" if nothing is chosen.
+std::string choose_mpi_dialect(const CompatLine& line, const std::string& program,
+                               ConfigTree* tree) {
+  const std::string flag = line.flag_only_of("mpirun");
+  for (const char* key : {"dialect", "servers", "server_num"}) {
+    if (tree->peek(key)) return {};
+  }
+  const auto library = flag.empty() ? std::nullopt : mpi_library_of(program);
+  if (!library) return {};
+  std::vector<std::string> dialects = RankContext().dialects;
+  dialects.push_back(library->dialect);
+  tree->set("dialect", list_option(dialects), flag + " and " + library->name);
+  const bool needs_mpirun = library->dialect == "openmpi";
+  return flag + ": the program links " + library->name +
+         ", so the ranks get --dialect=" + list_option(dialects) +
+         (needs_mpirun ? "; but MPI_Init of Open MPI finds no other rank without its own mpirun"
+                       : "");
+}
+
 // The settings from the environment, the cluster environment and the command line.
 Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& line,
-                     std::vector<IgnoredFlag>* ignored) {
+                     LaunchRequest* request, std::vector<IgnoredFlag>* ignored) {
   ConfigTree tree = tree_of(given);
   for (const TranslatedOption& one : line.translated()) tree.set(one.key, one.value, one.flag);
+  if (!request->program.empty()) {
+    const std::string note = choose_mpi_dialect(line, request->program[0], &tree);
+    if (!note.empty()) request->notes.push_back(note);
+  }
   *ignored = line.ignored();
   const std::vector<IgnoredFlag> more = translate_torchrun(torchrun_machine(), &tree);
   ignored->insert(ignored->end(), more.begin(), more.end());
@@ -241,6 +267,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& given, ArgumentsFo
   LaunchRequest request;
   request.action = action_of(inspect);
   request.program = std::move(words.words);
+  refuse_several_programs(request.program, line);
   // Its arguments are left to it.
   if (!request.program.empty()) request.program[0] = with_home(request.program[0]);
   if (request.action == LaunchRequest::Action::kHelp) {
@@ -256,9 +283,9 @@ LaunchRequest parse_arguments(const std::vector<std::string>& given, ArgumentsFo
   request.dry_run = {inspect.boolean("dry_run"), inspect.text("format"),
                      static_cast<int>(inspect.integer("rank_env"))};
   std::vector<IgnoredFlag> ignored;
-  request.settings = settings_of(words.options, line, &ignored);
+  request.settings = settings_of(words.options, line, &request, &ignored);
   request.ignored = ignored_flags_text(ignored);
-  request.notes = line.notes();
+  request.notes.insert(request.notes.end(), line.notes().begin(), line.notes().end());
   if (request.program.empty() && what == ArgumentsFor::kStart &&
       request.action == LaunchRequest::Action::kRun) {
     const bool list = request.settings.given("ips");

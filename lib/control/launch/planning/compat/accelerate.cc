@@ -193,6 +193,10 @@ void place_ranks(const AccelerateArguments& arguments, AccelerateLauncher launch
 }
 
 void translate_together(CompatLine& line) {
+  if (line.uses_launcher("mpirun") && line.act_for("--debug")) {
+    return line.refuse_without_correction("fleetrun starts no debugger for all ranks",
+                                          "see fleetrun debug");
+  }
   AccelerateArguments arguments = initial_arguments();
   const auto given = read_line(line, &arguments);
   if (!given) return;

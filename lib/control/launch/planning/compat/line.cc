@@ -73,6 +73,13 @@ bool CompatLine::uses_launcher(const std::string& launcher) const {
                      [&](const auto& one) { return one.first->of == launcher; });
 }
 
+std::string CompatLine::flag_only_of(const std::string& launcher) const {
+  for (const auto& [entry, given] : given_) {
+    if (entry->of == launcher && !entry->shared) return given.flag;
+  }
+  return {};
+}
+
 bool CompatLine::has(const std::string& flag) const {
   return std::any_of(given_.begin(), given_.end(),
                      [&](const auto& one) { return has_flag(*one.first, flag); });
@@ -171,9 +178,10 @@ void CompatLine::translate(ParsedOptions* words) {
     }
   }
   words->options = std::move(ours);
-  for (const bool late : {false, true}) {
+  for (const int phase : {0, 1, 2}) {
     for (size_t i = 0; i < given_.size(); ++i) {
-      if (given_[i].first->late == late) translate_one(i);
+      const CompatOption& option = *given_[i].first;
+      if ((option.last ? 2 : option.late ? 1 : 0) == phase) translate_one(i);
     }
   }
   std::set<void (*)(CompatLine&)> done;
@@ -201,9 +209,9 @@ void CompatLine::write_options_once() {
 
 const std::vector<CompatGroup>& compat_groups() {
   static const std::vector<CompatGroup> all = {
-      several_options(),         paddle_options(),     older_paddle_options(), torchrun_options(),
-      mpirun_options(),          horovodrun_options(), srun_options(),         deepspeed_options(),
-      older_deepspeed_options(), accelerate_options()};
+      several_options(),   paddle_options(),          older_paddle_options(), torchrun_options(),
+      mpirun_options(),    horovodrun_options(),      srun_options(),         pyxis_options(),
+      deepspeed_options(), older_deepspeed_options(), accelerate_options()};
   return all;
 }
 

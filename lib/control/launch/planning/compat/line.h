@@ -32,6 +32,8 @@ struct CompatOption {
   std::string next = {};  // with `refused`: the advice; empty: "leave it out"
   int values = 1;         // words of the value: two of "--mca KEY VALUE"
   bool late = false;      // translated after the options that name nodes
+  bool last = false;      // translated after all others
+  bool shared = false;    // another launcher has it too, and means the same
   // Set by its group: CompatGroup::together.
   void (*together)(CompatLine& line) = nullptr;
   // Set if the flag is also one of ours or of an earlier entry: whether a value selects this entry.
@@ -90,9 +92,11 @@ CompatGroup several_options();  // flags shared by several launchers, with the s
 CompatGroup paddle_options();
 CompatGroup older_paddle_options();
 CompatGroup torchrun_options();
-CompatGroup mpirun_options();  // Open MPI's, MPICH's and Intel MPI's
+CompatGroup mpirun_options();                // Open MPI's, MPICH's and Intel MPI's
+void add_hydra_options(CompatGroup* group);  // the part of it that Open MPI lacks
 CompatGroup horovodrun_options();
 CompatGroup srun_options();
+CompatGroup pyxis_options();
 CompatGroup deepspeed_options();
 CompatGroup older_deepspeed_options();
 CompatGroup accelerate_options();
@@ -142,6 +146,8 @@ class CompatLine {
   std::optional<std::string> own_option(const std::string& key) const { return tree_.peek(key); }
   // Whether the line has an option that only this launcher knows.
   bool uses_launcher(const std::string& launcher) const;
+  // The first flag of the line that only this launcher has; "" if there is none.
+  std::string flag_only_of(const std::string& launcher) const;
   // Whether the line has this flag of another launcher.
   bool has(const std::string& flag) const;
   std::string value_of(const std::string& flag) const;  // the last one; "" if the line lacks it
@@ -212,6 +218,10 @@ void show_only_gpus(const std::string& gpus, CompatLine& line);
 // The port at which ssh reaches the nodes. Call it after the nodes are known.
 void pass_to_ssh(const std::string& port, CompatLine& line);
 
+// Rejects "-n 1 a : -n 2 b", which starts several programs with mpirun and srun. `program`: the
+// words of the program.
+void refuse_several_programs(const std::vector<std::string>& program, const CompatLine& line);
+
 // Adds --via=ssh, unless the line shows that fleetrun runs on each node.
 void use_ssh(CompatLine& line);
 // Moves the user of "user@host" from --ips to the options of ssh.
@@ -223,5 +233,6 @@ void pass_to_srun(const std::string& word, CompatLine& line);
 void translate_srun_nodes(const std::string& value, CompatLine& line);
 // Without a number of nodes, srun's total and its count for a node give it. False if they do not.
 bool translate_srun_counts(int total, CompatLine& line);
+void translate_cores_per_rank(const std::string& value, CompatLine& line);
 
 }  // namespace fleet

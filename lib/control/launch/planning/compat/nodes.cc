@@ -76,9 +76,38 @@ int counted_nodes(const CompatLine& line) {
   return step && parse_int(*step, &nodes) && nodes > 0 ? static_cast<int>(nodes) : 1;
 }
 
+// As the line says: -npernode, -N, ...; 0 if it does not.
+int ranks_per_node(const CompatLine& line) {
+  long long ranks = 0;
+  const std::string text = line.own_option("nproc_per_node").value_or("");
+  return parse_int(text, &ranks) && ranks > 0 && ranks < 65536 ? static_cast<int>(ranks) : 0;
+}
+
+// Places `each` ranks on a node, as long as there are any, as mpirun does.
+void use_first_nodes(int total, int each, std::vector<ListedNode> nodes, CompatLine& line) {
+  const size_t used = static_cast<size_t>(total / each);
+  const bool fits = total % each == 0 && used <= nodes.size() &&
+                    std::all_of(nodes.begin(), nodes.end(), [&](const ListedNode& node) {
+                      return node.devices == 0 || node.devices >= each;
+                    });
+  if (!fits || (used < nodes.size() && line.has_own_option("ips"))) {
+    return line.refuse_without_correction(
+        "it is the total number of ranks, and the nodes do not take " + std::to_string(each) +
+            " of them each",
+        "give only the number for each node, or the counts: --ips=a:2,b:2");
+  }
+  if (line.has_own_option("ips")) return;
+  nodes.resize(used);
+  for (ListedNode& node : nodes) node.devices = std::min(node.devices, each);
+  line.override_option("ips", list_text(nodes));
+}
+
 void distribute_over_listed(const std::string& value, int total, const std::string& list,
                             CompatLine& line) {
-  const std::vector<ListedNode> nodes = expand_nodes(list, line.flag());
+  std::vector<ListedNode> nodes = expand_nodes(list, line.flag());
+  if (const int each = ranks_per_node(line); each > 0) {
+    return use_first_nodes(total, each, std::move(nodes), line);
+  }
   const bool counted = std::all_of(nodes.begin(), nodes.end(),
                                    [](const ListedNode& node) { return node.devices > 0; });
   if (!counted) return share_out(value, total, static_cast<int>(nodes.size()), line);

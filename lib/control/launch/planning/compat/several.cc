@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "launch/planning/compat/line.h"
+#include "launch/planning/refuse.h"
 
 namespace fleet {
 namespace {
@@ -30,7 +31,7 @@ void translate_x(const std::string& value, CompatLine& line) {
 // Means the number of ranks for mpirun, cores per rank for srun.
 void translate_c(const std::string& value, CompatLine& line) {
   if (line.uses_launcher("mpirun")) return translate_total_ranks(value, line);
-  line.ignore("fleetrun divides the cores of a node among its ranks");
+  translate_cores_per_rank(value, line);
 }
 
 // Means a port for horovodrun, a partition for srun.
@@ -46,6 +47,18 @@ void translate_ssh_port(const std::string& port, CompatLine& line) {
   if (!line.uses_launcher("deepspeed")) pass_to_ssh(port, line);
 }
 
+// Means more ranks than slots for mpirun, nodes that are shared with other jobs for srun.
+void translate_oversubscribe(const std::string&, CompatLine& line) {
+  if (line.uses_launcher("srun")) return pass_to_srun("--oversubscribe", line);
+  line.ignore("the number of ranks decides");
+}
+
+// Copies the program to the nodes for mpirun; the same as --oversubscribe for srun.
+void translate_s(const std::string& value, CompatLine& line) {
+  if (!line.uses_launcher("mpirun")) return translate_oversubscribe(value, line);
+  line.refuse_without_correction("fleetrun copies no files to the nodes", "copy the program first");
+}
+
 }  // namespace
 
 void pass_to_ssh(const std::string& port, CompatLine& line) {
@@ -53,14 +66,25 @@ void pass_to_ssh(const std::string& port, CompatLine& line) {
   line.ignore("fleetrun connects to no other node by ssh here");
 }
 
+void refuse_several_programs(const std::vector<std::string>& program, const CompatLine& line) {
+  const bool of_mpi = line.uses_launcher("mpirun") || line.uses_launcher("srun");
+  if (!of_mpi && !gives_total_ranks(line)) return;
+  if (std::ranges::find(program, ":") == program.end()) return;
+  refuse("all ranks run one program, and ':' begins another one", ":",
+         "start one fleetrun for each program, or a script that chooses by RANK");
+}
+
 CompatGroup several_options() {
   CompatGroup group(kSeveral);
   group.translated({"-n", "--n", "--np"}, "N", translate_np).late = true;
   group.translated({"-N"}, "N", translate_capital_n);
   group.translated({"-x"}, "NAME[=VALUE]", translate_x).late = true;
-  group.translated({"-c"}, "N", translate_c).late = true;
+  group.translated({"-c"}, "N", translate_c).last = true;
   group.translated({"-p"}, "PORT", translate_p).late = true;
   group.translated({"--ssh-port"}, "PORT", translate_ssh_port).late = true;
+  group.ignored({"--verbose", "-v"}, "", "use --log_level=DEBUG");
+  group.translated({"--oversubscribe"}, "", translate_oversubscribe).late = true;
+  group.translated({"-s"}, "", translate_s).late = true;
   group.translated({"--launcher"}, "NAME", [](const std::string& value, CompatLine& line) {
     if (value == "slurm" || value == "SLURM") return line.set_option("via", "slurm");
     line.ignore("--via selects how to reach the nodes");

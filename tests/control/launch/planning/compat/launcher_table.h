@@ -3,6 +3,7 @@
 //   launcher: deepspeed
 //   abbreviates: yes            its parser takes unique beginnings of long flags
 //   company: --no_ssh_check     an option that only this launcher has; it stands on every line
+//   environment: A=B            variables of fleetrun
 //
 //   FLAGS [VALUE] | VERDICT | WHAT THE OPTION CHANGES | OTHER OPTIONS OF THE LINE
 //
@@ -42,6 +43,7 @@ struct LauncherTable {
   std::string launcher, version;
   bool abbreviates = false;
   std::vector<std::string> company;
+  std::vector<std::string> environment;  // NAME=VALUE
   std::vector<LauncherRow> rows;
 };
 
@@ -83,6 +85,8 @@ inline LauncherTable read_table(const std::string& name) {
       table.abbreviates = value == "yes";
     } else if (line.starts_with("company:")) {
       table.company = shell_words(value, where);
+    } else if (line.starts_with("environment:")) {
+      table.environment = shell_words(value, where);
     }
   }
   return table;

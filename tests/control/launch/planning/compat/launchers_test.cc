@@ -64,7 +64,9 @@ std::vector<Words> forms_of(const LauncherTable& table, const LauncherRow& row) 
   Words flags = row.flags;
   for (const std::string& flag : row.flags) {
     const std::string start =
-        table.abbreviates && flag.starts_with("--") ? abbreviated(table, row, flag) : "";
+        table.abbreviates && flag.starts_with("--") && flag.find('=') == std::string::npos
+            ? abbreviated(table, row, flag)
+            : "";
     if (!start.empty()) flags.push_back(start);
   }
   for (const std::string& flag : flags) {
@@ -125,16 +127,17 @@ void check_form(const LauncherTable& table, const LauncherRow& row, const Words&
   }
 }
 
+constexpr const char* kSlurm[] = {"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES",
+                                  "SLURM_STEP_NUM_NODES"};
+
 // In a folder with the files that the tables name, without the user's own files.
 struct Launchers : ::testing::TestWithParam<const char*> {
   void SetUp() override {
     std::filesystem::create_directories(folder);
     std::filesystem::current_path(folder);
     for (const char* name : {"HF_HOME", "XDG_CACHE_HOME"}) ::setenv(name, folder.c_str(), 1);
-    for (const char* name :
-         {"SLURM_JOB_ID", "SLURM_STEP_NUM_NODES", "OMP_NUM_THREADS", "PYTHONPATH"}) {
-      ::unsetenv(name);
-    }
+    for (const char* name : kSlurm) ::unsetenv(name);
+    for (const char* name : {"OMP_NUM_THREADS", "PYTHONPATH"}) ::unsetenv(name);
     std::ofstream("hosts") << "a slots=2\nb slots=3\n";
     std::ofstream("horovod.yaml") << "params:\n  fusion-threshold-mb: 32\n";
     std::ofstream("accelerate.yaml") << "compute_environment: LOCAL_MACHINE\n"
@@ -144,6 +147,7 @@ struct Launchers : ::testing::TestWithParam<const char*> {
   void TearDown() override {
     std::filesystem::current_path("/");
     std::filesystem::remove_all(folder);
+    for (const char* name : kSlurm) ::unsetenv(name);
     for (const char* name : {"HF_HOME", "XDG_CACHE_HOME"}) ::unsetenv(name);
   }
   const std::string folder = ::testing::TempDir() + "launchers";
@@ -151,6 +155,10 @@ struct Launchers : ::testing::TestWithParam<const char*> {
 
 TEST_P(Launchers, EveryOption_InEveryForm_IsAsItsTableSays) {
   const LauncherTable table = read_table(GetParam());
+  for (const std::string& variable : table.environment) {
+    const size_t equals = variable.find('=');
+    ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
   std::map<std::string, std::set<std::string>> options;  // by verdict
   for (const LauncherRow& row : table.rows) {
     options[row.verdict].insert(row.flags.back());
@@ -165,7 +173,8 @@ TEST_P(Launchers, EveryOption_InEveryForm_IsAsItsTableSays) {
 
 INSTANTIATE_TEST_SUITE_P(Tables, Launchers,
                          ::testing::Values("torchrun.txt", "paddle.txt", "horovodrun.txt",
-                                           "deepspeed.txt", "accelerate.txt"));
+                                           "deepspeed.txt", "accelerate.txt", "open_mpi.txt",
+                                           "hydra.txt", "srun.txt"));
 
 TEST_F(Launchers, Abbreviation_OfSeveralLaunchersOptions_IsRefused) {
   // torchrun's --start-method, horovodrun's --start-timeout, Paddle's --start_port.

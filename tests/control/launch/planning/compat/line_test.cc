@@ -129,6 +129,33 @@ TEST(CompatLine, FlagsOfSeveralLaunchers_AreReadByTheirCompany) {
             "srun --ntasks-per-node=1 --time=01:00:00 fleetrun p");
 }
 
+// mpirun -npernode 2 -np 4 uses the first two nodes.
+TEST(CompatLine, RanksOfTheJobAndOfANode_ChooseTheFirstNodes) {
+  const auto nodes = [](std::vector<std::string> words) {
+    words.emplace_back("p");
+    return list_text(parse_arguments(words).config.nodes.listed.value);
+  };
+  EXPECT_EQ(nodes({"-np", "4", "-npernode", "2", "-H", "a:8,b:8,c:8"}), "a:2,b:2");
+  EXPECT_EQ(nodes({"-np", "4", "--map-by", "ppr:2:node", "-H", "a:8,b:8"}), "a:2,b:2");
+  EXPECT_EQ(nodes({"-n", "2", "-ppn", "2", "-hosts", "a,b"}), "a");
+  EXPECT_THAT(usage_error({"-np", "6", "-npernode", "2", "-H", "a:8,b:8", "p"}), IsUsageError());
+  EXPECT_THAT(usage_error({"-np", "4", "-npernode", "2", "-H", "a:1,b:8", "p"}), IsUsageError());
+}
+
+TEST(CompatLine, SeveralPrograms_AreRefused) {
+  EXPECT_THAT(usage_error({"-n", "1", "a", ":", "-n", "2", "b"}), IsUsageError(":"));
+  EXPECT_THAT(usage_error({"--bind-to", "core", "a", "1", ":", "b"}), IsUsageError(":"));
+  EXPECT_EQ(parse_arguments({"--nproc_per_node=2", "a", ":", "b"}).program.size(), 3u);
+}
+
+// Each task of srun is a rank; the step that starts fleetrun has one task a node.
+TEST(CompatLine, CoresOfARank_AreThoseOfItsNodeForSrun) {
+  EXPECT_EQ(corrected_line(usage_error({"-p", "v", "--gres=gpu:8", "--ntasks=8",
+                                        "--ntasks-per-node=8", "--cpus-per-task=16", "p"})),
+            "srun --ntasks-per-node=1 --gres=gpu:8 --partition=v --cpus-per-task=128 fleetrun "
+            "--nproc_per_node=8 p");
+}
+
 TEST(CompatLine, InAnAllocation_SlurmTakesWhatIsIts) {
   ::setenv("SLURM_JOB_ID", "7", 1);
   ::setenv("SLURM_JOB_NODELIST", "n[1-2]", 1);

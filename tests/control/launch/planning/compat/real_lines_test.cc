@@ -97,7 +97,7 @@ constexpr RealLine kMpirun[] = {
     {"github.com/uber/horovod/issues/288",
      "-np 8 -H 192.168.11.1:4,192.168.11.2:4 -x NCCL_IB_DISABLE=0 -x NCCL_SOCKET_IFNAME=ib0 "
      "--mca plm_rsh_args \"-p 50000\" python tf_cnn_benchmarks.py --model=resnet50",
-     "--ips=192.168.11.1:4,192.168.11.2:4 --via=ssh "
+     "--ips=192.168.11.1:4,192.168.11.2:4 --via=ssh --via_options=-p 50000 "
      "--export=NCCL_IB_DISABLE=0,NCCL_SOCKET_IFNAME=ib0 python tf_cnn_benchmarks.py "
      "--model=resnet50"},
     {"gist.github.com/zarzen, nccl-tests",
