@@ -34,8 +34,8 @@ namespace {
 std::vector<std::string> files_of_logs(const LaunchConfig& config, const std::string& log_dir,
                                        int servers, int local_world_size) {
   std::vector<std::string> paths;
-  for (const char* name : {"/.fleetrun", "/endpoints.log", "/environment.log", "/verdict.json",
-                           kMetricsFile}) {
+  for (const char* name :
+       {"/.fleetrun", "/endpoints.log", "/environment.log", "/verdict.json", kMetricsFile}) {
     paths.push_back(log_dir + name);
   }
   if (!config.end_command.empty()) paths.push_back(log_dir + kEndCommandLog);
