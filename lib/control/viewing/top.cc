@@ -73,7 +73,7 @@ class LiveSource {
   // kNotFound if the job has ended, kTimeout if no launcher answers.
   LiveReport read() {
     std::optional<WatchedJob::Answer> answer;
-    job_->live([&](WatchedJob::Answer given) {
+    job_->live(false, [&](WatchedJob::Answer given) {
       answer = std::move(given);
       loop_.stop();
     });
