@@ -164,10 +164,16 @@ TEST(PageWidths, PhoneAndWideScreen_NeedNoSidewaysScrolling) {
     EXPECT_LE(page["scroll_width"], page["client_width"]) << where;
     EXPECT_EQ(page["broken_heads"], Json::array()) << where;
     EXPECT_GT(page["charts"], 1) << where;
-    if (!page["smallest_text"].is_null()) EXPECT_GE(page["smallest_text"], 10) << where;
+    if (!page["smallest_text"].is_null()) {
+      EXPECT_GE(page["smallest_text"], 10) << where;
+    }
     EXPECT_EQ(page["scrolled"], Json::array()) << where;
-    if (page["page"] == "report.html") EXPECT_GT(page["heads"], 10) << where;
-    if (page["page"] == "running/") EXPECT_THAT(page["text"], HasSubstr("5 (slowest)")) << where;
+    if (page["page"] == "report.html") {
+      EXPECT_GT(page["heads"], 10) << where;
+    }
+    if (page["page"] == "running/") {
+      EXPECT_THAT(page["text"], HasSubstr("5 (slowest)")) << where;
+    }
     if (page["page"] != "failed/") continue;
     EXPECT_EQ(page["failed"], Json::array({"3 (failed)"})) << where;
     EXPECT_THAT(page["text"], Not(HasSubstr("(slowest)"))) << where;
