@@ -141,6 +141,11 @@ void ReportedSteps::add(const ReportedStep& report, int64_t at_ns) {
     ++now.losses;
     now.loss = *report.loss;
   }
+  for (const auto& [name, value] : report.others) {
+    if (!(value >= 0 && value <= 1)) continue;
+    if (name == "accuracy") now.accuracy = value;
+    if (name == "evaluation_accuracy") now.evaluation_accuracy = value;
+  }
   if (report.samples) {
     const double more = *report.samples - samples_.value_or(*report.samples);
     now.totals.samples = sum_of(now.totals.samples, std::max(more, 0.0));

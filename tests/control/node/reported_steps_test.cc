@@ -51,6 +51,15 @@ TEST(ParseReportedStep, StepAlone_IsAReportWithOrWithoutTheOuterObject) {
   }
 }
 
+TEST(ReportedSteps, Accuracy_IsTakenAsAShareOnly) {
+  ReportedSteps steps;
+  steps.add(parse(R"({"step":1,"accuracy":0.5,"evaluation_accuracy":0.25})"), kMs);
+  EXPECT_EQ(steps.progress()->accuracy, 0.5);
+  EXPECT_EQ(steps.progress()->evaluation_accuracy, 0.25);
+  steps.add(parse(R"({"step":2,"accuracy":76.5})"), 2 * kMs);  // percent
+  EXPECT_EQ(steps.progress()->accuracy, 0.5);
+}
+
 TEST(ParseReportedStep, Null_IsNoValue) {
   const ReportedStep report =
       parse(R"({"step":1,"steps":null,"epoch":null,"samples":null,"loss":null,"acc":null})");
