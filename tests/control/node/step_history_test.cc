@@ -45,7 +45,8 @@ struct StepHistoryTest : ::testing::Test {
   std::vector<Json> lines(const std::string& of = "") {
     history.flush();
     std::vector<Json> all;
-    for (const std::string_view line : lines_of(read_file(of.empty() ? path : of))) {
+    const std::string text = read_file(of.empty() ? path : of);
+    for (const std::string_view line : lines_of(text)) {
       if (!line.empty()) all.push_back(Json::parse(line));
     }
     return all;
