@@ -189,13 +189,13 @@ CompatLine translate(const std::vector<std::string>& arguments, ParsedOptions* w
 
 // The settings from the environment, the cluster environment and the command line.
 Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& line,
-                     std::vector<IgnoredFlag>* ignored) {
+                     std::vector<IgnoredFlag>* ignored, std::vector<std::string>* warnings) {
   ConfigTree tree = tree_of(given);
   for (const TranslatedOption& one : line.translated()) tree.set(one.key, one.value, one.flag);
   *ignored = line.ignored();
   const std::vector<IgnoredFlag> more = translate_torchrun(torchrun_machine(), &tree);
   ignored->insert(ignored->end(), more.begin(), more.end());
-  if (!inside_rank()) add_cluster_settings(real_cluster_environment(), &tree);
+  if (!inside_rank()) *warnings = add_cluster_settings(real_cluster_environment(), &tree);
   return tree.validate(launch_schema());
 }
 
@@ -246,7 +246,7 @@ LaunchRequest parse_arguments(const std::vector<std::string>& arguments, Argumen
   request.dry_run = {inspect.boolean("dry_run"), inspect.text("format"),
                      static_cast<int>(inspect.integer("rank_env"))};
   std::vector<IgnoredFlag> ignored;
-  request.settings = settings_of(words.options, line, &ignored);
+  request.settings = settings_of(words.options, line, &ignored, &request.warnings);
   request.ignored = ignored_flags_text(ignored);
   if (request.program.empty() && what == ArgumentsFor::kStart &&
       request.action == LaunchRequest::Action::kRun) {
