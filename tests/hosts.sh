@@ -18,8 +18,16 @@ command -v ip >/dev/null || skip "ip (iproute2) is not installed"
 folder=$(mktemp -d)
 hosts=()
 clean_up() {
+  exec 2>/dev/null  # bash names each job that it kills
   jobs -p | xargs -r kill -9 2>/dev/null || true
-  for host in "${hosts[@]}"; do ip netns del "$host" 2>/dev/null || true; rm -rf "/etc/netns/$host"; done
+  for host in "${hosts[@]}"; do
+    for ((i = 0; i < 100; ++i)); do  # until none of their processes writes to the folder
+      pids=$(ip netns pids "$host") && [ -n "$pids" ] || break
+      xargs kill -9 <<<"$pids" || true
+      sleep 0.02
+    done
+    ip netns del "$host" 2>/dev/null || true; rm -rf "/etc/netns/$host"
+  done
   rm -rf "$folder"
 }
 trap clean_up EXIT

@@ -19,6 +19,7 @@ namespace {
 
 int run(LaunchRequest request) {
   set_up_logging(request.config.logs.own_level(), "fleetrun");
+  for (const std::string& line : request.warnings) spdlog::warn("{}", line);
   LaunchPlan plan = make_launch_plan(std::move(request));
   if (plan.request.dry_run.wanted) {
     print_dry_run(plan);

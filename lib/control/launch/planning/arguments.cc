@@ -228,7 +228,7 @@ Settings settings_of(const std::vector<GivenOption>& given, const CompatLine& li
   *ignored = line.ignored();
   const std::vector<IgnoredFlag> more = translate_torchrun(torchrun_machine(), &tree);
   ignored->insert(ignored->end(), more.begin(), more.end());
-  if (!inside_rank()) add_cluster_settings(real_cluster_environment(), &tree);
+  if (!inside_rank()) request->warnings = add_cluster_settings(real_cluster_environment(), &tree);
   return tree.validate(launch_schema());
 }
 

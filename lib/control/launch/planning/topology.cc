@@ -193,11 +193,16 @@ NodeCount count_of_listed(const LaunchConfig& config) {
   const auto& count = config.nodes.count;
   if (!count.value) return {listed, listed};
   const bool spares = config.restarts.max_restarts > 0;
+  // A batch system may have given less than the maximum.
+  const bool fewer = count.value->is_range() && !config.nodes.listed.by_flag() &&
+                     count.value->min <= listed && listed < count.value->max;
+  if (fewer) return {count.value->min, listed};
   if (count.value->max > listed || (count.value->max < listed && !spares)) {
-    refuse("it contradicts --ips, which lists " + counted(listed, "node"),
-           count.with(count.value->text()),
-           count.value->max > listed ? "give only one of them"
-                                     : "give only one of them, or --max_restart for spare nodes");
+    refuse(
+        "it contradicts " + config.nodes.listed.origin + ", which lists " + counted(listed, "node"),
+        count.with(count.value->text()),
+        count.value->max > listed ? "give only one of them"
+                                  : "give only one of them, or --max_restart for spare nodes");
   }
   return *count.value;
 }

@@ -98,10 +98,8 @@ void lock_log_folder(const LaunchPlan& plan, const Assignment& assignment,
                                   shown_name(plan.config().job_id.value) + "' (pid " +
                                   std::to_string(::getpid()) + " on " + host_name() + ")");
   if ((*lock)->holder().empty()) return;
-  spdlog::warn(
-      "{}: {} also writes its logs there; give each its own folder, for example "
-      "--log_dir=log/$(hostname)",
-      plan.log_dir, shown_name((*lock)->holder(), 200));
+  spdlog::warn("{}", shared_logs_warning(plan.log_dir, (*lock)->holder(), assignment.node_rank,
+                                         shown_name(plan.config().job_id.value), get_env));
 }
 
 // What lasts from the first generation on.

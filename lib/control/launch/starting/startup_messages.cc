@@ -185,6 +185,19 @@ std::string environment_table(const Variables& variables, TableStyle style, int 
   return text + border;
 }
 
+std::string shared_logs_warning(const std::string& log_dir, const std::string& holder,
+                                int node_rank, const std::string& job,
+                                const EnvironmentLookup& environment) {
+  // Two jobs may have the same name, but not a node twice.
+  const bool other_node = holder.find(" of job '" + job + "'") != std::string::npos &&
+                          !holder.starts_with("node " + std::to_string(node_rank) + " of");
+  const std::string name = other_node                    ? "$(hostname)"
+                           : environment("SLURM_JOB_ID") ? "$SLURM_JOB_ID"
+                                                         : "NAME";
+  return log_dir + ": " + shown_name(holder, 200) + " also writes its logs there; give each " +
+         (other_node ? "node" : "job") + " its own folder, for example --log_dir=log/" + name;
+}
+
 std::string endpoints_log(const World& world) {
   std::string text;
   if (world.servers() > 0) {

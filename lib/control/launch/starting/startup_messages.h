@@ -46,6 +46,12 @@ std::string configuration_block(const Settings& settings, const std::vector<std:
 std::string environment_table(const Variables& variables, TableStyle style = TableStyle::kPaddle,
                               int columns = 0);
 
+// The warning about a log folder that another node or another job uses. `holder`: the words of
+// that one, "node 1 of job 'x' (pid 7 on host)". `node_rank` and `job`: this one's.
+std::string shared_logs_warning(const std::string& log_dir, const std::string& holder,
+                                int node_rank, const std::string& job,
+                                const EnvironmentLookup& environment);
+
 // The content of log/endpoints.log.
 std::string endpoints_log(const World& world);
 // The content of log/environment.log: what kTable prints, in Paddle's layout.

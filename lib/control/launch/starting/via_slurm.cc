@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/child_process.h"
+#include "base/counted.h"
 #include "base/env.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -19,7 +20,9 @@
 #include "launch/planning/options.h"
 #include "launch/planning/program.h"
 #include "launch/planning/refuse.h"
+#include "launch/planning/slurm.h"
 #include "launch/planning/start_style.h"
+#include "launch/planning/torchrun/translate.h"
 #include "transport/security.h"
 
 namespace fleet {
@@ -32,22 +35,35 @@ void check_allocation(const EnvironmentLookup& environment) {
   }
   if (in_slurm_step(environment)) {
     refuse("this is already step " + *environment("SLURM_STEP_ID") + " of a Slurm job",
-           "--via=slurm", "leave --via out: srun --ntasks-per-node=1 fleetrun ... finds its nodes");
+           "--via=slurm",
+           "leave --via out: in a step of one task a node, fleetrun finds its nodes");
+  }
+  if (in_heterogeneous_job(environment)) {
+    refuse("it cannot use the components of a heterogeneous Slurm job", "--via=slurm",
+           "start fleetrun in one component: srun --het-group=N --ntasks-per-node=1 fleetrun ...");
   }
 }
 
+// --nnodes, unless it is only torchrun's default.
+std::optional<NodeCount> wanted_count(const NodesConfig& config) {
+  return config.count.origin == kTorchrunDefault ? std::nullopt : config.count.value;
+}
+
+// The number of nodes of the step.
 long long node_count(const NodesConfig& config, const EnvironmentLookup& environment) {
-  if (const std::optional<NodeCount>& count = config.count.value) {
-    if (!count->is_range()) return count->max;
-    refuse("a Slurm step has a fixed set of nodes", config.count.with(count->text()),
-           "give one number, and --max_restart for restarts");
-  }
+  const std::optional<NodeCount> count = wanted_count(config);
+  if (count && !count->is_range()) return count->max;
   long long nodes = 0;
   const auto text = environment("SLURM_JOB_NUM_NODES");
   if (!text || !parse_int(*text, &nodes) || nodes < 1) {
     refuse("the number of nodes is unknown", "environment SLURM_JOB_NUM_NODES", "give --nnodes");
   }
-  return nodes;
+  if (!count) return nodes;
+  if (nodes < count->min) {
+    refuse("this allocation has only " + counted(static_cast<int>(nodes), "node"),
+           config.count.with(count->text()), "ask Slurm for more nodes, or lower the minimum");
+  }
+  return std::min<long long>(nodes, count->max);
 }
 
 // srun gets its own process group, so that a terminal's Ctrl-C reaches only this process.
@@ -108,13 +124,18 @@ std::vector<std::string> srun_command(const LaunchRequest& request,
   }
   const std::string nodes = std::to_string(node_count(request.config.nodes, environment));
   // The step gets every core of its nodes, which fleetrun divides. --mpi=none: variables of Slurm's
-  // MPI would reach the ranks.
+  // MPI would reach the ranks. --kill-on-bad-exit=0: fleetrun itself ends the job after a failure,
+  // with its verdict and --grace, whatever the cluster's default.
   std::vector<std::string> command = {"srun",
                                       "--nodes=" + nodes,
                                       "--ntasks=" + nodes,
                                       "--ntasks-per-node=1",
                                       "--cpu-bind=none",
-                                      "--mpi=none"};
+                                      "--mpi=none",
+                                      "--kill-on-bad-exit=0"};
+  if (request.config.restarts.max_restarts > 0) {  // the job outlives its nodes
+    command.insert(command.end(), {"--no-kill", "--wait=0"});
+  }
   const ViaConfig& via = request.config.via;
   command.insert(command.end(), via.options.begin(), via.options.end());
   command.push_back(via.remote_fleetrun.value_or(self));
@@ -123,6 +144,8 @@ std::vector<std::string> srun_command(const LaunchRequest& request,
                             "master", "rank", "servers", "workers"});
   keep_start_style(request, &flags);
   command.insert(command.end(), flags.begin(), flags.end());
+  const std::optional<NodeCount> count = wanted_count(request.config.nodes);
+  if (count && count->is_range()) command.push_back("--nnodes=" + count->text());
   if (nodes != "1" && !request.config.logs.shown.chosen) {
     command.push_back("--local_ranks_filter=0");  // lines of several nodes need their rank
   }
@@ -139,15 +162,16 @@ ViaPlan plan_via_slurm(const LaunchRequest& request, const EnvironmentLookup& en
   plan.via = "slurm";
   plan.program = request.program;
   plan.command = srun_command(request, environment, self);
-  plan.job_id = config.job_id.given()
-                    ? config.job_id.value
-                    : "slurm-" + environment("SLURM_JOB_ID").value_or("") + ".STEP";
+  const std::string name = slurm_job_name(environment("SLURM_JOB_ID").value_or(""), "STEP");
+  plan.job_id = config.job_id.given() ? config.job_id.value : name;
   std::vector<ListedNode> nodes = expand_nodes(environment("SLURM_JOB_NODELIST").value_or(""),
                                                "environment SLURM_JOB_NODELIST");
   nodes.resize(
       std::min(nodes.size(), static_cast<size_t>(node_count(request.config.nodes, environment))));
   const std::vector<NodeProcesses> processes = expected_processes(config, nodes);
-  const std::string& logs = config.logs.folder.value;
+  const Sourced<std::string>& folder = config.logs.folder;
+  const std::string logs =
+      folder.given() || config.as_torchrun ? folder.value : folder.value + "/" + name;
   for (size_t k = 0; k < nodes.size(); ++k) {
     NodeStart& node = plan.nodes.emplace_back();
     node.name = nodes[k].address;

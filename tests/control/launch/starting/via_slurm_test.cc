@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "launch/planning/options.h"
+#include "launch/planning/torchrun/translate.h"
 #include "tests/errors.h"
 
 namespace fleet {
@@ -46,10 +47,11 @@ class ViaSlurm : public ::testing::Test {
 TEST_F(ViaSlurm, Command_IsOneTaskANode) {
   tree.set("via", "slurm", "--via");
   tree.set("nproc_per_node", "4", "environment PADDLE_NPROC_PER_NODE");
-  EXPECT_THAT(command(), ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1",
-                                     "--cpu-bind=none", "--mpi=none", "/opt/fleetrun",
-                                     "--nproc_per_node=4", "--local_ranks_filter=0",
-                                     "--control_pipe", "--", "train.py", "--ips=not mine"));
+  EXPECT_THAT(
+      command(),
+      ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpu-bind=none",
+                  "--mpi=none", "--kill-on-bad-exit=0", "/opt/fleetrun", "--nproc_per_node=4",
+                  "--local_ranks_filter=0", "--control_pipe", "--", "train.py", "--ips=not mine"));
 }
 
 TEST_F(ViaSlurm, MoreOptions_AreSruns) {
@@ -66,9 +68,21 @@ TEST_F(ViaSlurm, FewerNodes_AreAskedFor) {
   EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("local_ranks_filter"))));
 }
 
-TEST_F(ViaSlurm, RangeOfNodes_IsRefused) {
-  tree.set("nnodes", "1:2", "--nnodes");
-  EXPECT_THAT(refusal().what(), HasSubstr("--nnodes 1:2: a Slurm step"));
+TEST_F(ViaSlurm, RangeOfNodes_IsPassedOnWithThoseOfTheAllocation) {
+  tree.set("nnodes", "1:4", "--nnodes");
+  EXPECT_THAT(command(),
+              IsSupersetOf({"--nodes=2", "--ntasks=2", "--nnodes=1:4", "--no-kill", "--wait=0"}));
+  tree.set("nnodes", "3:4", "--nnodes");
+  EXPECT_THAT(refusal(), IsUsageError("--nnodes 3:4"));
+}
+
+TEST_F(ViaSlurm, Torchrun_UsesTheNodesOfTheAllocation) {
+  tree.set("compat", "torchrun", "--compat");
+  add_torchrun_defaults(&tree);
+  EXPECT_THAT(command(), IsSupersetOf({"--nodes=2", "--ntasks=2", "--compat=torchrun"}));
+  EXPECT_THAT(command(), Not(::testing::Contains(HasSubstr("nnodes"))));
+  tree.set("nnodes", "1", "--nnodes");
+  EXPECT_THAT(command(), IsSupersetOf({"--nodes=1"}));
 }
 
 TEST_F(ViaSlurm, Plan_HasTheNodesOfTheAllocation) {
@@ -87,7 +101,7 @@ TEST_F(ViaSlurm, Plan_HasTheNodesOfTheAllocation) {
   EXPECT_EQ(plan.command[0], "srun");
   ASSERT_EQ(plan.nodes.size(), 2u);
   EXPECT_EQ(plan.nodes[1].name, "n2");
-  EXPECT_EQ(plan.nodes[1].logs, "log/node1");
+  EXPECT_EQ(plan.nodes[1].logs, "log/slurm-7.STEP/node1");
   EXPECT_THAT(plan.nodes[1].processes.ranks, ElementsAre(4, 5, 6, 7));
 }
 
@@ -129,6 +143,11 @@ TEST_F(ViaSlurm, InsideOfAStep_IsRefused) {
   EXPECT_THAT(refusal(), IsUsageError("--via=slurm"));
   environment["SLURM_STEP_ID"] = "4294967290";  // salloc's interactive step
   EXPECT_NO_THROW(command());
+}
+
+TEST_F(ViaSlurm, HeterogeneousJob_IsRefused) {
+  environment["SLURM_HET_SIZE"] = "2";
+  EXPECT_THAT(refusal(), IsUsageError("--via=slurm"));
 }
 
 TEST_F(ViaSlurm, NodesOfOnesOwn_AreRefused) {

@@ -3,8 +3,8 @@
 
 #include "base/env.h"
 #include "base/text.h"
-#include "launch/planning/cluster_environment.h"
 #include "launch/planning/compat/line.h"
+#include "launch/planning/slurm.h"
 
 namespace fleet {
 namespace {

@@ -66,7 +66,6 @@ constexpr Default kDefaults[] = {
     {"no_progress_restarts", "0"}, {"grace", "30"},         {"dialect", "torch"},
     {"rdzv_timeout", "600"},       {"nnodes", "1"},         {"start_port", "0"},
     {"collapse", "off"},           {"slow_console", "wait"}};
-constexpr char kDefaultOrigin[] = "torchrun's default";
 
 std::string read_switch(const std::string& variable, const std::string& text) {
   long long number = 0;
@@ -126,13 +125,13 @@ TorchrunMachine torchrun_machine() {
 bool is_torchrun_mode(const Settings& settings) { return settings.text("compat") == "torchrun"; }
 
 void add_torchrun_defaults(ConfigTree* tree) {
-  for (const Default& one : kDefaults) tree->set(one.key, one.value, kDefaultOrigin);
+  for (const Default& one : kDefaults) tree->set(one.key, one.value, kTorchrunDefault);
 }
 
 void add_torchrun_environment(const TorchrunMachine& machine, ConfigTree* tree) {
   for (const OptionVariable& entry : kOptionVariables) {
     const auto value = machine.environment(entry.variable);
-    const bool is_default = tree->origin(entry.key) == kDefaultOrigin;
+    const bool is_default = tree->origin(entry.key) == kTorchrunDefault;
     if (!value || value->empty() || (tree->peek(entry.key) && !is_default)) continue;
     tree->set(entry.key, entry.is_switch ? read_switch(entry.variable, *value) : *value,
               std::string("environment ") + entry.variable);
@@ -145,8 +144,8 @@ std::vector<IgnoredFlag> translate_torchrun(const TorchrunMachine& machine, Conf
     if (machine.environment(entry.variable)) ignored.push_back({entry.variable, entry.why});
   }
   const bool listed = tree->peek("ips") || tree->peek("servers");
-  if (listed && tree->origin("nnodes") == kDefaultOrigin) tree->remove("nnodes");
-  if (listed && tree->origin("nproc_per_node") == kDefaultOrigin) tree->remove("nproc_per_node");
+  if (listed && tree->origin("nnodes") == kTorchrunDefault) tree->remove("nnodes");
+  if (listed && tree->origin("nproc_per_node") == kTorchrunDefault) tree->remove("nproc_per_node");
   translate_nproc(machine, tree);
   translate_rendezvous(tree, &ignored);
   translate_local_address(machine, tree, &ignored);

@@ -24,6 +24,9 @@ TorchrunMachine torchrun_machine();
 // Whether --compat=torchrun selects torchrun's defaults, logs and console.
 bool is_torchrun_mode(const Settings& settings);
 
+// The origin of a setting that is torchrun's default.
+inline constexpr char kTorchrunDefault[] = "torchrun's default";
+
 // Adds the defaults of torchrun that differ from fleetrun's. Call it before setting anything else.
 void add_torchrun_defaults(ConfigTree* tree);
 
