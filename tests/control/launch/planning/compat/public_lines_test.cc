@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <numeric>
 #include <optional>
 
@@ -49,8 +50,9 @@ std::pair<std::string, std::string> cut_at(const std::string& text, char separat
 
 // "a | b" are two lines.
 std::string lines_of_file(const std::string& text) {
+  std::istringstream all(text);
   std::string lines;
-  for (std::string line : split(text, '|')) {
+  for (std::string line; std::getline(all, line, '|');) {
     if (!lines.empty() && line.starts_with(' ')) line.erase(0, 1);
     if (line.ends_with(' ')) line.pop_back();
     lines += line + "\n";
