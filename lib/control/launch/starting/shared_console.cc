@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "launch/planning/cluster_environment.h"
+#include "launch/planning/slurm.h"
 #include "node/console.h"
 #include "node/job_record.h"
 
