@@ -57,7 +57,7 @@ CompatGroup paddle_options() {
                            "--elastic_level", "--elastic_timeout", "--help"}) {
     group.also({flag});
   }
-  group.also({"--devices", "--gpus"});
+  group.also({"--devices", "--gpus", "--selected_gpus"});
   return group;
 }
 

@@ -39,7 +39,7 @@ struct Accelerate : ::testing::Test {
     for (const char* name : {"OMP_NUM_THREADS", "PYTHONPATH", "SLURM_JOB_ID"}) ::unsetenv(name);
   }
   void TearDown() override {
-    fs::current_path("/");
+    fs::current_path(before);
     fs::remove_all(folder);
     for (const char* name : {"HF_HOME", "CUDA_VISIBLE_DEVICES"}) ::unsetenv(name);
   }
@@ -50,6 +50,7 @@ struct Accelerate : ::testing::Test {
   }
 
   std::string folder = ::testing::TempDir() + "accelerate";
+  const fs::path before = fs::current_path();
 };
 
 LaunchRequest request_of(std::vector<std::string> words) {

@@ -259,7 +259,7 @@ struct PublicLines : ::testing::Test {
     }
   }
   void TearDown() override {
-    std::filesystem::current_path("/");
+    std::filesystem::current_path(before);
     std::filesystem::remove_all(root);
   }
 
@@ -318,6 +318,7 @@ struct PublicLines : ::testing::Test {
   }
 
   const std::string root = ::testing::TempDir() + "public_lines";
+  const std::filesystem::path before = std::filesystem::current_path();
   const std::string home = root + "/home";
   Environment environment;
 };

@@ -43,12 +43,13 @@ struct RealLines : ::testing::TestWithParam<RealLine> {
            "mixed_precision: bf16\nnum_machines: 1\nnum_processes: 4\n";
   }
   void TearDown() override {
-    std::filesystem::current_path("/");
+    std::filesystem::current_path(before);
     std::filesystem::remove_all(folder);
     ::unsetenv("LD_LIBRARY_PATH");
     ::unsetenv("HF_HOME");
   }
   const std::string folder = ::testing::TempDir() + "real_lines";
+  const std::filesystem::path before = std::filesystem::current_path();
 };
 
 std::string said(const std::vector<std::string>& words, bool with_variables = true) {
