@@ -23,7 +23,7 @@ std::string completed(const CompatGroup& group, const std::string& start) {
       return flag.starts_with("--") && canonical_flag(flag).starts_with(start);
     });
     if (one == flags.end()) continue;
-    if (!found.empty()) return {};
+    if (!found.empty() && found != *one) return {};  // a flag of our own may stand there twice
     found = *one;
   }
   return found;
