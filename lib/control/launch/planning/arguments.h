@@ -28,7 +28,7 @@ struct LaunchRequest {
   std::vector<std::string> program;  // the program and its arguments
   DryRun dry_run;
   std::string ignored;  // ignored options of other launchers and the reasons; often empty
-  std::vector<std::string> notes = {};  // other lines about options of other launchers
+  std::vector<std::string> notes = {};     // other lines about options of other launchers
   std::vector<std::string> warnings = {};  // of a start with these options
 };
 

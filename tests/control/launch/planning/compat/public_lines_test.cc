@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 #include "base/env.h"
 #include "base/error.h"

@@ -36,9 +36,9 @@ Error refusal(const std::vector<std::string>& options) {
 }
 
 TEST(TorchrunOptions, BothSpellings_AreTaken) {
-  const Settings given = settings({"--nproc-per-node", "2", "--node-rank=1", "--nnodes=2",
-                                   "--master-addr=a", "--master-port=7", "--rdzv-id", "x",
-                                   "--shutdown-timeout=3"});
+  const Settings given =
+      settings({"--nproc-per-node", "2", "--node-rank=1", "--nnodes=2", "--master-addr=a",
+                "--master-port=7", "--rdzv-id", "x", "--shutdown-timeout=3"});
   EXPECT_EQ(given.integer("nproc_per_node"), 2);
   EXPECT_EQ(given.integer("rank"), 1);
   EXPECT_EQ(given.text("master"), "a:7");
