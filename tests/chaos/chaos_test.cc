@@ -121,7 +121,7 @@ class Job {
       const bool rank = round_.target == Target::kRank;
       EXPECT_EQ(code, rank || hit ? 128 + SIGKILL : kNodeLost) << "node " << node << "\n" << output;
       if (rank) {
-        EXPECT_THAT(output, HasSubstr("rank=[" + std::to_string(round_.rank) + "]"));
+        EXPECT_THAT(output, HasSubstr("rank " + std::to_string(round_.rank) + " of "));
       }
     }
   }
