@@ -31,7 +31,7 @@ slurm=(SLURM_JOB_ID=4711 SLURM_STEP_ID=0 'SLURM_STEP_NODELIST=node[08-09]' SLURM
 (in_node "$b" node09 s1 "${slurm[@]}" SLURM_NODEID=1 -- "$helper" store) & second=$!
 both_end_well $first $second
 expect log.s1/node1/workerlog.0 "sum 5"
-expect s0.out "job_id: slurm-4711.0"
+expect log.s0/node0/environment.log "job_id: slurm-4711.0"
 echo "srun: met"
 
 # Kubernetes. The second pod comes first, before the name of pod 0 is known.
