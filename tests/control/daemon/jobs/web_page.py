@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))  # tests
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))  # tests
 from browser import Browser, messages
 
 SCREENS = [("wide", 1200, 1000, "light"), ("dark", 1200, 1000, "dark"), ("phone", 380, 800, "light")]

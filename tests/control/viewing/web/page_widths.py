@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))  # tests
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))  # tests
 from browser import Browser
 
 WIDTHS = [380, 1280]
