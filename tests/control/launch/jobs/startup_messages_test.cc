@@ -163,7 +163,7 @@ TEST_F(Screen, Failure_RepeatsNoLinesThatAreThere) {
   const auto printed = [&](const std::vector<std::string>& options) {
     JobFolder folder;
     std::vector<std::string> line = options;
-    line.insert(line.end(), {"sh", "-c", "echo '  it broke'; exit 5"});
+    line.insert(line.end(), {"sh", "-c", "echo '  it' broke; exit 5"});  // not in the line itself
     Fleetrun fleetrun(folder, "run", line);
     EXPECT_EQ(fleetrun.wait(), 5);
     return fleetrun.output();

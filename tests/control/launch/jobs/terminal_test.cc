@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -133,7 +134,10 @@ struct TerminalJob : ::testing::Test {
 };
 
 TEST_F(TerminalJob, CtrlZ_StopsLauncherAndRanksUntilFg) {
-  Shell shell(job, {"--nproc_per_node=2", "sh", "-c", kScript});
+  // Without processes of its own: a shell whose child is stopped before its exec() does not stop.
+  const std::string script =
+      "mkfifo end.$RANK; echo $$ >pid.$RANK; : >ready.$RANK; read line <end.$RANK";
+  Shell shell(job, {"--nproc_per_node=2", "sh", "-c", script});
   for (const char* file : {"ready.0", "ready.1"}) job.wait_for(file);
   for (int round = 0; round < 2; ++round) {
     shell.type(kCtrlZ);
@@ -142,7 +146,7 @@ TEST_F(TerminalJob, CtrlZ_StopsLauncherAndRanksUntilFg) {
     shell.foreground();
     for (const int rank : {0, 1}) wait_for_state(rank_pid(rank), false);
   }
-  end();
+  for (const char* pipe : {"/end.0", "/end.1"}) std::ofstream(job.path() + pipe) << "\n";
   const int status = shell.next_state();
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << shell.output();
   EXPECT_THAT(job.survivors(30), IsEmpty());
