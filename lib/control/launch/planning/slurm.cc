@@ -60,21 +60,21 @@ std::optional<Step> own_step(const EnvironmentLookup& environment) {
 }
 
 // The nodes that the user asks for.
-enum class Wanted {
+enum class SlurmUse {
   kUnsaid,
   kOne,
   kSeveral,  // a count or a range
   kNamed,    // by addresses: Slurm's nodes play no part
 };
 
-Wanted nodes_wanted(const ConfigTree& tree) {
+SlurmUse nodes_wanted(const ConfigTree& tree) {
   for (const char* key : {"ips", "master", "host", "rank", "servers", "workers"}) {
-    if (tree.peek(key)) return Wanted::kNamed;
+    if (tree.peek(key)) return SlurmUse::kNamed;
   }
-  if (tree.peek("standalone").value_or("") == "true") return Wanted::kOne;
+  if (tree.peek("standalone").value_or("") == "true") return SlurmUse::kOne;
   const auto count = tree.peek("nnodes");
-  if (!count || tree.origin("nnodes") == kTorchrunDefault) return Wanted::kUnsaid;
-  return *count == "1" ? Wanted::kOne : Wanted::kSeveral;
+  if (!count || tree.origin("nnodes") == kTorchrunDefault) return SlurmUse::kUnsaid;
+  return *count == "1" ? SlurmUse::kOne : SlurmUse::kSeveral;
 }
 
 // Two jobs from one folder must not share log/workerlog.0. torchrun's logs are apart anyway.
@@ -168,15 +168,15 @@ void add_whole_step(const Step& step, bool via_slurm, ConfigTree* tree) {
 }
 
 void add_step(const EnvironmentLookup& environment, const Step& step, ConfigTree* tree) {
-  const Wanted wanted = nodes_wanted(*tree);
-  if (wanted == Wanted::kNamed) return add_default_logs(step.name() + step.folder(), tree);
+  const SlurmUse wanted = nodes_wanted(*tree);
+  if (wanted == SlurmUse::kNamed) return add_default_logs(step.name() + step.folder(), tree);
   const bool via_slurm = environment(kEnvVia) == "slurm";
   // torchrun has one node by default, but not through --via=slurm.
   const bool one =
-      wanted == Wanted::kOne || (wanted == Wanted::kUnsaid && as_torchrun(*tree) && !via_slurm);
+      wanted == SlurmUse::kOne || (wanted == SlurmUse::kUnsaid && as_torchrun(*tree) && !via_slurm);
   if (one) return add_separate_job(step, tree);
   check_components(environment, step);
-  if (step.nodes == 1 && step.tasks == 1 && wanted == Wanted::kUnsaid) {
+  if (step.nodes == 1 && step.tasks == 1 && wanted == SlurmUse::kUnsaid) {
     return add_separate_job(step, tree);
   }
   add_whole_step(step, via_slurm, tree);
@@ -184,16 +184,16 @@ void add_step(const EnvironmentLookup& environment, const Step& step, ConfigTree
 
 // A batch script, or a shell of salloc.
 std::vector<std::string> add_allocation(const EnvironmentLookup& environment, ConfigTree* tree) {
-  const Wanted wanted = nodes_wanted(*tree);
-  if (wanted == Wanted::kSeveral) {
+  const SlurmUse wanted = nodes_wanted(*tree);
+  if (wanted == SlurmUse::kSeveral) {
     tree->set("via", "slurm", "environment SLURM_JOB_ID");
     return {};
   }
   const std::string job = *environment("SLURM_JOB_ID"), name = slurm_job_name(job, "");
   add_default_logs(name, tree);
-  if (wanted == Wanted::kNamed) return {};
+  if (wanted == SlurmUse::kNamed) return {};
   add(tree, "job_id", name, "SLURM_JOB_ID");
-  if (wanted == Wanted::kOne) return {};
+  if (wanted == SlurmUse::kOne) return {};
   const long long nodes = number(environment, "SLURM_JOB_NUM_NODES").value_or(1);
   if (in_heterogeneous_job(environment)) {
     return {"this job uses only this node of the heterogeneous Slurm job " + job +
