@@ -24,7 +24,7 @@ class GreetingFinder {
   bool found() const { return found_; }
   // Whether nobody would print so much.
   bool gives_up() const;
-  // What came before the greeting.
+  // The output before the greeting.
   const std::string& printed() const { return seen_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace fleet {
 
-// Keep it open and close the previous one. Empty if there is no memory for it.
+// Keep it open, and close the previous one. Empty if no memory is left.
 UniqueFd make_memory_record(const std::string& record);
 
 // The copies of all launchers of this user that have the same FLEET_RUNTIME_DIR, or like this

@@ -34,7 +34,7 @@ class StepHistory {
   void add_ranks(const std::map<int, RankProgress>& ranks, Moment now);
   // `well`: with exit code 0.
   void on_rank_ended(int rank, bool well, Moment now);
-  // Writes what was added. Call it about once a second, and at the end.
+  // Writes the events since the last call. Call it about once a second, and at the end.
   void flush();
 
  private:

@@ -136,7 +136,7 @@ ShownRanks read_shown_ranks(const Settings& settings);
 
 enum class Switch { kAuto, kOn, kOff };  // kAuto: on a terminal
 enum class TableStyle { kAuto, kPaddle, kNarrow, kNone };
-// What is printed at the start (launch/planning/start_style.h).
+// The lines printed at the start (launch/planning/start_style.h).
 enum class StartStyle {
   kTable,   // the configuration and the environment table, as Paddle does
   kLine,    // one line, and one after a success

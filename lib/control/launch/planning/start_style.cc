@@ -119,7 +119,7 @@ bool is_shell(const std::string& name) {
   return std::ranges::find(kShells, name) != std::end(kShells);
 }
 
-// What is passed to an interpreter: `python3 -u train.py`, `sh -c COMMAND`.
+// The argument of an interpreter: `python3 -u train.py`, `sh -c COMMAND`.
 std::string text_of_arguments(const std::vector<std::string>& program, bool python) {
   for (size_t i = 1; i < program.size(); ++i) {
     const std::string& word = program[i];

@@ -31,7 +31,7 @@ bool is_only_paddles(const std::string& option);
 StartFacts start_facts(const LaunchRequest& request, std::vector<std::string> options);
 
 // The beginning of the script that the program runs: a .py, a module (looked for in this folder and
-// in PYTHONPATH), a file that begins with "#!", or what is passed to python or a shell. "" for
+// in PYTHONPATH), a file that begins with "#!", or the argument of python or a shell. "" for
 // other programs, and if it cannot be read.
 std::string script_text(const std::vector<std::string>& program, ProgramKind kind);
 

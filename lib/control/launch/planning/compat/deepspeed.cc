@@ -12,7 +12,7 @@
 namespace fleet {
 namespace {
 
-// A node, and what is used of it.
+// A node and its devices in use.
 struct Resource {
   std::string node;
   int slots = 0;               // the number of GPUs, or of ranks without GPUs; 0: all of the node
