@@ -88,7 +88,7 @@ TEST_F(Hang, ProcessThatCommunicatesIsKilled_ItsLastCallsAreRead) {
       job, "run",
       std::vector<std::string>{"--nproc_per_node=3", "--hang_timeout=3", "sh", "-c",
                                "[ $RANK = 1 ] || exec " + helper + kDone + kIn + "; " + helper +
-                                   kDone + "& echo $! >pid.1; wait; sleep 600"});
+                                   kDone + "& echo $! >pid; mv pid pid.1; wait; sleep 600"});
   job.wait_for("pid.1");
   while (job.read("log/workerlog.1").find("called") == std::string::npos) ::usleep(10'000);
   ::kill(rank_pid(1), SIGKILL);

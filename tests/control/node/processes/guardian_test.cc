@@ -114,7 +114,8 @@ struct GuardianTest : ::testing::Test {
     rank.set_log_path(folder + "/workerlog." + std::to_string(local_rank));
     return rank;
   }
-  // Waits for a file that a rank makes.
+  // Waits for a file that a rank makes. A file with content is renamed into place (write_pid), or
+  // it may be read before it is written.
   void wait_for(const std::string& path) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kDeadlineMs);
     while (!std::filesystem::exists(path) && std::chrono::steady_clock::now() < deadline) {
@@ -132,6 +133,11 @@ struct GuardianTest : ::testing::Test {
   std::string folder, incoming;
   GuardianProcess guardian;
 };
+
+// A command of a shell that writes its pid.
+std::string write_pid(const std::string& path) {
+  return "echo $$ >" + path + ".tmp; mv " + path + ".tmp " + path;
+}
 
 bool exists(pid_t pid) { return ::kill(pid, 0) == 0; }
 
@@ -192,8 +198,8 @@ TEST_F(GuardianTest, RankThatTheTerminalStops_IsReported) {
 }
 
 TEST_F(GuardianTest, Suspend_StopsEveryProcessUntilResume) {
-  spawn({script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon; exec sleep 600' & echo $$ >" +
-                       folder + "/rank; exec sleep 600")});
+  spawn({script(0, "setsid sh -c '" + write_pid(folder + "/daemon") + "; exec sleep 600' & " +
+                       write_pid(folder + "/rank") + "; exec sleep 600")});
   expect_started();
   const pid_t rank = pid_in(folder + "/rank"), daemon = pid_in(folder + "/daemon");
   const auto wait_for_state = [&](pid_t pid, bool stopped) {
@@ -213,7 +219,7 @@ TEST_F(GuardianTest, Suspend_StopsEveryProcessUntilResume) {
 
 // The launcher may be killed while it is suspended.
 TEST_F(GuardianTest, LauncherLostWhileSuspended_TheRanksAreKilled) {
-  spawn({script(0, "echo $$ >" + folder + "/rank; exec sleep 600")});
+  spawn({script(0, write_pid(folder + "/rank") + "; exec sleep 600")});
   expect_started();
   const pid_t rank = pid_in(folder + "/rank");
   send(envelope(&wire::GuardianCommand::mutable_suspend));
@@ -362,9 +368,8 @@ TEST_F(GuardianTest, StoppedRank_IsKilledToo) {
 }
 
 TEST_F(GuardianTest, DaemonisedChild_DoesNotOutliveTheJob) {
-  spawn({script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder +
-                       "/daemon.tmp " + folder +
-                       "/daemon; trap \"\" TERM HUP; while :; do sleep 1; done' "
+  spawn({script(0, "setsid sh -c '" + write_pid(folder + "/daemon") +
+                       "; trap \"\" TERM HUP; while :; do sleep 1; done' "
                        ">/dev/null 2>&1 & while ! test -e " +
                        folder + "/daemon; do sleep 0.01; done")});
   expect_started();
@@ -455,9 +460,8 @@ TEST_F(GuardianTest, StartedAgainWhileRanksRun_IsRefused) {
 }
 
 TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {
-  spawn(
-      {script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder + "/daemon.tmp " +
-                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")});
+  spawn({script(0, "setsid sh -c '" + write_pid(folder + "/daemon") +
+                       "; while :; do sleep 1; done' & sleep 1000")});
   const pid_t rank = expect_started().pid();
   const pid_t daemon = pid_in(folder + "/daemon");
   guardian.socket.reset();
@@ -468,9 +472,8 @@ TEST_F(GuardianTest, LauncherDies_EverythingIsKilled) {
 }
 
 TEST_F(GuardianTest, GuardianDies_ItsRanksDieAndOrphansBecomeOurs) {
-  spawn(
-      {script(0, "setsid sh -c 'echo $$ >" + folder + "/daemon.tmp; mv " + folder + "/daemon.tmp " +
-                     folder + "/daemon; while :; do sleep 1; done' & sleep 1000")});
+  spawn({script(0, "setsid sh -c '" + write_pid(folder + "/daemon") +
+                       "; while :; do sleep 1; done' & sleep 1000")});
   const pid_t rank = expect_started().pid();
   const pid_t daemon = pid_in(folder + "/daemon");
   ::kill(guardian.pid, SIGKILL);
