@@ -38,7 +38,7 @@ using Integers = std::vector<int64_t>;
 FLEET_MODEL(test_odd_operations) {
   def.schema = model_schema();
   def.image = {3, 11, 14};
-  def.build = [](Network& network, VarId image, const Settings&) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
     VarId x = network.pool(
         image, {.type = "avg", .kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true});
     x = network.apply("pool2d", {x},
@@ -58,16 +58,16 @@ FLEET_MODEL(test_odd_operations) {
     const VarId half = network.apply("fill", {}, {{"shape", Integers{1}}, {"value", 0.5}});
     x = network.apply("elementwise_add", {x, half});
     return network.linear("head", x, {.features = 10, .bias = false});
-  };
+  });
 }
 
 FLEET_MODEL(test_without_exporter) {
   def.schema = model_schema();
   def.image = {1, 4, 4};
-  def.build = [](Network& network, VarId image, const Settings&) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
     const VarId x = network.apply("clip", {network.flatten(image)}, {{"min", 0.0}, {"max", 1.0}});
     return network.linear("head", x, {.features = 10});
-  };
+  });
 }
 
 // A model with the weights of tests/golden/golden.h.
@@ -103,7 +103,10 @@ class Exported : public ::testing::Test {
     Net net;
     net.image = program.feed("image", DType::kFloat32, {batch, image[0], image[1], image[2]});
     Network network(program, section, false, kNoVar);
-    net.logits = model_registry().get(job.model_name).build(network, net.image, job.model);
+    net.logits = model_registry()
+                     .get(job.model_name)
+                     .build(network, {{"image", net.image}}, job.model)
+                     .at("logits");
     net.executor = std::make_unique<Executor>(plan_program(std::move(program), {net.logits}),
                                               device_, nullptr);
     const Program& planned = net.executor->program();
@@ -175,12 +178,14 @@ TEST_F(Exported, EveryModel_HasExportersOfItsOperations) {
   for (const std::string& name : model_registry().names()) {
     if (name == "test_without_exporter") continue;
     const ModelDef& def = model_registry().get(name);
+    if (def.inputs != std::vector<std::string>{"image"}) continue;
     Program program;
     const SectionId section = program.add_section("evaluate", {.evaluation = true});
     const VarId image =
         program.feed("image", DType::kFloat32, {2, def.image[0], def.image[1], def.image[2]});
     Network network(program, section, false, kNoVar);
-    def.build(network, image, ConfigTree::from_json("{}", "test").validate(def.schema));
+    def.build(network, {{"image", image}},
+              ConfigTree::from_json("{}", "test").validate(def.schema));
     for (const Op& op : program.ops()) {
       EXPECT_TRUE(onnx_exporter_registry().find(op.type())) << name << ": " << op.type();
     }

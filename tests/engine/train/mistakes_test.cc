@@ -25,9 +25,9 @@ FLEET_MODEL(test_mistaken) {
   def.help = "a test";
   def.image = {1, 8, 8};
   def.schema = model_schema(2);
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     return the_network(network, image, settings);
-  };
+  });
 }
 
 void define_unary(OpDef& def) {
@@ -62,7 +62,7 @@ void build(const ConfigTree& tree) {
   const Shape image =
       image_shape(job.model_name, job.data.integer("image.channels"),
                   job.data.integer("image.height"), job.data.integer("image.width"));
-  build_program(job, {.image = image, .world = 2});
+  build_program(job, {.columns = image_columns(image), .world = 2});
 }
 
 // named: what the message must contain.
