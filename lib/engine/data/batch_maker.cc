@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "data/batch_slot.h"
+#include "observe/trace_recorder.h"
 
 namespace fleet::data {
 namespace {
@@ -16,6 +17,7 @@ SamplerOptions sampler_options(const InputPipeline::Options& options, const Sour
 BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                        const InputPipeline::Options& options)
     : source_(std::move(source)),
+      columns_(source_->columns()),
       chain_(std::move(chain)),
       options_(options),
       damage_(*source_, {.fail = options.fail_on_damaged,
@@ -31,7 +33,7 @@ BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                  : nullptr) {}
 
 BatchSlot::Layout BatchMaker::layout() const {
-  return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes()};
+  return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes(), columns_};
 }
 
 void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
@@ -40,19 +42,21 @@ void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
   slot.batch.class_weights = slot.class_weights;
 }
 
-// `sum` and the weights of the labels in global batches [from, end) of the sampler's epoch. Every
-// rank knows the labels of all ranks' batches. A damaged image counts with its own label here, not
-// with that of its replacement.
-double BatchMaker::label_weights(const Sampler& sampler, int64_t from, int64_t end,
-                                 double sum) const {
+// A damaged image counts with its own label here, not with that of its replacement.
+double BatchMaker::sample_weight(const Pick& pick) const {
+  if (!columns_.empty()) return pick.real ? source_->weight(pick.sample) : 0;
   const auto classes = static_cast<int64_t>(class_weights_.size());
+  const int64_t label = source_->label(pick.sample);
+  const bool counts = label >= 0 && label < classes && label != options_.ignored_label;
+  return counts ? static_cast<double>(class_weights_[label]) : 0;
+}
+
+// `sum` and the weights of the samples in global batches [from, end) of the sampler's epoch. Every
+// rank knows those of all ranks' batches.
+double BatchMaker::batch_weights(const Sampler& sampler, int64_t from, int64_t end,
+                                 double sum) const {
   const int64_t global = sampler.global_batch();
-  for (int64_t i = from * global; i < end * global; ++i) {
-    const int64_t label = source_->label(sampler.at(i).sample);
-    if (label >= 0 && label < classes && label != options_.ignored_label) {
-      sum += static_cast<double>(class_weights_[label]);
-    }
-  }
+  for (int64_t i = from * global; i < end * global; ++i) sum += sample_weight(sampler.at(i));
   return sum;
 }
 
@@ -69,11 +73,11 @@ double BatchMaker::update_weights(int64_t index) {
     const int64_t epoch = at / batches, from = at % batches;
     const int64_t count = std::min(batches - from, end - at);
     if (epoch == sampler_.epoch()) {
-      sum = label_weights(sampler_, from, from + count, sum);
+      sum = batch_weights(sampler_, from, from + count, sum);
     } else {
       Sampler other = sampler_;
       other.start_epoch(epoch);
-      sum = label_weights(other, from, from + count, sum);
+      sum = batch_weights(other, from, from + count, sum);
     }
     at += count;
   }
@@ -91,6 +95,13 @@ void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) {
   }
 }
 
+void BatchMaker::set_denominator(BatchSlot& slot, int64_t index) {
+  if (columns_.empty() || options_.evaluation) return;
+  const double sum = update_weights(index);
+  const auto batches = static_cast<double>(merged_steps_ * options_.sampler.ranks);
+  slot.batch.denominator = sum > 0 ? static_cast<float>(sum / batches) : 1;
+}
+
 void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.batch.epoch = sampler_.epoch();
   slot.batch.index = index;
@@ -98,6 +109,7 @@ void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.made = -1;
   slot.error = nullptr;
   slot.damaged.clear();
+  set_denominator(slot, index);
   if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
 }
 
@@ -122,8 +134,25 @@ bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int6
   }
 }
 
+void BatchMaker::make_columns(BatchSlot& slot, int64_t index, int64_t i) {
+  const TraceSpan span(TraceName::kRead, index);
+  const Pick pick = sampler_.pick(index, i);
+  std::vector<void*> to;
+  slot.columns_at(i, &to);
+  source_->fill(pick.sample, to);
+  if (!pick.real) slot.clear_loss_weights(i);
+  slot.samples[i] = pick.sample;
+  slot.keys[i] = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
+  slot.weights[i] = pick.real ? 1.0f : 0.0f;
+  slot.loss_weights[i] = sample_weight(pick);
+}
+
 std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64_t index,
                                       int64_t i) {
+  if (!columns_.empty()) {
+    make_columns(slot, index, i);
+    return {};
+  }
   const Pick pick =
       i < options_.sampler.batch ? sampler_.pick(index, i) : sampler_.before_first(index);
   const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);

@@ -6,10 +6,55 @@
 
 namespace fleet::data {
 
+namespace {
+
+constexpr size_t kAlignment = 64;
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
 size_t BatchSlot::image_bytes() const {
   const ImageShape& image = batch.image;
   return batch.pixels.empty() ? image.count() * sizeof(float)
                               : size_t(image.height) * image.width * bytes_a_pixel(image);
+}
+
+void BatchSlot::allocate(size_t bytes, const std::function<void*(size_t bytes)>& image_memory) {
+  bytes_ = bytes;
+  if (image_memory) {
+    memory_ = image_memory(bytes);
+  } else {
+    owned_.reset(std::aligned_alloc(kAlignment, aligned(bytes)));
+    memory_ = owned_.get();
+  }
+  if (!memory_) throw std::bad_alloc();
+}
+
+void BatchSlot::prepare_columns(const Layout& layout,
+                                const std::function<void*(size_t bytes)>& image_memory) {
+  size_t all = 0;
+  for (const Column& column : layout.columns) all += aligned(layout.size * column.sample_bytes());
+  allocate(all, image_memory);
+  auto* at = static_cast<std::byte*>(memory_);
+  for (const Column& column : layout.columns) {
+    const size_t bytes = layout.size * column.sample_bytes();
+    batch.columns.push_back({column, {at, bytes}});
+    at += aligned(bytes);
+  }
+}
+
+void BatchSlot::columns_at(int64_t i, std::vector<void*>* to) {
+  to->clear();
+  for (const BatchColumn& one : batch.columns) {
+    to->push_back(one.data.data() + i * one.column.sample_bytes());
+  }
+}
+
+void BatchSlot::clear_loss_weights(int64_t i) {
+  for (const BatchColumn& one : batch.columns) {
+    const size_t bytes = one.column.sample_bytes();
+    if (one.column.loss_weight) std::memset(one.data.data() + i * bytes, 0, bytes);
+  }
 }
 
 void BatchSlot::prepare(const Layout& layout,
@@ -22,16 +67,16 @@ void BatchSlot::prepare(const Layout& layout,
   samples.resize(items);
   weights.resize(items);
   keys.resize(items);
+  batch.samples = std::span(samples).first(size);
+  batch.weights = std::span(weights).first(size);
+  batch.keys = std::span(keys).first(size);
+  batch.size = size;
+  loss_weights.assign(layout.columns.empty() ? 0 : size, 0);
+  if (!layout.columns.empty()) return prepare_columns(layout, image_memory);
   const size_t one = bytes ? size_t(image.height) * image.width * bytes_a_pixel(image)
                            : image.count() * sizeof(float);
   const size_t all = static_cast<size_t>(size) * one;
-  if (image_memory) {
-    memory_ = image_memory(all);
-  } else {
-    owned_.reset(std::aligned_alloc(64, (all + 63) / 64 * 64));
-    memory_ = owned_.get();
-  }
-  if (!memory_) throw std::bad_alloc();
+  allocate(all, image_memory);
   if (layout.mixes) {
     before_.reset(std::aligned_alloc(64, (one + 63) / 64 * 64));
     if (!before_) throw std::bad_alloc();
@@ -48,10 +93,6 @@ void BatchSlot::prepare(const Layout& layout,
     batch.images = {static_cast<float*>(memory_), all / sizeof(float)};
   }
   batch.labels = std::span(labels).first(size);
-  batch.samples = std::span(samples).first(size);
-  batch.weights = std::span(weights).first(size);
-  batch.keys = std::span(keys).first(size);
-  batch.size = size;
   batch.image = image;
 }
 
@@ -82,7 +123,7 @@ void BatchSlot::mix(const BatchMix& mix, bool alone) {
 }
 
 void BatchSlot::blank(int64_t ignored_label) {
-  std::memset(memory_, 0, static_cast<size_t>(batch.size) * image_bytes());
+  std::memset(memory_, 0, bytes_);
   std::fill(flips.begin(), flips.end(), uint8_t{0});
   std::fill(labels.begin(), labels.end(), ignored_label);
   std::fill(other_labels.begin(), other_labels.end(), ignored_label);
@@ -92,6 +133,7 @@ void BatchSlot::blank(int64_t ignored_label) {
   std::fill(samples.begin(), samples.end(), 0);
   std::fill(keys.begin(), keys.end(), 0);
   batch.real = 0;
+  batch.weight = 0;
 }
 
 }  // namespace fleet::data

@@ -40,6 +40,15 @@ struct Batch {
   std::span<int64_t> other_labels;
   std::span<float> own_shares;
   std::span<const std::string> why;  // size: see Options::reports_damaged
+  // Of a source with columns, in its order; then there are no images and no labels.
+  std::vector<BatchColumn> columns;
+  // With columns. The sum of the loss's weights (weighted tokens): of this batch without padding,
+  // and the divisor of the loss of a training step: the sum over all ranks' batches of all merged
+  // steps of an update, divided by their number. The mean over these batches of
+  // sum(weight * loss) / denominator then is the weighted mean. 1 if the sum is 0, or in
+  // evaluation, where sums are added up.
+  double weight = 0;
+  float denominator = 1;
   int64_t size = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch
@@ -140,7 +149,8 @@ class InputPipeline {
   int64_t batches() const;  // per epoch, the same on every rank
   int64_t samples() const;  // in the source
   int64_t batch_size() const;
-  const ImageShape& image() const;
+  const ImageShape& image() const;             // 0 x 0 x 0 with columns
+  const std::vector<Column>& columns() const;  // the source's
   const Source& source() const;
   const AugmentChain& chain() const;
   PipelineStats stats() const;

@@ -30,7 +30,8 @@ SourceContext source_context(const Settings& data, bool train, bool verbose,
           .height = static_cast<int>(data.integer("image.height")),
           .width = static_cast<int>(data.integer("image.width")),
           .verbose = verbose,
-          .replaces_damaged = data.text("on_damaged") == "skip"};
+          .replaces_damaged = data.text("on_damaged") == "skip",
+          .data = &data};
 }
 
 bool names_data(const Settings& data, bool train) {
@@ -47,17 +48,24 @@ bool names_data(const Settings& data, bool train) {
 
 }  // namespace
 
-std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
-                                   const PipelineContext& context) {
+static std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                          const PipelineContext& context,
+                                          const ValidationPart& part) {
   const Settings train_split = data.section("train");
   SourceContext where = source_context(data, train, verbose, context);
   if (!train) where.train_split = &train_split;
+  where.validation = part;
   const SourceType& type = sources().get(data.text("source"));
   std::unique_ptr<Source> source;
   wait_for_storage(data.number("read_timeout"),
                    [&] { source = type.open(train ? train_split : data.section("test"), where); });
   if (!source && train) refuse_missing_data(data);
   return source;
+}
+
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                   const PipelineContext& context) {
+  return open_split(data, train, verbose, context, {});
 }
 
 namespace {
@@ -120,9 +128,13 @@ void check_validation_split(const Settings& data) {
 std::unique_ptr<Source> open_part(const Settings& data, bool train,
                                   const PipelineContext& context) {
   check_validation_split(data);
+  const auto seed = static_cast<uint64_t>(data.integer("validation_seed"));
+  if (sources().get(data.text("source")).divides) {
+    return open_split(data, true, train && context.rank == 0, context,
+                      {data.number("validation_split"), seed, !train});
+  }
   auto all = open_split(data, true, train && context.rank == 0, context);
-  Split split = split_by_class(*all, data.number("validation_split"),
-                               static_cast<uint64_t>(data.integer("validation_seed")));
+  Split split = split_by_class(*all, data.number("validation_split"), seed);
   return subset_of(std::move(all), std::move(train ? split.train : split.validation));
 }
 
@@ -230,6 +242,7 @@ AugmentChain chain_of(const Settings& data, bool train, const ImageShape& image)
 ImageShape outline_of(const Settings& data, bool train, const PipelineContext& context) {
   SourceContext where = source_context(data, train, false, context);
   const SourceType& type = sources().get(data.text("source"));
+  if (type.gives_columns && !type.describe) return {};
   if (type.describe) type.describe(data.section(train ? "train" : "test"), &where);
   if (where.channels > 0) check_channels(where.channels);
   return {where.channels, where.height, where.width};
@@ -369,6 +382,7 @@ Schema data_schema(const std::string& source) {
                "Standard deviation to divide by after that; one value, or one per channel")
       .section("augment", augment_schema(true))
       .section("eval", augment_schema(false))
+      .section("", type.shared ? type.shared() : Schema())
       .section("train", type.schema(true))
       .section("test", type.schema(false));
   return schema;
@@ -404,6 +418,7 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
   given_class_names(data, context.classes);
   if (!names_data(data, true)) refuse_missing_data(data);
   const bool splits = data.number("validation_split") > 0;
+  check_column_keys(data);
   DataOutline outline{.image = outline_of(data, true, context),
                       .has_test = splits || names_data(data, false)};
   if (outline.has_test && !splits) outline_of(data, false, context);
@@ -415,18 +430,20 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
 
 std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
                                              const PipelineContext& context) {
+  check_column_keys(data);
   auto source = open_source(data, train, context);
   if (!source) return nullptr;
-  const ImageShape image = checked_image(data, *source, {});
-  AugmentChain chain = chain_of(data, train, image);
+  const bool columns = !source->columns().empty();
+  const ImageShape image = columns ? ImageShape{} : checked_image(data, *source, {});
+  AugmentChain chain = columns ? AugmentChain() : chain_of(data, train, image);
   InputPipeline::Options options = options_of(data, image, context);
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {
-    if (context.rank == 0) warn_of_empty_classes(*source, context);
+    if (context.rank == 0 && !columns) warn_of_empty_classes(*source, context);
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);
-    check_mixing(data, source->size(), context);
+    if (!columns) check_mixing(data, source->size(), context);
     options.sampler.repeats = data.integer("repeats");
     options.sampler.tail = parse_tail(data.text("tail"));
     options.sampler.classes = classes_to_draw(data, *source, context);

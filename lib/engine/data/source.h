@@ -1,5 +1,6 @@
-// Data sources: indexed access to labelled images, encoded or raw. A new source is one new file
-// with one FLEET_SOURCE; the job file's data.source names it.
+// Data sources: indexed access to labelled images, encoded or raw, or to finished columns of
+// values (text). A new source is one new file with one FLEET_SOURCE; the job file's data.source
+// names it.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/registry.h"
+#include "data/column.h"
 
 namespace fleet::data {
 
@@ -39,6 +41,31 @@ class Source {
   virtual std::string name(int64_t index) const = 0;
   // Class names by label, safe to print on a terminal; empty if the source has only numbers.
   virtual std::vector<std::string> class_names() const { return {}; }
+
+  // The columns of a sample, if the source gives finished values: then fill() replaces read(), and
+  // nothing is decoded or augmented. Empty: labelled images.
+  virtual std::vector<Column> columns() const { return {}; }
+  // Writes sample `index`, one address for each column. Only with columns.
+  virtual void fill(int64_t index, std::span<void* const> to) const;
+  // The sum of the sample's weights in the loss: for text, the number of tokens to predict. All
+  // ranks ask for those of the whole global batch. Only with columns.
+  virtual double weight(int64_t index) const;
+};
+
+// A source of columns only.
+class ColumnSource : public Source {
+ public:
+  int64_t label(int64_t) const override { return 0; }
+  Sample read(int64_t index, std::vector<uint8_t>& scratch) const override;
+  void fill(int64_t index, std::span<void* const> to) const override = 0;
+  double weight(int64_t index) const override = 0;
+};
+
+// data.validation_split, for a source that divides its data itself.
+struct ValidationPart {
+  double part = 0;  // fraction of the data for validation; 0: no division
+  uint64_t seed = 0;
+  bool validates = false;  // open the part for validation; else the rest
 };
 
 struct SourceContext {
@@ -51,11 +78,19 @@ struct SourceContext {
   const Settings* train_split = nullptr;    // data.train.*, for opening the test split
   bool verbose = true;                      // whether to log what is skipped
   bool replaces_damaged = true;             // data.on_damaged: an unreadable file is not an error
+  const Settings* data = nullptr;           // data.*, for the keys of SourceType::shared
+  ValidationPart validation;                // if SourceType::divides
 };
 
 struct SourceType {
   // Keys of one split, data.train.* or data.test.* (their defaults may differ).
   Schema (*schema)(bool train) = nullptr;
+  // Keys of both splits, data.*. Null: none.
+  Schema (*shared)() = nullptr;
+  // Its samples are finished columns: the keys for images are refused.
+  bool gives_columns = false;
+  // open() applies SourceContext::validation itself. Else the samples of each class are divided.
+  bool divides = false;
   // Whether the settings of a split name any data: false if its list or folder is "". Null: always.
   bool (*names_data)(const Settings& split) = nullptr;
   // For samples that the settings alone describe: sets the dimensions of the context that are 0.
