@@ -18,6 +18,10 @@ BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                        const InputPipeline::Options& options)
     : source_(std::move(source)),
       columns_(source_->columns()),
+      has_images_(find_column(columns_, "image") != nullptr),
+      fills_(std::ranges::any_of(
+          columns_, [](const Column& one) { return one.name != "image" && one.name != "label"; })),
+      weighs_(find_column(columns_, "loss_weight") != nullptr),
       chain_(std::move(chain)),
       options_(options),
       damage_(*source_, {.fail = options.fail_on_damaged,
@@ -44,7 +48,7 @@ void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
 
 // A damaged image counts with its own label here, not with that of its replacement.
 double BatchMaker::sample_weight(const Pick& pick) const {
-  if (!columns_.empty()) return pick.real ? source_->weight(pick.sample) : 0;
+  if (weighs_) return pick.real ? source_->weight(pick.sample) : 0;
   const auto classes = static_cast<int64_t>(class_weights_.size());
   const int64_t label = source_->label(pick.sample);
   const bool counts = label >= 0 && label < classes && label != options_.ignored_label;
@@ -96,7 +100,7 @@ void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) {
 }
 
 void BatchMaker::set_denominator(BatchSlot& slot, int64_t index) {
-  if (columns_.empty() || options_.evaluation) return;
+  if (!weighs_ || options_.evaluation) return;
   const double sum = update_weights(index);
   const auto batches = static_cast<double>(merged_steps_ * options_.sampler.ranks);
   slot.batch.denominator = sum > 0 ? static_cast<float>(sum / batches) : 1;
@@ -134,32 +138,23 @@ bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int6
   }
 }
 
-void BatchMaker::make_columns(BatchSlot& slot, int64_t index, int64_t i) {
-  const TraceSpan span(TraceName::kRead, index);
-  const Pick pick = sampler_.pick(index, i);
-  std::vector<void*> to;
-  slot.columns_at(i, &to);
-  source_->fill(pick.sample, to);
-  if (!pick.real) slot.clear_loss_weights(i);
-  slot.samples[i] = pick.sample;
-  slot.keys[i] = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
-  slot.weights[i] = pick.real ? 1.0f : 0.0f;
-  slot.loss_weights[i] = sample_weight(pick);
+// The columns that are neither image nor label. The item behind the last sample only mixes images.
+void BatchMaker::fill(BatchSlot& slot, int64_t i, int64_t sample, bool real) const {
+  if (!fills_ || i >= options_.sampler.batch) return;
+  source_->fill(sample, slot.columns_at(i));
+  if (!real) slot.clear_loss_weights(i);
+  slot.loss_weights[i] = real ? source_->weight(sample) : 0;
 }
 
 std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64_t index,
                                       int64_t i) {
-  if (!columns_.empty()) {
-    make_columns(slot, index, i);
-    return {};
-  }
   const Pick pick =
       i < options_.sampler.batch ? sampler_.pick(index, i) : sampler_.before_first(index);
   const uint64_t key = sample_key(options_.sampler.seed, sampler_.epoch(), pick.draw);
   std::vector<Damaged> damaged;
   int64_t sample = pick.sample;
   ReadRetry retry(*storage_);
-  for (std::string why; !make_image(maker, slot, i, sample, key, &why);) {
+  for (std::string why; has_images_ && !make_image(maker, slot, i, sample, key, &why);) {
     damaged.push_back({sample, why, maker.unreadable()});
     if (options_.reports_damaged) {
       slot.blacken(i);
@@ -179,6 +174,7 @@ std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64
   slot.samples[i] = sample;
   slot.keys[i] = key;
   slot.weights[i] = counts ? 1.0f : 0.0f;
+  fill(slot, i, sample, counts);
   if (options_.reports_damaged) {
     slot.why[i] = damaged.empty() ? "" : damaged[0].why;
   } else if (!damaged.empty()) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.h"
@@ -20,6 +21,12 @@
 #include "data/storage.h"
 
 namespace fleet::data {
+
+struct BatchColumn {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::span<std::byte> data;
+};
 
 // One batch of one rank. The pipeline owns all memory; a span that is not used is empty.
 struct Batch {
@@ -40,15 +47,18 @@ struct Batch {
   std::span<int64_t> other_labels;
   std::span<float> own_shares;
   std::span<const std::string> why;  // size: see Options::reports_damaged
-  // Of a source with columns, in its order; then there are no images and no labels.
+  // The source's other columns (Source::fill), each [size, shape...] in plain layout.
   std::vector<BatchColumn> columns;
-  // With columns. The sum of the loss's weights (weighted tokens): of this batch without padding,
-  // and the divisor of the loss of a training step: the sum over all ranks' batches of all merged
-  // steps of an update, divided by their number. The mean over these batches of
-  // sum(weight * loss) / denominator then is the weighted mean. 1 if the sum is 0, or in
-  // evaluation, where sums are added up.
-  double weight = 0;
+  // The sum of the weights (Source::weight) of the samples that one update of the parameters takes,
+  // divided by ranks * merged steps. A rank's loss in a step is sum(weight * loss) / denominator;
+  // then its mean over ranks and merged steps is the loss of one large batch. Samples that pad the
+  // batch count only if the source has no column "loss_weight". Not for evaluations.
   float denominator = 1;
+  double weight = 0;  // sum of Source::weight() of this batch's samples without padding
+  // A column by the name of its feed: "image", "pixels", "flip", "label", "weight", "sample_key",
+  // "class_weights", "other_label", "own_share", "denominator", or one of `columns`. Empty if the
+  // batch lacks it.
+  std::span<const std::byte> column(std::string_view name) const;
   int64_t size = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch
@@ -149,7 +159,7 @@ class InputPipeline {
   int64_t batches() const;  // per epoch, the same on every rank
   int64_t samples() const;  // in the source
   int64_t batch_size() const;
-  const ImageShape& image() const;             // 0 x 0 x 0 with columns
+  const ImageShape& image() const;             // 0 x 0 x 0 if the source has no images
   const std::vector<Column>& columns() const;  // the source's
   const Source& source() const;
   const AugmentChain& chain() const;
@@ -183,6 +193,12 @@ std::vector<std::string> given_class_names(const Settings& data, int64_t classes
 // sampling.
 std::vector<int64_t> samples_by_class(const Source& source);
 
+// The columns of the samples, as the source declares them for these settings. Opens no data.
+std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context);
+
+// kUsage naming a key of data.* that is about images, if these columns have none.
+void check_image_keys(const Settings& data, const std::vector<Column>& columns);
+
 // The source of one split as configured by the settings, without data.validation_split. Null if
 // `train` is false and no test split is configured. Errors as of make_pipeline().
 std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
@@ -198,7 +214,8 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
 
 // The data of a job, as far as its settings tell.
 struct DataOutline {
-  ImageShape image;       // dimensions that only the first image tells are 0
+  ImageShape image;  // dimensions that only the first image tells are 0; all 0 without images
+  std::vector<Column> columns;
   bool has_test = false;  // false: there are certainly no test data
 };
 // Checks the settings of both splits as make_pipeline() does, as far as that needs no data: opens

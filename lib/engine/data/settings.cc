@@ -242,7 +242,6 @@ AugmentChain chain_of(const Settings& data, bool train, const ImageShape& image)
 ImageShape outline_of(const Settings& data, bool train, const PipelineContext& context) {
   SourceContext where = source_context(data, train, false, context);
   const SourceType& type = sources().get(data.text("source"));
-  if (type.gives_columns && !type.describe) return {};
   if (type.describe) type.describe(data.section(train ? "train" : "test"), &where);
   if (where.channels > 0) check_channels(where.channels);
   return {where.channels, where.height, where.width};
@@ -272,6 +271,12 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
 }
 
 }  // namespace
+
+std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context) {
+  const SourceType& type = sources().get(data.text("source"));
+  if (!type.columns) return Source::labelled_images();
+  return type.columns(data.section("train"), source_context(data, true, false, context));
+}
 
 static void refuse_names(const std::string& what, const std::string& next) {
   throw Error(ErrorCode::kUsage, what, "data.class_names", next);
@@ -418,10 +423,13 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
   given_class_names(data, context.classes);
   if (!names_data(data, true)) refuse_missing_data(data);
   const bool splits = data.number("validation_split") > 0;
-  check_column_keys(data);
+  const std::vector<Column> columns = declared_columns(data, context);
+  check_image_keys(data, columns);
   DataOutline outline{.image = outline_of(data, true, context),
+                      .columns = columns,
                       .has_test = splits || names_data(data, false)};
   if (outline.has_test && !splits) outline_of(data, false, context);
+  if (!find_column(columns, "image")) return outline;
   if (outline.image.count() == 0) return outline;
   chain_of(data, true, outline.image);
   if (outline.has_test) chain_of(data, false, outline.image);
@@ -430,20 +438,20 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
 
 std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
                                              const PipelineContext& context) {
-  check_column_keys(data);
+  check_image_keys(data, declared_columns(data, context));
   auto source = open_source(data, train, context);
   if (!source) return nullptr;
-  const bool columns = !source->columns().empty();
-  const ImageShape image = columns ? ImageShape{} : checked_image(data, *source, {});
-  AugmentChain chain = columns ? AugmentChain() : chain_of(data, train, image);
+  const bool images = find_column(source->columns(), "image") != nullptr;
+  const ImageShape image = images ? checked_image(data, *source, {}) : ImageShape{};
+  AugmentChain chain = images ? chain_of(data, train, image) : AugmentChain();
   InputPipeline::Options options = options_of(data, image, context);
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {
-    if (context.rank == 0 && !columns) warn_of_empty_classes(*source, context);
+    if (context.rank == 0 && images) warn_of_empty_classes(*source, context);
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);
-    if (!columns) check_mixing(data, source->size(), context);
+    if (images) check_mixing(data, source->size(), context);
     options.sampler.repeats = data.integer("repeats");
     options.sampler.tail = parse_tail(data.text("tail"));
     options.sampler.classes = classes_to_draw(data, *source, context);

@@ -12,19 +12,6 @@ Registry<SourceType>& sources() {
   return registry;
 }
 
-void Source::fill(int64_t, std::span<void* const>) const {
-  FLEET_CHECK(false, "a source of images has no columns to fill");
-}
-
-double Source::weight(int64_t) const {
-  FLEET_CHECK(false, "a source of images has no weights");
-  return 0;
-}
-
-Sample ColumnSource::read(int64_t index, std::vector<uint8_t>&) const {
-  throw Error(ErrorCode::kInternal, "a source of columns has no images", name(index));
-}
-
 std::string under_root(const std::string& root, const std::string& path) {
   if (root.empty() || path.starts_with('/')) return path;
   return root.ends_with('/') ? root + path : root + "/" + path;

@@ -1,5 +1,5 @@
-// Data sources: indexed access to labelled images, encoded or raw, or to finished columns of
-// values (text). A new source is one new file with one FLEET_SOURCE; the job file's data.source
+// Data sources: indexed access to samples with named columns; labelled images, encoded or raw, are
+// the usual ones. A new source is one new file with one FLEET_SOURCE; the job file's data.source
 // names it.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "base/config.h"
 #include "base/registry.h"
-#include "data/column.h"
+#include "tensor/column.h"
 
 namespace fleet::data {
 
@@ -28,10 +28,24 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t label(int64_t index) const = 0;
-  // Sample `index`, 0 <= index < size(). `scratch` belongs to the caller, one per thread. Throws
-  // Error if the sample cannot be read.
-  virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const = 0;
+
+  // The columns of its samples. Labelled images by default: "image", ragged, and "label". A column
+  // "image" is read with read(), decoded and augmented; "label" is label(); the others are written
+  // by fill().
+  virtual std::vector<Column> columns() const { return labelled_images(); }
+  static std::vector<Column> labelled_images();
+  // Writes sample `index`: one address per column of columns(), each with room for one sample in
+  // plain layout; null for "image" and "label". Throws Error if the sample cannot be read. The
+  // pipeline sets a column "loss_weight" to 0 for samples that pad a batch.
+  virtual void fill(int64_t index, std::span<void* const> to) const;
+  // The sum of the sample's weights in the loss: of a text, its weighted tokens.
+  virtual double weight(int64_t /*index*/) const { return 1; }
+
+  // For a column "label". 0 by default.
+  virtual int64_t label(int64_t /*index*/) const { return 0; }
+  // For a column "image": sample `index`, 0 <= index < size(). `scratch` belongs to the caller, one
+  // per thread. Throws Error if the sample cannot be read.
+  virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const;
   // At least the first `bytes` bytes of an image file, for its header; or raw pixels, whose bytes
   // may be missing. The same errors.
   virtual Sample read_start(int64_t index, size_t /*bytes*/, std::vector<uint8_t>& scratch) const {
@@ -41,24 +55,6 @@ class Source {
   virtual std::string name(int64_t index) const = 0;
   // Class names by label, safe to print on a terminal; empty if the source has only numbers.
   virtual std::vector<std::string> class_names() const { return {}; }
-
-  // The columns of a sample, if the source gives finished values: then fill() replaces read(), and
-  // nothing is decoded or augmented. Empty: labelled images.
-  virtual std::vector<Column> columns() const { return {}; }
-  // Writes sample `index`, one address for each column. Only with columns.
-  virtual void fill(int64_t index, std::span<void* const> to) const;
-  // The sum of the sample's weights in the loss: for text, the number of tokens to predict. All
-  // ranks ask for those of the whole global batch. Only with columns.
-  virtual double weight(int64_t index) const;
-};
-
-// A source of columns only.
-class ColumnSource : public Source {
- public:
-  int64_t label(int64_t) const override { return 0; }
-  Sample read(int64_t index, std::vector<uint8_t>& scratch) const override;
-  void fill(int64_t index, std::span<void* const> to) const override = 0;
-  double weight(int64_t index) const override = 0;
 };
 
 // data.validation_split, for a source that divides its data itself.
@@ -79,7 +75,7 @@ struct SourceContext {
   bool verbose = true;                      // whether to log what is skipped
   bool replaces_damaged = true;             // data.on_damaged: an unreadable file is not an error
   const Settings* data = nullptr;           // data.*, for the keys of SourceType::shared
-  ValidationPart validation;                // if SourceType::divides
+  ValidationPart validation = {};           // if SourceType::divides
 };
 
 struct SourceType {
@@ -87,8 +83,6 @@ struct SourceType {
   Schema (*schema)(bool train) = nullptr;
   // Keys of both splits, data.*. Null: none.
   Schema (*shared)() = nullptr;
-  // Its samples are finished columns: the keys for images are refused.
-  bool gives_columns = false;
   // open() applies SourceContext::validation itself. Else the samples of each class are divided.
   bool divides = false;
   // Whether the settings of a split name any data: false if its list or folder is "". Null: always.
@@ -96,6 +90,9 @@ struct SourceType {
   // For samples that the settings alone describe: sets the dimensions of the context that are 0.
   // kUsage if the settings are invalid. Null: only the data tell.
   void (*describe)(const Settings& split, SourceContext* context) = nullptr;
+  // The columns that its samples will have, as far as settings and context tell; called without
+  // opening data. Null: labelled images. Equal to Source::columns().
+  std::vector<Column> (*columns)(const Settings& split, const SourceContext& context) = nullptr;
   // Opens one split. Null if the settings name none ("" for its list or folder), or if no test data
   // lie where they are by default; then no_test_data() says so. kUsage if they are invalid.
   std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context) = nullptr;
