@@ -89,6 +89,7 @@ struct PipelineContext {
   uint64_t seed = 0;
   int64_t classes = 0;           // the model's, to check labels; 0: not checked
   int64_t ignored_label = -100;  // label of samples that the loss ignores; not a class
+  int64_t vocabulary = 0;        // the model's, to check tokens; 0: not checked
   // Batches hold bytes: resized and cropped images rounded to 8 bits, for normalize_image.
   bool bytes = false;
   // Allocates memory for the images of one batch that lives as long as the pipeline; called once

@@ -69,6 +69,7 @@ struct SourceContext {
   bool train = true;                        // the split, for messages
   int64_t classes = 0;                      // labels must be below this; 0: not checked
   int64_t ignored_label = -100;             // this label is allowed in addition
+  int64_t vocabulary = 0;                   // tokens must be below this; 0: not checked
   uint64_t seed = 0;                        // the job's
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 if not given
   const Settings* train_split = nullptr;    // data.train.*, for opening the test split
