@@ -8,6 +8,7 @@
 #include "ops/collective.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_prefetcher.h"
+#include "train/job_task.h"
 #include "train/rank_state.h"
 
 namespace fleet {
@@ -16,24 +17,19 @@ namespace {
 // Periods of strategies (k steps) up to this are averaged.
 constexpr int kAveragedSteps = 64;
 
-Shape image_of(const Job& job, const ExplainOptions& options) {
-  if (options.image.rank() == 3) return options.image;
-  return image_shape(job.model_name, job.data.integer("image.channels"),
-                     job.data.integer("image.height"), job.data.integer("image.width"));
-}
-
 struct Built {
   BuiltProgram built;
   Plan plan;
 };
 
 Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>* steps) {
-  Built all{build_program(job, {.image = image_of(job, options),
-                                .rank = options.rank,
-                                .world = options.ranks,
-                                .nodes = options.nodes,
-                                .backend = options.backend,
-                                .steps = steps}),
+  Built all{build_program(
+                job, {.columns = options.columns.empty() ? expected_columns(job) : options.columns,
+                      .rank = options.rank,
+                      .world = options.ranks,
+                      .nodes = options.nodes,
+                      .backend = options.backend,
+                      .steps = steps}),
             {}};
   all.plan = plan_built(all.built, options.backend, options.device);
   return all;

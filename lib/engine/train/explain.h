@@ -21,8 +21,8 @@ struct ExplainOptions {
   // The rates of one of so many streams that share the cores of a rank
   // (execution_strategy.num_threads). Null, or no rates: they are estimated. May be called often.
   std::function<const MachineRates*(int streams)> rates_of_stream = {};
-  JobTopology topology = {};  // ranks and nodes are set from the above
-  Shape image = {};           // the data's; empty: data.image, else the model's
+  JobTopology topology = {};         // ranks and nodes are set from the above
+  std::vector<Column> columns = {};  // the data's; empty: as far as the settings tell
   // Memory of a rank's process besides the job: program, libraries.
   size_t process_bytes = 0;
   // Memory and seconds of a core for the data, if they could be opened.

@@ -14,6 +14,7 @@
 #include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/job_facts.h"
+#include "train/job_task.h"
 #include "train/start_comparison.h"
 
 namespace fleet {
@@ -29,8 +30,8 @@ data::PipelineContext data_context(const Job& job, const std::string& backend,
   return {.rank = part.part,
           .ranks = part.parts,
           .seed = static_cast<uint64_t>(job.train.integer("seed")),
-          .classes = job.model.integer("num_classes"),
-          .ignored_label = job.train.integer("ignore_index"),
+          .classes = classes_of(job),
+          .ignored_label = ignored_label(job),
           .bytes = feeds_bytes(job, backend)};
 }
 
@@ -68,7 +69,7 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
 
 ModelCard JobData::card(const Job& job) const {
   const data::ImageShape& image = train_->image();
-  return {data::class_names(job.data, train_->source(), job.model.integer("num_classes")),
+  return {data::class_names(job.data, train_->source(), classes_of(job)),
           {image.channels, image.height, image.width}};
 }
 

@@ -71,8 +71,6 @@ class TrainingReport {
   RunOutput& files() { return files_; }
 
  private:
-  std::string metrics_text(const MetricSums& sums) const;
-  void add_accuracies(const MetricSums& sums, EventLine* line) const;
   void add_telemetry(EventLine* line);
   void write_rank_times(bool all);
   void report_best(const BestValue& best, const std::string& checkpoints, EventLine* summary);
