@@ -145,6 +145,10 @@ std::string LineReader::where() const {
   return place_of_byte(state_->file.path, state_->text->bytes(), state_->line);
 }
 
+int64_t LineReader::position() const {
+  return state_->gzip ? state_->lines : static_cast<int64_t>(state_->line);
+}
+
 int64_t LineReader::done() const {
   if (state_->gzip) return state_->gzip->compressed_bytes();
   const size_t at = std::min(state_->at, state_->end);

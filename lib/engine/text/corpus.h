@@ -63,6 +63,8 @@ class LineReader {
   bool next(std::string_view* line);
   // "file:12" of the last line. Counts the lines before it: for messages.
   std::string where() const;
+  // Of the last line: the byte it begins at, or its number in a compressed file.
+  int64_t position() const;
   // Bytes of the part that are read.
   int64_t done() const;
 

@@ -118,9 +118,8 @@ void Normalizer::add(const Json& json, const std::string& where, int depth) {
         [](std::string_view text) { return without(text, other_set(OtherSet::kAccents)); });
   } else if (type == "Strip") {
     const bool left = options.flag("strip_left", true), right = options.flag("strip_right", true);
-    steps_.push_back([left, right](std::string_view text) {
-      return strip_white_space(text, left, right);
-    });
+    steps_.push_back(
+        [left, right](std::string_view text) { return strip_white_space(text, left, right); });
   } else if (type == "Prepend") {
     steps_.push_back([prefix = options.text("prepend")](std::string_view text) {
       return text.empty() ? std::string() : prefix + std::string(text);
@@ -134,9 +133,8 @@ void Normalizer::add(const Json& json, const std::string& where, int depth) {
     const bool chinese = options.flag("handle_chinese_chars", true);
     const bool lower = options.flag("lowercase", true);
     const bool accents = options.flag("strip_accents", lower);
-    steps_.push_back([=](std::string_view text) {
-      return bert_text(text, clean, chinese, accents, lower);
-    });
+    steps_.push_back(
+        [=](std::string_view text) { return bert_text(text, clean, chinese, accents, lower); });
   } else {
     options.refuse_type();
   }

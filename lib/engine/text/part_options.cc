@@ -65,10 +65,10 @@ void PartOptions::refuse(const std::string& what) const {
 }
 
 void PartOptions::wrong(std::string_view key, const std::string& wanted) const {
-  throw Error(ErrorCode::kUsage,
-              "the member '" + std::string(key) + "' of the " + kind_ + " " + type_ + " must be " +
-                  wanted,
-              where_);
+  throw Error(
+      ErrorCode::kUsage,
+      "the member '" + std::string(key) + "' of the " + kind_ + " " + type_ + " must be " + wanted,
+      where_);
 }
 
 }  // namespace fleet::text

@@ -75,10 +75,10 @@ class PatternParser {
     return true;
   }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::kUnsupported,
-                "the regular expression '" + expression_ + "' uses " + what +
-                    ", which is not supported",
-                where_);
+    throw Error(
+        ErrorCode::kUnsupported,
+        "the regular expression '" + expression_ + "' uses " + what + ", which is not supported",
+        where_);
   }
   [[noreturn]] void damaged(const std::string& what) const {
     throw Error(ErrorCode::kUsage, "the regular expression '" + expression_ + "' has " + what,
@@ -216,8 +216,9 @@ class PatternParser {
       ahead = PatternNode::Kind::kNotAhead;
     } else if (peek() == '?') {
       const char32_t kind = peek(1);
-      refuse(kind == '<' ? "a lookbehind or a named group (?<"
-                         : kind == '>' ? "an atomic group (?>" : "a group (? of an unknown kind");
+      refuse(kind == '<'   ? "a lookbehind or a named group (?<"
+             : kind == '>' ? "an atomic group (?>"
+                           : "a group (? of an unknown kind");
     }
     const bool outer_case = ignore_case_;
     ignore_case_ = fold;
@@ -324,22 +325,34 @@ class PatternParser {
       return false;
     };
     switch (c) {
-      case 'n': return one('\n');
-      case 'r': return one('\r');
-      case 't': return one('\t');
-      case 'f': return one('\f');
-      case 'v': return one('\v');
-      case 'x': return one(hex_code(2));
-      case 'u': return one(hex_code(4));
+      case 'n':
+        return one('\n');
+      case 'r':
+        return one('\r');
+      case 't':
+        return one('\t');
+      case 'f':
+        return one('\f');
+      case 'v':
+        return one('\v');
+      case 'x':
+        return one(hex_code(2));
+      case 'u':
+        return one(hex_code(4));
       case 's':
-      case 'S': return either(white_space(), c == 'S');
+      case 'S':
+        return either(white_space(), c == 'S');
       case 'd':
-      case 'D': return either(*general_category("Nd"), c == 'D');
+      case 'D':
+        return either(*general_category("Nd"), c == 'D');
       case 'w':
-      case 'W': return either(pattern_word_characters(), c == 'W');
+      case 'W':
+        return either(pattern_word_characters(), c == 'W');
       case 'p':
-      case 'P': return either(property(), c == 'P');
-      default: break;
+      case 'P':
+        return either(property(), c == 'P');
+      default:
+        break;
     }
     const bool letter_or_digit =
         (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -404,14 +417,24 @@ class PatternCompiler {
 
   void add(const PatternNode& node) {
     switch (node.kind) {
-      case PatternNode::Kind::kSet: append({PatternStep::Kind::kCharacter, set(node)}); break;
-      case PatternNode::Kind::kAhead: append({PatternStep::Kind::kAhead, set(node)}); break;
-      case PatternNode::Kind::kNotAhead: append({PatternStep::Kind::kNotAhead, set(node)}); break;
+      case PatternNode::Kind::kSet:
+        append({PatternStep::Kind::kCharacter, set(node)});
+        break;
+      case PatternNode::Kind::kAhead:
+        append({PatternStep::Kind::kAhead, set(node)});
+        break;
+      case PatternNode::Kind::kNotAhead:
+        append({PatternStep::Kind::kNotAhead, set(node)});
+        break;
       case PatternNode::Kind::kSequence:
         for (const auto& part : node.parts) add(*part);
         break;
-      case PatternNode::Kind::kChoice: add_choice(node); break;
-      case PatternNode::Kind::kRepeat: add_repeat(node); break;
+      case PatternNode::Kind::kChoice:
+        add_choice(node);
+        break;
+      case PatternNode::Kind::kRepeat:
+        add_repeat(node);
+        break;
     }
   }
 
@@ -484,9 +507,8 @@ class PatternCompiler {
 
 PatternProgram parse_pattern(std::string_view expression, const std::string& where) {
   const auto node = PatternParser(expression, where).parse();
-  PatternCompiler compiler([&] {
-    throw Error(ErrorCode::kUnsupported, "a regular expression is too large", where);
-  });
+  PatternCompiler compiler(
+      [&] { throw Error(ErrorCode::kUnsupported, "a regular expression is too large", where); });
   compiler.add(*node);
   return compiler.finish();
 }
@@ -494,8 +516,7 @@ PatternProgram parse_pattern(std::string_view expression, const std::string& whe
 PatternProgram literal_pattern(std::string_view text) {
   PatternProgram program;
   for (const char32_t c : code_points_of(text)) {
-    program.steps.push_back(
-        {PatternStep::Kind::kCharacter, static_cast<int>(program.sets.size())});
+    program.steps.push_back({PatternStep::Kind::kCharacter, static_cast<int>(program.sets.size())});
     program.sets.push_back(CodePointSet{{c, c}});
   }
   program.steps.push_back({PatternStep::Kind::kMatch});
@@ -513,8 +534,7 @@ PatternProgram set_pattern(std::span<const SetPattern> alternatives) {
     program.sets.push_back(alternatives[i].set);
     // A run goes back to its character; both leave through the last fork.
     ends.push_back(next());
-    program.steps.push_back(
-        {PatternStep::Kind::kFork, -1, alternatives[i].run ? fork + 1 : -1});
+    program.steps.push_back({PatternStep::Kind::kFork, -1, alternatives[i].run ? fork + 1 : -1});
     program.steps[static_cast<size_t>(fork)].second = next();
   }
   program.steps.back().second = next();

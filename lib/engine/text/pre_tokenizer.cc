@@ -22,8 +22,7 @@ SplitBehavior behavior_option(const PartOptions& options, const std::string& ini
   if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
   if (name == "Contiguous") return SplitBehavior::kContiguous;
-  options.wrong("behavior",
-                "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  options.wrong("behavior", "Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
 SplitPattern pattern_of_words() {
@@ -66,8 +65,7 @@ void PreTokenizer::add(const Json& json, const std::string& where, int depth) {
   } else if (type == "ByteLevel") {
     add_byte_level(options);
   } else if (type == "Split") {
-    add_split(pattern_option(options), behavior_option(options, ""),
-              options.flag("invert", false));
+    add_split(pattern_option(options), behavior_option(options, ""), options.flag("invert", false));
   } else if (type == "BertPreTokenizer") {
     add_split(pattern_of_bert(), SplitBehavior::kRemoved, true);
   } else if (type == "Whitespace") {
@@ -75,8 +73,9 @@ void PreTokenizer::add(const Json& json, const std::string& where, int depth) {
   } else if (type == "WhitespaceSplit") {
     add_split(pattern_of_set(white_space(), true), SplitBehavior::kRemoved, false);
   } else if (type == "Digits") {
-    add_split(pattern_of_set(other_set(OtherSet::kNumbers), !options.flag("individual_digits", false)),
-              SplitBehavior::kIsolated, false);
+    add_split(
+        pattern_of_set(other_set(OtherSet::kNumbers), !options.flag("individual_digits", false)),
+        SplitBehavior::kIsolated, false);
   } else if (type == "Punctuation") {
     add_split(pattern_of_set(other_set(OtherSet::kBertPunctuation), false),
               behavior_option(options, "Isolated"), false);
@@ -132,8 +131,7 @@ void PreTokenizer::split(std::string_view text, bool first, const Piece& piece) 
   run(0, text, first, piece);
 }
 
-void PreTokenizer::run(size_t number, std::string_view text, bool first,
-                       const Piece& piece) const {
+void PreTokenizer::run(size_t number, std::string_view text, bool first, const Piece& piece) const {
   if (text.empty()) return;
   if (number == steps_.size()) return piece(text);
   const PreTokenizerStep& step = steps_[number];
@@ -152,7 +150,9 @@ void PreTokenizer::run(size_t number, std::string_view text, bool first,
         run(number + 1, " " + std::string(text), first, piece);
       }
       break;
-    case PreTokenizerStep::Kind::kMetaspace: run_metaspace(number, text, first, piece); break;
+    case PreTokenizerStep::Kind::kMetaspace:
+      run_metaspace(number, text, first, piece);
+      break;
   }
 }
 
@@ -241,9 +241,8 @@ void PreTokenizer::run_metaspace(size_t number, std::string_view text, bool firs
       replaced.push_back(c);
     }
   }
-  const bool prepend =
-      step.prepend == PreTokenizerStep::Prepend::kAlways ||
-      (step.prepend == PreTokenizerStep::Prepend::kFirst && first);
+  const bool prepend = step.prepend == PreTokenizerStep::Prepend::kAlways ||
+                       (step.prepend == PreTokenizerStep::Prepend::kFirst && first);
   if (prepend && !replaced.starts_with(step.replacement)) {
     replaced.insert(0, step.replacement);
   }

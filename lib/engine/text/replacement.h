@@ -19,7 +19,7 @@ class Replacement {
   std::string apply(std::string_view text) const;
 
  private:
-  std::string literal_;                           // what to look for; "": the pattern
+  std::string literal_;                          // what to look for; "": the pattern
   std::shared_ptr<const SplitPattern> pattern_;  // shared by copies of a step
   std::string content_;
 };

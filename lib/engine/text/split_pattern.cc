@@ -19,8 +19,7 @@ constexpr size_t kMostWork = 100'000'000;
 
 class PatternAutomaton {
  public:
-  PatternAutomaton(PatternProgram program, std::string name, std::string where,
-                   SplitPattern& out)
+  PatternAutomaton(PatternProgram program, std::string name, std::string where, SplitPattern& out)
       : program_(std::move(program)), name_(std::move(name)), where_(std::move(where)), out_(out) {}
 
   void build() {
@@ -123,7 +122,9 @@ class PatternAutomaton {
           case PatternStep::Kind::kNotAhead:
             if (!is_in(step.set, c)) stack.push_back(at + 1);
             break;
-          case PatternStep::Kind::kMatch: matched = true; break;
+          case PatternStep::Kind::kMatch:
+            matched = true;
+            break;
         }
       }
       if (matched) break;

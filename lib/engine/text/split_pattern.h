@@ -72,8 +72,8 @@ inline int SplitPattern::class_of(std::string_view text, size_t at, size_t* next
     code_point = (lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
     *next = at + 3;
   } else {
-    code_point = (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 |
-                 (byte(3) & 0x3F);
+    code_point =
+        (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
     *next = at + 4;
   }
   return class_blocks_[block_of_[code_point >> 6] * size_t{64} + (code_point & 63)];

@@ -20,8 +20,8 @@ constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28;
 
 struct NormalTables {
   std::unordered_map<char32_t, std::u32string> canonical, compatible;  // one step
-  std::unordered_map<uint64_t, char32_t> composed;                      // first << 32 | second
-  std::unordered_map<char32_t, uint8_t> combining_class;                // where it is not 0
+  std::unordered_map<uint64_t, char32_t> composed;                     // first << 32 | second
+  std::unordered_map<char32_t, uint8_t> combining_class;               // where it is not 0
 
   NormalTables() {
     for (size_t i = 0; i < std::size(kDecompositions);) {
@@ -76,8 +76,7 @@ struct NormalTables {
       return kSyllables + ((first - kLeads) * kVowelCount + second - kVowels) * kTailCount;
     }
     if (first >= kSyllables && first < kSyllables + kLeadCount * kVowelCount * kTailCount &&
-        (first - kSyllables) % kTailCount == 0 && second > kTails &&
-        second < kTails + kTailCount) {
+        (first - kSyllables) % kTailCount == 0 && second > kTails && second < kTails + kTailCount) {
       return first + second - kTails;
     }
     const auto found = composed.find(uint64_t{first} << 32 | second);
@@ -131,9 +130,9 @@ void compose_marks(std::u32string& text, const NormalTables& tables) {
 }
 
 char32_t simple_lower_case(char32_t c) {
-  const auto after = std::upper_bound(
-      std::begin(kLowerRuns), std::end(kLowerRuns), c,
-      [](char32_t value, const LowerRun& run) { return value < run.first; });
+  const auto after =
+      std::upper_bound(std::begin(kLowerRuns), std::end(kLowerRuns), c,
+                       [](char32_t value, const LowerRun& run) { return value < run.first; });
   if (after == std::begin(kLowerRuns)) return c;
   const LowerRun& run = *std::prev(after);
   if (c > run.last || (c - run.first) % run.stride != 0) return c;
