@@ -109,7 +109,7 @@ TEST(DocumentRows, AllPackings_PredictEachTokenOnceFromItsOwnDocument) {
     ASSERT_EQ(documents.size(), lengths.size());
     for (const int length : {1, 7, 16, 64}) {
       for (const bool packs : {false, true}) {
-        SCOPED_TRACE(testing::Message() << length << " " << packs << " " << begins);
+        SCOPED_TRACE(::testing::Message() << length << " " << packs << " " << begins);
         const auto rows = document_rows(documents, mark, length, packs);
         EXPECT_EQ(predictions(tokens, *rows, length), wanted(lengths, begins));
       }
