@@ -13,7 +13,7 @@ struct MetricDef {
   std::string name;     // in lines, metrics.jsonl, TensorBoard, checkpoint.keep_best: "acc1"
   std::string sum;      // the metric is this sum ("hits") ...
   std::string divisor;  // ... divided by that one ("weight"); 0 if that is 0
-  std::string format = "%.5f";  // in lines, for printf
+  int decimals = 5;     // in lines
   bool larger_is_better = false;
   double (*of_quotient)(double) = nullptr;  // applied to the quotient: exp for a perplexity
   // No quotient of sums (mean average precision): an EvaluationCollector computes it over all

@@ -87,6 +87,7 @@ class Network {
 
   Program& program() { return program_; }
   bool training() const { return training_; }
+  VarId sample_key() const { return sample_key_; }
   const Shape& shape(VarId var) const;  // kUsage if there is no such variable
 
   // Images are N, C, H, W.

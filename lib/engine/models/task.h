@@ -48,7 +48,7 @@ class TaskBuilder {
   const Settings& settings() const { return context_.settings(); }
   VarId output(const std::string& name) const;  // of the model
   VarId feed(const std::string& name) const;    // kNoVar if it is not fed
-  const Shape& shape(VarId var) const { return program_.var(var).shape; }
+  const Var& var(VarId id) const { return program_.var(id); }
 
   // Appends an operation next to the network; `name` is that of its first output.
   VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,

@@ -2,6 +2,7 @@
 // evaluation. Backward, strategy and optimizer are appended after it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ namespace fleet {
 struct Normalization {
   std::vector<double> mean, deviation;
 };
+
+class EvaluationCollector;  // models/task.h
 
 struct TrainingOptions {
   std::string model;                          // a name in model_registry()
@@ -73,6 +76,10 @@ struct Training {
   VarId evaluate_output(const std::string& name) const { return find_var(evaluate_outputs, name); }
   std::shared_ptr<const MetricTable> metrics;
   std::vector<TrainingSum> training_sums, evaluation_sums;
+  // What evaluations collect besides sums. Each call returns another collector; null if they
+  // collect nothing. Never empty.
+  std::function<std::unique_ptr<EvaluationCollector>()> make_collector;
+  std::vector<VarId> collected;  // the outputs that collectors read, in evaluation
   VarId training_sum(std::string_view name) const;  // kNoVar if there is none
   VarId evaluation_sum(std::string_view name) const;
 };
