@@ -14,13 +14,14 @@ FLEET_MODEL(halves) {
   def.help = "one convolution, for images of one channel";
   def.image = {1, 8, 8};
   def.schema = fleet::model_schema(2).integer("channels", 8, 1, 1024, "of the convolution");
-  def.build = [](fleet::Network& network, fleet::VarId image, const fleet::Settings& settings) {
-    fleet::VarId x =
-        network.conv2d("conv", image, {.channels = settings.integer("channels"), .padding = 1});
-    x = network.relu(network.batch_norm("bn", x));
-    x = network.flatten(network.pool(x, {.type = "avg", .kernel = 4, .stride = 4}));
-    return network.linear("fc", x, {.features = settings.integer("num_classes")});
-  };
+  def.build = fleet::image_classifier(
+      [](fleet::Network& network, fleet::VarId image, const fleet::Settings& settings) {
+        fleet::VarId x =
+            network.conv2d("conv", image, {.channels = settings.integer("channels"), .padding = 1});
+        x = network.relu(network.batch_norm("bn", x));
+        x = network.flatten(network.pool(x, {.type = "avg", .kernel = 4, .stride = 4}));
+        return network.linear("fc", x, {.features = settings.integer("num_classes")});
+      });
 }
 
 namespace {

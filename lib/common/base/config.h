@@ -71,6 +71,8 @@ class Settings {
   std::vector<int64_t> integers(const std::string& path) const;
   std::vector<double> numbers(const std::string& path) const;
   std::vector<std::string> texts(const std::string& path) const;
+  // Whether the schema has this key.
+  bool has(const std::string& path) const { return entries_.contains(path); }
   // Whether the user set it; false for a default.
   bool given(const std::string& path) const;
   // "job.json", "--set", "environment X", "default"

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.h"
@@ -20,6 +21,12 @@
 #include "data/storage.h"
 
 namespace fleet::data {
+
+struct BatchColumn {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::span<std::byte> data;
+};
 
 // One batch of one rank. The pipeline owns all memory; a span that is not used is empty.
 struct Batch {
@@ -40,6 +47,16 @@ struct Batch {
   std::span<int64_t> other_labels;
   std::span<float> own_shares;
   std::span<const std::string> why;  // size: see Options::reports_damaged
+  // The source's other columns (Source::fill), each [size, shape...] in plain layout.
+  std::vector<BatchColumn> columns;
+  // The sum of the weights (Source::weight) of the samples that one update of the parameters takes,
+  // divided by ranks * merged steps. A rank's loss in a step is sum(weight * loss) / denominator;
+  // then its mean over ranks and merged steps is the loss of one large batch. Not for evaluations.
+  float denominator = 1;
+  // A column by the name of its feed: "image", "pixels", "flip", "label", "weight", "sample_key",
+  // "class_weights", "other_label", "own_share", "denominator", or one of `columns`. Empty if the
+  // batch lacks it.
+  std::span<const std::byte> column(std::string_view name) const;
   int64_t size = 0;
   ImageShape image;
   int64_t epoch = 0, index = 0;  // position: batch `index` of the epoch

@@ -12,6 +12,19 @@ Registry<SourceType>& sources() {
   return registry;
 }
 
+std::vector<Column> Source::labelled_images() {
+  return {{.name = "image", .dtype = DType::kUInt8, .ragged = true},
+          {.name = "label", .dtype = DType::kInt64}};
+}
+
+void Source::fill(int64_t index, std::span<void* const> /*to*/) const {
+  FLEET_CHECK(false, "fill() of a source of images: " + name(index));
+}
+
+Sample Source::read(int64_t index, std::vector<uint8_t>& /*scratch*/) const {
+  FLEET_CHECK(false, "read() of a source without images: " + name(index));
+}
+
 std::string under_root(const std::string& root, const std::string& path) {
   if (root.empty() || path.starts_with('/')) return path;
   return root.ends_with('/') ? root + path : root + "/" + path;

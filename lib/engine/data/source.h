@@ -1,5 +1,6 @@
-// Data sources: indexed access to labelled images, encoded or raw. A new source is one new file
-// with one FLEET_SOURCE; the job file's data.source names it.
+// Data sources: indexed access to samples with named columns; labelled images, encoded or raw, are
+// the usual ones. A new source is one new file with one FLEET_SOURCE; the job file's data.source
+// names it.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/registry.h"
+#include "tensor/column.h"
 
 namespace fleet::data {
 
@@ -26,10 +28,23 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual int64_t size() const = 0;
-  virtual int64_t label(int64_t index) const = 0;
-  // Sample `index`, 0 <= index < size(). `scratch` belongs to the caller, one per thread. Throws
-  // Error if the sample cannot be read.
-  virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const = 0;
+
+  // The columns of its samples. Labelled images by default: "image", ragged, and "label". A column
+  // "image" is read with read(), decoded and augmented; "label" is label(); the others are written
+  // by fill().
+  virtual std::vector<Column> columns() const { return labelled_images(); }
+  static std::vector<Column> labelled_images();
+  // Writes sample `index`: one address per column of columns(), each with room for one sample in
+  // plain layout; null for "image" and "label". Throws Error if the sample cannot be read.
+  virtual void fill(int64_t index, std::span<void* const> to) const;
+  // The sum of the sample's weights in the loss: of a text, its weighted tokens.
+  virtual double weight(int64_t /*index*/) const { return 1; }
+
+  // For a column "label". 0 by default.
+  virtual int64_t label(int64_t /*index*/) const { return 0; }
+  // For a column "image": sample `index`, 0 <= index < size(). `scratch` belongs to the caller, one
+  // per thread. Throws Error if the sample cannot be read.
+  virtual Sample read(int64_t index, std::vector<uint8_t>& scratch) const;
   // At least the first `bytes` bytes of an image file, for its header; or raw pixels, whose bytes
   // may be missing. The same errors.
   virtual Sample read_start(int64_t index, size_t /*bytes*/, std::vector<uint8_t>& scratch) const {
@@ -61,6 +76,9 @@ struct SourceType {
   // For samples that the settings alone describe: sets the dimensions of the context that are 0.
   // kUsage if the settings are invalid. Null: only the data tell.
   void (*describe)(const Settings& split, SourceContext* context) = nullptr;
+  // The columns that its samples will have, as far as settings and context tell; called without
+  // opening data. Null: labelled images. Equal to Source::columns().
+  std::vector<Column> (*columns)(const Settings& split, const SourceContext& context) = nullptr;
   // Opens one split. Null if the settings name none ("" for its list or folder), or if no test data
   // lie where they are by default; then no_test_data() says so. kUsage if they are invalid.
   std::unique_ptr<Source> (*open)(const Settings& split, const SourceContext& context) = nullptr;

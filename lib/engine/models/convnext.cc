@@ -72,7 +72,7 @@ void define_convnext(ModelDef& def, const Widths& widths) {
   def.schema = model_schema().number(
       "stochastic_depth", widths.stochastic_depth, 0, 0.99,
       "probability that a sample skips the last block; lower for earlier blocks");
-  def.build = [widths](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([widths](Network& network, VarId image, const Settings& settings) {
     ConvnextBuilder builder(network, widths, settings.number("stochastic_depth"));
     VarId x =
         builder.norm(builder.patches(image, "features.0.0", widths.channels[0], 4), "features.0.1");
@@ -93,7 +93,7 @@ void define_convnext(ModelDef& def, const Widths& widths) {
     return network.linear(
         "classifier.2", x,
         {.features = settings.integer("num_classes"), .init = WeightInit::kNormal002});
-  };
+  });
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ void define_densenet(ModelDef& def, const DensenetDepth& depth) {
   def.help = "DenseNet, torchvision's names";
   def.schema =
       model_schema().number("drop_rate", 0, 0, 0.99, "dropout rate of each layer's outputs");
-  def.build = [depth](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([depth](Network& network, VarId image, const Settings& settings) {
     DensenetBuilder builder(network, depth.growth, settings.number("drop_rate"));
     VarId x = builder.stem(image, depth.first);
     for (size_t i = 0; i < depth.layers.size(); ++i) {
@@ -73,7 +73,7 @@ void define_densenet(ModelDef& def, const DensenetDepth& depth) {
     return network.linear(
         "classifier", x,
         {.features = settings.integer("num_classes"), .init = WeightInit::kTorchDefaultNoBias});
-  };
+  });
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ void define_efficientnet(ModelDef& def, const Scale& scale) {
           .number("dropout", scale.dropout, 0, 0.99, "dropout rate of the last layer's inputs")
           .number("stochastic_depth", 0.2, 0, 0.99,
                   "probability that a sample skips the last block; lower for earlier blocks");
-  def.build = [scale](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([scale](Network& network, VarId image, const Settings& settings) {
     EfficientnetBuilder builder(network, scale, settings.number("stochastic_depth"));
     VarId x =
         builder.conv_bn(image, "features.0",
@@ -101,7 +101,7 @@ void define_efficientnet(ModelDef& def, const Scale& scale) {
     return network.linear(
         "classifier.1", x,
         {.features = settings.integer("num_classes"), .init = WeightInit::kUniformFanOut});
-  };
+  });
 }
 
 }  // namespace

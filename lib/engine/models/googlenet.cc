@@ -51,7 +51,7 @@ FLEET_MODEL(googlenet) {
   def.help = "GoogLeNet without auxiliary classifiers, torchvision's names";
   def.schema =
       model_schema().number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     const Pool2d halve = {.kernel = 3, .stride = 2, .ceil_mode = true};
     VarId x = network.pool(basic_conv(network, image, "conv1", 64, 7, 2), halve);
     x = basic_conv(network, x, "conv2", 64, 1);
@@ -66,7 +66,7 @@ FLEET_MODEL(googlenet) {
     x = network.dropout(network.flatten(network.global_pool(x)), settings.number("dropout"));
     return network.linear(
         "fc", x, {.features = settings.integer("num_classes"), .init = WeightInit::kNormal001});
-  };
+  });
 }
 
 }  // namespace fleet

@@ -8,7 +8,7 @@ FLEET_MODEL(lenet) {
   def.image = {1, 28, 28};
   def.schema = model_schema(10).number("dropout", 0, 0, 0.99,
                                        "dropout rate of the fully connected layers' outputs");
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     const auto conv = [&](const char* name, VarId x, int64_t channels, int64_t padding) {
       x = network.conv2d(name, x,
                          {.channels = channels,
@@ -28,7 +28,7 @@ FLEET_MODEL(lenet) {
     linear("fc1", 120);
     linear("fc2", 84);
     return network.linear("fc3", x, {.features = settings.integer("num_classes")});
-  };
+  });
 }
 
 }  // namespace fleet

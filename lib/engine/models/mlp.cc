@@ -9,7 +9,7 @@ FLEET_MODEL(mlp) {
   def.schema = model_schema(10)
                    .integers("hidden", {256, 128}, "outputs of each hidden layer")
                    .number("dropout", 0, 0, 0.99, "dropout rate of each hidden layer's outputs");
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     VarId x = network.flatten(image);
     int number = 1;
     for (int64_t features : settings.integers("hidden")) {
@@ -23,7 +23,7 @@ FLEET_MODEL(mlp) {
     }
     return network.linear("fc" + std::to_string(number), x,
                           {.features = settings.integer("num_classes")});
-  };
+  });
 }
 
 }  // namespace fleet

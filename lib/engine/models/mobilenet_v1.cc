@@ -27,7 +27,7 @@ FLEET_MODEL(mobilenet_v1) {
   def.schema = model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
                    .number("dropout", 0, 0, 0.99, "dropout rate of the last layer's inputs");
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     const auto wide = [&](int64_t channels) {
       const double scaled = static_cast<double>(channels) * settings.number("width");
       return std::max<int64_t>(1, static_cast<int64_t>(std::lround(scaled)));
@@ -52,7 +52,7 @@ FLEET_MODEL(mobilenet_v1) {
     x = network.dropout(network.flatten(network.global_pool(x)), settings.number("dropout"));
     return network.linear(
         "fc", x, {.features = settings.integer("num_classes"), .init = WeightInit::kNormal001});
-  };
+  });
 }
 
 }  // namespace fleet

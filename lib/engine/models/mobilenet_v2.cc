@@ -43,7 +43,7 @@ FLEET_MODEL(mobilenet_v2) {
   def.schema = model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
                    .number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     const double width = settings.number("width");
     const auto wide = [&](int64_t channels) {
       return round_channels(static_cast<double>(channels) * width);
@@ -67,7 +67,7 @@ FLEET_MODEL(mobilenet_v2) {
     return network.linear(
         "classifier.1", x,
         {.features = settings.integer("num_classes"), .init = WeightInit::kNormal001});
-  };
+  });
 }
 
 }  // namespace fleet

@@ -125,9 +125,9 @@ void define_mobilenet_v3(ModelDef& def, const Form& form) {
   def.schema = model_schema()
                    .number("width", 1, 0.05, 8, "factor for the channels of every layer")
                    .number("dropout", 0.2, 0, 0.99, "dropout rate of the last layer's inputs");
-  def.build = [&form](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([&form](Network& network, VarId image, const Settings& settings) {
     return build(network, image, settings, form);
-  };
+  });
 }
 
 }  // namespace

@@ -234,6 +234,11 @@ VarId Network::apply(const std::string& type, std::vector<VarId> inputs, Attribu
   return emit(type, std::move(inputs), std::move(attributes), type);
 }
 
+std::vector<VarId> Network::apply_all(const std::string& type, std::vector<VarId> inputs,
+                                      Attributes attributes) {
+  return emit_all(type, std::move(inputs), std::move(attributes), type);
+}
+
 VarId Network::scale_channels(VarId x, VarId gate) {
   return emit("elementwise_mul", {x, gate}, {{"axis", int64_t{0}}}, "scale_channels");
 }
@@ -370,8 +375,8 @@ std::string Network::hint(const std::string& name) const {
   return training_ ? name : "evaluate/" + name;
 }
 
-VarId Network::emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
-                    const std::string& name) {
+std::vector<VarId> Network::emit_all(const std::string& type, std::vector<VarId> inputs,
+                                     Attributes attributes, const std::string& name) {
   const OpDef& def = op_registry().get(type);
   const std::string where = name == type ? type : type + " '" + name + "'";
   // Collectives and updates change variables in place, which strategies and optimizers arrange.
@@ -381,12 +386,12 @@ VarId Network::emit(const std::string& type, std::vector<VarId> inputs, Attribut
            "strategies and optimizers append it where they need it");
   }
   check_inputs(def, where, inputs);
-  const VarId y =
-      program_.emit(section_, type, std::move(inputs), std::move(attributes), hint(name))[0];
-  if (!program_.var(y).shape_known) {
+  std::vector<VarId> outputs =
+      program_.emit(section_, type, std::move(inputs), std::move(attributes), hint(name));
+  if (!program_.var(outputs[0]).shape_known) {
     refuse(where, "its FLEET_OP sets no shape", "set it in def.infer: context.set(0, shape, type)");
   }
-  return y;
+  return outputs;
 }
 
 }  // namespace fleet

@@ -87,6 +87,7 @@ class Network {
 
   Program& program() { return program_; }
   bool training() const { return training_; }
+  VarId sample_key() const { return sample_key_; }
   const Shape& shape(VarId var) const;  // kUsage if there is no such variable
 
   // Images are N, C, H, W.
@@ -111,6 +112,9 @@ class Network {
   // Appends any operation, by its type; returns its first output. docs/reference/operations.md has
   // the operations and their attributes.
   VarId apply(const std::string& type, std::vector<VarId> inputs, Attributes attributes = {});
+  // The same; returns all of its outputs.
+  std::vector<VarId> apply_all(const std::string& type, std::vector<VarId> inputs,
+                               Attributes attributes = {});
   // Multiplies each channel of each sample by a value: gate is N, C, 1, 1.
   VarId scale_channels(VarId x, VarId gate);
   // Squeeze and excitation (Hu et al. 2017), torchvision's names: multiplies x by a gate computed
@@ -147,8 +151,12 @@ class Network {
   VarId find(const std::string& name, VarKind kind, const Shape& shape) const;
   // In evaluation, prefixes names with "evaluate/", so that a printed program is readable.
   std::string hint(const std::string& name) const;
+  std::vector<VarId> emit_all(const std::string& type, std::vector<VarId> inputs,
+                              Attributes attributes, const std::string& name);
   VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
-             const std::string& name);
+             const std::string& name) {
+    return emit_all(type, std::move(inputs), std::move(attributes), name)[0];
+  }
 
   Program& program_;
   SectionId section_;

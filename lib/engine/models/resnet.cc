@@ -69,9 +69,9 @@ void define_resnet(ModelDef& def, const Depth& depth) {
                    .boolean("zero_init_residual", false,
                             "initialise the scale of each block's last batch norm with zero")
                    .integer("width", 64, 1, 4096, "channels of the first stage");
-  def.build = [depth](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([depth](Network& network, VarId image, const Settings& settings) {
     return ResnetBuilder(network, settings, depth).build(image);
-  };
+  });
 }
 
 }  // namespace

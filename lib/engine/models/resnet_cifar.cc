@@ -28,7 +28,7 @@ FLEET_MODEL(resnet20) {
   def.help = "residual network of 20 layers for 32 x 32 images (CIFAR)";
   def.image = {3, 32, 32};
   def.schema = model_schema(10);
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     VarId x = network.relu(conv_bn(network, image, "conv1", "bn1", 16, 3, 1));
     network.block("stem", x);
     for (int stage = 0; stage < 3; ++stage) {
@@ -40,7 +40,7 @@ FLEET_MODEL(resnet20) {
     }
     return network.linear("fc", network.flatten(network.global_pool(x)),
                           {.features = settings.integer("num_classes")});
-  };
+  });
 }
 
 }  // namespace fleet

@@ -1,72 +1,12 @@
 #include "models/training.h"
 
+#include <algorithm>
+
 #include "models/model.h"
+#include "models/task.h"
 
 namespace fleet {
 namespace {
-
-// Per-sample values.
-struct Losses {
-  VarId values;
-  VarId weights = kNoVar;  // the weight of the label, if classes have weights
-};
-
-Metrics append_metrics(Program& program, SectionId section, const Training& training, VarId logits,
-                       const Losses& losses, const std::string& prefix) {
-  Metrics metrics;
-  const auto sum = [&](VarId values, const char* name) {
-    return program.emit(section, "weighted_sum", {values, training.weight}, {}, prefix + name)[0];
-  };
-  metrics.losses = sum(losses.values, "losses");
-  if (losses.weights != kNoVar) metrics.loss_weights = sum(losses.weights, "loss_weights");
-  metrics.counts = program.emit(section, "accuracy", {logits, training.label, training.weight},
-                                {{"k", training.top_k}}, prefix + "counts")[0];
-  return metrics;
-}
-
-// The logits that losses are computed from, and the names of their variables.
-struct LossContext {
-  SectionId section;
-  VarId logits;
-  std::string prefix;
-};
-
-Losses append_losses(Program& program, const LossContext& context, VarId label,
-                     const Training& training, const TrainingOptions& options) {
-  const auto& [section, logits, prefix] = context;
-  const Attributes attributes = {{"label_smoothing", options.label_smoothing},
-                                 {"ignore_index", options.ignore_index}};
-  const VarId losses = program.temporary(prefix + "sample_losses");
-  if (!options.class_weights) {
-    program.append(section, "softmax_with_cross_entropy", {logits, label}, {losses}, attributes);
-    return {losses};
-  }
-  const VarId weights = program.temporary(prefix + "sample_weights");
-  program.append(section, "weighted_cross_entropy", {logits, label, training.class_weights},
-                 {losses, weights}, attributes);
-  return {losses, weights};
-}
-
-// Losses with two labels for each sample.
-Losses append_mixed_losses(Program& program, const LossContext& context, const Training& training,
-                           const TrainingOptions& options) {
-  const Losses own = append_losses(program, context, training.label, training, options);
-  LossContext of_other = context;
-  of_other.prefix += "other_";
-  const Losses other = append_losses(program, of_other, training.other_label, training, options);
-  // other + share * (own - other)
-  const auto mixed = [&](VarId a, VarId b, const std::string& name) {
-    const auto emit = [&](const char* op, VarId x, VarId y, const std::string& out) {
-      return program.emit(context.section, op, {x, y}, {}, context.prefix + out)[0];
-    };
-    const VarId distance = emit("elementwise_sub", a, b, name + "_distance");
-    const VarId part = emit("elementwise_mul", distance, training.own_share, name + "_part");
-    return emit("elementwise_add", b, part, name);
-  };
-  Losses losses{mixed(own.values, other.values, "mixed_losses")};
-  if (own.weights != kNoVar) losses.weights = mixed(own.weights, other.weights, "mixed_weights");
-  return losses;
-}
 
 // Moves convolutions that have a kernel of our own away from cuDNN.
 void leave_cudnn(Program& program) {
@@ -83,40 +23,68 @@ void leave_winograd(Program& program) {
   }
 }
 
-void add_feeds(Program& program, const TrainingOptions& options, Training* training) {
-  const Shape& image = options.image;
-  const Shape samples = {options.batch};
-  if (options.bytes) {
-    const int64_t pixel = image[0] == 1 ? 1 : 4;
-    training->pixels =
-        program.feed("pixels", DType::kUInt8, {options.batch, image[1], image[2], pixel});
-    training->flip = program.feed("flip", DType::kUInt8, samples);
-  } else {
-    training->image =
-        program.feed("image", DType::kFloat32, {options.batch, image[0], image[1], image[2]});
-  }
-  training->label = program.feed("label", DType::kInt64, samples);
-  training->weight = program.feed("weight", DType::kFloat32, samples);
-  training->sample_key = program.feed("sample_key", DType::kInt64, samples);
-  if (options.mixed_labels) {
-    training->other_label = program.feed("other_label", DType::kInt64, samples);
-    training->own_share = program.feed("own_share", DType::kFloat32, samples);
-  }
-  training->learning_rate = program.feed("learning_rate", DType::kFloat32, {1});
-  if (options.class_weights) {
-    const int64_t classes = options.model_settings.integer("num_classes");
-    training->class_weights = program.feed("class_weights", DType::kFloat32, {classes});
-  }
-}
+// The feeds of a program under construction. A section's network gets its inputs from them.
+class FeedList {
+ public:
+  FeedList(Program& program, const TaskContext& context, Training* training)
+      : program_(program), context_(context), training_(training) {}
 
-// The input of a section's network.
-VarId append_image(Program& program, SectionId section, const TrainingOptions& options,
-                   const Training& training, const std::string& prefix) {
-  if (!options.bytes) return training.image;
-  const VarId image = program.temporary(prefix + "image");
-  program.append(section, "normalize_image", {training.pixels, training.flip}, {image},
-                 {{"mean", options.bytes->mean}, {"std", options.bytes->deviation}});
-  return image;
+  void add(const FeedDef& feed) {
+    if (training_->feed(feed.name) != kNoVar) return;  // model and task both need it
+    const VarId var = program_.feed(feed.name, feed.dtype, feed.shape);
+    training_->feeds.push_back({feed.name, var, feed.training_only, feed.per_sample});
+  }
+
+  void add_input(const std::string& name) {
+    if (name == kImage && context_.options.bytes) {
+      const Shape image = context_.shape(kImage);
+      const int64_t pixel = image[1] == 1 ? 1 : 4;
+      add({"pixels", DType::kUInt8, {image[0], image[2], image[3], pixel}});
+      add({"flip", DType::kUInt8, {image[0]}});
+      return;
+    }
+    const Shape shape = context_.shape(name);
+    add({name, find_column(context_.options.columns, name)->dtype, shape});
+  }
+
+  // The input of a section's network.
+  VarId input(const std::string& name, SectionId section, const std::string& prefix) const {
+    if (name != kImage || !context_.options.bytes) return training_->feed(name);
+    const VarId image = program_.temporary(prefix + kImage);
+    const Normalization& bytes = *context_.options.bytes;
+    program_.append(section, "normalize_image",
+                    {training_->feed("pixels"), training_->feed("flip")}, {image},
+                    {{"mean", bytes.mean}, {"std", bytes.deviation}});
+    return image;
+  }
+
+ private:
+  static constexpr char kImage[] = "image";
+
+  Program& program_;
+  const TaskContext& context_;
+  Training* training_;
+};
+
+// Numbers for each sample come first, then those that a step has once.
+void add_feeds(Program& program, const TaskContext& context, Training* training) {
+  FeedList list(program, context, training);
+  for (const std::string& input : model_registry().get(context.options.model).inputs) {
+    list.add_input(input);
+  }
+  const TaskDef& task = task_registry().get(context.options.task);
+  const std::vector<FeedDef> feeds = task.feeds(context);
+  const auto add = [&](bool per_sample, bool training_only) {
+    for (const FeedDef& feed : feeds) {
+      if (feed.per_sample == per_sample && feed.training_only == training_only) list.add(feed);
+    }
+  };
+  add(true, false);
+  list.add({"sample_key", DType::kInt64, {context.batch()}});
+  add(true, true);
+  list.add({"learning_rate", DType::kFloat32, {1}, false, false});
+  add(false, false);
+  add(false, true);
 }
 
 std::string place_of(const std::string& model) { return "model '" + model + "'"; }
@@ -133,21 +101,23 @@ auto of_model(const std::string& model, const Build& build) {
   }
 }
 
-// Appends the network to the section; returns the logits.
-VarId build_network(Network& network, VarId image, const TrainingOptions& options) {
+// Appends the network to the section; returns its outputs.
+NamedVars build_network(Network& network, const FeedList& feeds, SectionId section,
+                        const TrainingOptions& options) {
   const ModelDef& model = model_registry().get(options.model);
-  const VarId logits =
-      of_model(options.model, [&] { return model.build(network, image, options.model_settings); });
-  const Shape wanted = {options.batch, options.model_settings.integer("num_classes")};
-  if (logits < 0 || logits >= network.program().var_count()) {
-    throw Error(ErrorCode::kUsage, "returns no variable", place_of(options.model),
-                "return the logits: the result of its last layer");
+  const std::string prefix = network.training() ? "" : "evaluate/";
+  NamedVars inputs;
+  for (const std::string& name : model.inputs) inputs[name] = feeds.input(name, section, prefix);
+  inputs["sample_key"] = network.sample_key();
+  const NamedVars outputs =
+      of_model(options.model, [&] { return model.build(network, inputs, options.model_settings); });
+  for (const std::string& name : model.outputs) {
+    const VarId var = find_var(outputs, name);
+    if (var >= 0 && var < network.program().var_count()) continue;
+    throw Error(ErrorCode::kUsage, "returns no variable '" + name + "'", place_of(options.model),
+                "return the result of its last layer as '" + name + "', or correct def.outputs");
   }
-  const Var& var = network.program().var(logits);
-  if (var.shape == wanted && var.dtype == DType::kFloat32) return logits;
-  throw Error(ErrorCode::kUsage, std::string("returns ") + name_of(var.dtype) + var.shape.text(),
-              place_of(options.model),
-              "return logits, float32 [batch, num_classes] = " + wanted.text());
+  return outputs;
 }
 
 // What a model declares besides its network.
@@ -157,16 +127,22 @@ void check_definition(const TrainingOptions& options) {
     throw Error(ErrorCode::kUsage, what, place_of(options.model), next);
   };
   if (!model.build) refuse("it has no network", "set def.build in its FLEET_MODEL");
-  if (options.image.rank() != 3 || options.image.elements() < 1) {
-    refuse("its image is " + options.image.text(),
+  const Column* image = find_column(options.columns, "image");
+  if (image && (image->shape.rank() != 3 || image->shape.elements() < 1)) {
+    refuse("its image is " + image->shape.text(),
            "set def.image to channels, height and width, each from 1 up");
   }
   if (options.batch < 1) refuse("the batch is empty", "set data.batch_size to 1 or more");
   of_model(options.model, [&] {
     options.model_settings.boolean("use_cudnn");
     options.model_settings.boolean("winograd");
-    return options.model_settings.integer("num_classes");
+    return 0;
   });
+  for (const std::string& name : task_registry().get(options.task).outputs) {
+    if (std::ranges::find(model.outputs, name) != model.outputs.end()) continue;
+    refuse("it has no output '" + name + "', which the task " + options.task + " needs",
+           "choose another model, or another task");
+  }
 }
 
 // A parameter that only the evaluation has would never be trained.
@@ -185,39 +161,64 @@ void check_parameters(const std::vector<VarId>& trained, const Program& program,
 
 }  // namespace
 
+VarId Training::feed(std::string_view name) const {
+  const auto found = std::ranges::find(feeds, name, &TrainingFeed::name);
+  return found == feeds.end() ? kNoVar : found->var;
+}
+
+static VarId sum_of(const std::vector<TrainingSum>& sums, std::string_view name) {
+  const auto found = std::ranges::find(sums, name, &TrainingSum::name);
+  return found == sums.end() ? kNoVar : found->var;
+}
+
+VarId Training::training_sum(std::string_view name) const { return sum_of(training_sums, name); }
+
+VarId Training::evaluation_sum(std::string_view name) const {
+  return sum_of(evaluation_sums, name);
+}
+
+std::vector<Column> image_columns(const Shape& image) {
+  return {{"image", DType::kFloat32, image}, {"label", DType::kInt64, {}}};
+}
+
 Training build_training(Program& program, const TrainingOptions& options) {
   check_definition(options);
-  const int64_t classes = options.model_settings.integer("num_classes");
+  const TaskContext context{options};
+  const TaskDef& task = task_registry().get(options.task);
   Training training;
-  add_feeds(program, options, &training);
-  training.top_k = classes > 5 ? 5 : 1;
+  of_model(options.model, [&] {
+    training.metrics = std::make_shared<MetricTable>(task.metrics(context));
+    add_feeds(program, context, &training);
+    return 0;
+  });
+  const FeedList feeds(program, context, &training);
 
   training.forward = program.add_section("forward", {.training = true});
-  Network network(program, training.forward, true, training.sample_key);
-  const VarId image = append_image(program, training.forward, options, training, "");
-  training.logits = build_network(network, image, options);
+  Network network(program, training.forward, true, training.feed("sample_key"));
+  training.outputs = build_network(network, feeds, training.forward, options);
   const std::vector<VarId> trained = program.parameters();
   training.blocks = network.blocks();
   training.devices = network.devices();
-  const LossContext forward{training.forward, training.logits, ""};
-  Losses losses = options.mixed_labels
-                      ? append_mixed_losses(program, forward, training, options)
-                      : append_losses(program, forward, training.label, training, options);
-  training.loss = program.emit(training.forward, "mean", {losses.values}, {}, "loss")[0];
-
   training.fetch = program.add_section("fetch", {.training = true, .fetch_only = true});
-  training.training_metrics =
-      append_metrics(program, training.fetch, training, training.logits, losses, "fetch/");
+  TaskBuilder trains(program, context, &training, false);
+  task.build(trains);
+  FLEET_CHECK(training.loss != kNoVar, "the task " + options.task + " sets no loss");
 
   training.evaluate = program.add_section("evaluate", {.training = false, .evaluation = true});
   Network evaluation(program, training.evaluate, false, kNoVar);
-  const VarId evaluated = append_image(program, training.evaluate, options, training, "evaluate/");
-  training.evaluate_logits = build_network(evaluation, evaluated, options);
+  training.evaluate_outputs = build_network(evaluation, feeds, training.evaluate, options);
   check_parameters(trained, program, options.model);
-  losses = append_losses(program, {training.evaluate, training.evaluate_logits, "evaluate/"},
-                         training.label, training, options);
-  training.evaluation_metrics = append_metrics(program, training.evaluate, training,
-                                               training.evaluate_logits, losses, "evaluate/");
+  training.make_collector = [options]() -> std::unique_ptr<EvaluationCollector> {
+    const TaskDef& def = task_registry().get(options.task);
+    return def.collector ? def.collector({options}) : nullptr;
+  };
+  if (const auto collector = training.make_collector()) {
+    for (const std::string& name : collector->outputs()) {
+      training.collected.push_back(training.evaluate_output(name));
+    }
+  }
+  TaskBuilder evaluates(program, context, &training, true);
+  task.build(evaluates);
   if (!options.model_settings.boolean("use_cudnn")) leave_cudnn(program);
   if (!options.model_settings.boolean("winograd")) leave_winograd(program);
   of_model(options.model, [&] {

@@ -1,13 +1,18 @@
-// The part of a training Program that depends on the model: forward, loss, metrics and evaluation.
-// Backward, strategy and optimizer are appended after it.
+// The part of a training Program that depends on model and task: forward, loss, metrics and
+// evaluation. Backward, strategy and optimizer are appended after it.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.h"
-#include "graph/program.h"
+#include "models/metrics.h"
+#include "models/named_vars.h"
+#include "tensor/column.h"
 
 namespace fleet {
 
@@ -16,62 +21,71 @@ struct Normalization {
   std::vector<double> mean, deviation;
 };
 
+class EvaluationCollector;  // models/task.h
+
 struct TrainingOptions {
-  std::string model;                        // a name in model_registry()
-  Settings model_settings;                  // checked against the model's schema
-  int64_t batch = 1;                        // samples per step on this rank
-  Shape image = {3, 224, 224};              // channels, height, width
-  double label_smoothing = 0;               // for the training loss and the evaluation loss
-  int64_t ignore_index = -100;              // samples with this label have loss 0
-  bool class_weights = false;               // the loss weighs classes; the weights are fed
+  std::string model;                          // a name in model_registry()
+  Settings model_settings;                    // checked against the model's schema
+  std::string task = "image_classification";  // a name in task_registry()
+  Settings task_settings = default_task_settings("image_classification");  // of the task's schema
+  int64_t batch = 1;  // samples per step on this rank
+  // What the data give, of one sample each (image_columns() for images and labels). Those that
+  // model and task name become feeds. "image" is fed as normalised floats unless `bytes` is set.
+  std::vector<Column> columns;
+  std::optional<Normalization> bytes = {};  // images are fed as bytes: "pixels" and "flip"
+  bool class_weights = false;               // "class_weights" are fed: the loss weighs classes
   bool mixed_labels = false;                // a training sample has two labels
-  std::optional<Normalization> bytes = {};  // images are fed as bytes; else as normalised floats
+
+  static Settings default_task_settings(const std::string& task);
 };
 
-// Sums over the samples of a batch by their weights; they can be added over ranks and batches.
-// Padded samples have weight 0. Means are quotients: loss = losses[0] / losses[1], acc1 = counts[0]
-// / counts[2].
-struct Metrics {
-  VarId losses = kNoVar;  // float32 [2]: sum of weight * loss, sum of weight
-  // float32 [2], with class weights: sum of weight * the label's weight, which is then the divisor
-  // of the loss.
-  VarId loss_weights = kNoVar;
-  VarId counts =
-      kNoVar;  // float32 [3]: hits among the first, hits among the first k, sum of weight
+// Columns "image" (float32, of this shape: channels, height, width) and "label" (int64).
+std::vector<Column> image_columns(const Shape& image);
+
+// A variable that is fed before each step.
+struct TrainingFeed {
+  std::string name;  // of the batch's column: "image", "label", "input_ids"...
+  VarId var = kNoVar;
+  bool training_only = false;  // evaluations do not use it
+  bool per_sample = true;      // its first dimension is the batch
+};
+
+// Sums that a section computes: a float32 variable whose elements are `parts` of the table's sums.
+struct TrainingSum {
+  std::string name;  // "losses"
+  VarId var = kNoVar;
+  std::vector<std::string> parts;
 };
 
 struct Training {
   SectionId forward = -1;   // runs in every training step
   SectionId fetch = -1;     // runs in training steps whose metrics are fetched
-  SectionId evaluate = -1;  // the network with running statistics, and metrics
-  // Feeds. N is the batch size.
-  VarId image = kNoVar;       // float32 [N, C, H, W]; kNoVar if bytes are fed:
-  VarId pixels = kNoVar;      // uint8 [N, H, W, 1 or 4]
-  VarId flip = kNoVar;        // uint8 [N]
-  VarId label = kNoVar;       // int64 [N]
-  VarId weight = kNoVar;      // float32 [N]: 1, or 0 for a padded sample; metrics only
-  VarId sample_key = kNoVar;  // int64 [N]: key for the dropout of a sample
-  // If options request them, for training: the loss of a sample is own_share * loss(label) + (1 -
-  // own_share) * loss(other_label). The metrics count hits of `label`.
-  VarId other_label = kNoVar;    // int64 [N]
-  VarId own_share = kNoVar;      // float32 [N]
-  VarId learning_rate = kNoVar;  // float32 [1]: for the optimizer
-  VarId class_weights = kNoVar;  // float32 [num_classes], if options request them
-  // loss: float32 [1], the mean over all N samples. Padded samples count too, so that every rank
-  // divides by the same number. With class weights it is the mean of the weighted losses.
+  SectionId evaluate = -1;  // the network as an evaluation computes it, and metrics
+  // In the order of the Program's variables. "learning_rate" (float32 [1], for the optimizer) and
+  // "sample_key" (int64 [N]: key for the dropout of a sample) always exist.
+  std::vector<TrainingFeed> feeds;
+  VarId feed(std::string_view name) const;  // kNoVar if there is none
+  // loss: float32 [1]. Its denominator is a number that all ranks know before the step, so that the
+  // mean over ranks and merged steps is the loss of one large batch.
   VarId loss = kNoVar;
   std::vector<Block> blocks;   // the forward section's
   std::vector<Block> devices;  // Network::devices()
-  VarId logits = kNoVar;       // the forward section's, float32 [N, num_classes]
-  VarId evaluate_logits = kNoVar;
-  Metrics training_metrics, evaluation_metrics;
-  // The k of counts[1]: 5, or 1 for a model of 5 classes or fewer, where the label always is among
-  // the first 5.
-  int64_t top_k = 5;
-  bool has_top_k() const { return top_k > 1; }
+  // The model's outputs in the forward section, and in evaluation.
+  NamedVars outputs, evaluate_outputs;
+  VarId output(const std::string& name) const { return find_var(outputs, name); }
+  VarId evaluate_output(const std::string& name) const { return find_var(evaluate_outputs, name); }
+  std::shared_ptr<const MetricTable> metrics;
+  std::vector<TrainingSum> training_sums, evaluation_sums;
+  // What evaluations collect besides sums. Each call returns another collector; null if they
+  // collect nothing. Never empty.
+  std::function<std::unique_ptr<EvaluationCollector>()> make_collector;
+  std::vector<VarId> collected;  // the outputs that collectors read, in evaluation
+  VarId training_sum(std::string_view name) const;  // kNoVar if there is none
+  VarId evaluation_sum(std::string_view name) const;
 };
 
-// Appends sections forward, fetch and evaluate. kUsage for an unknown model or an unsuitable image.
+// Appends sections forward, fetch and evaluate. kUsage for an unknown model or task, for data that
+// lack a column, for a model without an output that the task needs, or an unsuitable image.
 Training build_training(Program& program, const TrainingOptions& options);
 
 // The model's default image size, overridden by the given dimensions: 0 keeps the default.

@@ -39,23 +39,24 @@ void define_vgg(ModelDef& def, const std::vector<int>& convolutions, bool batch_
                    "use batch norm after each convolution, as the _bn models do")
           .number("dropout", 0.5, 0, 0.99, "dropout rate of the classifier's hidden layers")
           .integer("classifier_width", 4096, 1, 65536, "outputs of the classifier's hidden layers");
-  def.build = [convolutions](Network& network, VarId image, const Settings& settings) {
-    const bool batch_norm = settings.boolean("batch_norm");
-    VarId x = image;
-    int number = 0;  // index in torchvision's "features", which also counts ReLU and pooling
-    for (size_t stage = 0; stage < convolutions.size(); ++stage) {
-      const int64_t channels = std::min<int64_t>(64 << stage, 512);
-      for (int i = 0; i < convolutions[stage]; ++i) {
-        x = network.conv2d("features." + std::to_string(number++), x,
-                           {.channels = channels, .kernel = 3, .padding = 1, .bias = true});
-        if (batch_norm) x = network.batch_norm("features." + std::to_string(number++), x);
-        x = network.relu(x);
-        ++number;
-      }
-      x = network.block("features." + std::to_string(number++), network.pool(x, {}));
-    }
-    return classify(network, network.flatten(pool_features(network, x)), settings);
-  };
+  def.build =
+      image_classifier([convolutions](Network& network, VarId image, const Settings& settings) {
+        const bool batch_norm = settings.boolean("batch_norm");
+        VarId x = image;
+        int number = 0;  // index in torchvision's "features", which also counts ReLU and pooling
+        for (size_t stage = 0; stage < convolutions.size(); ++stage) {
+          const int64_t channels = std::min<int64_t>(64 << stage, 512);
+          for (int i = 0; i < convolutions[stage]; ++i) {
+            x = network.conv2d("features." + std::to_string(number++), x,
+                               {.channels = channels, .kernel = 3, .padding = 1, .bias = true});
+            if (batch_norm) x = network.batch_norm("features." + std::to_string(number++), x);
+            x = network.relu(x);
+            ++number;
+          }
+          x = network.block("features." + std::to_string(number++), network.pool(x, {}));
+        }
+        return classify(network, network.flatten(pool_features(network, x)), settings);
+      });
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ void define_vit(ModelDef& def, const Size& size) {
   def.help = "vision transformer, torchvision's names";
   def.schema = model_schema().number("dropout", 0, 0, 0.99,
                                      "dropout rate of embeddings and of each layer's outputs");
-  def.build = [size](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([size](Network& network, VarId image, const Settings& settings) {
     VitBuilder builder(network, size, settings.number("dropout"));
     VarId x = network.block("embedding", builder.tokens(image));
     for (int64_t i = 0; i < size.layers; ++i) {
@@ -118,7 +118,7 @@ void define_vit(ModelDef& def, const Size& size) {
                       {{"axis", int64_t{1}}, {"start", int64_t{0}}, {"end", int64_t{1}}});
     return network.linear("heads.head", network.flatten(x),
                           {.features = settings.integer("num_classes"), .init = WeightInit::kZero});
-  };
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "graph/program.h"
 #include "ops/activation.h"
 #include "ops/element_formula.h"
+#include "ops/mixed_precision.h"
 
 namespace fleet {
 namespace {
@@ -51,6 +52,7 @@ FLEET_OP(gelu) {
   def.inputs = {{"x"}};
   def.outputs = {{"y"}};
   def.attributes = {{"approximate", false}};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.add_trait<Activation>();
   def.inplace = {{0, 0}};
   def.add_trait<Elementwise>().formula = gelu_formula;
@@ -66,6 +68,7 @@ FLEET_OP(gelu_grad) {
   def.inputs = {{"x"}, {"dy"}};
   def.outputs = {{"dx"}};
   def.attributes = {{"approximate", false}};
+  def.add_trait<MixedPrecision>().precision = Precision::kGray;
   def.inplace = {{1, 0}};
   def.add_trait<Elementwise>().formula = gelu_grad_formula;
   def.infer = [](ShapeContext& context) { context.set_like(0, 1); };

@@ -6,14 +6,15 @@
 // gives the same bits.
 //
 // Besides checkpoints, values that another segment or another stage of a pipeline reads are kept,
-// and the results of operations that must not run twice (collectives). Running statistics are not
-// updated a second time.
+// and the results of operations that must not run twice: collectives, and those with the trait
+// KeepsResults. Running statistics are not updated a second time.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/log.h"
 #include "ops/collective.h"
+#include "ops/recomputation.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 
@@ -79,7 +80,7 @@ class Recompute : public Pass {
 
   // Whether the operation may run twice in a step, apart from its updates of states.
   bool is_repeatable(const Op& op) const {
-    if (is_collective(op)) return false;
+    if (is_collective(op) || op.def->find_trait<KeepsResults>()) return false;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       const VarId id = op.outputs[i];
       if (id == kNoVar || is_temporary(id)) continue;

@@ -56,6 +56,7 @@ void expand_class_weights(ConfigTree* tree) {
 }
 
 bool weighs_classes(const Job& job) {
+  if (!job.train.has("class_weights.rule")) return false;  // the task has no classes to weigh
   return !job.train.text("class_weights.rule").empty() ||
          !job.train.numbers("class_weights.values").empty();
 }

@@ -8,6 +8,7 @@
 #include "optim/parameter_groups.h"
 #include "tensor/float16.h"
 #include "train/checkpoint_content.h"
+#include "train/language_weights.h"
 #include "train/model_card.h"
 #include "train/torch_file.h"
 
@@ -286,10 +287,11 @@ void check_weights_skip(const std::vector<std::string>& patterns, const Program&
 }
 
 void check_weights_skip(const Job& job, const Program& program) {
-  const std::string& path = job.checkpoint.text("weights");
+  const std::string& given = job.checkpoint.text("weights");
+  const std::string path = given.empty() ? model_weights(job) : given;
   check_weights_skip(job.checkpoint.texts("weights_skip"), program, [&] {
     if (path.empty()) return std::set<std::string>();
-    const std::vector<std::string> in_file = names_in(read_weights(path));
+    const std::vector<std::string> in_file = names_in(read_job_weights(job, path));
     const std::set<std::string> known = names_of(model_vars(program));
     return with_and_without(likely_prefix(in_file, known).text, in_file);
   });

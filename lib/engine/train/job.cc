@@ -28,19 +28,8 @@ Schema train_schema() {
       .boolean("evaluate_only", false,
                "only evaluate the newest checkpoint, or the weights that another setting names; "
                "makes no run")
-      .boolean(
-          "evaluate_classes", false,
-          "write the accuracy of each class to metrics.jsonl, and confusion_matrix.csv next to it")
       .integer("seed", 1, 0, kMany,
                "random seed for initial values, order of samples, augmentation and dropout")
-      .number("label_smoothing", 0, 0, 1, "amount of label smoothing in the loss")
-      .integer("ignore_index", -100, -kMany, kMany,
-               "samples with this label have a loss of 0; the label need not be a class")
-      .choice("class_weights.rule", "", {"", "balanced"},
-              "weights of the classes in the loss; balanced: samples / (classes x samples of the "
-              "class); train.class_weights=balanced is the short form")
-      .numbers("class_weights.values", {},
-               "the same as a list, one for each class; short form: train.class_weights=[1, 2.5]")
       .boolean("numeric_stable_mode", true,
                "no effect, accepted for compatibility with Paddle: the loss is always numerically "
                "stable")
@@ -164,6 +153,7 @@ Job make_job(const ConfigTree& given) {
   job.comm = job.settings.section("comm");
   job.strategy = job.settings.section("strategy");
   job.model_name = job.settings.text("model.name");
+  job.task = job.settings.text("task");
   data::check_normalization(job.data.numbers("mean"), job.data.numbers("std"));
   return job;
 }

@@ -1,4 +1,4 @@
-// The job file: its schema, assembled from the declarations of models, data sources, optimizers,
+// The job file: its schema, assembled from the declarations of tasks, models, data sources, optimizers,
 // schedules and the strategy, and the checked settings.
 #pragma once
 
@@ -14,6 +14,7 @@ struct Job {
   Settings model, data, optimizer, schedule, train, checkpoint, comm,
       strategy;  // the sections of settings
   std::string model_name;
+  std::string task;  // a name in task_registry() (models/task.h)
 };
 
 // The schema of the job that this tree describes; the names in the tree choose its parts. kUsage

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "data/pipeline.h"
 #include "models/model.h"
+#include "models/task.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
@@ -14,13 +15,15 @@ namespace fleet {
 namespace {
 
 struct Choice {
-  const char* section;
-  const char* key;        // below the section
+  const char* section;    // of the keys
+  const char* key;        // below the section; "": the choice is a key of its own
   const char* otherwise;  // default if nothing is chosen; "": a choice is required
   const char* kind;       // for messages
   std::vector<std::string> (*names)();
   Schema (*schema)(const std::string& name);
-  std::string path() const { return std::string(section) + "." + key; }
+  const char* alone = "";  // the choice's key then,
+  const char* help = "";   // and its help
+  std::string path() const { return *key ? std::string(section) + "." + key : alone; }
 };
 
 Schema model_section(const std::string& name) {
@@ -36,7 +39,10 @@ const std::vector<Choice>& choices() {
       {"optimizer", "name", "sgd", "optimizer", [] { return optimizer_registry().names(); },
        optimizer_schema},
       {"learning_rate", "name", "constant", "schedule", [] { return schedule_registry().names(); },
-       schedule_schema}};
+       schedule_schema},
+      {"train", "", "image_classification", "task", [] { return task_registry().names(); },
+       [](const std::string& name) { return task_registry().get(name).schema; }, "task",
+       "what the model is trained for: its losses and metrics"}};
   return all;
 }
 
@@ -98,6 +104,7 @@ Schema chosen_sections(const ConfigTree& tree) {
     }
     try {
       schema.section(choice.section, choice.schema(name));
+      if (*choice.alone) schema.choice(choice.alone, choice.otherwise, choice.names(), choice.help);
     } catch (const Error& error) {
       throw Error(ErrorCode::kUsage, error.failure(), choice.path(), error.next());
     }

@@ -1,4 +1,4 @@
-// Keys of a job file whose value decides which other keys exist: optimizer.name,
+// Keys of a job file whose value decides which other keys exist: task, optimizer.name,
 // learning_rate.name, model.name and data.source.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace fleet {
 
 // The schemas chosen by the names in `tree`, each below its section ("optimizer", ...). kUsage for
-// an unknown model, source, optimizer or schedule, and if there is no model.
+// an unknown task, model, source, optimizer or schedule, and if there is no model.
 Schema chosen_sections(const ConfigTree& tree);
 
 // Call after overrides have changed `before` to `tree`: if an override chose another name, drops

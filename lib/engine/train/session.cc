@@ -8,40 +8,20 @@
 
 #include "base/log.h"
 #include "comm/recorded_communicator.h"
-#include "data/augment.h"
 #include "exec/backend.h"
 #include "exec/memory_error.h"
 #include "optim/ema.h"
 #include "optim/parameter_groups.h"
 #include "tensor/caching_allocator.h"
-#include "train/class_weights.h"
 #include "train/device_prefetcher.h"
 #include "train/device_settings.h"
 #include "train/finite_check.h"
+#include "train/job_task.h"
 #include "train/open_links.h"
 #include "train/rank_state.h"
 #include "train/tensorboard_log.h"
 
 namespace fleet {
-
-void MetricSums::add(const MetricSums& other) {
-  loss += other.loss;
-  loss_weight += other.loss_weight;
-  top1 += other.top1;
-  topk += other.topk;
-  weight += other.weight;
-}
-
-// data.mean and data.std, one per channel: the input pipeline has checked that they fit.
-static std::optional<Normalization> normalization(const Job& job, const ProgramOptions& options) {
-  if (!feeds_bytes(job, options.backend)) return std::nullopt;
-  const auto channels = static_cast<size_t>(options.image[0]);
-  const auto spread = [&](std::vector<double> values) {
-    if (values.size() == 1) values.resize(channels, values[0]);
-    return values;
-  };
-  return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
-}
 
 static PassContext context_of(const Job& job, const ProgramOptions& options) {
   PassContext context{.rank = options.rank,
@@ -79,7 +59,7 @@ static void log_choices(const Job& job, const ProgramOptions& options) {
         "to the largest logit");
   }
   for (const auto& [option, note] : backend_def(options.backend).false_notes) {
-    if (!job.model.boolean(option)) spdlog::info("{}", note);
+    if (job.model.has(option) && !job.model.boolean(option)) spdlog::info("{}", note);
   }
 }
 
@@ -119,19 +99,15 @@ static void average_weights(const Job& job, int rank, BuiltProgram* built) {
   }
 }
 
-static ModelParts parts_of(const Job& job, const Training& training) {
+static ModelParts parts_of(const Training& training) {
   ModelParts parts{.blocks = training.blocks, .devices = training.devices};
-  for (const VarId id :
-       {training.image, training.pixels, training.flip, training.label, training.weight,
-        training.sample_key, training.other_label, training.own_share}) {
-    if (id != kNoVar) parts.batch.feeds.push_back(id);
+  for (const TrainingFeed& feed : training.feeds) {
+    if (feed.per_sample) parts.batch.feeds.push_back(feed.var);
   }
-  for (const Metrics& metrics : {training.training_metrics, training.evaluation_metrics}) {
-    for (const VarId id : {metrics.losses, metrics.loss_weights, metrics.counts}) {
-      if (id != kNoVar) parts.batch.sums.push_back(id);
-    }
+  for (const auto* sums : {&training.training_sums, &training.evaluation_sums}) {
+    for (const TrainingSum& sum : *sums) parts.batch.sums.push_back(sum.var);
   }
-  if (job.train.boolean("evaluate_classes")) parts.batch.rows = {training.evaluate_logits};
+  parts.batch.rows = training.collected;
   return parts;
 }
 
@@ -141,20 +117,16 @@ static Training append_network(Program& program, const Job& job, const ProgramOp
                                int64_t micro_batches) {
   const int64_t batch = options.batch > 0 ? options.batch : job.data.integer("batch_size");
   try {
-    return build_training(program, {.model = job.model_name,
-                                    .model_settings = job.model,
-                                    .batch = std::max<int64_t>(batch / micro_batches, 1),
-                                    .image = options.image,
-                                    .label_smoothing = job.train.number("label_smoothing"),
-                                    .ignore_index = job.train.integer("ignore_index"),
-                                    .class_weights = weighs_classes(job),
-                                    .mixed_labels = data::mixes_labels(job.data.section("augment")),
-                                    .bytes = normalization(job, options)});
+    return build_training(
+        program, training_options(job, std::max<int64_t>(batch / micro_batches, 1), options.columns,
+                                  feeds_bytes(job, options.backend)));
   } catch (const Error& error) {
+    const Shape image = image_of_columns(options.columns);
     if (error.code() != ErrorCode::kUsage || error.where().starts_with("model.")) throw;
+    if (image.rank() == 0) throw;
     throw Error(error.code(), error.failure(), error.where(),
                 (error.next().empty() ? "" : error.next() + "; ") + "the images (data.image) are " +
-                    options.image.text());
+                    image.text());
   }
 }
 
@@ -177,17 +149,16 @@ BuiltProgram build_program(const Job& job, const ProgramOptions& options) {
     spdlog::info("{} of {} parameters are frozen", frozen, program.parameters().size());
   }
   const BackwardResult& backward = strategy.append_backward(
-      program, built.training.forward, built.training.loss, parts_of(job, built.training));
-  strategy.append_optimizer(built.training.learning_rate, job.optimizer, on_nan_of(job));
+      program, built.training.forward, built.training.loss, parts_of(built.training));
+  strategy.append_optimizer(built.training.feed("learning_rate"), job.optimizer, on_nan_of(job));
   average_weights(job, options.rank, &built);
   built.loss_scaling = backward.loss_scaling;
   const Training& training = built.training;
-  built.keep = {training.loss, training.training_metrics.losses, training.training_metrics.counts,
-                training.evaluation_metrics.losses, training.evaluation_metrics.counts};
-  for (const Metrics& metrics : {training.training_metrics, training.evaluation_metrics}) {
-    if (metrics.loss_weights != kNoVar) built.keep.push_back(metrics.loss_weights);
+  built.keep = {training.loss};
+  for (const auto* sums : {&training.training_sums, &training.evaluation_sums}) {
+    for (const TrainingSum& sum : *sums) built.keep.push_back(sum.var);
   }
-  if (job.train.boolean("evaluate_classes")) built.keep.push_back(training.evaluate_logits);
+  built.keep.insert(built.keep.end(), training.collected.begin(), training.collected.end());
   if (job.train.boolean("tensorboard_gradients")) {
     for (const VarId gradient : gradients_of(program)) built.keep.push_back(gradient);
   }
@@ -364,14 +335,16 @@ void Session::broadcast_statistics() {
 }
 
 MetricSums Session::read_metrics(bool evaluation) {
-  const Metrics& metrics =
-      evaluation ? built_training_.evaluation_metrics : built_training_.training_metrics;
-  float losses[2], counts[3];
-  executor_->read(metrics.losses, losses);
-  executor_->read(metrics.counts, counts);
-  float weight = losses[1];
-  if (metrics.loss_weights != kNoVar) weight = executor_->values<float>(metrics.loss_weights)[0];
-  return {losses[0], weight, counts[0], counts[1], counts[2]};
+  MetricSums read(built_training_.metrics);
+  const MetricTable& table = *built_training_.metrics;
+  for (const TrainingSum& sum :
+       evaluation ? built_training_.evaluation_sums : built_training_.training_sums) {
+    const std::vector<float> values = executor_->values<float>(sum.var);
+    for (size_t i = 0; i < values.size(); ++i) {
+      read.sums()[static_cast<size_t>(table.sum_index(sum.parts[i]))] = values[i];
+    }
+  }
+  return read;
 }
 
 std::optional<double> Session::read_loss_scaling() {

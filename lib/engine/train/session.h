@@ -11,7 +11,6 @@
 #include "store/store.h"
 #include "strategy/strategy.h"
 #include "train/job.h"
-#include "train/metric_sums.h"
 
 namespace fleet {
 
@@ -24,7 +23,7 @@ struct BuiltProgram {
 };
 
 struct ProgramOptions {
-  Shape image = {};                        // channels, height, width of the samples
+  std::vector<Column> columns = {};        // of the data (train/job_task.h)
   int rank = 0;                            // the rank that runs the Program
   int world = 1;                           // ranks of the job
   int nodes = 1;                           // number of nodes
@@ -44,7 +43,7 @@ DataPart data_part(const Job& job, const ProgramOptions& options);
 void check_job(const Job& job, const ProgramOptions& options);
 
 // Builds and drops the first part of build_program(): the model, its loss and its metrics, which
-// depend on the size of the images. Errors of build_training(); a kUsage names data.image.
+// depend on the columns of the data. Errors of build_training(); a kUsage names data.image.
 void build_network(const Job& job, const ProgramOptions& options);
 
 // The whole Program of a job: model, backward, strategy, optimizer.

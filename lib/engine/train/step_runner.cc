@@ -1,7 +1,10 @@
 #include "train/step_runner.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
+#include "train/job_task.h"
 #include "train/resume_checks.h"
 #include "train/start_comparison.h"
 
@@ -13,14 +16,15 @@ static TrainingPosition start_position(const Job& job, JobData* data,
   const DataPart part = data_part(job, {.rank = options.rank, .world = options.world});
   TrainingPosition position{.seed = static_cast<uint64_t>(job.train.integer("seed")),
                             .global_batch = job.data.integer("batch_size") * part.parts,
-                            .model = job.model_name};
+                            .model = job.model_name,
+                            .task = job.task};
   if (data) {
     position.card = data->card(job);
     position.validation = data->validation(job);
     position.data = data->order(job);
   } else {
-    const Shape& image = options.own.image;
-    position.card.classes = data::given_class_names(job.data, job.model.integer("num_classes"));
+    const Shape image = image_of_columns(options.own.columns);
+    position.card.classes = data::given_class_names(job.data, classes_of(job));
     for (int d = 0; d < image.rank(); ++d) position.card.image.push_back(image[d]);
   }
   return position;
@@ -29,15 +33,12 @@ static TrainingPosition start_position(const Job& job, JobData* data,
 StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                        const StepRunnerOptions& options)
     : device_(device), rank_(options.rank) {
-  ProgramOptions session{.image = options.own.image,
+  ProgramOptions session{.columns = options.own.columns,
                          .rank = options.rank,
                          .world = options.world,
                          .nodes = options.nodes,
                          .backend = device.backend()};
-  if (data) {
-    const data::ImageShape& shape = data->train().image();
-    session.image = {shape.channels, shape.height, shape.width};
-  }
+  if (data) session.columns = columns_of(data->train());
   session_ = std::make_unique<Session>(job, session, device, options.communicator);
   if (options.store && options.world > 1) {
     session_->compare_plans(*options.store, timeout_of(job));
@@ -60,36 +61,23 @@ StepRunner::StepRunner(const Job& job, JobData* data, Device& device,
                     job.train.integer("epochs"), position_.global_batch);
 }
 
-// The feeds, in the order of feed().
+// Feeds that evaluations lack come last, so that they can be left out.
 void StepRunner::make_prefetcher() {
-  const Training& net = session_->training();
+  fed_ = session_->training().feeds;
+  std::ranges::stable_sort(fed_, {}, &TrainingFeed::training_only);
   std::vector<VarId> vars;
-  for (VarId var : {net.image, net.pixels, net.flip, net.label, net.weight, net.sample_key,
-                    net.learning_rate, net.class_weights, net.other_label, net.own_share}) {
-    if (var != kNoVar) vars.push_back(var);
-  }
+  for (const TrainingFeed& feed : fed_) vars.push_back(feed.var);
   prefetcher_ = std::make_unique<DevicePrefetcher>(executor(), device_, vars);
 }
 
 void StepRunner::feed(const data::Batch& batch, const float& rate) {
-  const Training& net = session_->training();
   feeds_.clear();
-  for (const DevicePrefetcher::Feed& feed : {DevicePrefetcher::Feed{net.image, batch.images},
-                                             {net.pixels, batch.pixels},
-                                             {net.flip, batch.flips},
-                                             {net.label, batch.labels},
-                                             {net.weight, batch.weights},
-                                             {net.sample_key, batch.keys},
-                                             {net.learning_rate, std::span(&rate, 1)},
-                                             {net.class_weights, batch.class_weights},
-                                             {net.other_label, batch.other_labels},
-                                             {net.own_share, batch.own_shares}}) {
-    if (feed.var == kNoVar) continue;
-    // An evaluation does not mix; these feeds come last, so they can be left out.
-    const bool mixes = feed.var == net.other_label || feed.var == net.own_share;
-    if (mixes && feed.data.size() == 0) continue;
-    FLEET_CHECK(feed.data.size() > 0, "a batch without " + executor().program().var(feed.var).name);
-    feeds_.push_back(feed);
+  for (const TrainingFeed& feed : fed_) {
+    const std::span<const std::byte> data =
+        feed.name == "learning_rate" ? std::as_bytes(std::span(&rate, 1)) : batch.column(feed.name);
+    if (feed.training_only && data.empty()) continue;
+    FLEET_CHECK(!data.empty(), "a batch without " + feed.name);
+    feeds_.push_back({feed.var, data});
   }
   prefetcher_->feed(feeds_);
 }
@@ -102,7 +90,7 @@ void StepRunner::begin() {
 // The pipeline computes the class weights of an update for batches that follow each other. A
 // program with its own loop may take others.
 void StepRunner::check_order(const data::Batch& batch) {
-  if (warned_of_order_ || session_->training().class_weights == kNoVar) return;
+  if (warned_of_order_ || session_->training().feed("class_weights") == kNoVar) return;
   if (epoch_batches_ == 0 || position_.step % position_.merged_steps == 0) return;
   const bool ended = position_.batch == epoch_batches_;
   const bool next = batch.epoch == position_.epoch && batch.index == position_.batch;
@@ -144,7 +132,7 @@ MetricSums StepRunner::evaluate(const data::Batch& batch) {
 
 std::string StepRunner::observe(const MetricSums& evaluated) {
   const std::string line =
-      schedule_->observe(position_.step, {evaluated.mean_loss(), evaluated.acc1()});
+      schedule_->observe(position_.step, {evaluated.loss(), evaluated.headline()});
   position_.schedule = schedule_->state();
   return line;
 }

@@ -22,7 +22,7 @@ namespace fleet {
 
 // For a program that makes its own batches.
 struct OwnBatches {
-  Shape image;
+  std::vector<Column> columns;
   int64_t batches = 1;  // in an epoch
 };
 
@@ -56,7 +56,7 @@ class StepRunner {
   void begin();
   // Issues a training step. Returns when the batch's memory may be reused; the step may still be
   // running. Rethrows errors of a communicator so far.
-  //   batch  from the job's pipelines: its images, or pixels and flips
+  //   batch  from the job's pipelines: its columns have the names of the feeds
   //   fetch  whether the step's metrics will be read
   void train(const data::Batch& batch, bool fetch, double learning_rate);
   // Returns the sums of this rank's batch, computed with running statistics. Waits for it.
@@ -81,6 +81,7 @@ class StepRunner {
   bool warned_of_order_ = false;
   std::optional<StepTraffic> traffic_;
   std::unique_ptr<DevicePrefetcher> prefetcher_;
+  std::vector<TrainingFeed> fed_;              // in the prefetcher's order
   std::vector<DevicePrefetcher::Feed> feeds_;  // the current step's
   std::unique_ptr<RankCoordinator> control_;
   std::optional<FiniteCheck> watch_;

@@ -9,9 +9,9 @@
 #include "optim/ema.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
+#include "train/language_weights.h"
 #include "train/run_folder.h"
 #include "train/saved_batches.h"
-#include "train/torch_file.h"
 
 namespace fleet {
 namespace {
@@ -42,11 +42,11 @@ std::optional<Named> named_weights(const Job& job) {
   return std::nullopt;
 }
 
-TrainedWeights weights_in(const std::string& path) {
+TrainedWeights weights_in(const Job& job, const std::string& path) {
   TrainedWeights weights{.source = path,
                          .paths = {path},
                          .what = "the weights of " + path,
-                         .file = read_weights(path),
+                         .file = read_job_weights(job, path),
                          .card = {},
                          .position = {}};
   weights.card = read_card(weights.file.metadata);
@@ -74,7 +74,7 @@ TrainedWeights weights_of_checkpoint(const Job& job, const std::string& folder) 
   };
   const std::string path = folder + "/model.safetensors";
   require(path);
-  TrainedWeights weights = weights_in(path);
+  TrainedWeights weights = weights_in(job, path);
   weights.source = folder;
   weights.what = "the weights of " + folder;
   if (path_exists(folder + "/state.json")) weights.position = read_position(folder);
@@ -138,11 +138,13 @@ void note_newer_checkpoint(const Job& job, const Named& named) {
 TrainedWeights read_trained_weights(const Job& job, const std::string& source,
                                     const std::string& key) {
   if (!is_folder(source)) {
-    TrainedWeights weights = weights_in(source);
+    TrainedWeights weights = weights_in(job, source);
     weights.warning = missing_normalization(job, source, weights.file.metadata);
     return weights;
   }
   if (path_exists(source + "/model.safetensors")) return weights_of_checkpoint(job, source);
+  const std::string sharded = weights_in_folder(source);
+  if (!sharded.empty()) return weights_in(job, sharded);
   throw Error(ErrorCode::kUsage, source + " has no model.safetensors", key,
               "give a checkpoint's folder, checkpoints/step_N of a run, or a file of weights");
 }
@@ -156,9 +158,10 @@ std::optional<TrainedWeights> find_trained_weights(const Job& job) {
   for (const std::string& run : runs) {
     if (auto weights = newest_below(job, run + "/checkpoints")) return weights;
   }
-  const std::string& weights = job.checkpoint.text("weights");
+  const std::string& given = job.checkpoint.text("weights");
+  const std::string weights = given.empty() ? model_weights(job) : given;
   if (weights.empty()) return std::nullopt;
-  if (!runs.empty() && is_folder(runs.front())) {
+  if (!given.empty() && !runs.empty() && is_folder(runs.front())) {
     spdlog::warn("{}: using checkpoint.weights", without_checkpoint(runs));
   }
   return read_trained_weights(job, weights, "checkpoint.weights");

@@ -8,10 +8,10 @@
 #include "base/log.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
+#include "train/language_weights.h"
 #include "train/resume_checks.h"
 #include "train/run_folder.h"
 #include "train/safetensors.h"
-#include "train/torch_file.h"
 
 namespace fleet {
 
@@ -43,7 +43,7 @@ TrainingStart::TrainingStart(const Job& job, const std::string& folder, int64_t 
 std::string TrainingStart::load_weights(const std::string& path) {
   StepRunner& runner = parts_.runner;
   const WeightsOptions options{.skip = job_.checkpoint.texts("weights_skip")};
-  TensorFile file = read_weights(path);
+  TensorFile file = read_job_weights(job_, path);
   std::string warning = missing_normalization(job_, path, file.metadata);
   for (const auto& line : fleet::load_weights(std::move(file), path, options, runner.executor())) {
     if (is_leader()) spdlog::info("{}: {}", path, line);
@@ -53,7 +53,8 @@ std::string TrainingStart::load_weights(const std::string& path) {
 
 void TrainingStart::load(bool marked) {
   auto& [runner, policy, tracker] = parts_;
-  const std::string weights = job_.checkpoint.text("weights");
+  const std::string given = job_.checkpoint.text("weights");
+  const std::string weights = given.empty() ? model_weights(job_) : given;
   std::string warning;
   if (weights.empty()) {
     check_weights_skip(job_, runner.executor().program());
@@ -64,7 +65,7 @@ void TrainingStart::load(bool marked) {
   runner.control().sum({&own, 1});
   continues_ = own > 0;
   const std::vector<double> steps = resume_on_all_ranks();
-  if (is_leader() && !weights.empty() && resumed_step_ >= 0) {
+  if (is_leader() && !given.empty() && resumed_step_ >= 0) {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   } else if (is_leader() && !warning.empty()) {
     spdlog::warn("{}", warning);

@@ -38,7 +38,7 @@ using Integers = std::vector<int64_t>;
 FLEET_MODEL(test_odd_operations) {
   def.schema = model_schema();
   def.image = {3, 11, 14};
-  def.build = [](Network& network, VarId image, const Settings&) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
     VarId x = network.pool(
         image, {.type = "avg", .kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true});
     x = network.apply("pool2d", {x},
@@ -58,16 +58,16 @@ FLEET_MODEL(test_odd_operations) {
     const VarId half = network.apply("fill", {}, {{"shape", Integers{1}}, {"value", 0.5}});
     x = network.apply("elementwise_add", {x, half});
     return network.linear("head", x, {.features = 10, .bias = false});
-  };
+  });
 }
 
 FLEET_MODEL(test_without_exporter) {
   def.schema = model_schema();
   def.image = {1, 4, 4};
-  def.build = [](Network& network, VarId image, const Settings&) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
     const VarId x = network.apply("clip", {network.flatten(image)}, {{"min", 0.0}, {"max", 1.0}});
     return network.linear("head", x, {.features = 10});
-  };
+  });
 }
 
 // A model with the weights of tests/golden/golden.h.

@@ -19,14 +19,14 @@ using ::testing::HasSubstr;
 FLEET_MODEL(test_two_devices) {
   def.image = {1, 4, 4};
   def.schema = model_schema(10);
-  def.build = [](Network& network, VarId image, const Settings&) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
     network.device("gpu:0");
     VarId x = network.relu(network.linear("a", network.flatten(image), {.features = 8}));
     x = network.linear("b", x, {.features = 8});
     network.device("gpu:1");
     x = network.relu(network.linear("c", x, {.features = 8}));
     return network.linear("d", x, {.features = 10});
-  };
+  });
 }
 
 constexpr char kFour[] = "pipeline: true pipeline_configs { accumulate_steps: 4 ";

@@ -25,9 +25,9 @@ FLEET_MODEL(test_mistaken) {
   def.help = "a test";
   def.image = {1, 8, 8};
   def.schema = model_schema(2);
-  def.build = [](Network& network, VarId image, const Settings& settings) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings& settings) {
     return the_network(network, image, settings);
-  };
+  });
 }
 
 void define_unary(OpDef& def) {

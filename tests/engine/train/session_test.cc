@@ -14,13 +14,13 @@ FLEET_MODEL(needs_16_samples) {
   def.help = "a test";
   def.image = {1, 8, 8};
   def.schema = model_schema(4);
-  def.build = [](Network& network, VarId image, const Settings&) {
+  def.build = image_classifier([](Network& network, VarId image, const Settings&) {
     const Program& program = network.program();
     if (program.var(image).shape[0] < 16) {
       throw Error(ErrorCode::kUsage, "needs 16 samples", "needs_16_samples");
     }
     return network.linear("fc", network.flatten(image), {.features = 4});
-  };
+  });
 }
 
 // Has `bytes`, of which nothing can be allocated.

@@ -4,19 +4,15 @@
 #include <numeric>
 
 namespace fleet::cpu {
-namespace {
-
-// Streams of the CPU engine keep no state between calls, so all threads share one.
-dnnl::stream& stream() {
-  static dnnl::stream stream(engine());
-  return stream;
-}
-
-}  // namespace
 
 const dnnl::engine& engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
+}
+
+dnnl::stream& stream() {
+  static dnnl::stream stream(engine());
+  return stream;
 }
 
 const dnnl::primitive_attr& user_scratchpad() {

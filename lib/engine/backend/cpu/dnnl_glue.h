@@ -12,6 +12,8 @@
 namespace fleet::cpu {
 
 const dnnl::engine& engine();
+// Streams of the CPU engine keep no state between calls, so all threads share one.
+dnnl::stream& stream();
 // The Plan provides scratch memory: primitives allocate none.
 const dnnl::primitive_attr& user_scratchpad();
 

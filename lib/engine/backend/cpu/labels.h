@@ -21,12 +21,15 @@ struct Labels {
   // kUsage if a label is outside the classes.
   void check(const char* op) const {
     for (int64_t n = 0; n < samples; ++n) {
-      if (ignored(n) || (label[n] >= 0 && label[n] < classes)) continue;
-      throw Error(ErrorCode::kUsage,
-                  "label " + std::to_string(label[n]) + " of sample " + std::to_string(n) +
-                      " of the batch is not one of the " + std::to_string(classes) + " classes",
-                  op, "check the labels of the data and the number of classes of the model");
+      if (!ignored(n)) check_one(n, op);
     }
+  }
+  void check_one(int64_t n, const char* op) const {
+    if (label[n] >= 0 && label[n] < classes) return;
+    throw Error(ErrorCode::kUsage,
+                "label " + std::to_string(label[n]) + " of sample " + std::to_string(n) +
+                    " of the batch is not one of the " + std::to_string(classes) + " classes",
+                op, "check the labels of the data and the number of classes of the model");
   }
 };
 

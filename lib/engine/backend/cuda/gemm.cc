@@ -78,13 +78,16 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name
 
 // cuBLASLt sees a row-major matrix as the column-major matrix of its transpose, so it computes dᵀ =
 // bᵀ aᵀ with b first, and a matrix stored as [height, width] has width rows.
-MatrixLayout matrix(const Product& p, int64_t height, int64_t width) {
+// stride: elements from one stored row to the next; 0: rows without gaps.
+MatrixLayout matrix(const Product& p, DType dtype, int64_t height, int64_t width,
+                    int64_t stride = 0) {
+  if (stride == 0) stride = width;
   cublasLtMatrixLayout_t made = nullptr;
-  check_gemm(cublasLtMatrixLayoutCreate(&made, type_of(p.dtype), width, height, width), p.text());
+  check_gemm(cublasLtMatrixLayoutCreate(&made, type_of(dtype), width, height, stride), p.text());
   MatrixLayout layout(made);
   if (p.batch > 1) {
     set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(p.batch));
-    set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, height * width);
+    set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, height * stride);
   }
   return layout;
 }
@@ -114,9 +117,12 @@ class ProductKernel : public Kernel {
         text_(p.text()),
         has_epilogue_(p.epilogue != Product::kNone),
         description_(describe(p, device.cuda_options().tensor_op_math, arguments.bias)),
-        a_(p.transpose_a ? matrix(p, p.depth, p.rows) : matrix(p, p.rows, p.depth)),
-        b_(p.transpose_b ? matrix(p, p.columns, p.depth) : matrix(p, p.depth, p.columns)),
-        d_(matrix(p, p.rows, p.columns)) {}
+        adds_(p.adds),
+        a_(p.transpose_a ? matrix(p, p.dtype, p.depth, p.rows, p.a_stride)
+                         : matrix(p, p.dtype, p.rows, p.depth, p.a_stride)),
+        b_(p.transpose_b ? matrix(p, p.dtype, p.columns, p.depth)
+                         : matrix(p, p.dtype, p.depth, p.columns)),
+        d_(matrix(p, p.result_type(), p.rows, p.columns, p.d_stride)) {}
 
   // Chooses cuBLASLt's algorithm. Returns whether there is one.
   bool choose() {
@@ -144,10 +150,10 @@ class ProductKernel : public Kernel {
   }
 
   void run(Stream& stream) override {
-    const float one = 1, zero = 0;
+    const float one = 1, beta = adds_ ? 1 : 0;
     check_gemm(
         cublasLtMatmul(handle_, description_.get(), &one, arguments_.b, b_.get(), arguments_.a,
-                       a_.get(), &zero, arguments_.d, d_.get(), arguments_.d, d_.get(), &algorithm_,
+                       a_.get(), &beta, arguments_.d, d_.get(), arguments_.d, d_.get(), &algorithm_,
                        arguments_.workspace, workspace_bytes_, stream_of(stream)),
         text_);
   }
@@ -158,6 +164,7 @@ class ProductKernel : public Kernel {
   std::string text_;
   bool has_epilogue_;
   Description description_;
+  bool adds_;
   MatrixLayout a_, b_, d_;
   cublasLtMatmulAlgo_t algorithm_{};
   size_t workspace_bytes_ = 0;
@@ -198,6 +205,8 @@ std::unique_ptr<Kernel> make_product(Device& device, const Product& product,
                                      const ProductArguments& arguments) {
   FLEET_CHECK(product.epilogue != Product::kSumA || (product.transpose_a && product.batch == 1),
               "sums of a matrix that is not transposed");
+  FLEET_CHECK(product.epilogue == Product::kNone || (!product.adds && !product.result),
+              "an epilogue of a product that is added or of another type");
   CudaDevice& cuda = cuda_device(device);
   auto kernel = std::make_unique<ProductKernel>(cuda, product, arguments);
   if (kernel->choose()) return kernel;

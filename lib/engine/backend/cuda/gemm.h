@@ -3,14 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "exec/kernel.h"
 
 namespace fleet::cuda {
 
-// d[batch, rows, columns] = a[batch, rows, depth] b[batch, depth, columns], all row-major and of
-// one type, summed in float32 (in TF32 if CudaOptions::tensor_op_math is set).
+// d[batch, rows, columns] = a[batch, rows, depth] b[batch, depth, columns], all row-major, summed
+// in float32 (in TF32 if CudaOptions::tensor_op_math is set). a and b have one type, and d the same
+// if it has none of its own.
 struct Product {
   int64_t batch = 1, rows = 0, columns = 0, depth = 0;
   bool transpose_a = false, transpose_b = false;  // stored as [depth, rows], [columns, depth]
@@ -20,6 +22,12 @@ struct Product {
     kAddBias,  // d += bias[columns]
     kSumA,     // bias[rows] = the sums of a over depth (a transposed): the gradient of the bias
   } epilogue = kNone;
+  std::optional<DType> result = {};  // the type of d, float32 or that of a; not with an epilogue
+  bool adds = false;                 // d += the product; not with an epilogue
+  // Elements from one row to the next of a and d as they are stored; 0: rows without gaps.
+  int64_t a_stride = 0, d_stride = 0;
+
+  DType result_type() const { return result.value_or(dtype); }
   std::string text() const;
 };
 

@@ -6,13 +6,17 @@
 namespace fleet::cuda {
 namespace {
 
-template <typename T>
+template <typename T, typename Result>
 void multiply(const Product& p, const ProductArguments& arguments) {
   const T *a = static_cast<const T*>(arguments.a), *b = static_cast<const T*>(arguments.b);
-  T *d = static_cast<T*>(arguments.d), *bias = static_cast<T*>(arguments.bias);
+  T* bias = static_cast<T*>(arguments.bias);
+  Result* d = static_cast<Result*>(arguments.d);
+  const auto stride = [](int64_t given, int64_t width) { return given > 0 ? given : width; };
+  const int64_t a_stride = stride(p.a_stride, p.transpose_a ? p.rows : p.depth);
+  const int64_t d_stride = stride(p.d_stride, p.columns);
   const auto a_at = [&](int64_t n, int64_t i, int64_t k) {
-    const int64_t in = p.transpose_a ? k * p.rows + i : i * p.depth + k;
-    return double{to_float(a[n * p.rows * p.depth + in])};
+    const int64_t in = p.transpose_a ? k * a_stride + i : i * a_stride + k;
+    return double{to_float(a[n * a_stride * (p.transpose_a ? p.depth : p.rows) + in])};
   };
   const auto b_at = [&](int64_t n, int64_t k, int64_t j) {
     const int64_t in = p.transpose_b ? j * p.depth + k : k * p.columns + j;
@@ -21,9 +25,11 @@ void multiply(const Product& p, const ProductArguments& arguments) {
   for (int64_t n = 0; n < p.batch; ++n) {
     for (int64_t i = 0; i < p.rows; ++i) {
       for (int64_t j = 0; j < p.columns; ++j) {
+        Result& to = d[(n * p.rows + i) * d_stride + j];
         double sum = p.epilogue == Product::kAddBias ? to_float(bias[j]) : 0;
+        if (p.adds) sum += to_float(to);
         for (int64_t k = 0; k < p.depth; ++k) sum += a_at(n, i, k) * b_at(n, k, j);
-        d[(n * p.rows + i) * p.columns + j] = from_float<T>(static_cast<float>(sum));
+        to = from_float<Result>(static_cast<float>(sum));
       }
     }
   }
@@ -44,7 +50,11 @@ std::unique_ptr<Kernel> make_product(Device&, const Product& product,
                                      const ProductArguments& arguments) {
   return make_kernel([product, arguments](Stream& stream) {
     emulator::issue(stream_of(stream), [=] {
-      dispatch(product.dtype, [&](auto type) { multiply<decltype(type)>(product, arguments); });
+      dispatch(product.dtype, [&](auto type) {
+        dispatch(product.result_type(), [&](auto result) {
+          multiply<decltype(type), decltype(result)>(product, arguments);
+        });
+      });
     });
   });
 }

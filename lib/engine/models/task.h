@@ -1,0 +1,137 @@
+// Tasks: what a model is trained for, one per file in lib/engine/models/tasks, registered under the
+// name that a job file gives ("task": "causal_lm"). A task appends losses to a model's outputs and
+// declares feeds and metrics; everything else (feeding, lines, checkpoints, evaluation, prediction)
+// follows from that. No other code knows a task by its name.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "base/registry.h"
+#include "models/metrics.h"
+#include "models/named_vars.h"
+#include "models/training.h"
+
+namespace fleet {
+
+// What a task is asked with, before and while it builds.
+struct TaskContext {
+  const TrainingOptions& options;
+  const Settings& settings() const { return options.task_settings; }  // of TaskDef::schema
+  const Settings& model() const { return options.model_settings; }
+  int64_t batch() const { return options.batch; }
+  // The whole batch's shape of a column. kUsage if the data lack it.
+  Shape shape(const std::string& column) const;
+};
+
+struct FeedDef {
+  std::string name;  // of the column
+  DType dtype = DType::kFloat32;
+  Shape shape;                 // of the whole batch
+  bool training_only = false;  // evaluations do not use it
+  bool per_sample = true;      // its first dimension is the batch
+};
+
+// Appends a task's operations to one network: that of training, or that of evaluation.
+class TaskBuilder {
+ public:
+  TaskBuilder(Program& program, const TaskContext& context, Training* training, bool evaluates)
+      : program_(program), context_(context), training_(training), evaluates_(evaluates) {}
+
+  bool training() const { return !evaluates_; }
+  Program& program() { return program_; }
+  const TaskContext& context() const { return context_; }
+  const Settings& settings() const { return context_.settings(); }
+  VarId output(const std::string& name) const;  // of the model
+  VarId feed(const std::string& name) const;    // kNoVar if it is not fed
+  const Var& var(VarId id) const { return program_.var(id); }
+
+  // Appends an operation next to the network; `name` is that of its first output.
+  VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
+             const std::string& name);
+  // The same for an operation whose outputs all matter: their names.
+  std::vector<VarId> emit_all(const std::string& type, std::vector<VarId> inputs,
+                              Attributes attributes, const std::vector<std::string>& names);
+  // The loss of training, float32 [1]. Only if training().
+  void set_loss(VarId loss);
+  // Appends an operation that only runs in steps whose metrics are read, and declares its first
+  // output, float32 [parts], as sums of the MetricTable.
+  void add_sums(const std::string& name, std::vector<std::string> parts, const std::string& type,
+                std::vector<VarId> inputs, Attributes attributes = {});
+
+ private:
+  Program& program_;
+  const TaskContext& context_;
+  Training* training_;
+  bool evaluates_;
+};
+
+// Exchange between the ranks of a job. Collective.
+class RankExchange {
+ public:
+  virtual ~RankExchange() = default;
+  virtual void sum(std::span<double> values) = 0;  // over all ranks, in place
+  // The values of each rank; their number may differ.
+  virtual std::vector<std::vector<double>> gather(const std::vector<double>& own) = 0;
+};
+
+// What an evaluation collects besides sums: values that need all samples.
+class EvaluationCollector {
+ public:
+  virtual ~EvaluationCollector() = default;
+  // The outputs of the model that it reads, [N, ...].
+  virtual std::vector<std::string> outputs() const = 0;
+
+  struct Rows {
+    int64_t size = 0;  // samples of the batch, padding included
+    // Elements of an output (of outputs()), and of a fed column.
+    std::function<std::span<const float>(const std::string&)> output;
+    std::function<std::span<const std::byte>(const std::string&)> column;
+    template <typename T>
+    std::span<const T> column_as(const std::string& name) const {
+      const std::span<const std::byte> bytes = column(name);
+      return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+    }
+  };
+  virtual void add(const Rows& rows) = 0;
+  // Combines the ranks. Collective; called once, after the last add().
+  virtual void finish(RankExchange& ranks) = 0;
+
+  // Values of the MetricTable's collected metrics.
+  virtual std::map<std::string, double> metrics() const { return {}; }
+  // More fields of the line in metrics.jsonl.
+  struct Fields {
+    std::vector<std::pair<std::string, std::vector<int64_t>>> integers;
+    std::vector<std::pair<std::string, std::vector<double>>> numbers;
+  };
+  virtual Fields fields() const { return {}; }
+  // A table for a file of its own, as CSV; "" if there is none. names: of the classes, by label.
+  virtual std::string csv(const std::vector<std::string>& /*names*/) const { return ""; }
+};
+
+struct TaskDef {
+  std::string help;                  // one line
+  Schema schema;                     // its keys, below "train." in a job file
+  std::vector<std::string> outputs;  // what it needs of a model
+  // What it needs of the data besides the model's inputs; "sample_key" is always fed.
+  std::function<std::vector<FeedDef>(const TaskContext&)> feeds;
+  std::function<MetricTable(const TaskContext&)> metrics;
+  // Called for training, then for evaluation.
+  std::function<void(TaskBuilder&)> build;
+  // Null, or returns null: evaluations collect nothing besides sums.
+  std::function<std::unique_ptr<EvaluationCollector>(const TaskContext&)> collector;
+  // For --predict: the probabilities of a row of "logits". Null: the task predicts no classes.
+  std::function<void(std::span<const float> logits, std::span<double> probabilities)> probabilities;
+};
+
+Registry<TaskDef>& task_registry();
+
+// FLEET_TASK(causal_lm) { def.feeds = ...; def.build = ...; } in models/tasks/causal_lm.cc.
+#define FLEET_TASK(name) \
+  FLEET_REGISTER(task_##name, ::fleet::TaskDef& def, ::fleet::task_registry().define, #name)
+
+}  // namespace fleet

@@ -1,0 +1,41 @@
+// The models of a job file that are language models: one for each family, with sizes as keys, and
+// "hf", a folder of Hugging Face's.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/config.h"
+#include "base/json.h"
+#include "models/named_vars.h"
+#include "models/network.h"
+#include "models/text/language_model.h"
+
+namespace fleet {
+
+struct LanguageSource {
+  Json config;         // as a config.json
+  std::string where;   // the file, or the model
+  std::string folder;  // of Hugging Face's; "": the job file has the sizes
+};
+
+// What the settings of a model say; nullopt if it is no language model. kUsage or kNotFound naming
+// the file.
+std::optional<LanguageSource> language_source(const std::string& model, const Settings& settings);
+
+// The language model of a job. kUsage, also if its tokenizer.json has tokens beyond its vocabulary.
+// notes: see read_language_model().
+LanguageModel language_model_of(const LanguageSource& source,
+                                std::vector<std::string>* notes = nullptr);
+
+// Appends the network. inputs: "input_ids" and "position_ids", int64 [B, S]; "document_ids", int64
+// [B, S], if documents are packed, and "sample_key", int64 [B], if there is dropout. Returns
+// "hidden", [B, S, hidden], after the last norm, and "head", the parameter [vocabulary, hidden].
+// Parameters have the names of WeightPart::parameter. kUsage if S exceeds model.positions.
+NamedVars build_language_model(Network& network, const NamedVars& inputs,
+                               const LanguageModel& model);
+
+// The names of model "hf" and of its key.
+inline constexpr char kHuggingFaceModel[] = "hf", kHuggingFaceFolder[] = "folder";
+
+}  // namespace fleet

@@ -1,0 +1,81 @@
+#include "train/job_task.h"
+
+#include "data/augment.h"
+#include "models/model.h"
+#include "train/class_weights.h"
+
+namespace fleet {
+
+int64_t classes_of(const Job& job) {
+  return job.model.has("num_classes") ? job.model.integer("num_classes") : 0;
+}
+
+int64_t ignored_label(const Job& job) {
+  return job.train.has("ignore_index") ? job.train.integer("ignore_index") : -100;
+}
+
+// The pipeline decodes images to this column.
+static std::vector<Column> with_image(std::vector<Column> columns, const Shape& image) {
+  for (Column& column : columns) {
+    if (column.name == "image" && column.ragged) column = {"image", DType::kFloat32, image};
+  }
+  return columns;
+}
+
+std::vector<Column> columns_of(const data::InputPipeline& pipeline) {
+  const data::ImageShape& image = pipeline.image();
+  return with_image(pipeline.source().columns(), {image.channels, image.height, image.width});
+}
+
+std::vector<Column> expected_columns(const Job& job, const data::ImageShape& image) {
+  const data::SourceType& source = data::sources().get(job.data.text("source"));
+  std::vector<Column> columns = data::Source::labelled_images();
+  if (source.columns) {
+    const data::SourceContext context{.root = job.data.text("root"),
+                                      .classes = classes_of(job),
+                                      .ignored_label = ignored_label(job)};
+    columns = source.columns(job.data.section("train"), context);
+  }
+  return with_image(std::move(columns),
+                    image_shape(job.model_name, image.channels, image.height, image.width));
+}
+
+std::vector<Column> expected_columns(const Job& job) {
+  const auto size = [&](const char* key) {
+    return static_cast<int>(job.data.integer(std::string("image.") + key));
+  };
+  return expected_columns(job, {size("channels"), size("height"), size("width")});
+}
+
+Shape image_of_columns(const std::vector<Column>& columns) {
+  const Column* image = find_column(columns, "image");
+  return image ? image->shape : Shape{};
+}
+
+bool mixes_samples(const Job& job) { return data::mixes_labels(job.data.section("augment")); }
+
+// data.mean and data.std, one per channel: the input pipeline has checked that they fit.
+static std::optional<Normalization> normalization(const Job& job, const Shape& image) {
+  if (image.rank() != 3) return std::nullopt;
+  const auto spread = [&](std::vector<double> values) {
+    if (values.size() == 1) values.resize(static_cast<size_t>(image[0]), values[0]);
+    return values;
+  };
+  return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
+}
+
+TrainingOptions training_options(const Job& job, int64_t batch, std::vector<Column> columns,
+                                 bool bytes) {
+  TrainingOptions options{.model = job.model_name,
+                          .model_settings = job.model,
+                          .task = job.task,
+                          .task_settings = job.train,
+                          .batch = batch,
+                          .columns = std::move(columns),
+                          .class_weights = weighs_classes(job),
+                          .mixed_labels = mixes_samples(job)};
+  if (bytes) options.bytes = normalization(job, image_of_columns(options.columns));
+  return options;
+}
+
+}  // namespace fleet
