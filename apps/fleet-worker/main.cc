@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 
 #include "api/worker.h"
 #include "arguments.h"
 #include "backend/cpu/wait_policy.h"
+#include "base/commands.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -21,6 +21,7 @@
 #include "exec/backend.h"
 #include "explain_command.h"
 #include "graph/op_reference.h"
+#include "job_tree.h"
 #include "onnx/export.h"
 #include "pack_command.h"
 #include "rendezvous/store_client.h"
@@ -165,8 +166,17 @@ int predict_images(const Job& job, const World& world, Device& device,
   return 0;
 }
 
+// A sub-command of fleetrun, if the first word names one (run_in_worker()).
+const Command* command_of(int argc, char** argv) {
+  return argc > 1 ? find_command(argv[1]) : nullptr;
+}
+
 // not_checked: set by --check.
 int run(int argc, char** argv, std::string* not_checked) {
+  if (const Command* command = command_of(argc, argv)) {
+    cpu::limit_spinning(argv);
+    return run_command(*command, std::vector<std::string>(argv + 2, argv + argc));
+  }
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
   if (runs_operations(arguments)) cpu::limit_spinning(argv);
@@ -181,19 +191,11 @@ int run(int argc, char** argv, std::string* not_checked) {
   }
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   set_store_connector(connect_store_from_env);
-  ConfigTree tree = ConfigTree::from_file(arguments.job_file);
-  apply_flags(tree);
-  std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
-  left_out.push_back(divide_global_batch(tree, world_of(arguments)));
-  if (env_int_or("PADDLE_TRAINER_ID", 0) == 0) {
-    for (const std::string& line : left_out) {
-      if (!line.empty()) spdlog::info("{}", line);
-    }
-  }
-  if (!tree.peek("train.name")) {
-    tree.set("train.name", std::filesystem::path(arguments.job_file).stem().string(), "its name");
-  }
-  if (!arguments.device.empty()) tree.set("train.device", arguments.device, "--device");
+  ConfigTree tree = read_job_tree({.file = arguments.job_file,
+                                   .overrides = arguments.overrides,
+                                   .device = arguments.device,
+                                   .ranks = world_of(arguments),
+                                   .verbose = env_int_or("PADDLE_TRAINER_ID", 0) == 0});
   if (!arguments.predict.empty()) {
     tree.set("predict.input", Json(arguments.predict).dump(), "--predict");
   }

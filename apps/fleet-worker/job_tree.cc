@@ -1,0 +1,26 @@
+#include "job_tree.h"
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "train/device_settings.h"
+#include "train/job.h"
+
+namespace fleet {
+
+ConfigTree read_job_tree(const JobLine& line) {
+  ConfigTree tree = ConfigTree::from_file(line.file);
+  apply_flags(tree);
+  std::vector<std::string> left_out = apply_overrides(tree, line.overrides);
+  left_out.push_back(divide_global_batch(tree, line.ranks));
+  for (const std::string& text : left_out) {
+    if (line.verbose && !text.empty()) spdlog::info("{}", text);
+  }
+  if (!tree.peek("train.name")) {
+    tree.set("train.name", std::filesystem::path(line.file).stem().string(), "its name");
+  }
+  if (!line.device.empty()) tree.set("train.device", line.device, "--device");
+  return tree;
+}
+
+}  // namespace fleet

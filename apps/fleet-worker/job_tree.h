@@ -1,0 +1,23 @@
+// The configuration of a job file, with the values that override it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+
+namespace fleet {
+
+struct JobLine {
+  std::string file;                    // a job file
+  std::vector<std::string> overrides;  // "key=value"
+  std::string device;                  // "": from the job file
+  int64_t ranks = 1;                   // that share data.global_batch_size
+  bool verbose = true;                 // log what an override leaves without effect
+};
+
+// kUsage, kNotFound.
+ConfigTree read_job_tree(const JobLine& line);
+
+}  // namespace fleet

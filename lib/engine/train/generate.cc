@@ -1,0 +1,120 @@
+#include "train/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <vector>
+
+
+#include "base/error.h"
+#include "base/terminal_text.h"
+#include "models/text/language_models.h"
+#include "text/tokenizer.h"
+#include "train/language_runner.h"
+
+namespace fleet {
+namespace {
+
+std::string tokenizer_file(const Job& job, const std::string& given) {
+  if (!given.empty()) return given;
+  if (job.data.has("tokenizer") && !job.data.text("tokenizer").empty()) {
+    return job.data.text("tokenizer");
+  }
+  const auto source = language_source(job.model_name, job.model);
+  if (source && !source->folder.empty()) {
+    const std::string file = source->folder + "/tokenizer.json";
+    if (std::filesystem::exists(file)) return file;
+  }
+  throw Error(ErrorCode::kUsage, "the job names no tokenizer", "--tokenizer",
+              "give the tokenizer.json with which its data were tokenized");
+}
+
+text::Tokenizer load_tokenizer(const std::string& file) {
+  text::Tokenizer tokenizer = text::Tokenizer::load(file);
+  tokenizer.disable_truncation();
+  tokenizer.disable_padding();
+  return tokenizer;
+}
+
+// The longest row: that of training, beyond which a model has learned nothing.
+int64_t longest_row(const Job& job) {
+  const auto source = language_source(job.model_name, job.model);
+  if (!source) {
+    throw Error(ErrorCode::kUsage, "'" + job.model_name + "' is not a language model", "model.name",
+                "give a job file that trains one, such as config/llama_135m.json");
+  }
+  const int64_t positions = language_model_of(*source).positions;
+  if (!job.data.has("sequence_length")) return positions;
+  return std::min(positions, job.data.integer("sequence_length"));
+}
+
+// What a document begins with where there is no prompt: the special token that separates them.
+uint32_t first_token(const text::Tokenizer& tokenizer) {
+  for (const char* name : {"<|endoftext|>", "<|begin_of_text|>", "<s>", "[CLS]"}) {
+    if (const auto id = tokenizer.token_id(name)) return *id;
+  }
+  for (const text::AddedToken& token : tokenizer.added_tokens()) {
+    if (token.special) return token.id;
+  }
+  return 0;
+}
+
+bool is_special(const text::Tokenizer& tokenizer, uint32_t id) {
+  return std::ranges::any_of(tokenizer.added_tokens(), [&](const text::AddedToken& token) {
+    return token.special && token.id == id;
+  });
+}
+
+// Passes on a growing text, without a character whose bytes are not all there yet.
+class TextStream {
+ public:
+  explicit TextStream(const std::function<void(std::string_view)>& write) : write_(write) {}
+
+  // text: the whole text so far.
+  void update(std::string_view text, bool ends) {
+    constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+    while (!ends && text.ends_with(kReplacement)) text.remove_suffix(kReplacement.size());
+    if (text.size() <= written_) return;
+    write_(text.substr(written_));
+    written_ = text.size();
+  }
+
+ private:
+  const std::function<void(std::string_view)>& write_;
+  size_t written_ = 0;
+};
+
+}  // namespace
+
+GenerateResult generate(const Job& job, Device& device, const GenerateOptions& options,
+                        const std::function<void(std::string_view)>& write) {
+  const int64_t longest = longest_row(job);
+  const text::Tokenizer tokenizer = load_tokenizer(tokenizer_file(job, options.tokenizer));
+  text::Sampler sampler(options.sampling);
+  LanguageRunner runner(job, device, longest);
+
+  std::vector<uint32_t> tokens;
+  tokenizer.encode_ordinary(options.prompt, tokens);
+  if (tokens.empty()) tokens.push_back(first_token(tokenizer));
+  GenerateResult result{.prompt_tokens = std::ssize(tokens)};
+  const auto vocabulary = static_cast<int64_t>(tokenizer.vocabulary_size());
+  runner.logits(tokens);  // builds and loads, before the first word appears
+  TextStream stream(write);
+  stream.update(tokenizer.decode(tokens, true), false);
+  const auto begun = std::chrono::steady_clock::now();
+  while (result.tokens < options.tokens) {
+    std::span<const float> logits = runner.logits(tokens);
+    // Models pad their vocabulary: tokens that the tokenizer lacks are no text.
+    if (std::ssize(logits) > vocabulary) logits = logits.first(vocabulary);
+    const auto token = static_cast<uint32_t>(sampler.next(logits));
+    if (is_special(tokenizer, token)) break;
+    tokens.push_back(token);
+    ++result.tokens;
+    stream.update(tokenizer.decode(tokens, true), false);
+  }
+  stream.update(tokenizer.decode(tokens, true), true);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return result;
+}
+
+}  // namespace fleet
