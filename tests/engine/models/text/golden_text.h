@@ -1,4 +1,4 @@
-// Cases that scripts/make_golden_text.py computed with transformers.
+// Cases that scripts/make_golden_language_models.py computed with transformers.
 #pragma once
 
 #include <cstdint>

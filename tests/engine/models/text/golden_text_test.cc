@@ -1,5 +1,5 @@
 // Logits, every gradient and 20 steps of AdamW against transformers on the same weights
-// (scripts/make_golden_text.py computed them in float64).
+// (scripts/make_golden_language_models.py computed them in float64).
 #include "tests/engine/models/text/golden_text.h"
 
 #include <gtest/gtest.h>
