@@ -57,6 +57,7 @@ struct JobCost {
   std::optional<StepTime> time = {};         // for one step
   double images_per_second = 0;              // all ranks together; 0: unknown
   int64_t batch = 0;                         // samples a rank and step
+  int64_t length = 0;                        // tokens of a sample; 0: it has none
   std::vector<std::string> strategies = {};  // Strategy::names()
   bool statistics = false;  // computed over batches, which micro-batches would change
 };
@@ -92,6 +93,8 @@ struct Explanation {
   JobCost cost = {};
   std::optional<double> input_seconds = {};
   size_t available_bytes = 0;
+  // If the job does not fit: the largest batch with which it would, 0 if there is none.
+  std::optional<int64_t> fitting_batch = {};
   std::optional<MachineRates> rates = {};
   JobTopology topology = {};
   std::vector<WhatIf> what_if = {};

@@ -32,6 +32,7 @@ data::PipelineContext data_context(const Job& job, const std::string& backend,
           .seed = static_cast<uint64_t>(job.train.integer("seed")),
           .classes = classes_of(job),
           .ignored_label = ignored_label(job),
+          .vocabulary = job.model.has("vocab_size") ? job.model.integer("vocab_size") : 0,
           .bytes = feeds_bytes(job, backend)};
 }
 
@@ -123,6 +124,7 @@ static std::string verdict_of(const std::function<void()>& check) {
 void JobData::check_sizes(const Job& job, JobRank rank, Store* store) {
   constexpr char kKey[] = "image_sizes";
   const data::InputPipeline* train = job.train.boolean("evaluate_only") ? nullptr : train_.get();
+  if (!find_column(train_->columns(), "image")) return;
   const auto check = [&] { data::check_sizes(job.data, train, test_.get(), usual_image(job)); };
   if (!store || rank.world == 1) return check();
   if (rank.rank == 0) store->set(kKey, verdict_of(check));

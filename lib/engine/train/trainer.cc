@@ -249,7 +249,7 @@ void Trainer::train_step(const data::Batch& batch) {
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? runner_->finite_check().poll() : std::nullopt;
   trained_samples_ += batch.real;
-  meter.step_done(static_cast<double>(batch.real));  // padding does not count as work
+  report_->step_done(batch);
   if (fetch) report_->step(batch, rate, steps_to_train());
   report_->launcher().step_done(at.step, at.epoch,
                                 totals_.step_done(at.step, meter, batch, data_->train().work()));

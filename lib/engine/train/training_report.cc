@@ -56,6 +56,7 @@ TrainingReport::TrainingReport(const Job& job, Device& device, StepRunner& runne
       train_(train),
       options_(options),
       progress_({.width = options.terminal_width, .plain_seconds = 0, .write = {}}) {
+  if (runner.session().training().metrics->unit == "tokens") tokens_.emplace(runner, device);
   const int stages = runner.session().stages();
   if (stages > 1) launcher_.in_pipeline(options.rank.rank % stages, stages);
 }
@@ -110,6 +111,11 @@ void TrainingReport::epoch_begins() {
   times_.meter.start();
 }
 
+void TrainingReport::step_done(const data::Batch& batch) {
+  times_.meter.step_done(static_cast<double>(batch.real));  // padding does not count as work
+  if (tokens_) tokens_->step_done(batch.weight);
+}
+
 void TrainingReport::draw_bar(const data::Batch& batch) {
   progress_.update(batch.index + 1, format_printf("speed %.1f", times_.meter.speed()));
 }
@@ -126,12 +132,14 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
                  sums.loss());
   }
+  std::optional<TokenSpeed> speed;
+  if (tokens_) speed = tokens_->measure(meter, target - step - 1);
   progress_.print(format_printf("worker_index: %d, step%lld cost = %f, speed: %f",
                                 options_.rank.rank, static_cast<long long>(step), sums.loss(),
                                 meter.speed()));
   progress_.print(format_printf("[Epoch %lld, batch %lld] ", static_cast<long long>(batch.epoch),
                                 static_cast<long long>(batch.index)) +
-                  sums.text());
+                  sums.text() + (speed ? ", " + speed->text() : ""));
   const std::optional<double> scaling = session.read_loss_scaling();
   if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && options_.rank.rank == 0) {
     spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
@@ -145,8 +153,9 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   line.add("learning_rate", rate)
       .add("data_time", meter.data_time().mean())
       .add("batch_time", meter.batch_time().mean())
-      .add("speed", meter.speed())
-      .add("peak_host_memory", process_memory().peak);
+      .add("speed", meter.speed());
+  if (speed) speed->add_to(&line);
+  line.add("peak_host_memory", process_memory().peak);
   const data::PipelineStats reader = train_.stats();
   line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
   line.add("reader_threads", reader.threads);
@@ -255,6 +264,10 @@ void TrainingReport::report_times(const TrainResult& result, EventLine* summary)
   std::printf("start: %.2f s, training: %.2f s, evaluation: %.2f s, saving: %.2f s\n", starting,
               training, evaluating.seconds(), saving.seconds());
   if (meter.samples() > 0) {
+    if (tokens_ && training > 0) {
+      std::printf("speed: %.0f tokens/s a rank\n", tokens_->total() / training);
+      summary->add("tokens", tokens_->total());
+    }
     std::printf("speed: %.1f samples/s a rank, data_time: %.4f s, batch_time: %.4f s\n", speed,
                 meter.data_time().overall_mean(), meter.batch_time().overall_mean());
   }
