@@ -33,14 +33,14 @@ double median_seconds(const std::function<void()>& body) {
   return seconds[kRuns / 2];
 }
 
-// A program of one operation, with inputs that are states or feeds, in one type.
+// A program of one operation, with inputs that are fed once, in one type.
 class Bench {
  public:
   explicit Bench(DType dtype) : dtype_(dtype), section_(program_.add_section("main", {})) {}
 
-  VarId tensor(const Shape& shape) { return state(shape, dtype_); }
-  VarId row(int64_t size) { return state({size}, DType::kFloat32); }
-  VarId table(int64_t pairs) { return state({kBatch, kLength, pairs}, DType::kFloat32); }
+  VarId tensor(const Shape& shape) { return feed(shape, dtype_); }
+  VarId row(int64_t size) { return feed({size}, DType::kFloat32); }
+  VarId table(int64_t pairs) { return feed({kBatch, kLength, pairs}, DType::kFloat32); }
   // Text has few frequent ids and many rare ones.
   VarId ids(int64_t rows) {
     ids_ = program_.feed("ids", DType::kInt64, {kBatch, kLength});
@@ -64,18 +64,34 @@ class Bench {
   // read: bytes to count in place of those of the inputs; < 0: all.
   Result measure(HostDevice& device, double read) {
     double bytes = 0;
-    for (const VarId id : program_.ops().back().inputs) bytes += read < 0 ? bytes_of(id) : 0;
+    for (const VarId id : program_.ops().back().reads()) bytes += read < 0 ? bytes_of(id) : 0;
     for (const VarId id : outputs_) bytes += bytes_of(id);
     Executor executor(plan_program(program_, outputs_), device, nullptr);
     executor.initialize(1);
+    for (const VarId id : fed_) {
+      if (program_.var(id).dtype == DType::kBFloat16) {
+        write<BFloat16>(executor, id);
+      } else {
+        write<float>(executor, id);
+      }
+    }
     if (ids_ != kNoVar) executor.write(ids_, id_values_);
     return {bytes + std::max(read, 0.0), median_seconds([&] { executor.run({}); })};
   }
 
  private:
-  VarId state(const Shape& shape, DType dtype) {
-    return program_.state("x" + std::to_string(program_.var_count()), shape,
-                          {.kind = Init::kUniform, .a = -1, .b = 1}, dtype);
+  VarId feed(const Shape& shape, DType dtype) {
+    fed_.push_back(program_.feed("x" + std::to_string(program_.var_count()), dtype, shape));
+    return fed_.back();
+  }
+  // Values from -1 to 1.
+  template <typename T>
+  void write(Executor& executor, VarId id) const {
+    std::vector<T> values(static_cast<size_t>(program_.var(id).shape.elements()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(i * 2654435761u % 65536) / 32768 - 1;
+    }
+    executor.write(id, values);
   }
   double bytes_of(VarId id) const {
     const Var& var = program_.var(id);
@@ -87,7 +103,7 @@ class Bench {
   const SectionId section_;
   VarId ids_ = kNoVar;
   std::vector<int64_t> id_values_;
-  std::vector<VarId> outputs_;
+  std::vector<VarId> outputs_, fed_;
 };
 
 struct Case {
