@@ -25,10 +25,12 @@ struct DynamicRope {
   int64_t original, dim;
   FLEET_INLINE double base(int64_t length) const {
     if (length <= original) return theta;
-    const double stretched =
-        factor * static_cast<double>(length) / static_cast<double>(original) - (factor - 1);
-    return static_cast<float>(
-        theta * std::pow(stretched, static_cast<double>(dim) / static_cast<double>(dim - 2)));
+    const auto times = static_cast<float>(factor), over = static_cast<float>(factor - 1);
+    const float stretched =
+        times * static_cast<float>(length) / static_cast<float>(original) - over;
+    const double power = static_cast<double>(dim) / static_cast<double>(dim - 2);
+    return static_cast<float>(theta) *
+           static_cast<float>(std::pow(static_cast<double>(stretched), power));
   }
 };
 

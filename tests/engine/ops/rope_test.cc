@@ -126,8 +126,12 @@ TEST(Rope, ManyTokens_MatchReference) {
 }
 
 TEST(Rope, WrongShapes_AreRefused) {
-  EXPECT_THROW(check_op(check_of_rope({.x = {1, 2, 3, 4}, .rotated = 6})), Error);
-  EXPECT_THROW(check_op(check_of_rope({.x = {1, 2, 3, 4}, .rotated = 4, .heads = 4})), Error);
+  for (const RopeCase& c : {RopeCase{.x = {1, 2, 3, 4}, .rotated = 6},
+                            RopeCase{.x = {1, 2, 3, 4}, .rotated = 4, .heads = 4}}) {
+    OpCheck wrong = check_of_rope(c);
+    wrong.reference = [](const std::vector<Values>& in) { return std::vector<Values>{in[0]}; };
+    EXPECT_THROW(check_op(wrong), Error);
+  }
 }
 
 }  // namespace
