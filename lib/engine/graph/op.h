@@ -112,6 +112,7 @@ enum class Slot {
 struct SlotDef {
   std::string name;
   Slot kind = Slot::kRequired;
+  bool integer = false;  // ids, labels or keys, next to the numbers of other slots
 };
 
 class ShapeContext;

@@ -361,7 +361,8 @@ void Network::check_inputs(const OpDef& def, const std::string& where,
     if (inputs[i] == kNoVar) continue;
     shape(inputs[i]);  // checks it
     const DType dtype = program_.var(inputs[i]).dtype;
-    if (!computes && !is_floating(dtype)) continue;
+    const bool integer = i < def.inputs.size() && def.inputs[i].integer;
+    if ((!computes || integer) && !is_floating(dtype)) continue;
     const bool fixed = stays_float32(def, static_cast<int>(i));
     const DType wanted = fixed ? DType::kFloat32 : common.value_or(dtype);
     if (!fixed) common = wanted;

@@ -165,8 +165,8 @@ FLEET_OP(attention) {
   def.inputs = {{"q"},
                 {"k", Slot::kOptional},
                 {"v", Slot::kOptional},
-                {"document_ids", Slot::kOptional},
-                {"sample_key", Slot::kOptional}};
+                {"document_ids", Slot::kOptional, true},
+                {"sample_key", Slot::kOptional, true}};
   def.outputs = {{"y"}, {"lse", Slot::kOptional}};
   def.attributes = kAttentionAttributes;
   def.add_trait<MixedPrecision>().precision = Precision::kWhite;
@@ -182,8 +182,8 @@ FLEET_OP(attention_grad) {
   def.inputs = {{"q"},
                 {"k", Slot::kOptional},
                 {"v", Slot::kOptional},
-                {"document_ids", Slot::kOptional},
-                {"sample_key", Slot::kOptional},
+                {"document_ids", Slot::kOptional, true},
+                {"sample_key", Slot::kOptional, true},
                 {"y"},
                 {"lse"},
                 {"dy"}};

@@ -22,7 +22,8 @@
 namespace fleet {
 namespace {
 
-const std::vector<SlotDef> kHeadInputs = {{"hidden"}, {"head"}, {"labels"}, {"row_weight"}};
+const std::vector<SlotDef> kHeadInputs = {
+    {"hidden"}, {"head"}, {"labels", Slot::kRequired, true}, {"row_weight"}};
 const std::map<std::string, Attribute> kHeadAttributes = {{"ignore_index", int64_t{-100}},
                                                           {"chunk", int64_t{0}}};
 

@@ -10,13 +10,18 @@ struct Row {
   float weights, drawn;  // sum of the weights, and of weight * (x - largest): for label smoothing
 };
 
-template <bool weighted>
-FLEET_SIMD Row scan_row(const float* x, const float* weight, int64_t classes) {
-  const float largest = cpu::row_max(x, classes);
+template <bool weighted, typename T>
+FLEET_SIMD Row scan_row(const T* x, const float* weight, int64_t classes) {
+  float largest = static_cast<float>(x[0]);
+#pragma omp simd reduction(max : largest)
+  for (int64_t c = 0; c < classes; ++c) {
+    const float value = static_cast<float>(x[c]);
+    largest = value > largest ? value : largest;
+  }
   float sum = 0, weights = 0, drawn = 0;
 #pragma omp simd reduction(+ : sum, weights, drawn)
   for (int64_t c = 0; c < classes; ++c) {
-    const float shifted = x[c] - largest;
+    const float shifted = static_cast<float>(x[c]) - largest;
     sum += cpu::fast_exp(shifted);
     if constexpr (weighted) weights += weight[c];
     drawn += weighted ? weight[c] * shifted : shifted;
@@ -24,21 +29,28 @@ FLEET_SIMD Row scan_row(const float* x, const float* weight, int64_t classes) {
   return {largest, sum, weights, drawn};
 }
 
-FLEET_SIMD void row_softmax(const float* x, float* y, int64_t classes, float largest, float sum) {
+template <typename T>
+FLEET_SIMD void row_softmax(const T* x, T* y, int64_t classes, float largest, float sum) {
   const float factor = 1 / sum;
 #pragma omp simd
-  for (int64_t c = 0; c < classes; ++c) y[c] = cpu::fast_exp(x[c] - largest) * factor;
+  for (int64_t c = 0; c < classes; ++c) {
+    y[c] = cpu::fast_exp(static_cast<float>(x[c]) - largest) * factor;
+  }
 }
 
-// dx = softmax(x) * slope - weight * rest
-template <bool weighted>
-FLEET_SIMD void row_gradient(const float* x, const float* weight, float* dx, int64_t classes,
-                             const Row& row, float slope, float rest) {
+// dx = softmax(x) * slope - weight * rest; `own` is what is also subtracted from that of the label.
+template <bool weighted, typename T>
+FLEET_SIMD void row_gradient(const T* x, const float* weight, T* dx, int64_t classes,
+                             const Row& row, float slope, float rest, int64_t label, float own) {
   const float factor = slope / row.sum;
+  const float at_label = static_cast<float>(x[label]);  // dx may be x
 #pragma omp simd
   for (int64_t c = 0; c < classes; ++c) {
-    dx[c] = cpu::fast_exp(x[c] - row.largest) * factor - (weighted ? weight[c] * rest : rest);
+    const float value = static_cast<float>(x[c]);
+    dx[c] = cpu::fast_exp(value - row.largest) * factor - (weighted ? weight[c] * rest : rest);
   }
+  const float rest_of_label = weighted ? weight[label] * rest : rest;
+  dx[label] = cpu::fast_exp(at_label - row.largest) * factor - rest_of_label - own;
 }
 
 // The weights of the classes, or null.
@@ -47,13 +59,13 @@ const float* weights_of(const KernelContext& context) {
   return weighted ? context.inputs[2].as<float>() : nullptr;
 }
 
-template <bool weighted>
-std::unique_ptr<Kernel> make_loss(KernelContext& context) {
+template <bool weighted, typename T>
+std::unique_ptr<Kernel> make_typed_loss(KernelContext& context) {
   const cpu::Labels labels(context, context.inputs[0], context.inputs[1]);
-  const float* logits = context.inputs[0].as<float>();
+  const T* logits = context.inputs[0].as<T>();
   const float* weights = weights_of<weighted>(context);
-  float* loss = context.outputs[0].as<float>();
-  float* softmax = weighted ? nullptr : context.outputs[1].as<float>();
+  T* loss = context.outputs[0].as<T>();
+  T* softmax = weighted ? nullptr : context.outputs[1].as<T>();
   float* own_weight = weighted ? context.outputs[1].as<float>() : nullptr;
   const double smoothing = context.attributes().number("label_smoothing");
   return make_kernel([=](Stream&) {
@@ -62,18 +74,18 @@ std::unique_ptr<Kernel> make_loss(KernelContext& context) {
     const bool parallel = labels.samples * classes >= cpu::kParallelElements;
 #pragma omp parallel for if (parallel)
     for (int64_t n = 0; n < labels.samples; ++n) {
-      const float* x = logits + n * classes;
+      const T* x = logits + n * classes;
       const Row row = scan_row<weighted>(x, weights, classes);
       if (softmax) row_softmax(x, softmax + n * classes, classes, row.largest, row.sum);
       if (labels.ignored(n)) {
-        loss[n] = 0;
+        loss[n] = 0.0f;
         if (own_weight) own_weight[n] = 0;
         continue;
       }
       const int64_t label = labels.label[n];
       const double norm = std::log(static_cast<double>(row.sum));
       const double weight = weighted ? weights[label] : 1;
-      double value = weight * (norm - (x[label] - row.largest));
+      double value = weight * (norm - (static_cast<float>(x[label]) - row.largest));
       if (smoothing > 0) {
         const auto count = static_cast<double>(classes);
         const double uniform =
@@ -86,13 +98,13 @@ std::unique_ptr<Kernel> make_loss(KernelContext& context) {
   });
 }
 
-template <bool weighted>
-std::unique_ptr<Kernel> make_gradient(KernelContext& context) {
+template <bool weighted, typename T>
+std::unique_ptr<Kernel> make_typed_gradient(KernelContext& context) {
   const cpu::Labels labels(context, context.inputs[0], context.inputs[1]);
-  const float* logits = context.inputs[0].as<float>();
+  const T* logits = context.inputs[0].as<T>();
   const float* weights = weights_of<weighted>(context);
-  const float* dloss = context.inputs.back().as<float>();
-  float* dlogits = context.outputs[0].as<float>();
+  const T* dloss = context.inputs.back().as<T>();
+  T* dlogits = context.outputs[0].as<T>();
   const double smoothing = context.attributes().number("label_smoothing");
   const float on_label = static_cast<float>(1 - smoothing);
   const float rest = static_cast<float>(smoothing / static_cast<double>(labels.classes));
@@ -101,27 +113,47 @@ std::unique_ptr<Kernel> make_gradient(KernelContext& context) {
     const bool parallel = labels.samples * classes >= cpu::kParallelElements;
 #pragma omp parallel for if (parallel)
     for (int64_t n = 0; n < labels.samples; ++n) {
-      float* dx = dlogits + n * classes;
+      T* dx = dlogits + n * classes;
       if (labels.ignored(n)) {
-        std::fill_n(dx, classes, 0.0f);
+        std::memset(dx, 0, classes * sizeof(T));
         continue;
       }
-      const float* x = logits + n * classes;
+      const T* x = logits + n * classes;
       const int64_t label = labels.label[n];
       const Row row = scan_row<weighted>(x, weights, classes);
-      const float slope = dloss[n], target = weighted ? on_label * weights[label] : on_label;
+      const float slope = static_cast<float>(dloss[n]);
+      const float target = weighted ? on_label * weights[label] : on_label;
       const float total = weighted ? target + rest * row.weights : 1;  // of all targets
-      row_gradient<weighted>(x, weights, dx, classes, row, slope * total, slope * rest);
-      dx[label] -= slope * target;
+      row_gradient<weighted>(x, weights, dx, classes, row, slope * total, slope * rest, label,
+                             slope * target);
     }
   });
 }
 
+template <bool weighted>
+void define_class_loss(KernelDef& def) {
+  def.dtypes = cpu::kLoopTypes;
+  def.create = [](KernelContext& context) {
+    return cpu::with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
+      return make_typed_loss<weighted, T>(context);
+    });
+  };
+}
+template <bool weighted>
+void define_class_loss_gradient(KernelDef& def) {
+  def.dtypes = cpu::kLoopTypes;
+  def.create = [](KernelContext& context) {
+    return cpu::with_loop_type(context.inputs[0].dtype, [&]<typename T>(T) {
+      return make_typed_gradient<weighted, T>(context);
+    });
+  };
+}
+
 }  // namespace
 
-FLEET_KERNEL(cpu, softmax_with_cross_entropy) { def.create = make_loss<false>; }
-FLEET_KERNEL(cpu, softmax_with_cross_entropy_grad) { def.create = make_gradient<false>; }
-FLEET_KERNEL(cpu, weighted_cross_entropy) { def.create = make_loss<true>; }
-FLEET_KERNEL(cpu, weighted_cross_entropy_grad) { def.create = make_gradient<true>; }
+FLEET_KERNEL(cpu, softmax_with_cross_entropy) { define_class_loss<false>(def); }
+FLEET_KERNEL(cpu, softmax_with_cross_entropy_grad) { define_class_loss_gradient<false>(def); }
+FLEET_KERNEL(cpu, weighted_cross_entropy) { define_class_loss<true>(def); }
+FLEET_KERNEL(cpu, weighted_cross_entropy_grad) { define_class_loss_gradient<true>(def); }
 
 }  // namespace fleet
