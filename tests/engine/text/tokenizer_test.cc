@@ -160,7 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
                 ErrorCode::kUnsupported, "dropout"},
         Refusal{"model", R"({"type":"BPE","vocab":{"a":0},"merges":["a b"]})", ErrorCode::kUsage,
                 "'a' and 'b'"},
-        Refusal{"model", R"({"type":"BPE","vocab":{"a":-1},"merges":[]})", ErrorCode::kUsage, "vocab"},
+        Refusal{"model", R"({"type":"BPE","vocab":{"a":-1},"merges":[]})", ErrorCode::kUsage,
+                "vocab"},
         Refusal{"model", R"({"type":"BPE","vocab":{"a":99999999},"merges":[]})", ErrorCode::kUsage,
                 "vocab"},
         Refusal{"model", "7", ErrorCode::kUsage, "model"},
@@ -170,10 +171,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"pre_tokenizer", R"({"type":"UnicodeScripts"})", ErrorCode::kUnsupported,
                 "UnicodeScripts"},
         Refusal{"pre_tokenizer",
-                R"({"type":"Split","pattern":{"Regex":"a(?<=b)"},"behavior":"Isolated"
-})",
-                ErrorCode::kUnsupported, "(?<"
-},
+                R"x({"type":"Split","pattern":{"Regex":"a(?<=b)"},"behavior":"Isolated"})x",
+                ErrorCode::kUnsupported, "(?<"},
         Refusal{"pre_tokenizer", R"({"type":"Split","pattern":{"Regex":"a"},"behavior":"Other"})",
                 ErrorCode::kUsage, "behavior"},
         Refusal{"decoder", R"({"type":"CTC"})", ErrorCode::kUnsupported, "CTC"},
