@@ -166,17 +166,21 @@ int predict_images(const Job& job, const World& world, Device& device,
   return 0;
 }
 
-// A sub-command of fleetrun, if the first word names one (run_in_worker()).
-const Command* command_of(int argc, char** argv) {
-  return argc > 1 ? find_command(argv[1]) : nullptr;
+// Runs `fleet-worker NAME ...`: the part of a sub-command of fleetrun that needs the engine. False
+// if the first word is no such name.
+bool run_named_command(int argc, char** argv, int* code) {
+  const Command* command = argc > 1 ? find_command(argv[1]) : nullptr;
+  if (!command) return false;
+  cpu::limit_spinning(argv);
+  set_up_logging(env_or(kEnvLogLevel, "INFO"), "fleetrun");
+  *code = run_command(*command, std::vector<std::string>(argv + 2, argv + argc));
+  return true;
 }
 
 // not_checked: set by --check.
 int run(int argc, char** argv, std::string* not_checked) {
-  if (const Command* command = command_of(argc, argv)) {
-    cpu::limit_spinning(argv);
-    return run_command(*command, std::vector<std::string>(argv + 2, argv + argc));
-  }
+  int code = 0;
+  if (run_named_command(argc, argv, &code)) return code;
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
   if (runs_operations(arguments)) cpu::limit_spinning(argv);

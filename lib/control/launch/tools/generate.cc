@@ -6,8 +6,7 @@
 namespace fleet {
 
 FLEET_COMMAND(generate) {
-  def.syntax = generate_syntax();
-  def.run_unparsed = run_in_worker("generate", generate_syntax);
+  define_worker_command(generate_syntax(), &def);
 }
 
 }  // namespace fleet

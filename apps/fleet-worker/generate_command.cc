@@ -30,7 +30,6 @@ std::string prompt_of(const Settings& given) {
 
 int run_generate(const CommandLine& line) {
   const Settings& given = line.settings;
-  set_up_logging("INFO", "generate");
   const GenerateOptions options{.prompt = prompt_of(given),
                                 .tokens = given.integer("tokens"),
                                 .sampling = {.temperature = given.number("temperature"),
