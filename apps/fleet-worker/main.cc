@@ -7,6 +7,7 @@
 #include "api/worker.h"
 #include "arguments.h"
 #include "backend/cpu/wait_policy.h"
+#include "base/commands.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -165,8 +166,20 @@ int predict_images(const Job& job, const World& world, Device& device,
   return 0;
 }
 
+// Runs `fleet-worker NAME ...`: the part of a sub-command of fleetrun that needs the engine. False
+// if the first word is no such name.
+bool run_named_command(int argc, char** argv, int* code) {
+  const Command* command = argc > 1 ? find_command(argv[1]) : nullptr;
+  if (!command) return false;
+  set_up_logging(env_or(kEnvLogLevel, "INFO"), "fleetrun");
+  *code = run_command(*command, std::vector<std::string>(argv + 2, argv + argc));
+  return true;
+}
+
 // not_checked: set by --check.
 int run(int argc, char** argv, std::string* not_checked) {
+  int code = 0;
+  if (run_named_command(argc, argv, &code)) return code;
   WorkerArguments arguments;
   if (!parse_arguments(argc, argv, &arguments)) return 0;
   if (runs_operations(arguments)) cpu::limit_spinning(argv);
