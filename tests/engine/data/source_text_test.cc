@@ -4,10 +4,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/file.h"
-#include "base/json.h"
 #include "data/pipeline.h"
-#include "data/tokenize_corpus.h"
 #include "tests/captured_log.h"
 #include "tests/engine/data/helpers.h"
 #include "tests/errors.h"
@@ -149,28 +146,14 @@ TEST_F(TextSourceTest, DamagedLine_IsNamedAndLeavesNoCache) {
   EXPECT_THAT(thrown_by([&] { pairs(R"(["a.jsonl"])"); }),
               IsError(ErrorCode::kUsage, ::testing::HasSubstr("a.jsonl:2")));
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache")) {
-    EXPECT_EQ(entry.path().extension(), ".lock") << entry.path();
+    EXPECT_NE(entry.path().extension(), ".bin") << entry.path();
   }
 }
 
-TEST_F(TextSourceTest, Tokens_DoNotDependOnTheNumberOfThreads) {
-  std::string lines;
-  for (int i = 0; i < 60000; ++i) {
-    lines += "{\"text\": \"" + std::string(1 + i % 50, static_cast<char>('a' + i % 6)) + "\"}\n";
-  }
-  ASSERT_GT(lines.size(), size_t{2} << 20);  // several parts
-  testing::write(folder_ / "a.jsonl", lines);
-  const text::Tokenizer tokenizer = text::Tokenizer::load(folder_ / "tokenizer.json");
-  const auto tokens_by = [&](size_t threads) {
-    const std::string path = folder_ / (std::to_string(threads) + ".bin");
-    text::TokenWriter writer(path, text::TokenFormat::kNanoGpt, text::TokenWidth::kUint16);
-    const auto files = text::find_corpus({folder_ / "a.jsonl"});
-    EXPECT_EQ(tokenize_corpus(files, tokenizer, {.mark = 9, .threads = threads}, writer), 60000);
-    writer.finish();
-    return read_file(path);
-  };
-  const std::string one = tokens_by(1);
-  EXPECT_EQ(tokens_by(4), one);
+TEST_F(TextSourceTest, SpecialTokensInTheText_AreTokensIfAsked) {
+  testing::write(folder_ / "a.txt", "abc<|endoftext|>de");
+  EXPECT_EQ(pairs(R"(["a.txt"])", R"(, "parse_special": true)"),
+            (Pairs{{8, 2}, {2, 9}, {3, 4}, {4, 9}}));
 }
 
 TEST_F(TextSourceTest, MissingTokenizer_IsRefusedBeforeDataAreOpened) {
