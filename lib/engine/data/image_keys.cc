@@ -20,7 +20,8 @@ bool is_image_key(const std::string& path) {
 void check_image_keys(const Settings& data, const std::vector<Column>& columns) {
   if (find_column(columns, "image")) return;
   const std::string& source = data.text("source");
-  for (const ConfigKey& key : data_schema(source).keys()) {
+  const Schema schema = data_schema(source);
+  for (const ConfigKey& key : schema.keys()) {
     if (!is_image_key(key.path) || !data.given(key.path)) continue;
     throw Error(ErrorCode::kUsage, "the source '" + source + "' has no images", "data." + key.path,
                 "remove the key");

@@ -64,12 +64,11 @@ std::unique_ptr<Source> open_texts(const Settings& split, const SourceContext& c
   check_token_row_keys(data);
   TokenCacheRequest request{.tokenizer_path = tokenizer_file(data, context.root),
                             .text_key = data.text("text_key"),
+                            .parse_special = data.boolean("parse_special"),
                             .folder = data.text("token_cache"),
                             .name = shown_path(words[0]) + (words.size() > 1 ? ", ..." : ""),
                             .threads = available_cores().size()};
   auto tokenizer = std::make_shared<text::Tokenizer>(text::Tokenizer::load(request.tokenizer_path));
-  tokenizer->disable_truncation();
-  tokenizer->disable_padding();
   const TokenIds ids = [tokenizer](const std::string& token) { return tokenizer->token_id(token); };
   request.mark = end_of_text(data, request.tokenizer_path, ids);
   std::vector<std::string> paths;
@@ -99,6 +98,8 @@ FLEET_SOURCE(text) {
               "File with the tokenizer (tokenizer.json, or ranks of tiktoken), or a model's folder")
         .as_path()
         .text("text_key", "text", "Key of the text in JSON lines")
+        .boolean("parse_special", false,
+                 "Texts of special tokens in a document are these tokens; false: ordinary text")
         .text("token_cache", "",
               "Folder for the tokens of the texts, which are made once; default: "
               "~/.cache/fleetrun")

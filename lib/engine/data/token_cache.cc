@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <thread>
-#include <utility>
 
 #include "base/cache_file.h"
 #include "base/clock.h"
@@ -21,7 +20,7 @@
 #include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
-#include "data/tokenize_corpus.h"
+#include "text/tokenize_corpus.h"
 
 namespace fleet::data {
 namespace {
@@ -53,6 +52,7 @@ uint64_t key_of(const TokenCacheRequest& request) {
   }
   uint64_t hash = hash_bytes(&*tokenizer, sizeof *tokenizer, kVersion);
   hash = hash_text(request.text_key, hash);
+  hash = hash_text(request.parse_special ? "special" : "plain", hash);
   hash = hash_text(request.mark ? std::to_string(*request.mark) : "none", hash);
   for (const text::CorpusFile& file : request.files) {
     hash = hash_text(file.json_lines ? "lines" : "text", hash);
@@ -123,32 +123,36 @@ void wait_for_maker(MakerLock& lock, const TokenCacheRequest& request) {
 void make_tokens(const std::string& path, const TokenCacheRequest& request,
                  const text::Tokenizer& tokenizer, MakerLock& lock) {
   spdlog::info("tokenizing {} into {}", request.name, shown_path(path));
-  text::TokenWriter writer(path, text::TokenFormat::kNanoGpt, cached_width(tokenizer));
   const double begun = monotonic_seconds();
   double said = begun;
-  const CorpusProgress progress = [&](int64_t done, int64_t all) {
+  const auto progress = [&](const text::TokenizeProgress& at) {
     const double now = monotonic_seconds();
     if (now - said < kProgressSeconds) return;
     said = now;
-    const double speed = static_cast<double>(done) / (now - begun);
-    const double left = static_cast<double>(all - done) / std::max(speed, 1.0);
+    // Parts of an earlier, interrupted run cost no time.
+    const double speed = static_cast<double>(at.bytes - at.found) / (now - begun);
+    const double left = static_cast<double>(at.total - at.bytes) / std::max(speed, 1.0);
     const std::string text =
-        format_printf("%.0f %% of %s, %.1f MB/s, ", 100.0 * double(done) / double(all),
-                      mebibytes(all).c_str(), speed / 1e6) +
+        format_printf("%.0f %% of %s, %.1f MB/s, ", 100.0 * double(at.bytes) / double(at.total),
+                      mebibytes(at.total).c_str(), speed / 1e6) +
         format_duration(left) + " left";
     lock.publish(text);
     spdlog::info("tokenizing {}: {}", request.name, text);
   };
-  const int64_t documents = tokenize_corpus(request.files, tokenizer,
-                                            {.text_key = request.text_key,
-                                             .mark = request.mark,
-                                             .threads = request.threads,
-                                             .progress = progress},
-                                            writer);
-  const int64_t tokens = writer.size();
-  writer.finish();
-  spdlog::info("tokenized {}: {} documents, {} tokens, {}", request.name, documents, tokens,
-               format_duration(monotonic_seconds() - begun));
+  text::TokenizeOptions options{.tokenizer = request.tokenizer_path,
+                                .output = path,
+                                .width = cached_width(tokenizer),
+                                .text_key = request.text_key,
+                                .eos = text::EosPlace::kNone,
+                                .parse_special = request.parse_special,
+                                .threads = static_cast<int>(request.threads)};
+  if (request.mark) {
+    options.eos = text::EosPlace::kAppend;
+    options.eos_token = tokenizer.token(*request.mark).value_or("");
+  }
+  const text::TokenizeResult made = text::tokenize_corpus(request.files, options, progress);
+  spdlog::info("tokenized {}: {} documents, {} tokens, {}", request.name, made.documents,
+               made.tokens, format_duration(monotonic_seconds() - begun));
 }
 
 }  // namespace
