@@ -119,7 +119,7 @@ void explain_job(const WorkerArguments& arguments, const ConfigTree& given, char
     if (input) {
       options.input_bytes = input->bytes;
       options.input_seconds = input->seconds;
-      options.image = input->image;
+      options.columns = input->columns;
     }
     options.available_bytes = accelerator
                                   ? choice.device->memory().available

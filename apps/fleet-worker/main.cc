@@ -30,6 +30,7 @@
 #include "strategy/strategy_file.h"
 #include "train/device_settings.h"
 #include "train/job_check.h"
+#include "train/job_task.h"
 #include "train/predict.h"
 #include "train/trainer.h"
 
@@ -111,8 +112,7 @@ bool print(const WorkerArguments& arguments, const ConfigTree& tree, std::string
     if (!program && !arguments.print_plan) check_job(job, options);
   }
   if (!program && !arguments.print_plan) return true;
-  options.image = image_shape(job.model_name, job.data.integer("image.channels"),
-                              job.data.integer("image.height"), job.data.integer("image.width"));
+  options.columns = expected_columns(job);
   const DeviceChoice choice = choose_device_to_print(job);
   const bool absent = !choice.missing.empty();
   options.backend = absent ? choice.missing : choice.device->backend();

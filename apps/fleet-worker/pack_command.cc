@@ -12,6 +12,7 @@
 #include "data/pack_images.h"
 #include "observe/progress.h"
 #include "train/job.h"
+#include "train/job_task.h"
 
 namespace fleet {
 namespace {
@@ -34,8 +35,8 @@ data::PackOptions options_of(const WorkerArguments& arguments, const Job& job) {
                             .size = arguments.pack_size,
                             .threads = arguments.pack_threads,
                             .seed = static_cast<uint64_t>(job.train.integer("seed")),
-                            .classes = job.model.integer("num_classes"),
-                            .ignored_label = job.train.integer("ignore_index")};
+                            .classes = classes_of(job),
+                            .ignored_label = ignored_label(job)};
   if (arguments.pack_quality > 0) options.quality = arguments.pack_quality;
   return options;
 }

@@ -37,7 +37,7 @@ int run(const std::string& root, int rounds) {
     "optimizer": {"name": "momentum"}})",
                                           "bench");
   HostDevice device;
-  Session session(make_job(tree), {.image = {3, 224, 224}}, device, nullptr);
+  Session session(make_job(tree), {.columns = image_columns({3, 224, 224})}, device, nullptr);
   Executor& executor = session.executor();
   const TrainingPosition position{.step = 1, .model = "resnet50"};
   double draw = 1e9, save = 1e9, load = 1e9, pause = 1e9;

@@ -37,7 +37,7 @@ void build(Job& job, int64_t batch, Device& device) {
       program, {.model = "resnet50",
                 .model_settings = ConfigTree::from_json("{}", "bench").validate(def.schema),
                 .batch = batch,
-                .image = def.image});
+                .columns = image_columns(def.image)});
   make_strategy("build_strategy { " + job.strategy + " }")
       .append_backward(program, job.training.forward, job.training.loss);
   job.executor = std::make_unique<Executor>(plan_program(std::move(program), {job.training.loss}),
@@ -47,8 +47,8 @@ void build(Job& job, int64_t batch, Device& device) {
   for (size_t i = 0; i < image.size(); ++i)
     image[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
   const std::vector<int64_t> label(batch, 1);
-  job.executor->feed(job.training.image, image);
-  job.executor->feed(job.training.label, label);
+  job.executor->feed(job.training.feed("image"), image);
+  job.executor->feed(job.training.feed("label"), label);
   job.executor->synchronize();
 }
 

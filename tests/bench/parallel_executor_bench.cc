@@ -40,10 +40,10 @@ class Trained {
         program, {.model = net.model,
                   .model_settings = ConfigTree::from_json("{}", "bench").validate(def.schema),
                   .batch = net.batch,
-                  .image = image});
+                  .columns = image_columns(image)});
     Strategy rewrites = make_strategy("");
     rewrites.append_backward(program, training.forward, training.loss);
-    rewrites.append_optimizer(training.learning_rate,
+    rewrites.append_optimizer(training.feed("learning_rate"),
                               ConfigTree::from_json(R"({"name": "momentum"})", "bench")
                                   .validate(optimizer_schema("momentum")));
     Plan plan =
@@ -55,10 +55,10 @@ class Trained {
     for (size_t i = 0; i < pixels.size(); ++i) {
       pixels[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
     }
-    executor->feed(training.image, pixels);
-    executor->feed(training.label, std::vector<int64_t>(net.batch, 1));
-    executor->feed(training.weight, std::vector<float>(net.batch, 1));
-    executor->feed(training.learning_rate, std::vector<float>{1e-4f});
+    executor->feed(training.feed("image"), pixels);
+    executor->feed(training.feed("label"), std::vector<int64_t>(net.batch, 1));
+    executor->feed(training.feed("weight"), std::vector<float>(net.batch, 1));
+    executor->feed(training.feed("learning_rate"), std::vector<float>{1e-4f});
     executor->synchronize();
   }
 

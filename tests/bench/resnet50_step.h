@@ -17,8 +17,9 @@ class ResNet50Step {
       : ResNet50Step(device, batch, amp ? R"({"amp": true})" : "{}") {}
   // strategy: in JSON.
   ResNet50Step(Device& device, int64_t batch, const char* strategy)
-      : session_(job_of(batch, strategy), {.image = {3, 224, 224}, .backend = device.backend()},
-                 device, nullptr),
+      : session_(job_of(batch, strategy),
+                 {.columns = image_columns({3, 224, 224}), .backend = device.backend()}, device,
+                 nullptr),
         images_(takes_pixels() ? 0 : batch * 3 * 224 * 224),
         pixels_(takes_pixels() ? batch * 4 * 224 * 224 : 0),
         flip_(batch),
@@ -38,13 +39,13 @@ class ResNet50Step {
   void run() {
     const Training& training = session_.training();
     Executor& executor = session_.executor();
-    if (!takes_pixels()) executor.feed(training.image, images_);
-    if (takes_pixels()) executor.feed(training.pixels, pixels_);
-    if (training.flip != kNoVar) executor.feed(training.flip, flip_);
-    executor.feed(training.label, labels_);
-    executor.feed(training.weight, weights_);
-    executor.feed(training.sample_key, keys_);
-    executor.feed(training.learning_rate, std::span(&rate_, 1));
+    if (!takes_pixels()) executor.feed(training.feed("image"), images_);
+    if (takes_pixels()) executor.feed(training.feed("pixels"), pixels_);
+    if (training.feed("flip") != kNoVar) executor.feed(training.feed("flip"), flip_);
+    executor.feed(training.feed("label"), labels_);
+    executor.feed(training.feed("weight"), weights_);
+    executor.feed(training.feed("sample_key"), keys_);
+    executor.feed(training.feed("learning_rate"), std::span(&rate_, 1));
     executor.run({.step = step_++});
     executor.synchronize();
   }

@@ -36,11 +36,11 @@ struct Trained {
         program, {.model = "resnet20",
                   .model_settings = ConfigTree::from_json("{}", "bench").validate(def.schema),
                   .batch = batch,
-                  .image = def.image});
+                  .columns = image_columns(def.image)});
     Strategy rewrites =
         make_strategy(strategy, {.rank = rank.comm.rank(), .ranks = rank.comm.size()});
     rewrites.append_backward(program, training.forward, training.loss);
-    rewrites.append_optimizer(training.learning_rate,
+    rewrites.append_optimizer(training.feed("learning_rate"),
                               ConfigTree::from_json(R"({"name": "momentum"})", "bench")
                                   .validate(optimizer_schema("momentum")));
     communicators = std::make_unique<CommunicatorSet>(program.groups(), &rank.comm);
@@ -51,8 +51,8 @@ struct Trained {
     for (size_t i = 0; i < image.size(); ++i) {
       image[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
     }
-    executor->feed(training.image, image);
-    executor->feed(training.label, std::vector<int64_t>(batch, 1));
+    executor->feed(training.feed("image"), image);
+    executor->feed(training.feed("label"), std::vector<int64_t>(batch, 1));
     executor->synchronize();
   }
   double turn() {

@@ -40,7 +40,7 @@ std::vector<Shape> resnet50_shapes() {
                  {.model = "resnet50",
                   .model_settings = ConfigTree::from_json("{}", "bench").validate(def.schema),
                   .batch = 1,
-                  .image = def.image});
+                  .columns = image_columns(def.image)});
   std::vector<Shape> shapes;
   for (VarId id : program.parameters()) shapes.push_back(program.var(id).shape);
   return shapes;

@@ -86,9 +86,10 @@ std::string flags_of_steps(const Program& program, Strategy& strategy) {
 }
 
 std::string program_and_plan(const Job& job, const JobKind& kind) {
-  BuiltProgram built = build_program(
-      job,
-      {.image = image_shape(job.model_name, 0, 32, 32), .world = kind.world, .nodes = kind.nodes});
+  BuiltProgram built =
+      build_program(job, {.columns = image_columns(image_shape(job.model_name, 0, 32, 32)),
+                          .world = kind.world,
+                          .nodes = kind.nodes});
   std::string text = print_text(built.program);
   text += flags_of_steps(built.program, *built.strategy);
   if (std::remove(graphviz_file().c_str()) == 0) text += "and a file\n";

@@ -74,7 +74,7 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
                         .communicator = opened_->communicators.compute.get(),
                         .control = opened_->communicators.control.get(),
                         .store = world_.store.get(),
-                        .own = {.image = recipe.own_image.value_or(Shape{}),
+                        .own = {.columns = image_columns(recipe.own_image.value_or(Shape{})),
                                 .batches = std::max<int64_t>(recipe.batches_per_epoch, 1)}});
   batch_size_ = job_.data.integer("batch_size");
   runner_->begin();
@@ -83,35 +83,22 @@ ProgramExecutor::ProgramExecutor(const Worker& worker, const Model& model, const
 
 ProgramExecutor::~ProgramExecutor() = default;
 
-// The spans of a batch have its size; those that a program may omit are empty or have it.
+// The columns of a batch have its size; those that a program may omit are empty or have it.
 void ProgramExecutor::check_sizes(const data::Batch& batch) {
-  const auto refuse = [&](const char* what, size_t count, size_t wanted) {
-    throw Error(ErrorCode::kUsage,
-                "the batch has " + std::to_string(count) + " values of " + what + " instead of " +
-                    std::to_string(wanted),
-                "ProgramExecutor", "give the span of all samples");
-  };
-  struct Part {
-    const char* what;
-    size_t count;
-    VarId var;
-    bool may_lack;
-  };
-  const Training& net = runner_->session().training();
+  const std::vector<std::string> made = {"weight", "sample_key", "class_weights", "own_share"};
   const bool mixes = !batch.own_shares.empty();
-  for (const Part& part : {Part{"labels", batch.labels.size(), net.label, false},
-                           {"images", batch.images.size(), net.image, false},
-                           {"pixels", batch.pixels.size(), net.pixels, false},
-                           {"flips", batch.flips.size(), net.flip, false},
-                           {"weights", batch.weights.size(), net.weight, true},
-                           {"keys", batch.keys.size(), net.sample_key, true},
-                           {"class weights", batch.class_weights.size(), net.class_weights, true},
-                           {"own shares", batch.own_shares.size(), net.own_share, true},
-                           {"other labels", batch.other_labels.size(), net.other_label, !mixes}}) {
-    if (part.var == kNoVar || (part.may_lack && part.count == 0)) continue;
-    const Shape& shape = runner_->session().executor().program().var(part.var).shape;
-    const auto wanted = static_cast<size_t>(shape.elements());
-    if (part.count != wanted) refuse(part.what, part.count, wanted);
+  for (const TrainingFeed& feed : runner_->session().training().feeds) {
+    if (feed.name == "learning_rate") continue;
+    const bool may_lack =
+        std::ranges::find(made, feed.name) != made.end() || (feed.name == "other_label" && !mixes);
+    const Var& var = runner_->session().executor().program().var(feed.var);
+    const size_t count = batch.column(feed.name).size() / size_of(var.dtype);
+    const auto wanted = static_cast<size_t>(var.shape.elements());
+    if (count == wanted || (may_lack && count == 0)) continue;
+    throw Error(ErrorCode::kUsage,
+                "the batch has " + std::to_string(count) + " values of " + feed.name +
+                    " instead of " + std::to_string(wanted),
+                "ProgramExecutor", "give the span of all samples");
   }
 }
 
@@ -132,7 +119,7 @@ void ProgramExecutor::complete(const data::Batch& batch) {
     weights_.assign(batch_size_, 1);
     batch_.weights = weights_;
   }
-  if (runner_->session().training().own_share != kNoVar && batch_.own_shares.empty()) {
+  if (runner_->session().training().feed("own_share") != kNoVar && batch_.own_shares.empty()) {
     own_shares_.assign(batch_size_, 1);
     batch_.own_shares = own_shares_;
     batch_.other_labels = batch_.labels;
@@ -170,16 +157,14 @@ std::vector<double> ProgramExecutor::run(const data::Batch& batch,
 }
 
 double ProgramExecutor::fetched(const std::string& name, const MetricSums& sums) {
-  const Training& training = runner_->session().training();
-  const std::string top_k =
-      training.has_top_k() ? "acc" + std::to_string(training.top_k) : std::string("acc1");
-  if (name == "loss") return sums.mean_loss();
-  if (name == "acc1") return sums.acc1();
-  if (name == top_k) return sums.acck();
   if (name == "learning_rate") return rate_;
   if (name == "loss_scaling") return runner_->session().read_loss_scaling().value_or(1);
-  std::vector<std::string> known = {"loss", "acc1", "learning_rate", "loss_scaling"};
-  if (training.has_top_k()) known.push_back(top_k);
+  std::vector<std::string> known;
+  for (const MetricDef& metric : runner_->session().training().metrics->metrics) {
+    if (metric.name == name && !metric.collected) return sums.value(name);
+    if (!metric.collected) known.push_back(metric.name);
+  }
+  known.insert(known.end(), {"learning_rate", "loss_scaling"});
   throw Error(ErrorCode::kUsage, "cannot fetch '" + name + "'", "ProgramExecutor",
               suggestion(name, known));
 }
@@ -275,10 +260,10 @@ void ProgramExecutor::load_weights(const std::string& path) {
 std::vector<float> ProgramExecutor::values(const std::string& name) {
   const Program& program = runner_->executor().program();
   const VarId id = program.find(name);
-  const auto& metrics = runner_->session().training().training_metrics;
+  const auto& sums = runner_->session().training().training_sums;
   const bool kept = id != kNoVar && (program.var(id).kind == VarKind::kParameter ||
                                      program.var(id).kind == VarKind::kState ||
-                                     id == metrics.losses || id == metrics.counts);
+                                     std::ranges::find(sums, id, &TrainingSum::var) != sums.end());
   if (!kept || program.var(id).dtype != DType::kFloat32) {
     throw Error(ErrorCode::kUsage, "'" + name + "' is not a float32 parameter, state or metric",
                 "ProgramExecutor", "program_text() lists the variables");

@@ -8,8 +8,8 @@
 
 #include "api/model.h"
 #include "api/worker.h"
+#include "models/metrics.h"
 #include "train/checkpoint.h"
-#include "train/metric_sums.h"
 
 namespace fleet {
 
@@ -35,11 +35,11 @@ class ProgramExecutor {
   // Runs a training step without reading its results. Returns as soon as the memory of the batch
   // may be reused; a GPU may still be computing. kUsage if a span of the batch has another size.
   void run(const data::Batch& batch);
-  // The same, and returns the values of these names, in order: "loss" (the batch's mean on
-  // this rank), "acc1", "acc5" (of more than 5 classes), "loss_scaling" (1 without loss scaling),
-  // "learning_rate". Waits for the step. kUsage naming the known names.
+  // The same, and returns the values of these names, in order: the task's metrics
+  // of the batch on this rank ("loss", "acc1", and "acc5" of more than 5 classes), "loss_scaling"
+  // (1 without loss scaling), "learning_rate". Waits for the step. kUsage naming the known names.
   std::vector<double> run(const data::Batch& batch, const std::vector<std::string>& fetch_list);
-  // Loss and accuracy of the whole test split over all ranks.
+  // Metrics of the whole test split over all ranks.
   MetricSums evaluate(Loader& test);
 
   // Applies to the following steps, instead of the optimizer's own schedule.

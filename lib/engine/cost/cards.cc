@@ -54,6 +54,18 @@ std::vector<std::string> card_names() {
   return names;
 }
 
+std::optional<double> data_sheet_peak(const std::string& device, DType dtype) {
+  std::string name = lower_case(device);
+  if (name.starts_with("nvidia ")) name = name.substr(7);
+  name = name.substr(0, name.find_first_of(" -"));
+  for (const Card& card : kCards) {
+    if (name != card.name) continue;
+    if (dtype == DType::kFloat32) return card.single * kTera;
+    if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return card.half * kTera;
+  }
+  return std::nullopt;
+}
+
 MachineRates rates_of_card(const std::string& name) {
   const Card& card = card_of(name);
   MachineRates rates{.device = card.title,

@@ -97,6 +97,11 @@ std::vector<std::string> card_names();
 // scripts/gpu/roofline.py. Case and a leading "nvidia " do not matter. kUsage for an unknown name.
 MachineRates rates_of_card(const std::string& name);
 
+// Operations a second of dense products of this type, as the data sheet of the card names them: for
+// model FLOPs utilization. device: as Device::name(), "NVIDIA H100 80GB HBM3". nullopt for a device
+// that is none of the known cards, and for another type.
+std::optional<double> data_sheet_peak(const std::string& device, DType dtype);
+
 // Bytes a second of an all_reduce among the GPUs of one node (bus bandwidth), as NCCL's ring
 // reaches it; an estimate.
 double card_link_bytes(const std::string& name);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "data/batch_slot.h"
+#include "observe/trace_recorder.h"
 
 namespace fleet::data {
 namespace {
@@ -16,6 +17,11 @@ SamplerOptions sampler_options(const InputPipeline::Options& options, const Sour
 BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                        const InputPipeline::Options& options)
     : source_(std::move(source)),
+      columns_(source_->columns()),
+      has_images_(find_column(columns_, "image") != nullptr),
+      fills_(std::ranges::any_of(
+          columns_, [](const Column& one) { return one.name != "image" && one.name != "label"; })),
+      weighs_(find_column(columns_, "loss_weight") != nullptr),
       chain_(std::move(chain)),
       options_(options),
       damage_(*source_, {.fail = options.fail_on_damaged,
@@ -31,7 +37,7 @@ BatchMaker::BatchMaker(std::unique_ptr<Source> source, AugmentChain chain,
                  : nullptr) {}
 
 BatchSlot::Layout BatchMaker::layout() const {
-  return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes()};
+  return {options_.sampler.batch, options_.image, options_.bytes, chain_.mixes(), columns_};
 }
 
 void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
@@ -40,19 +46,21 @@ void BatchMaker::prepare_class_weights(BatchSlot& slot) const {
   slot.batch.class_weights = slot.class_weights;
 }
 
-// `sum` and the weights of the labels in global batches [from, end) of the sampler's epoch. Every
-// rank knows the labels of all ranks' batches. A damaged image counts with its own label here, not
-// with that of its replacement.
-double BatchMaker::label_weights(const Sampler& sampler, int64_t from, int64_t end,
-                                 double sum) const {
+// A damaged image counts with its own label here, not with that of its replacement.
+double BatchMaker::sample_weight(const Pick& pick) const {
+  if (weighs_) return pick.real ? source_->weight(pick.sample) : 0;
   const auto classes = static_cast<int64_t>(class_weights_.size());
+  const int64_t label = source_->label(pick.sample);
+  const bool counts = label >= 0 && label < classes && label != options_.ignored_label;
+  return counts ? static_cast<double>(class_weights_[label]) : 0;
+}
+
+// `sum` and the weights of the samples in global batches [from, end) of the sampler's epoch. Every
+// rank knows those of all ranks' batches.
+double BatchMaker::batch_weights(const Sampler& sampler, int64_t from, int64_t end,
+                                 double sum) const {
   const int64_t global = sampler.global_batch();
-  for (int64_t i = from * global; i < end * global; ++i) {
-    const int64_t label = source_->label(sampler.at(i).sample);
-    if (label >= 0 && label < classes && label != options_.ignored_label) {
-      sum += static_cast<double>(class_weights_[label]);
-    }
-  }
+  for (int64_t i = from * global; i < end * global; ++i) sum += sample_weight(sampler.at(i));
   return sum;
 }
 
@@ -69,11 +77,11 @@ double BatchMaker::update_weights(int64_t index) {
     const int64_t epoch = at / batches, from = at % batches;
     const int64_t count = std::min(batches - from, end - at);
     if (epoch == sampler_.epoch()) {
-      sum = label_weights(sampler_, from, from + count, sum);
+      sum = batch_weights(sampler_, from, from + count, sum);
     } else {
       Sampler other = sampler_;
       other.start_epoch(epoch);
-      sum = label_weights(other, from, from + count, sum);
+      sum = batch_weights(other, from, from + count, sum);
     }
     at += count;
   }
@@ -91,6 +99,13 @@ void BatchMaker::scale_class_weights(BatchSlot& slot, int64_t index) {
   }
 }
 
+void BatchMaker::set_denominator(BatchSlot& slot, int64_t index) {
+  if (!weighs_ || options_.evaluation) return;
+  const double sum = update_weights(index);
+  const auto batches = static_cast<double>(merged_steps_ * options_.sampler.ranks);
+  slot.batch.denominator = sum > 0 ? static_cast<float>(sum / batches) : 1;
+}
+
 void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.batch.epoch = sampler_.epoch();
   slot.batch.index = index;
@@ -98,6 +113,7 @@ void BatchMaker::begin(BatchSlot& slot, int64_t index) {
   slot.made = -1;
   slot.error = nullptr;
   slot.damaged.clear();
+  set_denominator(slot, index);
   if (!class_weights_.empty() && !options_.evaluation) scale_class_weights(slot, index);
 }
 
@@ -122,6 +138,14 @@ bool BatchMaker::make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int6
   }
 }
 
+// The columns that are neither image nor label. The item behind the last sample only mixes images.
+void BatchMaker::fill(BatchSlot& slot, int64_t i, int64_t sample, bool real) const {
+  if (!fills_ || i >= options_.sampler.batch) return;
+  source_->fill(sample, slot.columns_at(i));
+  if (!real) slot.clear_loss_weights(i);
+  slot.loss_weights[i] = real ? source_->weight(sample) : 0;
+}
+
 std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64_t index,
                                       int64_t i) {
   const Pick pick =
@@ -130,7 +154,7 @@ std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64
   std::vector<Damaged> damaged;
   int64_t sample = pick.sample;
   ReadRetry retry(*storage_);
-  for (std::string why; !make_image(maker, slot, i, sample, key, &why);) {
+  for (std::string why; has_images_ && !make_image(maker, slot, i, sample, key, &why);) {
     damaged.push_back({sample, why, maker.unreadable()});
     if (options_.reports_damaged) {
       slot.blacken(i);
@@ -150,6 +174,7 @@ std::vector<Damaged> BatchMaker::make(SampleMaker& maker, BatchSlot& slot, int64
   slot.samples[i] = sample;
   slot.keys[i] = key;
   slot.weights[i] = counts ? 1.0f : 0.0f;
+  fill(slot, i, sample, counts);
   if (options_.reports_damaged) {
     slot.why[i] = damaged.empty() ? "" : damaged[0].why;
   } else if (!damaged.empty()) {

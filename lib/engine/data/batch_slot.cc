@@ -6,52 +6,114 @@
 
 namespace fleet::data {
 
+namespace {
+
+constexpr size_t kAlignment = 64;
+size_t sample_bytes(const Column& column) {
+  return static_cast<size_t>(column.shape.elements()) * size_of(column.dtype);
+}
+
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
 size_t BatchSlot::image_bytes() const {
   const ImageShape& image = batch.image;
   return batch.pixels.empty() ? image.count() * sizeof(float)
                               : size_t(image.height) * image.width * bytes_a_pixel(image);
 }
 
-void BatchSlot::prepare(const Layout& layout,
-                        const std::function<void*(size_t bytes)>& image_memory) {
-  const int64_t size = layout.size;
-  const ImageShape& image = layout.image;
-  const bool bytes = layout.bytes;
-  const int64_t items = size + (layout.mixes ? 1 : 0);
+void* BatchSlot::allocate(size_t bytes, const Allocate& image_memory,
+                          std::unique_ptr<void, FreeMemory>* owned) {
+  void* memory = nullptr;
+  if (image_memory) {
+    memory = image_memory(bytes);
+  } else {
+    owned->reset(std::aligned_alloc(kAlignment, aligned(bytes)));
+    memory = owned->get();
+  }
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+void BatchSlot::prepare_columns(const Layout& layout, const Allocate& image_memory) {
+  size_t all = 0;
+  for (const Column& column : layout.columns) {
+    const bool made = column.name == "image" || column.name == "label";
+    column_of_.push_back(made ? -1 : static_cast<int>(batch.columns.size()));
+    if (made) continue;
+    const size_t bytes = layout.size * sample_bytes(column);
+    batch.columns.push_back({column.name, column.dtype, {static_cast<std::byte*>(nullptr), bytes}});
+    all += aligned(bytes);
+  }
+  if (batch.columns.empty()) return;
+  loss_weights.assign(layout.size, 0);
+  auto* at = static_cast<std::byte*>(allocate(all, image_memory, &owned_columns_));
+  for (BatchColumn& column : batch.columns) {
+    column.data = {at, column.data.size()};
+    at += aligned(column.data.size());
+  }
+}
+
+std::vector<void*> BatchSlot::columns_at(int64_t i) {
+  std::vector<void*> to;
+  for (const int index : column_of_) {
+    if (index < 0) {
+      to.push_back(nullptr);
+      continue;
+    }
+    const std::span<std::byte> data = batch.columns[index].data;
+    to.push_back(data.data() + i * (data.size() / batch.size));
+  }
+  return to;
+}
+
+void BatchSlot::clear_loss_weights(int64_t i) {
+  for (const BatchColumn& column : batch.columns) {
+    if (column.name != "loss_weight") continue;
+    const size_t bytes = column.data.size() / batch.size;
+    std::memset(column.data.data() + i * bytes, 0, bytes);
+  }
+}
+
+void BatchSlot::prepare(const Layout& layout, const Allocate& image_memory) {
+  const int64_t size = layout.size, items = size + (layout.mixes ? 1 : 0);
   labels.resize(items);
   samples.resize(items);
   weights.resize(items);
   keys.resize(items);
-  const size_t one = bytes ? size_t(image.height) * image.width * bytes_a_pixel(image)
-                           : image.count() * sizeof(float);
+  batch.samples = std::span(samples).first(size);
+  batch.weights = std::span(weights).first(size);
+  batch.keys = std::span(keys).first(size);
+  batch.size = size;
+  batch.denominator = static_cast<float>(size);
+  prepare_columns(layout, image_memory);
+  if (find_column(layout.columns, "label")) batch.labels = std::span(labels).first(size);
+  if (find_column(layout.columns, "image")) prepare_images(layout, image_memory);
+}
+
+void BatchSlot::prepare_images(const Layout& layout, const Allocate& image_memory) {
+  const int64_t size = layout.size;
+  const ImageShape& image = layout.image;
+  const size_t one = layout.bytes ? size_t(image.height) * image.width * bytes_a_pixel(image)
+                                  : image.count() * sizeof(float);
   const size_t all = static_cast<size_t>(size) * one;
-  if (image_memory) {
-    memory_ = image_memory(all);
-  } else {
-    owned_.reset(std::aligned_alloc(64, (all + 63) / 64 * 64));
-    memory_ = owned_.get();
-  }
-  if (!memory_) throw std::bad_alloc();
+  memory_ = allocate(all, image_memory, &owned_);
   if (layout.mixes) {
-    before_.reset(std::aligned_alloc(64, (one + 63) / 64 * 64));
+    before_.reset(std::aligned_alloc(kAlignment, aligned(one)));
     if (!before_) throw std::bad_alloc();
     other_labels.resize(size);
     own_shares.resize(size, 1.0f);
     batch.other_labels = other_labels;
     batch.own_shares = own_shares;
   }
-  if (bytes) {
-    flips.resize(items);
+  if (layout.bytes) {
+    flips.resize(size + (layout.mixes ? 1 : 0));
     batch.pixels = {static_cast<uint8_t*>(memory_), all};
     batch.flips = std::span(flips).first(size);
   } else {
     batch.images = {static_cast<float*>(memory_), all / sizeof(float)};
   }
-  batch.labels = std::span(labels).first(size);
-  batch.samples = std::span(samples).first(size);
-  batch.weights = std::span(weights).first(size);
-  batch.keys = std::span(keys).first(size);
-  batch.size = size;
   batch.image = image;
 }
 
@@ -82,7 +144,10 @@ void BatchSlot::mix(const BatchMix& mix, bool alone) {
 }
 
 void BatchSlot::blank(int64_t ignored_label) {
-  std::memset(memory_, 0, static_cast<size_t>(batch.size) * image_bytes());
+  if (memory_) std::memset(memory_, 0, static_cast<size_t>(batch.size) * image_bytes());
+  for (const BatchColumn& column : batch.columns) {
+    std::memset(column.data.data(), 0, column.data.size());
+  }
   std::fill(flips.begin(), flips.end(), uint8_t{0});
   std::fill(labels.begin(), labels.end(), ignored_label);
   std::fill(other_labels.begin(), other_labels.end(), ignored_label);
@@ -92,6 +157,7 @@ void BatchSlot::blank(int64_t ignored_label) {
   std::fill(samples.begin(), samples.end(), 0);
   std::fill(keys.begin(), keys.end(), 0);
   batch.real = 0;
+  batch.weight = 0;
 }
 
 }  // namespace fleet::data

@@ -68,7 +68,8 @@ struct BatchSlot {
   std::vector<float> weights, class_weights;
   std::vector<int64_t> other_labels;
   std::vector<float> own_shares;
-  std::vector<std::string> why;  // reason for each image that could not be made, if requested
+  std::vector<double> loss_weights;  // of each sample, 0 for padding; empty without columns
+  std::vector<std::string> why;      // reason for each image that could not be made, if requested
   std::vector<uint64_t> keys;
   std::set<int64_t> damaged;  // its damaged samples, and damaged ones tried as replacements
   int64_t missing = 0;        // samples still to make
@@ -79,13 +80,18 @@ struct BatchSlot {
     int64_t size = 1;  // images
     ImageShape image;
     bool bytes = false;
-    bool mixes = false;  // images will be mixed
+    bool mixes = false;                // images will be mixed
+    std::vector<Column> columns = {};  // the source's
   };
-  // Allocates memory for the images, from image_memory if that is set.
+  // Allocates memory for the images or columns, from image_memory if that is set.
   void prepare(const Layout& layout, const std::function<void*(size_t bytes)>& image_memory);
   size_t image_bytes() const;  // per image
   void* image_at(int64_t i);   // 0 <= i < size, or size: the image before the first one
   void blacken(int64_t i);     // makes image i black
+  // The addresses of sample i in each of the source's columns, for Source::fill(). 0 <= i < size.
+  std::vector<void*> columns_at(int64_t i);
+  // Sets the sample's weights in the loss to 0.
+  void clear_loss_weights(int64_t i);
   // Mixes all images, once all items are made. The last image of the batch is the one before the
   // first if `alone`: if no other rank has a part of the global batch.
   void mix(const BatchMix& mix, bool alone);
@@ -96,8 +102,15 @@ struct BatchSlot {
   struct FreeMemory {
     void operator()(void* memory) const { std::free(memory); }
   };
-  void* memory_ = nullptr;
-  std::unique_ptr<void, FreeMemory> owned_, before_;
+  using Allocate = std::function<void*(size_t bytes)>;
+  void prepare_images(const Layout& layout, const Allocate& image_memory);
+  void prepare_columns(const Layout& layout, const Allocate& image_memory);
+  // Allocates with image_memory, if it is set, or on the heap, owned by *owned.
+  static void* allocate(size_t bytes, const Allocate& image_memory,
+                        std::unique_ptr<void, FreeMemory>* owned);
+  void* memory_ = nullptr;  // of the images
+  std::unique_ptr<void, FreeMemory> owned_, before_, owned_columns_;
+  std::vector<int> column_of_;  // by the source's column: index in batch.columns; -1: not there
 };
 
 // Mixes `count` images in place: image i with image i - 1 as it was before, image 0 with `before`.
@@ -120,6 +133,8 @@ class BatchMaker {
   const AugmentChain& chain() const { return chain_; }
   const std::shared_ptr<ImageCache>& cache() const { return cache_; }
   const Sampler& sampler() const { return sampler_; }
+  const std::vector<Column>& columns() const { return columns_; }
+  bool has_images() const { return has_images_; }
   DamagedSampleLog& damage() { return damage_; }
   const std::shared_ptr<StorageState>& storage() const { return storage_; }
   BatchSlot::Layout layout() const;
@@ -135,6 +150,8 @@ class BatchMaker {
   void set_class_weights(std::vector<float> weights) { class_weights_ = std::move(weights); }
   void set_merged_steps(int64_t steps) { merged_steps_ = steps; }
   void prepare_class_weights(BatchSlot& slot) const;
+  // Sets Batch::denominator of batch `index` of the epoch. Not for two threads at once.
+  void set_denominator(BatchSlot& slot, int64_t index);
 
   // Begins batch `index` of the epoch. Not for two threads at once.
   void begin(BatchSlot& slot, int64_t index);
@@ -151,16 +168,20 @@ class BatchMaker {
   // The batches whose gradients one update of the parameters adds up.
   struct Update {
     int64_t first = 0;   // batch, counted from the start of epoch 0
-    double weights = 0;  // sum over the labels in all ranks' batches
+    double weights = 0;  // sum over the samples in all ranks' batches
   };
   // The weights of the update that includes batch `index` of the epoch.
   double update_weights(int64_t index);
-  double label_weights(const Sampler& sampler, int64_t from, int64_t end, double sum) const;
+  double sample_weight(const Pick& pick) const;
+  double batch_weights(const Sampler& sampler, int64_t from, int64_t end, double sum) const;
   void scale_class_weights(BatchSlot& slot, int64_t index);
+  void fill(BatchSlot& slot, int64_t i, int64_t sample, bool real) const;
   bool make_image(SampleMaker& maker, BatchSlot& slot, int64_t i, int64_t sample, uint64_t key,
                   std::string* why);
 
   const std::shared_ptr<const Source> source_;
+  const std::vector<Column> columns_;       // the source's
+  const bool has_images_, fills_, weighs_;  // it has images, other columns, weights in the loss
   const AugmentChain chain_;
   const InputPipeline::Options options_;
   DamagedSampleLog damage_;

@@ -34,6 +34,24 @@ size_t shared_folder(std::string_view a, std::string_view b) {
   return slash == std::string_view::npos ? 0 : slash + 1;
 }
 
+// Sources of images read the bytes of some samples instead.
+uint64_t hash_columns(const Source& source, const std::vector<Column>& columns) {
+  std::vector<std::vector<std::byte>> values;
+  std::vector<void*> to;
+  uint64_t hash = 1;
+  for (const Column& column : columns) {
+    hash = hash_text(column.name + name_of(column.dtype) + column.shape.text(), hash);
+    to.push_back(column.name == "label"
+                     ? nullptr
+                     : values.emplace_back(column.shape.elements() * size_of(column.dtype)).data());
+  }
+  evenly(source.size(), kRead, [&](int64_t index) {
+    source.fill(index, to);
+    for (const auto& one : values) hash = hash_bytes(one.data(), one.size(), hash);
+  });
+  return hash;
+}
+
 uint64_t hash_files(const Source& source) {
   const std::string first = source.name(0);
   size_t root = shared_folder(first, first);
@@ -55,6 +73,12 @@ Fingerprint fingerprint(const Source& source) {
     print.classes = std::max(print.classes, label + 1);
     print.labels = hash_bytes(&label, sizeof label, print.labels);
   });
+  const std::vector<Column> columns = source.columns();
+  if (!find_column(columns, "image")) {
+    if (!find_column(columns, "label")) print.classes = 0;
+    print.images = hash_columns(source, columns);
+    return print;
+  }
   bool files = false;
   std::vector<uint8_t> scratch;
   evenly(source.size(), kRead, [&](int64_t index) {

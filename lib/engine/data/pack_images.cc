@@ -1,18 +1,13 @@
 #include "data/pack_images.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/number_text.h"
@@ -50,24 +45,6 @@ int channels_of(const Settings& data, const Source& source) {
   return data.integer("image.channels") == 1 ? 1 : 3;
 }
 
-// Held while a program writes into the folder.
-UniqueFd lock(const std::string& folder) {
-  const std::string path = folder + "/.lock";
-  UniqueFd file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666));
-  if (!file) throw_errno("cannot write into the folder", folder);
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK) {  // a file system without locks
-      spdlog::info("{}: {}; a second fleetrun pack in this folder would go unnoticed",
-                   shown_path(path), std::strerror(errno));
-      break;
-    }
-    throw Error(ErrorCode::kUsage, "another fleetrun pack writes into this folder", folder,
-                "wait for its end, or give another folder");
-  }
-  return file;
-}
-
 // A folder for one pack: new, or with the part that an earlier run has written.
 UniqueFd open_folder(const std::string& folder, const PackManifest& manifest) {
   const std::string path = folder + "/pack.json";
@@ -77,7 +54,7 @@ UniqueFd open_folder(const std::string& folder, const PackManifest& manifest) {
     throw Error(ErrorCode::kUsage, "the folder is not empty, and no pack", folder,
                 "give a new folder");
   }
-  UniqueFd held = lock(folder);
+  UniqueFd held = lock_folder(folder, "fleetrun pack");
   if (!fs::exists(path)) {
     write_file_atomically(path, manifest.text());
   } else if (PackManifest::read(folder).text() != manifest.text()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -201,6 +202,7 @@ class InputPipeline::Impl {
     }
     stand_in_->batch.epoch = sampler().epoch();
     stand_in_->batch.index = given_ + stand_ins_++;
+    batches_.set_denominator(*stand_in_, stand_in_->batch.index);
     return &stand_in_->batch;
   }
 
@@ -237,6 +239,7 @@ class InputPipeline::Impl {
   const Options& options() const { return options_; }
   const Sampler& sampler() const { return batches_.sampler(); }
   const Source& source() const { return *batches_.source(); }
+  const std::vector<Column>& columns() const { return batches_.columns(); }
   const AugmentChain& chain() const { return batches_.chain(); }
 
  private:
@@ -259,6 +262,7 @@ class InputPipeline::Impl {
   // Call it when the slot's last sample has been made.
   void complete(Slot& slot, int64_t index) FLEET_REQUIRES(mutex_) {
     slot.batch.real = std::count(slot.batch.weights.begin(), slot.batch.weights.end(), 1.0f);
+    slot.batch.weight = std::accumulate(slot.loss_weights.begin(), slot.loss_weights.end(), 0.0);
     slot.made = index;
     samples_ += slot.batch.size;
   }
@@ -552,6 +556,7 @@ int64_t InputPipeline::batches() const { return impl_->sampler().batches(); }
 int64_t InputPipeline::samples() const { return impl_->source().size(); }
 int64_t InputPipeline::batch_size() const { return impl_->options().sampler.batch; }
 const ImageShape& InputPipeline::image() const { return impl_->options().image; }
+const std::vector<Column>& InputPipeline::columns() const { return impl_->columns(); }
 const Source& InputPipeline::source() const { return impl_->source(); }
 const AugmentChain& InputPipeline::chain() const { return impl_->chain(); }
 PipelineStats InputPipeline::stats() const { return impl_->stats(); }

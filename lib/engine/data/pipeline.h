@@ -51,8 +51,10 @@ struct Batch {
   std::vector<BatchColumn> columns;
   // The sum of the weights (Source::weight) of the samples that one update of the parameters takes,
   // divided by ranks * merged steps. A rank's loss in a step is sum(weight * loss) / denominator;
-  // then its mean over ranks and merged steps is the loss of one large batch. Not for evaluations.
+  // then its mean over ranks and merged steps is the loss of one large batch. Samples that pad the
+  // batch count only if the source has no column "loss_weight". Not for evaluations.
   float denominator = 1;
+  double weight = 0;  // sum of Source::weight() of this batch's samples without padding
   // A column by the name of its feed: "image", "pixels", "flip", "label", "weight", "sample_key",
   // "class_weights", "other_label", "own_share", "denominator", or one of `columns`. Empty if the
   // batch lacks it.
@@ -87,6 +89,7 @@ struct PipelineContext {
   uint64_t seed = 0;
   int64_t classes = 0;           // the model's, to check labels; 0: not checked
   int64_t ignored_label = -100;  // label of samples that the loss ignores; not a class
+  int64_t vocabulary = 0;        // the model's, to check tokens; 0: not checked
   // Batches hold bytes: resized and cropped images rounded to 8 bits, for normalize_image.
   bool bytes = false;
   // Allocates memory for the images of one batch that lives as long as the pipeline; called once
@@ -157,7 +160,8 @@ class InputPipeline {
   int64_t batches() const;  // per epoch, the same on every rank
   int64_t samples() const;  // in the source
   int64_t batch_size() const;
-  const ImageShape& image() const;
+  const ImageShape& image() const;             // 0 x 0 x 0 if the source has no images
+  const std::vector<Column>& columns() const;  // the source's
   const Source& source() const;
   const AugmentChain& chain() const;
   PipelineStats stats() const;
@@ -190,6 +194,12 @@ std::vector<std::string> given_class_names(const Settings& data, int64_t classes
 // sampling.
 std::vector<int64_t> samples_by_class(const Source& source);
 
+// The columns of the samples, as the source declares them for these settings. Opens no data.
+std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context);
+
+// kUsage naming a key of data.* that is about images, if these columns have none.
+void check_image_keys(const Settings& data, const std::vector<Column>& columns);
+
 // The source of one split as configured by the settings, without data.validation_split. Null if
 // `train` is false and no test split is configured. Errors as of make_pipeline().
 std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
@@ -205,7 +215,8 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
 
 // The data of a job, as far as its settings tell.
 struct DataOutline {
-  ImageShape image;       // dimensions that only the first image tells are 0
+  ImageShape image;  // dimensions that only the first image tells are 0; all 0 without images
+  std::vector<Column> columns;
   bool has_test = false;  // false: there are certainly no test data
 };
 // Checks the settings of both splits as make_pipeline() does, as far as that needs no data: opens

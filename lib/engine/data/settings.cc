@@ -25,12 +25,14 @@ SourceContext source_context(const Settings& data, bool train, bool verbose,
           .train = train,
           .classes = context.classes,
           .ignored_label = context.ignored_label,
+          .vocabulary = context.vocabulary,
           .seed = context.seed,
           .channels = static_cast<int>(data.integer("image.channels")),
           .height = static_cast<int>(data.integer("image.height")),
           .width = static_cast<int>(data.integer("image.width")),
           .verbose = verbose,
-          .replaces_damaged = data.text("on_damaged") == "skip"};
+          .replaces_damaged = data.text("on_damaged") == "skip",
+          .data = &data};
 }
 
 bool names_data(const Settings& data, bool train) {
@@ -47,17 +49,24 @@ bool names_data(const Settings& data, bool train) {
 
 }  // namespace
 
-std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
-                                   const PipelineContext& context) {
+static std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                          const PipelineContext& context,
+                                          const ValidationPart& part) {
   const Settings train_split = data.section("train");
   SourceContext where = source_context(data, train, verbose, context);
   if (!train) where.train_split = &train_split;
+  where.validation = part;
   const SourceType& type = sources().get(data.text("source"));
   std::unique_ptr<Source> source;
   wait_for_storage(data.number("read_timeout"),
                    [&] { source = type.open(train ? train_split : data.section("test"), where); });
   if (!source && train) refuse_missing_data(data);
   return source;
+}
+
+std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
+                                   const PipelineContext& context) {
+  return open_split(data, train, verbose, context, {});
 }
 
 namespace {
@@ -120,9 +129,13 @@ void check_validation_split(const Settings& data) {
 std::unique_ptr<Source> open_part(const Settings& data, bool train,
                                   const PipelineContext& context) {
   check_validation_split(data);
+  const auto seed = static_cast<uint64_t>(data.integer("validation_seed"));
+  if (sources().get(data.text("source")).divides) {
+    return open_split(data, true, train && context.rank == 0, context,
+                      {data.number("validation_split"), seed, !train});
+  }
   auto all = open_split(data, true, train && context.rank == 0, context);
-  Split split = split_by_class(*all, data.number("validation_split"),
-                               static_cast<uint64_t>(data.integer("validation_seed")));
+  Split split = split_by_class(*all, data.number("validation_split"), seed);
   return subset_of(std::move(all), std::move(train ? split.train : split.validation));
 }
 
@@ -260,6 +273,12 @@ InputPipeline::Options options_of(const Settings& data, const ImageShape& image,
 
 }  // namespace
 
+std::vector<Column> declared_columns(const Settings& data, const PipelineContext& context) {
+  const SourceType& type = sources().get(data.text("source"));
+  if (!type.columns) return Source::labelled_images();
+  return type.columns(data.section("train"), source_context(data, true, false, context));
+}
+
 static void refuse_names(const std::string& what, const std::string& next) {
   throw Error(ErrorCode::kUsage, what, "data.class_names", next);
 }
@@ -369,6 +388,7 @@ Schema data_schema(const std::string& source) {
                "Standard deviation to divide by after that; one value, or one per channel")
       .section("augment", augment_schema(true))
       .section("eval", augment_schema(false))
+      .section("", type.shared ? type.shared() : Schema())
       .section("train", type.schema(true))
       .section("test", type.schema(false));
   return schema;
@@ -404,9 +424,13 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
   given_class_names(data, context.classes);
   if (!names_data(data, true)) refuse_missing_data(data);
   const bool splits = data.number("validation_split") > 0;
+  const std::vector<Column> columns = declared_columns(data, context);
+  check_image_keys(data, columns);
   DataOutline outline{.image = outline_of(data, true, context),
+                      .columns = columns,
                       .has_test = splits || names_data(data, false)};
   if (outline.has_test && !splits) outline_of(data, false, context);
+  if (!find_column(columns, "image")) return outline;
   if (outline.image.count() == 0) return outline;
   chain_of(data, true, outline.image);
   if (outline.has_test) chain_of(data, false, outline.image);
@@ -415,18 +439,20 @@ DataOutline check_data_settings(const Settings& data, const PipelineContext& con
 
 std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
                                              const PipelineContext& context) {
+  check_image_keys(data, declared_columns(data, context));
   auto source = open_source(data, train, context);
   if (!source) return nullptr;
-  const ImageShape image = checked_image(data, *source, {});
-  AugmentChain chain = chain_of(data, train, image);
+  const bool images = find_column(source->columns(), "image") != nullptr;
+  const ImageShape image = images ? checked_image(data, *source, {}) : ImageShape{};
+  AugmentChain chain = images ? chain_of(data, train, image) : AugmentChain();
   InputPipeline::Options options = options_of(data, image, context);
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {
-    if (context.rank == 0) warn_of_empty_classes(*source, context);
+    if (context.rank == 0 && images) warn_of_empty_classes(*source, context);
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);
-    check_mixing(data, source->size(), context);
+    if (images) check_mixing(data, source->size(), context);
     options.sampler.repeats = data.integer("repeats");
     options.sampler.tail = parse_tail(data.text("tail"));
     options.sampler.classes = classes_to_draw(data, *source, context);

@@ -35,7 +35,8 @@ class Source {
   virtual std::vector<Column> columns() const { return labelled_images(); }
   static std::vector<Column> labelled_images();
   // Writes sample `index`: one address per column of columns(), each with room for one sample in
-  // plain layout; null for "image" and "label". Throws Error if the sample cannot be read.
+  // plain layout; null for "image" and "label". Throws Error if the sample cannot be read. The
+  // pipeline sets a column "loss_weight" to 0 for samples that pad a batch.
   virtual void fill(int64_t index, std::span<void* const> to) const;
   // The sum of the sample's weights in the loss: of a text, its weighted tokens.
   virtual double weight(int64_t /*index*/) const { return 1; }
@@ -56,21 +57,35 @@ class Source {
   virtual std::vector<std::string> class_names() const { return {}; }
 };
 
+// data.validation_split, for a source that divides its data itself.
+struct ValidationPart {
+  double part = 0;  // fraction of the data for validation; 0: no division
+  uint64_t seed = 0;
+  bool validates = false;  // open the part for validation; else the rest
+};
+
 struct SourceContext {
   std::string root;                         // data.root: base of relative paths
   bool train = true;                        // the split, for messages
   int64_t classes = 0;                      // labels must be below this; 0: not checked
   int64_t ignored_label = -100;             // this label is allowed in addition
+  int64_t vocabulary = 0;                   // tokens must be below this; 0: not checked
   uint64_t seed = 0;                        // the job's
   int channels = 0, height = 0, width = 0;  // data.image.*; 0 if not given
   const Settings* train_split = nullptr;    // data.train.*, for opening the test split
   bool verbose = true;                      // whether to log what is skipped
   bool replaces_damaged = true;             // data.on_damaged: an unreadable file is not an error
+  const Settings* data = nullptr;           // data.*, for the keys of SourceType::shared
+  ValidationPart validation = {};           // if SourceType::divides
 };
 
 struct SourceType {
   // Keys of one split, data.train.* or data.test.* (their defaults may differ).
   Schema (*schema)(bool train) = nullptr;
+  // Keys of both splits, data.*. Null: none.
+  Schema (*shared)() = nullptr;
+  // open() applies SourceContext::validation itself. Else the samples of each class are divided.
+  bool divides = false;
   // Whether the settings of a split name any data: false if its list or folder is "". Null: always.
   bool (*names_data)(const Settings& split) = nullptr;
   // For samples that the settings alone describe: sets the dimensions of the context that are 0.

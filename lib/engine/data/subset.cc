@@ -25,6 +25,11 @@ class Subset : public Source {
   }
   std::string name(int64_t index) const override { return all_->name(indices_[index]); }
   std::vector<std::string> class_names() const override { return all_->class_names(); }
+  std::vector<Column> columns() const override { return all_->columns(); }
+  void fill(int64_t index, std::span<void* const> to) const override {
+    all_->fill(indices_[index], to);
+  }
+  double weight(int64_t index) const override { return all_->weight(indices_[index]); }
 
  private:
   std::unique_ptr<Source> all_;

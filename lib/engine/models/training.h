@@ -34,6 +34,7 @@ struct TrainingOptions {
   std::vector<Column> columns;
   std::optional<Normalization> bytes = {};  // images are fed as bytes: "pixels" and "flip"
   bool class_weights = false;               // "class_weights" are fed: the loss weighs classes
+  int64_t micro_batches = 1;                // parts of a step's batch, each of `batch` samples
   bool mixed_labels = false;                // a training sample has two labels
 
   static Settings default_task_settings(const std::string& task);

@@ -34,7 +34,15 @@ Evaluation evaluation_of(const Job& job, const Shape& image, int64_t batch) {
   const VarId feed =
       built.program.feed(kImage, DType::kFloat32, {batch, image[0], image[1], image[2]});
   Network network(built.program, section, false, kNoVar);
-  built.logits = model_registry().get(job.model_name).build(network, feed, job.model);
+  const ModelDef& model = model_registry().get(job.model_name);
+  if (model.inputs != std::vector<std::string>{kImage} ||
+      std::ranges::find(model.outputs, kLogits) == model.outputs.end()) {
+    throw Error(ErrorCode::kUnsupported,
+                "the model " + job.model_name + " does not turn an image into logits",
+                "ONNX export", "export a classifier of images");
+  }
+  const NamedVars inputs = {{kImage, feed}, {"sample_key", kNoVar}};
+  built.logits = model.build(network, inputs, job.model).at(kLogits);
   return built;
 }
 

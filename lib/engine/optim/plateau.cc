@@ -1,8 +1,8 @@
 // plateau: base, multiplied by factor whenever a metric of the evaluation has not improved for more
-// than `patience` evaluations (PyTorch's ReduceLROnPlateau; mode min for loss, max for acc1). An
-// evaluation is an improvement if it beats the best one by more than the threshold: a fraction of
-// the best (rel) or an absolute amount (abs). After a reduction the next `cooldown` evaluations do
-// not count. A NaN is never an improvement.
+// than `patience` evaluations (PyTorch's ReduceLROnPlateau; mode min for loss, max for an
+// accuracy). An evaluation is an improvement if it beats the best one by more than the threshold: a
+// fraction of the best (rel) or an absolute amount (abs). After a reduction the next `cooldown`
+// evaluations do not count. A NaN is never an improvement.
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,7 @@ class Plateau : public RateAdjuster {
         cooldown_(settings.integer("cooldown")) {}
 
   std::string observe(const EvaluationResult& evaluated) override {
-    const double value = metric_ == "loss" ? evaluated.loss : evaluated.acc1;
+    const double value = metric_ == "loss" ? evaluated.loss : evaluated.headline;
     if (improves(value)) {
       best_ = value;
       has_best_ = true;
@@ -89,7 +89,8 @@ class Plateau : public RateAdjuster {
 FLEET_SCHEDULE(plateau) {
   def.help = "the learning rate falls when the evaluation stops improving";
   def.schema.number("base", 0.1, 0, 1e6, "learning rate at the start")
-      .choice("metric", "loss", {"loss", "acc1"}, "metric of the test data that must improve")
+      .text("metric", "loss",
+            "metric of the test data that must improve: loss, or the task's main accuracy (acc1)")
       .number("factor", 0.1, 0, 1, "factor by which the rate falls")
       .integer("patience", 10, 0, 1e9, "evaluations without improvement before the rate falls")
       .number("threshold", 1e-4, 0, 1e6, "smallest improvement that counts")

@@ -30,7 +30,7 @@ using RateFunction = std::function<double(int64_t step)>;
 // The results of an evaluation: means over all samples of all ranks.
 struct EvaluationResult {
   double loss = 0;
-  double acc1 = 0;  // fraction of correct predictions, 0 to 1
+  double headline = 0;  // the task's main metric besides the loss; larger is better
 };
 
 // Adjusts the rate after evaluations. Depends only on the observed values, so ranks that observe

@@ -90,7 +90,7 @@ std::string state_text(const TrainingPosition& position, int ranks) {
   Json state = {{"version", kVersion},     {"step", position.step},
                 {"epoch", position.epoch}, {"batch", position.batch},
                 {"seed", position.seed},   {"global_batch", position.global_batch},
-                {"model", position.model}};
+                {"model", position.model}, {"task", position.task}};
   if (position.merged_steps > 1) state["merged_steps"] = position.merged_steps;
   if (ranks > 0) state["ranks"] = ranks;
   if (!position.schedule.empty()) state["schedule"] = position.schedule;
@@ -135,6 +135,7 @@ TrainingPosition parse_state(const std::string& path, int* ranks, int* version) 
                                        .global_batch = state.at("global_batch").get<int64_t>(),
                                        .merged_steps = state.value("merged_steps", int64_t{1}),
                                        .model = state.at("model").get<std::string>(),
+                                       .task = state.value("task", TrainingPosition().task),
                                        .schedule = state.value("schedule", std::vector<double>()),
                                        .evaluations = record_from(state),
                                        .validation = state.value("validation", std::string()),

@@ -50,7 +50,8 @@ struct TrainingPosition {
   int64_t global_batch = 0;  // samples per step, over all ranks
   int64_t merged_steps = 1;  // steps of an update
   std::string model;
-  std::vector<double> schedule = {};  // Schedule::state()
+  std::string task = "image_classification";  // what checkpoints without one were trained for
+  std::vector<double> schedule = {};          // Schedule::state()
   EvaluationRecord evaluations = {};
   ModelCard card = {};          // in the metadata of model.safetensors
   std::string validation = {};  // JobData::validation()

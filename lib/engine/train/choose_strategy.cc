@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/number_text.h"
 #include "base/text.h"
-#include "data/augment.h"
+#include "train/job_task.h"
 #include "train/micro_batches.h"
 
 namespace fleet {
@@ -95,7 +95,7 @@ class Chooser {
   // A run counts its steps, and names its checkpoints by them, so each of its starts has the
   // micro-batches of the first, whatever memory it finds.
   void keep_batches() {
-    parts_ = data_part(job_, {.image = {},
+    parts_ = data_part(job_, {.columns = {},
                               .rank = options_.rank,
                               .world = options_.ranks,
                               .nodes = options_.nodes,
@@ -123,7 +123,7 @@ class Chooser {
     if (batches_.own) return "the program makes the batches";
     if (keeps_batches_) return "the checkpoint's batches are kept";
     if (start_.statistics) return "batch normalisation would see smaller batches";
-    if (data::mixes_labels(job_.data.section("augment"))) {
+    if (mixes_samples(job_)) {
       return "images are mixed with others of their batch (mixup, cutmix)";
     }
     if (job_.settings.boolean("learning_rate.scale_with_global_batch")) {

@@ -1,94 +1,77 @@
 #include "train/evaluation.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace fleet {
+namespace {
 
-// The class of the largest logit, as the accuracy counts it: a logit that is not a number is the
-// lowest, and no hit.
-static int64_t predicted_class(std::span<const float> logits, int64_t label) {
-  const auto less = [](float a, float b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
-  const int64_t largest = std::max_element(logits.begin(), logits.end(), less) - logits.begin();
-  if (!std::isnan(logits[largest])) return largest;
-  return (label + 1) % static_cast<int64_t>(logits.size());
-}
+class ControlExchange : public RankExchange {
+ public:
+  explicit ControlExchange(RankCoordinator& control) : control_(control) {}
 
-void ClassCounts::add(std::span<const float> logits, std::span<const int64_t> labels,
-                      std::span<const float> weights) {
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (weights[i] == 0 || labels[i] < 0 || labels[i] >= classes_) continue;
-    const auto row = logits.subspan(i * classes_, classes_);
-    counts_[labels[i] * classes_ + predicted_class(row, labels[i])] += 1;
+  void sum(std::span<double> values) override { control_.sum(values); }
+
+  std::vector<std::vector<double>> gather(const std::vector<double>& own) override {
+    const auto count = static_cast<double>(own.size());
+    const auto counts = control_.by_rank({&count, 1});
+    size_t most = 0;
+    for (const auto& rank : counts) most = std::max(most, static_cast<size_t>(rank[0]));
+    std::vector<double> padded = own;
+    padded.resize(most);
+    auto all = control_.by_rank(padded);
+    for (size_t r = 0; r < all.size(); ++r) all[r].resize(static_cast<size_t>(counts[r][0]));
+    return all;
   }
-}
 
-std::vector<int64_t> ClassCounts::samples() const {
-  std::vector<int64_t> all(classes_);
-  for (int64_t own = 0; own < classes_; ++own) {
-    for (int64_t other = 0; other < classes_; ++other) all[own] += count(own, other);
+ private:
+  RankCoordinator& control_;
+};
+
+// Adds the rows of a batch to the collector, unless another rank of a pipeline has them.
+void collect(StepRunner& runner, const data::Batch& batch, EvaluationCollector* collector) {
+  const Training& training = runner.session().training();
+  std::map<std::string, std::vector<float>> outputs;
+  for (const std::string& name : collector->outputs()) {
+    const VarId var = training.evaluate_output(name);
+    if (runner.executor().program().var(var).remote) return;
+    outputs[name] = runner.executor().values<float>(var);
   }
-  return all;
+  collector->add(
+      {.size = batch.size,
+       .output = [&](const std::string& name) { return std::span<const float>(outputs.at(name)); },
+       .column = [&](const std::string& name) { return batch.column(name); }});
 }
 
-std::vector<double> ClassCounts::accuracies() const {
-  const std::vector<int64_t> all = samples();
-  std::vector<double> accuracies(classes_, std::nan(""));
-  for (int64_t own = 0; own < classes_; ++own) {
-    if (all[own] > 0) accuracies[own] = static_cast<double>(count(own, own)) / all[own];
-  }
-  return accuracies;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string ClassCounts::csv(const std::vector<std::string>& names) const {
-  const auto name = [&](int64_t label) {
-    const auto index = static_cast<size_t>(label);
-    return index < names.size() ? csv_field(names[index]) : std::to_string(label);
-  };
-  std::string text = "class";
-  for (int64_t other = 0; other < classes_; ++other) text += "," + name(other);
-  for (int64_t own = 0; own < classes_; ++own) {
-    text += "\n" + name(own);
-    for (int64_t other = 0; other < classes_; ++other)
-      text += "," + std::to_string(count(own, other));
-  }
-  return text + "\n";
-}
+}  // namespace
 
 MetricSums sum_over_ranks(const MetricSums& sums, RankCoordinator& control) {
-  double all[] = {sums.loss, sums.loss_weight, sums.top1, sums.topk, sums.weight};
-  control.sum(all);
-  return {all[0], all[1], all[2], all[3], all[4]};
+  MetricSums all = sums;
+  control.sum(all.sums());
+  return all;
 }
 
 std::optional<Evaluation> evaluate(StepRunner& runner, const EvaluationOptions& options) {
   runner.sync_ranks();
-  Evaluation result;
-  const VarId logits = runner.session().training().evaluate_logits;
-  if (options.by_class) {
-    result.classes.emplace(runner.executor().program().var(logits).shape[1]);
-  }
+  const Training& training = runner.session().training();
+  Evaluation result{.sums = MetricSums(training.metrics), .collected = training.make_collector()};
   for (;;) {
     const data::Batch* batch = options.next_batch();
     if (!options.agree_on_step(batch != nullptr)) return std::nullopt;
     if (!batch) break;
     result.sums.add(runner.evaluate(*batch));
-    if (result.classes && !runner.executor().program().var(logits).remote) {
-      const auto count = static_cast<size_t>(batch->size);
-      result.classes->add(runner.executor().values<float>(logits), batch->labels.first(count),
-                          batch->weights.first(count));
-    }
+    if (result.collected) collect(runner, *batch, result.collected.get());
     options.batch_done();
   }
   result.sums = sum_over_ranks(result.sums, runner.control());
-  if (result.classes) result.classes->sum(runner.control());
+  if (!result.collected) return result;
+  ControlExchange ranks(runner.control());
+  result.collected->finish(ranks);
+  for (const auto& [name, value] : result.collected->metrics()) {
+    result.sums.set_collected(name, value);
+  }
   return result;
 }
 

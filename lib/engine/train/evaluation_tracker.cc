@@ -14,11 +14,12 @@ namespace {
 constexpr char kKeepBest[] = "checkpoint.keep_best";
 constexpr char kEarlyStopping[] = "train.early_stopping";
 
-// Whether larger values are better: as `mode` says; by default true for accuracies, false for
-// losses and times.
-bool is_max(const std::string& metric, const std::string& mode) {
+// Whether larger values are better: as `mode` says; by default as the task declares.
+bool is_max(const std::string& metric, const std::string& mode,
+            const std::vector<MetricDef>& metrics) {
   if (mode != "auto") return mode == "max";
-  return metric.find("acc") != std::string::npos;
+  const auto found = std::ranges::find(metrics, metric, &MetricDef::name);
+  return found != metrics.end() && found->larger_is_better;
 }
 
 // Whether the value beats the best so far by more than delta.
@@ -29,14 +30,29 @@ bool is_better(const BestValue& best, double value, bool max, double delta) {
 }
 
 void check_metric(const std::string& key, const std::string& metric,
-                  const std::vector<std::string>& known) {
-  if (known.empty()) {
+                  const std::vector<MetricDef>& metrics) {
+  if (metrics.empty()) {
     throw Error(ErrorCode::kUsage, "needs evaluations, but there are none", key,
                 "set test data (data.test) and set train.evaluate_every to 1 or more");
   }
-  if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+  std::vector<std::string> known;
+  for (const MetricDef& def : metrics) known.push_back(def.name);
+  if (std::ranges::find(known, metric) != known.end()) return;
   throw Error(ErrorCode::kUsage, "evaluations give no '" + metric + "'", key + ".metric",
               "choose one of " + join(known, ", "));
+}
+
+// A schedule observes the loss, or the task's main metric if larger is better for it.
+void check_observed(const Job& job, const EvaluationFacts& facts) {
+  if (!job.schedule.has("metric") || job.schedule.text("metric") == "loss") return;
+  const std::string& metric = job.schedule.text("metric");
+  std::vector<std::string> known = {"loss"};
+  for (const MetricDef& def : facts.metrics) {
+    if (def.name == facts.headline && def.larger_is_better) known.push_back(def.name);
+  }
+  if (metric == known.back()) return;
+  throw Error(ErrorCode::kUsage, "the schedule cannot observe '" + metric + "'",
+              "learning_rate.metric", "choose one of " + join(known, ", "));
 }
 
 // The jobs and schedules that cannot do without evaluations.
@@ -46,6 +62,7 @@ void check_test_data(const Job& job, const EvaluationFacts& facts) {
                 "set data.test, or data.validation_split");
   }
   if (!facts.schedule_observes) return;
+  check_observed(job, facts);
   if (facts.has_data && job.train.integer("evaluate_every") > 0) return;
   throw Error(
       ErrorCode::kUsage, "the schedule needs evaluations, but there are none",
@@ -55,31 +72,23 @@ void check_test_data(const Job& job, const EvaluationFacts& facts) {
 
 }  // namespace
 
-EvaluatedMetrics metrics_by_name(const MetricSums& sums, int64_t top_k) {
-  return {{"loss", sums.mean_loss()},
-          {"acc1", sums.acc1()},
-          {"acc" + std::to_string(top_k), sums.acck()}};
-}
-
 std::unique_ptr<EvaluationTracker> make_evaluation_tracker(const Job& job,
                                                            const EvaluationFacts& facts) {
   check_test_data(job, facts);
-  std::vector<std::string> metrics;
-  if (EvaluationPolicy(job, facts.has_data, 1).evaluates()) {
-    for (const auto& [name, value] : metrics_by_name({}, facts.top_k)) metrics.push_back(name);
-  }
+  std::vector<MetricDef> metrics;
+  if (EvaluationPolicy(job, facts.has_data, 1).evaluates()) metrics = facts.metrics;
   return std::make_unique<EvaluationTracker>(job, metrics);
 }
 
-EvaluationTracker::EvaluationTracker(const Job& job, const std::vector<std::string>& metrics) {
+EvaluationTracker::EvaluationTracker(const Job& job, const std::vector<MetricDef>& metrics) {
   const std::string kept = job.checkpoint.text("keep_best.metric");
   const std::string stopping = job.train.text("early_stopping.metric");
   if (!kept.empty()) check_metric(kKeepBest, kept, metrics);
   if (!stopping.empty()) check_metric(kEarlyStopping, stopping, metrics);
   record_.kept.metric = kept;
   record_.stopping.metric = stopping;
-  kept_max_ = is_max(kept, job.checkpoint.text("keep_best.mode"));
-  stopping_max_ = is_max(stopping, job.train.text("early_stopping.mode"));
+  kept_max_ = is_max(kept, job.checkpoint.text("keep_best.mode"), metrics);
+  stopping_max_ = is_max(stopping, job.train.text("early_stopping.mode"), metrics);
   patience_ = job.train.integer("early_stopping.patience");
   min_delta_ = job.train.number("early_stopping.min_delta");
 }
@@ -123,8 +132,8 @@ void add_keep_best_keys(Schema* checkpoint) {
              "also keep the checkpoint with the best value of this metric of the evaluations: "
              "loss, acc1...; \"\": none")
       .choice("keep_best.mode", "auto", {"auto", "min", "max"},
-              "whether the best value is the smallest or the largest; auto: max for an accuracy, "
-              "else min");
+              "whether the best value is the smallest or the largest; auto: as the "
+              "metric says, max for an accuracy");
 }
 
 void add_early_stopping_keys(Schema* train) {
@@ -133,8 +142,8 @@ void add_early_stopping_keys(Schema* train) {
              "end training when this metric of the evaluations stops improving: loss, acc1...; "
              "\"\": never")
       .choice("early_stopping.mode", "auto", {"auto", "min", "max"},
-              "whether the best value is the smallest or the largest; auto: max for an accuracy, "
-              "else min")
+              "whether the best value is the smallest or the largest; auto: as the "
+              "metric says, max for an accuracy")
       .integer("early_stopping.patience", 3, 1, 9e15,
                "evaluations without improvement after which training ends")
       .number("early_stopping.min_delta", 0, 0, 1e300, "an improvement must exceed this");

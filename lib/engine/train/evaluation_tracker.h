@@ -8,23 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "models/metrics.h"
 #include "train/checkpoint.h"
 #include "train/job.h"
-#include "train/metric_sums.h"
 
 namespace fleet {
 
 // Metrics by their names in the test line of metrics.jsonl.
 using EvaluatedMetrics = std::map<std::string, double>;
-// top_k: Training::top_k; 1: no other accuracy than acc1.
-EvaluatedMetrics metrics_by_name(const MetricSums& sums, int64_t top_k);
 
 // All ranks create it and call it with the same values, so they decide equally. Not thread-safe.
 class EvaluationTracker {
  public:
-  // metrics: names that evaluations provide; empty: there are no evaluations. kUsage if the job
+  // metrics: those that evaluations provide; empty: there are no evaluations. kUsage if the job
   // follows a metric that they do not provide.
-  EvaluationTracker(const Job& job, const std::vector<std::string>& metrics);
+  EvaluationTracker(const Job& job, const std::vector<MetricDef>& metrics);
 
   bool keeps_best() const { return !record_.kept.metric.empty(); }
   bool may_stop() const { return !record_.stopping.metric.empty(); }
@@ -57,7 +55,8 @@ class EvaluationTracker {
 struct EvaluationFacts {
   bool has_data = true;            // there are test data
   bool schedule_observes = false;  // Schedule::depends_on_evaluations()
-  int64_t top_k = 5;               // Training::top_k
+  std::vector<MetricDef> metrics;  // the task's
+  std::string headline;            // MetricTable::headline
 };
 // The tracker of a job. kUsage naming the key that needs evaluations if a job has none, or a metric
 // that they do not give.

@@ -5,9 +5,11 @@
 
 #include "base/log.h"
 #include "exec/backend.h"
+#include "exec/memory_error.h"
 #include "ops/collective.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_prefetcher.h"
+#include "train/job_task.h"
 #include "train/rank_state.h"
 
 namespace fleet {
@@ -16,24 +18,22 @@ namespace {
 // Periods of strategies (k steps) up to this are averaged.
 constexpr int kAveragedSteps = 64;
 
-Shape image_of(const Job& job, const ExplainOptions& options) {
-  if (options.image.rank() == 3) return options.image;
-  return image_shape(job.model_name, job.data.integer("image.channels"),
-                     job.data.integer("image.height"), job.data.integer("image.width"));
-}
-
 struct Built {
   BuiltProgram built;
   Plan plan;
 };
 
-Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>* steps) {
-  Built all{build_program(job, {.image = image_of(job, options),
-                                .rank = options.rank,
-                                .world = options.ranks,
-                                .nodes = options.nodes,
-                                .backend = options.backend,
-                                .steps = steps}),
+// batch: 0: the job's.
+Built build(const Job& job, const ExplainOptions& options, std::vector<PassStep>* steps,
+            int64_t batch = 0) {
+  Built all{build_program(
+                job, {.columns = options.columns.empty() ? expected_columns(job) : options.columns,
+                      .rank = options.rank,
+                      .world = options.ranks,
+                      .nodes = options.nodes,
+                      .batch = batch,
+                      .backend = options.backend,
+                      .steps = steps}),
             {}};
   all.plan = plan_built(all.built, options.backend, options.device);
   return all;
@@ -164,6 +164,7 @@ JobCost cost_of_built(const Job& job, Built& all, const ExplainOptions& options)
                .time = time_of(job, all, options),
                .images_per_second = 0,
                .batch = job.data.integer("batch_size"),
+               .length = job.data.has("sequence_length") ? job.data.integer("sequence_length") : 0,
                .strategies = all.built.strategy->names()};
   cost.statistics = !shared_statistics(all.plan.program, all.built.training.forward).empty();
   const int parts = data_part(job, {.rank = options.rank,
@@ -193,6 +194,18 @@ std::vector<ExplainedGroup> groups_of(const Plan& plan, const JobTopology& topol
   }
   std::erase_if(groups, [](const ExplainedGroup& group) { return group.bytes.empty(); });
   return groups;
+}
+
+// The largest batch below the job's with which it fits; 0: none.
+int64_t fitting_batch(const Job& job, const Built& own, const ExplainOptions& options) {
+  const Silence silence;
+  const int64_t unit = own.built.strategy->context().micro_batches;
+  const auto bytes_of = [&](int64_t units) {
+    Built smaller = build(job, options, nullptr, units * unit);
+    return memory_of(smaller, options).total();
+  };
+  const int64_t batch = job.data.integer("batch_size");
+  return unit * largest_batch(batch / unit, options.available_bytes, bytes_of);
 }
 
 ExplainOptions completed(const ExplainOptions& given, const Job& job) {
@@ -232,6 +245,9 @@ Explanation explain(const ConfigTree& tree, const ExplainOptions& given) {
   explained.cost = cost_of_built(job, all, options);
   explained.input_seconds = options.input_seconds;
   explained.available_bytes = options.available_bytes;
+  if (options.available_bytes > 0 && explained.cost.memory.total() > options.available_bytes) {
+    explained.fitting_batch = fitting_batch(job, all, options);
+  }
   explained.rates = options.rates;
   explained.topology = options.topology;
   return explained;

@@ -21,8 +21,8 @@ struct ExplainOptions {
   // The rates of one of so many streams that share the cores of a rank
   // (execution_strategy.num_threads). Null, or no rates: they are estimated. May be called often.
   std::function<const MachineRates*(int streams)> rates_of_stream = {};
-  JobTopology topology = {};  // ranks and nodes are set from the above
-  Shape image = {};           // the data's; empty: data.image, else the model's
+  JobTopology topology = {};         // ranks and nodes are set from the above
+  std::vector<Column> columns = {};  // the data's; empty: as far as the settings tell
   // Memory of a rank's process besides the job: program, libraries.
   size_t process_bytes = 0;
   // Memory and seconds of a core for the data, if they could be opened.
@@ -57,6 +57,7 @@ struct JobCost {
   std::optional<StepTime> time = {};         // for one step
   double images_per_second = 0;              // all ranks together; 0: unknown
   int64_t batch = 0;                         // samples a rank and step
+  int64_t length = 0;                        // tokens of a sample; 0: it has none
   std::vector<std::string> strategies = {};  // Strategy::names()
   bool statistics = false;  // computed over batches, which micro-batches would change
 };
@@ -92,6 +93,8 @@ struct Explanation {
   JobCost cost = {};
   std::optional<double> input_seconds = {};
   size_t available_bytes = 0;
+  // If the job does not fit: the largest batch with which it would, 0 if there is none.
+  std::optional<int64_t> fitting_batch = {};
   std::optional<MachineRates> rates = {};
   JobTopology topology = {};
   std::vector<WhatIf> what_if = {};

@@ -41,6 +41,9 @@ Json time_json(const JobCost& cost) {
           {"host", time.host},
           {"by_operation", time.by_type},
           {"images_per_second", cost.images_per_second},
+          {"tokens_per_second",
+           cost.length > 0 ? Json(cost.images_per_second * static_cast<double>(cost.length))
+                           : Json(nullptr)},
           {"bound_by", time.compute_bound ? "arithmetic" : "memory"}};
 }
 
@@ -80,6 +83,7 @@ std::string explanation_json(const Explanation& job) {
   json["training_operations"] = job.training_operations;
   json["compute_streams"] = job.compute_streams;
   json["memory"] = memory_json(job.cost.memory);
+  json["fitting_batch"] = job.fitting_batch ? Json(*job.fitting_batch) : Json(nullptr);
   json["available_memory"] = job.available_bytes > 0 ? Json(job.available_bytes) : Json(nullptr);
   json["groups"] = Json::array();
   for (const ExplainedGroup& group : job.groups) {

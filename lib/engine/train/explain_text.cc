@@ -78,6 +78,15 @@ std::string operations(const Explanation& job) {
   return format_table(rows, "  ") + note;
 }
 
+// What to change in a job that does not fit.
+std::string batch_to_try(const Explanation& job) {
+  if (*job.fitting_batch > 0) {
+    return "data.batch_size=" + std::to_string(*job.fitting_batch) + " would fit";
+  }
+  return std::string("not even data.batch_size=1 would fit: use a smaller model") +
+         (job.cost.length > 0 ? ", or a smaller data.sequence_length" : "");
+}
+
 std::string memory(const Explanation& job) {
   const ExplainedMemory& memory = job.cost.memory;
   Rows rows = {{"memory of a rank", ""}};
@@ -104,6 +113,7 @@ std::string memory(const Explanation& job) {
     const bool fits = memory.total() <= job.available_bytes;
     out += std::string("  ") + (fits ? "fits: " : "DOES NOT FIT: ") +
            bytes_text(job.available_bytes) + " are available to a rank\n";
+    if (job.fitting_batch) out += "  " + batch_to_try(job) + "\n";
   }
   return out;
 }
@@ -146,7 +156,9 @@ std::string time(const Explanation& job) {
   const MachineRates& rates = *job.rates;
   std::string out = rates.estimate ? "time of a step: ESTIMATE, at least " : "time of a step: ";
   out += seconds_text(time.total) +
-         format_printf(", %.1f images/s over all ranks\n", job.cost.images_per_second);
+         format_printf(", %.1f %s/s over all ranks\n",
+                       job.cost.images_per_second * double(std::max<int64_t>(job.cost.length, 1)),
+                       job.cost.length > 0 ? "tokens" : "images");
   if (time.band) {
     const std::string band =
         "  between " + seconds_text(time.band->low) + " and " + seconds_text(time.band->high);

@@ -10,6 +10,7 @@
 #include "train/evaluation_tracker.h"
 #include "train/initial_weights.h"
 #include "train/job_data.h"
+#include "train/job_task.h"
 
 namespace fleet {
 namespace {
@@ -19,13 +20,14 @@ constexpr int64_t kAnySteps = 1000;
 
 // The images that a network is checked for.
 struct CheckedImages {
+  data::ImageShape known;            // dimensions that only the data tell are 0
   Shape shape;                       // with the model's own dimensions for those that are not known
   std::vector<std::string> unknown;  // keys of the dimensions that only the data tell
 };
 
 CheckedImages images_of(const Job& job, const data::ImageShape& known) {
-  CheckedImages images{.shape =
-                           image_shape(job.model_name, known.channels, known.height, known.width)};
+  CheckedImages images{.known = known, .shape = image_of_columns(expected_columns(job, known))};
+  if (images.shape.rank() == 0) return images;  // data without images
   if (known.channels == 0) images.unknown.emplace_back("data.image.channels");
   if (known.height == 0) images.unknown.emplace_back("data.image.height");
   if (known.width == 0) images.unknown.emplace_back("data.image.width");
@@ -68,7 +70,7 @@ std::string check_training(const Job& job, const ProgramOptions& given) {
   const Schedule schedule(job.schedule, kAnySteps, job.train.integer("epochs"),
                           job.data.integer("batch_size") * part.parts);
   const CheckedImages images = images_of(job, outline.image);
-  options.image = images.shape;
+  options.columns = expected_columns(job, images.known);
   const bool fitting = images.unknown.empty() || fits(job, options);
   if (!fitting) {
     check_job(job, options);
@@ -77,7 +79,8 @@ std::string check_training(const Job& job, const ProgramOptions& given) {
   const BuiltProgram built = build_program(job, options);
   make_evaluation_tracker(job, {.has_data = outline.has_test,
                                 .schedule_observes = schedule.depends_on_evaluations(),
-                                .top_k = built.training.top_k});
+                                .metrics = built.training.metrics->metrics,
+                                .headline = built.training.metrics->headline});
   if (!job.train.boolean("evaluate_only")) check_weights_skip(job, built.program);
   return not_checked(images, fitting);
 }
@@ -86,7 +89,7 @@ std::string check_network_only(const Job& job, const ProgramOptions& given) {
   check_job(job, given);
   ProgramOptions options = given;
   const CheckedImages images = images_of(job, given_image(job));
-  options.image = images.shape;
+  options.columns = expected_columns(job, images.known);
   const bool fitting = images.unknown.empty() || fits(job, options);
   if (images.unknown.empty()) build_network(job, options);
   return not_checked(images, fitting);

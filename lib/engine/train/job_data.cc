@@ -14,6 +14,7 @@
 #include "train/class_weights.h"
 #include "train/device_settings.h"
 #include "train/job_facts.h"
+#include "train/job_task.h"
 #include "train/start_comparison.h"
 
 namespace fleet {
@@ -29,8 +30,9 @@ data::PipelineContext data_context(const Job& job, const std::string& backend,
   return {.rank = part.part,
           .ranks = part.parts,
           .seed = static_cast<uint64_t>(job.train.integer("seed")),
-          .classes = job.model.integer("num_classes"),
-          .ignored_label = job.train.integer("ignore_index"),
+          .classes = classes_of(job),
+          .ignored_label = ignored_label(job),
+          .vocabulary = job.model.has("vocab_size") ? job.model.integer("vocab_size") : 0,
           .bytes = feeds_bytes(job, backend)};
 }
 
@@ -68,7 +70,7 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
 
 ModelCard JobData::card(const Job& job) const {
   const data::ImageShape& image = train_->image();
-  return {data::class_names(job.data, train_->source(), job.model.integer("num_classes")),
+  return {data::class_names(job.data, train_->source(), classes_of(job)),
           {image.channels, image.height, image.width}};
 }
 
@@ -122,6 +124,7 @@ static std::string verdict_of(const std::function<void()>& check) {
 void JobData::check_sizes(const Job& job, JobRank rank, Store* store) {
   constexpr char kKey[] = "image_sizes";
   const data::InputPipeline* train = job.train.boolean("evaluate_only") ? nullptr : train_.get();
+  if (!find_column(train_->columns(), "image")) return;
   const auto check = [&] { data::check_sizes(job.data, train, test_.get(), usual_image(job)); };
   if (!store || rank.world == 1) return check();
   if (rank.rank == 0) store->set(kKey, verdict_of(check));

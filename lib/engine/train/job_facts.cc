@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "train/job_data.h"
+#include "train/job_task.h"
 
 namespace fleet {
 namespace {
@@ -74,7 +75,7 @@ std::optional<InputCost> measure_input(const Job& job, Device& device,
     return InputCost{.bytes = static_cast<size_t>(std::max<int64_t>(now - before, 0)),
                      .seconds = (processor_seconds() - used) / static_cast<double>(made) *
                                 static_cast<double>(train.batch_size()),
-                     .image = {train.image().channels, train.image().height, train.image().width},
+                     .columns = columns_of(train),
                      .samples = train.samples()};
   } catch (const Error& error) {
     spdlog::debug("the data cannot be opened here: {}", error.what());

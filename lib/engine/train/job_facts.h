@@ -20,10 +20,10 @@ double processor_seconds();
 
 // Cost of a rank's input, measured by opening the data and making batches for a moment.
 struct InputCost {
-  size_t bytes = 0;     // memory of the source and of the batches made ahead
-  double seconds = 0;   // core seconds for one batch
-  Shape image;          // channels, height, width
-  int64_t samples = 0;  // in the training data
+  size_t bytes = 0;             // memory of the source and of the batches made ahead
+  double seconds = 0;           // core seconds for one batch
+  std::vector<Column> columns;  // its data
+  int64_t samples = 0;          // in the training data
 };
 // nullopt if the data cannot be opened here. An accelerator gets bytes instead of values.
 std::optional<InputCost> measure_input(const Job& job, Device& device,

@@ -28,14 +28,9 @@ std::vector<Column> columns_of(const data::InputPipeline& pipeline) {
 }
 
 std::vector<Column> expected_columns(const Job& job, const data::ImageShape& image) {
-  const data::SourceType& source = data::sources().get(job.data.text("source"));
-  std::vector<Column> columns = data::Source::labelled_images();
-  if (source.columns) {
-    const data::SourceContext context{.root = job.data.text("root"),
-                                      .classes = classes_of(job),
-                                      .ignored_label = ignored_label(job)};
-    columns = source.columns(job.data.section("train"), context);
-  }
+  std::vector<Column> columns = data::declared_columns(
+      job.data, {.classes = classes_of(job), .ignored_label = ignored_label(job)});
+  if (!find_column(columns, "image")) return columns;
   return with_image(std::move(columns),
                     image_shape(job.model_name, image.channels, image.height, image.width));
 }

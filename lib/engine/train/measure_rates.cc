@@ -21,6 +21,7 @@
 #include "exec/executor.h"
 #include "tensor/host.h"
 #include "train/job_facts.h"
+#include "train/job_task.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -69,11 +70,6 @@ Job sample_job(const Sample& sample, bool low) {
   return make_job(ConfigTree::from_json(json, "a sample of the benchmark"));
 }
 
-Shape input_shape(const Job& job) {
-  return {job.data.integer("image.channels"), job.data.integer("image.height"),
-          job.data.integer("image.width")};
-}
-
 // Values that no kernel treats in a special way.
 void feed_values(Executor& executor) {
   std::vector<std::byte> bytes;
@@ -99,7 +95,8 @@ std::unique_ptr<Executor> executor_of(Device& device, Program program,
 }
 
 std::unique_ptr<Executor> executor_of(Device& device, const Job& job) {
-  BuiltProgram built = build_program(job, {.image = input_shape(job), .backend = device.backend()});
+  BuiltProgram built =
+      build_program(job, {.columns = expected_columns(job), .backend = device.backend()});
   return executor_of(device, std::move(built.program), built.keep);
 }
 

@@ -12,8 +12,9 @@
 #include "data/image_files.h"
 #include "data/pipeline.h"
 #include "data/storage.h"
-#include "models/training.h"
+#include "models/task.h"
 #include "observe/rank_progress.h"
+#include "train/job_task.h"
 #include "train/rank_coordinator.h"
 #include "train/start_comparison.h"
 #include "train/trained_weights.h"
@@ -42,7 +43,11 @@ class Predictor {
         paths_(find_images(job, options.rank == 0)),
         weights_(trained_weights(job, "predict.checkpoint")),
         control_(options.control) {
-    classes_ = job.model.integer("num_classes");
+    if (!task_registry().get(job.task).probabilities) {
+      throw Error(ErrorCode::kUsage, "the task " + job.task + " predicts no classes of images",
+                  "predict.input", "remove it, or set task");
+    }
+    classes_ = classes_of(job);
     top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
     batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));
     names_ = class_names(job, weights_);
@@ -124,13 +129,13 @@ class Predictor {
   }
 
   void build(Device& device) {
-    const data::ImageShape& image = pipeline_->image();
     Program program;
-    net_ = build_training(program, {.model = job_.model_name,
-                                    .model_settings = job_.model,
-                                    .batch = batch_size_,
-                                    .image = {image.channels, image.height, image.width}});
-    Plan plan = plan_program(std::move(program), {net_.evaluate_logits},
+    TrainingOptions options =
+        training_options(job_, batch_size_, expected_columns(job_, pipeline_->image()), false);
+    options.class_weights = options.mixed_labels = false;
+    net_ = build_training(program, options);
+    logits_ = net_.evaluate_output("logits");
+    Plan plan = plan_program(std::move(program), {logits_},
                              {.backend = device.backend(), .device = &device});
     executor_ = std::make_unique<Executor>(std::move(plan), device, nullptr);
     executor_->set_recording(job_.train.boolean("cuda_graph"));
@@ -145,12 +150,18 @@ class Predictor {
     }
   }
 
+  // The images are not labelled: labels, of any task, are 0.
+  void feed_column(const TrainingFeed& feed, const data::Batch& batch) {
+    if (feed.training_only) return;
+    const std::span<const std::byte> column = batch.column(feed.name);
+    if (!column.empty()) return executor_->feed(feed.var, column);
+    executor_->feed(feed.var, std::vector<std::byte>(executor_->argument(feed.var).bytes()));
+  }
+
   void predict(const data::Batch& batch, std::vector<double>* message) {
-    executor_->feed(net_.image, batch.images);
-    executor_->feed(net_.label, batch.labels);
-    executor_->feed(net_.weight, batch.weights);
+    for (const TrainingFeed& feed : net_.feeds) feed_column(feed, batch);
     executor_->run({.evaluate = true, .fetch = true});
-    const std::vector<float> logits = executor_->values<float>(net_.evaluate_logits);
+    const std::vector<float> logits = executor_->values<float>(logits_);
     for (int64_t i = 0; i < batch.size; ++i) {
       double* record = message->data() + 1 + i * record_size();
       const bool failed = !batch.why[i].empty();
@@ -171,7 +182,7 @@ class Predictor {
     return part * batch.size + i < static_cast<int64_t>(paths_.size());
   }
 
-  // The likeliest classes (the first of equal ones), and their softmax.
+  // The likeliest classes (the first of equal ones), and their probabilities.
   void rank_classes(std::span<const float> logits, double* to) const {
     std::vector<int64_t> order(logits.size());
     std::iota(order.begin(), order.end(), int64_t{0});
@@ -182,12 +193,11 @@ class Predictor {
     std::partial_sort(
         order.begin(), order.begin() + top_k_, order.end(),
         [&](int64_t a, int64_t b) { return value(a) != value(b) ? value(a) > value(b) : a < b; });
-    const double largest = logits[order[0]];
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+    std::vector<double> probabilities(logits.size());
+    task_registry().get(job_.task).probabilities(logits, probabilities);
     for (int64_t k = 0; k < top_k_; ++k) {
       to[2 * k] = static_cast<double>(order[k]);
-      to[2 * k + 1] = std::exp(static_cast<double>(logits[order[k]]) - largest) / sum;
+      to[2 * k + 1] = probabilities[static_cast<size_t>(order[k])];
     }
   }
 
@@ -232,6 +242,7 @@ class Predictor {
   std::vector<std::string> names_;
   std::unique_ptr<data::InputPipeline> pipeline_;
   Training net_;
+  VarId logits_ = kNoVar;
   std::unique_ptr<Executor> executor_;
   std::map<int64_t, std::string> why_;  // about rank 0's own images
   ProgressWriter progress_ = ProgressWriter::from_env();

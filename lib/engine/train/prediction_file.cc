@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/csv.h"
 #include "base/json.h"
 #include "base/number_text.h"
 #include "base/owned_file.h"
 #include "base/regular_file.h"
 #include "base/sync.h"
-#include "train/evaluation.h"
 #include "train/predict.h"
 
 namespace fleet {

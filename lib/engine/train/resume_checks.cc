@@ -16,6 +16,12 @@ static void check_validation(const TrainingPosition& saved, const TrainingPositi
 
 void check_goes_on(const TrainingPosition& saved, const TrainingPosition& own,
                    std::optional<int64_t> batches, const std::string& folder) {
+  if (saved.task != own.task) {
+    throw Error(ErrorCode::kUsage,
+                "was trained for the task '" + saved.task + "', this job's is '" + own.task + "'",
+                folder,
+                "set the same task, or checkpoint.weights to start a new run from its weights");
+  }
   if (saved.global_batch != own.global_batch) {
     throw Error(ErrorCode::kUsage,
                 "was trained with a global batch of " + std::to_string(saved.global_batch) +

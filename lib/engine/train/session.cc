@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
-#include <numeric>
 #include <string_view>
 
 #include "base/log.h"
 #include "comm/recorded_communicator.h"
 #include "exec/backend.h"
-#include "exec/memory_error.h"
 #include "optim/ema.h"
 #include "optim/parameter_groups.h"
-#include "tensor/caching_allocator.h"
 #include "train/device_prefetcher.h"
 #include "train/device_settings.h"
 #include "train/finite_check.h"
@@ -117,9 +113,11 @@ static Training append_network(Program& program, const Job& job, const ProgramOp
                                int64_t micro_batches) {
   const int64_t batch = options.batch > 0 ? options.batch : job.data.integer("batch_size");
   try {
-    return build_training(
-        program, training_options(job, std::max<int64_t>(batch / micro_batches, 1), options.columns,
-                                  feeds_bytes(job, options.backend)));
+    TrainingOptions training =
+        training_options(job, std::max<int64_t>(batch / micro_batches, 1), options.columns,
+                         feeds_bytes(job, options.backend));
+    training.micro_batches = micro_batches;
+    return build_training(program, training);
   } catch (const Error& error) {
     const Shape image = image_of_columns(options.columns);
     if (error.code() != ErrorCode::kUsage || error.where().starts_with("model.")) throw;
@@ -222,59 +220,6 @@ Session::Session(const Job& job, const ProgramOptions& options, Device& device,
   }
   executor_->initialize(static_cast<uint64_t>(job.train.integer("seed")));
   stream_ = device.make_stream("");
-}
-
-// The memory of a job with this Plan: each of the executor's regions and the prefetcher's slots,
-// rounded up to whole pieces if the device allocates memory so.
-static size_t bytes_taken(const Plan& plan, const Device& device) {
-  std::vector<size_t> regions = plan.workspace_bytes;
-  regions.insert(regions.end(), {plan.persistent_bytes, plan.arena_bytes});
-  regions.insert(regions.end(), plan.bucket_bytes.begin(), plan.bucket_bytes.end());
-  if (!device.runs_beside_host()) return std::accumulate(regions.begin(), regions.end(), size_t{0});
-  constexpr size_t kPadding = 4096;  // between a slot's feeds
-  regions.insert(regions.end(), DevicePrefetcher::kDepth, plan.memory().feeds + kPadding);
-  constexpr size_t kPiece = CachingAllocator::kPiece;
-  size_t bytes = 0;
-  for (size_t region : regions) bytes += (region + kPiece - 1) / kPiece * kPiece;
-  return bytes;
-}
-
-// The memory of the job with another batch. on: null to plan without the device. Errors of
-// build_program() and plan_program().
-size_t Session::bytes_with_batch(int64_t batch, const Job& job, Device& device, Device* on) const {
-  ProgramOptions options = options_;
-  options.batch = batch;
-  BuiltProgram built = build_program(job, options);
-  return bytes_taken(plan_built(built, options.backend, on), device);
-}
-
-// Plans smaller batches to find the size that would fit: at first without the device, which takes
-// longer and knows the workspace of its library's algorithms.
-void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned, const Job& job,
-                                Device& device) {
-  const Silence silence;                                    // passes have logged once
-  const int64_t unit = strategy_->context().micro_batches;  // a batch is divided into so many
-  const int64_t batch = job.data.integer("batch_size");
-  std::string obstacle;  // why the last batch that cannot be planned cannot
-  const auto bytes_of = [&](int64_t units, Device* on) {
-    try {
-      return bytes_with_batch(units * unit, job, device, on);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kNoMemory) {
-        obstacle =
-            "; a batch of " + std::to_string(units * unit) + " cannot be planned: " + error.what();
-      }
-      return std::numeric_limits<size_t>::max() / 2;
-    }
-  };
-  const int64_t fits = largest_batch(
-      batch / unit, device.memory().available,
-      [&](int64_t some) { return bytes_of(some, nullptr); },
-      [&](int64_t some) { return bytes_of(some, &device); });
-  const Error error = out_of_memory(cause, planned, batch, fits * unit);
-  if (fits > 0 || obstacle.empty()) throw error;
-  throw Error(error.code(), error.failure() + obstacle, error.where(),
-              "use a smaller model, or stop other programs on the device");
 }
 
 int64_t Session::merged_steps() const {

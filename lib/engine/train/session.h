@@ -62,8 +62,8 @@ std::string with_stages(const std::string& text, int stages);
 
 class Session {
  public:
-  // communicator: null in a job of one rank. kNoMemory, with the batch size that would fit, if the
-  // device has too little memory.
+  // communicator: null in a job of one rank. kNoMemory, with the batch size and the length of rows
+  // of tokens that would fit, if the device has too little memory.
   Session(const Job& job, const ProgramOptions& options, Device& device,
           Communicator* communicator);
 
@@ -94,7 +94,9 @@ class Session {
 
  private:
   void broadcast(const std::vector<VarId>& vars);
-  size_t bytes_with_batch(int64_t batch, const Job& job, Device& device, Device* on) const;
+  size_t bytes_with_batch(int64_t batch, int64_t length, const Job& job, Device& device,
+                          Device* on) const;
+  int64_t fitting_length(int64_t batch, const Job& job, Device& device) const;
   [[noreturn]] void explain_no_memory(const Error& cause, const PlannedMemory& planned,
                                       const Job& job, Device& device);
 

@@ -9,6 +9,7 @@
 #include "optim/ema.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
+#include "train/job_task.h"
 #include "train/language_weights.h"
 #include "train/run_folder.h"
 #include "train/saved_batches.h"
@@ -176,8 +177,7 @@ TrainedWeights trained_weights(const Job& job, const std::string& key) {
 }
 
 std::vector<std::string> class_names(const Job& job, const TrainedWeights& weights) {
-  const std::vector<std::string> own =
-      data::given_class_names(job.data, job.model.integer("num_classes"));
+  const std::vector<std::string> own = data::given_class_names(job.data, classes_of(job));
   check_same_classes(weights.card.classes, own, weights.paths[0],
                      "remove data.class_names, or use the names it was trained with");
   return own.empty() ? weights.card.classes : own;

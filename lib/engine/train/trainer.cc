@@ -34,7 +34,8 @@ Trainer::Trainer(const Job& job, Device& device, const TrainerOptions& options)
   tracker_ = make_evaluation_tracker(
       job_, {.has_data = has_test_data,
              .schedule_observes = runner_->schedule().depends_on_evaluations(),
-             .top_k = session().training().top_k});
+             .metrics = session().training().metrics->metrics,
+             .headline = session().training().metrics->headline});
   evaluations_.emplace(job_, has_test_data, data_->train().batches());
   saves_.restore_best(tracker_->record().kept);
   if (is_leader()) log_unused_options();
@@ -248,7 +249,7 @@ void Trainer::train_step(const data::Batch& batch) {
   if (waits) runner_->executor().synchronize();
   const std::optional<BadUpdates> bad = waits ? runner_->finite_check().poll() : std::nullopt;
   trained_samples_ += batch.real;
-  meter.step_done(static_cast<double>(batch.real));  // padding does not count as work
+  report_->step_done(batch);
   if (fetch) report_->step(batch, rate, steps_to_train());
   report_->launcher().step_done(at.step, at.epoch,
                                 totals_.step_done(at.step, meter, batch, data_->train().work()));
@@ -328,8 +329,7 @@ void Trainer::evaluate(int64_t epoch) {
   const double begun = monotonic_seconds();
   data_->test()->start_epoch(0);
   const auto evaluation = fleet::evaluate(
-      *runner_, {.by_class = job_.train.boolean("evaluate_classes"),
-                 .next_batch = [this] { return next_batch(*data_->test()); },
+      *runner_, {.next_batch = [this] { return next_batch(*data_->test()); },
                  .agree_on_step = [this](bool works) { return agree_on_step(works); },
                  .batch_done = [this] { report_->launcher().tick(); }});
   if (!evaluation) return;
@@ -353,8 +353,8 @@ bool Trainer::follow(const MetricSums& evaluated) {
       spdlog::info("{}", line);
     }
   }
-  const bool best =
-      tracker_->observe(at.step, metrics_by_name(evaluated, session().training().top_k), counts);
+  const auto values = evaluated.values();
+  const bool best = tracker_->observe(at.step, {values.begin(), values.end()}, counts);
   if (tracker_->wanted()) at.evaluations = tracker_->record();
   if (is_leader() && tracker_->should_stop()) {
     report_->clear_bar();

@@ -15,6 +15,38 @@
 #include "comm/peer_wait_timer.h"
 
 namespace fleet {
+namespace {
+
+// What the launcher shows beside the loss: the task's main metric, if that is an accuracy or the
+// like; -1: none.
+double shown_accuracy(const MetricSums& sums) {
+  const MetricDef* headline = sums.table()->find(sums.table()->headline);
+  if (!headline || !headline->larger_is_better) return -1;
+  const double value = sums.headline();
+  return std::isfinite(value) ? value : -1;
+}
+
+void add_metrics(const MetricSums& sums, EventLine* line) {
+  for (const auto& [name, value] : sums.values()) line->add(name, value);
+}
+
+void add_collected(const EvaluationCollector& collected, const std::vector<std::string>& classes,
+                   EventLine* line) {
+  const EvaluationCollector::Fields fields = collected.fields();
+  for (const auto& [name, values] : fields.integers) line->add(name, values);
+  for (const auto& [name, values] : fields.numbers) line->add(name, values);
+  const bool any = !fields.integers.empty() || !fields.numbers.empty();
+  if (any && !classes.empty()) line->add("class_names", classes);
+}
+
+void print_result(const MetricSums& sums) {
+  const MetricTable& table = *sums.table();
+  std::printf("test %s: %.4f", table.metrics[0].name.c_str(), sums.loss());
+  if (!table.headline.empty()) std::printf(", %s: %.4f", table.headline.c_str(), sums.headline());
+  std::printf("\n");
+}
+
+}  // namespace
 
 TrainingReport::TrainingReport(const Job& job, Device& device, StepRunner& runner,
                                data::InputPipeline& train, const Options& options)
@@ -24,6 +56,7 @@ TrainingReport::TrainingReport(const Job& job, Device& device, StepRunner& runne
       train_(train),
       options_(options),
       progress_({.width = options.terminal_width, .plain_seconds = 0, .write = {}}) {
+  if (runner.session().training().metrics->unit == "tokens") tokens_.emplace(runner, device);
   const int stages = runner.session().stages();
   if (stages > 1) launcher_.in_pipeline(options.rank.rank % stages, stages);
 }
@@ -60,7 +93,7 @@ void TrainingReport::open_results(const std::string& folder, const std::string& 
     }
     why = error.what();
   }
-  if (!folder.empty() || job_.train.boolean("evaluate_classes")) {
+  if (!folder.empty() || !runner_.session().training().collected.empty()) {
     spdlog::warn(
         "the results are not written to a file: {}; set train.output to a folder, and "
         "checkpoint.resume to {}",
@@ -78,23 +111,13 @@ void TrainingReport::epoch_begins() {
   times_.meter.start();
 }
 
+void TrainingReport::step_done(const data::Batch& batch) {
+  times_.meter.step_done(static_cast<double>(batch.real));  // padding does not count as work
+  if (tokens_) tokens_->step_done(batch.weight);
+}
+
 void TrainingReport::draw_bar(const data::Batch& batch) {
   progress_.update(batch.index + 1, format_printf("speed %.1f", times_.meter.speed()));
-}
-
-std::string TrainingReport::metrics_text(const MetricSums& sums) const {
-  const Training& training = runner_.session().training();
-  std::string text = format_printf("loss: %.5f, acc1: %.5f", sums.mean_loss(), sums.acc1());
-  if (training.has_top_k()) {
-    text += format_printf(", acc%lld: %.5f", static_cast<long long>(training.top_k), sums.acck());
-  }
-  return text;
-}
-
-void TrainingReport::add_accuracies(const MetricSums& sums, EventLine* line) const {
-  const Training& training = runner_.session().training();
-  line->add("acc1", sums.acc1());
-  if (training.has_top_k()) line->add("acc" + std::to_string(training.top_k), sums.acck());
 }
 
 void TrainingReport::step(const data::Batch& batch, double rate, int64_t target) {
@@ -102,19 +125,21 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   Session& session = runner_.session();
   const StepMeter& meter = times_.meter;
   const MetricSums sums = sum_over_ranks(session.read_metrics(false), runner_.control());
-  launcher_.fetched(sums.mean_loss(), sums.acc1());
+  launcher_.fetched(sums.loss(), shown_accuracy(sums));
   launcher_.planned(target, train_.stats().threads);  // it may tune them
-  if (!std::isfinite(sums.mean_loss()) && !warned_of_nan_ && !runner_.finite_check().enabled()) {
+  if (!std::isfinite(sums.loss()) && !warned_of_nan_ && !runner_.finite_check().enabled()) {
     warned_of_nan_ = true;
     spdlog::warn("the loss of step {} is {}: lower learning_rate.base, or look at the data", step,
-                 sums.mean_loss());
+                 sums.loss());
   }
+  std::optional<TokenSpeed> speed;
+  if (tokens_) speed = tokens_->measure(meter, target - step - 1);
   progress_.print(format_printf("worker_index: %d, step%lld cost = %f, speed: %f",
-                                options_.rank.rank, static_cast<long long>(step), sums.mean_loss(),
+                                options_.rank.rank, static_cast<long long>(step), sums.loss(),
                                 meter.speed()));
   progress_.print(format_printf("[Epoch %lld, batch %lld] ", static_cast<long long>(batch.epoch),
                                 static_cast<long long>(batch.index)) +
-                  metrics_text(sums));
+                  sums.text() + (speed ? ", " + speed->text() : ""));
   const std::optional<double> scaling = session.read_loss_scaling();
   if (scaling && loss_scaling_ && *scaling < *loss_scaling_ && options_.rank.rank == 0) {
     spdlog::info("gradients overflowed: the loss scale is now {}", *scaling);
@@ -123,16 +148,14 @@ void TrainingReport::step(const data::Batch& batch, double rate, int64_t target)
   rank_times_.collect(meter, PeerWaitTimer::total_ns(), runner_.control());
   if (!files_.is_open()) return;
   EventLine line("train");
-  line.add("step", step)
-      .add("epoch", batch.epoch)
-      .add("batch", batch.index)
-      .add("loss", sums.mean_loss());
-  add_accuracies(sums, &line);
+  line.add("step", step).add("epoch", batch.epoch).add("batch", batch.index);
+  add_metrics(sums, &line);
   line.add("learning_rate", rate)
       .add("data_time", meter.data_time().mean())
       .add("batch_time", meter.batch_time().mean())
-      .add("speed", meter.speed())
-      .add("peak_host_memory", process_memory().peak);
+      .add("speed", meter.speed());
+  if (speed) speed->add_to(&line);
+  line.add("peak_host_memory", process_memory().peak);
   const data::PipelineStats reader = train_.stats();
   line.add("reader_queue", reader.queued).add("reader_queue_capacity", reader.capacity);
   line.add("reader_threads", reader.threads);
@@ -168,30 +191,23 @@ void TrainingReport::evaluated(const Evaluation& evaluation, int64_t epoch, doub
   if (options_.rank.rank != 0) return;
   const TrainingPosition& at = runner_.position();
   const MetricSums& sums = evaluation.sums;
-  launcher_.evaluated(sums.acc1());
-  progress_.print(format_printf("[Epoch %lld, test] samples: %.0f, ", static_cast<long long>(epoch),
-                                sums.weight) +
-                  metrics_text(sums));
+  launcher_.evaluated(shown_accuracy(sums));
+  progress_.print(format_printf("[Epoch %lld, test] %s: %.0f, ", static_cast<long long>(epoch),
+                                sums.table()->unit.c_str(), sums.items()) +
+                  sums.text());
   EventLine line("test");
-  line.add("step", at.step)
-      .add("epoch", epoch)
-      .add("samples", sums.weight)
-      .add("loss", sums.mean_loss());
-  add_accuracies(sums, &line);
+  line.add("step", at.step).add("epoch", epoch).add(sums.table()->unit, sums.items());
+  add_metrics(sums, &line);
   line.add("seconds", seconds);
-  if (evaluation.classes) {
-    line.add("class_samples", evaluation.classes->samples())
-        .add("class_acc1", evaluation.classes->accuracies());
-    const std::vector<std::string>& names = at.card.classes;
-    if (!names.empty()) line.add("class_names", names);
-  }
+  if (evaluation.collected) add_collected(*evaluation.collected, at.card.classes, &line);
   if (!evaluated_weights_.empty()) line.add("weights", evaluated_weights_);
   files_.write(line);
-  if (evaluation.classes) {
-    // A later evaluation of the run leaves the run's own file as it is.
-    files_.write_file(evaluated_weights_.empty() ? "confusion_matrix.csv" : "evaluation_matrix.csv",
-                      evaluation.classes->csv(at.card.classes));
-  }
+  const std::string csv =
+      evaluation.collected ? evaluation.collected->csv(at.card.classes) : std::string();
+  if (csv.empty()) return;
+  // A later evaluation of the run leaves the run's own file as it is.
+  files_.write_file(evaluated_weights_.empty() ? "confusion_matrix.csv" : "evaluation_matrix.csv",
+                    csv);
 }
 
 void TrainingReport::not_finite(const BadUpdates& bad) {
@@ -248,6 +264,10 @@ void TrainingReport::report_times(const TrainResult& result, EventLine* summary)
   std::printf("start: %.2f s, training: %.2f s, evaluation: %.2f s, saving: %.2f s\n", starting,
               training, evaluating.seconds(), saving.seconds());
   if (meter.samples() > 0) {
+    if (tokens_ && training > 0) {
+      std::printf("speed: %.0f tokens/s a rank\n", tokens_->total() / training);
+      summary->add("tokens", tokens_->total());
+    }
     std::printf("speed: %.1f samples/s a rank, data_time: %.4f s, batch_time: %.4f s\n", speed,
                 meter.data_time().overall_mean(), meter.batch_time().overall_mean());
   }
@@ -279,10 +299,7 @@ void TrainingReport::summarize(const TrainResult& result, const EvaluationTracke
     std::printf("gpu utilization: %.0f %%, memory: %s, clock: %.0f MHz\n",
                 utilization_.overall_mean(), mebibytes(max_memory_).c_str(), clock_.overall_mean());
   }
-  if (result.evaluated) {
-    std::printf("test loss: %.4f, acc1: %.4f\n", result.evaluation.mean_loss(),
-                result.evaluation.acc1());
-  }
+  if (result.evaluated) print_result(result.evaluation);
   if (tracker.should_stop()) std::printf("ended early: %s\n", tracker.why_it_stops().c_str());
   if (tracker.may_stop()) summary.add("stopped_early", tracker.should_stop());
   report_best(tracker.record().kept, checkpoints, &summary);
@@ -301,7 +318,11 @@ void TrainingReport::summarize(const TrainResult& result, const EvaluationTracke
         .add("gpu_clock", clock_.overall_mean());
   }
   if (runner_.finite_check().skips()) summary.add("skipped_updates", result.skipped);
-  if (result.evaluated) summary.add("acc1", result.evaluation.acc1());
+  if (result.evaluated) {
+    const MetricTable& table = *result.evaluation.table();
+    const std::string& name = table.headline.empty() ? table.metrics[0].name : table.headline;
+    summary.add(name, result.evaluation.value(name));
+  }
   if (trains) files_.write(summary);
   finish_writes();
 }

@@ -13,6 +13,7 @@
 #include "train/rank_times.h"
 #include "train/run_output.h"
 #include "train/step_runner.h"
+#include "train/token_speed.h"
 
 namespace fleet {
 
@@ -57,6 +58,8 @@ class TrainingReport {
   // The results of a fetched step, which end in the bar's place. target: at which training ends.
   void step(const data::Batch& batch, double rate, int64_t target);
   void draw_bar(const data::Batch& batch);
+  // Call it after each training step.
+  void step_done(const data::Batch& batch);
   void evaluated(const Evaluation& evaluation, int64_t epoch, double seconds);
   void not_finite(const BadUpdates& bad);
   // Collective. checkpoints: their folder.
@@ -71,8 +74,6 @@ class TrainingReport {
   RunOutput& files() { return files_; }
 
  private:
-  std::string metrics_text(const MetricSums& sums) const;
-  void add_accuracies(const MetricSums& sums, EventLine* line) const;
   void add_telemetry(EventLine* line);
   void write_rank_times(bool all);
   void report_best(const BestValue& best, const std::string& checkpoints, EventLine* summary);
@@ -89,7 +90,8 @@ class TrainingReport {
   RunOutput files_;
   Progress progress_;
   RankTimes rank_times_;
-  MovingAverage utilization_, clock_;  // the device's, if it reports them
+  std::optional<TokenSpeedMeter> tokens_;  // if the task counts tokens
+  MovingAverage utilization_, clock_;      // the device's, if it reports them
   size_t max_memory_ = 0;
   bool warned_of_nan_ = false;
   std::optional<double> loss_scaling_;  // at the last fetch

@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "optim/parameter_groups.h"
+#include "train/class_weights.h"
+#include "train/job_task.h"
 
 namespace fleet {
 namespace {
@@ -16,7 +18,7 @@ class Lines {
   void add(bool when, const std::vector<std::string>& keys, const std::string& why) {
     std::vector<std::string> unused;
     for (const std::string& key : keys) {
-      if (when && given_.given(key)) unused.push_back(key);
+      if (when && given_.has(key) && given_.given(key)) unused.push_back(key);
     }
     if (unused.empty()) return;
     lines_.push_back(join(unused, ", ") + (unused.size() == 1 ? " has" : " have") +
@@ -107,10 +109,11 @@ void add_training(const Job& job, const JobFacts& facts, Lines* lines) {
              std::string("nothing is to be predicted (predict.input, --predict): the job ") +
                  (evaluates_only ? "evaluates" : "trains"));
   lines->add_if(
-      job.train.text("class_weights.rule") == "balanced" && job.data.text("sampling") == "balanced",
+      weighs_classes(job) && job.train.text("class_weights.rule") == "balanced" &&
+          job.data.text("sampling") == "balanced",
       "train.class_weights and data.sampling are both balanced: rare classes count twice; "
       "remove one of them");
-  const int64_t classes = job.model.integer("num_classes");
+  const int64_t classes = classes_of(job);
   lines->add_if(facts.data_classes > 0 && facts.data_classes < classes,
                 "the model has " + std::to_string(classes) + " classes, the training data name " +
                     std::to_string(facts.data_classes) + " (model.num_classes)");

@@ -340,11 +340,11 @@ TEST(ProgramExecutor, OwnBatches_NeedImagesAndLabelsOnly) {
   for (int i = 0; i < 20; ++i) exe.run(batch);
   EXPECT_LT(exe.run(batch, {"loss"})[0], first);
   batch.labels = std::span(labels).first(3);
-  EXPECT_THAT(usage_failure([&] { exe.run(batch); }), HasSubstr("3 values of labels instead of 4"));
+  EXPECT_THAT(usage_failure([&] { exe.run(batch); }), HasSubstr("3 values of label instead of 4"));
   batch.labels = labels;
   batch.images = std::span(images).first(28 * 28);
   EXPECT_THAT(usage_failure([&] { exe.run(batch); }),
-              HasSubstr("784 values of images instead of 3136"));
+              HasSubstr("784 values of image instead of 3136"));
   batch.size = 3;
   EXPECT_THROW(exe.run(batch), Error);
 }

@@ -78,7 +78,7 @@ Result mobilenet(const std::string& build_strategy) {
       {.model = "mobilenet_v1",
        .model_settings = ConfigTree::from_json(R"({"width": 0.25})", "test").validate(def.schema),
        .batch = 4,
-       .image = {3, 64, 64}});
+       .columns = image_columns({3, 64, 64})});
   std::string line;
   {
     const LogCapture capture;
@@ -86,9 +86,9 @@ Result mobilenet(const std::string& build_strategy) {
         .append_backward(program, training.forward, training.loss);
     line = capture.captured_log();
   }
-  Result result =
-      result_of(std::move(program), training.loss, {{training.image, image_of(4 * 3 * 64 * 64)}},
-                {{training.label, std::vector<int64_t>{1, 2, 3, 4}}});
+  Result result = result_of(std::move(program), training.loss,
+                            {{training.feed("image"), image_of(4 * 3 * 64 * 64)}},
+                            {{training.feed("label"), std::vector<int64_t>{1, 2, 3, 4}}});
   result.captured_log = line;
   return result;
 }

@@ -63,29 +63,30 @@ class Trained {
         program, {.model = golden.model,
                   .model_settings = ConfigTree::from_json(json, "test").validate(def.schema),
                   .batch = golden.input[0],
-                  .image = {golden.input[1], golden.input[2], golden.input[3]}});
+                  .columns = image_columns({golden.input[1], golden.input[2], golden.input[3]})});
     make_strategy(strategy).append_backward(program, training_.forward, training_.loss);
     std::vector<VarId> keep = {training_.loss,
-                               training_.logits,
-                               training_.evaluate_logits,
-                               training_.training_metrics.losses,
-                               training_.training_metrics.counts,
-                               training_.evaluation_metrics.losses,
-                               training_.evaluation_metrics.counts};
+                               training_.output("logits"),
+                               training_.evaluate_output("logits"),
+                               training_.training_sum("losses"),
+                               training_.training_sum("counts"),
+                               training_.evaluation_sum("losses"),
+                               training_.evaluation_sum("counts")};
     for (VarId id : program.parameters()) keep.push_back(program.gradient(id));
     executor_ =
         std::make_unique<Executor>(plan_program(std::move(program), keep), device_, nullptr);
     set_weights();
     const Program& planned = executor_->program();
-    const std::vector<float> image = golden::tensor("input", planned.var(training_.image).shape);
+    const std::vector<float> image =
+        golden::tensor("input", planned.var(training_.feed("image")).shape);
     const std::vector<float> weight(golden.labels.size(), 1);
     const std::vector<int64_t> key(golden.labels.size(), 0);
     const float rate = 0;
-    executor_->feed(training_.image, image);
-    executor_->feed(training_.label, golden.labels);
-    executor_->feed(training_.weight, weight);
-    executor_->feed(training_.sample_key, key);
-    executor_->feed(training_.learning_rate, std::span(&rate, 1));
+    executor_->feed(training_.feed("image"), image);
+    executor_->feed(training_.feed("label"), golden.labels);
+    executor_->feed(training_.feed("weight"), weight);
+    executor_->feed(training_.feed("sample_key"), key);
+    executor_->feed(training_.feed("learning_rate"), std::span(&rate, 1));
     executor_->synchronize();
   }
 
@@ -123,13 +124,14 @@ void expect_golden(const std::string& model, const std::string& strategy,
   const Training& training = ours.training();
 
   ours.run({.evaluate = true});  // before training moves the running statistics
-  expect_near(ours.doubles(training.evaluate_logits), golden.eval_logits, 1e-4, "eval logits");
+  expect_near(ours.doubles(training.evaluate_output("logits")), golden.eval_logits, 1e-4,
+              "eval logits");
 
   ours.run({.step = 0, .fetch = true});
   const double loss = ours.floats(training.loss)[0];
   EXPECT_NEAR(loss, golden.loss, 1e-4 * golden.loss);
-  expect_near(ours.doubles(training.logits), golden.logits, 1e-4, "logits");
-  const std::vector<float> losses = ours.floats(training.training_metrics.losses);
+  expect_near(ours.doubles(training.output("logits")), golden.logits, 1e-4, "logits");
+  const std::vector<float> losses = ours.floats(training.training_sum("losses"));
   EXPECT_NEAR(losses[0] / losses[1], loss, 1e-5 * loss);
 
   const Program& program = ours.program();

@@ -19,7 +19,7 @@ Built build(const std::string& model, const std::string& json = "{}", int64_t ba
       built.program, {.model = model,
                       .model_settings = ConfigTree::from_json(json, "test").validate(def.schema),
                       .batch = batch,
-                      .image = image.rank() ? image : def.image});
+                      .columns = image_columns(image.rank() ? image : def.image)});
   return built;
 }
 
@@ -83,8 +83,9 @@ TEST(Models, Default_HaveTheKnownNumberOfParameters) {
 TEST(Models, EveryOne_GivesLogitsOfItsClasses) {
   for (const std::string& name : model_registry().names()) {
     const Built built = build(name, R"({"num_classes": 7})", 3);
-    EXPECT_EQ(built.program.var(built.training.logits).shape, (Shape{3, 7})) << name;
-    EXPECT_EQ(built.program.var(built.training.evaluate_logits).shape, (Shape{3, 7})) << name;
+    EXPECT_EQ(built.program.var(built.training.output("logits")).shape, (Shape{3, 7})) << name;
+    EXPECT_EQ(built.program.var(built.training.evaluate_output("logits")).shape, (Shape{3, 7}))
+        << name;
   }
 }
 

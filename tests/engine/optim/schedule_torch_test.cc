@@ -139,7 +139,7 @@ std::vector<double> rates_after(Schedule schedule, const std::vector<double>& va
   std::vector<double> rates;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto step = static_cast<int64_t>(i);
-    schedule.observe(step, {.loss = values[i], .acc1 = values[i]});
+    schedule.observe(step, {.loss = values[i], .headline = values[i]});
     rates.push_back(schedule.learning_rate(step + 1));
   }
   return rates;

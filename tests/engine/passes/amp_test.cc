@@ -31,7 +31,7 @@ Built built(const std::string& model) {
       result.program, {.model = model,
                        .model_settings = ConfigTree::from_json("{}", "test").validate(def.schema),
                        .batch = 2,
-                       .image = def.image});
+                       .columns = image_columns(def.image)});
   return result;
 }
 
@@ -240,8 +240,8 @@ TEST(Amp, BlackVariables_MakeWhatTouchesThemFloat32) {
 TEST(Amp, BlackVariablesOfTraining_AreMeantInEvaluationToo) {
   Built net = built("lenet");
   run_pass("amp", net.program, {}, {{"black_variables", Names{"fc3.out"}}});
-  EXPECT_EQ(net.program.var(net.training.logits).dtype, DType::kFloat32);
-  EXPECT_EQ(net.program.var(net.training.evaluate_logits).dtype, DType::kFloat32);
+  EXPECT_EQ(net.program.var(net.training.output("logits")).dtype, DType::kFloat32);
+  EXPECT_EQ(net.program.var(net.training.evaluate_output("logits")).dtype, DType::kFloat32);
 }
 
 // From bytes to the low type in one operation.

@@ -22,7 +22,7 @@ Program trained(const std::string& model, int classes, double scale = 0.5) {
       program, {.model = model,
                 .model_settings = ConfigTree::from_json(json, "test").validate(def.schema),
                 .batch = 2,
-                .image = def.image});
+                .columns = image_columns(def.image)});
   append_backward(program, training.forward, training.loss, scale);
   return program;
 }

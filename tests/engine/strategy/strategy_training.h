@@ -24,15 +24,16 @@ inline Training append_training(Program& program, Strategy& strategy,
       {.model = setup.model,
        .model_settings = ConfigTree::from_json(setup.settings, "test").validate(def.schema),
        .batch = 2,
-       .image = def.image});
+       .columns = image_columns(def.image)});
   ModelParts parts{.blocks = training.blocks, .devices = training.devices};
-  parts.batch.feeds = {training.image, training.label, training.weight, training.sample_key};
-  parts.batch.sums = {training.training_metrics.losses, training.training_metrics.counts,
-                      training.evaluation_metrics.losses, training.evaluation_metrics.counts};
+  parts.batch.feeds = {training.feed("image"), training.feed("label"), training.feed("weight"),
+                       training.feed("sample_key")};
+  parts.batch.sums = {training.training_sum("losses"), training.training_sum("counts"),
+                      training.evaluation_sum("losses"), training.evaluation_sum("counts")};
   strategy.append_backward(program, training.forward, training.loss, parts);
   if (setup.optimizer.empty()) return training;
   ConfigTree tree = ConfigTree::from_json(setup.optimizer, "test");
-  strategy.append_optimizer(training.learning_rate,
+  strategy.append_optimizer(training.feed("learning_rate"),
                             tree.validate(optimizer_schema(*tree.peek("name"))), setup.on_nan);
   return training;
 }

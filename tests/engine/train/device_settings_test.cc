@@ -160,7 +160,8 @@ TEST_F(Flags, Pixels_FollowTheBackendUnlessTheJobSays) {
 
 TEST_F(Flags, NotesOfABackend_AreLogged) {
   const std::string log = captured_log([&] {
-    build_program(job({"model.winograd=false"}), {.image = {1, 8, 8}, .backend = "unified"});
+    build_program(job({"model.winograd=false"}),
+                  {.columns = image_columns({1, 8, 8}), .backend = "unified"});
   });
   EXPECT_THAT(log, HasSubstr("the unified backend decides"));
 }

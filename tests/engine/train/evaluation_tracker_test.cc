@@ -15,15 +15,16 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<std::string> kMetrics = {"loss", "acc1", "acc4"};
+const std::vector<MetricDef> kMetrics = {{.name = "loss"},
+                                         {.name = "acc1", .larger_is_better = true},
+                                         {.name = "acc4", .larger_is_better = true}};
 
 class EvaluationTrackerTest : public TrainerTest {
  protected:
   EvaluationTracker watch(const std::vector<std::string>& keys) const {
     return {job(keys), kMetrics};
   }
-  Error refusal(const std::vector<std::string>& keys,
-                const std::vector<std::string>& metrics) const {
+  Error refusal(const std::vector<std::string>& keys, const std::vector<MetricDef>& metrics) const {
     return thrown_by([&] { EvaluationTracker(job(keys), metrics); });
   }
   // Steps of the checkpoints that there are.

@@ -38,10 +38,12 @@ class InitialWeights : public ::testing::Test {
   InitialWeights() {
     const Settings settings = ConfigTree::from_json(R"({"hidden": [2], "num_classes": 3})", "test")
                                   .validate(model_registry().get("mlp").schema);
-    training_ = build_training(
-        program_, {.model = "mlp", .model_settings = settings, .batch = 1, .image = {1, 2, 2}});
-    executor_ = std::make_unique<Executor>(plan_program(program_, {training_.evaluate_logits}),
-                                           device_, nullptr);
+    training_ = build_training(program_, {.model = "mlp",
+                                          .model_settings = settings,
+                                          .batch = 1,
+                                          .columns = image_columns({1, 2, 2})});
+    executor_ = std::make_unique<Executor>(
+        plan_program(program_, {training_.evaluate_output("logits")}), device_, nullptr);
     executor_->initialize(5);
     for (VarId id = 0; id < program_.var_count(); ++id) {
       const Var& var = program_.var(id);
@@ -70,7 +72,7 @@ class InitialWeights : public ::testing::Test {
   }
   // As they were initialised.
   void expect_fresh(const std::string& name) {
-    Executor fresh(plan_program(program_, {training_.evaluate_logits}), device_, nullptr);
+    Executor fresh(plan_program(program_, {training_.evaluate_output("logits")}), device_, nullptr);
     fresh.initialize(5);
     EXPECT_EQ(values(name), fresh.values<float>(fresh.program().find(name))) << name;
   }

@@ -30,7 +30,7 @@ Job job(const std::string& model, const std::vector<std::string>& overrides) {
 
 Program program_of(const std::string& model, const std::vector<std::string>& overrides,
                    const std::string& backend = "cpu") {
-  ProgramOptions options{.image = {3, 224, 224}};
+  ProgramOptions options{.columns = image_columns({3, 224, 224})};
   options.backend = backend;
   return build_program(job(model, overrides), options).program;
 }

@@ -62,7 +62,7 @@ void build(const ConfigTree& tree) {
   const Shape image =
       image_shape(job.model_name, job.data.integer("image.channels"),
                   job.data.integer("image.height"), job.data.integer("image.width"));
-  build_program(job, {.image = image, .world = 2});
+  build_program(job, {.columns = image_columns(image), .world = 2});
 }
 
 // named: what the message must contain.

@@ -46,26 +46,26 @@ TEST_F(MixedLabels, Loss_HasTheSharesOfBothLabels) {
        .model_settings = ConfigTree::from_json(R"({"num_classes": 3, "hidden": []})", "test")
                              .validate(def.schema),
        .batch = 2,
-       .image = {1, 1, 3},
+       .columns = image_columns({1, 1, 3}),
        .mixed_labels = true});
-  ASSERT_NE(training.other_label, kNoVar);
+  ASSERT_NE(training.feed("other_label"), kNoVar);
   HostDevice device;
-  Executor executor(plan_program(std::move(program), {training.loss, training.logits}), device,
-                    nullptr);
+  Executor executor(plan_program(std::move(program), {training.loss, training.output("logits")}),
+                    device, nullptr);
   executor.initialize(3);
   const std::vector<float> image = {0.1f, 0.9f, -0.4f, 0.7f, 0.2f, 0.3f}, share = {0.3f, 1.0f};
   const std::vector<float> weight = {1, 1}, rate = {0};
   const std::vector<int64_t> label = {0, 2}, other = {1, 0};
   const std::vector<uint64_t> key = {1, 2};
-  executor.feed(training.image, image);
-  executor.feed(training.label, label);
-  executor.feed(training.other_label, other);
-  executor.feed(training.own_share, share);
-  executor.feed(training.weight, weight);
-  executor.feed(training.sample_key, key);
-  executor.feed(training.learning_rate, rate);
+  executor.feed(training.feed("image"), image);
+  executor.feed(training.feed("label"), label);
+  executor.feed(training.feed("other_label"), other);
+  executor.feed(training.feed("own_share"), share);
+  executor.feed(training.feed("weight"), weight);
+  executor.feed(training.feed("sample_key"), key);
+  executor.feed(training.feed("learning_rate"), rate);
   executor.run({});
-  const auto logits = executor.values<float>(training.logits);
+  const auto logits = executor.values<float>(training.output("logits"));
   double wanted = 0;
   for (int n = 0; n < 2; ++n) {
     double sum = 0;

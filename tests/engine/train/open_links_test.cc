@@ -25,8 +25,8 @@ TEST(OpenLinks, EachConnection_CarriesOneElement) {
             "optimizer": {"name": "sgd"},
             "strategy": {"pipeline": true, "pipeline_configs": {"accumulate_steps": 2}}})",
         "test"));
-    const BuiltProgram built =
-        build_program(job, {.image = {1, 8, 8}, .rank = rank.rank, .world = kRanks});
+    const BuiltProgram built = build_program(
+        job, {.columns = image_columns({1, 8, 8}), .rank = rank.rank, .world = kRanks});
     const CommunicatorSet set(built.program.groups(), rank.communicator);
     HostDevice device;
     const auto stream = device.make_stream("");

@@ -232,8 +232,8 @@ class PipelinePlan : public ::testing::Test {
             "optimizer": {"name": "adam"}})",
         "test");
     apply_overrides(tree, options);
-    BuiltProgram built =
-        build_program(make_job(tree), {.image = {1, 8, 8}, .rank = rank, .world = world});
+    BuiltProgram built = build_program(
+        make_job(tree), {.columns = image_columns({1, 8, 8}), .rank = rank, .world = world});
     return plan_program(std::move(built.program), built.keep, {});
   }
 };

@@ -43,7 +43,7 @@ Error failure(const std::string& model, size_t bytes) {
           "optimizer": {"name": "sgd"}, "learning_rate": {"name": "constant", "base": 0.1}})",
                                      "test"));
   SmallDevice device(bytes);
-  return thrown_by([&] { Session(job, {.image = {1, 8, 8}}, device, nullptr); });
+  return thrown_by([&] { Session(job, {.columns = image_columns({1, 8, 8})}, device, nullptr); });
 }
 
 TEST(Session, TooLittleMemory_NamesTheBatchThatFits) {

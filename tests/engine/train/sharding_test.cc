@@ -235,8 +235,8 @@ class ShardingPlan : public ::testing::Test {
             "optimizer": {"name": "adam"}})",
         "test");
     apply_overrides(tree, options);
-    BuiltProgram built =
-        build_program(make_job(tree), {.image = {1, 16, 32}, .rank = rank, .world = world});
+    BuiltProgram built = build_program(
+        make_job(tree), {.columns = image_columns({1, 16, 32}), .rank = rank, .world = world});
     return plan_program(std::move(built.program), built.keep, {});
   }
 };

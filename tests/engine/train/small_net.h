@@ -27,7 +27,7 @@ class SmallNet {
     training_ = build_training(program, {.model = model,
                                          .model_settings = model_settings(settings),
                                          .batch = kBatch,
-                                         .image = def_.image});
+                                         .columns = image_columns(def_.image)});
     ConfigTree tree = ConfigTree::from_json(optimizer, "test");
     Strategy strategy = make_strategy(strategy_text, {.low_types = {DType::kBFloat16},
                                                       .no_low_type = {},
@@ -36,7 +36,7 @@ class SmallNet {
                                                       .scale_low_loss = scales(strategy_text)});
     strategy.append_backward(program, training_.forward, training_.loss,
                              {.blocks = training_.blocks});
-    strategy.append_optimizer(training_.learning_rate,
+    strategy.append_optimizer(training_.feed("learning_rate"),
                               tree.validate(optimizer_schema(*tree.peek("name"))));
     executor_ =
         std::make_unique<Executor>(plan_program(program, {training_.loss}), device_, nullptr);
@@ -58,11 +58,11 @@ class SmallNet {
     }
     const std::vector<float> weights(kBatch, 1);
     const float rate = 0.05f;
-    executor_->feed(training_.image, images);
-    executor_->feed(training_.label, labels);
-    executor_->feed(training_.weight, weights);
-    executor_->feed(training_.sample_key, keys);
-    executor_->feed(training_.learning_rate, std::span(&rate, 1));
+    executor_->feed(training_.feed("image"), images);
+    executor_->feed(training_.feed("label"), labels);
+    executor_->feed(training_.feed("weight"), weights);
+    executor_->feed(training_.feed("sample_key"), keys);
+    executor_->feed(training_.feed("learning_rate"), std::span(&rate, 1));
     executor_->run({.step = number});
     return executor_->values<float>(training_.loss)[0];
   }

@@ -318,7 +318,7 @@ TEST(BuildProgram, StrategyLooksAtTheJobsOptimizer) {
     "strategy": {"lars": true, "lamb": true}
   })",
                                                  "test"));
-  const BuiltProgram built = build_program(job, {.image = {1, 8, 8}, .world = 2});
+  const BuiltProgram built = build_program(job, {.columns = image_columns({1, 8, 8}), .world = 2});
   std::set<std::string> types;
   for (const Op& op : built.program.ops()) types.insert(op.type());
   EXPECT_TRUE(types.contains("lamb"));
@@ -337,7 +337,8 @@ TEST(BuildProgram, ParametersDriftWithLocalSgdOnly) {
                "image": {"channels": 1, "height": 8, "width": 8}},
       "strategy": )") + strategy + "}",
                                                    "test"));
-    const BuiltProgram built = build_program(job, {.image = {1, 8, 8}, .world = 2});
+    const BuiltProgram built =
+        build_program(job, {.columns = image_columns({1, 8, 8}), .world = 2});
     EXPECT_EQ(weights_drift(built.program), drift) << strategy;
   }
 }

@@ -26,10 +26,10 @@ class GoogLeNet {
                   .model_settings =
                       ConfigTree::from_json(R"({"num_classes": 10})", "test").validate(def.schema),
                   .batch = 2,
-                  .image = kImage});
+                  .columns = image_columns(kImage)});
     Strategy rewrites = make_strategy("");
     rewrites.append_backward(program, training_.forward, training_.loss);
-    rewrites.append_optimizer(training_.learning_rate,
+    rewrites.append_optimizer(training_.feed("learning_rate"),
                               ConfigTree::from_json(R"({"name": "momentum"})", "test")
                                   .validate(optimizer_schema("momentum")));
     executor_ = std::make_unique<Executor>(plan_program(std::move(program), {training_.loss},
@@ -47,11 +47,11 @@ class GoogLeNet {
     for (size_t i = 0; i < pixels.size(); ++i) {
       pixels[i] = static_cast<float>(i * 7919 % 1000) / 500 - 1;
     }
-    executor_->feed(training_.image, pixels);
-    executor_->feed(training_.label, std::vector<int64_t>{3, 7});
-    executor_->feed(training_.weight, std::vector<float>(2, 1));
-    executor_->feed(training_.sample_key, std::vector<int64_t>{1, 2});
-    executor_->feed(training_.learning_rate, std::vector<float>{0.01f});
+    executor_->feed(training_.feed("image"), pixels);
+    executor_->feed(training_.feed("label"), std::vector<int64_t>{3, 7});
+    executor_->feed(training_.feed("weight"), std::vector<float>(2, 1));
+    executor_->feed(training_.feed("sample_key"), std::vector<int64_t>{1, 2});
+    executor_->feed(training_.feed("learning_rate"), std::vector<float>{0.01f});
     std::vector<float> all;
     for (int step = 0; step < steps; ++step) {
       executor_->run({.step = step});

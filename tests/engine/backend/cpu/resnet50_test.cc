@@ -23,7 +23,7 @@ Plan plan_of(const std::string& model, int64_t batch) {
       build_training(program, {.model = model,
                                .model_settings = tree.validate(model_registry().get(model).schema),
                                .batch = batch,
-                               .image = model_registry().get(model).image});
+                               .columns = image_columns(model_registry().get(model).image)});
   Strategy().append_backward(program, training.forward, training.loss);
   return plan_program(std::move(program), {training.loss});
 }

@@ -19,7 +19,7 @@ inline std::vector<Convolution> convolutions(const std::string& model, int64_t b
   build_training(program, {.model = model,
                            .model_settings = tree.validate(model_registry().get(model).schema),
                            .batch = batch,
-                           .image = model_registry().get(model).image});
+                           .columns = image_columns(model_registry().get(model).image)});
   std::vector<Convolution> made;
   std::set<std::string> known;
   for (const Op& op : program.ops()) {

@@ -31,12 +31,12 @@ Plan plan_of_resnet50(const std::string& strategy_text, int ranks = 1) {
   strategy.append_backward(program, training.forward, training.loss);
   ConfigTree momentum =
       ConfigTree::from_json(R"({"name": "momentum", "weight_decay": 1e-4})", "test");
-  strategy.append_optimizer(training.learning_rate,
+  strategy.append_optimizer(training.feed("learning_rate"),
                             momentum.validate(optimizer_schema("momentum")));
   return plan_program(
       std::move(program),
-      {training.loss, training.training_metrics.losses, training.training_metrics.counts,
-       training.evaluation_metrics.losses, training.evaluation_metrics.counts},
+      {training.loss, training.training_sum("losses"), training.training_sum("counts"),
+       training.evaluation_sum("losses"), training.evaluation_sum("counts")},
       {.backend = "cuda", .initial_layouts = {}, .device = nullptr});
 }
 

@@ -41,12 +41,13 @@ Built build(const Job& job, bool mixed) {
       built.program, {.model = job.model,
                       .model_settings = tree.validate(model_registry().get(job.model).schema),
                       .batch = kBatch,
-                      .image = job.image});
+                      .columns = image_columns(job.image)});
   PassContext context;
   if (mixed) context.low_types = {*job.low};
   Strategy strategy = make_strategy(mixed ? "amp: true" : "", context);
   strategy.append_backward(built.program, built.training.forward, built.training.loss);
-  strategy.append_optimizer(built.training.learning_rate, optimizer_settings(job.optimizer));
+  strategy.append_optimizer(built.training.feed("learning_rate"),
+                            optimizer_settings(job.optimizer));
   return built;
 }
 
@@ -61,13 +62,14 @@ std::vector<float> losses(const Job& job, const std::string& device_name, int st
   std::mt19937 random{7};
   std::uniform_real_distribution<float> draw{-1, 1};
   std::vector<float> found, image(kBatch * job.image.elements());
-  executor.feed(built.training.learning_rate, std::span(&job.rate, 1));
+  executor.feed(built.training.feed("learning_rate"), std::span(&job.rate, 1));
   for (int step = 0; step < steps; ++step) {
     for (float& value : image) value = draw(random);
     const std::vector<int64_t> label{step % 10, 3, (step + 5) % 10, 9}, key{1, 2, 3, 4};
-    executor.feed(built.training.image, image);
-    executor.feed(built.training.label, label);
-    if (built.training.sample_key != kNoVar) executor.feed(built.training.sample_key, key);
+    executor.feed(built.training.feed("image"), image);
+    executor.feed(built.training.feed("label"), label);
+    if (built.training.feed("sample_key") != kNoVar)
+      executor.feed(built.training.feed("sample_key"), key);
     executor.run({.step = step});
     executor.synchronize();
     found.push_back(executor.values<float>(built.training.loss)[0]);

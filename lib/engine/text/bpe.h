@@ -1,0 +1,50 @@
+// Byte-pair encoding: joins the pair of neighbours with the lowest rank until no pair has one.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/model.h"
+
+namespace fleet::text {
+
+class PartOptions;
+
+class Bpe : public Model {
+ public:
+  Bpe(const PartOptions& options, bool byte_level);
+  // Of a rank file.
+  Bpe(const std::vector<std::string>& tokens, const std::string& where);
+
+  void encode(std::string_view piece, std::vector<uint32_t>& ids) const override;
+  size_t first_part(std::string_view piece) const override;
+
+ private:
+  static constexpr uint32_t kNoId = 0xFFFFFFFF;
+
+  void read_affixes(const PartOptions& options, bool byte_level);
+  void read_symbols(const PartOptions& options, bool byte_level);
+  void read_merges(const PartOptions& options);
+  void find_boundary();
+
+  void symbols(std::string_view piece, std::vector<uint32_t>& ids) const;
+  void symbols_of_characters(std::string_view piece, std::vector<uint32_t>& ids) const;
+  // Joins the ids from `begin` on.
+  void merge_short(std::vector<uint32_t>& ids, size_t begin) const;
+  void merge_long(std::vector<uint32_t>& ids, size_t begin) const;
+  const Vocabulary& pieces() const { return bytes_ ? *bytes_ : vocabulary_; }
+
+  std::optional<Vocabulary> bytes_;  // of a byte-level file: what the tokens stand for
+  MergeTable merges_{0};
+  std::array<uint32_t, 256> byte_ids_;  // of a byte-level file
+  std::array<uint32_t, 256> fallback_;  // "<0x0A>"
+  bool byte_symbols_ = false, ignore_merges_ = false, byte_fallback_ = false, fuse_unk_ = false;
+  uint32_t unk_ = kNoId;
+  std::string prefix_, suffix_;
+  std::string boundary_;
+};
+
+}  // namespace fleet::text

@@ -1,0 +1,62 @@
+#include "text/replacement.h"
+
+namespace fleet::text {
+namespace {
+
+const Json& only_member(const PartOptions& options, bool* is_regex) {
+  const Json* pattern = options.find("pattern");
+  if (pattern && pattern->is_object()) {
+    for (const char* key : {"String", "Regex"}) {
+      const Json* text = pattern->find(key);
+      if (text && text->is_string() && pattern->size() == 1) {
+        if (text->get<std::string>().empty()) options.refuse("an empty pattern");
+        *is_regex = key[0] == 'R';
+        return *text;
+      }
+    }
+  }
+  options.wrong("pattern", "{\"String\": \"..\"} or {\"Regex\": \"..\"}");
+}
+
+}  // namespace
+
+SplitPattern pattern_option(const PartOptions& options) {
+  bool is_regex;
+  const std::string text = only_member(options, &is_regex).get<std::string>();
+  return is_regex ? SplitPattern(text, options.where())
+                  : SplitPattern::literal(text, options.where());
+}
+
+Replacement::Replacement(const PartOptions& options) : content_(options.text("content")) {
+  bool is_regex;
+  const std::string text = only_member(options, &is_regex).get<std::string>();
+  if (is_regex) {
+    pattern_ = std::make_shared<const SplitPattern>(text, options.where());
+  } else {
+    literal_ = text;
+  }
+}
+
+std::string Replacement::apply(std::string_view text) const {
+  std::string result;
+  result.reserve(text.size());
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t begin, end;
+    if (pattern_) {
+      end = pattern_->find(text, at, &begin);
+      if (end == SplitPattern::kNone) break;
+    } else {
+      begin = text.find(literal_, at);
+      if (begin == std::string_view::npos) break;
+      end = begin + literal_.size();
+    }
+    result.append(text, at, begin - at);
+    result += content_;
+    at = end;
+  }
+  result.append(text, at, text.size() - at);
+  return result;
+}
+
+}  // namespace fleet::text

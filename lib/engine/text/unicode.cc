@@ -1,0 +1,221 @@
+#include "text/unicode.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "text/utf8.h"
+
+namespace fleet::text {
+namespace {
+
+#include "text/unicode_tables.inc"
+
+// Of Hangul syllables (The Unicode Standard, section 3.12).
+constexpr char32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTails = 0x11A7;
+constexpr char32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28;
+
+struct NormalTables {
+  std::unordered_map<char32_t, std::u32string> canonical, compatible;  // one step
+  std::unordered_map<uint64_t, char32_t> composed;                     // first << 32 | second
+  std::unordered_map<char32_t, uint8_t> combining_class;               // where it is not 0
+
+  NormalTables() {
+    for (size_t i = 0; i < std::size(kDecompositions);) {
+      const char32_t head = kDecompositions[i++];
+      const char32_t code_point = head & 0x1FFFFF;
+      const size_t length = head >> 24;
+      const bool is_compatible = head & 0x200000, is_excluded = head & 0x400000;
+      std::u32string parts(kDecompositions + i, kDecompositions + i + length);
+      i += length;
+      if (!is_compatible && !is_excluded) {
+        composed[uint64_t{parts[0]} << 32 | parts[1]] = code_point;
+      }
+      (is_compatible ? compatible : canonical)[code_point] = std::move(parts);
+    }
+    for (const CombiningRun& run : kCombiningRuns) {
+      for (char32_t c = run.first; c <= run.last; ++c) combining_class[c] = run.combining_class;
+    }
+  }
+
+  uint8_t class_of(char32_t c) const {
+    if (c < 0x300) return 0;
+    const auto found = combining_class.find(c);
+    return found == combining_class.end() ? 0 : found->second;
+  }
+
+  void decompose(char32_t c, bool compatibly, std::u32string& out) const {
+    if (c >= kSyllables && c < kSyllables + kLeadCount * kVowelCount * kTailCount) {
+      const char32_t index = c - kSyllables;
+      out.push_back(kLeads + index / (kVowelCount * kTailCount));
+      out.push_back(kVowels + index % (kVowelCount * kTailCount) / kTailCount);
+      if (index % kTailCount) out.push_back(kTails + index % kTailCount);
+      return;
+    }
+    if (c >= 0xA0) {
+      auto found = canonical.find(c);
+      bool has = found != canonical.end();
+      if (!has && compatibly) {
+        found = compatible.find(c);
+        has = found != compatible.end();
+      }
+      if (has) {
+        for (const char32_t part : found->second) decompose(part, compatibly, out);
+        return;
+      }
+    }
+    out.push_back(c);
+  }
+
+  char32_t compose(char32_t first, char32_t second) const {  // 0: they have no composition
+    if (first >= kLeads && first < kLeads + kLeadCount && second >= kVowels &&
+        second < kVowels + kVowelCount) {
+      return kSyllables + ((first - kLeads) * kVowelCount + second - kVowels) * kTailCount;
+    }
+    if (first >= kSyllables && first < kSyllables + kLeadCount * kVowelCount * kTailCount &&
+        (first - kSyllables) % kTailCount == 0 && second > kTails && second < kTails + kTailCount) {
+      return first + second - kTails;
+    }
+    const auto found = composed.find(uint64_t{first} << 32 | second);
+    return found == composed.end() ? 0 : found->second;
+  }
+};
+
+const NormalTables& normal_tables() {
+  static const NormalTables tables;
+  return tables;
+}
+
+void sort_marks(std::u32string& text, const NormalTables& tables) {
+  for (size_t i = 0; i < text.size();) {
+    if (tables.class_of(text[i]) == 0) {
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && tables.class_of(text[end]) != 0) ++end;
+    std::stable_sort(
+        text.begin() + static_cast<ptrdiff_t>(i), text.begin() + static_cast<ptrdiff_t>(end),
+        [&](char32_t a, char32_t b) { return tables.class_of(a) < tables.class_of(b); });
+    i = end;
+  }
+}
+
+void compose_marks(std::u32string& text, const NormalTables& tables) {
+  size_t kept = 0, starter = 0;
+  bool has_starter = false;
+  int last_class = -1;  // of the characters kept since the starter; -1: none
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char32_t c = text[i];
+    const int c_class = tables.class_of(c);
+    if (has_starter && last_class < c_class) {
+      if (const char32_t both = tables.compose(text[starter], c)) {
+        text[starter] = both;
+        continue;
+      }
+    }
+    if (c_class == 0) {
+      starter = kept;
+      has_starter = true;
+      last_class = -1;
+    } else {
+      last_class = c_class;
+    }
+    text[kept++] = c;
+  }
+  text.resize(kept);
+}
+
+char32_t simple_lower_case(char32_t c) {
+  const auto after =
+      std::upper_bound(std::begin(kLowerRuns), std::end(kLowerRuns), c,
+                       [](char32_t value, const LowerRun& run) { return value < run.first; });
+  if (after == std::begin(kLowerRuns)) return c;
+  const LowerRun& run = *std::prev(after);
+  if (c > run.last || (c - run.first) % run.stride != 0) return c;
+  return static_cast<char32_t>(static_cast<int32_t>(c) + run.delta);
+}
+
+}  // namespace
+
+void for_each_category_run(
+    const std::function<void(char32_t first, char32_t last, std::string_view category)>& run) {
+  const size_t count = std::size(kCategoryRuns);
+  for (size_t i = 0; i < count; ++i) {
+    const char32_t first = kCategoryRuns[i] >> 5;
+    const char32_t last = i + 1 < count ? (kCategoryRuns[i + 1] >> 5) - 1 : 0x10FFFF;
+    run(first, last, std::string_view(kCategoryNames).substr((kCategoryRuns[i] & 31) * 2, 2));
+  }
+}
+
+const CodePointSet& other_set(OtherSet which) {
+  static const auto sets = [] {
+    std::array<CodePointSet, 5> all;
+    const auto fill = [&](OtherSet set, std::span<const CodePointRange> ranges) {
+      for (const auto& [first, last] : ranges) all[static_cast<size_t>(set)].add(first, last);
+    };
+    fill(OtherSet::kBertPunctuation, kBertPunctuation);
+    fill(OtherSet::kBertMarks, kBertMarks);
+    fill(OtherSet::kBertControls, kBertControls);
+    fill(OtherSet::kAccents, kAccents);
+    fill(OtherSet::kNumbers, kNumbers);
+    return all;
+  }();
+  return sets[static_cast<size_t>(which)];
+}
+
+std::string normal_form(NormalForm form, std::string_view text) {
+  const bool composes = form == NormalForm::kNfc || form == NormalForm::kNfkc;
+  const bool compatibly = form == NormalForm::kNfkc || form == NormalForm::kNfkd;
+  // ASCII is in every normal form. Latin-1 characters are in NFC.
+  if (std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; })) {
+    return std::string(text);
+  }
+  const NormalTables& tables = normal_tables();
+  std::string result;
+  result.reserve(text.size());
+  std::u32string part;
+  // A part ends before an ASCII character: nothing before one combines with it.
+  const auto flush = [&] {
+    sort_marks(part, tables);
+    if (composes) compose_marks(part, tables);
+    for (const char32_t c : part) append_utf8(c, result);
+    part.clear();
+  };
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = code_point_at(text, at, &at);
+    if (c < 0x80) {
+      flush();
+      // An ASCII character before another one is final.
+      if (at == text.size() || !(text[at] & 0x80)) {
+        result.push_back(static_cast<char>(c));
+        continue;
+      }
+    }
+    tables.decompose(c, compatibly, part);
+  }
+  flush();
+  return result;
+}
+
+std::string unicode_lower_case(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const unsigned char lead = static_cast<unsigned char>(text[at]);
+    if (lead < 0x80) {
+      result.push_back(static_cast<char>(lead >= 'A' && lead <= 'Z' ? lead + 32 : lead));
+      ++at;
+      continue;
+    }
+    const char32_t c = code_point_at(text, at, &at);
+    append_utf8(simple_lower_case(c), result);
+    if (c == 0x130) append_utf8(0x307, result);
+  }
+  return result;
+}
+
+}  // namespace fleet::text

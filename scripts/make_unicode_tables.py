@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Writes lib/engine/text/unicode_tables.inc. Needs: pip install unicodedataplus==16.0.0.post1 regex
+
+Hugging Face's tokenizers use tables of several Unicode versions, and the ids must be theirs. Measured
+with tokenizers 0.23.3 on every code point (scripts/check_tokenizers.py):
+  regular expressions         Unicode 16
+  normal forms, StripAccents  no character that is younger than Unicode 9
+  BertNormalizer, punctuation no character that is younger than Unicode 8, and the categories of then
+  Lowercase, Digits           Unicode 17
+"""
+import os
+import sys
+import unicodedata
+
+import regex
+import unicodedataplus as ucd
+
+POINTS = [c for c in range(0x110000)]
+CATEGORY = [ucd.category(chr(c)) for c in POINTS]
+
+
+def age(c):
+    value = ucd.age(chr(c))
+    return float(value) if value[:1].isdigit() else 99.0
+
+
+AGE = [age(c) for c in POINTS]
+NORMAL_AGE = 9.0
+BERT_AGE = 8.0
+# Categories that changed since Unicode 8.
+BERT_PUNCTUATION_THEN = {0x166D, 0x111C9}
+BERT_MARKS_THEN, BERT_MARKS_SINCE = {0x1734, 0x1171E}, {0x1885, 0x1886, 0xA9BD, 0x111C9}
+MARKS_THEN = {0x1CF2, 0x1CF3}
+# Capital letters of Unicode 17: first, last, step, distance.
+LOWER_17 = [(0xA7CE, 0xA7CE, 1, 1), (0xA7D2, 0xA7D2, 1, 1), (0xA7D4, 0xA7D4, 1, 1), (0x16EA0, 0x16EB8, 1, 27)]
+NUMBERS_17 = [(0x11DE0, 0x11DE9), (0x16FF4, 0x16FF6)]
+
+
+def runs(points):
+    result = []
+    for c in sorted(points):
+        if result and result[-1][1] == c - 1:
+            result[-1][1] = c
+        else:
+            result.append([c, c])
+    return result
+
+
+def words(values, out):
+    line = ""
+    for value in values:
+        if len(line) + len(value) + 1 > 128:
+            out.append(line)
+            line = ""
+        line += value + ","
+    if line:
+        out.append(line)
+
+
+def table(kind, name, values, out):
+    out.append(f"constexpr {kind} {name}[] = {{")
+    words(values, out)
+    out.append("};")
+
+
+def ranges(name, points, out):
+    table("CodePointRange", name, [f"{{{a:#x},{b:#x}}}" for a, b in runs(points)], out)
+
+
+def categories(out):
+    names = sorted(set(CATEGORY))
+    out.append('constexpr char kCategoryNames[] = "' + "".join(names) + '";')
+    values, last = [], None
+    for c in POINTS:
+        if CATEGORY[c] != last:
+            last = CATEGORY[c]
+            values.append(f"{c << 5 | names.index(last):#x}")
+    table("uint32_t", "kCategoryRuns", values, out)
+
+
+def decompositions(out):
+    values = []
+    for c in POINTS:
+        text = ucd.decomposition(chr(c))
+        if not text or AGE[c] > NORMAL_AGE:
+            continue
+        compatible = text.startswith("<")
+        parts = [int(x, 16) for x in text.split() if not x.startswith("<")]
+        # Singletons, and what composing again does not give back.
+        excluded = not compatible and ucd.normalize("NFC", chr(c)) != chr(c)
+        values.append(f"{len(parts) << 24 | excluded << 22 | compatible << 21 | c:#x}")
+        values += [f"{p:#x}" for p in parts]
+    table("uint32_t", "kDecompositions", values, out)
+
+
+def combining(out):
+    out.append("struct CombiningRun { char32_t first, last; uint8_t combining_class; };")
+    found = []
+    for c in POINTS:
+        value = ucd.combining(chr(c)) if AGE[c] <= NORMAL_AGE else 0
+        if value == 0:
+            continue
+        if found and found[-1][1] == c - 1 and found[-1][2] == value:
+            found[-1][1] = c
+        else:
+            found.append([c, c, value])
+    table("CombiningRun", "kCombiningRuns", [f"{{{a:#x},{b:#x},{k}}}" for a, b, k in found], out)
+
+
+def lower_of(c):
+    lower = chr(c).lower()
+    if c == 0x130:
+        return ord("i")  # and U+0307, in the code
+    if len(lower) == 1 and ord(lower) != c:
+        return ord(lower)
+    # A capital letter that is younger than this Python.
+    if CATEGORY[c] == "Lu" and unicodedata.category(chr(c)) == "Cn":
+        for d in POINTS:
+            if CATEGORY[d] == "Ll" and d != c and regex.fullmatch(regex.escape(chr(c)), chr(d), regex.I):
+                return d
+    return None
+
+
+def lower_case(out):
+    out.append("struct LowerRun { char32_t first, last; char32_t stride; int32_t delta; };")
+    found = [list(run) for run in LOWER_17]
+    pairs = [(c, lower_of(c)) for c in POINTS]
+    for c, lower in pairs:
+        if lower is None:
+            continue
+        run = next((r for r in found[-1:] if r[3] == lower - c and c - r[1] in (1, 2)
+                    and (r[0] == r[1] or c - r[1] == r[2]) and r[0] < c), None)
+        if run:
+            run[2] = c - run[1]
+            run[1] = c
+        else:
+            found.append([c, c, 1, lower - c])
+    found.sort()
+    # A run with a stride must not hide the runs between its members.
+    for a, b in zip(found, found[1:]):
+        assert a[1] < b[0], (a, b)
+    table("LowerRun", "kLowerRuns", [f"{{{a:#x},{b:#x},{s},{d}}}" for a, b, s, d in found], out)
+
+
+def main():
+    out = ["// Generated by scripts/make_unicode_tables.py, which says from which versions of Unicode.", "// clang-format off"]
+    categories(out)
+    decompositions(out)
+    combining(out)
+    lower_case(out)
+    ascii_marks = {ord(c) for c in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"}
+    ranges("kBertPunctuation", ascii_marks | BERT_PUNCTUATION_THEN |
+           {c for c in POINTS if CATEGORY[c][0] == "P" and AGE[c] <= BERT_AGE}, out)
+    ranges("kBertMarks", BERT_MARKS_THEN | ({c for c in POINTS if CATEGORY[c] == "Mn" and AGE[c] <= BERT_AGE}
+                                            - BERT_MARKS_SINCE), out)
+    ranges("kBertControls", {0, 0xFFFD} | {c for c in POINTS if CATEGORY[c] in ("Cc", "Cf", "Co")
+                                           and (AGE[c] <= BERT_AGE or CATEGORY[c] == "Co")} - {9, 10, 13}, out)
+    ranges("kAccents", MARKS_THEN | {c for c in POINTS if CATEGORY[c][0] == "M" and AGE[c] <= NORMAL_AGE and c != 0x111C9},
+           out)
+    ranges("kNumbers", {c for c in POINTS if CATEGORY[c][0] == "N"} |
+           {c for a, b in NUMBERS_17 for c in range(a, b + 1)}, out)
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(folder, "lib/engine/text/unicode_tables.inc")
+    with open(path, "w") as file:
+        file.write("\n".join(out) + "\n")
+
+
+if __name__ == "__main__":
+    main()
