@@ -2,9 +2,10 @@
 // matrix of scores in memory (Dao et al., FlashAttention, 2022).
 //
 // q [B, S, H, D]; k and v [B, S, Hkv, D], where H is a multiple of Hkv: head h reads key head
-// h / (H / Hkv) (grouped queries). Without k and v, q is packed: [B, S, H + 2 Hkv, D] with the heads
-// of q, then those of k, then those of v; its gradient is one tensor, too. y [B, S, H, D]. lse,
-// float32 [B, H, S], is the logarithm of the sum of exponentials of each row, for the gradient.
+// h / (H / Hkv) (grouped queries). Without k and v, q is packed: [B, S, H + 2 Hkv, D] with the
+// heads of q, then those of k, then those of v; its gradient is one tensor, too. y [B, S, H, D].
+// lse, float32 [B, H, S], is the logarithm of the sum of exponentials of each row, for the
+// gradient.
 //
 // A query sees the keys of all tokens; with causal those up to itself, with a window w > 0 of them
 // those after q - w, with document_ids (int64 [B, S]) those of its own document. A token always
@@ -138,11 +139,11 @@ void attention_gradient(GradientContext& context) {
 double operations_of_products(const Program& program, const Op& op, int products) {
   const bool packed = op.inputs[kK] == kNoVar;
   const Shape k = packed ? Shape() : shape_of(program, op.inputs[kK]);
-  const AttentionSizes sizes = attention_sizes(op.attributes, shape_of(program, op.inputs[kQ]),
-                                               packed ? nullptr : &k);
-  const double scores =
-      static_cast<double>(sizes.batch * sizes.heads * sizes.tokens) *
-      static_cast<double>(sizes.tokens) * (op.attributes.boolean("causal") ? 0.5 : 1);
+  const AttentionSizes sizes =
+      attention_sizes(op.attributes, shape_of(program, op.inputs[kQ]), packed ? nullptr : &k);
+  const double scores = static_cast<double>(sizes.batch * sizes.heads * sizes.tokens) *
+                        static_cast<double>(sizes.tokens) *
+                        (op.attributes.boolean("causal") ? 0.5 : 1);
   return 2 * products * scores * static_cast<double>(sizes.size);
 }
 double attention_operations(const Program& program, const Op& op) {
@@ -156,7 +157,8 @@ double attention_grad_operations(const Program& program, const Op& op) {
 
 FLEET_OP(attention) {
   def.help =
-      "softmax(scale q k^T) v for each head, with q [batch, tokens, heads, size] and k, v of as many "
+      "softmax(scale q k^T) v for each head, with q [batch, tokens, heads, size] and k, v of as "
+      "many "
       "or fewer heads; without k and v, q holds the heads of all three (kv_heads of k and of v); "
       "causal, window and document_ids say which keys a query sees; dropout drops probabilities by "
       "sample_key and salt";

@@ -40,8 +40,9 @@ struct TokenRange {
 struct Visibility {
   int64_t tokens, window;
   bool causal;
-  const int32_t *first, *last;  // of the token's document: first token, last + 1; null: one document
-  bool scattered;               // a document has gaps: inside its range compare `first`
+  const int32_t *first,
+      *last;       // of the token's document: first token, last + 1; null: one document
+  bool scattered;  // a document has gaps: inside its range compare `first`
 
   // The keys that a query sees, and the queries that see a key.
   TokenRange keys_of(int64_t query) const {
