@@ -8,8 +8,8 @@ RuntimeProduct::RuntimeProduct(Free free, int64_t size, int64_t other, const Mat
   const int64_t unknown = DNNL_RUNTIME_DIM_VAL;
   const int64_t rows = free == kRows ? unknown : size, columns = free == kRows ? size : other;
   const int64_t depth = free == kRows ? other : unknown;
-  // The user's scratchpad of a size that is not known has no bytes: oneDNN's product needs none.
-  dnnl::primitive_attr attributes = user_scratchpad();
+  dnnl::primitive_attr attributes;  // copies of user_scratchpad() would be the same object
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (adds) {
     dnnl::post_ops sum;
     sum.append_sum(1);
