@@ -28,7 +28,7 @@ struct MetricTable {
   std::vector<MetricDef> metrics;
   std::string headline;          // a metric; "": the loss only
   std::string items;             // the sum that counts samples or tokens
-  std::string unit = "samples";  // of that sum, plural: "samples", "tokens"
+  std::string unit = "samples";  // its unit, plural: "samples", "tokens"
 
   int sum_index(std::string_view name) const;          // -1: none
   const MetricDef* find(std::string_view name) const;  // null: none
