@@ -49,7 +49,7 @@ TEST(AddLayerNorm, WithoutBias_MatchesReference) {
   check_op(check_of_add_layer_norm({4, 8}, /*has_bias=*/false));
 }
 
-TEST(AddLayerNorm, ManyRows_MatchReference) { check_op(check_of_add_layer_norm({70, 4})); }
+TEST(AddLayerNorm, ManyRows_MatchReference) { check_op(check_of_add_layer_norm({70, 16})); }
 
 TEST(AddLayerNorm, OtherShapes_AreRefused) {
   OpCheck wrong = check_of_add_layer_norm({4, 8});
