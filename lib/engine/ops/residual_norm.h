@@ -1,5 +1,5 @@
-// What normalizations over the last dimension share, and those of a residual sum: x + residual,
-// which is output 1, normalized to output 0.
+// Shared rules of normalizations over the last dimension, and of those of a residual sum: x +
+// residual, which is output 1, normalized to output 0.
 #pragma once
 
 #include <initializer_list>
@@ -43,8 +43,8 @@ inline bool pass_sum_gradient_only(GradientContext& context) {
   return true;
 }
 
-// The variable for the gradient of the summands, which is the same of both; kNoVar if neither needs
-// it. After its operation is appended, share_summands_gradient() gives it to the other one.
+// The variable for the gradient of the summands, which they share; kNoVar if neither needs it.
+// After its operation is appended, share_summands_gradient() gives it to the other one.
 inline VarId summands_gradient(GradientContext& context) {
   return context.input_gradient(context.needs(0) ? 0 : 1);
 }

@@ -43,7 +43,7 @@ struct RopeSettings {
   DynamicRope dynamic() const { return {theta, factor, original, dim}; }
   // [dim / 2]; of "dynamic" for sequences up to the original length.
   std::vector<float> frequencies() const;
-  // What cos and sin are multiplied by: 1 except for "yarn".
+  // The factor of cos and sin: 1 except for "yarn".
   float attention_factor() const;
 
   std::string type;

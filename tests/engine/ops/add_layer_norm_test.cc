@@ -49,11 +49,7 @@ TEST(AddLayerNorm, WithoutBias_MatchesReference) {
   check_op(check_of_add_layer_norm({4, 8}, /*has_bias=*/false));
 }
 
-TEST(AddLayerNorm, ManyRows_MatchReference) {
-  OpCheck check = check_of_add_layer_norm({700, 24});
-  check.check_gradient = false;
-  check_op(check);
-}
+TEST(AddLayerNorm, ManyRows_MatchReference) { check_op(check_of_add_layer_norm({70, 16})); }
 
 TEST(AddLayerNorm, OtherShapes_AreRefused) {
   OpCheck wrong = check_of_add_layer_norm({4, 8});

@@ -54,11 +54,10 @@ TEST(RmsNorm, SavedRstd_IsTheRows) {
 }
 
 TEST(RmsNorm, LongRowsAndManyRows_MatchReference) {
-  for (const Shape& shape : {Shape{3, 1500}, Shape{700, 24}}) {
-    OpCheck check = check_of_rms_norm(shape);
-    check.check_gradient = false;
-    check_op(check);
-  }
+  OpCheck rows = check_of_rms_norm({3, 1500});
+  rows.check_gradient = false;
+  check_op(rows);
+  check_op(check_of_rms_norm({70, 4}));  // more rows than parts of the scale's gradient
 }
 
 OpCheck check_of_add_rms_norm(const Shape& shape) {

@@ -103,6 +103,35 @@ TEST(Amp, TraitOfAnOperation_DecidesItsType) {
   EXPECT_EQ(program.var(wide).dtype, DType::kFloat32);
 }
 
+// The low type goes through the operations of a transformer: tables and scales stay float32.
+TEST(Amp, OperationsOfTextModels_FollowTheirInputs) {
+  for (const bool pure : {false, true}) {
+    Program program;
+    const SectionId section = program.add_section("forward", {});
+    const VarId ids = program.feed("ids", DType::kInt64, {1, 2});
+    const VarId weight = program.parameter("weight", {5, 8}, {}),
+                scale = program.parameter("scale", {8}, {});
+    const VarId x = program.emit(section, "embedding", {ids, weight})[0];
+    const VarId low = program.emit(section, "test_white", {x})[0];
+    const auto normed = program.emit(section, "add_rms_norm", {low, x, scale});
+    const auto table = program.emit(section, "rope_table", {ids}, {{"dim", int64_t{4}}});
+    const VarId heads = program.emit(section, "reshape", {normed[0]},
+                                     {{"shape", std::vector<int64_t>{0, 0, 2, 4}}})[0];
+    const VarId turned = program.emit(section, "rope", {heads, table[0], table[1]})[0];
+    const VarId gated = program.emit(section, "swiglu", {turned})[0];
+    const VarId last = program.emit(section, "gelu", {gated})[0];
+    run_pass("amp", program, {}, {{"pure", pure}});
+    EXPECT_EQ(program.var(x).dtype, pure ? DType::kBFloat16 : DType::kFloat32);
+    for (const VarId id : {low, normed[0], normed[1], turned, gated, last}) {
+      EXPECT_EQ(program.var(id).dtype, DType::kBFloat16) << program.var(id).name;
+    }
+    for (const VarId id : {normed[2], table[0], table[1], scale}) {
+      EXPECT_EQ(program.var(id).dtype, DType::kFloat32) << program.var(id).name;
+    }
+    EXPECT_EQ(types_in(program, "forward")["cast"].second, 1);  // of the weight or x
+  }
+}
+
 TEST(Amp, OperationWithItsOwnTypes_IsRefusedOnACustomList) {
   Program program = built("lenet").program;
   try {
