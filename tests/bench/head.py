@@ -2,7 +2,7 @@
 """The head of a language model with its loss, forward and backward: processor seconds against its three products alone in the same
 process and against PyTorch's, and memory. FLEET_TORCH_PYTHON names the interpreter that has PyTorch. A ratio above 1 is in our favour.
 
-Usage: head.py [--rounds=N] [--threads=N] [--chunk=ROWS] [--torch_rounds=N] [ROWSxDEPTHxCLASSES...]
+Usage: head.py [--rounds=N] [--steps=N] [--threads=N] [--chunk=ROWS] [ROWSxDEPTHxCLASSES...]
 # Builds: bench_head_step
 """
 import argparse

@@ -1,4 +1,4 @@
-// What the definition of linear_cross_entropy and its kernels share.
+// The sizes that the definition of linear_cross_entropy and its kernels share.
 #pragma once
 
 #include <algorithm>

@@ -50,8 +50,8 @@ struct TiedHead {
                                           [&](const Op& op) { return op.type() == type; }));
   }
 
-  // Runs a training step and compares.
-  void compare(double tolerance) {
+  // Runs training steps and compares. sums: gradients of the head are added up over the steps.
+  void compare(double tolerance, int steps = 1, bool sums = false) {
     const VarId dhead = program.gradient(head), dhidden = program.gradient(hidden);
     HostDevice device;
     Executor executor(plan_program(program, {loss, losses, dhead, dhidden}, {.device = &device}),
@@ -64,18 +64,20 @@ struct TiedHead {
     executor.write(onehot, ones);
     executor.write(labels, golden["labels"].get<std::vector<int64_t>>());
     executor.write(weight, golden["weights"].get<std::vector<float>>());
-    executor.run({});
+    for (int step = 0; step < steps; ++step) executor.run({});
     executor.synchronize();
     const double mean = executor.values<float>(loss)[0] / golden["denominator"].get<double>();
     EXPECT_NEAR(mean, golden["loss"].get<double>(), tolerance);
     expect(executor, losses, "losses", tolerance);
-    expect(executor, dhead, "dhead", tolerance);
+    expect(executor, dhead, "dhead", tolerance, sums ? steps : 1);
     expect(executor, dhidden, "dhidden", tolerance);
   }
 
  private:
-  void expect(Executor& executor, VarId id, const char* name, double tolerance) const {
-    const std::vector<float> wanted = golden[name];
+  void expect(Executor& executor, VarId id, const char* name, double tolerance,
+              int times = 1) const {
+    std::vector<float> wanted = golden[name];
+    for (float& value : wanted) value *= static_cast<float>(times);
     std::vector<float> got;
     if (program.var(id).dtype == DType::kBFloat16) {
       const auto low = executor.values<BFloat16>(id);
@@ -106,6 +108,27 @@ TEST(TiedHead, MixedPrecision_FollowsPyTorch) {
   run_pass("amp_parameters", made.program, {});
   EXPECT_EQ(made.program.var(made.loss).dtype, DType::kFloat32);
   made.compare(2e-2);
+}
+
+TEST(TiedHead, GradientMerge_AddsUpTheGradients) {
+  TiedHead made(3);
+  made.append_backward();
+  run_pass("merge_gradients", made.program, {});
+  made.compare(2e-6, /*steps=*/3, /*sums=*/true);
+}
+
+// A head that is not trained has no gradient, and the one before it does.
+TEST(TiedHead, FrozenHead_LeavesOutItsProduct) {
+  TiedHead made(0);
+  made.program.var(made.head).trainable = false;
+  const VarId seed = made.program.feed("seed", DType::kFloat32, {1});
+  append_backward_from(made.program, made.forward, {{made.loss, seed}}, {made.hidden});
+  for (const Op& op : made.program.ops()) {
+    if (op.type() != "linear_cross_entropy_with_gradient") continue;
+    EXPECT_NE(op.outputs[2], kNoVar);
+    EXPECT_EQ(op.outputs[3], kNoVar);
+  }
+  EXPECT_EQ(made.count("linear_cross_entropy_with_gradient"), 1);
 }
 
 // Its results are kept even if a checkpoint comes after it: a second run would cost three products.
