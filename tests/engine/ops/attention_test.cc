@@ -108,7 +108,8 @@ TEST(Attention, LargeScores_StayFinite) {
   AttentionCase c = {.tokens = 40, .size = 8, .scale = 50};
   OpCheck check = check_of_attention(c);
   check.check_gradient = false;
-  for (double value : check_op(check)[0]) EXPECT_TRUE(std::isfinite(value));
+  const std::vector<Values> outputs = check_op(check);
+  for (double value : outputs[0]) EXPECT_TRUE(std::isfinite(value));
 }
 
 // Sequence packing: what one document holds does not change a bit of another.
