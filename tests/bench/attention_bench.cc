@@ -15,9 +15,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "exec/executor.h"
+#include "tensor/float16.h"
 #include "tensor/host.h"
 #include "tests/bench/times.h"
 
@@ -35,7 +38,7 @@ struct Case {
 };
 
 VarId drawn(Program& program, const std::string& name, const Shape& shape, DType dtype) {
-  return program.state(name, shape, {.kind = Init::kNormal, .b = 1}, dtype);
+  return program.state(name, shape, {}, dtype);
 }
 
 std::unique_ptr<Executor> make(Program program, std::vector<VarId> results, Device& device) {
@@ -43,7 +46,19 @@ std::unique_ptr<Executor> make(Program program, std::vector<VarId> results, Devi
   options.device = &device;
   auto executor = std::make_unique<Executor>(
       plan_program(std::move(program), std::move(results), options), device, nullptr);
-  executor->initialize(1);
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (VarId id = 0; id < executor->program().var_count(); ++id) {
+    const Var& var = executor->program().var(id);
+    if (var.kind != VarKind::kState) continue;
+    const auto fill = [&]<typename T>(T) {
+      std::vector<T> values(static_cast<size_t>(var.shape.elements()));
+      // Any lse near that of these inputs does.
+      for (T& value : values) value = var.name == "lse" ? 8.0f : normal(random);
+      executor->write(id, values);
+    };
+    var.dtype == DType::kBFloat16 ? fill(BFloat16()) : fill(float());
+  }
   return executor;
 }
 
@@ -60,8 +75,7 @@ std::unique_ptr<Executor> make_attention(const Case& c, DType dtype, bool causal
         program.emit(section, "attention", {qkv, kNoVar, kNoVar, kNoVar, kNoVar}, attributes);
     return make(std::move(program), outputs, device);
   }
-  // Any lse near that of these inputs does.
-  const VarId lse = program.state("lse", {c.batch(), c.heads, c.tokens}, {.a = 8});
+  const VarId lse = program.state("lse", {c.batch(), c.heads, c.tokens}, {});
   const VarId dqkv = program.temporary("dqkv");
   program.append(section, "attention_grad",
                  {qkv, kNoVar, kNoVar, kNoVar, kNoVar, drawn(program, "y", y, dtype), lse,

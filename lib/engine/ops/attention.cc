@@ -158,10 +158,9 @@ double attention_grad_operations(const Program& program, const Op& op) {
 FLEET_OP(attention) {
   def.help =
       "softmax(scale q k^T) v for each head, with q [batch, tokens, heads, size] and k, v of as "
-      "many "
-      "or fewer heads; without k and v, q holds the heads of all three (kv_heads of k and of v); "
-      "causal, window and document_ids say which keys a query sees; dropout drops probabilities by "
-      "sample_key and salt";
+      "many or fewer heads; without k and v, q holds the heads of all three (kv_heads of k and of "
+      "v); causal, window and document_ids say which keys a query sees; dropout drops "
+      "probabilities by sample_key and salt";
   def.inputs = {{"q"},
                 {"k", Slot::kOptional},
                 {"v", Slot::kOptional},
