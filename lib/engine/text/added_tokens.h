@@ -20,7 +20,7 @@ class TokenFinder {
   void add(std::string_view content, const AddedToken* token);
   bool empty() const { return nodes_.size() == 1; }
 
-  // Calls in order: text(begin, end) for what is between tokens, and token(..) for tokens.
+  // Calls in order: text(begin, end) for the text between tokens, and token(..) for tokens.
   // specials: whether special tokens are looked for.
   using Text = std::function<void(size_t begin, size_t end)>;
   using Token = std::function<void(const AddedToken& token)>;

@@ -16,7 +16,7 @@ class PartOptions;
 class Bpe : public Model {
  public:
   Bpe(const PartOptions& options, bool byte_level);
-  // Of a rank file.
+  // The model of a rank file.
   Bpe(const std::vector<std::string>& tokens, const std::string& where);
 
   void encode(std::string_view piece, std::vector<uint32_t>& ids) const override;
@@ -37,9 +37,9 @@ class Bpe : public Model {
   void merge_long(std::vector<uint32_t>& ids, size_t begin) const;
   const Vocabulary& pieces() const { return bytes_ ? *bytes_ : vocabulary_; }
 
-  std::optional<Vocabulary> bytes_;  // of a byte-level file: what the tokens stand for
+  std::optional<Vocabulary> bytes_;  // the bytes of the tokens, in a byte-level file
   MergeTable merges_{0};
-  std::array<uint32_t, 256> byte_ids_;  // of a byte-level file
+  std::array<uint32_t, 256> byte_ids_;  // byte -> id, in a byte-level file
   std::array<uint32_t, 256> fallback_;  // "<0x0A>"
   bool byte_symbols_ = false, ignore_merges_ = false, byte_fallback_ = false, fuse_unk_ = false;
   uint32_t unk_ = kNoId;

@@ -10,7 +10,7 @@ namespace {
 
 struct ByteAlphabet {
   std::array<char32_t, 256> code_point;
-  std::array<int, 512> byte;  // of a code point; -1: none
+  std::array<int, 512> byte;  // code point -> byte; -1: none
 
   ByteAlphabet() {
     byte.fill(-1);

@@ -21,7 +21,7 @@ class CodePointSet {
   void add(char32_t first, char32_t last) { ranges_.push_back({first, last}); }
   void add(const CodePointSet& other);
   void normalize();
-  CodePointSet complement() const;  // of a normalized set
+  CodePointSet complement() const;  // needs a normalized set
   bool contains(char32_t code_point) const;
   bool empty() const { return ranges_.empty(); }
   const std::vector<CodePointRange>& ranges() const { return ranges_; }
@@ -37,7 +37,7 @@ const CodePointSet& white_space();
 const CodePointSet& pattern_word_characters(bool in_class);
 // What \w matches in Rust's engine: of Whitespace, and of added tokens with single_word.
 const CodePointSet& word_characters();
-// A general category ("Lu") or a group of them ("L"), as in \p{Lu}. nullptr if there is none.
+// A general category ("Lu") or a group of them ("L"), as in \p{Lu}. nullptr if the name is unknown.
 const CodePointSet* general_category(std::string_view name);
 
 }  // namespace fleet::text

@@ -14,7 +14,7 @@ class Decoder {
  public:
   // json: null for none: tokens with spaces between them. Errors as those of Tokenizer.
   Decoder(const Json& json, const std::string& where);
-  // Of a rank file: tokens are bytes.
+  // The decoder of a rank file: tokens are bytes.
   static Decoder of_bytes();
 
   // Bytes that are no UTF-8 become U+FFFD.

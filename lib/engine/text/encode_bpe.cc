@@ -85,7 +85,7 @@ void Bpe::merge_short(std::vector<uint32_t>& ids, size_t begin) const {
   size_t count = ids.size() - begin;
   if (count < 2) return;
   uint32_t* id = ids.data() + begin;
-  MergeTable::Merge merge[kMostScanned];  // of i and i + 1
+  MergeTable::Merge merge[kMostScanned];  // [i]: the pair i, i + 1
   for (size_t i = 0; i + 1 < count; ++i) merge[i] = merges_.find(id[i], id[i + 1]);
   while (count > 1) {
     size_t best = 0;

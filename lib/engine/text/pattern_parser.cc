@@ -23,7 +23,7 @@ struct PatternNode {
   enum class Kind { kSet, kSequence, kChoice, kRepeat, kAhead, kNotAhead } kind;
   CodePointSet set;
   PatternNodes parts;
-  int least = 0, most = 0;  // of kRepeat; most -1: no limit
+  int least = 0, most = 0;  // kRepeat; most -1: no limit
   bool lazy = false;
 };
 

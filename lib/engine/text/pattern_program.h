@@ -1,4 +1,4 @@
-// What a regular expression is parsed into, for the automaton of split_pattern.h.
+// A parsed regular expression, for the automaton of split_pattern.h.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace fleet::text {
 
 struct PatternStep {
   enum class Kind : uint8_t {
-    kCharacter,  // reads one character of `set`, then goes on with the next step
+    kCharacter,  // reads one character of `set`, then continues with the next step
     kFork,       // tries `first`, then `second`
-    kAhead,      // goes on if the next character is in `set`
-    kNotAhead,   // goes on if it is not, or the text ends
+    kAhead,      // continues if the next character is in `set`
+    kNotAhead,   // continues if it is not, or the text ends
     kMatch,
   };
   Kind kind;

@@ -11,7 +11,8 @@
 
 namespace fleet::text {
 
-// Of one thread and one tokenizer. Takes at most about 6 MiB; forgets everything when it is full.
+// Belongs to one thread and one tokenizer. Takes at most about 6 MiB; forgets everything when it is
+// full.
 class PieceCache {
  public:
   static constexpr size_t kLongestPiece = 255;
@@ -61,7 +62,7 @@ class PieceCache {
   static constexpr size_t kSlots = size_t{1} << 16, kProbes = 4;
   static constexpr size_t kPoolWords = size_t{1} << 20;
   struct Slot {
-    uint64_t tag = 0;  // of the hash and the length; 0: empty
+    uint64_t tag = 0;  // hash and length; 0: empty
     uint32_t at = 0, count = 0;
   };
   // The length is part of it, so that a comparison reads no further than the text that is kept.
@@ -71,7 +72,7 @@ class PieceCache {
 
   uint64_t owner_ = 0;
   std::vector<Slot> slots_;
-  std::vector<uint32_t> pool_;  // of each entry: its ids, then its text
+  std::vector<uint32_t> pool_;  // entries: ids, then the text
 };
 
 }  // namespace fleet::text

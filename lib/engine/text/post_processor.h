@@ -9,7 +9,7 @@
 
 namespace fleet::text {
 
-// What stands around the ids of a text: [CLS] .. [SEP].
+// The ids around those of a text: [CLS] .. [SEP].
 struct PostProcessor {
   PostProcessor() = default;
   // json: null for none. Errors as those of Tokenizer::from_json().

@@ -14,7 +14,7 @@
 
 namespace fleet::text {
 
-// What becomes of the text that a pattern matches, and of the text between the matches.
+// The fate of the text that a pattern matches, and of the text between the matches.
 enum class SplitBehavior {
   kRemoved,
   kIsolated,  // each match is a piece, and each text between matches
@@ -25,7 +25,7 @@ enum class SplitBehavior {
 
 struct PreTokenizerStep {
   enum class Kind { kSplit, kPrefixSpace, kMetaspace } kind;
-  std::optional<SplitPattern> pattern;  // of kSplit; of kMetaspace: where it splits
+  std::optional<SplitPattern> pattern;  // kSplit, and kMetaspace if it splits
   SplitBehavior behavior = SplitBehavior::kIsolated;
   bool invert = false;  // the text between the matches counts as a match
   std::string replacement;

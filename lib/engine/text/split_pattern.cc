@@ -92,7 +92,7 @@ class PatternAutomaton {
     return found->second;
   }
 
-  // What a state does with a character of class c: follow forks in their order with the character
+  // Transition of a state for a character of class c: follow forks in order with the character
   // ahead, stop at a match, and step over the character everywhere else.
   void fill(size_t state, size_t c) {
     std::vector<char> seen(program_.steps.size());
@@ -138,7 +138,7 @@ class PatternAutomaton {
   std::string name_, where_;
   SplitPattern& out_;
   std::vector<std::vector<bool>> members_;  // [class][set]
-  std::vector<std::vector<int>> states_;    // of state n: [n - 1]
+  std::vector<std::vector<int>> states_;    // [n - 1]: state n
   std::map<std::vector<int>, size_t> numbers_;
   size_t work_ = 0;
 };

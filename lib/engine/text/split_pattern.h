@@ -52,7 +52,7 @@ class SplitPattern {
 
   size_t classes_ = 0;                    // the last one: the end of the text
   std::vector<Step> steps_;               // [state][class]; state 0 is dead, 1 the start
-  std::array<uint8_t, 128> ascii_class_;  // of one-byte characters
+  std::array<uint8_t, 128> ascii_class_;  // one-byte characters
   std::vector<uint8_t> class_blocks_;     // [block][64]
   std::vector<uint16_t> block_of_;        // [code point / 64]
 };

@@ -29,8 +29,8 @@ struct AddedToken {
   bool normalized = false;   // is looked for in the normalized text, not in the raw one
 };
 
-// What a rank file does not say. A file of GPT-2, cl100k, o200k, Llama-3 or Qwen2 needs neither: it
-// is known by its number of ranks.
+// The settings that a rank file lacks. A file of GPT-2, cl100k, o200k, Llama-3 or Qwen2 needs
+// neither: it is known by its number of ranks.
 struct RankFileSettings {
   std::string pattern;                   // the regular expression that splits the text
   std::vector<AddedToken> added_tokens;  // with their ids
@@ -41,7 +41,7 @@ struct RankFileSettings {
 class Tokenizer {
  public:
   // Either format; told apart by the content. kUsage for a file that is neither or is damaged,
-  // kUnsupported for what it asks for and this class cannot do, kNotFound, kIo.
+  // kUnsupported for a request that this class cannot fulfil, kNotFound, kIo.
   static Tokenizer load(const std::string& path);
   // The content of a tokenizer.json. where: what messages call it.
   static Tokenizer from_json(std::string_view json, const std::string& where);
@@ -73,7 +73,7 @@ class Tokenizer {
   // In the order of their ids.
   const std::vector<AddedToken>& added_tokens() const;
 
-  // What a model's pieces are made of: the normalizer and the pre-tokenizer.
+  // The normalizer and the pre-tokenizer, which make the pieces.
   const TextSplitter& splitter() const;
 
   // Not while another thread uses this tokenizer.

@@ -107,7 +107,7 @@ void sort_marks(std::u32string& text, const NormalTables& tables) {
 void compose_marks(std::u32string& text, const NormalTables& tables) {
   size_t kept = 0, starter = 0;
   bool has_starter = false;
-  int last_class = -1;  // of the characters kept since the starter; -1: none
+  int last_class = -1;  // the last one kept since the starter; -1: none
   for (size_t i = 0; i < text.size(); ++i) {
     const char32_t c = text[i];
     const int c_class = tables.class_of(c);

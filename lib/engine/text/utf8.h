@@ -39,7 +39,7 @@ size_t previous_character(std::string_view text, size_t at);
 size_t valid_character(std::string_view text, size_t at, size_t* bad);
 
 bool is_valid_utf8(std::string_view text);
-// With U+FFFD for what is not valid.
+// With U+FFFD for bytes that are not valid.
 std::string valid_utf8(std::string_view text);
 
 std::u32string code_points_of(std::string_view valid_text);
