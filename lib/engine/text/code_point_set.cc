@@ -55,30 +55,27 @@ const CodePointSet& white_space() {
   return set;
 }
 
-const CodePointSet& pattern_word_characters() {
-  static const CodePointSet set = [] {
-    // Superscripts and fractions of Latin-1, and the symbols that are Other_Alphabetic.
-    CodePointSet word{{0xB2, 0xB3},       {0xB9, 0xB9},       {0xBC, 0xBE},      {0x24B6, 0x24E9},
-                      {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
-    for (const char* name : {"L", "M", "Nd", "Nl", "Pc"}) word.add(*general_category(name));
-    word.normalize();
-    return word;
-  }();
-  return set;
+namespace {
+
+// Letters, marks, decimal digits, connectors, and the symbols that are Other_Alphabetic.
+CodePointSet word_with(const CodePointSet& more) {
+  CodePointSet word{{0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+  for (const char* name : {"L", "M", "Nd", "Nl", "Pc"}) word.add(*general_category(name));
+  word.add(more);
+  word.normalize();
+  return word;
+}
+
+}  // namespace
+
+const CodePointSet& pattern_word_characters(bool in_class) {
+  static const CodePointSet within = word_with({});
+  static const CodePointSet outside = word_with({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
+  return in_class ? within : outside;
 }
 
 const CodePointSet& word_characters() {
-  static const CodePointSet set = [] {
-    // Join_Control, and the symbols that are Other_Alphabetic.
-    CodePointSet word{{0x200C, 0x200D},
-                      {0x24B6, 0x24E9},
-                      {0x1F130, 0x1F149},
-                      {0x1F150, 0x1F169},
-                      {0x1F170, 0x1F189}};
-    for (const char* name : {"L", "M", "Nd", "Nl", "Pc"}) word.add(*general_category(name));
-    word.normalize();
-    return word;
-  }();
+  static const CodePointSet set = word_with({{0x200C, 0x200D}});  // Join_Control
   return set;
 }
 

@@ -32,8 +32,9 @@ class CodePointSet {
 
 // White_Space: what \s matches.
 const CodePointSet& white_space();
-// What \w matches in Oniguruma, Hugging Face's engine of regular expressions.
-const CodePointSet& pattern_word_characters();
+// What \w matches in Oniguruma, Hugging Face's engine of regular expressions. Outside of a class it
+// matches six superscripts and fractions more.
+const CodePointSet& pattern_word_characters(bool in_class);
 // What \w matches in Rust's engine: of Whitespace, and of added tokens with single_word.
 const CodePointSet& word_characters();
 // A general category ("Lu") or a group of them ("L"), as in \p{Lu}. nullptr if there is none.

@@ -257,7 +257,7 @@ class PatternParser {
   CodePointSet class_set(int depth, bool* foldable) {
     if (depth > kMostPatternDepth) refuse("more than 50 nested classes");
     ++at_;  // [
-    if (peek() == ':') refuse("a POSIX class [:");
+    if (peek() == ':' && is_posix_class()) refuse("a POSIX class [:");
     const bool negated = take('^');
     CodePointSet set, fixed;
     bool first = true;
@@ -274,6 +274,13 @@ class PatternParser {
     set.normalize();
     *foldable = fixed.empty();
     return negated ? set.complement() : set;
+  }
+
+  // "[:alpha:]"; "[:-@]" is a range.
+  bool is_posix_class() const {
+    size_t ahead = peek(1) == '^' ? 2 : 1;
+    while (peek(ahead) >= 'a' && peek(ahead) <= 'z') ++ahead;
+    return peek(ahead) == ':' && peek(ahead + 1) == ']';
   }
 
   // fixed: what has no other case, or where (?i:..) changes nothing.
@@ -347,7 +354,7 @@ class PatternParser {
         return either(*general_category("Nd"), c == 'D');
       case 'w':
       case 'W':
-        return either(pattern_word_characters(), c == 'W');
+        return either(pattern_word_characters(in_class), c == 'W');
       case 'p':
       case 'P':
         return either(property(), c == 'P');

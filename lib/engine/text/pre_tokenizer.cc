@@ -1,5 +1,6 @@
 #include "text/pre_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -125,6 +126,12 @@ void PreTokenizer::add_metaspace(const PartOptions& options) {
   if (options.flag("split", true)) step.pattern = pattern;
   step.behavior = SplitBehavior::kMergedWithNext;
   steps_.push_back(std::move(step));
+}
+
+bool PreTokenizer::uses_first() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const PreTokenizerStep& step) {
+    return step.prepend == PreTokenizerStep::Prepend::kFirst;
+  });
 }
 
 void PreTokenizer::split(std::string_view text, bool first, const Piece& piece) const {

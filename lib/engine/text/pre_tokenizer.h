@@ -39,6 +39,8 @@ class PreTokenizer {
 
   PreTokenizer(const Json& json, const std::string& where);  // null: one piece
   bool byte_level() const { return byte_level_; }
+  // Whether split() depends on `first`.
+  bool uses_first() const;
   // The text must be valid UTF-8. first: it begins the input.
   void split(std::string_view text, bool first, const Piece& piece) const;
 

@@ -2,6 +2,7 @@
 
 #include "text/normalizer.h"
 #include "text/pre_tokenizer.h"
+#include "text/utf8.h"
 
 namespace fleet::text {
 
@@ -24,13 +25,20 @@ std::string TextSplitter::normalize(std::string_view text) const {
   return parts_->normalizer.apply(text);
 }
 
+bool TextSplitter::begins_input(std::string_view text) const {
+  if (text.empty() || !normalizes() || !parts_->pre_tokenizer.uses_first()) return true;
+  size_t next;
+  code_point_at(text, 0, &next);
+  return !normalize(text.substr(0, next)).empty();
+}
+
 void TextSplitter::split(std::string_view normalized, const Piece& piece, bool first) const {
   parts_->pre_tokenizer.split(normalized, first, piece);
 }
 
 void TextSplitter::pieces(std::string_view text, const Piece& piece) const {
   if (normalizes()) {
-    split(normalize(text), piece);
+    split(normalize(text), piece, begins_input(text));
   } else {
     split(text, piece);
   }

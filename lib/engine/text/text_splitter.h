@@ -26,11 +26,15 @@ class TextSplitter {
 
   // The text after the normalizer. Valid UTF-8 in, valid UTF-8 out.
   std::string normalize(std::string_view text) const;
+  // Whether the start of the normalized text is the start of this one: false if normalize() drops
+  // the first character, and a pre-tokenizer asks.
+  bool begins_input(std::string_view text) const;
   // false: normalize() changes nothing in any text.
   bool normalizes() const;
 
   // Splits a text that is normalized. Views point into `text`, or live as long as the call.
-  // first: whether the text begins the input; some add a space only there.
+  // first: whether it begins the input and begins_input() was true of it; some add a space only
+  // there.
   using Piece = std::function<void(std::string_view piece)>;
   void split(std::string_view normalized, const Piece& piece, bool first = true) const;
   // normalize() and split().

@@ -194,7 +194,7 @@ void Tokenizer::Parts::encode_valid(std::string_view text, bool specials,
   const auto encode_raw = [&](size_t begin, size_t end) {
     const std::string_view raw = text.substr(begin, end - begin);
     if (splitter.normalizes()) {
-      encode_normalized(splitter.normalize(raw), begin == 0);
+      encode_normalized(splitter.normalize(raw), begin == 0 && splitter.begins_input(raw));
     } else {
       encode_normalized(raw, begin == 0);
     }
