@@ -99,7 +99,7 @@ and \`man fleetrun\` show these lists in a terminal. [environment.md](environmen
 
 - [fleetrun](#fleetrun-options-program)
 - [Options of other launchers](#options-of-other-launchers)
-- [Commands](#commands): $(sed -n 's/^  fleetrun \([a-z]*\)  .*/`\1`/p' "$scratch/help" | paste -sd, | sed 's/,/, /g')
+- [Commands](#commands): $(sed -n 's/^  fleetrun \([a-z_]*\)  .*/`\1`/p' "$scratch/help" | paste -sd, | sed 's/,/, /g')
 - [fleetd](#fleetd)
 - [fleet-worker](#fleet-worker)
 

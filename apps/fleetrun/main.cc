@@ -38,7 +38,7 @@ std::string list_of_commands() {
   for (const fleet::Command& command : fleet::commands()) {
     if (command.internal) continue;
     std::string left = "  fleetrun " + command.name;
-    left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
+    left.resize(std::max<size_t>(left.size() + 2, 26), ' ');
     lines += left + command.summary() + "\n";
   }
   return lines;

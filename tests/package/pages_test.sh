@@ -19,7 +19,7 @@ for option in $options; do
   grep -q -- " -l ${option#--}" "$pages/fleetrun.fish" || fail "fish's completion does not know $option"
 done
 grep -q '^\.TH FLEET-WORKER 1' "$pages/fleet-worker.1" || fail "no page of fleet-worker"
-commands=$("$build/bin/fleetrun" --help | sed -n 's/^  fleetrun \([a-z]*\)  .*/\1/p' | tail -n +1)
+commands=$("$build/bin/fleetrun" --help | sed -n 's/^  fleetrun \([a-z_]*\)  .*/\1/p' | tail -n +1)
 [ "$(wc -l <<<"$commands")" -ge 10 ] || fail "the help tells hardly a command"
 for command in $commands; do
   grep -q "^\.SS fleetrun $command" "$pages/fleetrun.1" || fail "fleetrun.1 does not know the command $command"

@@ -37,7 +37,14 @@ std::string_view map_corpus_file(const CorpusFile& file, void** map) {
   return {static_cast<const char*>(*map), bytes};
 }
 
-bool is_blank(std::string_view line) { return trim(line).empty(); }
+// What the parser says, without its number of the error and its place: a line of the file is its
+// line 1.
+std::string parse_failure(const JsonError& error) {
+  const std::string text = error.what();
+  const size_t place = text.find("column ");
+  const size_t reason = place == std::string::npos ? place : text.find(": ", place);
+  return reason == std::string::npos ? text : text.substr(reason + 2);
+}
 
 }  // namespace
 
@@ -157,7 +164,8 @@ int64_t LineReader::done() const {
 
 std::optional<std::string> json_line_text(std::string_view line, const std::string& key,
                                           const std::string& where) {
-  if (is_blank(line)) return std::nullopt;
+  line = trim(line);
+  if (line.empty()) return std::nullopt;
   const auto refuse = [&](const std::string& what, const std::string& next) {
     throw Error(ErrorCode::kUsage, what, where, next);
   };
@@ -165,7 +173,7 @@ std::optional<std::string> json_line_text(std::string_view line, const std::stri
   try {
     json = Json::parse(line);
   } catch (const JsonError& error) {
-    refuse(std::string("the line is no JSON: ") + error.what(), "correct or remove the line");
+    refuse("the line is no JSON: " + parse_failure(error), "correct or remove the line");
   }
   if (!json.is_object()) refuse("the line is no JSON object", "correct or remove the line");
   const Json* text = json.find(key);

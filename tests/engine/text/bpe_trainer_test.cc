@@ -88,7 +88,8 @@ TEST_F(BpeTrainerTest, SmallVocabulary_IsTheFileOfHuggingFace) {
 }
 
 TEST_F(BpeTrainerTest, Corpora_GiveTheFilesOfHuggingFace) {
-  for (const Json& golden : golden_trainer().at("cases")) {
+  const Json all = golden_trainer();
+  for (const Json& golden : all.at("cases")) {
     const std::string file =
         train(golden.at("corpus").get<std::string>(), golden.at("style").get<std::string>(),
               {.vocabulary_size = golden.at("vocabulary_size").get<uint64_t>(),

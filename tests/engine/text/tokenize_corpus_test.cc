@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "tests/errors.h"
 #include "text/bpe_trainer.h"
+#include "text/text_cutter.h"
 #include "text/text_splitter.h"
 #include "text/tokenizer.h"
 
@@ -55,7 +56,7 @@ class TokenizeCorpusTest : public ::testing::Test {
         put("tokenizer.json", tokenizer_json(train_bpe(counts.words(), settings), settings, style));
     options_.output = folder_ + "/train.bin";
     options_.threads = 3;
-    options_.part_bytes = 1000;
+    options_.part_bytes = 4000;
   }
   ~TokenizeCorpusTest() override { fs::remove_all(folder_); }
 
@@ -99,11 +100,30 @@ class TokenizeCorpusTest : public ::testing::Test {
 TEST_F(TokenizeCorpusTest, TextInParts_HasTheTokensOfTheWhole) {
   const std::string text = varied_text();
   const std::string path = put("x.txt", text);
-  for (const int64_t bytes : {300, 1000, 4096, 1 << 20}) {
+  for (const int64_t bytes : {9000, 1 << 20}) {
     options_.part_bytes = bytes;
     const TokenizeResult result = run({path});
     EXPECT_EQ(result.documents, 1);
     EXPECT_EQ(ids(options_.output), documents({text})) << bytes;
+  }
+}
+
+TEST_F(TokenizeCorpusTest, Cuts_KeepTheTokens) {
+  const Tokenizer tokenizer = Tokenizer::load(options_.tokenizer);
+  const std::string text = varied_text();
+  const std::vector<uint32_t> whole = encoded(text);
+  for (const size_t bytes : {30, 100, 1000}) {
+    const TextCutter cutter(tokenizer, text, 0, bytes);
+    std::vector<uint32_t> pieces;
+    size_t cuts = 0;
+    for (size_t slot = 0; slot < cutter.slots(); ++slot) {
+      const std::optional<size_t> begin = cutter.cut(slot);
+      if (!begin) continue;
+      tokenizer.encode_as_text(text.substr(*begin, cutter.next_cut(slot + 1) - *begin), pieces);
+      ++cuts;
+    }
+    EXPECT_EQ(pieces, whole) << bytes;
+    EXPECT_GT(cuts, cutter.slots() / 5) << bytes;
   }
 }
 
@@ -187,7 +207,7 @@ TEST_F(TokenizeCorpusTest, DamagedLine_IsNamedOrLeftOut) {
 
 TEST_F(TokenizeCorpusTest, SecondRun_TakesUpTheFinishedParts) {
   std::string lines;
-  for (int i = 0; i < 300; ++i) lines += "{\"text\": \"line " + std::to_string(i) + "\"}\n";
+  for (int i = 0; i < 1000; ++i) lines += "{\"text\": \"line " + std::to_string(i) + "\"}\n";
   const std::string good = put("a.jsonl", lines), bad = put("b.jsonl", "{}\n");
   EXPECT_NE(error_of({good, bad}), "");
   EXPECT_FALSE(fs::exists(options_.output));
