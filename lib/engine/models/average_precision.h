@@ -37,7 +37,7 @@ class AveragePrecisions : public EvaluationCollector {
 
  private:
   int64_t classes_;
-  std::vector<double> rows_;  // of a sample: the scores of the classes, then the targets
+  std::vector<double> rows_;  // per sample: scores by class, then targets by class
   std::vector<double> precisions_;
 };
 
