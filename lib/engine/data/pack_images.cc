@@ -232,6 +232,10 @@ PackResult pack_images(const Settings& data, const std::string& folder, const Pa
         name, PackSplit{.samples = samples,
                         .file_samples = std::max((samples + kFiles - 1) / kFiles, kFewestSamples),
                         .fingerprint = fingerprint_text(*source)});
+    if (!find_column(source->columns(), "image")) {
+      throw Error(ErrorCode::kUsage, "the source '" + data.text("source") + "' has no images",
+                  "data.source", "pack images only");
+    }
     if (train) {
       manifest.class_names = class_names(data, *source, options.classes);
       manifest.channels = channels_of(data, *source);

@@ -355,10 +355,9 @@ Schema data_schema(const std::string& source) {
           "sampling", "all", {"all", "balanced"},
           "Samples of an epoch: every sample once, or the same number of draws with replacement, "
           "with equal probability for each class")
-      .number(
-          "validation_split", 0, 0, 0.9,
-          "Fraction of each class's training samples used for evaluation instead of training; 0: "
-          "none")
+      .number("validation_split", 0, 0, 0.9,
+              "Fraction of each class's training samples, or of the documents of a text, used for "
+              "evaluation instead of training; 0: none")
       .integer("validation_seed", 1, 0, 9e15,
                "Seed for choosing the samples of data.validation_split")
       .integer("repeats", 1, 1, 1000,

@@ -123,5 +123,14 @@ TEST(Cards, UnknownName_NamesTheNearest) {
   }
 }
 
+TEST(DataSheetPeak, IsFoundByTheNameOfADevice) {
+  EXPECT_EQ(data_sheet_peak("NVIDIA H200", DType::kBFloat16), 989e12);
+  EXPECT_EQ(data_sheet_peak("NVIDIA H100 80GB HBM3", DType::kFloat16), 989e12);
+  EXPECT_EQ(data_sheet_peak("NVIDIA A100-SXM4-40GB", DType::kFloat32), 19.5e12);
+  EXPECT_EQ(data_sheet_peak("NVIDIA H20", DType::kBFloat16), std::nullopt);
+  EXPECT_EQ(data_sheet_peak("AMD EPYC 9354", DType::kFloat32), std::nullopt);
+  EXPECT_EQ(data_sheet_peak("NVIDIA H200", DType::kInt64), std::nullopt);
+}
+
 }  // namespace
 }  // namespace fleet
