@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_size_signal.h"
+#include "base/file_status.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -21,6 +22,7 @@
 #include "exec/backend.h"
 #include "explain_command.h"
 #include "graph/op_reference.h"
+#include "hf/export.h"
 #include "onnx/export.h"
 #include "pack_command.h"
 #include "rendezvous/store_client.h"
@@ -85,7 +87,8 @@ std::string check(const WorkerArguments& arguments, const Job& job) {
     check_job(job, options);
     return "";
   }
-  const bool only_network = predicts(job) || !arguments.export_onnx.empty();
+  const bool only_network =
+      predicts(job) || !arguments.export_onnx.empty() || !arguments.export_hf.empty();
   return only_network ? check_network_only(job, options) : check_training(job, options);
 }
 
@@ -181,7 +184,9 @@ int run(int argc, char** argv, std::string* not_checked) {
   }
   set_up_logging(arguments.log_level, "rank " + env_or("PADDLE_TRAINER_ID", "0"));
   set_store_connector(connect_store_from_env);
-  ConfigTree tree = ConfigTree::from_file(arguments.job_file);
+  const bool of_checkpoint = is_folder(arguments.job_file);
+  ConfigTree tree = of_checkpoint ? job_of_checkpoint(arguments.job_file)
+                                  : ConfigTree::from_file(arguments.job_file);
   apply_flags(tree);
   std::vector<std::string> left_out = apply_overrides(tree, arguments.overrides);
   left_out.push_back(divide_global_batch(tree, world_of(arguments)));
@@ -215,6 +220,12 @@ int run(int argc, char** argv, std::string* not_checked) {
   if (!arguments.export_onnx.empty()) {
     if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes the file
     std::puts(escape_controls(export_onnx(job, arguments.export_onnx)).c_str());
+    return 0;
+  }
+  if (!arguments.export_hf.empty()) {
+    if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes the folder
+    const int64_t shard = arguments.shard_bytes > 0 ? arguments.shard_bytes : kShardBytes;
+    std::puts(escape_controls(export_hugging_face(job, arguments.export_hf, shard)).c_str());
     return 0;
   }
   const Worker worker = join_job();

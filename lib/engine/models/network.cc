@@ -356,12 +356,14 @@ void Network::check_inputs(const OpDef& def, const std::string& where,
     }
   }
   const bool computes = def.find_trait<Elementwise>() || def.find_trait<Arithmetic>();
+  // Behind the first input, products take keys and labels, whose types their shape rules check.
+  const bool takes_integers = !def.find_trait<Elementwise>();
   std::optional<DType> common;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == kNoVar) continue;
     shape(inputs[i]);  // checks it
     const DType dtype = program_.var(inputs[i]).dtype;
-    if (!computes && !is_floating(dtype)) continue;
+    if (!is_floating(dtype) && (!computes || (takes_integers && i > 0))) continue;
     const bool fixed = stays_float32(def, static_cast<int>(i));
     const DType wanted = fixed ? DType::kFloat32 : common.value_or(dtype);
     if (!fixed) common = wanted;
