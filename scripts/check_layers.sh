@@ -10,8 +10,10 @@ sources() { git ls-files -co --exclude-standard -- "$@" | while read -r file; do
 cpp=$(sources lib apps | grep -E '\.(h|cc|cu|cuh)$' || true)
 cmake=$(sources lib | grep -E 'CMakeLists\.txt$' || true)
 
+tasks=$(sources lib/engine/models/tasks | sed -nE 's|.*/([a-z0-9_]+)\.cc$|\1|p' | paste -sd'|')
+
 # shellcheck disable=SC2086  # the lists are split on purpose
-awk '
+awk -v tasks="$tasks" '
   function trim(s) { gsub(/^[ \t`]+|[ \t`]+$/, "", s); return s }
 
   # lib/engine/backend/cpu/relu.cc -> backend/cpu; lib/engine/comm/nccl/nccl.cc -> comm
@@ -136,6 +138,9 @@ awk '
   }
   /[=!]= *"(cpu|cuda)"/ && FILENAME !~ /^lib\/(engine\/backend\/|engine\/exec\/backend\.|control\/launch\/)/ {
     report("no == \"cpu\" or \"cuda\" outside the registry of backends: ask BackendDef (exec/backend.h) or the Device")
+  }
+  FILENAME ~ /^(lib|apps)\// && FILENAME !~ /^lib\/engine\/models\/tasks\// && $0 ~ "[=!]= *\"(" tasks ")\"|\"(" tasks ")\" *[=!]=" {
+    report("no comparison with a task: it declares what differs (models/task.h)")
   }
   /(^|[^A-Za-z0-9_.>])(std::)?exit\(/ && !app && $0 !~ /^[ \t]*\/\// { report("no exit() in lib/: throw fleet::Error") }
   /std::((recursive_|shared_|timed_)*mutex|condition_variable|(lock_guard|unique_lock|scoped_lock|shared_lock)[^_A-Za-z])/ &&

@@ -185,7 +185,7 @@ keys() {  # keys SECTION VARIANT OVERRIDE...
   local -a set=()
   for override in "$@"; do set+=(--set "$override"); done
   "$bin/fleet-worker" --print_keys "$scratch/job.json" "${set[@]}" | awk -v variant="$variant" -v section="$section" '
-    index($0, section ".") == 1 {
+    index($0, section ".") == 1 || (section == "train" && index($0, "task: ") == 1) {
       key = substr($0, 1, index($0, ": ") - 1)
       rest = substr($0, length(key) + 3)
       if (required = index(rest, " (required). ")) {
@@ -282,7 +282,7 @@ job_keys_page() {
 $written_by
 # Keys of a job file
 
-This page lists the type, range, default and meaning of every key of a job file. Some keys depend on a choice, such as \`model.name\`.
+This page lists the type, range, default and meaning of every key of a job file. Some keys depend on a choice, such as \`task\` or \`model.name\`.
 \`fleet-worker --print_keys job.json\` prints the keys that this job file may have, and \`--print_config\` prints their values and origins.
 \`--set key=value\` after the job file overrides a key. [job_file.md](job_file.md) describes the form of the file, and
 [strategies.md](strategies.md) the keys below \`strategy.\`.
@@ -295,7 +295,8 @@ END
   for name in $(names_of optimizer.name); do keys optimizer "$name" "optimizer.name=$name"; done | section optimizer.name optimizer rule
   for name in $(names_of learning_rate.name); do keys learning_rate "$name" "learning_rate.name=$name"; done |
     section learning_rate.name learning_rate schedule
-  for name in train checkpoint predict comm; do keys "$name" all | section none "$name" ''; done
+  for name in $(names_of task); do keys train "$name" "task=$name"; done | section task train task
+  for name in checkpoint predict comm; do keys "$name" all | section none "$name" ''; done
 }
 
 operations_page() {

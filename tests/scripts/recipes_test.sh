@@ -163,6 +163,7 @@ recipe strategy_tests tests/engine/strategy/recipe_merge_test.cc 'RecipeMerge*'
 
 # The tests of these kinds are in a file of their module. A job below uses them.
 new_files model lenet recipe_net
+new_files task image_classification recipe_task
 new_files source synthetic recipe
 new_files source flip recipe_flip
 # Its member of CropGeometry keeps its name.
@@ -195,7 +196,7 @@ recipe fuzz_corpus_tests tests/fuzz/launch/recipe_fuzz.cc corpus
 build_and_test fleetrun fleet-worker
 
 cat >"$log" <<'JOB'
-{"model": {"name": "recipe_net"}, "data": {"source": "recipe", "batch_size": 4, "train": {"samples": 8}, "augment": {"recipe_flip": true}},
+{"task": "recipe_task", "model": {"name": "recipe_net"}, "data": {"source": "recipe", "batch_size": 4, "train": {"samples": 8}, "augment": {"recipe_flip": true}},
  "optimizer": {"name": "recipe_rule"}, "train": {"epochs": 1, "recipe_key": 3},
  "strategy": {"recipe_merge": true, "recipe_merge_configs": {"k_steps": 2}}}
 JOB
@@ -206,7 +207,7 @@ said 'trained after step 2'
 said 'recipe_merge: parameters are updated every 2 steps'
 said 'the key of the recipe is 3'
 rm -rf "$folder"
-echo "a job with the new model, source, augmentation, optimizer, strategy and key trained"
+echo "a job with the new task, model, source, augmentation, optimizer, strategy and key trained"
 
 fleetrun=$build/bin/fleetrun
 "$fleetrun" --dry_run --dialect=recipe true >"$log" 2>&1 || { cat "$log"; fail "a job with the new dialect"; }

@@ -34,18 +34,20 @@ size_t shared_folder(std::string_view a, std::string_view b) {
   return slash == std::string_view::npos ? 0 : slash + 1;
 }
 
-// Sources of images read the bytes of some samples instead.
-uint64_t hash_columns(const Source& source, const std::vector<Column>& columns) {
+bool is_filled(const Column& column) { return column.name != "image" && column.name != "label"; }
+
+// Of at most `most` samples: the columns besides image and label.
+uint64_t hash_columns(const Source& source, const std::vector<Column>& columns, int64_t most) {
   std::vector<std::vector<std::byte>> values;
   std::vector<void*> to;
   uint64_t hash = 1;
   for (const Column& column : columns) {
     hash = hash_text(column.name + name_of(column.dtype) + column.shape.text(), hash);
-    to.push_back(column.name == "label"
-                     ? nullptr
-                     : values.emplace_back(column.shape.elements() * size_of(column.dtype)).data());
+    to.push_back(is_filled(column)
+                     ? values.emplace_back(column.shape.elements() * size_of(column.dtype)).data()
+                     : nullptr);
   }
-  evenly(source.size(), kRead, [&](int64_t index) {
+  evenly(source.size(), most, [&](int64_t index) {
     source.fill(index, to);
     for (const auto& one : values) hash = hash_bytes(one.data(), one.size(), hash);
   });
@@ -74,10 +76,13 @@ Fingerprint fingerprint(const Source& source) {
     print.labels = hash_bytes(&label, sizeof label, print.labels);
   });
   const std::vector<Column> columns = source.columns();
+  if (!find_column(columns, "label")) print.classes = 0;
   if (!find_column(columns, "image")) {
-    if (!find_column(columns, "label")) print.classes = 0;
-    print.images = hash_columns(source, columns);
+    print.images = hash_columns(source, columns, kRead);
     return print;
+  }
+  if (std::ranges::any_of(columns, is_filled)) {
+    print.labels = hash_columns(source, columns, kLookedAt);
   }
   bool files = false;
   std::vector<uint8_t> scratch;

@@ -448,7 +448,8 @@ std::unique_ptr<InputPipeline> make_pipeline(const Settings& data, bool train,
   InputPipeline::Options options = options_of(data, image, context);
   options.fail_on_damaged = data.text("on_damaged") == "fail";
   if (train) {
-    if (context.rank == 0 && images) warn_of_empty_classes(*source, context);
+    if (context.rank == 0 && find_column(source->columns(), "label"))
+      warn_of_empty_classes(*source, context);
     options.evaluation = false;
     options.sampler.shuffle = data.boolean("shuffle");
     check_repeats(data, context);

@@ -38,7 +38,7 @@ class Source {
   // plain layout; null for "image" and "label". Throws Error if the sample cannot be read. The
   // pipeline sets a column "loss_weight" to 0 for samples that pad a batch.
   virtual void fill(int64_t index, std::span<void* const> to) const;
-  // The sum of the sample's weights in the loss: of a text, its weighted tokens.
+  // The sum of the sample's weights in the loss; a text's weighted tokens.
   virtual double weight(int64_t /*index*/) const { return 1; }
 
   // For a column "label". 0 by default.

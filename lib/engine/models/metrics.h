@@ -21,17 +21,17 @@ struct MetricDef {
   bool collected = false;
 };
 
-// What a task declares. The first metric is the loss: the schedule, the launcher's table and the
-// check for NaN use it. The headline is the metric that the launcher shows beside it.
+// The metrics that a task declares. The first one is the loss: the schedule, the launcher's table
+// and the check for NaN use it. The launcher shows the headline next to it.
 struct MetricTable {
   std::vector<std::string> sums;  // names; MetricSums has a value for each
   std::vector<MetricDef> metrics;
   std::string headline;          // a metric; "": the loss only
-  std::string items;             // the sum that counts what was evaluated (samples, tokens)
-  std::string unit = "samples";  // what it counts, plural: "samples", "tokens"
+  std::string items;             // the sum that counts samples or tokens
+  std::string unit = "samples";  // its unit, plural: "samples", "tokens"
 
-  int sum_index(std::string_view name) const;          // -1 if there is none
-  const MetricDef* find(std::string_view name) const;  // null if there is none
+  int sum_index(std::string_view name) const;          // -1: none
+  const MetricDef* find(std::string_view name) const;  // null: none
 };
 
 // The values of a table's sums over one step or one evaluation. Copyable; not thread-safe.

@@ -15,12 +15,12 @@ namespace fleet {
 struct ModelDef {
   std::string help;  // one line
   Schema schema;     // its keys, below "model." in a job file
-  // What it is fed with: columns of the data (tensor/column.h). "sample_key" need not be named:
+  // Its inputs: columns of the data (tensor/column.h). "sample_key" need not be named:
   // every model gets it.
   std::vector<std::string> inputs = {"image"};
-  // What build() returns. A task names those that it needs (models/task.h).
+  // The outputs of build(). A task names those that it needs (models/task.h).
   std::vector<std::string> outputs = {"logits"};
-  Shape image = {3, 224, 224};  // of an input "image": channels, height, width by default
+  Shape image = {3, 224, 224};  // default size of the input "image": channels, height, width
   // Builds the network. inputs: those of `inputs`, each [N, ...] as the column has it, and
   // "sample_key", int64 [N], which is kNoVar in an evaluation. Returns the outputs, by name. kUsage
   // if the size of an input does not fit.

@@ -18,10 +18,10 @@
 
 namespace fleet {
 
-// What a task is asked with, before and while it builds.
+// The job, as a task sees it.
 struct TaskContext {
   const TrainingOptions& options;
-  const Settings& settings() const { return options.task_settings; }  // of TaskDef::schema
+  const Settings& settings() const { return options.task_settings; }  // by TaskDef::schema
   const Settings& model() const { return options.model_settings; }
   int64_t batch() const { return options.batch; }
   // The whole batch's shape of a column. kUsage if the data lack it.
@@ -29,14 +29,14 @@ struct TaskContext {
 };
 
 struct FeedDef {
-  std::string name;  // of the column
+  std::string name;  // a column
   DType dtype = DType::kFloat32;
-  Shape shape;                 // of the whole batch
+  Shape shape;                 // a whole batch
   bool training_only = false;  // evaluations do not use it
   bool per_sample = true;      // its first dimension is the batch
 };
 
-// Appends a task's operations to one network: that of training, or that of evaluation.
+// Appends a task's operations to one network: for training, or for evaluation.
 class TaskBuilder {
  public:
   TaskBuilder(Program& program, const TaskContext& context, Training* training, bool evaluates)
@@ -46,14 +46,14 @@ class TaskBuilder {
   Program& program() { return program_; }
   const TaskContext& context() const { return context_; }
   const Settings& settings() const { return context_.settings(); }
-  VarId output(const std::string& name) const;  // of the model
+  VarId output(const std::string& name) const;  // the model's
   VarId feed(const std::string& name) const;    // kNoVar if it is not fed
   const Var& var(VarId id) const { return program_.var(id); }
 
-  // Appends an operation next to the network; `name` is that of its first output.
+  // Appends an operation next to the network; `name` names its first output.
   VarId emit(const std::string& type, std::vector<VarId> inputs, Attributes attributes,
              const std::string& name);
-  // The same for an operation whose outputs all matter: their names.
+  // Like emit(), for an operation whose outputs all matter: their names.
   std::vector<VarId> emit_all(const std::string& type, std::vector<VarId> inputs,
                               Attributes attributes, const std::vector<std::string>& names);
   // The loss of training, float32 [1]. Only if training().
@@ -79,7 +79,7 @@ class RankExchange {
   virtual std::vector<std::vector<double>> gather(const std::vector<double>& own) = 0;
 };
 
-// What an evaluation collects besides sums: values that need all samples.
+// Collects values that need all samples of an evaluation, besides sums.
 class EvaluationCollector {
  public:
   virtual ~EvaluationCollector() = default;
@@ -109,7 +109,7 @@ class EvaluationCollector {
     std::vector<std::pair<std::string, std::vector<double>>> numbers;
   };
   virtual Fields fields() const { return {}; }
-  // A table for a file of its own, as CSV; "" if there is none. names: of the classes, by label.
+  // A table for a file of its own, as CSV; "": none. names: class names by label.
   virtual std::string csv(const std::vector<std::string>& /*names*/) const { return ""; }
 };
 

@@ -27,7 +27,7 @@ struct TrainingOptions {
   std::string model;                          // a name in model_registry()
   Settings model_settings;                    // checked against the model's schema
   std::string task = "image_classification";  // a name in task_registry()
-  Settings task_settings = default_task_settings("image_classification");  // of the task's schema
+  Settings task_settings = default_task_settings("image_classification");  // by the task's schema
   int64_t batch = 1;  // samples per step on this rank
   // What the data give, of one sample each (image_columns() for images and labels). Those that
   // model and task name become feeds. "image" is fed as normalised floats unless `bytes` is set.
@@ -45,7 +45,7 @@ std::vector<Column> image_columns(const Shape& image);
 
 // A variable that is fed before each step.
 struct TrainingFeed {
-  std::string name;  // of the batch's column: "image", "label", "input_ids"...
+  std::string name;  // a column: "image", "label", "input_ids"...
   VarId var = kNoVar;
   bool training_only = false;  // evaluations do not use it
   bool per_sample = true;      // its first dimension is the batch
@@ -65,7 +65,7 @@ struct Training {
   // In the order of the Program's variables. "learning_rate" (float32 [1], for the optimizer) and
   // "sample_key" (int64 [N]: key for the dropout of a sample) always exist.
   std::vector<TrainingFeed> feeds;
-  VarId feed(std::string_view name) const;  // kNoVar if there is none
+  VarId feed(std::string_view name) const;  // kNoVar: none
   // loss: float32 [1]. Its denominator is a number that all ranks know before the step, so that the
   // mean over ranks and merged steps is the loss of one large batch.
   VarId loss = kNoVar;
@@ -77,11 +77,11 @@ struct Training {
   VarId evaluate_output(const std::string& name) const { return find_var(evaluate_outputs, name); }
   std::shared_ptr<const MetricTable> metrics;
   std::vector<TrainingSum> training_sums, evaluation_sums;
-  // What evaluations collect besides sums. Each call returns another collector; null if they
+  // Collects besides sums in an evaluation. Each call returns another collector; null if they
   // collect nothing. Never empty.
   std::function<std::unique_ptr<EvaluationCollector>()> make_collector;
   std::vector<VarId> collected;  // the outputs that collectors read, in evaluation
-  VarId training_sum(std::string_view name) const;  // kNoVar if there is none
+  VarId training_sum(std::string_view name) const;  // kNoVar: none
   VarId evaluation_sum(std::string_view name) const;
 };
 

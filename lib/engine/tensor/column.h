@@ -14,7 +14,7 @@ namespace fleet {
 struct Column {
   std::string name;  // "image", "label", "input_ids": also the name of the feed
   DType dtype = DType::kFloat32;
-  Shape shape = {};     // of one sample, without the batch; {}: one number
+  Shape shape = {};     // one sample's, without the batch; {}: one number
   bool ragged = false;  // samples differ in size (encoded images); batches never hold such a column
 };
 

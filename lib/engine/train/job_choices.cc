@@ -21,8 +21,8 @@ struct Choice {
   const char* kind;       // for messages
   std::vector<std::string> (*names)();
   Schema (*schema)(const std::string& name);
-  const char* alone = "";  // the choice's key then,
-  const char* help = "";   // and its help
+  const char* alone = "";                                  // the choice's key then,
+  std::string (*help)(const std::string& name) = nullptr;  // and its help
   std::string path() const { return *key ? std::string(section) + "." + key : alone; }
 };
 
@@ -42,7 +42,7 @@ const std::vector<Choice>& choices() {
        schedule_schema},
       {"train", "", "image_classification", "task", [] { return task_registry().names(); },
        [](const std::string& name) { return task_registry().get(name).schema; }, "task",
-       "what the model is trained for: its losses and metrics"}};
+       [](const std::string& name) { return task_registry().get(name).help; }}};
   return all;
 }
 
@@ -104,7 +104,9 @@ Schema chosen_sections(const ConfigTree& tree) {
     }
     try {
       schema.section(choice.section, choice.schema(name));
-      if (*choice.alone) schema.choice(choice.alone, choice.otherwise, choice.names(), choice.help);
+      if (*choice.alone) {
+        schema.choice(choice.alone, choice.otherwise, choice.names(), choice.help(name));
+      }
     } catch (const Error& error) {
       throw Error(ErrorCode::kUsage, error.failure(), choice.path(), error.next());
     }

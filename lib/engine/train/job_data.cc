@@ -71,8 +71,9 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
 
 ModelCard JobData::card(const Job& job) const {
   const data::ImageShape& image = train_->image();
-  return {data::class_names(job.data, train_->source(), classes_of(job)),
-          {image.channels, image.height, image.width}};
+  ModelCard card{data::class_names(job.data, train_->source(), classes_of(job)), {}};
+  if (image.count() > 0) card.image = {image.channels, image.height, image.width};
+  return card;
 }
 
 const data::Fingerprint& JobData::fingerprint() {

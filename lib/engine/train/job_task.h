@@ -1,4 +1,4 @@
-// What a job's task, model and data declare, for the parts of training that depend on it.
+// Declarations of a job's task, model and data, for the parts of training that depend on them.
 #pragma once
 
 #include <cstdint>

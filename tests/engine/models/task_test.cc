@@ -1,0 +1,148 @@
+// Tasks: what they feed, which outputs of a model they need, and their metrics.
+#include "models/task.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/model.h"
+#include "tests/errors.h"
+
+namespace fleet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A network of texts: an embedding that is its own head.
+FLEET_MODEL(test_text_net) {
+  def.help = "a test";
+  def.inputs = {"input_ids"};
+  def.outputs = {"hidden", "head"};
+  def.schema = common_model_schema();
+  def.build = [](Network& network, const NamedVars& inputs, const Settings&) -> NamedVars {
+    const Shape& ids = network.shape(inputs.at("input_ids"));
+    const VarId head = network.parameter("head", {5, 4}, init::uniform(1));
+    const VarId rows = network.parameter("rows", {ids[0], ids[1], 4}, init::uniform(1));
+    return {{"hidden", network.relu(rows)}, {"head", head}};
+  };
+}
+
+Settings settings_of(const Schema& schema, const std::string& json = "{}") {
+  return ConfigTree::from_json(json, "test").validate(schema);
+}
+
+TrainingOptions options_of(const std::string& task, const std::string& model,
+                           const std::string& json, std::vector<Column> columns) {
+  return {.model = model,
+          .model_settings = settings_of(model_registry().get(model).schema, json),
+          .task = task,
+          .task_settings = TrainingOptions::default_task_settings(task),
+          .batch = 2,
+          .columns = std::move(columns)};
+}
+
+const std::vector<Column> kLabels = {{"image", DType::kFloat32, {1, 8, 8}},
+                                     {"targets", DType::kFloat32, {3}}};
+
+std::vector<std::string> feeds_of(const Training& training) {
+  std::vector<std::string> names;
+  for (const TrainingFeed& feed : training.feeds) names.push_back(feed.name);
+  return names;
+}
+
+TEST(Task, ImageClassification_FeedsInTheOrderOfItsVariables) {
+  Program program;
+  TrainingOptions options =
+      options_of("image_classification", "mlp", "{}", image_columns({1, 8, 8}));
+  options.mixed_labels = options.class_weights = true;
+  const Training training = build_training(program, options);
+  EXPECT_THAT(feeds_of(training),
+              ElementsAre("image", "label", "weight", "sample_key", "other_label", "own_share",
+                          "learning_rate", "class_weights"));
+  EXPECT_EQ(training.metrics->headline, "acc1");
+}
+
+TEST(Task, MultiLabel_FeedsTargets) {
+  Program program;
+  const Training training =
+      build_training(program, options_of("multi_label", "mlp", R"({"num_classes": 3})", kLabels));
+  EXPECT_THAT(feeds_of(training),
+              ElementsAre("image", "targets", "weight", "sample_key", "learning_rate"));
+  EXPECT_EQ(training.collected, (std::vector<VarId>{training.evaluate_output("logits")}));
+}
+
+TEST(Task, MultiLabel_OfOtherClasses_IsRefused) {
+  Program program;
+  EXPECT_THAT(thrown_by([&] {
+                build_training(program,
+                               options_of("multi_label", "mlp", R"({"num_classes": 4})", kLabels));
+              }),
+              IsUsageError("model.num_classes"));
+}
+
+TEST(Task, DataWithoutAColumn_AreRefusedByName) {
+  Program program;
+  const std::string text = usage_failure([&] {
+    build_training(program, options_of("multi_label", "mlp", R"({"num_classes": 3})",
+                                       image_columns({1, 8, 8})));
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("targets"), HasSubstr("multi_label")));
+}
+
+TEST(Task, ModelWithoutAnOutput_IsRefusedByName) {
+  Program program;
+  const std::string text = usage_failure([&] {
+    build_training(program, options_of("causal_lm", "mlp", "{}", image_columns({1, 8, 8})));
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("'mlp'"), HasSubstr("hidden")));
+}
+
+TEST(Task, CausalLm_FeedsTheTextAndItsDenominator) {
+  if (!op_registry().find("linear_cross_entropy")) GTEST_SKIP() << "no linear_cross_entropy";
+  Program program;
+  std::vector<Column> columns;
+  for (const char* name : {"input_ids", "labels"}) columns.push_back({name, DType::kInt64, {6}});
+  columns.push_back({"loss_weight", DType::kFloat32, {6}});
+  const Training training =
+      build_training(program, options_of("causal_lm", "test_text_net", "{}", columns));
+  EXPECT_THAT(feeds_of(training), ElementsAre("input_ids", "labels", "loss_weight", "sample_key",
+                                              "learning_rate", "denominator"));
+  EXPECT_EQ(program.var(training.feed("labels")).shape, (Shape{2, 6}));
+  EXPECT_EQ(program.var(training.loss).shape, (Shape{1}));
+}
+
+TEST(Task, Perplexity_IsTheExponentialOfTheMeanLoss) {
+  const TrainingOptions options = {};
+  const auto table =
+      std::make_shared<MetricTable>(task_registry().get("causal_lm").metrics(TaskContext{options}));
+  MetricSums one(table), other(table);
+  one.sums() = {6, 2};
+  other.sums() = {0, 4};
+  one.add(other);
+  EXPECT_DOUBLE_EQ(one.loss(), 1);
+  EXPECT_DOUBLE_EQ(one.value("perplexity"), std::exp(1.0));
+  EXPECT_DOUBLE_EQ(one.items(), 6);
+  EXPECT_EQ(one.text(), "loss: 1.00000, perplexity: 2.718");
+}
+
+// A rank without a weighted token in evaluation, or no data at all.
+TEST(Task, MetricWithoutWeight_IsZero) {
+  const TrainingOptions options = {};
+  const auto table =
+      std::make_shared<MetricTable>(task_registry().get("causal_lm").metrics(TaskContext{options}));
+  EXPECT_EQ(MetricSums(table).value("perplexity"), 0);
+}
+
+TEST(Task, EachName_HasHelpAndALoss) {
+  for (const std::string& name : task_registry().names()) {
+    const TaskDef& def = task_registry().get(name);
+    EXPECT_FALSE(def.help.empty()) << name;
+    EXPECT_FALSE(def.outputs.empty()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace fleet
