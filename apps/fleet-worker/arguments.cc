@@ -7,6 +7,7 @@
 
 #include "base/command_line.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "store/worker_options.h"
 
 namespace fleet {
@@ -44,6 +45,14 @@ std::vector<std::string> joined_values(const std::vector<std::string>& words) {
   return joined;
 }
 
+int64_t shard_bytes_of(const Settings& given) {
+  if (!given.given("shard_size")) return 0;
+  int64_t bytes = 0;
+  if (parse_size(given.text("shard_size"), &bytes) && bytes > 0) return bytes;
+  throw Error(ErrorCode::kUsage, "'" + given.text("shard_size") + "' is not a size", "--shard_size",
+              "give bytes, as 500M or 5G");
+}
+
 WorkerArguments from_settings(const Settings& given) {
   const auto integer_or = [&](const std::string& key, int fallback) {
     return given.given(key) ? static_cast<int>(given.integer(key)) : fallback;
@@ -73,6 +82,8 @@ WorkerArguments from_settings(const Settings& given) {
           .save_strategy = given.text("save_strategy"),
           .paddle = given.text("paddle"),
           .export_onnx = given.text("export_onnx"),
+          .export_hf = given.text("export_hf"),
+          .shard_bytes = shard_bytes_of(given),
           .pack = given.text("pack"),
           .pack_size = static_cast<int>(given.integer("size")),
           .pack_quality = static_cast<int>(given.integer("quality")),
@@ -96,10 +107,12 @@ void take_words(const std::vector<std::string>& words, WorkerArguments* argument
 // Options that have an effect only with another one.
 void refuse_lonely_options(const Settings& given) {
   constexpr std::pair<const char*, const char*> kNeeds[] = {
-      {"nodes", "explain"},       {"for", "explain"},  {"measure", "explain"},
-      {"link_rate", "explain"},   {"size", "pack"},    {"raw", "pack"},
-      {"jpeg", "pack"},           {"quality", "pack"}, {"pack_threads", "pack"},
-      {"paddle", "save_strategy"}};
+      {"nodes", "explain"},       {"for", "explain"},
+      {"measure", "explain"},     {"link_rate", "explain"},
+      {"size", "pack"},           {"raw", "pack"},
+      {"jpeg", "pack"},           {"quality", "pack"},
+      {"pack_threads", "pack"},   {"paddle", "save_strategy"},
+      {"shard_size", "export_hf"}};
   for (const auto& [option, needed] : kNeeds) {
     if (!given.given(option) || given.given(needed)) continue;
     throw Error(ErrorCode::kUsage, std::string("--") + option + " requires --" + needed, {},
@@ -124,6 +137,7 @@ void refuse_second_action(const WorkerArguments& arguments) {
                                          {"--pack", !arguments.pack.empty()},
                                          {"--save_strategy", !arguments.save_strategy.empty()},
                                          {"--export_onnx", !arguments.export_onnx.empty()},
+                                         {"--export_hf", !arguments.export_hf.empty()},
                                          {"--profile", arguments.profile},
                                          {"--predict", predicts && !prints}}) {
     if (is_given) given.push_back(option);
@@ -183,8 +197,8 @@ bool runs_operations(const WorkerArguments& arguments) {
   const bool prints = arguments.print_config || arguments.print_keys || arguments.print_plan ||
                       arguments.print_operations || !arguments.print_program.empty() ||
                       !arguments.print_flags.empty();
-  const bool writes =
-      !arguments.save_strategy.empty() || !arguments.export_onnx.empty() || !arguments.pack.empty();
+  const bool writes = !arguments.save_strategy.empty() || !arguments.export_onnx.empty() ||
+                      !arguments.export_hf.empty() || !arguments.pack.empty();
   return !arguments.check && !prints && !writes;
 }
 

@@ -1,6 +1,7 @@
 // The command line of fleet-worker.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct WorkerArguments {
   std::string save_strategy;   // "": do not write
   std::string paddle = "2.6";  // the release that will read it
   std::string export_onnx;     // "": do not write
+  std::string export_hf;       // "": do not write
+  int64_t shard_bytes = 0;     // of export_hf; 0: not given
   std::string pack;            // the folder to write the images to; "": do not
   int pack_size = 0, pack_quality = 0, pack_threads = 0;  // 0: not given
   bool pack_raw = false, pack_jpeg = false;

@@ -1,6 +1,4 @@
 // fleetrun generate: prints how a language model continues a text.
-#include "train/generate.h"
-
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -13,6 +11,7 @@
 #include "base/terminal_text.h"
 #include "job_tree.h"
 #include "store/generate_options.h"
+#include "train/generate.h"
 
 namespace fleet {
 namespace {

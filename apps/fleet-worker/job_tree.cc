@@ -2,14 +2,17 @@
 
 #include <filesystem>
 
+#include "base/file_status.h"
 #include "base/log.h"
+#include "hf/export.h"
 #include "train/device_settings.h"
 #include "train/job.h"
 
 namespace fleet {
 
 ConfigTree read_job_tree(const JobLine& line) {
-  ConfigTree tree = ConfigTree::from_file(line.file);
+  ConfigTree tree =
+      is_folder(line.file) ? job_of_checkpoint(line.file) : ConfigTree::from_file(line.file);
   apply_flags(tree);
   std::vector<std::string> left_out = apply_overrides(tree, line.overrides);
   left_out.push_back(divide_global_batch(tree, line.ranks));

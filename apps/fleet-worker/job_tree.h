@@ -10,7 +10,7 @@
 namespace fleet {
 
 struct JobLine {
-  std::string file;                    // a job file
+  std::string file;                    // a job file, or the folder of a checkpoint
   std::vector<std::string> overrides;  // "key=value"
   std::string device;                  // "": from the job file
   int64_t ranks = 1;                   // that share data.global_batch_size

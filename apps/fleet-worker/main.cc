@@ -21,6 +21,7 @@
 #include "exec/backend.h"
 #include "explain_command.h"
 #include "graph/op_reference.h"
+#include "hf/export.h"
 #include "job_tree.h"
 #include "onnx/export.h"
 #include "pack_command.h"
@@ -86,7 +87,8 @@ std::string check(const WorkerArguments& arguments, const Job& job) {
     check_job(job, options);
     return "";
   }
-  const bool only_network = predicts(job) || !arguments.export_onnx.empty();
+  const bool only_network =
+      predicts(job) || !arguments.export_onnx.empty() || !arguments.export_hf.empty();
   return only_network ? check_network_only(job, options) : check_training(job, options);
 }
 
@@ -221,6 +223,12 @@ int run(int argc, char** argv, std::string* not_checked) {
   if (!arguments.export_onnx.empty()) {
     if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes the file
     std::puts(escape_controls(export_onnx(job, arguments.export_onnx)).c_str());
+    return 0;
+  }
+  if (!arguments.export_hf.empty()) {
+    if (env_int_or("PADDLE_TRAINER_ID", 0) != 0) return 0;  // one rank writes the folder
+    const int64_t shard = arguments.shard_bytes > 0 ? arguments.shard_bytes : kShardBytes;
+    std::puts(escape_controls(export_hugging_face(job, arguments.export_hf, shard)).c_str());
     return 0;
   }
   const Worker worker = join_job();

@@ -81,6 +81,11 @@ OptionGroup export_options() {
       .text({.key = "export_onnx", .value = "FILE", .optional = true}, "",
             "write the trained network to this ONNX file, and exit; takes the same weights as "
             "--predict")
+      .text({.key = "export_hf", .value = "DIR", .optional = true}, "",
+            "write the trained language model into this folder as transformers reads it, and exit; "
+            "the job file may be the folder of a checkpoint")
+      .text({.key = "shard_size", .value = "SIZE", .optional = true}, "",
+            "largest file of weights of --export_hf, as 500M or 5G; without it: 50 GB")
       .text({.key = "pack", .value = "DIR", .optional = true}, "",
             "write the job's images into this folder as a few large files, for data.source packed, "
             "and exit; continues a folder that an earlier run began");

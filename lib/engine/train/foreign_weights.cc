@@ -1,5 +1,7 @@
 #include "train/foreign_weights.h"
 
+#include <algorithm>
+
 #include "models/model.h"
 #include "train/model_card.h"
 
@@ -12,7 +14,9 @@ static constexpr char kStd[] = "data.std=[0.229, 0.224, 0.225]";
 // The models for small images (lenet, the networks for CIFAR) have no weights in torchvision.
 static bool takes_photographs(const Job& job) {
   constexpr int64_t kSmall = 100;
-  const Shape image = model_registry().get(job.model_name).image;
+  const ModelDef& model = model_registry().get(job.model_name);
+  if (std::ranges::find(model.inputs, "image") == model.inputs.end()) return false;
+  const Shape image = model.image;
   return image[0] == 3 && image[1] > kSmall && job.data.integer("image.channels") != 1 &&
          job.data.text("source") != "synthetic";
 }

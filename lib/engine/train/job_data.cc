@@ -15,6 +15,7 @@
 #include "train/device_settings.h"
 #include "train/job_facts.h"
 #include "train/job_task.h"
+#include "train/language_weights.h"
 #include "train/start_comparison.h"
 
 namespace fleet {
@@ -32,7 +33,7 @@ data::PipelineContext data_context(const Job& job, const std::string& backend,
           .seed = static_cast<uint64_t>(job.train.integer("seed")),
           .classes = classes_of(job),
           .ignored_label = ignored_label(job),
-          .vocabulary = job.model.has("vocab_size") ? job.model.integer("vocab_size") : 0,
+          .vocabulary = vocabulary_of(job),
           .bytes = feeds_bytes(job, backend)};
 }
 

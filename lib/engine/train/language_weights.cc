@@ -188,4 +188,9 @@ TensorFile read_job_weights(const Job& job, const std::string& path) {
   return file;
 }
 
+int64_t vocabulary_of(const Job& job) {
+  const std::optional<LanguageSource> source = language_source(job.model_name, job.model);
+  return source ? language_model_of(*source).vocabulary : 0;
+}
+
 }  // namespace fleet

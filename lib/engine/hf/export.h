@@ -1,0 +1,40 @@
+// A trained language model as a folder of Hugging Face's, for transformers 4.57 and 5.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/config.h"
+#include "base/json.h"
+#include "models/text/language_model.h"
+#include "train/job.h"
+#include "train/safetensors.h"
+
+namespace fleet {
+
+// transformers 5 writes shards of at most 50 GB.
+inline constexpr int64_t kShardBytes = 50'000'000'000;
+
+// Writes config.json, generation_config.json, the weights and the tokenizer's files of the job's
+// model into `folder`. Weights beyond shard_bytes are written as several files and an index. Files
+// are written aside and renamed; weights of an earlier export that are not replaced are removed.
+// The weights are those of find_trained_weights(). Returns a one-line summary. kUsage if the model
+// is no language model, without weights, if they do not fit, or if the folder has other files but
+// no config.json, or is the one that the model comes from; kIo.
+std::string export_hugging_face(const Job& job, const std::string& folder,
+                                int64_t shard_bytes = kShardBytes);
+
+// The tensors under transformers' names: parameters split into their parts. kUsage naming `path`
+// if a parameter is missing or has another shape, or if there are more.
+TensorFile hugging_face_tensors(const LanguageModel& model, const TensorFile& file,
+                                const std::string& path);
+
+// A config.json that transformers 4.57 and 5 read alike: rope_theta and rope_scaling besides
+// rope_parameters, torch_dtype besides dtype.
+Json hugging_face_config(const LanguageModel& model, const Json& config, const std::string& dtype);
+
+// The job of a checkpoint: what the run's config.txt says that is not a default. kUsage if the
+// folder is no checkpoint of a run.
+ConfigTree job_of_checkpoint(const std::string& checkpoint);
+
+}  // namespace fleet
