@@ -9,6 +9,7 @@
 #include "observe/progress.h"
 #include "store/text_commands.h"
 #include "text/tokenize_corpus.h"
+#include "text/unigram.h"
 #include "text_command.h"
 
 namespace fleet {
@@ -47,8 +48,15 @@ void print_result(const text::TokenizeOptions& options, const text::TokenizeResu
   }
   std::printf("%s: %s\n", shown_path(options.output).c_str(), line.c_str());
   if (options.validation <= 0) return;
-  std::printf("%s: %lld tokens (%s)\n", shown_path(text::validation_path(options.output)).c_str(),
+  const std::string validation = text::validation_path(options.output);
+  std::printf("%s: %lld tokens (%s)\n", shown_path(validation).c_str(),
               static_cast<long long>(result.validation_tokens), type);
+  if (result.validation_tokens == 0) return;
+  // What a model must beat: it shows whether one has learned anything.
+  const text::TokenFile trained(options.output, result.width);
+  const text::TokenFile evaluated(validation, result.width);
+  std::printf("loss of a unigram model on %s: %.4f\n", shown_path(validation).c_str(),
+              text::unigram_loss(trained, evaluated));
 }
 
 int run_tokenize(const CommandLine& line) {
