@@ -1,10 +1,19 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to two ranks training on real images: packages, build, then Fashion-MNIST for a few epochs.
 # The last line shows the accuracy on the test images. Passes its arguments on: scripts/quickstart.sh --set train.epochs=1
+# scripts/quickstart.sh text trains a small language model on a dictionary instead, and lets it write (scripts/text_demo.sh).
 # It installs only what this needs, and builds no tests. After an interruption or a failure, it goes on where it was.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+data=dataset-fashion-mnist
+training="train ten epochs on two ranks (about a minute)"
 command=(build/release/bin/fleetrun --nproc_per_node=2 config/fashion_mnist.json "$@")
+if [ "${1:-}" = text ]; then
+  shift
+  data=dict-foldoc
+  training="train a language model on two ranks (two minutes), and let it write"
+  command=(scripts/text_demo.sh "$@")
+fi
 jobs=$(job_count)
 build_minutes=$((9 / jobs + 1))
 build_steps=110  # about as many as there are on an empty folder
@@ -30,7 +39,7 @@ packages() {
   [ "$(stat -c %d "$(existing build/release)")" != "$(stat -c %d /usr)" ] || options+=(--keep-free "$(mb_to_build)")
   # It says itself what failed, or that it was interrupted.
   trap : INT
-  scripts/setup.sh "${options[@]}" dataset-fashion-mnist || exit
+  scripts/setup.sh "${options[@]}" "$data" || exit
   trap interrupted INT
 }
 
@@ -79,5 +88,5 @@ trap interrupted INT
 need_space
 stage "1 of 3: install packages (a minute or two, by the network)" packages
 stage "2 of 3: build fleetrun and fleet-worker (about $build_minutes minutes with $jobs jobs on an empty build folder)" compile_programs
-say "3 of 3: train ten epochs on two ranks (about a minute): ${command[*]}"
+say "3 of 3: $training: ${command[*]}"
 exec "${command[@]}"
