@@ -57,6 +57,12 @@ FLEET_MODEL(test_odd_operations) {
     x = network.apply("softmax", {network.activation("tanh", x)}, {{"axis", int64_t{1}}});
     const VarId half = network.apply("fill", {}, {{"shape", Integers{1}}, {"value", 0.5}});
     x = network.apply("elementwise_add", {x, half});
+    x = network.reshape(network.linear("text", x, {.features = 16}), {0, 2, 8});
+    const VarId scale = network.parameter("text_scale", {8}, init::constant(1));
+    const VarId normed = network.apply("rms_norm", {x, scale});
+    x = network.apply("add_rms_norm", {x, normed, scale});
+    x = network.apply("add_layer_norm", {x, normed, scale, scale});
+    x = network.flatten(network.apply("swiglu", {x}));
     return network.linear("head", x, {.features = 10, .bias = false});
   });
 }

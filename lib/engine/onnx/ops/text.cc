@@ -55,35 +55,4 @@ FLEET_ONNX(swiglu) {
   context.node("Mul", {context.graph.node("Mul", {parts[0], sigmoid}), parts[1]});
 }
 
-// The heads that are not rotated and the elements behind the pairs are cut off and joined again.
-FLEET_ONNX(rope) {
-  OnnxGraph& graph = context.graph;
-  const Shape& x = context.shape(0);
-  const int64_t given = context.attributes().integer("heads"), heads = given ? given : x[2];
-  const int64_t rotated = 2 * last_of(context.shape(1));
-  const std::string head_axis = graph.integers({2}), last_axis = graph.integers({3});
-  const auto cut = [&](const std::string& from, const std::string& axis, int64_t begin,
-                       int64_t end) {
-    return graph.node("Slice", {from, graph.integers({begin}), graph.integers({end}), axis});
-  };
-  const std::string turning =
-      heads < x[2] ? cut(context.input(0), head_axis, 0, heads) : context.input(0);
-  const auto parts = halves(context, turning, rotated);
-  const auto table = [&](int input) {
-    return graph.node("Unsqueeze", {context.input(input), graph.integers({2})});
-  };
-  const std::string cos = table(1), sin = table(2);
-  const auto product = [&](const std::string& a, const std::string& b) {
-    return graph.node("Mul", {a, b});
-  };
-  std::vector<std::string> pieces = {
-      graph.node("Sub", {product(parts[0], cos), product(parts[1], sin)}),
-      graph.node("Add", {product(parts[1], cos), product(parts[0], sin)})};
-  if (rotated < x[3]) pieces.push_back(cut(turning, last_axis, rotated, x[3]));
-  if (heads == x[2]) return context.node("Concat", pieces, {{"axis", int64_t{3}}});
-  const std::string turned = graph.node("Concat", pieces, {{"axis", int64_t{3}}});
-  context.node("Concat", {turned, cut(context.input(0), head_axis, heads, x[2])},
-               {{"axis", int64_t{2}}});
-}
-
 }  // namespace fleet
