@@ -2,7 +2,7 @@
 """Writes lib/engine/text/unicode_tables.inc. Needs: pip install unicodedataplus==16.0.0.post1 regex
 
 Hugging Face's tokenizers use tables of several Unicode versions, and the ids must be theirs. Measured
-with tokenizers 0.23.3 on every code point (scripts/check_tokenizers.py):
+with tokenizers 0.23.3 on every code point:
   regular expressions         Unicode 16
   normal forms, StripAccents  no character that is younger than Unicode 9
   BertNormalizer, punctuation no character that is younger than Unicode 8, and the categories of then
