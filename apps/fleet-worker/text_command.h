@@ -1,4 +1,4 @@
-// What the commands on texts share.
+// Parts that the commands on texts share.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ CommandSyntax tokenize_syntax() {
               "documents of JSON lines by chance, and the end of each text file")
       .integer({.key = "seed", .value = "N"}, 0, 0, 9e15, "seed of that choice")
       .choice({.key = "on_damaged", .value = "ACTION"}, "fail", {"fail", "skip"},
-              "action for a line that is not UTF-8, no JSON, or without text: end the command, or "
+              "action for a line that is not UTF-8, not JSON, or without text: end the command, or "
               "leave it out and warn")
       .include(corpus_options());
   return syntax;
@@ -61,8 +61,8 @@ CommandSyntax train_tokenizer_syntax() {
       .words = "FILE...",
       .about =
           "train a byte-level BPE tokenizer on texts\n"
-          "FILE is as for fleetrun tokenize. The tokenizer.json is that of Hugging Face's\n"
-          "trainer, byte for byte.",
+          "FILE is as for fleetrun tokenize. The tokenizer.json equals that of Hugging Face's\n"
+          "trainer byte for byte.",
       .least = 1,
       .most = kMostFiles,
       .missing_word = "give texts: fleetrun train_tokenizer data/*.txt -o tokenizer.json"};

@@ -1,4 +1,4 @@
-// tokenizer.json of a trained vocabulary: the members and their order are those of Hugging Face's
+// tokenizer.json of a trained vocabulary: members and their order equal those of Hugging Face's
 // serializer (tokenizers 0.23).
 #include "base/error.h"
 #include "base/json.h"

@@ -111,7 +111,7 @@ class BpeTrainer {
     return codes;
   }
 
-  // The id of a token, a new one if there is none with this text.
+  // The id of a token: a new one if no token has this text.
   uint32_t add_token(const std::string& token) {
     const auto [found, is_new] = ids_.emplace(token, static_cast<uint32_t>(result_.tokens.size()));
     if (is_new) result_.tokens.push_back(token);

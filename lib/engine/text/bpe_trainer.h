@@ -1,7 +1,7 @@
 // Trains a byte-level BPE vocabulary: from counted words, the pair of tokens that occurs most often
 // becomes a token, again and again (Sennrich et al., https://arxiv.org/abs/1508.07909).
 //
-// The result is that of Hugging Face's BpeTrainer (tokenizers 0.23) byte for byte, with
+// The result equals that of Hugging Face's BpeTrainer (tokenizers 0.23) byte for byte, with
 // initial_alphabet=ByteLevel.alphabet(): special tokens first, then the 256 bytes in the order of
 // their code points, then merges. Equal counts: the pair with the smaller ids. Counts are 64-bit
 // here; a corpus with 2^31 occurrences of one pair overflows theirs.

@@ -37,8 +37,8 @@ std::string_view map_corpus_file(const CorpusFile& file, void** map) {
   return {static_cast<const char*>(*map), bytes};
 }
 
-// What the parser says, without its number of the error and its place: a line of the file is its
-// line 1.
+// The reason from the parser, without its number of the error and its place: a line of the file is
+// its line 1.
 std::string parse_failure(const JsonError& error) {
   const std::string text = error.what();
   const size_t place = text.find("column ");
@@ -173,16 +173,17 @@ std::optional<std::string> json_line_text(std::string_view line, const std::stri
   try {
     json = Json::parse(line);
   } catch (const JsonError& error) {
-    refuse("the line is no JSON: " + parse_failure(error), "correct or remove the line");
+    refuse("the line is not JSON: " + parse_failure(error), "correct or remove the line");
   }
-  if (!json.is_object()) refuse("the line is no JSON object", "correct or remove the line");
+  if (!json.is_object()) refuse("the line is not a JSON object", "correct or remove the line");
   const Json* text = json.find(key);
   if (!text) {
     refuse("the line has no key '" + key + "', but " + join_first(json.keys(), 8),
            "name the key of the texts with --text_key");
   }
   if (!text->is_string()) {
-    refuse("the value of '" + key + "' is no string", "name the key of the texts with --text_key");
+    refuse("the value of '" + key + "' is not a string",
+           "name the key of the texts with --text_key");
   }
   return text->get<std::string>();
 }

@@ -26,7 +26,7 @@ struct CorpusFile {
 // pattern without files, and for a file that is named twice. kNotFound, kIo.
 std::vector<CorpusFile> find_corpus(const std::vector<std::string>& words);
 
-// What one thread works on at a time: bytes [begin, end) of a file. Of lines, those that begin
+// The work of one thread at a time: bytes [begin, end) of a file. Of lines, those that begin
 // there. A compressed file is one part.
 struct CorpusPart {
   size_t file = 0;
@@ -59,11 +59,11 @@ class LineReader {
   LineReader(const CorpusFile& file, const CorpusPart& part);
   ~LineReader();
   LineReader(const LineReader&) = delete;
-  // false at the end. The line has its line end; valid until the next call.
+  // false at the end. The line includes its line end; valid until the next call.
   bool next(std::string_view* line);
   // "file:12" of the last line. Counts the lines before it: for messages.
   std::string where() const;
-  // Of the last line: the byte it begins at, or its number in a compressed file.
+  // First byte of the last line, or its number in a compressed file.
   int64_t position() const;
   // Bytes of the part that are read.
   int64_t done() const;

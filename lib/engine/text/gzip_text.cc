@@ -29,7 +29,7 @@ size_t GzipText::read(std::string* text, size_t bytes) {
   const int got = ::gzread(state_->file, text->data() + before, static_cast<unsigned>(bytes));
   int status = Z_OK;
   const char* reason = ::gzerror(state_->file, &status);
-  // A file that ends early gives what it has, and then this status.
+  // A file that ends early gives its bytes, and then this status.
   if (got < 0 || (got < static_cast<int>(bytes) && status == Z_BUF_ERROR)) {
     const std::string why = status == Z_BUF_ERROR ? "it ends early" : reason;
     throw Error(ErrorCode::kUsage, "cannot decompress the file: " + why, state_->path,

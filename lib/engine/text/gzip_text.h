@@ -10,7 +10,7 @@ namespace fleet::text {
 // Not thread-safe.
 class GzipText {
  public:
-  // kNotFound, kIo, kUsage for what is no regular file, naming the path.
+  // kNotFound, kIo, kUsage if it is not a regular file, naming the path.
   explicit GzipText(const std::string& path);
   ~GzipText();
   GzipText(const GzipText&) = delete;

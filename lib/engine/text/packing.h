@@ -20,7 +20,7 @@ struct PackedPiece {
   friend bool operator==(const PackedPiece&, const PackedPiece&) = default;
 };
 
-// What happens to a document that is longer than a window.
+// Treatment of a document that is longer than a window.
 enum class LongDocuments {
   kSplit,     // it becomes pieces of a whole window each, and a rest
   kTruncate,  // its first window stays

@@ -10,7 +10,7 @@
 namespace fleet::text {
 
 // The text is divided into slots of equal length. Each has at most one cut: the first line start in
-// it where the tokens of the text around are those of the two sides. Pieces lie between cuts, so
+// it where the text around has the tokens of its two sides. Pieces lie between cuts, so
 // they depend only on the text, the tokenizer and the slots, and their tokens on the first two.
 // Immutable: thread-safe.
 class TextCutter {
@@ -22,7 +22,7 @@ class TextCutter {
   size_t slots() const { return (text_.size() + slot_bytes_ - 1) / slot_bytes_; }
   // The cut of this slot; nullopt if it has none. Slot 0 has its cut at the text's beginning.
   std::optional<size_t> cut(size_t slot) const;
-  // The first cut of this slot or a later one; the end of the text if there is none.
+  // The first cut of this slot or a later one; the end of the text if none is left.
   size_t next_cut(size_t slot) const;
 
  private:

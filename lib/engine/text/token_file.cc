@@ -38,7 +38,7 @@ int bits_of(TokenWidth width) { return 8 * static_cast<int>(width); }
   throw Error(ErrorCode::kUsage, what, path, next);
 }
 
-// What the ids are written as, at `to`.
+// Writes the ids with this type, at `to`.
 template <typename Stored>
 void store_ids(std::span<const uint32_t> ids, char* to) {
   for (const uint32_t id : ids) {
@@ -100,9 +100,9 @@ void TokenFile::read_header(std::optional<TokenWidth> wanted) {
     const auto width = static_cast<size_t>(width_);
     if (bytes_ % width != 0) {
       refuse_token_file(path_,
-                        std::to_string(bytes_) + " bytes are no whole number of uint" +
+                        std::to_string(bytes_) + " bytes are not a whole number of uint" +
                             std::to_string(bits_of(width_)) + " tokens",
-                        "write the file again: it is cut off, or no file of tokens");
+                        "write the file again: it is cut off, or not a file of tokens");
     }
     size_ = static_cast<int64_t>(bytes_ / width);
     return;

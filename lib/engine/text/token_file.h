@@ -25,7 +25,8 @@ enum class TokenWidth : uint8_t { kUint16 = 2, kUint32 = 4 };
 TokenWidth token_width_for(size_t vocabulary_size);
 
 // A file of ids, mapped into memory: it costs no time to open, and processes share its pages. A
-// file that another program shortens meanwhile ends this process (SIGBUS). Immutable: thread-safe.
+// file that another program shortens in the meantime ends this process (SIGBUS). Immutable:
+// thread-safe.
 class TokenFile {
  public:
   // width: of a file without a header; without it, uint16. A header is recognized, and says it

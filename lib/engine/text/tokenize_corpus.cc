@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kPartsVersion = 1;
 constexpr size_t kCopyIds = 1 << 16;
 
-// What the known families call the token between documents.
+// Names, in the known families, of the token between documents.
 constexpr const char* kEosTokens[] = {"<|endoftext|>",
                                       "<|end_of_text|>",
                                       "<\xEF\xBD\x9C"
@@ -59,7 +59,7 @@ TokenWidth choose_width(const Tokenizer& tokenizer, const TokenizeOptions& optio
   return *options.width;
 }
 
-// What the tokens of a part depend on, besides its file.
+// Everything that the tokens of a part depend on, besides its file.
 std::string manifest_text(const TokenizeOptions& options, uint32_t eos, TokenWidth width) {
   const uint64_t tokenizer = hash_text(read_file(options.tokenizer));
   const Json json = {

@@ -12,7 +12,7 @@
 
 namespace fleet::text {
 
-// What a part gave; stored as NUMBER.json when its tokens are on the disk.
+// The result of a part; stored as NUMBER.json when its tokens are on the disk.
 struct PartSummary {
   int64_t documents = 0, tokens = 0, validation_tokens = 0, damaged = 0;
 };
