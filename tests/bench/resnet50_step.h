@@ -55,7 +55,7 @@ class ResNet50Step {
 
  private:
   // A GPU normalizes the images itself.
-  bool takes_pixels() { return session_.training().image == kNoVar; }
+  bool takes_pixels() { return session_.training().feed("image") == kNoVar; }
   static Job job_of(int64_t batch, const std::string& strategy) {
     const std::string text = R"({
       "model": {"name": "resnet50"},

@@ -1,5 +1,6 @@
 // Encodes a text on one core; tests/bench/tokenize.sh compares with tiktoken and Hugging Face's
-// tokenizers. Links: text base
+// tokenizers.
+// Links: text base
 //
 //   bench_tokenize TOKENIZER TEXT [IDS]    # one document a form feed; IDS: writes uint32
 #include <ctime>
