@@ -30,4 +30,4 @@ fi
 "$fleetrun" tokenize "$folder/foldoc.jsonl" --tokenizer "$folder/tokenizer.json" -o "$folder/train.bin" --validation 0.02
 "$fleetrun" --nproc_per_node=2 config/foldoc_llama.json "$@"
 say "200 tokens of the trained model"
-exec "$fleetrun" generate config/foldoc_llama.json --prompt 'operating system' --temperature 0.7 --top_k 40 --tokens 200
+exec "$fleetrun" generate config/foldoc_llama.json --tokenizer "$folder/tokenizer.json" --prompt 'operating system' --temperature 0.7 --top_k 40 --tokens 200
