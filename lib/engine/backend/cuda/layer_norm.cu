@@ -53,7 +53,7 @@ FLEET_KERNEL(cuda, layer_norm_grad) {
     float* partial = static_cast<float*>(context.workspace);
     return cuda::dispatch(x.dtype, [&](auto type) {
       using T = decltype(type);
-      const cuda::NormBackward<true, T> backward{
+      const cuda::RowNormBackward<true, T> backward{
           .extent = layer_norm_rows(context.attributes(), x.shape),
           .x = x.as<const T>(),
           .dy = context.inputs[4].as<const T>(),

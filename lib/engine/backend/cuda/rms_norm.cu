@@ -46,7 +46,7 @@ FLEET_KERNEL(cuda, rms_norm_grad) {
     float* partial = static_cast<float*>(context.workspace);
     return cuda::dispatch(x.dtype, [&](auto type) {
       using T = decltype(type);
-      const cuda::NormBackward<false, T> backward{
+      const cuda::RowNormBackward<false, T> backward{
           .extent = rms_norm_rows(x.shape, context.inputs[1].shape),
           .x = x.as<const T>(),
           .dy = context.inputs[3].as<const T>(),

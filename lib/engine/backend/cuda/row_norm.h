@@ -92,7 +92,7 @@ struct NormalizeRow {
 
 // The inputs of a row's gradient.
 template <bool centered, typename T>
-struct NormBackward {
+struct RowNormBackward {
   NormRows extent;
   const T *x, *dy, *dsum;                 // dsum: null: none
   const float *scale, *mean, *variation;  // scale: null: 1
@@ -105,7 +105,7 @@ struct NormBackward {
 // dx may equal dy or dsum: every thread reads its elements before it writes them.
 template <bool centered, int pack, typename T>
 struct NormDataGradRow {
-  NormBackward<centered, T> b;
+  RowNormBackward<centered, T> b;
   T* dx;
   template <int threads>
   __device__ void operator()(RowThreads<threads> row_threads, int64_t row) const {
@@ -142,7 +142,7 @@ struct NormDataGradRow {
 
 template <bool centered, typename T>
 struct NormScaleGrad {
-  NormBackward<centered, T> backward;
+  RowNormBackward<centered, T> backward;
   __device__ float operator()(int64_t at, int64_t) const {
     const int64_t row = quotient(at, backward.extent.size);
     const float distance = to_float(backward.x[at]) - backward.middle(row);
@@ -179,7 +179,7 @@ void launch_norm(cudaStream_t stream, const NormRows& extent, const T* x, const 
 
 // Outputs that are null are not computed. partial: broadcast_workspace(norm_columns()).
 template <bool centered, typename T>
-void launch_norm_gradient(cudaStream_t stream, const NormBackward<centered, T>& backward, T* dx,
+void launch_norm_gradient(cudaStream_t stream, const RowNormBackward<centered, T>& backward, T* dx,
                           float* dscale, float* dbias, float* partial) {
   const NormRows& extent = backward.extent;
   const BroadcastLoop columns = norm_columns(extent);

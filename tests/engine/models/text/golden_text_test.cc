@@ -77,8 +77,8 @@ class TextNetwork {
         program->add_section("evaluate", {.training = false, .evaluation = true});
     Network evaluation(*program, evaluate, false, kNoVar);
     const NamedVars evaluated = build_language_model(evaluation, feeds_, model_);
-    logits_ = evaluation.apply("matmul", {evaluated.at("hidden"), evaluated.at("head")},
-                               {{"transpose_y", true}});
+    logits_ = evaluation.apply("fc", {evaluated.at("hidden"), evaluated.at("head")},
+                               {{"axis", int64_t{2}}});
     Strategy strategy = make_strategy("");
     strategy.append_backward(*program, forward, loss_);
     const std::string rule = R"({"name": "adamw", "weight_decay": 0.1, "epsilon": 1e-6})";
