@@ -81,7 +81,7 @@ TEST_F(Ema, InterruptedRun_EndsInTheSameBits) {
     run(job(with(keys, {"train.max_steps=3"}), kResnet), 2);
     const Outcome resumed = run(job(with(keys, {"checkpoint.resume=auto"}), kResnet), 2);
     EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0);
-    EXPECT_EQ(whole.results[0].evaluation.loss, resumed.results[0].evaluation.loss);
+    EXPECT_EQ(whole.results[0].evaluation.loss(), resumed.results[0].evaluation.loss());
   }
 }
 
