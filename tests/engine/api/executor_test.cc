@@ -197,7 +197,7 @@ TEST(ProgramExecutor, Evaluation_CountsEachTestSampleOnce) {
   Trained own;
   Loader test = own.model.test_loader();
   const MetricSums sums = own.exe->evaluate(test);
-  EXPECT_EQ(sums.weight, 24);
+  EXPECT_EQ(sums.items(), 24);
   EXPECT_NEAR(sums.mean_loss(), 2.3, 0.5);
 }
 

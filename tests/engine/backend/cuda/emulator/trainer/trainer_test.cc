@@ -58,7 +58,7 @@ class EmulatedTrainer : public DeviceTrainingTest {
     }
     EXPECT_EQ(got.result.steps, want.result.steps);
     EXPECT_NEAR(got.result.evaluation.mean_loss(), want.result.evaluation.mean_loss(), tolerance);
-    EXPECT_EQ(got.result.evaluation.weight, want.result.evaluation.weight);
+    EXPECT_EQ(got.result.evaluation.items(), want.result.evaluation.items());
   }
 };
 
@@ -77,7 +77,7 @@ TEST_F(EmulatedTrainer, WithAndWithoutGraph_AreTheSameBits) {
   const Outcome single = train(job({"train.cuda_graph=false"}), gpu);
   EXPECT_EQ(gpu.launches, 0);
   EXPECT_EQ(graph.parameters, single.parameters);
-  EXPECT_EQ(graph.result.evaluation.loss, single.result.evaluation.loss);
+  EXPECT_EQ(graph.result.evaluation.loss(), single.result.evaluation.loss());
 }
 
 TEST_F(EmulatedTrainer, TooLittleMemory_SaysWhichBatchFitsAndItDoes) {
