@@ -38,7 +38,7 @@ TEST_F(DeviceTraining, ConcurrentCopies_TrainTheSameBits) {
   const Outcome want = train(job({"data.pixels=float32"}), direct);
   const Outcome got = train(job({"data.pixels=float32"}), overlapped);
   EXPECT_EQ(got.parameters, want.parameters);
-  EXPECT_EQ(got.result.evaluation.loss, want.result.evaluation.loss);
+  EXPECT_EQ(got.result.evaluation.loss(), want.result.evaluation.loss());
   EXPECT_EQ(got.result.steps, 12);
 }
 

@@ -47,7 +47,7 @@ TEST_F(Ema, Evaluation_IsOfTheAverages) {
   for (const auto& [name, values] : without.weights[0]) {
     EXPECT_EQ(values, trained.weights[0].at(name)) << name;
   }
-  EXPECT_NE(without.results[0].evaluation.loss, trained.results[0].evaluation.loss);
+  EXPECT_NE(without.results[0].evaluation.loss(), trained.results[0].evaluation.loss());
   const std::string saved = output_ + "/checkpoints/step_00000008/";
   const auto evaluate = [&](const std::string& file) {
     return run(job(with(kColour, {"train.ema.decay=0", "train.evaluate_only=true",
@@ -55,10 +55,10 @@ TEST_F(Ema, Evaluation_IsOfTheAverages) {
                    kResnet),
                1)
         .results[0]
-        .evaluation.loss;
+        .evaluation.loss();
   };
-  EXPECT_NEAR(evaluate("ema.safetensors"), trained.results[0].evaluation.loss, 1e-5);
-  EXPECT_NEAR(evaluate("model.safetensors"), without.results[0].evaluation.loss, 1e-5);
+  EXPECT_NEAR(evaluate("ema.safetensors"), trained.results[0].evaluation.loss(), 1e-5);
+  EXPECT_NEAR(evaluate("model.safetensors"), without.results[0].evaluation.loss(), 1e-5);
 }
 
 TEST_F(Ema, InterruptedRun_EndsInTheSameBits) {
@@ -81,7 +81,7 @@ TEST_F(Ema, InterruptedRun_EndsInTheSameBits) {
     run(job(with(keys, {"train.max_steps=3"}), kResnet), 2);
     const Outcome resumed = run(job(with(keys, {"checkpoint.resume=auto"}), kResnet), 2);
     EXPECT_EQ(distance(whole.weights[0], resumed.weights[0]), 0);
-    EXPECT_EQ(whole.results[0].evaluation.loss, resumed.results[0].evaluation.loss);
+    EXPECT_EQ(whole.results[0].evaluation.loss(), resumed.results[0].evaluation.loss());
   }
 }
 

@@ -17,8 +17,8 @@ TEST_F(ModelResume, Interrupted_IsBitIdentical) {
         "data.train.samples=32", "train.epochs=1", "learning_rate.base=0.01"};
     std::filesystem::remove_all(output_);
     const Outcome whole = run(job(with(base, {"checkpoint.every_steps=2"}), model), 1);
-    EXPECT_TRUE(std::isfinite(whole.results[0].evaluation.loss));
-    EXPECT_EQ(whole.results[0].evaluation.weight, 37);
+    EXPECT_TRUE(std::isfinite(whole.results[0].evaluation.loss()));
+    EXPECT_EQ(whole.results[0].evaluation.items(), 37);
     std::filesystem::remove_all(output_);
     run(job(with(base, {"train.max_steps=3"}), model), 1);
     const Outcome resumed = run(job(with(base, {"checkpoint.resume=auto"}), model), 1);

@@ -186,7 +186,7 @@ TEST_F(PipelineTest, MetricsAndEvaluation_AreThoseOfOneRank) {
     const Outcome ours = outcome(stages);
     for (const TrainResult& result : ours.results) {
       EXPECT_NEAR(result.evaluation.mean_loss(), whole.results[0].evaluation.mean_loss(), 1e-5);
-      EXPECT_EQ(result.evaluation.weight, 37);
+      EXPECT_EQ(result.evaluation.items(), 37);
     }
     ASSERT_EQ(events("train").size(), lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
@@ -205,7 +205,7 @@ TEST_F(PipelineTest, BatchNormOfTwoPipelines_SavesTheFirstOnesStatistics) {
                                        "train.evaluate_every=1", "train.max_steps=2"});
   const Outcome outcome = run(job(with(kJob, options), kConvolutions, kAdam), 4);
   together(outcome);
-  EXPECT_EQ(outcome.results[0].evaluation.weight, 37);
+  EXPECT_EQ(outcome.results[0].evaluation.items(), 37);
 }
 
 TEST_F(PipelineTest, NotFiniteLoss_EndsAllStages) {

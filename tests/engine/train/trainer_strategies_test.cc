@@ -350,7 +350,7 @@ TEST_F(TrainerStrategies, MixedPrecisionOnOneAndTwoRanks_Agrees) {
   const Outcome two = run(job({"data.batch_size=8", "strategy.amp=true"}), 2);
   EXPECT_EQ(distance(two.weights[0], two.weights[1]), 0);
   EXPECT_LE(distance(one.weights[0], two.weights[0]), 5e-3);
-  EXPECT_NEAR(one.results[0].evaluation.loss, two.results[0].evaluation.loss, 0.1);
+  EXPECT_NEAR(one.results[0].evaluation.loss(), two.results[0].evaluation.loss(), 0.1);
 }
 
 TEST_F(TrainerStrategies, MixedPrecisionInterruptedAndResumed_IsBitIdentical) {

@@ -26,8 +26,8 @@ TEST_F(TrainerTest, OneTwoAndFourRanks_Agree) {
   EXPECT_LE(distance(one.weights[0], two.weights[0]), 1e-5);
   EXPECT_LE(distance(one.weights[0], four.weights[2]), 1e-5);
   for (const Outcome* outcome : {&one, &two, &four}) {
-    EXPECT_EQ(outcome->results[0].evaluation.weight, 37);  // each test sample exactly once
-    EXPECT_NEAR(outcome->results[0].evaluation.loss, one.results[0].evaluation.loss, 1e-3);
+    EXPECT_EQ(outcome->results[0].evaluation.items(), 37);  // each test sample exactly once
+    EXPECT_NEAR(outcome->results[0].evaluation.loss(), one.results[0].evaluation.loss(), 1e-3);
   }
 }
 
