@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <vector>
 
-
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "models/text/language_models.h"

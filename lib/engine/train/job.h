@@ -1,5 +1,5 @@
-// The job file: its schema, assembled from the declarations of tasks, models, data sources, optimizers,
-// schedules and the strategy, and the checked settings.
+// The job file: its schema, assembled from the declarations of tasks, models, data sources,
+// optimizers, schedules and the strategy, and the checked settings.
 #pragma once
 
 #include <string>

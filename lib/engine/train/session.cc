@@ -113,9 +113,8 @@ static Training append_network(Program& program, const Job& job, const ProgramOp
                                int64_t micro_batches) {
   const int64_t batch = options.batch > 0 ? options.batch : job.data.integer("batch_size");
   try {
-    TrainingOptions training =
-        training_options(job, std::max<int64_t>(batch / micro_batches, 1), options.columns,
-                         feeds_bytes(job, options.backend));
+    TrainingOptions training = training_options(job, std::max<int64_t>(batch / micro_batches, 1),
+                                                options.columns, feeds_bytes(job, options.backend));
     training.micro_batches = micro_batches;
     return build_training(program, training);
   } catch (const Error& error) {

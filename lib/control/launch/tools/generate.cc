@@ -5,8 +5,6 @@
 
 namespace fleet {
 
-FLEET_COMMAND(generate) {
-  define_worker_command(generate_syntax(), &def);
-}
+FLEET_COMMAND(generate) { define_worker_command(generate_syntax(), &def); }
 
 }  // namespace fleet
