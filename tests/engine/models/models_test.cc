@@ -80,8 +80,17 @@ TEST(Models, Default_HaveTheKnownNumberOfParameters) {
   EXPECT_EQ(count("mlp"), (Count{6, 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10}));
 }
 
-TEST(Models, EveryOne_GivesLogitsOfItsClasses) {
-  for (const std::string& name : model_registry().names()) {
+// The models with the input "image".
+std::vector<std::string> classifiers() {
+  std::vector<std::string> names = model_registry().names();
+  std::erase_if(names, [](const std::string& name) {
+    return model_registry().get(name).inputs != std::vector<std::string>{"image"};
+  });
+  return names;
+}
+
+TEST(Models, EveryClassifier_GivesLogitsOfItsClasses) {
+  for (const std::string& name : classifiers()) {
     const Built built = build(name, R"({"num_classes": 7})", 3);
     EXPECT_EQ(built.program.var(built.training.output("logits")).shape, (Shape{3, 7})) << name;
     EXPECT_EQ(built.program.var(built.training.evaluate_output("logits")).shape, (Shape{3, 7}))
@@ -89,8 +98,8 @@ TEST(Models, EveryOne_GivesLogitsOfItsClasses) {
   }
 }
 
-TEST(Models, EveryOne_PrintsTheSameTextTwice) {
-  for (const std::string& name : model_registry().names()) {
+TEST(Models, EveryClassifier_PrintsTheSameTextTwice) {
+  for (const std::string& name : classifiers()) {
     EXPECT_EQ(print_text(build(name).program), print_text(build(name).program)) << name;
   }
 }
