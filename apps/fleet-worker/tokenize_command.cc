@@ -52,7 +52,7 @@ void print_result(const text::TokenizeOptions& options, const text::TokenizeResu
   std::printf("%s: %lld tokens (%s)\n", shown_path(validation).c_str(),
               static_cast<long long>(result.validation_tokens), type);
   if (result.validation_tokens == 0) return;
-  // What a model must beat: it shows whether one has learned anything.
+  // A model that has learned anything has a lower loss than this one.
   const text::TokenFile trained(options.output, result.width);
   const text::TokenFile evaluated(validation, result.width);
   std::printf("loss of a unigram model on %s: %.4f\n", shown_path(validation).c_str(),

@@ -8,8 +8,8 @@ CommandSyntax generate_syntax() {
       .words = "JOB",
       .about =
           "continue a text with the language model that a job has trained\n"
-          "JOB is a job file. Its weights are those of the job's newest checkpoint, or those\n"
-          "that --set checkpoint.resume or checkpoint.weights names. The text ends after\n"
+          "JOB is a job file. The weights come from the job's newest checkpoint, or from the\n"
+          "one that --set checkpoint.resume or checkpoint.weights names. The text ends after\n"
           "--tokens tokens, or at a special token such as <|endoftext|>.",
       .least = 1,
       .most = 1,

@@ -68,7 +68,7 @@ struct BatchSlot {
   std::vector<float> weights, class_weights;
   std::vector<int64_t> other_labels;
   std::vector<float> own_shares;
-  std::vector<double> loss_weights;  // of each sample, 0 for padding; empty without columns
+  std::vector<double> loss_weights;  // by sample, 0 for padding; empty without columns
   std::vector<std::string> why;      // reason for each image that could not be made, if requested
   std::vector<uint64_t> keys;
   std::set<int64_t> damaged;  // its damaged samples, and damaged ones tried as replacements
@@ -108,9 +108,9 @@ struct BatchSlot {
   // Allocates with image_memory, if it is set, or on the heap, owned by *owned.
   static void* allocate(size_t bytes, const Allocate& image_memory,
                         std::unique_ptr<void, FreeMemory>* owned);
-  void* memory_ = nullptr;  // of the images
+  void* memory_ = nullptr;  // memory of the images
   std::unique_ptr<void, FreeMemory> owned_, before_, owned_columns_;
-  std::vector<int> column_of_;  // by the source's column: index in batch.columns; -1: not there
+  std::vector<int> column_of_;  // by the source's column: index in batch.columns; -1: none
 };
 
 // Mixes `count` images in place: image i with image i - 1 as it was before, image 0 with `before`.

@@ -439,7 +439,7 @@ class InputPipeline::Impl {
     static_cast<Chunk&>(*worker->context) = *old;
     try {
       start(worker);
-    } catch (const SystemError&) {  // nobody makes these samples: the consumer gets the error
+    } catch (const SystemError&) {  // no thread makes these samples: the consumer gets the error
       finish_work(worker->context.get(), std::current_exception());
     }
   }

@@ -170,8 +170,8 @@ std::shared_ptr<const std::vector<std::vector<int64_t>>> classes_to_draw(
   return classes;
 }
 
-// Nothing teaches the network a class without images: a mistake in a list, perhaps. Classes above
-// the highest label are reported elsewhere.
+// Warns of classes without images, which no network can learn; a list may have an error. Classes
+// above the highest label are reported elsewhere.
 void warn_of_empty_classes(const Source& source, const PipelineContext& context) {
   constexpr size_t kShown = 10;
   constexpr int64_t kMostSamples = 100'000'000;  // synthetic data may claim more

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 struct LabelledFiles {
   std::vector<ImageFile> files;
-  std::vector<int64_t> labels;  // of all files, one after the other
-  std::vector<size_t> begins;   // where those of a file begin; one more item than there are files
+  std::vector<int64_t> labels;  // labels of all files, one after the other
+  std::vector<size_t> begins;   // where the labels of each file begin, and the end
 };
 
 class ImagesWithLabels : public ImageFiles {

@@ -28,7 +28,7 @@ void check_tokenizer_key(const Settings& data) {
               "set it to a tokenizer.json, a file of ranks (.tiktoken), or a model's folder");
 }
 
-// eos_token of the tokenizer_config.json beside the tokenizer; "" without one.
+// eos_token of the tokenizer_config.json next to the tokenizer; "" if none.
 std::string configured_end(const std::string& tokenizer) {
   constexpr int64_t kMost = 16 << 20;
   const std::filesystem::path path =

@@ -9,7 +9,7 @@
 namespace fleet::data {
 namespace {
 
-// What llm.c writes before each document.
+// Tokens that llm.c writes before each document.
 constexpr uint32_t kGpt2EndOfText = 50256, kLlama3BeginOfText = 128000;
 
 std::optional<text::TokenWidth> width_of(const Settings& data) {

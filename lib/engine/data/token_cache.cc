@@ -25,7 +25,7 @@
 namespace fleet::data {
 namespace {
 
-constexpr int kVersion = 1;  // of what a cache holds: change it to make all caches anew
+constexpr int kVersion = 1;  // increase it to invalidate all caches
 constexpr double kProgressSeconds = 10;
 
 // Size, time, and the content at some places: reading all of a large corpus would take minutes.
@@ -70,15 +70,15 @@ std::string path_of(const TokenCacheRequest& request) {
               "data.token_cache", "set it to a folder");
 }
 
-// The maker's progress stands in the file that it holds locked.
+// The maker keeps this file locked, and writes its progress into it.
 class MakerLock {
  public:
   explicit MakerLock(const std::string& path)
       : path_(path), file_(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
     if (!file_) throw_errno("cannot write into the folder of the tokens", path);
   }
-  // Whether this process is the maker now. Without locks (an old NFS) several may be: each writes
-  // a file of its own, and the last rename wins.
+  // Whether this process is the maker now. Without locks (an old NFS) there may be several makers:
+  // each writes its own file, and the last rename wins.
   bool take() {
     while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
@@ -99,7 +99,7 @@ class MakerLock {
     const ssize_t got = ::pread(file_.get(), text.data(), text.size(), 0);
     return got <= 0 ? "" : std::string(trim(std::string_view(text.data(), got)));
   }
-  // Those that wait hold the file open and find the tokens.
+  // Processes that wait have the file open, and find the tokens.
   void remove() { ::unlink(path_.c_str()); }
 
  private:

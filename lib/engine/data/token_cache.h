@@ -14,23 +14,23 @@ namespace fleet::data {
 
 struct TokenCacheRequest {
   std::vector<text::CorpusFile> files;
-  std::string tokenizer_path;     // its content is a part of the cache's key
-  std::string text_key = "text";  // of JSON lines
-  std::optional<uint32_t> mark;   // behind each document
+  std::string tokenizer_path;     // its content is part of the cache's key
+  std::string text_key = "text";  // key of a text in JSON lines
+  std::optional<uint32_t> mark;   // token after each document
   bool parse_special = false;     // special tokens in a text are tokens; else ordinary text
-  std::string folder;             // of the cache; "": ~/.cache/fleetrun
-  std::string name;               // of the corpus, for messages; safe to print on a terminal
+  std::string folder;             // where the caches are; "": ~/.cache/fleetrun
+  std::string name;               // name of the corpus in messages; safe to print on a terminal
   size_t threads = 1;
 };
 
 // The width of the ids of a cache; it has no header.
 text::TokenWidth cached_width(const text::Tokenizer& tokenizer);
 
-// The path of a file with the tokens of all documents, in order, in nanoGPT's format. If there is
-// none of these files, this tokenizer and these settings, one process makes it, with a line of
-// progress every 10 s; others that ask for it meanwhile wait, and log what for. The file appears
-// under its name when it is complete; an interrupted process leaves parts, with which the next one
-// goes on. A file counts as the same if its size, its time and some pieces of its content are.
+// The path of a file with the tokens of all documents, in order, in nanoGPT's format. If it does
+// not exist yet for these files, this tokenizer and these settings, one process makes it, with a
+// line of progress every 10 s. The other processes wait for it, and log that. The file gets its
+// name when it is complete; the parts of an interrupted process are used by the next one. A text
+// file counts as unchanged if its size, its time and some pieces of its content are unchanged.
 // kUsage if no folder for the cache is known; errors of text/corpus.h and text/tokenize_corpus.h.
 std::string cached_tokens(const TokenCacheRequest& request, const text::Tokenizer& tokenizer);
 

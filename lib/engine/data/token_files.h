@@ -24,7 +24,7 @@ class TokenFiles : public TokenSequence {
 
  private:
   std::vector<text::TokenFile> files_;
-  std::vector<int64_t> starts_;  // of each file in the sequence, and the end
+  std::vector<int64_t> starts_;  // where each file begins in the sequence, and the end
 };
 
 }  // namespace fleet::data

@@ -96,7 +96,7 @@ class StreamRows : public RowLayout {
   const std::vector<TokenRange> ranges_;
   const int64_t length_;
   const text::StreamWindows windows_;
-  std::vector<int64_t> starts_;  // of each range, in the stream
+  std::vector<int64_t> starts_;  // where each range begins in the stream
 };
 
 class PackedRows : public RowLayout {

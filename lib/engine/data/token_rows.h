@@ -19,7 +19,7 @@ class TokenSequence {
   virtual void copy(int64_t begin, std::span<uint32_t> to) const = 0;
 };
 
-// What separates documents. nanoGPT's files have the token after each document, llm.c's before it.
+// The token between documents. nanoGPT's files have it after each document, llm.c's before it.
 struct DocumentMark {
   std::optional<uint32_t> token;  // nullopt: all tokens are one document
   bool begins = false;            // the token is the first of its document; else the last
@@ -45,10 +45,10 @@ std::vector<TokenRange> divided(const std::vector<TokenRange>& documents, double
 struct RowPiece {
   int64_t begin = 0;      // index of the first input in the sequence
   int64_t tokens = 0;     // number of inputs, with the prefix
-  bool prefixed = false;  // the first input is the prefix token, which lies before `begin`
+  bool prefixed = false;  // the first input is the prefix token, in front of `begin`
   int64_t skipped = 0;    // inputs at the start without weight: they are context
   int64_t tail = 0;       // inputs at the end without weight
-  float weight = 1;       // of the others in the loss
+  float weight = 1;       // weight of each other input in the loss
   double sum() const { return static_cast<double>(tokens - skipped - tail) * weight; }
   bool operator==(const RowPiece&) const = default;
 };

@@ -1,4 +1,4 @@
-// What the sources of tokens and of text have in common: their keys, and rows of tokens as samples.
+// The common part of the sources `tokens` and `text`: their keys, and rows of tokens as samples.
 #pragma once
 
 #include <functional>
@@ -35,11 +35,11 @@ struct TokenSourceParts {
   std::shared_ptr<const TokenSequence> tokens;
   DocumentMark mark;
   TokenIds token_ids;  // may be null
-  std::string name;    // of the data, for messages; safe to print on a terminal
+  std::string name;    // name of the data in messages; safe to print on a terminal
 };
 
-// Rows for training, or for evaluation (data.evaluation.*), of the whole sequence or of the part
-// that context.validation tells. kUsage if the sequence is too short for a row.
+// Rows for training, or for evaluation (data.evaluation.*), from the whole sequence or from
+// the part that context.validation selects. kUsage if the sequence is too short for a row.
 std::unique_ptr<Source> make_token_source(const TokenSourceParts& parts,
                                           const SourceContext& context);
 

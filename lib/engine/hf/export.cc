@@ -29,7 +29,7 @@ void check_folder(const std::string& folder, const std::string& source) {
                 "write to another folder");
   }
   if (!path_exists(folder)) return;
-  if (!is_folder(folder)) throw Error(ErrorCode::kUsage, "is no folder", folder, "use a folder");
+  if (!is_folder(folder)) throw Error(ErrorCode::kUsage, "is not a folder", folder, "use a folder");
   if (fs::is_empty(folder, error) || path_exists(folder + "/" + kConfigFile)) return;
   throw Error(ErrorCode::kUsage, "has other files, but no config.json", folder,
               "use a new folder, or one of an earlier export");
@@ -103,7 +103,7 @@ std::set<std::string> write_weights(const TensorFile& file, const std::string& f
   return names;
 }
 
-// Weights of an earlier export, which transformers would read instead of ours.
+// Removes weights of an earlier export: transformers would read them instead of the new ones.
 void remove_stale_weights(const std::string& folder, const std::set<std::string>& own) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -156,7 +156,7 @@ void write_generation_config(const Json& config, const std::string& source,
 std::string export_hugging_face(const Job& job, const std::string& folder, int64_t shard_bytes) {
   const std::optional<LanguageSource> source = language_source(job.model_name, job.model);
   if (!source) {
-    throw Error(ErrorCode::kUsage, "'" + job.model_name + "' is no language model", "model.name",
+    throw Error(ErrorCode::kUsage, "'" + job.model_name + "' is not a language model", "model.name",
                 "export it as ONNX: --onnx FILE");
   }
   check_folder(folder, source->folder);
@@ -180,7 +180,7 @@ ConfigTree job_of_checkpoint(const std::string& checkpoint) {
   const fs::path run = fs::path(checkpoint) / ".." / "..";
   const std::string path = (run / "config.txt").lexically_normal().string();
   if (!path_exists(checkpoint + "/" + kWeightsFile) || !path_exists(path)) {
-    throw Error(ErrorCode::kUsage, "is no checkpoint of a run, or its run has no config.txt",
+    throw Error(ErrorCode::kUsage, "is not a checkpoint of a run, or its run has no config.txt",
                 checkpoint, "give a job file, or checkpoints/step_N of a run");
   }
   ConfigTree tree;

@@ -18,9 +18,9 @@ inline constexpr int64_t kShardBytes = 50'000'000'000;
 // Writes config.json, generation_config.json, the weights and the tokenizer's files of the job's
 // model into `folder`. Weights beyond shard_bytes are written as several files and an index. Files
 // are written aside and renamed; weights of an earlier export that are not replaced are removed.
-// The weights are those of find_trained_weights(). Returns a one-line summary. kUsage if the model
-// is no language model, without weights, if they do not fit, or if the folder has other files but
-// no config.json, or is the one that the model comes from; kIo.
+// find_trained_weights() selects the weights. Returns a one-line summary. kUsage if the model is
+// not a language model, if there are no weights, if they do not fit, or if the folder has other
+// files but no config.json, or is the folder of the model itself; kIo.
 std::string export_hugging_face(const Job& job, const std::string& folder,
                                 int64_t shard_bytes = kShardBytes);
 
@@ -33,8 +33,8 @@ TensorFile hugging_face_tensors(const LanguageModel& model, const TensorFile& fi
 // rope_parameters, torch_dtype besides dtype.
 Json hugging_face_config(const LanguageModel& model, const Json& config, const std::string& dtype);
 
-// The job of a checkpoint: what the run's config.txt says that is not a default. kUsage if the
-// folder is no checkpoint of a run.
+// The job of a checkpoint: the settings in the run's config.txt that are not defaults. kUsage if
+// the folder is not a checkpoint of a run.
 ConfigTree job_of_checkpoint(const std::string& checkpoint);
 
 }  // namespace fleet

@@ -10,7 +10,7 @@ namespace fleet {
 
 using NamedVars = std::map<std::string, VarId>;
 
-// kNoVar if there is none of this name.
+// kNoVar if no variable has this name.
 inline VarId find_var(const NamedVars& vars, const std::string& name) {
   const auto found = vars.find(name);
   return found == vars.end() ? kNoVar : found->second;

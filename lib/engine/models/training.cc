@@ -120,7 +120,7 @@ NamedVars build_network(Network& network, const FeedList& feeds, SectionId secti
   return outputs;
 }
 
-// What a model declares besides its network.
+// Checks the declarations of a model besides its network.
 void check_definition(const TrainingOptions& options) {
   const ModelDef& model = model_registry().get(options.model);
   const auto refuse = [&](const std::string& what, const std::string& next) {

@@ -1,5 +1,4 @@
-// What every backend must agree on about the operation `attention`: which keys a query sees, and
-// its dropout.
+// Rules of the operation `attention` for every backend: which keys a query sees, and its dropout.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // weight: [V, D]. On the CPU another id is kUsage, naming its row; on a GPU its row of y is NaN.
 //
 // The gradient of a row of the weight sums the rows of dy that read it in the order of ids, so that
-// it is the same on any number of threads. padding_idx: reads of this row give it no gradient (as
-// in PyTorch; their values are those of the row); -1: none.
+// it is the same on any number of threads. padding_idx: reads of this row give it no gradient, but
+// return its values, as in PyTorch; -1: none.
 #include "graph/program.h"
 #include "ops/mixed_precision.h"
 

@@ -20,7 +20,7 @@ namespace fleet::text {
 
 struct BpeTrainerSettings {
   size_t vocabulary_size = 32768;  // special tokens, 256 bytes and merges; fewer if words run out
-  uint64_t min_frequency = 2;      // of a pair that becomes a token
+  uint64_t min_frequency = 2;      // lowest count of a pair that becomes a token
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
 };
 

@@ -8,7 +8,7 @@ namespace fleet::text {
 namespace {
 
 constexpr size_t kMostTries = 64;       // line starts that are tried in a slot
-constexpr size_t kContextBytes = 1024;  // of text on each side that is encoded to try one
+constexpr size_t kContextBytes = 1024;  // text on each side that is encoded to try one
 
 // Whether a byte is part of a visible character, or of one beyond ASCII.
 bool is_visible(char c) { return static_cast<unsigned char>(c) > ' ' && c != 0x7f; }

@@ -29,9 +29,10 @@ TokenWidth token_width_for(size_t vocabulary_size);
 // thread-safe.
 class TokenFile {
  public:
-  // width: of a file without a header; without it, uint16. A header is recognized, and says it
-  // itself. kUsage naming the path: a size that is not a multiple of the width, a header whose
-  // count does not fit the file or whose version is unknown, a width that is not the header's.
+  // width: type of the ids in a file without a header; default uint16. A header is recognized, and
+  // gives the width itself. kUsage naming the path: a size that is not a multiple of the width, a
+  // header whose count does not fit the file or whose version is unknown, a width that is not the
+  // header's.
   explicit TokenFile(const std::string& path, std::optional<TokenWidth> width = {});
   ~TokenFile();
   TokenFile(TokenFile&& other) noexcept;

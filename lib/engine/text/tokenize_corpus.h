@@ -1,4 +1,4 @@
-// Encodes the texts of a corpus into a token file: what `fleetrun tokenize` does.
+// Encodes the texts of a corpus into a token file: the work of `fleetrun tokenize`.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,30 @@
 
 namespace fleet::text {
 
-enum class EosPlace { kAppend, kPrepend, kNone };  // of each document's end-of-text token
+enum class EosPlace { kAppend, kPrepend, kNone };  // place of a document's end-of-text token
 
 struct TokenizeOptions {
   std::string tokenizer;  // tokenizer.json, or a rank file
   std::string output;     // the token file
   TokenFormat format = TokenFormat::kNanoGpt;
   std::optional<TokenWidth> width;  // without it: the narrower that fits the vocabulary
-  std::string text_key = "text";    // of JSON lines
+  std::string text_key = "text";    // key of a text in JSON lines
   EosPlace eos = EosPlace::kAppend;
   std::string eos_token;       // "": the tokenizer's <|endoftext|>, </s> or the like
   bool parse_special = false;  // special tokens in a text are tokens; otherwise ordinary text
   // The share that goes to validation_path(output): documents of JSON lines by chance, and the end
   // of each text file. 0: no such file.
   double validation = 0;
-  uint64_t seed = 0;  // of that choice
-  bool skip_damaged =
-      false;        // leave out damaged lines, with a warning; otherwise the first ends it
-  int threads = 0;  // 0: one for each core
-  int64_t part_bytes = 16 << 20;  // what a thread encodes at a time; the tokens are the same
+  uint64_t seed = 0;  // decides which documents
+  // Leave out damaged lines, with a warning; otherwise the first is an error.
+  bool skip_damaged = false;
+  int threads = 0;                // 0: one for each core
+  int64_t part_bytes = 16 << 20;  // bytes per thread at a time; does not change the tokens
 };
 
 struct TokenizeProgress {
-  int64_t bytes = 0, total = 0;  // of the corpus
-  int64_t found = 0;             // of `bytes`: in parts of an earlier run
+  int64_t bytes = 0, total = 0;  // bytes of the corpus
+  int64_t found = 0;             // bytes in parts of an earlier run
   int64_t tokens = 0, damaged = 0;
 };
 

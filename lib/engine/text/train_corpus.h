@@ -13,15 +13,15 @@
 namespace fleet::text {
 
 struct CountOptions {
-  std::string text_key = "text";  // of JSON lines
+  std::string text_key = "text";  // key of a text in JSON lines
   int threads = 0;                // 0: one for each core
-  int64_t part_bytes = 16 << 20;  // what a thread counts at a time; the result is the same
+  int64_t part_bytes = 16 << 20;  // bytes per thread at a time; does not change the result
 };
 
-// Adds the pieces of all texts. Of a text file each line counts for itself, with its line end, as
-// for Hugging Face's Tokenizer.train(files); of JSON lines each text as a whole, as for its
-// train_from_iterator(). kUsage naming file and line for what is not UTF-8 or no JSON with that
-// key. progress: bytes read so far, from the calling thread, several times a second.
+// Adds the pieces of all texts. Each line of a text file is a text of its own, with its line end,
+// as in Hugging Face's Tokenizer.train(files). Each text of JSON lines is counted as a whole, as in
+// its train_from_iterator(). kUsage naming file and line for text that is not UTF-8, or JSON
+// without that key. progress: bytes read so far, from the calling thread, several times a second.
 void count_corpus(std::span<const CorpusFile> files, const TextSplitter& splitter,
                   const CountOptions& options, WordCounts* counts,
                   const std::function<void(int64_t bytes)>& progress);

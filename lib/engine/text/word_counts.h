@@ -24,7 +24,7 @@ class WordTable {
   void add(std::string_view word, uint64_t count = 1);
   void clear();
   size_t size() const { return size_; }
-  size_t bytes() const { return bytes_.size(); }  // of all words
+  size_t bytes() const { return bytes_.size(); }  // bytes of all words
   // With empty slots, in no order.
   const std::vector<Entry>& slots() const { return slots_; }
   // Valid until the next add().

@@ -139,7 +139,7 @@ class Chooser {
     return "";
   }
 
-  // The same for k micro-batches of these samples.
+  // Like obstacle_of_micro_batches(), for k micro-batches of this number of samples.
   std::string obstacle_of_parts(std::optional<int64_t> samples, int64_t k) const {
     if (!samples) return "the number of training samples is unknown";
     const EpochBatches whole{.samples = *samples,

@@ -93,7 +93,7 @@ struct Explanation {
   JobCost cost = {};
   std::optional<double> input_seconds = {};
   size_t available_bytes = 0;
-  // If the job does not fit: the largest batch with which it would, 0 if there is none.
+  // If the job does not fit: the largest batch that would; 0: no batch.
   std::optional<int64_t> fitting_batch = {};
   std::optional<MachineRates> rates = {};
   JobTopology topology = {};

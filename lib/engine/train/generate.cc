@@ -47,7 +47,7 @@ int64_t longest_row(const Job& job) {
   return std::min(positions, job.data.integer("sequence_length"));
 }
 
-// What a document begins with where there is no prompt: the special token that separates them.
+// The first token of a text without a prompt: the special token between documents.
 uint32_t first_token(const text::Tokenizer& tokenizer) {
   for (const char* name : {"<|endoftext|>", "<|begin_of_text|>", "<s>", "[CLS]"}) {
     if (const auto id = tokenizer.token_id(name)) return *id;
@@ -103,7 +103,7 @@ GenerateResult generate(const Job& job, Device& device, const GenerateOptions& o
   const auto begun = std::chrono::steady_clock::now();
   while (result.tokens < options.tokens) {
     std::span<const float> logits = runner.logits(tokens);
-    // Models pad their vocabulary: tokens that the tokenizer lacks are no text.
+    // Models pad their vocabulary: the tokenizer has no text for the last tokens.
     if (std::ssize(logits) > vocabulary) logits = logits.first(vocabulary);
     const auto token = static_cast<uint32_t>(sampler.next(logits));
     if (is_special(tokenizer, token)) break;

@@ -16,15 +16,15 @@ struct GenerateOptions {
   std::string prompt;    // UTF-8; "": the model begins a new document
   int64_t tokens = 200;  // at most; a special token ends the text before
   text::SamplingOptions sampling;
-  std::string tokenizer;  // a file; "": that of the job (data.tokenizer), or of the model's folder
+  std::string tokenizer;  // a file; "": data.tokenizer of the job, or the one in the model's folder
 };
 
 struct GenerateResult {
-  int64_t prompt_tokens = 0, tokens = 0;  // of the prompt, and generated
-  double seconds = 0;                     // generating them
+  int64_t prompt_tokens = 0, tokens = 0;  // tokens of the prompt; generated tokens
+  double seconds = 0;                     // time to generate them
 };
 
-// write gets the text of the prompt, then each new part of the text, whole characters of UTF-8.
+// write gets the text of the prompt, then each new part of the text, in whole UTF-8 characters.
 // Computes in float32, in one process. Every token takes a pass over the whole text; a text longer
 // than the model's rows is continued from its last tokens. kUsage if the job has no language model,
 // no tokenizer or no weights, or if they do not fit.

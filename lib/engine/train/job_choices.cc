@@ -15,7 +15,7 @@ namespace fleet {
 namespace {
 
 struct Choice {
-  const char* section;    // of the keys
+  const char* section;    // section of the keys
   const char* key;        // below the section; "": the choice is a key of its own
   const char* otherwise;  // default if nothing is chosen; "": a choice is required
   const char* kind;       // for messages

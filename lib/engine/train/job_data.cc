@@ -113,7 +113,7 @@ void JobData::compare(const Job& job, JobRank rank, Store& store) {
       .wait();
 }
 
-// What rank 0 has found, for the Store: "" or the error's parts, a line each.
+// The verdict of rank 0 for the Store: "", or the parts of the error, one per line.
 static std::string verdict_of(const std::function<void()>& check) {
   try {
     check();

@@ -81,7 +81,7 @@ std::span<const float> LanguageRunner::logits(std::span<const uint32_t> tokens) 
     while (length < count) length = std::min(2 * length, longest_);
     build(length);
   }
-  // What follows the text may have any value: attention is causal.
+  // The rest of the row may have any value: attention is causal.
   std::copy(tokens.begin(), tokens.end(), row_.begin());
   const int64_t last = count - 1;
   executor_->feed(input_ids_, row_);

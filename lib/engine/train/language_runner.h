@@ -15,12 +15,12 @@ namespace fleet {
 // that a short text does not cost as much as the longest. Not thread-safe.
 class LanguageRunner {
  public:
-  // longest: tokens of the longest row, from 1 up. kUsage if the job's model is no language model.
+  // longest: tokens of the longest row, from 1 up. kUsage for another model.
   LanguageRunner(const Job& job, Device& device, int64_t longest);
 
   int64_t longest() const { return longest_; }
-  // Of the token behind `tokens`, of which the last longest() count. The result is valid until the
-  // next call. Errors of load_trained_weights(), at first and when a longer row is needed.
+  // Logits of the token behind `tokens`; reads at most the last longest() tokens. Valid until the
+  // next call. Errors of load_trained_weights() at the first call and when a longer row is needed.
   std::span<const float> logits(std::span<const uint32_t> tokens);
 
  private:
@@ -29,7 +29,7 @@ class LanguageRunner {
   const Job& job_;
   Device& device_;
   const int64_t longest_;
-  int64_t length_ = 0;  // of the rows of executor_
+  int64_t length_ = 0;  // tokens of a row of executor_
   std::unique_ptr<Executor> executor_;
   VarId input_ids_ = kNoVar, position_ids_ = kNoVar, document_ids_ = kNoVar, last_ = kNoVar,
         result_ = kNoVar;

@@ -28,7 +28,7 @@ void fit_language_names(const LanguageModel& model, const std::string& path, Ten
 // read_weights(), fitted if the job's model is a language model. Errors of both.
 TensorFile read_job_weights(const Job& job, const std::string& path);
 
-// The tokens of the job's language model: its largest id + 1; 0 if it is no language model.
+// Number of tokens of the job's language model: its largest id + 1; 0 for another model.
 int64_t vocabulary_of(const Job& job);
 
 }  // namespace fleet

@@ -51,7 +51,6 @@ void RunOutput::write_file(const std::string& name, std::string text) {
 void RunOutput::show_batch(const data::Batch& batch, int64_t step) {
   if (!tensorboard_ || shown_images_ || batch.image.count() == 0) return;
   shown_images_ = true;
-  if (batch.image.count() == 0) return;  // of a source without images
   writer_->write(tensorboard_->images(batch, data_, step));
 }
 

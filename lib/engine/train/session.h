@@ -23,7 +23,7 @@ struct BuiltProgram {
 };
 
 struct ProgramOptions {
-  std::vector<Column> columns = {};        // of the data (train/job_task.h)
+  std::vector<Column> columns = {};        // the columns of the data (train/job_task.h)
   int rank = 0;                            // the rank that runs the Program
   int world = 1;                           // ranks of the job
   int nodes = 1;                           // number of nodes

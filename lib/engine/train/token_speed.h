@@ -11,7 +11,7 @@
 namespace fleet {
 
 struct TokenSpeed {
-  double tokens_per_second = 0;  // of all ranks
+  double tokens_per_second = 0;  // sum over all ranks
   // Model FLOPs utilization of this rank: three times the operations of its forward pass in the
   // time of a step, by the peak of the card's data sheet for the job's type. Recomputed operations
   // do not count. nullopt for a device whose peak is not known.
@@ -26,15 +26,15 @@ class TokenSpeedMeter {
  public:
   // The runner's Plan and device decide the MFU.
   TokenSpeedMeter(StepRunner& runner, const Device& device);
-  void step_done(double tokens) { tokens_.add(tokens); }  // of this rank
+  void step_done(double tokens) { tokens_.add(tokens); }  // tokens of this rank
   double total() const { return tokens_.total(); }
-  // Collective. meter: of the same steps; steps_left: until training ends.
+  // Collective. meter: has the times of the same steps; steps_left: until training ends.
   TokenSpeed measure(const StepMeter& meter, int64_t steps_left);
 
  private:
   StepRunner& runner_;
   MovingAverage tokens_;
-  double operations_ = 0;       // of a step's forward pass and twice as many of its backward pass
+  double operations_ = 0;       // in a step: forward pass, and twice as many for the backward pass
   std::optional<double> peak_;  // operations a second
 };
 

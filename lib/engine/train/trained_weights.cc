@@ -17,7 +17,7 @@
 namespace fleet {
 namespace {
 
-constexpr char kOverride[] = "--set";  // begins the origin of what the command line sets
+constexpr char kOverride[] = "--set";  // begins the origin of a setting of the command line
 
 // A setting that names weights.
 struct Named {

@@ -17,8 +17,8 @@
 namespace fleet {
 namespace {
 
-// What the launcher shows beside the loss: the task's main metric, if that is an accuracy or the
-// like; -1: none.
+// The value that the launcher shows next to the loss: the task's main metric, if a larger value is
+// better; else -1.
 double shown_accuracy(const MetricSums& sums) {
   const MetricDef* headline = sums.table()->find(sums.table()->headline);
   if (!headline || !headline->larger_is_better) return -1;

@@ -111,7 +111,7 @@ std::vector<double> TrainingStart::resume_on_all_ranks() {
       if (wanted == "no") set_aside_other_checkpoints();
       return steps;
     }
-    if (damaged - steps.begin() == own_.rank) {  // one line for what all ranks may see
+    if (damaged - steps.begin() == own_.rank) {  // one line for an error that all ranks may see
       spdlog::warn("{}: using the previous checkpoint", damage);
     }
     below = static_cast<int64_t>(-2 - *damaged);

@@ -19,7 +19,7 @@ struct Attention {
   int64_t q_stride = 0, kv_stride = 0;
   bool causal = false;
   int64_t window = 0;  // 0: none
-  float scale = 1;     // of the scores; positive
+  float scale = 1;     // factor of the scores; positive
   // Dropout (ops/attention.h); threshold 0: none.
   uint64_t drop_threshold = 0, salt = 0;
   float keep_scale = 1;
@@ -27,10 +27,10 @@ struct Attention {
   const int64_t *documents = nullptr, *sample_keys = nullptr;  // null: none
   void* y = nullptr;
   float* lse = nullptr;  // null: not kept
-  // Of the gradient, which reads y and lse. A result that is null is not wanted.
+  // The gradient reads y and lse, too. Results that are null are not computed.
   const void* dy = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  void* workspace = nullptr;  // of attention_workspace() bytes
+  void* workspace = nullptr;  // attention_workspace() bytes
 
   int64_t group() const { return heads / kv_heads; }
 };

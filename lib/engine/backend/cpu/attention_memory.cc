@@ -44,7 +44,7 @@ void DocumentRanges::find(int64_t sample) {
   const auto tokens = static_cast<int32_t>(attention_.tokens);
   const int64_t* ids = attention_.documents + sample * tokens;
   int32_t *first = first_ + sample * stride_, *last = last_ + sample * stride_;
-  int32_t* next = next_ + sample * stride_;  // of the first token of a run of one document
+  int32_t* next = next_ + sample * stride_;  // end of a run of one document, at its first token
   bool scattered = false;
   for (int32_t begin = 0, end; begin < tokens; begin = end) {
     for (end = begin + 1; end < tokens && ids[end] == ids[begin];) ++end;

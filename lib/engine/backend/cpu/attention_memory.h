@@ -40,8 +40,8 @@ struct TokenRange {
 struct Visibility {
   int64_t tokens, window;
   bool causal;
-  const int32_t *first,
-      *last;       // of the token's document: first token, last + 1; null: one document
+  // By token: the first token of its document, and the last + 1. Null: one document.
+  const int32_t *first, *last;
   bool scattered;  // a document has gaps: inside its range compare `first`
 
   // The keys that a query sees, and the queries that see a key.

@@ -5,11 +5,11 @@
 namespace fleet {
 namespace {
 
-// ids of either type.
+// Ids of either type.
 struct EmbeddingIds {
   const void* data;
   DType dtype;
-  int64_t count, rows;  // of ids, and of the weight
+  int64_t count, rows;  // number of ids; rows of the weight
 
   int64_t at(int64_t i) const {
     return dtype == DType::kInt32 ? static_cast<const int32_t*>(data)[i]
@@ -29,7 +29,7 @@ struct EmbeddingIds {
   }
 };
 
-constexpr int64_t kEmbeddingColumns = 256;  // of a row that one thread sums at a time
+constexpr int64_t kEmbeddingColumns = 256;  // columns of a row that one thread sums at a time
 
 // The ids' positions, grouped by id and in order within a group: a counting sort.
 struct SortedIds {

@@ -238,7 +238,8 @@ class HeadLoss : public Kernel {
   size_t dhead_bytes_ = 0;
   RuntimeProduct logits_;
   std::optional<RuntimeProduct> dhidden_product_;
-  std::vector<RuntimeProduct> dhead_products_;  // of the first chunk, and of those that are added
+  // For the first chunk, and for the other chunks, which are added.
+  std::vector<RuntimeProduct> dhead_products_;
 };
 
 void head_layouts(LayoutQuery& query) {

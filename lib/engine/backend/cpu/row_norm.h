@@ -133,7 +133,7 @@ inline size_t row_norm_workspace(int64_t size) {
 
 template <bool centered, typename T>
 struct RowNormGradient {
-  const T *x, *dy, *dsum;                 // dsum: null if there is none
+  const T *x, *dy, *dsum;                 // dsum: may be null
   const float *scale, *mean, *variation;  // variation: centered: the variance; else 1 / sqrt(...)
   T* dx;                                  // null if not needed, as dscale and dbias
   float *dscale, *dbias, *partial;        // partial: row_norm_workspace()

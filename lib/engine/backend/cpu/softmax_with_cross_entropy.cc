@@ -123,7 +123,7 @@ std::unique_ptr<Kernel> make_typed_gradient(KernelContext& context) {
       const Row row = scan_row<weighted>(x, weights, classes);
       const float slope = static_cast<float>(dloss[n]);
       const float target = weighted ? on_label * weights[label] : on_label;
-      const float total = weighted ? target + rest * row.weights : 1;  // of all targets
+      const float total = weighted ? target + rest * row.weights : 1;  // sum of all targets
       row_gradient<weighted>(x, weights, dx, classes, row, slope * total, slope * rest, label,
                              slope * target);
     }

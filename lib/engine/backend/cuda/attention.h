@@ -35,7 +35,7 @@ struct AttentionCall {
   __device__ uint64_t stream(int64_t sample) const {
     return drop_threshold ? dropout_stream(static_cast<uint64_t>(sample_keys[sample]), salt) : 0;
   }
-  // Of a probability: 0 or 1 / (1 - p).
+  // Factor of a probability: 0 or 1 / (1 - p).
   __device__ float drop_factor(uint64_t stream, int64_t head, int64_t query, int64_t key) const {
     if (!drop_threshold) return 1;
     return dropout_bits(stream, attention_element(head, query, key)) >= drop_threshold ? keep_scale

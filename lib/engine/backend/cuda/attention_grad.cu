@@ -80,7 +80,7 @@ __global__ void differentiate(GradientCall<T> g, int64_t blocks) {
   float* scored = cuda::dynamic_shared<float>();
   float* sloped = scored + kOwn * size;
   float* tile = sloped + kOwn * size;
-  float* weights = tile + kTile * stride;  // of the slopes of scores, then of probabilities
+  float* weights = tile + kTile * stride;  // slopes of the scores; the probabilities follow
   float* probabilities = weights + kOwn * kTile;
   const int warp = static_cast<int>(threadIdx.x) / cuda::kWarp;
   const int lane = static_cast<int>(threadIdx.x) % cuda::kWarp;

@@ -80,7 +80,7 @@ __global__ void scatter_ids(int64_t count, const uint32_t* ids, const uint32_t* 
     block_barrier();
     if (valid && rank == 0) warps[warp][digit] = static_cast<uint32_t>(bits_set(same));
     block_barrier();
-    uint32_t sum = next[thread];  // of the bin `thread`
+    uint32_t sum = next[thread];  // for the bin `thread`
     for (int w = 0; w < kSortWarps; ++w) {
       const uint32_t here = warps[w][thread];
       warps[w][thread] = sum;

@@ -11,15 +11,15 @@
 
 namespace fleet::cuda {
 
-// ids: of 32 or 64 bits, `count` of them. Those outside 0..rows - 1 and `ignored` become `rows`,
-// and come last.
+// ids: `count` ids of 32 or 64 bits. Ids outside 0..rows - 1 and `ignored` become `rows` and come
+// last.
 struct SortedIds {
   const uint32_t *ids, *positions;  // [count]: sorted by id, then by position
 };
 
 // Bytes of scratch memory for it.
 size_t sort_workspace(int64_t count);
-// Enqueued; the result lies in the workspace. count, rows: below 2^31.
+// Enqueued; the result is in the workspace. count, rows: below 2^31.
 SortedIds sort_ids(cudaStream_t stream, const Argument& ids, int64_t rows, int64_t ignored,
                    void* workspace);
 

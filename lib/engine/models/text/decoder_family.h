@@ -1,4 +1,4 @@
-// What the configurations of llama, mistral, qwen2 and qwen3 have in common.
+// Common parts of the configurations of llama, mistral, qwen2 and qwen3.
 #pragma once
 
 #include "models/text/language_family.h"

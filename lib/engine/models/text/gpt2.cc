@@ -37,7 +37,7 @@ Schema gpt2_schema() {
               "activation of an MLP")
       .number("embd_pdrop", 0.1, 0, 0.99, "dropout rate of the embeddings")
       .number("attn_pdrop", 0.1, 0, 0.99, "dropout rate of attention's probabilities")
-      .number("resid_pdrop", 0.1, 0, 0.99, "dropout rate of what each layer adds")
+      .number("resid_pdrop", 0.1, 0, 0.99, "dropout rate of the values that each layer adds")
       .number("layer_norm_epsilon", 1e-5, 0, 1, "added to variances")
       .number("initializer_range", 0.02, 0, 1e6, "standard deviation of initial weights")
       .boolean("scale_attn_weights", true, "divide scores by the square root of a head's size")

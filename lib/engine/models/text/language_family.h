@@ -23,7 +23,7 @@ enum class FieldUse {
 struct ConfigField {
   std::string name;
   FieldUse use = FieldUse::kHonoured;
-  std::vector<Json> accepted = {};  // of a refused one: the values that change nothing
+  std::vector<Json> accepted = {};  // kRefused: the values that change nothing
 };
 
 // The fields of a config.json, checked as they are read. A field that is missing or null has its
@@ -55,8 +55,8 @@ class ModelConfig {
 
 struct LanguageFamily {
   std::string help;                 // one line
-  std::string architecture;         // of transformers: "LlamaForCausalLM"
-  std::string base;                 // the prefix of its names: "model."
+  std::string architecture;         // name in transformers: "LlamaForCausalLM"
+  std::string base;                 // prefix of the names of its weights: "model."
   std::vector<ConfigField> fields;  // besides common_config_fields()
   Schema schema;                    // the keys of a model of this family in a job file
   // The model that checked fields describe.

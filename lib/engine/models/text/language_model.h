@@ -1,5 +1,5 @@
-// What a decoder-only language model consists of, whatever its family: the families of
-// transformers (gpt2, llama, mistral, qwen2, qwen3) differ in these values only.
+// The description of a decoder-only language model. The families of transformers (gpt2, llama,
+// mistral, qwen2, qwen3) differ in these values only.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct LanguageModel {
   // The operation between the MLP's layers. Gated ones (swiglu, geglu) take the products of gate
   // and up, one behind the other.
   std::string activation = "swiglu";
-  bool approximate = false;  // of gelu and geglu
+  bool approximate = false;  // gelu and geglu use tanh
   bool gated() const { return activation == "swiglu" || activation == "geglu"; }
 
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
@@ -40,14 +40,14 @@ struct LanguageModel {
 
   // Attributes of rope_table; nullopt: learned positions.
   std::optional<Attributes> rope = std::nullopt;
-  // Of each layer: how many tokens a query sees, itself included; 0: all before it.
+  // By layer: how many tokens a query sees, itself included; 0: all before it.
   std::vector<int64_t> windows;
-  // Of each layer: the factor of its scores; 0: 1 / sqrt(head_size).
+  // By layer: the factor of its scores; 0: 1 / sqrt(head_size).
   std::vector<double> scales;
 
   double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
-  // Standard deviations of initial weights: of all, and of the layers that end in the residual
-  // stream. Biases start as 0, scales of norms as 1.
+  // Standard deviation of initial weights, and that of the layers that end in the residual stream.
+  // Biases start as 0, scales of norms as 1.
   double deviation = 0.02, residual_deviation = 0.02;
 
   int64_t qkv_heads() const { return heads + 2 * kv_heads; }
@@ -59,7 +59,7 @@ struct WeightPart {
   std::string parameter;  // ours: "model.layers.0.self_attn.qkv_proj.weight"
   // Theirs: "model.layers.0.self_attn.q_proj.weight".
   std::string name;
-  int64_t rows = 0;  // of this part, in the parameter's first dimension
+  int64_t rows = 0;  // size of this part in the parameter's first dimension
   // Stored as [in, out], as transformers' Conv1D does; parameters are [out, in].
   bool transposed = false;
 };

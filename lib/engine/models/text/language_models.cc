@@ -156,7 +156,7 @@ LanguageModel language_model_of(const LanguageSource& source, std::vector<std::s
   return model;
 }
 
-// What models of a job file and those of a family share.
+// Common part of the models of families and of `hf`.
 static void define_as_model(const std::string& name, const std::string& help, const Schema& keys,
                             ModelDef* def) {
   def->help = help;

@@ -16,15 +16,15 @@ namespace fleet {
 struct LanguageSource {
   Json config;         // as a config.json
   std::string where;   // the file, or the model
-  std::string folder;  // of Hugging Face's; "": the job file has the sizes
+  std::string folder;  // a folder of Hugging Face's; "": the job file has the sizes
 };
 
-// What the settings of a model say; nullopt if it is no language model. kUsage or kNotFound naming
-// the file.
+// The language model that these settings describe; nullopt for another model. kUsage or kNotFound
+// naming the file.
 std::optional<LanguageSource> language_source(const std::string& model, const Settings& settings);
 
-// The language model of a job. kUsage, also if its tokenizer.json has tokens beyond its vocabulary.
-// notes: see read_language_model().
+// The language model of a job. notes: see read_language_model(). kUsage if the source is wrong, or
+// if its tokenizer.json has tokens beyond its vocabulary.
 LanguageModel language_model_of(const LanguageSource& source,
                                 std::vector<std::string>* notes = nullptr);
 
