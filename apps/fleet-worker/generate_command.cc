@@ -45,6 +45,7 @@ int run_generate(const CommandLine& line) {
     std::fflush(stdout);
   });
   std::puts("");
+  std::fflush(stdout);
   if (result.tokens > 0) {
     spdlog::info("{} tokens, {:.1f} a second", result.tokens,
                  static_cast<double>(result.tokens) / result.seconds);

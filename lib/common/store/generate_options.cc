@@ -16,7 +16,7 @@ CommandSyntax generate_syntax() {
       .missing_word = "give a job file: fleetrun generate job.json --prompt 'Once upon a time'"};
   syntax.options
       .text({.key = "prompt", .aliases = {"p"}, .value = "TEXT"}, "",
-            "the text to continue; without it: a new document")
+            "the text to continue; it may contain special tokens, such as <|endoftext|>")
       .text({.key = "prompt_file", .value = "FILE"}, "",
             "a file with the text to continue; -: standard input")
       .integer({.key = "tokens", .aliases = {"n"}, .value = "N"}, 200, 1, 1'000'000,

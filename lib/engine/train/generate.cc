@@ -47,17 +47,6 @@ int64_t longest_row(const Job& job) {
   return std::min(positions, job.data.integer("sequence_length"));
 }
 
-// The first token of a text without a prompt: the special token between documents.
-uint32_t first_token(const text::Tokenizer& tokenizer) {
-  for (const char* name : {"<|endoftext|>", "<|begin_of_text|>", "<s>", "[CLS]"}) {
-    if (const auto id = tokenizer.token_id(name)) return *id;
-  }
-  for (const text::AddedToken& token : tokenizer.added_tokens()) {
-    if (token.special) return token.id;
-  }
-  return 0;
-}
-
 bool is_special(const text::Tokenizer& tokenizer, uint32_t id) {
   return std::ranges::any_of(tokenizer.added_tokens(), [&](const text::AddedToken& token) {
     return token.special && token.id == id;
@@ -94,7 +83,10 @@ GenerateResult generate(const Job& job, Device& device, const GenerateOptions& o
 
   std::vector<uint32_t> tokens;
   tokenizer.encode_ordinary(options.prompt, tokens);
-  if (tokens.empty()) tokens.push_back(first_token(tokenizer));
+  if (tokens.empty()) {
+    throw Error(ErrorCode::kUsage, "there is no text to continue", "--prompt",
+                "give a word, or the special token that documents of the model begin with");
+  }
   GenerateResult result{.prompt_tokens = std::ssize(tokens)};
   const auto vocabulary = static_cast<int64_t>(tokenizer.vocabulary_size());
   runner.logits(tokens);  // builds and loads, before the first word appears

@@ -13,7 +13,7 @@
 namespace fleet {
 
 struct GenerateOptions {
-  std::string prompt;    // UTF-8; "": the model begins a new document
+  std::string prompt;    // UTF-8, not empty; special tokens in it are recognized
   int64_t tokens = 200;  // at most; a special token ends the text before
   text::SamplingOptions sampling;
   std::string tokenizer;  // a file; "": data.tokenizer of the job, or the one in the model's folder
