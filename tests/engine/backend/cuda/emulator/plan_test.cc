@@ -22,6 +22,7 @@ Plan plan_of_resnet50(const std::string& strategy_text, int ranks = 1) {
       program, {.model = "resnet50",
                 .model_settings = model.validate(model_registry().get("resnet50").schema),
                 .batch = 256,
+                .columns = image_columns({3, 224, 224}),
                 .bytes = Normalization{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}}});
   Strategy strategy = make_strategy(strategy_text, {.ranks = ranks,
                                                     .low_types = {DType::kFloat16},
