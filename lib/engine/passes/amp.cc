@@ -4,7 +4,8 @@
 // White operations run in the low type. Black operations and those on no list run in float32. Gray
 // operations follow their inputs: float32 if a black operation made any of them, otherwise low if a
 // white one made any, otherwise unchanged. pure (use_pure_fp16, use_pure_bf16): gray operations are
-// always low. An operation that uses a variable of black_variables is black. A variable is cast
+// always low. A result that a white operation leaves in float32 (a loss) counts as of a black one,
+// also for pure. An operation that uses a variable of black_variables is black. A variable is cast
 // once for all readers that run when the first of them runs.
 #include <algorithm>
 #include <map>
@@ -46,6 +47,7 @@ class Amp : public Pass {
     FLEET_CHECK(program.find_section("backward") < 0, "amp runs before the backward pass");
     check_lists(program);
     made_.assign(program.var_count(), Verdict::kAsItIs);
+    stays_float32_.assign(program.var_count(), false);
     const std::vector<Op> ops = std::move(program.ops());
     program.ops().clear();
     for (const Op& op : ops) rewrite(program, op);
@@ -112,6 +114,7 @@ class Amp : public Pass {
     }
     const Precision precision = precision_of(op);
     if (precision == Precision::kBlack) return Verdict::kFloat32;
+    if (precision == Precision::kGray && reads_float32_result(op)) return Verdict::kFloat32;
     if (precision == Precision::kWhite || pure_) return Verdict::kLow;
     Verdict verdict = Verdict::kAsItIs;
     for (VarId id : op.reads()) {
@@ -121,13 +124,26 @@ class Amp : public Pass {
     return verdict;
   }
 
+  // Whether the input stays float32 whatever the operation runs in.
+  static bool keeps_float32(const Op& op, size_t input) {
+    const std::vector<int>& kept = mixed_precision_of(*op.def).float32_inputs;
+    return std::find(kept.begin(), kept.end(), static_cast<int>(input)) != kept.end();
+  }
+
+  bool reads_float32_result(const Op& op) const {
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const VarId id = op.inputs[i];
+      if (id != kNoVar && !keeps_float32(op, i) && stays_float32_[id]) return true;
+    }
+    return false;
+  }
+
   void rewrite(Program& program, const Op& op) {
     const Verdict verdict = judge(program, op);
+    const bool of_float32_result = verdict == Verdict::kFloat32 && reads_float32_result(op);
     std::vector<VarId> inputs = op.inputs;
     for (size_t i = 0; i < inputs.size() && verdict != Verdict::kAsItIs; ++i) {
-      const std::vector<int>& kept = mixed_precision_of(*op.def).float32_inputs;
-      const bool stays = std::find(kept.begin(), kept.end(), static_cast<int>(i)) != kept.end();
-      if (inputs[i] == kNoVar || stays) continue;
+      if (inputs[i] == kNoVar || keeps_float32(op, i)) continue;
       inputs[i] = in_type(program, inputs[i], verdict == Verdict::kLow ? low_ : DType::kFloat32,
                           op.section);
     }
@@ -140,6 +156,11 @@ class Amp : public Pass {
     program.ops().push_back(
         program.make_op(op.section, op.type(), inputs, op.outputs, op.attributes));
     program.ops().back().stream = op.stream;
+    for (VarId id : op.writes()) {
+      const bool wide = verdict == Verdict::kLow && precision_of(op) == Precision::kWhite &&
+                        program.var(id).dtype == DType::kFloat32;
+      stays_float32_[id] = wide || of_float32_result;
+    }
   }
 
   // Returns the variable in this type: itself or a cast of it.
@@ -195,7 +216,8 @@ class Amp : public Pass {
   const DType low_;
   const bool pure_;
   const std::vector<std::string> white_, black_, black_variables_;
-  std::vector<Verdict> made_;  // by variable: the precision of the operation that writes it
+  std::vector<Verdict> made_;        // by variable: the precision of the operation that writes it
+  std::vector<bool> stays_float32_;  // by variable: a white operation's, or made from such
   std::map<VarId, std::vector<std::pair<SectionId, VarId>>> casts_;
   size_t low_count_ = 0;
 };

@@ -22,6 +22,8 @@ struct Value {
   Kind kind = Kind::kForward;
   int op = 0;        // its first writer
   int furthest = 0;  // the stage furthest from its own that reads it
+  // Computed from parameters alone, so that one message serves all micro-batches.
+  bool once = false;
 };
 
 class Splitter {
@@ -33,7 +35,9 @@ class Splitter {
     stages_ = find_stages(program_, options_.backward, options_.stages);
     find_values();
     find_readers();
+    find_imports();
     find_gradients();
+    find_parts();
     grow_feeds();
     old_ = std::move(program_.ops());
     program_.ops().clear();
@@ -76,10 +80,69 @@ class Splitter {
         values_.try_emplace(id, Value{.stage = stages_.of_op[i],
                                       .kind = kind_of(ops[i]),
                                       .op = static_cast<int>(i),
-                                      .furthest = stages_.of_op[i]});
+                                      .furthest = stages_.of_op[i],
+                                      .once = is_of_parameters(ops[i])});
       }
     }
   }
+
+  bool is_of_parameters(const Op& op) const {
+    const std::vector<VarId> reads = op.reads();
+    return kind_of(op) != Kind::kBackward && !reads.empty() &&
+           std::all_of(reads.begin(), reads.end(), [this](VarId id) {
+             const auto value = values_.find(id);
+             return value == values_.end() ? is_model_parameter(id) : value->second.once;
+           });
+  }
+
+  bool is_model_parameter(VarId id) const {
+    const Var& var = program_.var(id);
+    return var.kind == VarKind::kParameter || var.copy_of != kNoVar;
+  }
+
+  int owner_of(VarId parameter) const {
+    const VarId whole = program_.var(parameter).copy_of;
+    return stages_.of_var.at(whole == kNoVar ? parameter : whole);
+  }
+
+  // Parameters, and copies of them, that stages behind their owner read.
+  void find_imports() {
+    const std::vector<Op>& ops = program_.ops();
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const int stage = stages_.of_op[i];
+      if (stage < 0) continue;
+      for (const VarId id : ops[i].reads()) {
+        if (!is_model_parameter(id) || owner_of(id) == stage) continue;
+        const std::tuple key(is_training(ops[i].section), owner_of(id), id);
+        int& furthest = imports_.try_emplace(key, stage).first->second;
+        furthest = std::max(furthest, stage);
+      }
+    }
+  }
+
+  // Later stages' parts of the gradient of a parameter that they read: only the sum reads them, in
+  // the stage of the parameter. Each stage adds up its micro-batches before it sends its part.
+  void find_parts() {
+    const Uses uses(program_);
+    for (const VarId parameter : program_.parameters()) {
+      const VarId gradient = program_.gradient(parameter);
+      const auto owner = stages_.of_var.find(parameter);
+      const int writer = gradient == kNoVar ? -1 : uses.writer(gradient);
+      if (writer < 0 || owner == stages_.of_var.end()) continue;
+      FLEET_CHECK(stages_.of_op[writer] == owner->second,
+                  "the gradient of '" + program_.var(parameter).name + "' is in another stage");
+      const Op& sum = program_.ops()[writer];
+      if (sum.type() != "sum") continue;
+      for (const VarId id : sum.inputs) {
+        const auto value = values_.find(id);
+        if (value == values_.end() || value->second.stage == owner->second) continue;
+        if (uses.readers(id).size() > 1 || program_.var(id).dtype != DType::kFloat32) continue;
+        parts_.insert(id);
+      }
+    }
+  }
+
+  bool is_last(int micro_batch) const { return micro_batch + 1 == options_.micro_batches; }
 
   // Values of the forward part go to later stages, gradients to earlier ones.
   void find_readers() {
@@ -150,11 +213,17 @@ class Splitter {
   VarId read(VarId id, int micro_batch, SectionId section) {
     if (id == kNoVar) return id;
     if (has_id(options_.batch.feeds, id)) return slice(id, micro_batch, section);
-    if (!is_temporary(id)) return id;
+    if (!is_temporary(id)) return program_.sections()[section].remote ? id : here(id, section);
     const auto known = local_[micro_batch].find(id);
     FLEET_CHECK(known != local_[micro_batch].end(),
                 "'" + program_.var(id).name + "' is not on its stage yet");
     return known->second;
+  }
+
+  // A parameter in this stage: itself, or what its owner sent.
+  VarId here(VarId id, SectionId section) const {
+    const auto known = imported_.find({id, is_training(section)});
+    return known == imported_.end() ? id : known->second;
   }
 
   // The rows of a micro-batch. Section: the first reader's, which may be `remote`.
@@ -177,14 +246,21 @@ class Splitter {
     return sends ? options_.to_next : options_.from_previous;
   }
 
-  // Values that this stage gets from a neighbour in such an action, in the order of their writers.
-  std::vector<VarId> received(Kind kind) const {
-    const int own = options_.stage;
+  bool is_sent(VarId id, const Value& value, int micro_batch) const {
+    return (!value.once || micro_batch == 0) && (!parts_.contains(id) || is_last(micro_batch));
+  }
+
+  // Values that this stage gets from a neighbour in this action, in the order of their writers.
+  std::vector<VarId> received(const PipelineAction& action) const {
+    const int own = options_.stage, micro_batch = action.micro_batch;
+    const Kind kind = action.kind;
     std::vector<std::pair<int, VarId>> found;
     for (const auto& [id, value] : values_) {
       const bool passes = kind == Kind::kBackward ? value.stage > own && value.furthest <= own
                                                   : value.stage < own && value.furthest >= own;
-      if (value.kind == kind && passes) found.emplace_back(value.op, id);
+      if (value.kind == kind && passes && is_sent(id, value, micro_batch)) {
+        found.emplace_back(value.op, id);
+      }
     }
     std::sort(found.begin(), found.end());
     std::vector<VarId> ids;
@@ -217,24 +293,54 @@ class Splitter {
   // Receives what an action reads. after: written by the last operation that it must not overtake,
   // so that no more memory is in use than for the current action and the next one.
   void receive(const PipelineAction& action, VarId after) {
-    const PipelineLink from = link(action.kind, false);
-    for (const VarId id : received(action.kind)) {
-      const VarId here = fresh(id, action.micro_batch);
-      local_[action.micro_batch][id] = here;
-      const Var& var = program_.var(here);
-      Op& op = program_.append(section_of(action.kind), "recv", {}, {here},
-                               {{"peer", int64_t{from.peer}},
-                                {"communicator", int64_t{from.group}},
-                                {"shape", to_attribute(var.shape)},
-                                {"dtype", std::string(name_of(var.dtype))}});
-      op.stream = from.stream;
-      if (after != kNoVar) op.after.push_back(after);
+    for (const auto& [owner, id] : imports_of(action)) {
+      if (owner == options_.stage) continue;
+      imported_[{id, action.kind != Kind::kEvaluate}] = receive(id, action, after);
+    }
+    for (const VarId id : received(action)) {
+      local_[action.micro_batch][id] = receive(id, action, after);
+    }
+    if (action.micro_batch == 0) return;
+    for (const auto& [id, value] : values_) {
+      const bool passed = value.once && value.kind == action.kind && value.stage < options_.stage;
+      if (passed && local_[0].contains(id)) local_[action.micro_batch][id] = local_[0].at(id);
     }
   }
 
-  // Received values that stages behind this one need too.
+  VarId receive(VarId id, const PipelineAction& action, VarId after) {
+    const PipelineLink from = link(action.kind, false);
+    const VarId made = fresh(id, action.micro_batch);
+    const Var& var = program_.var(made);
+    Op& op = program_.append(section_of(action.kind), "recv", {}, {made},
+                             {{"peer", int64_t{from.peer}},
+                              {"communicator", int64_t{from.group}},
+                              {"shape", to_attribute(var.shape)},
+                              {"dtype", std::string(name_of(var.dtype))}});
+    op.stream = from.stream;
+    if (after != kNoVar) op.after.push_back(after);
+    return made;
+  }
+
+  // {owner, parameter} of those that this stage receives or sends with this action, in the order of
+  // their messages: they go before the values of the action.
+  std::vector<std::pair<int, VarId>> imports_of(const PipelineAction& action) const {
+    std::vector<std::pair<int, VarId>> found;
+    if (action.kind == Kind::kBackward || action.micro_batch > 0) return found;
+    for (const auto& [key, furthest] : imports_) {
+      const auto& [training, owner, id] = key;
+      if (training == (action.kind == Kind::kEvaluate)) continue;
+      if (owner <= options_.stage && furthest >= options_.stage) found.emplace_back(owner, id);
+    }
+    return found;
+  }
+
+  // Parameters and received values that stages behind this one need too.
   void pass_on(const PipelineAction& action, size_t number) {
-    for (const VarId id : received(action.kind)) {
+    for (const auto& [owner, id] : imports_of(action)) {
+      if (imports_.at({action.kind != Kind::kEvaluate, owner, id}) == options_.stage) continue;
+      send(here(id, section_of(action.kind)), action, number);
+    }
+    for (const VarId id : received(action)) {
       if (goes_on(values_.at(id))) send(local_[action.micro_batch].at(id), action, number);
     }
   }
@@ -279,7 +385,7 @@ class Splitter {
       for (const VarId id : old_[i].outputs) {
         const auto value = values_.find(id);
         if (value == values_.end() || value->second.op != static_cast<int>(i)) continue;
-        if (goes_on(value->second)) send(written(id, action.micro_batch), action, number);
+        if (goes_on(value->second)) send_value(id, value->second, action, number);
       }
       const auto completed = completed_by_.find(static_cast<int>(i));
       if (completed != completed_by_.end()) {
@@ -288,6 +394,13 @@ class Splitter {
       add_sums(old_[i], action.micro_batch);
     }
     return wait_and_end(begin, action, number);
+  }
+
+  void send_value(VarId id, const Value& value, const PipelineAction& action, size_t number) {
+    const bool part = parts_.contains(id);
+    if (part) accumulate(id, action.micro_batch);
+    if (!is_sent(id, value, action.micro_batch)) return;
+    send(part ? id : written(id, action.micro_batch), action, number);
   }
 
   // Lets the first operation from `begin` on wait for earlier messages. Returns what the last one
@@ -307,6 +420,9 @@ class Splitter {
   Op renamed(const Op& op, int micro_batch, SectionId section) {
     Op copy = op;
     copy.section = section;
+    if (!is_last(micro_batch) && !program_.sections()[section].remote) {
+      std::erase_if(copy.inputs, [this](VarId id) { return parts_.contains(id); });
+    }
     for (VarId& id : copy.inputs) id = read(id, micro_batch, section);
     for (VarId& id : copy.outputs) id = written(id, micro_batch);
     return copy;
@@ -434,9 +550,13 @@ class Splitter {
   SectionId evaluate_ = -1;
   int64_t rows_ = 1;  // per micro-batch
   std::map<VarId, Value> values_;
-  std::map<int, std::set<VarId>> completed_by_;     // operation -> gradients
-  std::map<VarId, std::vector<VarId>> parameters_;  // by gradient
-  std::vector<std::map<VarId, VarId>> local_;       // by micro-batch: original -> here
+  // {in training, owner, parameter} -> the furthest stage that reads it
+  std::map<std::tuple<bool, int, VarId>, int> imports_;
+  std::map<std::pair<VarId, bool>, VarId> imported_;  // {parameter, in training} -> here
+  std::set<VarId> parts_;                             // of gradients, sent once a step
+  std::map<int, std::set<VarId>> completed_by_;       // operation -> gradients
+  std::map<VarId, std::vector<VarId>> parameters_;    // by gradient
+  std::vector<std::map<VarId, VarId>> local_;         // by micro-batch: original -> here
   std::map<std::tuple<VarId, int, bool>, VarId> slices_;
   std::vector<Sent> sent_;
   std::vector<Op> old_;

@@ -33,7 +33,8 @@ struct StageMap {
   std::map<VarId, int> of_var;  // parameters and states of the model, and copies of parameters
 };
 // The stages of all operations, after mark_stages() and the backward pass. Operations without a
-// mark have the stage of their inputs. kUsage naming a parameter that two stages use.
+// mark have the stage of their inputs. A parameter belongs to the first stage that reads it. kUsage
+// naming a state that two stages use.
 StageMap find_stages(const Program& program, SectionId backward, int stages);
 
 // The order in which a stage of a pipeline computes its micro-batches.
@@ -86,6 +87,8 @@ struct PipelineOptions {
 // is complete:
 // - Feeds get the rows of all micro-batches.
 // - Gradients of parameters are sums over the micro-batches, in float32.
+// - A parameter that later stages read too (a tied embedding), or a cast of it, is sent to them
+//   once a step; their part of its gradient comes back once a step if it is float32.
 // - BatchVars::sums are sums over the micro-batches, and the loss is their mean; both are 0 on
 //   stages that do not compute them. BatchVars::rows have the rows of all micro-batches, and are
 //   `remote` on stages that do not compute them.

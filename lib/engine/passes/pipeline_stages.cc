@@ -150,12 +150,19 @@ class Finder {
       if (program_.var(id).copy_of != kNoVar) id = program_.var(id).copy_of;
       const int before = map_.of_var.try_emplace(id, stage).first->second;
       if (before == stage) continue;
-      throw Error(ErrorCode::kUsage,
-                  "'" + program_.var(id).name + "' is used in stages " + std::to_string(before) +
-                      " and " + std::to_string(stage),
-                  "strategy pipeline_configs.cut",
-                  "cut the model where all that share a parameter are in one stage");
+      if (before > stage || program_.var(id).kind != VarKind::kParameter) {
+        refuse_sharing(id, before, stage);
+      }
     }
+  }
+
+  // A later stage may read a parameter, such as a tied embedding: it gets the value by messages.
+  void refuse_sharing(VarId id, int before, int stage) const {
+    throw Error(ErrorCode::kUsage,
+                "'" + program_.var(id).name + "' is used in stages " + std::to_string(before) +
+                    " and " + std::to_string(stage),
+                "strategy pipeline_configs.cut",
+                "cut the model where all that share it are in one stage");
   }
 
   const Program& program_;

@@ -76,6 +76,28 @@ TEST(Amp, Lenet_RunsInTheLowTypeUpToTheLoss) {
   EXPECT_EQ(types_in(net.program, "fetch").count("cast"), 0u);  // the forward section's serves
 }
 
+// The loss of a language model: its products run in the low type, what follows from it does not.
+TEST(Amp, Float32ResultOfAWhiteOperation_StaysFloat32) {
+  for (const bool pure : {false, true}) {
+    Program program;
+    const SectionId forward = program.add_section("forward", {});
+    const VarId hidden = program.parameter("hidden", {4, 8}, {});
+    const VarId head = program.parameter("head", {16, 8}, {});
+    const VarId labels = program.feed("labels", DType::kInt64, {4});
+    const VarId weight = program.feed("weight", DType::kFloat32, {4});
+    const VarId divisor = program.feed("divisor", DType::kFloat32, {1});
+    const VarId sum = program.emit(forward, "linear_cross_entropy", {hidden, head, labels, weight},
+                                   {}, "losses")[0];
+    const VarId scaled = program.emit(forward, "scale", {sum}, {{"scale", 2.0}}, "scaled")[0];
+    program.emit(forward, "elementwise_div", {scaled, divisor}, {}, "loss");
+    run_pass("amp", program, {}, {{"pure", pure}});
+    auto types = types_in(program, "forward");
+    EXPECT_EQ(types["cast"], Counts(2, 2)) << pure;
+    EXPECT_EQ(types["scale"], Counts(0, 1)) << pure;
+    EXPECT_EQ(types["elementwise_div"], Counts(0, 1)) << pure;
+  }
+}
+
 // Operations as another file would add them: amp has no list of names that has to know them.
 void define_unary(OpDef& def) {
   def.inputs = {{"x"}};

@@ -104,13 +104,31 @@ TEST(PipelineStages, EndsOutOfOrder_AreRefused) {
   EXPECT_FALSE(are_stage_ends(net.program, net.forward, {net.loss}));
 }
 
-TEST(PipelineStages, SharedParameter_IsNamed) {
+TEST(PipelineStages, SharedParameter_BelongsToTheFirstStageThatReadsIt) {
   Layers net({64, 64}, /*shared=*/true);
   ASSERT_TRUE(are_stage_ends(net.program, net.forward, {net.outputs[0]}));
   mark_stages(net.program, net.forward, {net.outputs[0]});
   const BackwardResult backward = append_backward(net.program, net.forward, net.loss, 1);
-  EXPECT_THAT(usage_failure([&] { find_stages(net.program, backward.section, 2); }),
-              HasSubstr("'fc0' is used in stages 0 and 1"));
+  const StageMap stages = find_stages(net.program, backward.section, 2);
+  EXPECT_EQ(stages.of_var.at(net.program.find("fc0")), 0);
+}
+
+// Both stages would change it.
+TEST(PipelineStages, SharedState_IsNamed) {
+  Program program;
+  const SectionId forward = program.add_section("forward", {});
+  VarId x = program.parameter("x", {64}, {});
+  const VarId state = program.state("state", {64}, {});
+  std::vector<VarId> outputs;
+  for (int i = 0; i < 2; ++i) {
+    x = program.emit(forward, "sum", {x, state}, {}, "y" + std::to_string(i))[0];
+    outputs.push_back(x);
+  }
+  const VarId loss = program.emit(forward, "mean", {x}, {}, "loss")[0];
+  mark_stages(program, forward, {outputs[0]});
+  const BackwardResult backward = append_backward(program, forward, loss, 1);
+  EXPECT_THAT(usage_failure([&] { find_stages(program, backward.section, 2); }),
+              HasSubstr("'state' is used in stages 0 and 1"));
 }
 
 }  // namespace
