@@ -11,6 +11,8 @@
 #include "train/initial_weights.h"
 #include "train/job_data.h"
 #include "train/job_task.h"
+#include "train/language_weights.h"
+#include "train/torch_file.h"
 
 namespace fleet {
 namespace {
@@ -52,6 +54,12 @@ std::string not_checked(const CheckedImages& images, bool fitting) {
          (fitting ? "; the network was checked for images of " + images.shape.text() : "");
 }
 
+// Whether the folder of the job's model has all files of its weights; reads only what they hold.
+void check_model_files(const Job& job) {
+  if (!job.checkpoint.text("weights").empty()) return;
+  if (const std::string path = model_weights(job); !path.empty()) read_weights(path);
+}
+
 data::ImageShape given_image(const Job& job) {
   const auto size = [&](const char* key) {
     return static_cast<int>(job.data.integer(std::string("image.") + key));
@@ -82,6 +90,7 @@ std::string check_training(const Job& job, const ProgramOptions& given) {
                                 .metrics = built.training.metrics->metrics,
                                 .headline = built.training.metrics->headline});
   if (!job.train.boolean("evaluate_only")) check_weights_skip(job, built.program);
+  check_model_files(job);
   return not_checked(images, fitting);
 }
 

@@ -12,7 +12,8 @@ namespace fleet {
 // from options.image. Builds the whole Program of that rank, the schedule, and the tracker of
 // evaluations. Returns what could not be checked, and why, as a clause; "" if only the data were
 // not checked. Errors of Trainer: kUsage, kUnsupported; of read_weights() if
-// checkpoint.weights_skip names parameters that only a file has.
+// checkpoint.weights_skip names parameters that only a file has, or if the model's folder has
+// weights: their headers.
 std::string check_training(const Job& job, const ProgramOptions& options);
 
 // Checks a job that only evaluates images with its network: a prediction, or an export. Its result

@@ -161,6 +161,14 @@ std::string model_weights(const Job& job) {
   return source && !source->folder.empty() ? weights_in_folder(source->folder) : "";
 }
 
+std::vector<std::string> language_model_notes(const Job& job) {
+  std::vector<std::string> notes;
+  const std::optional<LanguageSource> source = language_source(job.model_name, job.model);
+  if (source) language_model_of(*source, &notes);
+  for (std::string& note : notes) note = source->where + ": " + note;
+  return notes;
+}
+
 void fit_language_names(const LanguageModel& model, const std::string& path, TensorFile* file) {
   const std::vector<WeightPart> parts = weight_parts(model);
   const auto by_name = parts_by_name(parts, language_family_registry().get(model.family).base);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "models/text/language_model.h"
 #include "train/job.h"
@@ -17,6 +18,10 @@ std::string weights_in_folder(const std::string& folder);
 // The file of weights that the job's model names, with which training starts; "" if it names none,
 // or if its folder has only config.json.
 std::string model_weights(const Job& job);
+
+// Lines for the user about the config.json of the job's language model: its fields that have no
+// effect, one line a model.
+std::vector<std::string> language_model_notes(const Job& job);
 
 // Gives tensors of transformers the names of the model's parameters, joins their parts and
 // transposes them. The prefix of the family may be missing ("transformer.", "model."), and

@@ -13,6 +13,7 @@
 #include "train/device_settings.h"
 #include "train/finite_check.h"
 #include "train/job_task.h"
+#include "train/language_weights.h"
 #include "train/open_links.h"
 #include "train/rank_state.h"
 #include "train/tensorboard_log.h"
@@ -57,6 +58,7 @@ static void log_choices(const Job& job, const ProgramOptions& options) {
   for (const auto& [option, note] : backend_def(options.backend).false_notes) {
     if (job.model.has(option) && !job.model.boolean(option)) spdlog::info("{}", note);
   }
+  for (const std::string& note : language_model_notes(job)) spdlog::warn("{}", note);
 }
 
 // Applies train.ema. If ranks drift apart, their averages would drift apart too.

@@ -6,6 +6,7 @@
 
 #include "base/file_status.h"
 #include "base/log.h"
+#include "models/text/language_models.h"
 #include "train/foreign_weights.h"
 #include "train/initial_weights.h"
 #include "train/language_weights.h"
@@ -69,6 +70,10 @@ void TrainingStart::load(bool marked) {
     spdlog::warn("checkpoint.weights has no effect: the job resumes from a checkpoint");
   } else if (is_leader() && !warning.empty()) {
     spdlog::warn("{}", warning);
+  } else if (is_leader() && weights.empty() && resumed_step_ < 0 &&
+             job_.model_name == kHuggingFaceModel) {
+    spdlog::info("{} has no weights: training starts from initial values",
+                 job_.model.text(kHuggingFaceFolder));
   }
   check_same_start(steps);
   forget_missing_best();

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "base/file.h"
+#include "tests/captured_log.h"
 #include "tests/errors.h"
 #include "train/job.h"
 #include "train/safetensors.h"
@@ -154,6 +156,27 @@ TEST(JobCheck, Prediction_NeedsOnlyTheNetwork) {
                 check({"data.image.height=10", "data.image.width=10"});
               }).what(),
               HasSubstr("data.image"));
+}
+
+TEST(JobCheck, FolderOfHuggingFace_IsReadExceptForTensors) {
+  const std::string folder = ::testing::TempDir() + "job_check_hf";
+  std::filesystem::create_directories(folder);
+  write_file_atomically(
+      folder + "/config.json",
+      R"({"model_type": "llama", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8,
+          "num_hidden_layers": 1, "num_attention_heads": 2, "hiden_act": "gelu"})");
+  const std::string job = R"({"task": "causal_lm", "model": {"name": "hf", "folder": ")" + folder +
+                          R"("}, "data": {"source": "tokens", "train": {"file": "x.bin"},
+                          "sequence_length": 8, "batch_size": 1, "end_of_text": "none"}})";
+  const auto check = [&] {
+    return check_training(make_job(ConfigTree::from_json(job, "job.json")), {});
+  };
+  const std::string log = captured_log([&] { EXPECT_THAT(check(), IsEmpty()); });
+  EXPECT_THAT(log, AllOf(HasSubstr("config.json"), HasSubstr("hiden_act")));
+  const std::string index = folder + "/model.safetensors.index.json";
+  write_file_atomically(index, R"({"weight_map": {"lm_head.weight": "absent.safetensors"}})");
+  EXPECT_THAT(thrown_by(check), IsError(ErrorCode::kUsage, index));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -32,10 +32,8 @@ int run_export(const CommandLine& line) {
   if (given.given("shard_size") && hf.empty()) {
     refuse("--shard_size requires --hf", "export", "leave it out");
   }
-  // Finds the worker by a job file: a rank cannot run a folder.
-  std::vector<std::string> command = rank_command({"job.json"}, default_worker_path());
-  command.back() = from;
-  command.insert(command.end(), {hf.empty() ? "--export_onnx" : "--export_hf", hf + onnx});
+  std::vector<std::string> command = {default_worker_path(), from,
+                                      hf.empty() ? "--export_onnx" : "--export_hf", hf + onnx};
   if (given.given("shard_size")) {
     command.insert(command.end(), {"--shard_size", given.text("shard_size")});
   }
