@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/mutex.h"
 #include "base/number_text.h"
-#include "base/regular_file.h"
 #include "base/text.h"
+#include "text/output_file.h"
 #include "text/part_workers.h"
 #include "text/tokenized_part.h"
 #include "text/tokenizer.h"
@@ -227,8 +227,10 @@ std::string validation_path(const std::string& output) {
 
 TokenizeResult tokenize_corpus(std::span<const CorpusFile> files, const TokenizeOptions& options,
                                const std::function<void(const TokenizeProgress&)>& progress) {
-  check_replaceable(options.output);
-  if (options.validation > 0) check_replaceable(validation_path(options.output));
+  std::vector<std::string> inputs = {options.tokenizer};
+  for (const CorpusFile& file : files) inputs.push_back(file.path);
+  check_output_file(options.output, inputs);
+  if (options.validation > 0) check_output_file(validation_path(options.output), inputs);
   return CorpusTokenizer(files, options).run(progress);
 }
 

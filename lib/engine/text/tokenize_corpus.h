@@ -53,7 +53,8 @@ std::string validation_path(const std::string& output);
 //
 // kUsage naming file and line for a damaged line (text that is not UTF-8, no JSON, no text at the
 // key); for a tokenizer without an end-of-text token; for a vocabulary that the width cannot hold;
-// if the folder of parts is in use or belongs to another call. Errors of Tokenizer::load().
+// if the folder of parts is in use. Errors of Tokenizer::load(), and, before anything is written, of
+// check_output_file().
 // progress: from the calling thread, several times a second.
 TokenizeResult tokenize_corpus(std::span<const CorpusFile> files, const TokenizeOptions& options,
                                const std::function<void(const TokenizeProgress&)>& progress);

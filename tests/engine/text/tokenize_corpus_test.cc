@@ -234,6 +234,27 @@ TEST_F(TokenizeCorpusTest, PartsOfOtherOptions_AreRefused) {
   EXPECT_THAT(thrown_by([&] { run({bad}); }), IsUsageError(options_.output + ".parts"));
 }
 
+TEST_F(TokenizeCorpusTest, OutputThatIsAnInput_IsRefused) {
+  const std::string text = put("val.bin", "some text"), link = folder_ + "/link.txt";
+  fs::create_symlink(text, link);
+  const auto refused = [&](const std::string& output, double validation, const std::string& where) {
+    TokenizeOptions options = options_;
+    options.output = output;
+    options.validation = validation;
+    EXPECT_THAT(thrown_by([&] { tokenize_corpus(find_corpus({text}), options, {}); }),
+                IsUsageError(where));
+    EXPECT_FALSE(fs::exists(output + ".parts"));
+  };
+  refused(text, 0, text);
+  refused(link, 0, link);
+  refused(options_.tokenizer, 0, options_.tokenizer);
+  refused(options_.output, 0.5, text);  // train.bin's validation file
+  refused("-", 0, "--output -");
+  refused(folder_ + "/none/x.bin", 0, folder_ + "/none");
+  EXPECT_FALSE(fs::exists(folder_ + "/none"));
+  EXPECT_EQ(read_file(text), "some text");
+}
+
 TEST_F(TokenizeCorpusTest, NoText_IsRefused) {
   EXPECT_THAT(error_of({put("x.txt", "")}), HasSubstr("no text"));
 }
