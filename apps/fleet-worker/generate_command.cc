@@ -37,7 +37,7 @@ int run_generate(const CommandLine& line) {
                                 .tokenizer = given.text("tokenizer")};
   const Job job = make_job(read_job_tree(
       {.file = line.words[0], .overrides = given.texts("set"), .device = given.text("device")}));
-  const DeviceChoice choice = choose_job_device(job, true);
+  const DeviceChoice choice = choose_job_device(job, false);
   const GenerateResult result = generate(job, *choice.device, options, [](std::string_view text) {
     // A model may produce any character; control sequences are not for a terminal.
     const std::string shown = escape_controls(text);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/commands.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/terminal_text.h"
 #include "observe/progress.h"
@@ -40,17 +41,17 @@ text::TokenizeOptions tokenize_options(const Settings& given) {
 
 void print_result(const text::TokenizeOptions& options, const text::TokenizeResult& result) {
   const char* type = result.width == text::TokenWidth::kUint16 ? "uint16" : "uint32";
-  std::string line = std::to_string(result.tokens) + " tokens (" + type + ")";
-  if (result.damaged > 0) line += ", " + std::to_string(result.damaged) + " lines left out";
+  std::string line = counted(result.tokens, "token") + " (" + type + ")";
+  if (result.damaged > 0) line += ", " + counted(result.damaged, "line") + " left out";
   if (result.found_parts > 0) {
-    line += "; " + std::to_string(result.found_parts) + " of " + std::to_string(result.parts) +
-            " parts were there already";
+    line += "; " + std::to_string(result.found_parts) + " of " + counted(result.parts, "part") +
+            (result.found_parts == 1 ? " was" : " were") + " there already";
   }
   std::printf("%s: %s\n", shown_path(options.output).c_str(), line.c_str());
   if (options.validation <= 0) return;
   const std::string validation = text::validation_path(options.output);
-  std::printf("%s: %lld tokens (%s)\n", shown_path(validation).c_str(),
-              static_cast<long long>(result.validation_tokens), type);
+  std::printf("%s: %s (%s)\n", shown_path(validation).c_str(),
+              counted(result.validation_tokens, "token").c_str(), type);
   if (result.validation_tokens == 0) return;
   // A model that has learned anything has a lower loss than this one.
   const text::TokenFile trained(options.output, result.width);
@@ -69,12 +70,12 @@ int run_tokenize(const CommandLine& line) {
         if (!started) progress.start("tokenize (MiB)", in_mib(now.total), in_mib(now.found));
         started = true;
         std::string note = count_text(now.tokens) + " tokens";
-        if (now.damaged > 0) note += ", " + std::to_string(now.damaged) + " lines left out";
+        if (now.damaged > 0) note += ", " + counted(now.damaged, "line") + " left out";
         progress.update(in_mib(now.bytes), note);
       });
   progress.finish();
-  std::printf("%lld documents of %zu files\n", static_cast<long long>(result.documents),
-              files.size());
+  std::printf("%s of %s\n", counted(result.documents, "document").c_str(),
+              counted(std::ssize(files), "file").c_str());
   print_result(options, result);
   return 0;
 }

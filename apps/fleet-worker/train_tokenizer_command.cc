@@ -8,11 +8,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/regular_file.h"
 #include "base/terminal_text.h"
 #include "observe/progress.h"
 #include "store/text_commands.h"
 #include "text/bpe_trainer.h"
+#include "text/output_file.h"
 #include "text/train_corpus.h"
 #include "text_command.h"
 
@@ -30,7 +30,6 @@ text::BpeTrainerSettings trainer_settings(const Settings& given) {
 int run_train_tokenizer(const CommandLine& line) {
   const Settings& given = line.settings;
   const std::string output = required_path(given, "output", "train_tokenizer");
-  check_replaceable(output);
   const text::BpeTrainerSettings settings = trainer_settings(given);
   text::train_bpe({}, settings);  // refuses wrong settings before the texts are read
   const text::SplitStyle style = text::split_style(given.text("split"));
@@ -38,6 +37,9 @@ int run_train_tokenizer(const CommandLine& line) {
                                     "--split");
   const std::vector<text::CorpusFile> files = text::find_corpus(line.words);
   int64_t bytes = 0;
+  std::vector<std::string> inputs;
+  for (const text::CorpusFile& file : files) inputs.push_back(file.path);
+  text::check_output_file(output, inputs);
   for (const text::CorpusFile& file : files) bytes += file.bytes;
 
   Progress progress({.width = terminal_width(STDERR_FILENO), .write = write_progress});

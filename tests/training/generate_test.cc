@@ -9,6 +9,7 @@
 namespace fleet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,6 +65,10 @@ TEST_F(GenerateCommand, TrainedModel_ContinuesAsItsTexts) {
   EXPECT_EQ(text({"--prompt=the cat", "--temperature=0"}), "the cat sat on the green mat.\n\n");
   EXPECT_EQ(text({"--prompt=the cat", "--temperature=0", "--tokens=1"}).find("mat"),
             std::string::npos);
+  write_file_atomically(folder_.path() + "/p.txt", std::string(300, 'q') + "\xFF");
+  const std::string cut = generate({"--prompt_file=p.txt", "--max_new_tokens=1"});
+  EXPECT_THAT(cut, AllOf(HasSubstr("not UTF-8"), HasSubstr("only the last 96"),
+                         Not(HasSubstr("training runs"))));
   const std::vector<std::string> wild = {"--prompt=the", "--temperature=5", "--tokens=40"};
   const auto with_seed = [&](const std::string& seed) {
     std::vector<std::string> words = wild;
@@ -78,6 +83,16 @@ TEST_F(GenerateCommand, TrainedModel_ContinuesAsItsTexts) {
 TEST_F(GenerateCommand, WithoutWeights_IsRefused) {
   EXPECT_THAT(generate({"--prompt=the"}, 2), HasSubstr("checkpoint"));
   EXPECT_THAT(generate({}, 2), HasSubstr("--prompt"));
+}
+
+TEST_F(GenerateCommand, TokenizerOfAnotherModel_IsRefused) {
+  EXPECT_THAT(generate({"--prompt=the", "--set=model.vocab_size=260"}, 2),
+              AllOf(HasSubstr(" tokens, the model 260"), HasSubstr("tokenizer.json")));
+  EXPECT_THAT(generate({"--prompt=the", "--set=model.vocab_size=600"}, 2),
+              HasSubstr("another tokenizer"));
+  write_file_atomically(folder_.path() + "/broken.json", "{");
+  EXPECT_THAT(run({"generate", "job.json", "--tokenizer=broken.json", "--prompt=a"}, 2),
+              AllOf(HasSubstr("broken.json"), Not(HasSubstr("[json."))));
 }
 
 TEST_F(GenerateCommand, WrongWords_AreRefused) {

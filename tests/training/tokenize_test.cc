@@ -9,6 +9,7 @@ namespace fleet {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TokenizeCommand : public ::testing::Test {
  protected:
@@ -58,6 +59,12 @@ TEST_F(TokenizeCommand, DamagedLine_IsNamedWithExitCode2) {
 TEST_F(TokenizeCommand, WrongWords_AreRefusedBeforeAnythingIsRead) {
   EXPECT_THAT(run({"tokenize"}, 2), HasSubstr("missing argument"));
   EXPECT_THAT(run({"tokenize", "a.jsonl", "--tokeniser=x"}, 2), HasSubstr("--tokenizer"));
+  // The unknown option takes its value along, so nothing is left to propose.
+  EXPECT_THAT(run({"tokenize", "--xyzzy", "a.jsonl"}, 2), Not(HasSubstr("corrected:")));
+  EXPECT_THAT(run({"tokenize", "-", "--tokenizer=x", "-o", "x.bin"}, 2),
+              HasSubstr("standard input"));
+  EXPECT_THAT(run({"train_tokenizer", "b.txt", "-o", "b.txt"}, 2), HasSubstr("b.txt: the result"));
+  EXPECT_THAT(run({"train_tokenizer", "b.txt", "-o", "none/x"}, 2), HasSubstr("does not exist"));
   EXPECT_THAT(run({"tokenize", "a.jsonl", "-o", "x.bin"}, 2), HasSubstr("--tokenizer"));
   EXPECT_THAT(
       run({"train_tokenizer", "a.jsonl", "-o", "t.json", "--special_token=x", "--special_token=x"},

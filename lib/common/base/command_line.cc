@@ -89,7 +89,9 @@ std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,
     if (bad.next.empty()) bad.next = see_help;
   }
   refuse_bad_options(syntax.program, arguments, given.bad, [&](const auto& corrected) {
-    return read_options(known, corrected, PositionalWords::kInterleaved).bad.empty();
+    const ParsedOptions read = read_options(known, corrected, PositionalWords::kInterleaved);
+    return read.bad.empty() && read.words.size() >= syntax.least &&
+           read.words.size() <= syntax.most;
   });
   if (given.words.size() > syntax.most) {
     refuse_line("unexpected argument '" + given.words[syntax.most] + "'", command,

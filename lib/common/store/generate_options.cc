@@ -19,8 +19,8 @@ CommandSyntax generate_syntax() {
             "the text to continue; it may contain special tokens, such as <|endoftext|>")
       .text({.key = "prompt_file", .value = "FILE"}, "",
             "a file with the text to continue; -: standard input")
-      .integer({.key = "tokens", .aliases = {"n"}, .value = "N"}, 200, 1, 1'000'000,
-               "number of tokens to generate")
+      .integer({.key = "tokens", .aliases = {"n", "max_new_tokens"}, .value = "N"}, 200, 1,
+               1'000'000, "number of tokens to generate")
       .number({.key = "temperature", .aliases = {"t"}, .value = "T"}, 1, 0, 1000,
               "divides the logits: below 1 likelier tokens are preferred; 0: always the likeliest")
       .integer({.key = "top_k", .aliases = {"k"}, .value = "K"}, 0, 0, 1'000'000'000,

@@ -1,6 +1,7 @@
 // Finds the files of a corpus.
 #include <glob.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_status.h"
+#include "base/regular_file.h"
 #include "base/text.h"
 #include "text/corpus.h"
 
@@ -23,6 +25,25 @@ constexpr const char* kNeither[] = {".parquet", ".json", ".arrow", ".zst", ".xz"
 
 bool ends_in(const std::string& name, std::string_view ending) {
   return lower_case(name).ends_with(ending);
+}
+
+// The two bytes with which every .gz begins. Their name may be another: dictzip's .dz, for example.
+bool begins_as_gzip(const std::string& path) {
+  const RegularFile file = open_regular_file(path);
+  unsigned char bytes[2] = {};
+  if (::pread(file.fd.get(), bytes, sizeof bytes, 0) < 0) throw_errno("cannot read the file", path);
+  return bytes[0] == 0x1F && bytes[1] == 0x8B;
+}
+
+bool is_json_lines_name(const std::string& name) {
+  return ends_in(name, ".jsonl") || ends_in(name, ".ndjson");
+}
+
+// The name without the ending that says how the file is compressed.
+std::string name_of_content(const CorpusFile& file) {
+  const fs::path path(file.path);
+  if (!file.compressed || is_json_lines_name(file.path)) return file.path;
+  return (path.parent_path() / path.stem()).string();
 }
 
 CorpusFile describe_file(const std::string& path) {
@@ -39,11 +60,15 @@ CorpusFile describe_file(const std::string& path) {
   }
   CorpusFile file{
       .path = path,
-      .compressed = ends_in(path, ".gz"),
+      .compressed = begins_as_gzip(path),
       .bytes = static_cast<int64_t>(status.st_size),
       .modified = status.st_mtim.tv_sec * int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
-  const std::string name = file.compressed ? path.substr(0, path.size() - 3) : path;
-  file.json_lines = ends_in(name, ".jsonl") || ends_in(name, ".ndjson");
+  if (ends_in(path, ".gz") && !file.compressed && file.bytes > 0) {
+    throw Error(ErrorCode::kUsage, "not a gzip file, in spite of its name", path,
+                "rename it, or get it again");
+  }
+  const std::string name = name_of_content(file);
+  file.json_lines = is_json_lines_name(name);
   for (const char* ending : kNeither) {
     if (!ends_in(name, ending)) continue;
     throw Error(ErrorCode::kUsage, std::string("files that end in ") + ending + " are not read",
@@ -90,6 +115,10 @@ std::vector<std::string> files_of_pattern(const std::string& pattern) {
 std::vector<CorpusFile> find_corpus(const std::vector<std::string>& words) {
   std::vector<CorpusFile> files;
   for (const std::string& word : words) {
+    if (word == "-") {
+      throw Error(ErrorCode::kUsage, "texts are not read from standard input", word,
+                  "write them into a file (.txt or .jsonl), and name it");
+    }
     const bool exists = path_exists(word);
     std::vector<std::string> paths = {word};
     if (exists && is_folder(word)) paths = files_below(word);

@@ -2,15 +2,17 @@
 
 #include <filesystem>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/file_status.h"
 #include "base/folder_lock.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/number_text.h"
-#include "base/regular_file.h"
 #include "base/text.h"
+#include "text/output_file.h"
 #include "text/part_workers.h"
 #include "text/tokenized_part.h"
 #include "text/tokenizer.h"
@@ -59,7 +61,8 @@ TokenWidth choose_width(const Tokenizer& tokenizer, const TokenizeOptions& optio
   return *options.width;
 }
 
-// Everything that the tokens of a part depend on, besides its file.
+// Everything that the tokens of a part depend on, besides its file. What happens to damaged lines
+// is not here: see make_part().
 std::string manifest_text(const TokenizeOptions& options, uint32_t eos, TokenWidth width) {
   const uint64_t tokenizer = hash_text(read_file(options.tokenizer));
   const Json json = {
@@ -71,24 +74,56 @@ std::string manifest_text(const TokenizeOptions& options, uint32_t eos, TokenWid
       {"parse_special", options.parse_special},
       {"validation", options.validation},
       {"seed", options.seed},
-      {"skip_damaged", options.skip_damaged},
       {"width", static_cast<int>(width)},
       {"part_bytes", options.part_bytes}};
   return json.dump_lossy(1) + "\n";
 }
 
-// The folder of parts: new, or that of an earlier run of the same call.
+// "00000012.json": a part's number has at least 8 digits.
+bool is_part_name(const std::string& name) {
+  return name.find_first_not_of("0123456789") == name.find('.') && name.find('.') >= 8 &&
+         name.find('.') != std::string::npos;
+}
+
+bool has_finished_part(const std::string& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (is_part_name(name) && name.ends_with(".json")) return true;
+  }
+  return false;
+}
+
+// Removes the parts, and nothing that a user has put there.
+void remove_parts(const std::string& folder) {
+  std::vector<fs::path> parts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (is_part_name(name) || name.starts_with("manifest.json")) parts.push_back(entry.path());
+  }
+  for (const fs::path& part : parts) fs::remove(part);
+}
+
+void remove_parts_folder(const std::string& folder) {
+  remove_parts(folder);
+  fs::remove(folder + "/.lock");
+  std::error_code not_empty;
+  fs::remove(folder, not_empty);
+}
+
+// The folder of parts: new, or that of an earlier run. Parts that the same call would not make are
+// only a cache that has become useless.
 UniqueFd open_parts(const std::string& folder, const std::string& manifest) {
   make_directories(folder);
   UniqueFd held = lock_folder(folder, "fleetrun tokenize");
   const std::string path = folder + "/manifest.json";
-  if (!path_exists(path)) {
-    write_file_atomically(path, manifest);
-  } else if (read_file(path) != manifest) {
-    throw Error(ErrorCode::kUsage,
-                "the folder holds parts that another tokenizer or other options have made", folder,
-                "remove it to begin again, or give another output");
+  const bool known = path_exists(path);
+  if (known && read_file(path) == manifest) return held;
+  if (known && has_finished_part(folder)) {
+    spdlog::info("{}: another tokenizer or other options made these parts; they are made again",
+                 folder);
   }
+  remove_parts(folder);
+  write_file_atomically(path, manifest);
   return held;
 }
 
@@ -108,6 +143,16 @@ class CorpusTokenizer {
 
   TokenizeResult run(const std::function<void(const TokenizeProgress&)>& progress) {
     const UniqueFd held = open_parts(folder_, manifest_text(options_, eos_, width_));
+    try {
+      return encode(progress);
+    } catch (...) {
+      if (!has_finished_part(folder_)) remove_parts_folder(folder_);
+      throw;
+    }
+  }
+
+ private:
+  TokenizeResult encode(const std::function<void(const TokenizeProgress&)>& progress) {
     const auto make_worker = [&] {
       const auto encoder =
           std::make_shared<PartEncoder>(tokenizer_, options_, eos_, width_, &counters_);
@@ -121,16 +166,17 @@ class CorpusTokenizer {
     check_result(result);
     if (options_.validation > 0) join(true);
     join(false);
-    fs::remove_all(folder_);
+    remove_parts_folder(folder_);
     return result;
   }
 
- private:
   void make_part(size_t number, PartEncoder& encoder) {
     const CorpusPart& part = parts_[number];
     const CorpusFile& file = files_[part.file];
     const PartFiles files(folder_, number);
-    if (const auto found = files.find(file, part, width_)) {
+    const auto found = files.find(file, part, width_);
+    // A part without damage is the same whatever happens to damaged lines.
+    if (found && (options_.skip_damaged || found->damaged == 0)) {
       summaries_[number] = *found;
       ++found_parts_;
       counters_.found += part.end - part.begin;
@@ -162,13 +208,25 @@ class CorpusTokenizer {
     return result;
   }
 
+  // If no text is left, the damage is the reason.
+  void refuse_damage(const TokenizeResult& result) const {
+    for (const PartSummary& part : summaries_) {
+      if (!part.first_damage) continue;
+      throw Error(ErrorCode::kUsage,
+                  "no text is left without " + counted(result.damaged, "damaged line") +
+                      "; the first: " + part.first_damage->failure(),
+                  part.first_damage->where(), part.first_damage->next());
+    }
+  }
+
   // Another number would repair these, so the parts are of no use.
   void check_result(const TokenizeResult& result) const {
     const bool no_validation = options_.validation > 0 && result.validation_tokens == 0;
     if (result.tokens > 0 && !no_validation) return;
-    fs::remove_all(folder_);
-    const std::string documents = std::to_string(result.documents) + " documents";
+    remove_parts(folder_);
+    const std::string documents = counted(result.documents, "document");
     if (result.tokens == 0 && result.validation_tokens == 0) {
+      refuse_damage(result);
       throw Error(ErrorCode::kUsage, "the corpus has no text", files_[0].path,
                   "give files with texts");
     }
@@ -227,8 +285,10 @@ std::string validation_path(const std::string& output) {
 
 TokenizeResult tokenize_corpus(std::span<const CorpusFile> files, const TokenizeOptions& options,
                                const std::function<void(const TokenizeProgress&)>& progress) {
-  check_replaceable(options.output);
-  if (options.validation > 0) check_replaceable(validation_path(options.output));
+  std::vector<std::string> inputs = {options.tokenizer};
+  for (const CorpusFile& file : files) inputs.push_back(file.path);
+  check_output_file(options.output, inputs);
+  if (options.validation > 0) check_output_file(validation_path(options.output), inputs);
   return CorpusTokenizer(files, options).run(progress);
 }
 

@@ -49,12 +49,14 @@ struct TokenizeResult {
 std::string validation_path(const std::string& output);
 
 // Finished parts are kept in the folder "<output>.parts" until the end, so that the same call
-// continues after an interruption; the tokens do not depend on it, nor on the number of threads.
+// continues after an interruption. Other options or another tokenizer make them again. A call that
+// fails leaves the folder only if a part in it is finished. The tokens do not depend on it, nor on
+// the number of threads.
 //
 // kUsage naming file and line for a damaged line (text that is not UTF-8, no JSON, no text at the
 // key); for a tokenizer without an end-of-text token; for a vocabulary that the width cannot hold;
-// if the folder of parts is in use or belongs to another call. Errors of Tokenizer::load().
-// progress: from the calling thread, several times a second.
+// if the folder of parts is in use. Errors of Tokenizer::load(), and, before anything is written,
+// of check_output_file(). progress: from the calling thread, several times a second.
 TokenizeResult tokenize_corpus(std::span<const CorpusFile> files, const TokenizeOptions& options,
                                const std::function<void(const TokenizeProgress&)>& progress);
 

@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kNamedLines = 10;  // the log names this many damaged lines
+
 Json part_identity(const CorpusFile& file, const CorpusPart& part) {
   return {{"file", file.path},
           {"index", static_cast<uint64_t>(part.file)},
@@ -134,7 +136,12 @@ void PartEncoder::damaged(const std::string& what, const std::string& where,
   if (!options_.skip_damaged) {
     throw Error(ErrorCode::kUsage, what, where, next + ", or give --on_damaged skip");
   }
-  spdlog::warn("{}: {}; the line is left out", where, what);
+  const int64_t named = ++counters_->named;
+  if (named <= kNamedLines) spdlog::warn("{}: {}; the line is left out", where, what);
+  if (named == kNamedLines + 1) spdlog::warn("more damaged lines are left out; they are counted");
+  if (!summary_.first_damage) {
+    summary_.first_damage = Error(ErrorCode::kUsage, what, where, next);
+  }
   ++summary_.damaged;
   ++counters_->damaged;
 }

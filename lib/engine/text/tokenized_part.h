@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "text/corpus.h"
 #include "text/token_file.h"
 #include "text/tokenize_corpus.h"
@@ -15,6 +17,7 @@ namespace fleet::text {
 // The result of a part; stored as NUMBER.json when its tokens are on the disk.
 struct PartSummary {
   int64_t documents = 0, tokens = 0, validation_tokens = 0, damaged = 0;
+  std::optional<Error> first_damage = std::nullopt;  // not stored
 };
 
 // The files of a part: FOLDER/NUMBER.json, .train, .val. A file of tokens exists if it has any.
@@ -38,6 +41,7 @@ class PartFiles {
 
 struct PartCounters {
   std::atomic<int64_t> bytes = 0, found = 0, tokens = 0, damaged = 0;
+  std::atomic<int64_t> named = 0;  // damaged lines that the log names
 };
 
 // One for each thread.

@@ -82,10 +82,11 @@ Tokenizer Tokenizer::from_json(std::string_view text, const std::string& where) 
       if (depth > kMostTokenizerDepth) throw JsonError("it is nested too deeply");
     });
   } catch (const JsonError& error) {
-    throw Error(
-        ErrorCode::kUsage,
-        "neither a tokenizer.json nor a rank file of tiktoken: " + std::string(error.what()),
-        where);
+    std::string reason = error.what();
+    // The parser's number of the error says nothing to a user.
+    if (reason.starts_with('[')) reason.erase(0, reason.find(' ') + 1);
+    throw Error(ErrorCode::kUsage,
+                "neither a tokenizer.json nor a rank file of tiktoken: " + reason, where);
   }
   if (!file.is_object() || !file.contains("model")) {
     throw Error(ErrorCode::kUsage, "not a tokenizer.json: it has no member 'model'", where);

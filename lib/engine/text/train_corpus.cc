@@ -16,7 +16,9 @@ class PartCounter {
   PartCounter(const TextSplitter& splitter, const std::string& text_key, WordCounts* counts)
       : splitter_(splitter), text_key_(text_key), counts_(counts) {}
 
-  void count(const CorpusFile& file, const CorpusPart& part, std::atomic<int64_t>* bytes) {
+  // Returns whether the part has a word.
+  bool count(const CorpusFile& file, const CorpusPart& part, std::atomic<int64_t>* bytes) {
+    any_ = false;
     LineReader lines(file, part);
     int64_t reported = 0;
     for (std::string_view line; lines.next(&line);) {
@@ -31,6 +33,7 @@ class PartCounter {
       reported = now;
     }
     flush();
+    return any_;
   }
 
  private:
@@ -57,6 +60,7 @@ class PartCounter {
   }
 
   void flush() {
+    any_ |= table_.size() > 0;
     counts_->add(table_);
     table_.clear();
   }
@@ -65,6 +69,7 @@ class PartCounter {
   const std::string& text_key_;
   WordCounts* counts_;
   WordTable table_;
+  bool any_ = false;
 };
 
 }  // namespace
@@ -74,14 +79,19 @@ void count_corpus(std::span<const CorpusFile> files, const TextSplitter& splitte
                   const std::function<void(int64_t bytes)>& progress) {
   const std::vector<CorpusPart> parts = corpus_parts(files, options.part_bytes);
   std::atomic<int64_t> bytes = 0;
+  std::atomic<bool> any = false;
   const auto make_worker = [&] {
     const auto counter = std::make_shared<PartCounter>(splitter, options.text_key, counts);
-    return
-        [&, counter](size_t part) { counter->count(files[parts[part].file], parts[part], &bytes); };
+    return [&, counter](size_t part) {
+      if (counter->count(files[parts[part].file], parts[part], &bytes)) any = true;
+    };
   };
   PartWorkers::run(parts.size(), options.threads, make_worker, [&] {
     if (progress) progress(bytes.load(std::memory_order_relaxed));
   });
+  if (any) return;
+  throw Error(ErrorCode::kUsage, "the corpus has no text", files.empty() ? "" : files[0].path,
+              "give files with texts");
 }
 
 }  // namespace fleet::text

@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/terminal_text.h"
 #include "models/text/language_models.h"
 #include "text/tokenizer.h"
+#include "text/utf8.h"
 #include "train/language_runner.h"
 
 namespace fleet {
@@ -35,16 +38,45 @@ text::Tokenizer load_tokenizer(const std::string& file) {
   return tokenizer;
 }
 
-// The longest row: that of training, beyond which a model has learned nothing.
-int64_t longest_row(const Job& job) {
+LanguageModel generating_model(const Job& job) {
   const auto source = language_source(job.model_name, job.model);
   if (!source) {
     throw Error(ErrorCode::kUsage, "'" + job.model_name + "' is not a language model", "model.name",
                 "give a job file that trains one, such as config/llama_135m.json");
   }
-  const int64_t positions = language_model_of(*source).positions;
+  return language_model_of(*source);
+}
+
+// The longest row: that of training, beyond which a model has learned nothing.
+int64_t longest_row(const Job& job, int64_t positions) {
   if (!job.data.has("sequence_length")) return positions;
   return std::min(positions, job.data.integer("sequence_length"));
+}
+
+// Models pad their vocabulary, mostly to a multiple of 128. A few published ones add up to 2%.
+void check_vocabulary(int64_t tokenizer, int64_t model, const std::string& file) {
+  constexpr int64_t kMultiple = 128;
+  constexpr double kPadding = 0.02;
+  const std::string sizes =
+      "the tokenizer has " + counted(tokenizer, "token") + ", the model " + std::to_string(model);
+  if (tokenizer > model) {
+    throw Error(ErrorCode::kUsage, sizes, file,
+                "give the tokenizer.json with which its data were tokenized");
+  }
+  const auto unused = static_cast<double>(model - tokenizer);
+  if (model - tokenizer >= kMultiple && unused > kPadding * static_cast<double>(model)) {
+    spdlog::warn("{}: {}: its data may have been tokenized with another tokenizer", file, sizes);
+  }
+}
+
+void warn_of_prompt(const std::string& prompt, int64_t tokens, int64_t longest) {
+  if (!text::is_valid_utf8(prompt)) {
+    spdlog::warn("the prompt is not UTF-8; its damaged bytes are replaced");
+  }
+  if (tokens > longest) {
+    spdlog::warn("the prompt has {} tokens, of which the model reads only the last {}", tokens,
+                 longest);
+  }
 }
 
 bool is_special(const text::Tokenizer& tokenizer, uint32_t id) {
@@ -76,8 +108,12 @@ class TextStream {
 
 GenerateResult generate(const Job& job, Device& device, const GenerateOptions& options,
                         const std::function<void(std::string_view)>& write) {
-  const int64_t longest = longest_row(job);
-  const text::Tokenizer tokenizer = load_tokenizer(tokenizer_file(job, options.tokenizer));
+  const LanguageModel model = generating_model(job);
+  const int64_t longest = longest_row(job, model.positions);
+  const std::string file = tokenizer_file(job, options.tokenizer);
+  const text::Tokenizer tokenizer = load_tokenizer(file);
+  const auto vocabulary = static_cast<int64_t>(tokenizer.vocabulary_size());
+  check_vocabulary(vocabulary, model.vocabulary, file);
   text::Sampler sampler(options.sampling);
   LanguageRunner runner(job, device, longest);
 
@@ -88,7 +124,7 @@ GenerateResult generate(const Job& job, Device& device, const GenerateOptions& o
                 "give a word, or the special token that documents of the model begin with");
   }
   GenerateResult result{.prompt_tokens = std::ssize(tokens)};
-  const auto vocabulary = static_cast<int64_t>(tokenizer.vocabulary_size());
+  warn_of_prompt(options.prompt, result.prompt_tokens, longest);
   runner.logits(tokens);  // builds and loads, before the first word appears
   TextStream stream(write);
   stream.update(tokenizer.decode(tokens, true), false);

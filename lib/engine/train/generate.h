@@ -27,7 +27,7 @@ struct GenerateResult {
 // write gets the text of the prompt, then each new part of the text, in whole UTF-8 characters.
 // Computes in float32, in one process. Every token takes a pass over the whole text; a text longer
 // than the model's rows is continued from its last tokens. kUsage if the job has no language model,
-// no tokenizer or no weights, or if they do not fit.
+// no tokenizer or no weights, or if they do not fit: the tokenizer has more tokens than the model.
 GenerateResult generate(const Job& job, Device& device, const GenerateOptions& options,
                         const std::function<void(std::string_view)>& write);
 

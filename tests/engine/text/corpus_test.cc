@@ -7,7 +7,10 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "tests/errors.h"
+#include "text/bpe_trainer.h"
+#include "text/train_corpus.h"
 
 namespace fleet::text {
 namespace {
@@ -112,6 +115,35 @@ TEST_F(CorpusTest, LongGzip_GivesAllLines) {
   for (std::string_view line; reader.next(&line);) all += line;
   EXPECT_EQ(all, text);
   EXPECT_EQ(CorpusText(files[0]).bytes(), text);
+}
+
+TEST_F(CorpusTest, Gzip_IsKnownByItsFirstBytes) {
+  const std::string other_name = put_gzip("words.jsonl.dz", "{}\n"),
+                    no_name = put_gzip("a.txt", "b");
+  EXPECT_TRUE(find_corpus({other_name})[0].compressed);
+  EXPECT_TRUE(find_corpus({other_name})[0].json_lines);
+  EXPECT_EQ(CorpusText(find_corpus({no_name})[0]).bytes(), "b");
+  const std::string false_name = put("x.txt.gz", "plain text");
+  EXPECT_THAT(thrown_by([&] { find_corpus({false_name}); }), IsUsageError(false_name));
+}
+
+TEST_F(CorpusTest, StandardInput_IsRefused) {
+  EXPECT_THAT(thrown_by([] { find_corpus({"-"}); }), IsUsageError("-"));
+}
+
+TEST_F(CorpusTest, CorpusWithoutAWord_TrainsNothing) {
+  const SplitStyle style = split_style("gpt2");
+  const TextSplitter splitter(Json::parse(style.normalizer), Json::parse(style.pre_tokenizer),
+                              "style");
+  const auto count = [&](const std::string& path) {
+    WordCounts counts;
+    count_corpus(find_corpus({path}), splitter, {}, &counts, {});
+    return counts.words().size();
+  };
+  for (const std::string& path : {put("empty.txt", ""), put("a.jsonl", "{\"text\": \"\"}\n\n")}) {
+    EXPECT_THAT(thrown_by([&] { count(path); }), IsUsageError(path));
+  }
+  EXPECT_EQ(count(put("b.txt", "one")), 1u);
 }
 
 TEST_F(CorpusTest, CutGzip_IsRefused) {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "tests/captured_log.h"
 #include "tests/errors.h"
 #include "text/bpe_trainer.h"
 #include "text/text_cutter.h"
@@ -227,11 +228,82 @@ TEST_F(TokenizeCorpusTest, SecondRun_TakesUpTheFinishedParts) {
   EXPECT_EQ(result.tokens, again.tokens);
 }
 
-TEST_F(TokenizeCorpusTest, PartsOfOtherOptions_AreRefused) {
+TEST_F(TokenizeCorpusTest, FailureWithoutAFinishedPart_LeavesNoFolder) {
+  options_.text_key = "txt";
+  EXPECT_NE(error_of({put("a.jsonl", "{\"text\": \"a\"}\n")}), "");
+  EXPECT_FALSE(fs::exists(options_.output + ".parts"));
+}
+
+TEST_F(TokenizeCorpusTest, PartsOfOtherOptions_AreMadeAgain) {
+  const std::string good = put("a.jsonl", "{\"text\": \"one\", \"body\": \"two\"}\n");
   const std::string bad = put("b.jsonl", "{}\n");
-  EXPECT_NE(error_of({bad}), "");
+  options_.threads = 1;
+  EXPECT_NE(error_of({good, bad}), "");
+  ASSERT_TRUE(fs::exists(options_.output + ".parts/00000000.json"));
+  const std::string own = options_.output + ".parts/note";  // not of this command
+  write_file_atomically(own, "mine");
   options_.text_key = "body";
-  EXPECT_THAT(thrown_by([&] { run({bad}); }), IsUsageError(options_.output + ".parts"));
+  TokenizeResult result;
+  EXPECT_THAT(captured_log([&] { result = run({good}); }), HasSubstr("made again"));
+  EXPECT_EQ(result.found_parts, 0);
+  EXPECT_EQ(ids(options_.output), documents({"two"}));
+  EXPECT_EQ(read_file(own), "mine");
+  EXPECT_FALSE(fs::exists(options_.output + ".parts/manifest.json"));
+}
+
+TEST_F(TokenizeCorpusTest, OtherActionForDamage_KeepsThePartsWithoutDamage) {
+  const std::string good = put("a.jsonl", "{\"text\": \"one\"}\n"), bad = put("b.jsonl", "{}\n");
+  const std::string wide = put("c.txt",
+                               "\xFF\xFE"
+                               "a");  // refused in any case
+  options_.threads = 1;
+  options_.skip_damaged = true;
+  EXPECT_THAT(error_of({good, bad, wide}), HasSubstr(wide));
+  options_.skip_damaged = false;  // the damage is found again
+  EXPECT_THAT(error_of({good, bad, wide}), HasSubstr(bad + ":1: "));
+  options_.skip_damaged = true;
+  const TokenizeResult result = run({good, bad});
+  EXPECT_EQ(result.found_parts, 1);
+  EXPECT_EQ(result.damaged, 1);
+  EXPECT_EQ(ids(options_.output), documents({"one"}));
+}
+
+TEST_F(TokenizeCorpusTest, ManyDamagedLines_AreNamedTenTimes) {
+  std::string lines;
+  for (int i = 0; i < 25; ++i) lines += "{\"body\": 1}\n";
+  const std::string bad = put("b.jsonl", lines), good = put("a.txt", "text");
+  options_.skip_damaged = true;
+  TokenizeResult result;
+  const std::string log = captured_log([&] { result = run({bad, good}); });
+  EXPECT_EQ(result.damaged, 25);
+  EXPECT_THAT(log, ::testing::AllOf(HasSubstr("b.jsonl:10: "), HasSubstr("are counted"),
+                                    ::testing::Not(HasSubstr("b.jsonl:11: "))));
+  const LogCapture quiet;
+  const Error error = thrown_by([&] { run({bad}); });
+  EXPECT_THAT(error, IsUsageError(bad + ":1"));
+  EXPECT_THAT(error.failure(), ::testing::AllOf(HasSubstr("25"), HasSubstr("no key 'text'")));
+  EXPECT_FALSE(fs::exists(options_.output + ".parts"));
+}
+
+TEST_F(TokenizeCorpusTest, OutputThatIsAnInput_IsRefused) {
+  const std::string text = put("val.bin", "some text"), link = folder_ + "/link.txt";
+  fs::create_symlink(text, link);
+  const auto refused = [&](const std::string& output, double validation, const std::string& where) {
+    TokenizeOptions options = options_;
+    options.output = output;
+    options.validation = validation;
+    EXPECT_THAT(thrown_by([&] { tokenize_corpus(find_corpus({text}), options, {}); }),
+                IsUsageError(where));
+    EXPECT_FALSE(fs::exists(output + ".parts"));
+  };
+  refused(text, 0, text);
+  refused(link, 0, link);
+  refused(options_.tokenizer, 0, options_.tokenizer);
+  refused(options_.output, 0.5, text);  // train.bin's validation file
+  refused("-", 0, "--output -");
+  refused(folder_ + "/none/x.bin", 0, folder_ + "/none");
+  EXPECT_FALSE(fs::exists(folder_ + "/none"));
+  EXPECT_EQ(read_file(text), "some text");
 }
 
 TEST_F(TokenizeCorpusTest, NoText_IsRefused) {
