@@ -109,7 +109,7 @@ TEST(Task, ModelWithoutAnOutput_IsRefusedByName) {
   const std::string text = usage_failure([&] {
     build_training(program, options_of("causal_lm", "mlp", "{}", image_columns({1, 8, 8})));
   });
-  EXPECT_THAT(text, AllOf(HasSubstr("'mlp'"), HasSubstr("hidden")));
+  EXPECT_THAT(text, AllOf(HasSubstr("'mlp'"), HasSubstr("needs a language model")));
 }
 
 TEST(Task, CausalLm_FeedsTheTextAndItsDenominator) {
