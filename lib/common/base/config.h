@@ -46,7 +46,7 @@ class Schema {
   Schema& integers(std::string path, std::vector<int64_t> initial, std::string help);
   Schema& numbers(std::string path, std::vector<double> initial, std::string help);
   Schema& texts(std::string path, std::vector<std::string> initial, std::string help);
-  // The key added last is the path of a file or folder, or several: "~/" is expanded.
+  // The key added last is a path, or a list, for which one path may stand: "~/" is expanded.
   Schema& as_path();
   // The key added last has no default: leaving it out is an error.
   Schema& required();

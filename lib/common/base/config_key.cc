@@ -129,7 +129,8 @@ ConfigValue check(const ConfigKey& key, const ConfigValue& given, bool untyped,
       for (const std::string& part : split(*text, ',')) list.push_back(part);
     } else {
       list.push_back(*scalar);
-      if (is_list(key.type) && !untyped) bad_value(key, given, origin);
+      const bool path = key.is_path && text;  // one file is a list of one
+      if (is_list(key.type) && !untyped && !path) bad_value(key, given, origin);
     }
   } else {
     if (!is_list(key.type)) bad_value(key, given, origin);

@@ -213,6 +213,9 @@ std::unique_ptr<InputPipeline> make_prediction_pipeline(const Settings& data,
                                                         ImageShape image,
                                                         const PipelineContext& context);
 
+// Whether the settings name data of their own for evaluation.
+bool names_test_data(const Settings& data);
+
 // The data of a job, as far as its settings tell.
 struct DataOutline {
   ImageShape image;  // dimensions that only the first image tells are 0; all 0 without images

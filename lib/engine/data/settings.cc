@@ -49,6 +49,8 @@ bool names_data(const Settings& data, bool train) {
 
 }  // namespace
 
+bool names_test_data(const Settings& data) { return names_data(data, false); }
+
 static std::unique_ptr<Source> open_split(const Settings& data, bool train, bool verbose,
                                           const PipelineContext& context,
                                           const ValidationPart& part) {

@@ -55,30 +55,70 @@ std::optional<uint32_t> end_of_text(const Settings& data, const std::string& fil
               "data.end_of_text", "set it to a token of the tokenizer, or to none");
 }
 
+struct JobTokenizer {
+  std::string path;
+  std::shared_ptr<text::Tokenizer> tokenizer;
+  TokenIds ids;
+  std::optional<uint32_t> mark;
+};
+
+// kUsage if the model lacks tokens of the tokenizer, or those that keys of data.* name.
+JobTokenizer open_tokenizer(const SourceContext& context) {
+  const Settings& data = *context.data;
+  check_tokenizer_key(data);
+  JobTokenizer opened{.path = tokenizer_file(data, context.root)};
+  check_named_path(opened.path, "data.tokenizer");
+  const auto tokenizer = std::make_shared<text::Tokenizer>(text::Tokenizer::load(opened.path));
+  opened.tokenizer = tokenizer;
+  opened.ids = [tokenizer](const std::string& token) { return tokenizer->token_id(token); };
+  const auto size = static_cast<int64_t>(tokenizer->vocabulary_size());
+  if (context.vocabulary > 0 && size > context.vocabulary) {
+    throw Error(ErrorCode::kUsage,
+                shown_path(opened.path) + " has " + std::to_string(size) +
+                    " tokens, but model.vocab_size is " + std::to_string(context.vocabulary),
+                "data.tokenizer",
+                "use the tokenizer of the model, or set model.vocab_size to " +
+                    std::to_string(size) + " or more");
+  }
+  opened.mark = end_of_text(data, opened.path, opened.ids);
+  check_named_token(opened.mark, "end_of_text", context.vocabulary);
+  if (data.text("evaluation.prefix") != "auto") {
+    check_named_token(named_token(data, "evaluation.prefix", opened.ids), "evaluation.prefix",
+                      context.vocabulary);
+  }
+  return opened;
+}
+
+void check_text_paths(const Settings& split, const SourceContext& context) {
+  for (const std::string& word : split.texts("file")) {
+    check_named_path(under_root(context.root, word),
+                     context.train ? "data.train.file" : "data.test.file");
+  }
+}
+
 std::unique_ptr<Source> open_texts(const Settings& split, const SourceContext& context) {
   const std::vector<std::string> words = split.texts("file");
   const std::string key = context.train ? "data.train.file" : "data.test.file";
   if (words.empty()) return no_test_data(context, key);
   const Settings& data = *context.data;
-  check_tokenizer_key(data);
   check_token_row_keys(data);
-  TokenCacheRequest request{.tokenizer_path = tokenizer_file(data, context.root),
+  check_text_paths(split, context);
+  const JobTokenizer opened = open_tokenizer(context);
+  TokenCacheRequest request{.tokenizer_path = opened.path,
                             .text_key = data.text("text_key"),
+                            .mark = opened.mark,
                             .parse_special = data.boolean("parse_special"),
                             .folder = data.text("token_cache"),
                             .name = shown_path(words[0]) + (words.size() > 1 ? ", ..." : ""),
                             .threads = available_cores().size()};
-  auto tokenizer = std::make_shared<text::Tokenizer>(text::Tokenizer::load(request.tokenizer_path));
-  const TokenIds ids = [tokenizer](const std::string& token) { return tokenizer->token_id(token); };
-  request.mark = end_of_text(data, request.tokenizer_path, ids);
   std::vector<std::string> paths;
   for (const std::string& word : words) paths.push_back(under_root(context.root, word));
   request.files = text::find_corpus(paths);
-  const std::string tokens = cached_tokens(request, *tokenizer);
+  const std::string tokens = cached_tokens(request, *opened.tokenizer);
   return make_token_source({.tokens = std::make_shared<TokenFiles>(std::vector<std::string>{tokens},
-                                                                   cached_width(*tokenizer)),
+                                                                   cached_width(*opened.tokenizer)),
                             .mark = {.token = request.mark, .begins = false},
-                            .token_ids = ids,
+                            .token_ids = opened.ids,
                             .name = request.name},
                            context);
 }
@@ -107,9 +147,10 @@ FLEET_SOURCE(text) {
   };
   def.divides = true;
   def.names_data = [](const Settings& split) { return !split.texts("file").empty(); };
-  def.describe = [](const Settings&, SourceContext* context) {
-    check_tokenizer_key(*context->data);
+  def.describe = [](const Settings& split, SourceContext* context) {
     check_token_row_keys(*context->data);
+    if (context->train) open_tokenizer(*context);
+    check_text_paths(split, *context);
   };
   def.columns = [](const Settings&, const SourceContext& context) {
     return token_row_columns(*context.data);

@@ -33,24 +33,42 @@ DocumentMark mark_of(const Settings& data, const TokenFiles& files) {
   return mark;
 }
 
+const char* file_key(const SourceContext& context) {
+  return context.train ? "data.train.file" : "data.test.file";
+}
+
+// The files of all words, which exist unless they are patterns.
+std::vector<std::string> token_paths(const std::vector<std::string>& words,
+                                     const SourceContext& context) {
+  std::vector<std::string> paths;
+  for (const std::string& word : words) {
+    check_named_path(under_root(context.root, word), file_key(context));
+    for (std::string& path : shard_names(word, context.root)) paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
 std::unique_ptr<Source> open_tokens(const Settings& split, const SourceContext& context) {
-  const std::string& pattern = split.text("file");
-  const std::string key = context.train ? "data.train.file" : "data.test.file";
-  if (pattern.empty()) return no_test_data(context, key);
+  const std::vector<std::string> words = split.texts("file");
+  if (words.empty()) return no_test_data(context, file_key(context));
   const auto files =
-      std::make_shared<TokenFiles>(shard_names(pattern, context.root), width_of(*context.data));
+      std::make_shared<TokenFiles>(token_paths(words, context), width_of(*context.data));
   return make_token_source({.tokens = files,
                             .mark = mark_of(*context.data, *files),
                             .token_ids = nullptr,
-                            .name = shown_path(pattern)},
+                            .name = shown_path(words[0]) + (words.size() > 1 ? ", ..." : "")},
                            context);
 }
 
-void describe_tokens(const Settings&, SourceContext* context) {
+void describe_tokens(const Settings& split, SourceContext* context) {
   const Settings& data = *context->data;
   check_token_row_keys(data);
   for (const char* key : {"end_of_text", "evaluation.prefix"}) {
-    if (data.text(key) != "auto") named_token(data, key, nullptr);
+    if (data.text(key) == "auto") continue;
+    check_named_token(named_token(data, key, nullptr), key, context->vocabulary);
+  }
+  for (const std::string& word : split.texts("file")) {
+    check_named_path(under_root(context->root, word), file_key(*context));
   }
 }
 
@@ -58,9 +76,9 @@ void describe_tokens(const Settings&, SourceContext* context) {
 FLEET_SOURCE(tokens) {
   def.schema = [](bool) {
     return Schema()
-        .text("file", "",
-              "File of token ids (.bin of nanoGPT, llm.c or fleetrun tokenize), or a pattern for "
-              "several: train_*.bin, train_{000..099}.bin")
+        .texts("file", {},
+               "Files of token ids (.bin of nanoGPT, llm.c or fleetrun tokenize), or patterns: "
+               "train_*.bin, train_{000..099}.bin")
         .as_path();
   };
   def.shared = [] {
@@ -72,7 +90,7 @@ FLEET_SOURCE(tokens) {
                 "as llm.c does; auto: before in files with a header of llm.c");
   };
   def.divides = true;
-  def.names_data = [](const Settings& split) { return !split.text("file").empty(); };
+  def.names_data = [](const Settings& split) { return !split.texts("file").empty(); };
   def.describe = describe_tokens;
   def.columns = [](const Settings&, const SourceContext& context) {
     return token_row_columns(*context.data);

@@ -145,6 +145,9 @@ void make_tokens(const std::string& path, const TokenCacheRequest& request,
                                 .text_key = request.text_key,
                                 .eos = text::EosPlace::kNone,
                                 .parse_special = request.parse_special,
+                                .skip_advice =
+                                    "tokenize the texts with `fleetrun tokenize "
+                                    "--on_damaged skip` and use the source tokens",
                                 .threads = static_cast<int>(request.threads)};
   if (request.mark) {
     options.eos = text::EosPlace::kAppend;

@@ -267,6 +267,32 @@ std::vector<TokenRange> without_marks(const std::vector<TokenRange>& documents,
 
 namespace {
 
+[[noreturn]] void refuse_token(uint32_t token, int64_t place, int64_t vocabulary,
+                               const std::string& name) {
+  throw Error(ErrorCode::kUsage,
+              "the token id " + std::to_string(token) + " at position " + std::to_string(place) +
+                  " is not below model.vocab_size, " + std::to_string(vocabulary),
+              name, "use the tokenizer of the model, or raise model.vocab_size");
+}
+
+}  // namespace
+
+void check_tokens(const TokenSequence& tokens, int64_t vocabulary, const std::string& name) {
+  constexpr int64_t kMost = int64_t{1} << 28, kBlock = 1 << 15;
+  if (vocabulary == 0) return;
+  const int64_t size = std::min(tokens.size(), kMost);
+  std::vector<uint32_t> block;
+  for (int64_t begin = 0; begin < size; begin += kBlock) {
+    block.resize(std::min(kBlock, size - begin));
+    tokens.copy(begin, block);
+    if (std::ranges::max(block) < vocabulary) continue;
+    const auto wrong = std::ranges::find_if(block, [&](auto id) { return id >= vocabulary; });
+    refuse_token(*wrong, begin + (wrong - block.begin()), vocabulary, name);
+  }
+}
+
+namespace {
+
 struct PieceReader {
   const TokenSequence& tokens;
   const RowTokens& special;
@@ -287,13 +313,11 @@ struct PieceReader {
 
   void check(const RowPiece& piece) const {
     if (vocabulary == 0) return;
-    for (const uint32_t token : read) {
-      if (token < vocabulary) continue;
-      throw Error(ErrorCode::kUsage, "the token " + std::to_string(token) + " is out of range",
-                  "token " + std::to_string(piece.begin) + " and those after it",
-                  "the model has a vocabulary of " + std::to_string(vocabulary) +
-                      " tokens: use the tokenizer of the model, or raise model.vocab_size");
-    }
+    const auto wrong = std::ranges::find_if(read, [&](auto id) { return id >= vocabulary; });
+    if (wrong == read.end()) return;
+    const int64_t before = piece.prefixed ? 1 : 0;
+    refuse_token(*wrong, piece.begin + (wrong - read.begin()) - before, vocabulary,
+                 "the data's tokens");
   }
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fleet::data {
@@ -90,6 +91,11 @@ std::unique_ptr<RowLayout> strided_rows(const std::vector<TokenRange>& documents
 // Documents without the token that marks them.
 std::vector<TokenRange> without_marks(const std::vector<TokenRange>& documents,
                                       const TokenSequence& tokens, const DocumentMark& mark);
+
+// kUsage naming `name` and the place of the first token that is not below `vocabulary` (0: not
+// checked). Of long sequences the first 2^28 tokens are read, which takes less than a second;
+// fill_row() checks the others.
+void check_tokens(const TokenSequence& tokens, int64_t vocabulary, const std::string& name);
 
 // One row as the columns of a sample; each has the row's length.
 struct RowColumns {

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_status.h"
 #include "base/log.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace fleet::data {
@@ -46,11 +48,12 @@ int64_t stride_of(const Settings& data) {
 }
 
 // data.evaluation.prefix; by default the mark.
-uint32_t prefix_of(const Settings& data, const TokenSourceParts& parts) {
+uint32_t prefix_of(const Settings& data, const TokenSourceParts& parts, int64_t vocabulary) {
   std::optional<uint32_t> prefix = parts.mark.token;
   if (data.text("evaluation.prefix") != "auto") {
     prefix = named_token(data, "evaluation.prefix", parts.token_ids);
   }
+  check_named_token(prefix, "evaluation.prefix", vocabulary);
   if (prefix) return *prefix;
   throw Error(ErrorCode::kUsage, "rolling windows begin with a prefix token, and none is given",
               "data.evaluation.prefix",
@@ -141,10 +144,25 @@ std::optional<uint32_t> named_token(const Settings& data, const std::string& key
                         : "use the number of a token, or none");
 }
 
+void check_named_token(std::optional<uint32_t> token, const std::string& key, int64_t vocabulary) {
+  if (!token || vocabulary == 0 || *token < vocabulary) return;
+  throw Error(ErrorCode::kUsage,
+              "the model has no token " + std::to_string(*token) + ": model.vocab_size is " +
+                  std::to_string(vocabulary),
+              "data." + key, "use a token below that, or raise model.vocab_size");
+}
+
+void check_named_path(const std::string& path, const std::string& key) {
+  if (path.find_first_of("*?[{") != std::string::npos || path_exists(path)) return;
+  throw Error(ErrorCode::kUsage, shown_path(path) + " does not exist", key, "correct the path");
+}
+
 std::unique_ptr<Source> make_token_source(const TokenSourceParts& parts,
                                           const SourceContext& context) {
   const Settings& data = *context.data;
   check_token_row_keys(data);
+  check_named_token(parts.mark.token, "end_of_text", context.vocabulary);
+  check_tokens(*parts.tokens, context.vocabulary, parts.name);
   const bool evaluates = !context.train || context.validation.validates;
   const bool special_windows = evaluates && data.text("evaluation.windows") != "packed";
   const std::string& packing = data.text("packing");
@@ -155,7 +173,9 @@ std::unique_ptr<Source> make_token_source(const TokenSourceParts& parts,
   std::unique_ptr<RowLayout> layout;
   if (special_windows) {
     layout = evaluation_rows(data, parts, ranges);
-    if (data.text("evaluation.windows") == "rolling") special.prefix = prefix_of(data, parts);
+    if (data.text("evaluation.windows") == "rolling") {
+      special.prefix = prefix_of(data, parts, context.vocabulary);
+    }
   } else if (packing == "stream") {
     layout = stream_rows(*parts.tokens, parts.mark, ranges, length);
   } else {

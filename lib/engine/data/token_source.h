@@ -31,6 +31,12 @@ using TokenIds = std::function<std::optional<uint32_t>(const std::string& token)
 std::optional<uint32_t> named_token(const Settings& data, const std::string& key,
                                     const TokenIds& token_ids);
 
+// kUsage naming the key of data.* unless the token is one of the model's (vocabulary 0: any).
+void check_named_token(std::optional<uint32_t> token, const std::string& key, int64_t vocabulary);
+
+// kUsage naming the key if there is nothing at this path; a pattern is not looked at.
+void check_named_path(const std::string& path, const std::string& key);
+
 struct TokenSourceParts {
   std::shared_ptr<const TokenSequence> tokens;
   DocumentMark mark;

@@ -13,12 +13,15 @@ Settings TrainingOptions::default_task_settings(const std::string& task) {
   return ConfigTree().validate(task_registry().get(task).schema);
 }
 
+MissingColumn::MissingColumn(const std::string& column, const std::string& task)
+    : Error(ErrorCode::kUsage, "the data have no column '" + column + "'", "task '" + task + "'",
+            "choose the data source (data.source) of this task, or another task"),
+      column_(column) {}
+
 Shape TaskContext::shape(const std::string& column) const {
   const Column* found = find_column(options.columns, column);
   if (!found) {
-    throw Error(ErrorCode::kUsage, "the data have no column '" + column + "'",
-                "task '" + options.task + "'",
-                "choose the data source (data.source) of this task, or another task");
+    throw MissingColumn(column, options.task);
   }
   std::vector<int64_t> sizes = {options.batch};
   for (int d = 0; d < found->shape.rank(); ++d) sizes.push_back(found->shape[d]);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/error.h"
 #include "base/registry.h"
 #include "models/metrics.h"
 #include "models/named_vars.h"
@@ -24,8 +25,18 @@ struct TaskContext {
   const Settings& settings() const { return options.task_settings; }  // by TaskDef::schema
   const Settings& model() const { return options.model_settings; }
   int64_t batch() const { return options.batch; }
-  // The whole batch's shape of a column. kUsage if the data lack it.
+  // The whole batch's shape of a column. Throws MissingColumn.
   Shape shape(const std::string& column) const;
+};
+
+// kUsage: the data lack a column that the model or the task needs.
+class MissingColumn : public Error {
+ public:
+  MissingColumn(const std::string& column, const std::string& task);
+  const std::string& column() const { return column_; }
+
+ private:
+  std::string column_;
 };
 
 struct FeedDef {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "models/model.h"
 #include "models/task.h"
 
@@ -138,11 +139,22 @@ void check_definition(const TrainingOptions& options) {
     options.model_settings.boolean("winograd");
     return 0;
   });
-  for (const std::string& name : task_registry().get(options.task).outputs) {
-    if (std::ranges::find(model.outputs, name) != model.outputs.end()) continue;
-    refuse("it has no output '" + name + "', which the task " + options.task + " needs",
-           "choose another model, or another task");
-  }
+}
+
+bool gives(const std::vector<std::string>& outputs, const std::string& name) {
+  return std::ranges::find(outputs, name) != outputs.end();
+}
+
+bool fits(const ModelDef& model, const TaskDef& task) {
+  return std::ranges::all_of(task.outputs,
+                             [&](const auto& name) { return gives(model.outputs, name); });
+}
+
+// What a model with these outputs is (models/model.h has their usual names).
+std::string kind_of_model(const std::vector<std::string>& outputs) {
+  if (gives(outputs, "head")) return "a language model";
+  return gives(outputs, "logits") ? "a classifier of images"
+                                  : "a model with the outputs " + join(outputs, ", ");
 }
 
 // A parameter that only the evaluation has would never be trained.
@@ -160,6 +172,26 @@ void check_parameters(const std::vector<VarId>& trained, const Program& program,
 }
 
 }  // namespace
+
+void check_task_of_model(const std::string& model, const std::string& task) {
+  const ModelDef& own = model_registry().get(model);
+  const TaskDef& wanted = task_registry().get(task);
+  if (fits(own, wanted)) return;
+  std::vector<std::string> tasks;
+  for (const std::string& name : task_registry().names()) {
+    if (fits(own, task_registry().get(name))) tasks.push_back(name);
+  }
+  const std::vector<std::string> models = model_registry().names();
+  const auto other = std::ranges::find_if(
+      models, [&](const auto& name) { return fits(model_registry().get(name), wanted); });
+  const std::string next = tasks.empty() ? "" : "set task to " + join(tasks, " or ");
+  const std::string instead =
+      other == models.end() ? "" : "choose another model, such as " + *other;
+  throw Error(ErrorCode::kUsage,
+              "it is " + kind_of_model(own.outputs) + ", and the task " + task + " needs " +
+                  kind_of_model(wanted.outputs),
+              place_of(model), next + (next.empty() || instead.empty() ? "" : ", or ") + instead);
+}
 
 VarId Training::feed(std::string_view name) const {
   const auto found = std::ranges::find(feeds, name, &TrainingFeed::name);
@@ -183,6 +215,7 @@ std::vector<Column> image_columns(const Shape& image) {
 
 Training build_training(Program& program, const TrainingOptions& options) {
   check_definition(options);
+  check_task_of_model(options.model, options.task);
   const TaskContext context{options};
   const TaskDef& task = task_registry().get(options.task);
   Training training;

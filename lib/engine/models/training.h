@@ -85,6 +85,9 @@ struct Training {
   VarId evaluation_sum(std::string_view name) const;
 };
 
+// kUsage, naming the tasks that fit, if the model lacks what the task needs of it.
+void check_task_of_model(const std::string& model, const std::string& task);
+
 // Appends sections forward, fetch and evaluate. kUsage for an unknown model or task, for data that
 // lack a column, for a model without an output that the task needs, or an unsuitable image.
 Training build_training(Program& program, const TrainingOptions& options);

@@ -7,6 +7,7 @@
 #include "base/regular_file.h"
 #include "base/text.h"
 #include "models/model.h"
+#include "models/text/language_models.h"
 #include "models/training.h"
 #include "onnx/exporter.h"
 #include "proto/onnx.pb.h"
@@ -137,6 +138,10 @@ std::string onnx_file(const Job& job, const Shape& image, Executor& weights,
 }
 
 std::string export_onnx(const Job& job, const std::string& path) {
+  if (language_source(job.model_name, job.model)) {
+    throw Error(ErrorCode::kUsage, job.model_name + " is a language model", "ONNX export",
+                "language models are exported with `fleetrun export --hf FOLDER`");
+  }
   check_replaceable(path);
   TrainedWeights weights = trained_weights(job, "checkpoint.resume");
   weights.card.classes = class_names(job, weights);

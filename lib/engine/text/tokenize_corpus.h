@@ -29,6 +29,8 @@ struct TokenizeOptions {
   uint64_t seed = 0;  // decides which documents
   // Leave out damaged lines, with a warning; otherwise the first is an error.
   bool skip_damaged = false;
+  // What the error of a damaged line tells to do to skip it.
+  std::string skip_advice = "give --on_damaged skip";
   int threads = 0;                // 0: one for each core
   int64_t part_bytes = 16 << 20;  // bytes per thread at a time; does not change the tokens
 };

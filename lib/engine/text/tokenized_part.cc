@@ -134,7 +134,7 @@ void PartEncoder::add_text(std::string_view text) {
 void PartEncoder::damaged(const std::string& what, const std::string& where,
                           const std::string& next) {
   if (!options_.skip_damaged) {
-    throw Error(ErrorCode::kUsage, what, where, next + ", or give --on_damaged skip");
+    throw Error(ErrorCode::kUsage, what, where, next + ", or " + options_.skip_advice);
   }
   const int64_t named = ++counters_->named;
   if (named <= kNamedLines) spdlog::warn("{}: {}; the line is left out", where, what);

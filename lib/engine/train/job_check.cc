@@ -70,6 +70,7 @@ data::ImageShape given_image(const Job& job) {
 }  // namespace
 
 std::string check_training(const Job& job, const ProgramOptions& given) {
+  check_task(job);
   ProgramOptions options = given;
   const DataPart part = data_part(job, options);
   const data::DataOutline outline =

@@ -43,6 +43,13 @@ static data::ImageShape usual_image(const Job& job) {
   return {static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2])};
 }
 
+// An evaluation alone needs the training data only to learn the size and the classes of images.
+// Without images, the test data stand in for them: texts would have to be tokenized.
+static bool trains_or_needs_sizes(const Job& job) {
+  return !job.train.boolean("evaluate_only") || find_column(expected_columns(job), "image") ||
+         !data::names_test_data(job.data);
+}
+
 JobData::JobData(const Job& job, Device& device, const DataPart& part) {
   data::PipelineContext context = data_context(job, device.backend(), part);
   context.cache_bytes = cache_bytes_of_rank();
@@ -52,7 +59,7 @@ JobData::JobData(const Job& job, Device& device, const DataPart& part) {
       return image_memory_.back().data();
     };
   }
-  train_ = data::make_pipeline(job.data, true, context);
+  train_ = data::make_pipeline(job.data, trains_or_needs_sizes(job), context);
   test_ = data::make_pipeline(job.data, false, context);
   if (test_ && test_->image() != train_->image()) {
     if (test_->image().channels == train_->image().channels) {
@@ -139,6 +146,7 @@ void JobData::check_sizes(const Job& job, JobRank rank, Store* store) {
 }
 
 std::unique_ptr<JobData> open_data(const Job& job, Device& device, JobRank rank, Store* store) {
+  check_task(job);
   const DataPart part = data_part(job, {.rank = rank.rank, .world = rank.world});
   auto data = std::make_unique<JobData>(job, device, part);
   if (store && rank.world > 1) data->compare(job, rank, *store);

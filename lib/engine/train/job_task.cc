@@ -1,7 +1,10 @@
 #include "train/job_task.h"
 
+#include "base/text.h"
 #include "data/augment.h"
+#include "data/source.h"
 #include "models/model.h"
+#include "models/task.h"
 #include "train/class_weights.h"
 
 namespace fleet {
@@ -57,6 +60,36 @@ static std::optional<Normalization> normalization(const Job& job, const Shape& i
     return values;
   };
   return Normalization{spread(job.data.numbers("mean")), spread(job.data.numbers("std"))};
+}
+
+// The sources whose samples have this column, with the defaults of their keys.
+static std::vector<std::string> sources_with(const std::string& column,
+                                             const data::PipelineContext& context) {
+  std::vector<std::string> names;
+  for (const std::string& name : data::sources().names()) {
+    const Settings data = ConfigTree().validate(data::data_schema(name));
+    if (find_column(data::declared_columns(data, context), column)) names.push_back(name);
+  }
+  return names;
+}
+
+void check_task(const Job& job) {
+  check_task_of_model(job.model_name, job.task);
+  const TrainingOptions options = training_options(job, 1, expected_columns(job), false);
+  const TaskContext context{options};
+  try {
+    for (const auto& input : model_registry().get(job.model_name).inputs) context.shape(input);
+    task_registry().get(job.task).feeds(context);
+  } catch (const MissingColumn& missing) {
+    const std::vector<std::string> names =
+        sources_with(missing.column(), {.classes = classes_of(job)});
+    if (names.empty()) throw;
+    throw Error(ErrorCode::kUsage,
+                "the source " + job.data.text("source") + " gives no '" + missing.column() +
+                    "', which the model " + job.model_name + " with the task " + job.task +
+                    " needs",
+                "data.source", "set it to " + join(names, " or "));
+  }
 }
 
 TrainingOptions training_options(const Job& job, int64_t batch, std::vector<Column> columns,

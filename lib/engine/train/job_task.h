@@ -28,6 +28,10 @@ Shape image_of_columns(const std::vector<Column>& columns);
 // Whether the job mixes images (mixup, cutmix), so that samples have two labels.
 bool mixes_samples(const Job& job);
 
+// kUsage, naming what fits, if model, task and data source of the job do not go together. Opens no
+// data.
+void check_task(const Job& job);
+
 // Options of build_training() for a job.
 //   columns  of its data
 //   bytes    images are fed as bytes

@@ -13,6 +13,7 @@
 #include "data/pipeline.h"
 #include "data/storage.h"
 #include "models/task.h"
+#include "models/text/language_models.h"
 #include "observe/rank_progress.h"
 #include "train/job_task.h"
 #include "train/rank_coordinator.h"
@@ -35,18 +36,22 @@ std::vector<std::string> find_images(const Job& job, bool verbose) {
   return paths;
 }
 
+// The images to predict. kUsage if the task predicts no classes.
+std::vector<std::string> predicted_images(const Job& job, bool leads) {
+  if (task_registry().get(job.task).probabilities) return find_images(job, leads);
+  const bool language = language_source(job.model_name, job.model).has_value();
+  throw Error(ErrorCode::kUsage, "the task " + job.task + " predicts no classes", "predict.input",
+              language ? "use `fleetrun generate`" : "remove it, or set task");
+}
+
 class Predictor {
  public:
   Predictor(const Job& job, Device& device, const PredictOptions& options)
       : job_(job),
         options_(options),
-        paths_(find_images(job, options.rank == 0)),
+        paths_(predicted_images(job, options.rank == 0)),
         weights_(trained_weights(job, "predict.checkpoint")),
         control_(options.control) {
-    if (!task_registry().get(job.task).probabilities) {
-      throw Error(ErrorCode::kUsage, "the task " + job.task + " predicts no classes of images",
-                  "predict.input", "remove it, or set task");
-    }
     classes_ = classes_of(job);
     top_k_ = std::min(job.settings.integer("predict.top_k"), classes_);
     batch_size_ = std::min(job.data.integer("batch_size"), static_cast<int64_t>(paths_.size()));

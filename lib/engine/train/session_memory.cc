@@ -7,6 +7,7 @@
 #include "exec/memory_error.h"
 #include "tensor/caching_allocator.h"
 #include "train/device_prefetcher.h"
+#include "train/job_facts.h"
 #include "train/session.h"
 
 namespace fleet {
@@ -24,6 +25,12 @@ static size_t bytes_taken(const Plan& plan, const Device& device) {
   size_t bytes = 0;
   for (size_t region : regions) bytes += (region + kPiece - 1) / kPiece * kPiece;
   return bytes;
+}
+
+// A host does not report its memory as a device.
+static size_t bytes_available(const Device& device) {
+  const size_t available = device.memory().available;
+  return available > 0 ? available : available_host_memory();
 }
 
 // Columns of tokens, with another length of a row.
@@ -51,7 +58,7 @@ size_t Session::bytes_with_batch(int64_t batch, int64_t length, const Job& job, 
 int64_t Session::fitting_length(int64_t batch, const Job& job, Device& device) const {
   constexpr int64_t kShortest = 16;
   if (!job.data.has("sequence_length")) return 0;
-  const size_t available = device.memory().available;
+  const size_t available = bytes_available(device);
   for (int64_t length = job.data.integer("sequence_length") / 2; length >= kShortest; length /= 2) {
     try {
       if (bytes_with_batch(batch, length, job, device, &device) <= available) return length;
@@ -81,8 +88,7 @@ void Session::explain_no_memory(const Error& cause, const PlannedMemory& planned
     }
   };
   const int64_t fits = largest_batch(
-      batch / unit, device.memory().available,
-      [&](int64_t some) { return bytes_of(some, nullptr); },
+      batch / unit, bytes_available(device), [&](int64_t some) { return bytes_of(some, nullptr); },
       [&](int64_t some) { return bytes_of(some, &device); });
   const Error error = out_of_memory(cause, planned, batch, fits * unit);
   const int64_t tried = fits > 0 ? batch : unit;

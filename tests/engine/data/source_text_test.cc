@@ -1,4 +1,5 @@
 // The source `text`: documents and their tokens, and the cache that one process makes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -89,6 +90,53 @@ TEST_F(TextSourceTest, SeveralFilesAndFolders_AreReadInOrder) {
   testing::write(folder_ / "z.txt", "a");
   EXPECT_EQ(pairs(R"(["z.txt", "texts"])", R"(, "packing": "none")"),
             (Pairs{{0, 9}, {2, 3}, {3, 9}, {4, 5}, {5, 9}}));
+}
+
+TEST_F(TextSourceTest, OneFile_NeedsNoList) {
+  testing::write(folder_ / "a.txt", "ab c");
+  EXPECT_EQ(pairs(R"("a.txt")"), (Pairs{{8, 6}, {6, 2}, {2, 9}}));
+}
+
+TEST_F(TextSourceTest, TokenizerLargerThanTheVocabulary_IsRefusedBeforeTheTextsAreRead) {
+  testing::write(folder_ / "a.txt", "ab c");
+  const Settings settings = testing::settings_of("text", json(R"(["a.txt"])"));
+  EXPECT_NO_THROW(check_data_settings(settings, {.vocabulary = 10}));
+  for (const auto& message :
+       {testing::message_of([&] { check_data_settings(settings, {.vocabulary = 9}); }),
+        testing::message_of([&] { make_pipeline(settings, true, {.vocabulary = 9}); })}) {
+    EXPECT_THAT(message,
+                ::testing::HasSubstr("tokenizer.json has 10 tokens, but model.vocab_size is 9"));
+  }
+  EXPECT_EQ(caches(), 0);
+}
+
+TEST_F(TextSourceTest, NumberBeyondTheVocabulary_IsRefusedByItsKey) {
+  testing::write(folder_ / "a.txt", "ab c");
+  const auto refused = [&](const std::string& more, const std::string& where) {
+    const Settings settings = testing::settings_of("text", json(R"(["a.txt"])", more));
+    EXPECT_THAT(thrown_by([&] { check_data_settings(settings, {.vocabulary = 12}); }),
+                IsUsageError(where));
+  };
+  refused(R"(, "end_of_text": "12")", "data.end_of_text");
+  refused(R"(, "evaluation": {"windows": "rolling", "prefix": "12"})", "data.evaluation.prefix");
+}
+
+TEST_F(TextSourceTest, MissingFiles_AreNamedWithTheirKeys) {
+  const auto missing = [&](const Settings& settings, const std::string& where) {
+    EXPECT_THAT(thrown_by([&] { check_data_settings(settings, {}); }), IsUsageError(where));
+    EXPECT_THAT(thrown_by([&] { make_pipeline(settings, true, {}); }), IsUsageError(where));
+  };
+  missing(testing::settings_of("text", json(R"(["nosuchfolder"])")), "data.train.file");
+  testing::write(folder_ / "a.txt", "ab c");
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  missing(testing::settings_of("text", json(R"(["a.txt"])")), "data.tokenizer");
+}
+
+TEST_F(TextSourceTest, DamagedLine_TellsHowToLeaveItOut) {
+  testing::write(folder_ / "a.jsonl", "{\"text\": \"abc\"}\n{oops\n");
+  const std::string message = testing::message_of([&] { pairs(R"(["a.jsonl"])"); });
+  EXPECT_THAT(message, ::testing::HasSubstr("use the source tokens"));
+  EXPECT_THAT(message, ::testing::Not(::testing::HasSubstr("give --on_damaged")));
 }
 
 TEST_F(TextSourceTest, EndOfText_CanBeNamedOrNone) {

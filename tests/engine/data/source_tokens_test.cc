@@ -1,4 +1,5 @@
 // The source `tokens` in the pipeline: order and bits of batches, the divisor of the loss.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -258,12 +259,62 @@ TEST_F(TokenSourceTest, SeveralFiles_AreOneSequence) {
   const auto read = [&](const std::string& file) {
     const std::string json = R"({"root": ")" + folder_.path() +
                              R"(", "end_of_text": "9", "sequence_length": 16, "batch_size": 2,
-                                "train": {"file": ")" +
-                             file + R"("}})";
+                                "train": {"file": )" +
+                             file + "}}";
     return batches(*make_pipeline(testing::settings_of("tokens", json), true, {}), 0);
   };
-  EXPECT_EQ(read("part_*.bin"), read("all.bin"));
-  EXPECT_EQ(read("part_{0..2}.bin"), read("all.bin"));
+  const auto whole = read(R"("all.bin")");
+  EXPECT_EQ(read(R"("part_*.bin")"), whole);
+  EXPECT_EQ(read(R"("part_{0..2}.bin")"), whole);
+  EXPECT_EQ(read(R"(["part_0.bin", "part_[12].bin"])"), whole);
+}
+
+TEST_F(TokenSourceTest, TokenBeyondTheVocabulary_IsFoundWhenTheFileIsOpened) {
+  write_documents("train.bin", 40);
+  text::TokenFile file(folder_ / "train.bin");
+  std::vector<uint32_t> ids(file.size());
+  file.copy(0, std::span(ids));
+  const auto largest = std::ranges::max_element(ids);
+  const auto size = static_cast<int64_t>(*largest);
+  EXPECT_NO_THROW(open(kRows + std::string("2"), {.vocabulary = size + 1}));
+  const std::string message =
+      testing::message_of([&] { open(kRows + std::string("2"), {.vocabulary = size}); });
+  EXPECT_THAT(message,
+              ::testing::HasSubstr("the token id " + std::to_string(size) + " at position " +
+                                   std::to_string(largest - ids.begin()) +
+                                   " is not below model.vocab_size, " + std::to_string(size)));
+  EXPECT_THAT(message, ::testing::HasSubstr("train.bin"));
+}
+
+TEST_F(TokenSourceTest, NamedTokenBeyondTheVocabulary_IsRefusedByItsKey) {
+  write_documents("train.bin", 3);
+  const auto refused = [&](const std::string& more, const std::string& where) {
+    const Settings settings = testing::settings_of(
+        "tokens", R"({"root": ")" + folder_.path() + R"(", "train": {"file": "train.bin"})" + more +
+                      kRows + "1}");
+    const PipelineContext context{.vocabulary = 200};
+    EXPECT_THAT(thrown_by([&] { check_data_settings(settings, context); }), IsUsageError(where));
+    EXPECT_THAT(thrown_by([&] { make_pipeline(settings, true, context); }), IsUsageError(where));
+  };
+  refused(R"(, "end_of_text": "200")", "data.end_of_text");
+  EXPECT_THAT(thrown_by([&] {
+                check_data_settings(
+                    testing::settings_of("tokens", R"({"root": ")" + folder_.path() +
+                                                       R"(", "train": {"file": "train.bin"},
+                        "evaluation": {"windows": "rolling", "prefix": "200"}})"),
+                    {.vocabulary = 200});
+              }),
+              IsUsageError("data.evaluation.prefix"));
+}
+
+TEST_F(TokenSourceTest, MissingFile_IsNamedWithItsKey) {
+  const Settings settings = testing::settings_of(
+      "tokens", R"({"root": ")" + folder_.path() + R"(", "train": {"file": "none.bin"}})");
+  for (const auto& message : {testing::message_of([&] { check_data_settings(settings, {}); }),
+                              testing::message_of([&] { make_pipeline(settings, true, {}); })}) {
+    EXPECT_THAT(message, ::testing::HasSubstr("data.train.file"));
+    EXPECT_THAT(message, ::testing::HasSubstr("none.bin does not exist"));
+  }
 }
 
 }  // namespace

@@ -65,6 +65,18 @@ TEST(Task, ImageClassification_FeedsInTheOrderOfItsVariables) {
   EXPECT_EQ(training.metrics->headline, "acc1");
 }
 
+TEST(Task, ModelOfAnotherKind_NamesTheTasksThatFit) {
+  const Error text = thrown_by([] { check_task_of_model("llama", "image_classification"); });
+  EXPECT_STREQ(text.what(),
+               "model 'llama': it is a language model, and the task image_classification needs a "
+               "classifier of images; set task to causal_lm, or choose another model, such as "
+               "convnext_base");
+  const Error images = thrown_by([] { check_task_of_model("lenet", "causal_lm"); });
+  EXPECT_THAT(images, IsUsageError("model 'lenet'"));
+  EXPECT_THAT(images.next(), ::testing::HasSubstr("such as gpt2"));
+  EXPECT_THAT(images.next(), ::testing::HasSubstr("image_classification or multi_label"));
+}
+
 TEST(Task, MultiLabel_FeedsTargets) {
   Program program;
   const Training training =
@@ -97,7 +109,7 @@ TEST(Task, ModelWithoutAnOutput_IsRefusedByName) {
   const std::string text = usage_failure([&] {
     build_training(program, options_of("causal_lm", "mlp", "{}", image_columns({1, 8, 8})));
   });
-  EXPECT_THAT(text, AllOf(HasSubstr("'mlp'"), HasSubstr("hidden")));
+  EXPECT_THAT(text, AllOf(HasSubstr("'mlp'"), HasSubstr("needs a language model")));
 }
 
 TEST(Task, CausalLm_FeedsTheTextAndItsDenominator) {

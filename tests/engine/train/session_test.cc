@@ -52,6 +52,11 @@ TEST(Session, TooLittleMemory_NamesTheBatchThatFits) {
   EXPECT_EQ(error.next(), "data.batch_size=63 would fit (it is 64)");
 }
 
+// It was told that not even a batch of 1 would fit.
+TEST(Session, DeviceThatReportsNoMemory_CountsThatOfTheMachine) {
+  EXPECT_THAT(failure("mlp", 0).next(), testing::HasSubstr("would fit (it is 64)"));
+}
+
 TEST(Session, TooLittleMemoryForAnyBatch_SaysSo) {
   const Error error = failure("mlp", 100);
   EXPECT_EQ(error.code(), ErrorCode::kNoMemory);

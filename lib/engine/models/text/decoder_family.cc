@@ -97,8 +97,8 @@ LanguageModel read_decoder(const ModelConfig& config, const DecoderDefaults& def
   model.mlp = config.integer("intermediate_size", defaults.mlp, 1);
   model.layers = config.integer("num_hidden_layers", defaults.layers, 1, 10000);
   model.heads = config.integer("num_attention_heads", defaults.heads, 1);
+  model.head_size = read_head_size(config, defaults, model);  // its advice changes the heads
   model.kv_heads = read_kv_heads(config, defaults, model.heads);
-  model.head_size = read_head_size(config, defaults, model);
   model.positions = config.integer("max_position_embeddings", defaults.positions, 1);
   model.epsilon = config.number("rms_norm_eps", 1e-6);
   model.tied = config.boolean("tie_word_embeddings", false);

@@ -126,6 +126,15 @@ TEST(Qwen3, HeadSize_IsIndependentOfHidden) {
   EXPECT_EQ(read(R"({"model_type": "qwen3", "hidden_size": 1024})").head_size, 128);
 }
 
+TEST(Llama, HeadsThatDoNotDivideHidden_AreNamedFirst) {
+  const Error error = thrown_by([] {
+    read(R"({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 5,
+             "num_key_value_heads": 2})");
+  });
+  EXPECT_THAT(error.what(), HasSubstr("hidden_size"));
+  EXPECT_THAT(error.next(), HasSubstr("a multiple of num_attention_heads, 5"));
+}
+
 TEST(Llama, KvHeads_NullIsAsManyAsHeads) {
   EXPECT_EQ(read(R"({"model_type": "mistral", "num_key_value_heads": null})").kv_heads, 32);
   EXPECT_EQ(read(R"({"model_type": "mistral"})").kv_heads, 8);
