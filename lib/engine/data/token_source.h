@@ -34,7 +34,7 @@ std::optional<uint32_t> named_token(const Settings& data, const std::string& key
 // kUsage naming the key of data.* unless the token is one of the model's (vocabulary 0: any).
 void check_named_token(std::optional<uint32_t> token, const std::string& key, int64_t vocabulary);
 
-// kUsage naming the key if there is nothing at this path; a pattern is not looked at.
+// kUsage naming the key if there is nothing at this path; a pattern is not checked.
 void check_named_path(const std::string& path, const std::string& key);
 
 struct TokenSourceParts {

@@ -22,8 +22,9 @@ struct CorpusFile {
 // The files of words that name files, folders or patterns ("data/*.jsonl"), in the order of the
 // words; those of a folder (with all folders below it: .txt, .jsonl, .ndjson, each also with .gz)
 // and of a pattern by name. A file that is named itself counts as text if it does not end in .jsonl
-// or .ndjson. kUsage for "-", a .gz that is not gzip, formats that are neither (.parquet, .json, .zst, ...), for a folder or a
-// pattern without files, and for a file that is named twice. kNotFound, kIo.
+// or .ndjson. kUsage for "-", a .gz that is not gzip, formats that are neither (.parquet, .json,
+// .zst, ...), for a folder or a pattern without files, and for a file that is named twice.
+// kNotFound, kIo.
 std::vector<CorpusFile> find_corpus(const std::vector<std::string>& words);
 
 // The work of one thread at a time: bytes [begin, end) of a file. Of lines, those that begin

@@ -10,8 +10,8 @@
 #include "models/text/language_models.h"
 #include "tensor/host.h"
 #include "tests/engine/strategy/strategy_text.h"
-#include "train/torch_file.h"
 #include "train/language_weights.h"
+#include "train/torch_file.h"
 
 namespace fleet {
 namespace {
