@@ -60,7 +60,7 @@ TEST_F(TokenizeCommand, WrongWords_AreRefusedBeforeAnythingIsRead) {
   EXPECT_THAT(run({"tokenize"}, 2), HasSubstr("missing argument"));
   EXPECT_THAT(run({"tokenize", "a.jsonl", "--tokeniser=x"}, 2), HasSubstr("--tokenizer"));
   // The unknown option takes its value along, so nothing is left to propose.
-  EXPECT_THAT(run({"tokenize", "--xyzzy", "a.jsonl"}, 2), Not(HasSubstr("corrected:")));
+  EXPECT_THAT(run({"generate", "job.json", "--xyzzy", "5"}, 2), Not(HasSubstr("corrected:")));
   EXPECT_THAT(run({"tokenize", "-", "--tokenizer=x", "-o", "x.bin"}, 2),
               HasSubstr("standard input"));
   EXPECT_THAT(run({"train_tokenizer", "b.txt", "-o", "b.txt"}, 2), HasSubstr("b.txt: the result"));

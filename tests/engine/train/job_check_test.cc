@@ -165,9 +165,11 @@ TEST(JobCheck, FolderOfHuggingFace_IsReadExceptForTensors) {
       folder + "/config.json",
       R"({"model_type": "llama", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8,
           "num_hidden_layers": 1, "num_attention_heads": 2, "hiden_act": "gelu"})");
-  const std::string job = R"({"task": "causal_lm", "model": {"name": "hf", "folder": ")" + folder +
-                          R"("}, "data": {"source": "tokens", "train": {"file": "x.bin"},
-                          "sequence_length": 8, "batch_size": 1, "end_of_text": "none"}})";
+  const std::string job =
+      R"({"task": "causal_lm", "model": {"name": "hf", "folder": ")" + folder +
+      R"("}, "data": {"source": "tokens", "root": ")" + folder +
+      R"(", "train": {"file": "x.bin"}, "sequence_length": 8, "batch_size": 1, "end_of_text": "none"}})";
+  write_file_atomically(folder + "/x.bin", std::string(64, '\0'));
   const auto check = [&] {
     return check_training(make_job(ConfigTree::from_json(job, "job.json")), {});
   };
@@ -175,7 +177,7 @@ TEST(JobCheck, FolderOfHuggingFace_IsReadExceptForTensors) {
   EXPECT_THAT(log, AllOf(HasSubstr("config.json"), HasSubstr("hiden_act")));
   const std::string index = folder + "/model.safetensors.index.json";
   write_file_atomically(index, R"({"weight_map": {"lm_head.weight": "absent.safetensors"}})");
-  EXPECT_THAT(thrown_by(check), IsError(ErrorCode::kUsage, index));
+  EXPECT_THAT(thrown_by(check), IsError(ErrorCode::kNotFound, index));
   std::filesystem::remove_all(folder);
 }
 
