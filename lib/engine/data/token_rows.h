@@ -63,7 +63,7 @@ class RowLayout {
 };
 
 // Windows over all documents, one after the other, as nanoGPT and llm.c: window i starts at token i
-// x length. What is left behind the last whole window is not used. The pieces of a window end with
+// x length. Tokens behind the last whole window are not used. The pieces of a window end with
 // its documents; the token that ends a document has no weight as an input. tokens must outlive it.
 std::unique_ptr<RowLayout> stream_rows(const TokenSequence& tokens, const DocumentMark& mark,
                                        std::vector<TokenRange> ranges, int64_t length);

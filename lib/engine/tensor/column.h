@@ -18,7 +18,7 @@ struct Column {
   bool ragged = false;  // samples differ in size (encoded images); batches never hold such a column
 };
 
-// Null if there is no column of this name.
+// Null if no column has this name.
 inline const Column* find_column(const std::vector<Column>& columns, std::string_view name) {
   const auto found = std::ranges::find(columns, name, &Column::name);
   return found == columns.end() ? nullptr : &*found;

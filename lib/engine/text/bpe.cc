@@ -97,7 +97,7 @@ void Bpe::read_merges(const PartOptions& options) {
   const std::vector<Json>& list = options.list("merges");
   merges_ = MergeTable(list.size());
   const std::string& prefix = options.text("continuing_subword_prefix", "");
-  // A cut before the mark of a word is free if no merge joins it to what is before it.
+  // A cut before the mark of a word is free if no merge joins it to the token before.
   bool mark_begins_tokens = !byte_symbols_ && prefix_.empty() && suffix_.empty() &&
                             !ignore_merges_ && vocabulary_.find(kWordMark);
   uint32_t rank = 0;

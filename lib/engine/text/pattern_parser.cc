@@ -283,7 +283,7 @@ class PatternParser {
     return peek(ahead) == ':' && peek(ahead + 1) == ']';
   }
 
-  // fixed: what has no other case, or where (?i:..) changes nothing.
+  // fixed: characters without another case, or where (?i:..) changes nothing.
   void class_item(int depth, CodePointSet& set, CodePointSet& fixed) {
     if (peek() == '[') {
       bool foldable = true;

@@ -68,7 +68,7 @@ FLEET_SIMD void scale_row(float* x, int64_t classes, float factor) {
   for (int64_t c = 0; c < classes; ++c) x[c] *= factor;
 }
 
-// The row in bfloat16 in the first half of its own memory: what is written has been read.
+// The row in bfloat16 in the first half of its own memory: each write comes after its read.
 FLEET_SIMD void scale_and_narrow_row(float* x, int64_t classes, float factor) {
   using Pattern [[gnu::may_alias]] = uint16_t;
   constexpr int64_t kBlock = 256;

@@ -38,7 +38,7 @@ FLEET_SIMD void row_softmax(const T* x, T* y, int64_t classes, float largest, fl
   }
 }
 
-// dx = softmax(x) * slope - weight * rest; `own` is what is also subtracted from that of the label.
+// dx = softmax(x) * slope - weight * rest; `own` is also subtracted from the label's.
 template <bool weighted, typename T>
 FLEET_SIMD void row_gradient(const T* x, const float* weight, T* dx, int64_t classes,
                              const Row& row, float slope, float rest, int64_t label, float own) {

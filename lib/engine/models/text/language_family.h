@@ -15,7 +15,7 @@ namespace fleet {
 
 enum class FieldUse {
   kHonoured,
-  kHarmless,  // does not change what is computed: any value is accepted
+  kHarmless,  // has no effect on results: any value is accepted
   kRefused,   // other values than `accepted` would change it in a way that we do not compute
 };
 
