@@ -4,7 +4,7 @@
 # Files that are there already are not made again.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-dictionary=${FLEET_TEXT_DEMO:-/usr/share/dictd/foldoc.dict.dz}
+dictionary=/usr/share/dictd/foldoc.dict.dz
 folder=output/foldoc_text
 fleetrun=build/release/bin/fleetrun
 
