@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/home_folder.h"
 #include "base/json.h"
+#include "base/terminal_width.h"
 #include "base/text.h"
 
 namespace fleet {
@@ -67,11 +68,13 @@ std::string command_help(const CommandSyntax& syntax) {
   std::string text = "usage: " + syntax.program +
                      (syntax.options.options().empty() ? "" : " [options]") +
                      (syntax.words.empty() ? "" : " " + syntax.words) + "\n" + syntax.about + "\n";
+  const size_t columns = help_width();
+  text = wrapped_lines(text, columns);
   for (size_t i = 0; i < syntax.options.options().size(); ++i) {
     const Option& option = syntax.options.options()[i];
-    if (!option.internal) text += option_help(option, syntax.options.schema().keys()[i]);
+    if (!option.internal) text += option_help(option, syntax.options.schema().keys()[i], columns);
   }
-  return text + syntax.more;
+  return text + wrapped_lines(syntax.more, columns);
 }
 
 std::optional<CommandLine> read_command_line(const CommandSyntax& syntax,

@@ -32,6 +32,7 @@ struct ConfigKey {
   std::vector<std::string> choices;  // allowed values; empty: any
   std::string help;                  // one line
   bool is_path = false;              // texts: "~/" is expanded (base/home_folder.h)
+  bool objects = false;              // texts: may be JSON objects, each as its text
 };
 
 // The known keys. Paths are dotted ("image.size"). Each call adds one key and returns the schema.
@@ -48,6 +49,8 @@ class Schema {
   Schema& texts(std::string path, std::vector<std::string> initial, std::string help);
   // The key added last is a path, or a list, for which one path may stand: "~/" is expanded.
   Schema& as_path();
+  // The key added last, a list of texts, may have JSON objects, each as its text on one line.
+  Schema& or_objects();
   // The key added last has no default: leaving it out is an error.
   Schema& required();
   // All keys of `inner`, below `prefix` ("" for this level).
@@ -71,6 +74,8 @@ class Settings {
   std::vector<int64_t> integers(const std::string& path) const;
   std::vector<double> numbers(const std::string& path) const;
   std::vector<std::string> texts(const std::string& path) const;
+  // The value as JSON, whatever its type.
+  std::string json(const std::string& path) const { return entry(path).value.text(); }
   // Whether the schema has this key.
   bool has(const std::string& path) const { return entries_.contains(path); }
   // Whether the user set it; false for a default.
@@ -125,6 +130,7 @@ class ConfigTree {
     ConfigValue value;
     std::string origin;
     bool untyped = false;  // came as text: the schema decides its type
+    bool objects = false;  // a list with JSON objects, each as its text
   };
   std::map<std::string, Entry> entries_;
 };

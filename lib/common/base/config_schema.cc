@@ -66,6 +66,11 @@ Schema& Schema::as_path() {
   return *this;
 }
 
+Schema& Schema::or_objects() {
+  keys_.back().objects = true;
+  return *this;
+}
+
 Schema& Schema::required() {
   keys_.back().initial.reset();
   return *this;

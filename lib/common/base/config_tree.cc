@@ -88,13 +88,15 @@ ConfigTree ConfigTree::from_json(std::string_view json, const std::string& origi
         tree.entries_[path + config::kEmptyObject] = {ConfigValue{Scalar("{}")}, origin};
         continue;
       }
-      const auto value = config::to_value(child);
+      bool objects = false;
+      const auto value = config::to_value(child, &objects);
       if (!value) {
         throw Error(ErrorCode::kUsage, "'" + path + "' cannot be " + child.dump_lossy(), origin,
                     child.is_null() ? "remove it to use its default"
                                     : "write a scalar, or a list of scalars");
       }
-      if (!tree.entries_.emplace(path, Entry{*value, origin}).second) given_twice(path, origin);
+      if (!tree.entries_.emplace(path, Entry{*value, origin, false, objects}).second)
+        given_twice(path, origin);
     }
   };
   walk(walk, root, "");
@@ -114,9 +116,10 @@ ConfigTree ConfigTree::from_file(const std::string& path) {
 void ConfigTree::set(const std::string& path, std::string_view text, const std::string& origin) {
   if (text.starts_with('[')) {
     const auto parsed = Json::try_parse(json_from_python(text));
-    const auto value = parsed ? config::to_value(*parsed) : std::nullopt;
+    bool objects = false;
+    const auto value = parsed ? config::to_value(*parsed, &objects) : std::nullopt;
     if (value) {
-      entries_[path] = {*value, origin};
+      entries_[path] = {*value, origin, false, objects};
       return;
     }
   }

@@ -131,6 +131,10 @@ Settings ConfigTree::validate(const Schema& schema) const {
     try {
       if (found != entries_.end()) {
         const Entry& entry = found->second;
+        if (entry.objects && !key.objects) {
+          throw Error(ErrorCode::kUsage, "'" + key.path + "' cannot be " + entry.value.text(),
+                      entry.origin, "write a scalar, or a list of scalars");
+        }
         ConfigValue value = config::check(key, entry.value, entry.untyped, entry.origin);
         if (key.is_path) expand_paths(entry.origin + ": '" + key.path + "'", &value);
         settings.entries_[key.path] = {std::move(value), entry.origin};

@@ -17,13 +17,16 @@ std::optional<Scalar> to_scalar(const Json& json) {
   return std::nullopt;
 }
 
-std::optional<ConfigValue> to_value(const Json& json) {
+std::optional<ConfigValue> to_value(const Json& json, bool* objects) {
+  *objects = false;
   if (auto scalar = to_scalar(json)) return ConfigValue{*scalar};
   if (!json.is_array()) return std::nullopt;
   std::vector<Scalar> list;
   for (const Json& element : json) {
-    const auto scalar = to_scalar(element);
+    const auto scalar =
+        element.is_object() ? std::optional(Scalar(element.dump_lossy())) : to_scalar(element);
     if (!scalar) return std::nullopt;
+    *objects |= element.is_object();
     list.push_back(*scalar);
   }
   return ConfigValue{list};

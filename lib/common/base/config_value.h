@@ -16,7 +16,8 @@ inline constexpr char kEmptyObject = '.';
 
 // nullopt for null, objects and lists.
 std::optional<Scalar> to_scalar(const Json& json);
-// A scalar, or a list of scalars; nullopt for anything else.
-std::optional<ConfigValue> to_value(const Json& json);
+// A scalar, or a list of scalars; nullopt for anything else. objects: a list may have objects, too,
+// which become their text; set to whether there are some.
+std::optional<ConfigValue> to_value(const Json& json, bool* objects);
 
 }  // namespace fleet::config

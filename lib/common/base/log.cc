@@ -118,4 +118,33 @@ void set_up_logging(const std::string& level, const std::string& process) {
   spdlog::set_default_logger(logger);
 }
 
+namespace {
+
+struct Silenced {
+  Mutex mutex;
+  int number FLEET_GUARDED_BY(mutex) = 0;
+  spdlog::level::level_enum level FLEET_GUARDED_BY(mutex) = spdlog::level::info;  // before
+};
+
+Silenced& silenced() {
+  static Silenced all;
+  return all;
+}
+
+}  // namespace
+
+Silence::Silence() {
+  Silenced& all = silenced();
+  const MutexLock lock(all.mutex);
+  if (all.number++ > 0) return;
+  all.level = spdlog::get_level();
+  spdlog::set_level(spdlog::level::off);
+}
+
+Silence::~Silence() {
+  Silenced& all = silenced();
+  const MutexLock lock(all.mutex);
+  if (--all.number == 0) spdlog::set_level(all.level);
+}
+
 }  // namespace fleet

@@ -20,15 +20,12 @@ namespace fleet {
 //   process    shown in each line: "fleetrun", "rank 3"
 void set_up_logging(const std::string& level, const std::string& process);
 
-// No line is logged while one exists.
+// No line is logged while one exists in any thread.
 class Silence {
  public:
-  Silence() : level_(spdlog::get_level()) { spdlog::set_level(spdlog::level::off); }
-  ~Silence() { spdlog::set_level(level_); }
+  Silence();
+  ~Silence();
   Silence(const Silence&) = delete;
-
- private:
-  const spdlog::level::level_enum level_;
 };
 
 }  // namespace fleet

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/terminal_width.h"
+
 namespace fleet {
 
 std::vector<std::string> Option::flags() const {
@@ -27,7 +29,8 @@ OptionGroup& OptionGroup::include(OptionGroup other) {
   return *this;
 }
 
-std::string option_help(const Option& option, const ConfigKey& key) {
+std::string option_help(const Option& option, const ConfigKey& key, size_t columns) {
+  constexpr size_t kHelp = 26;  // where the texts begin
   std::string left = "  ";
   for (const std::string& alias : option.aliases) {
     if (alias.size() == 1) left += "-" + alias + ", ";
@@ -36,12 +39,14 @@ std::string option_help(const Option& option, const ConfigKey& key) {
   if (!option.is_flag()) {
     left += option.implied.empty() ? " " + option.value : "[=" + option.value + "]";
   }
-  left.resize(std::max<size_t>(left.size() + 1, 26), ' ');
+  left.resize(std::max(left.size() + 1, kHelp), ' ');
   std::string initial = key.initial->text();
   if (initial.ends_with(".0")) initial.resize(initial.size() - 2);
   if (initial.starts_with('"')) initial = initial.substr(1, initial.size() - 2);
   const bool shown = !option.optional && !option.is_flag();
-  return left + key.help + (shown ? " (default " + initial + ")" : "") + "\n";
+  return wrapped_text(left + key.help + (shown ? " (default " + initial + ")" : ""), kHelp,
+                      columns) +
+         "\n";
 }
 
 }  // namespace fleet

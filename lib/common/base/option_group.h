@@ -28,6 +28,7 @@ struct Option {
   bool repeats = false;      // every occurrence counts; otherwise only the last
   bool foreign = false;      // an option of another launcher, translated to ours after reading
   std::string implied = {};  // value of --web alone; then a value needs "=": --web=ADDR:PORT
+  bool never_empty = false;  // an empty value is refused; elsewhere it counts as not given
 
   bool is_flag() const { return value.empty(); }
   bool names_path() const {
@@ -94,7 +95,8 @@ class OptionGroup {
   Schema schema_;
 };
 
-// "  --gpus LIST             GPUs of ... (default ...)", with a newline.
-std::string option_help(const Option& option, const ConfigKey& key);
+// "  --gpus LIST             GPUs of ... (default ...)", with a newline. No line is longer than
+// `columns`, unless a word is.
+std::string option_help(const Option& option, const ConfigKey& key, size_t columns);
 
 }  // namespace fleet

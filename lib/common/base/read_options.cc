@@ -95,6 +95,12 @@ class Reader {
       if (!word.option) {
         all->bad.push_back(unknown(word));
       } else if (const auto value = value_of(word, &all->bad)) {
+        if (value->empty() && word.option->never_empty) {
+          all->bad.push_back({"its value is empty", word.flag,
+                              "write " + word.flag + " " + word.option->value, first,
+                              at_ - first + 1, std::nullopt});
+          continue;
+        }
         if (value->empty() && !stands_alone(word)) continue;  // an empty value counts as not given
         left.push_back("--" + word.option->key + (value->empty() ? "" : "=" + *value));
         all->options.push_back({word.option, {}, word.flag, first, at_ - first + 1});

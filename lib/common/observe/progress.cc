@@ -1,8 +1,5 @@
 #include "observe/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -64,13 +61,6 @@ std::string progress_text(const ProgressState& state) {
   }
   if (!state.note.empty()) text += ", " + state.note;
   return text;
-}
-
-int terminal_width(int fd) {
-  winsize size{};
-  if (!::isatty(fd)) return 0;
-  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
 }
 
 Progress::Progress(Options options) : options_(std::move(options)) {

@@ -32,9 +32,6 @@ std::string progress_text(const ProgressState& state);
 // The launcher sets this to the terminal's width for the rank whose output it shows there.
 inline constexpr char kEnvTerminalWidth[] = "FLEET_TERMINAL_WIDTH";
 
-// Columns of the terminal behind a descriptor; 0 if it is not a terminal.
-int terminal_width(int fd);
-
 class Progress {
  public:
   struct Options {

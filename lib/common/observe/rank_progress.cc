@@ -1,26 +1,11 @@
 #include "observe/rank_progress.h"
 
-#include <atomic>
 #include <chrono>
 
 #include "base/env.h"
+#include "observe/progress_layout.h"
 
 namespace fleet {
-namespace {
-
-// "fleetP5": a file with other content is left alone.
-constexpr uint64_t kProgressMagic = 0x0035507465656c66;
-
-// Shared with another process: only lock-free atomics. `turn` is odd while the writer is storing.
-struct Shared {
-  std::atomic<uint64_t> magic;
-  std::atomic<uint64_t> turn;
-  AtomicWords<RankProgress> progress;
-  std::atomic<uint64_t> trace;  // the number of the request, and a file of the launcher
-};
-static_assert(sizeof(Shared) <= 4096);
-
-}  // namespace
 
 ProgressWriter ProgressWriter::from_env() {
   const auto path = get_env(kEnvProgressFile);
@@ -28,18 +13,11 @@ ProgressWriter ProgressWriter::from_env() {
 }
 
 ProgressWriter::ProgressWriter(const std::string& path)
-    : memory_(SharedMemory::open(path, sizeof(Shared), kProgressMagic)),
+    : memory_(SharedMemory::open(path, sizeof(ProgressLayout), kProgressMagic)),
       folder_(path.substr(0, path.rfind('/') + 1)) {}
 
 void ProgressWriter::publish() {
-  if (!memory_) return;
-  constexpr auto relaxed = std::memory_order_relaxed;
-  auto& to = memory_.as<Shared>();
-  const uint64_t turn = to.turn.load(relaxed);
-  to.turn.store(turn + 1, relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  to.progress.store(now_);
-  to.turn.store(turn + 2, std::memory_order_release);
+  if (memory_) memory_.as<ProgressLayout>().progress.publish(now_);
 }
 
 void ProgressWriter::in_pipeline(int64_t stage, int64_t stages) {
@@ -83,13 +61,18 @@ void ProgressWriter::tick() {
   publish();
 }
 
+void ProgressWriter::set_replaceable(bool replaceable) {
+  now_.replaceable = replaceable ? 1 : 0;
+  publish();
+}
+
 void ProgressWriter::finish() {
   now_.ticks = 0;
   publish();
 }
 
 uint64_t ProgressWriter::trace_request() const {
-  return memory_ ? memory_.as<Shared>().trace.load(std::memory_order_relaxed) : 0;
+  return memory_ ? memory_.as<ProgressLayout>().trace.load(std::memory_order_relaxed) : 0;
 }
 
 std::string ProgressWriter::trace_path(uint64_t request) const {
@@ -97,28 +80,37 @@ std::string ProgressWriter::trace_path(uint64_t request) const {
 }
 
 ProgressReader::ProgressReader()
-    : memory_(SharedMemory::create("progress", sizeof(Shared), kProgressMagic)) {
-  memory_.as<Shared>().progress.store(RankProgress());
+    : memory_(SharedMemory::create("progress", sizeof(ProgressLayout), kProgressMagic)) {
+  auto& memory = memory_.as<ProgressLayout>();
+  memory.progress.words.store(RankProgress());
+  memory.server.words.store(ServerProgress());
+  memory.use.words.store(ServerUse());
 }
 
 void ProgressReader::request_trace(int file) {
-  std::atomic<uint64_t>& word = memory_.as<Shared>().trace;
+  std::atomic<uint64_t>& word = memory_.as<ProgressLayout>().trace;
   word = ((word >> 32) + 1) << 32 | static_cast<uint32_t>(file);
 }
 
 std::optional<RankProgress> ProgressReader::read() {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const auto& from = memory_.as<Shared>();
-  for (int i = 0; i < 100; ++i) {
-    const uint64_t turn = from.turn.load(std::memory_order_acquire);
-    const RankProgress seen = from.progress.load();
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (turn % 2 != 0 || from.turn.load(relaxed) != turn) continue;
-    seen_ = seen;
-    break;
-  }
+  memory_.as<ProgressLayout>().progress.read(&seen_);
   if (seen_.ticks == 0 && seen_.steps == 0) return std::nullopt;
   return seen_;
+}
+
+std::optional<ServerProgress> ProgressReader::read_server() {
+  memory_.as<ProgressLayout>().server.read(&server_);
+  return server_.at_ns > 0 ? std::optional(server_) : std::nullopt;
+}
+
+std::optional<ServerUse> ProgressReader::read_use() {
+  memory_.as<ProgressLayout>().use.read(&use_);
+  return use_.updates > 0 ? std::optional(use_) : std::nullopt;
+}
+
+bool ProgressReader::replaceable() {
+  read();
+  return seen_.replaceable != 0;
 }
 
 }  // namespace fleet

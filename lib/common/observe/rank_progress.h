@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "observe/server_progress.h"
 #include "observe/shared_memory.h"
 
 namespace fleet {
@@ -48,6 +49,7 @@ struct RankProgress {
   double loss = 0;                  // the last one
   double accuracy = -1;             // fetched with it; -1: not known
   double evaluation_accuracy = -1;  // in the last evaluation; -1: not known
+  int64_t replaceable = 0;          // 1: if it dies, another process can take its place
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -68,6 +70,7 @@ class ProgressWriter {
   void step_done(int64_t step, int64_t epoch, const StepTotals& totals);
   void saved(int64_t step);
   void tick();  // reports progress other than a step
+  void set_replaceable(bool replaceable);
   // Stops reporting: the rank is ending, or is entering a phase that has no steps.
   void finish();
   // Changes when the launcher asks for a trace; 0: never so far. One load.
@@ -92,12 +95,18 @@ class ProgressReader {
   // nullopt before the first tick. After finish() ticks is 0. If the writer was stopped in the
   // middle of its stores (preempted, or dead), returns the previous values.
   std::optional<RankProgress> read();
+  // Likewise: the numbers that a parameter server, and a trainer that uses servers, have published.
+  std::optional<ServerProgress> read_server();
+  std::optional<ServerUse> read_use();
+  bool replaceable();  // also before the first tick
   // Asks the rank to write a trace to this file of the calling process (TraceReader::file()).
   void request_trace(int file);
 
  private:
   SharedMemory memory_;
   RankProgress seen_;  // the last consistent snapshot
+  ServerProgress server_;
+  ServerUse use_;
 };
 
 }  // namespace fleet

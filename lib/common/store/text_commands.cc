@@ -22,9 +22,9 @@ CommandSyntax tokenize_syntax() {
       .words = "FILE...",
       .about =
           "encode texts into a file of token ids, for training a language model\n"
-          "FILE is a text (one document), JSON lines (.jsonl or .ndjson, one document a line), a\n"
-          "folder of such files, or a quoted pattern; each may end in .gz. If the command was\n"
-          "interrupted, run it again to continue.",
+          "FILE is a text (one document), JSON lines (.jsonl or .ndjson, one document a\n"
+          "line), a folder of such files, or a quoted pattern; each may end in .gz. If the\n"
+          "command was interrupted, run it again to continue.",
       .least = 1,
       .most = kMostFiles,
       .missing_word =
@@ -73,8 +73,16 @@ CommandSyntax train_tokenizer_syntax() {
                "number of tokens: special ones, 256 bytes and merges")
       .integer({.key = "min_frequency", .value = "N"}, 2, 0, 9e15,
                "number of times that a pair must occur to become a token")
-      .texts({.key = "special_token", .value = "TOKEN", .optional = true, .repeats = true},
+      .texts({.key = "special_token",
+              .value = "TOKEN",
+              .optional = true,
+              .repeats = true,
+              .never_empty = true},
              "a special token; may be repeated; without it: <|endoftext|>")
+      .text({.key = "cls_token", .value = "TOKEN", .optional = true}, "",
+            "the special token that each text begins with, as BERT's; with --sep_token")
+      .text({.key = "sep_token", .value = "TOKEN", .optional = true}, "",
+            "the special token behind each text; with --cls_token")
       .choice({.key = "split", .value = "STYLE"}, "gpt2", {"gpt2", "llama3", "qwen2"},
               "how texts are split into words: as this model does")
       .include(corpus_options());

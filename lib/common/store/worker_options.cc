@@ -66,7 +66,11 @@ OptionGroup print_options() {
                "print, explain or check this rank; without it: the rank in the environment, or 0")
       .integer({.key = "ranks", .value = "N", .optional = true}, 1, 1, kMaxRanks,
                "print, explain or check a job of this many ranks; without it: the number in the "
-               "environment, or 1");
+               "environment, or 1")
+      .integer(
+          {.key = "servers", .value = "N", .optional = true}, 0, 0, kMaxRanks,
+          "print or check a trainer of a job with this many parameter servers; without it: the "
+          "number in the environment, or 0");
   return group;
 }
 

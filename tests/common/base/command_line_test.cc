@@ -6,6 +6,8 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/terminal_width.h"
+#include "base/text.h"
 #include "tests/errors.h"
 
 namespace fleet {
@@ -201,6 +203,50 @@ TEST(CommandHelp, ListsTheVisibleOptions) {
                           HasSubstr("And more.\n"), HasSubstr("  --rank R "),
                           HasSubstr("(default 0)\n"), HasSubstr("  -f, --follow "),
                           HasSubstr("  -t, --tee STREAMS"), Not(HasSubstr("secretly"))));
+}
+
+// Standard output of a test is no terminal.
+TEST(CommandHelp, FitsTheWidth) {
+  CommandSyntax known = syntax();
+  known.about = "looks at a job" + [] {
+    std::string more;
+    for (int i = 0; i < 40; ++i) more += " for long";
+    return more;
+  }();
+  known.more = "And more" + std::string(60, '.') + " of it, with a line that is far too long\n";
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "word" + std::to_string(i) + " ";
+  known.options.text({.key = "far", .value = "X"}, "end", text + "last");
+  const std::string help = command_help(known);
+  size_t continued = 0;
+  for (const std::string_view line : lines_of(help)) {
+    EXPECT_LE(line.size(), 80u) << line;
+    continued += line.starts_with(std::string(26, ' ') + "word") ? 1 : 0;
+  }
+  EXPECT_GE(continued, 4u);
+  EXPECT_THAT(help, HasSubstr("last (default end)\n"));
+}
+
+TEST(WrappedText, BreaksAtBlanks) {
+  EXPECT_EQ(wrapped_text("ab cd ef", 0, 5), "ab cd\nef");
+  EXPECT_EQ(wrapped_text("a: cd ef", 3, 6), "a: cd\n   ef");
+  EXPECT_EQ(wrapped_text("abcdefgh i", 0, 5), "abcdefgh\ni");
+  EXPECT_EQ(wrapped_text("  two  blanks", 0, 80), "  two  blanks");
+  EXPECT_EQ(wrapped_lines("a b\n\n c d e\n", 4), "a b\n\n c d\ne\n");
+}
+
+TEST(ReadCommandLine, EmptyValue_IsRefusedWhereItMeansNothing) {
+  CommandSyntax known = syntax();
+  known.options.texts({.key = "token", .value = "T", .repeats = true, .never_empty = true}, "");
+  for (const std::vector<std::string>& given : {std::vector<std::string>{"job", "--token", ""},
+                                                {"job", "--token="},
+                                                {"job", "--token=x", "--token="}}) {
+    const Error error = thrown_by([&] { read_command_line(known, given); });
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.failure(), HasSubstr("--token"));
+  }
+  const auto line = read_command_line(known, {"job", "--token=x", "--tee="});
+  EXPECT_THAT(line->settings.texts("token"), ElementsAre("x"));
 }
 
 TEST(RunCommand, HelpIsPrinted_ElseItRuns) {

@@ -115,6 +115,21 @@ TEST(ConfigTree, BadValues_SayWhatIsAllowed) {
   EXPECT_THAT(with("\"lr\": {}"), HasSubstr("'lr' cannot be {}"));
 }
 
+TEST(ConfigTree, ObjectsInLists_ArePassedAsTextsToKeysThatTakeThem) {
+  Schema schema;
+  schema.texts("slots", {}, "slots").or_objects().texts("files", {}, "files");
+  const auto texts = [&](const ConfigTree& tree) { return tree.validate(schema).texts("slots"); };
+  const std::string list = R"([{"name": "a", "dim": 2}, "b"])";
+  const std::vector<std::string> both = {R"({"name":"a","dim":2})", "b"};
+  EXPECT_EQ(texts(ConfigTree::from_json("{\"slots\": " + list + "}", "j")), both);
+  ConfigTree tree;
+  tree.set("slots", list, "--set");
+  EXPECT_EQ(texts(tree), both);
+  for (const char* other : {R"({"files": [{"name": "a"}]})", R"({"slots": [["a"]]})"}) {
+    EXPECT_THROW(ConfigTree::from_json(other, "j").validate(schema), Error) << other;
+  }
+}
+
 TEST(ConfigTree, IntegerBeyondTheLargest_IsNotANegativeOne) {
   Schema schema;
   schema.integer("label", 0, -9e15, 9e15, "a label");
