@@ -66,7 +66,7 @@ class RendezvousClient : public NodeStreamOwner,
   void start(wire::Join join);
   // Calls start() and waits for the outcome. The callback receives the events as well. Throws the
   // Refusal's error; kPeerLost with the verdict's message if the job ended while forming, or if
-  // leave() was called meanwhile. Do not call it from within the callback.
+  // leave() was called in between. Do not call it from within the callback.
   Assignment join(wire::Join join);
 
   // Sends a message of this node, any but Join, Heartbeat and Leave. It is dropped if the stream is

@@ -71,7 +71,7 @@ void HostSearch::on_admitted() {
   if (state_ == State::kJoining) state_ = State::kFollowing;
 }
 
-// A host that had admitted this node decided meanwhile: the time to find one begins again.
+// A host that had admitted this node has decided: the time to find one begins again.
 void HostSearch::on_host_gone(Time steady) {
   if (state_ != State::kJoining) deadline_ = clock_.at(steady) + settings_.give_up;
   state_ = State::kAsking;

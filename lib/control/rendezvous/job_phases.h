@@ -104,6 +104,7 @@ struct Running {
 
  private:
   void on_rank_exited(Job& job, RankExit exit, int node_rank);
+  bool replace(Job& job, const RankExit& exit);
   void on_rank_stalled(Job& job, int node_rank, RankStall stall);
   void on_stacks(Job& job, int node_rank, Stacks of_node);
   void on_stack_request(Job& job, SessionId session, int node_rank,
@@ -121,9 +122,10 @@ struct Running {
   void scale_up(Job& job);
 
   std::set<int> unfinished_;        // nodes
+  std::map<int, int> replaced_;     // how often, by trainer
   std::optional<RankExit> killed_;  // a rank that a launcher stopped without an order
   std::optional<StackCollection> stacks_;
-  std::vector<SessionId> requesters_;  // of these stacks
+  std::vector<SessionId> requesters_;  // asked for these stacks
 };
 
 struct Stopping : GenerationOver {  // the ranks of the last generation are being stopped
@@ -227,7 +229,7 @@ struct Job {
     std::set<int> from;
   };
   std::map<int, UserSignal> user_signals;
-  LiveHistory history;  // of all generations
+  LiveHistory history;  // covers all generations
   phases::Any phase;
   Time now;         // the present event's, on a RunningClock: for limits
   Time steady_now;  // likewise, on the steady clock: to compare with times of messages

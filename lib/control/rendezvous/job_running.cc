@@ -80,10 +80,34 @@ void Running::on_rank_exited(Job& job, RankExit exit, int node_rank) {
   // Exits after a stop command are consequences of it.
   if (!failed(exit) || stop) return;
   exit.set_node_rank(node_rank);
+  if (exit.replaceable() && replace(job, exit)) return;
   if (!exit.killed_by_us()) {
     return root_cause.on_rank_failed(std::move(exit), job.now, job.steady_now);
   }
   if (!killed_) killed_ = std::move(exit);
+}
+
+// Another failure may have the same cause, and ends the generation.
+bool Running::replace(Job& job, const RankExit& exit) {
+  const bool ending = root_cause.any() || lost || killed_ || (stacks_ && stacks_->hang);
+  // A server's loss ends trainers with kExitPeerLost.
+  const int code = exit.signal() == 0 ? exit.code() : 0;
+  const bool final = code == kExitPeerLost || (code != 0 && code == job.spec().restarts.final_exit);
+  if (ending || final || !job.restarts.replace()) return false;
+  const wire::Node& node = job.world->nodes(exit.node_rank());
+  wire::ReplaceCommand command;
+  command.set_generation(job.generation());
+  *command.mutable_exit() = exit;
+  std::string& message = *command.mutable_message();
+  message = describe(exit, node_label(node.address(), node.hostname()));
+  if (!exit.cause().empty()) message += ": " + exit.cause();
+  if (!exit.log_path().empty()) message += "; its log: " + exit.log_path();
+  command.set_ordinal(++replaced_[exit.rank()]);
+  command.set_used(job.restarts.counted());
+  command.set_of(job.spec().restarts.max_replacements);
+  job.nodes.broadcast(envelope(&wire::HostMessage::mutable_replace, std::move(command)),
+                      JobNodes::To::kRanks);
+  return true;
 }
 
 // An overdue node may be the cause of the reported failures: wait until it answers or is lost.
@@ -184,6 +208,7 @@ void Running::on_steps(Job& job, int node_rank, StepReport report) {
   if (stop) return;
   for (RankSteps& rank : *report.mutable_ranks()) rank.set_node_rank(node_rank);
   for (RankUsage& rank : *report.mutable_usage()) rank.set_node_rank(node_rank);
+  for (wire::ServerReport& one : *report.mutable_servers()) one.set_node_rank(node_rank);
   live.update(report, job.now);
   if (job.history.wants(job.now)) job.history.add(live.report(job.now), job.now);
   if (auto line = bottleneck.update(report, job.now)) {

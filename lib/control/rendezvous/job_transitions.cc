@@ -151,7 +151,7 @@ void Job::end_generation(Verdict cause) {
   command.set_generation(generation());
   *command.mutable_cause() = std::move(cause);
   *command.mutable_end() = std::move(end);
-  if (stopping.cause.kind() != Verdict::RESIZED) command.set_restart(restarts.used());
+  if (stopping.cause.kind() != Verdict::RESIZED) command.set_restart(restarts.counted());
   command.set_of(spec().restarts.max_restarts);
   for (const auto& [id, session] : nodes.sessions()) {
     if (!session.member) continue;
@@ -234,7 +234,7 @@ void Job::begin_generation(std::optional<Verdict> lost) {
   if (generation() > 1) nodes.broadcast(std::move(start), JobNodes::To::kRanks);
   for (const auto& [id, session] : nodes.sessions()) {
     if (!session.member || session.node_rank >= 0) continue;
-    if (generation() == 1 || is_below_full_size()) {  // it joined meanwhile
+    if (generation() == 1 || is_below_full_size()) {  // it joined in between
       notify_newcomer(id);
     } else {
       send_assignment(id, -1);

@@ -39,12 +39,18 @@ void Restarts::record(GenerationResult end) {
   history_.push_back(std::move(end));
 }
 
+bool Restarts::replace() {
+  if (counted() >= policy_.max_replacements) return false;
+  ++replaced_;
+  return true;
+}
+
 Restarts::Next Restarts::on_generation_end(GenerationResult end) {
   const bool resized = end.kind() == Verdict::RESIZED;
   count(end);
   record(std::move(end));
   if (resized) return Next::kRestart;
-  if (used_ >= policy_.max_restarts) return Next::kFail;
+  if (counted() >= policy_.max_restarts) return Next::kFail;
   const int limit = policy_.no_progress_restarts;
   if (limit > 0 && restarts_without_progress_ >= limit) return Next::kNoProgress;
   ++used_;

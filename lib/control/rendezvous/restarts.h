@@ -29,11 +29,14 @@ class Restarts {
   // counted. Progress is a step beyond those of all earlier generations or, if no step is known,
   // kProgressTime.
   Next on_generation_end(GenerationResult end);
+  // Whether one trainer more may be started again in its place; counts it.
+  bool replace();
   // Records the last generation; nothing follows it.
   void record(GenerationResult end);
 
   const RestartPolicy& policy() const { return policy_; }
-  int used() const { return used_; }  // restarts after failures
+  int used() const { return used_; }                 // restarts after failures
+  int counted() const { return used_ + replaced_; }  // with replacements
   int restarts_without_progress() const { return restarts_without_progress_; }
   // The newest kKeptGenerations, oldest first.
   const std::vector<GenerationResult>& history() const { return history_; }
@@ -44,6 +47,7 @@ class Restarts {
 
   RestartPolicy policy_;
   int used_ = 0;
+  int replaced_ = 0;                   // trainers
   int restarts_without_progress_ = 0;  // restarts in a row without progress
   std::optional<int64_t> furthest_;    // step; nullopt: none is known
   std::vector<GenerationResult> history_;

@@ -79,7 +79,7 @@ Error StoreConnection::error_of(const grpc::Status& status, const std::string& k
     return Error(ErrorCode::kUsage, "the server there is not a fleetrun rendezvous", where);
   }
   const std::string reason = reason_of(status);
-  for (const int error : {EMFILE, ENFILE}) {  // of this process: no socket
+  for (const int error : {EMFILE, ENFILE}) {  // this process gets no socket
     if (reason.find(std::strerror(error)) == std::string::npos) continue;
     return SystemError(ErrorCode::kIo, "cannot connect", error, where);
   }

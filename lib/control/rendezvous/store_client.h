@@ -17,7 +17,7 @@ namespace fleet {
 // rendezvous.
 std::shared_ptr<Store> connect_store(const std::string& address, const std::string& job_id,
                                      int generation, int rank, const Security& security = {});
-// The same for an event loop: `post` moves an answer from a gRPC thread to the caller's loop. The
+// For an event loop: `post` moves an answer from a gRPC thread to the caller's loop. The
 // destructor ends pending calls.
 std::unique_ptr<AsyncStore> connect_async_store(const std::string& address,
                                                 const std::string& job_id, int generation,

@@ -6,8 +6,8 @@
 
 namespace fleet {
 
-// Every node's Join has the whole list of --ips. Longer lists travel as a digest, or the joins of a
-// large job would grow quadratically.
+// Every node's Join has the whole list of --ips. Longer lists are sent as a digest, or the joins of
+// a large job would grow quadratically.
 constexpr int kMaxListed = 64;
 
 JobSpec::JobSpec() {
@@ -27,7 +27,7 @@ wire::Join join_for(const wire::JobConfig& config) {
 }
 
 uint64_t digest_of(const google::protobuf::RepeatedPtrField<std::string>& addresses) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: detects mistakes, not attacks
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: detects errors, not attacks
   const auto mix = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
   for (const std::string& address : addresses) {
     for (const char c : address) mix(static_cast<unsigned char>(c));
@@ -88,7 +88,7 @@ const char* name_of(Verdict::Kind kind) {
       return "no progress";
     case Verdict::RESIZED:
       return "resized";
-    default:  // of a peer
+    default:  // a peer's
       return "?";
   }
 }

@@ -30,11 +30,13 @@ inline bool operator==(const WorldId& a, const WorldId& b) {
 }  // namespace control::v1
 
 // The version of the messages. Nodes of another version are refused.
-inline constexpr int kRendezvousProtocol = 11;
+inline constexpr int kRendezvousProtocol = 12;
 
 // Restart policy of a failed job. The user-visible values are sent as JobConfig.agreed_config.
 struct RestartPolicy {
   int max_restarts = 0;  // after failures; 0: a failure ends the job
+  // Trainers that are started again in their places, where they can be. Restarts count too.
+  int max_replacements = 0;
   // This many restarts in a row without progress end the job (kNoProgress); 0: no limit.
   int no_progress_restarts = 3;
   // A rank's exit code after which a restart cannot help, such as that of wrong input; 0: none.
@@ -45,7 +47,7 @@ struct RestartPolicy {
 
 // A job at its host: what the nodes must agree on, and what only the host decides by.
 struct JobSpec {
-  JobSpec();  // of one node, named "default"
+  JobSpec();  // one node, named "default"
   int required_nodes() const { return min_nodes > 0 ? min_nodes : config.nnodes(); }
 
   wire::JobConfig config;

@@ -26,7 +26,7 @@ const Message* message_in(const wire::HostMessage& envelope) {
   look_at(envelope.welcome(), envelope.progress(), envelope.peer(), envelope.stop(),
           envelope.verdict(), envelope.stacks(), envelope.restart(), envelope.start(),
           envelope.signal(), envelope.report(), envelope.refused(), envelope.live(),
-          envelope.trace_request(), envelope.trace_answer());
+          envelope.trace_request(), envelope.trace_answer(), envelope.replace());
   return found;
 }
 

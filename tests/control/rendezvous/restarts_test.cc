@@ -33,6 +33,23 @@ TEST(Restarts, AsOftenAsAllowed) {
   EXPECT_EQ(restarts.history().size(), 3u);
 }
 
+TEST(Restarts, Replacements_CountTogetherWithRestarts) {
+  Restarts restarts({.max_restarts = 2, .max_replacements = 2});
+  EXPECT_TRUE(restarts.replace());
+  EXPECT_EQ(restarts.on_generation_end(end_of(1, 1h)), Next::kRestart);
+  EXPECT_FALSE(restarts.replace());
+  EXPECT_EQ(restarts.on_generation_end(end_of(2, 1h)), Next::kFail);
+  EXPECT_EQ(restarts.counted(), 2);
+  EXPECT_EQ(restarts.used(), 1);
+}
+
+TEST(Restarts, ReplacementsWithoutRestarts_AreAllowed) {
+  Restarts restarts({.max_restarts = 0, .max_replacements = 1});
+  EXPECT_TRUE(restarts.replace());
+  EXPECT_FALSE(restarts.replace());
+  EXPECT_EQ(restarts.on_generation_end(end_of(1, 1h)), Next::kFail);
+}
+
 TEST(Restarts, Resized_IsNotCounted) {
   Restarts restarts({.max_restarts = 1});
   EXPECT_EQ(restarts.on_generation_end(end_of(1, 1s, {}, Verdict::RESIZED)), Next::kRestart);
