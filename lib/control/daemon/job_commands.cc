@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "daemon/attach_terminal.h"
 #include "daemon/console_output.h"
 #include "daemon/fleetd_client.h"

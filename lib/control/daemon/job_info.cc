@@ -32,7 +32,7 @@ Json to_json(const JobInfo& job) {
   all["verdict"] = nullptr;
   const JobRecord& record = job.record();
   if (record.has_verdict()) {
-    all["verdict"] = verdict_json(record.verdict(), record.job_id(), record.started());
+    all["verdict"] = verdict_json(record.verdict(), record);
   }
   return all;
 }

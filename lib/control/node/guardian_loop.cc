@@ -32,11 +32,13 @@
 #include "node/rank_stops.h"
 #include "node/rank_tracer.h"
 #include "node/runtime_folder.h"
+#include "node/server_history.h"
 #include "node/spawn.h"
 #include "node/stack_collector.h"
 #include "node/step_reports.h"
 #include "observe/collective_log_reader.h"
 #include "observe/rank_progress.h"
+#include "store/env.h"
 #include "transport/event_loop.h"
 #include "transport/loop_descriptor.h"
 #include "transport/validate.h"
@@ -62,8 +64,21 @@ struct GuardedRank {
   std::unique_ptr<ProgressReader> progress;  // the rank's own progress reports
   std::unique_ptr<CollectiveLogReader> collectives;
   std::string sent_steps;                         // the last RankSteps sent, serialized
+  int64_t sent_server_ns = 0;                     // time of the last report of a server
   bool output_noted = false, step_noted = false;  // as events of traces
+  bool kept_place = false;                        // it has ended, and the launcher may replace it
+  int64_t steps = 0;  // that the training had done before its end, as it counted them
 };
+
+// Sets the value of a variable that a rank may have already.
+void replace_value(const std::string& name, std::string value, wire::RankCommand* rank) {
+  NamedValues kept;
+  for (wire::NamedValue& one : *rank->mutable_environment()) {
+    if (one.name() != name) *kept.Add() = std::move(one);
+  }
+  add_value(name, std::move(value), &kept);
+  *rank->mutable_environment() = std::move(kept);
+}
 
 class Guardian {
  public:
@@ -116,6 +131,8 @@ class Guardian {
         return suspend_ranks();
       case wire::GuardianCommand::kResume:
         return resume_ranks();
+      case wire::GuardianCommand::kReplace:
+        return replace_rank(command.replace());
       case wire::GuardianCommand::KIND_NOT_SET:
         return;  // never: take_frame() refuses it
     }
@@ -132,10 +149,11 @@ class Guardian {
     still_there_.clear();
     inspect_interval_ = kInspectInterval;
     oom_.begin();
-    const std::chrono::milliseconds hang_timeout(spawn->settings().hang_timeout_ms());
+    hang_timeout_ = std::chrono::milliseconds(spawn->settings().hang_timeout_ms());
     tracer_.begin_generation(spawn->generation(), monotonic_ns());
     logs_.begin(*spawn);
     step_reports_.begin(*spawn, StepReports::now());
+    server_history_.begin(spawn->metrics_path(), spawn->logs().overwrite());
     ranks_.reserve(static_cast<size_t>(spawn->ranks_size()));
     std::vector<UniqueFd>
         kept_free;  // reserve for finding and killing ranks if their pipes use up all others
@@ -144,27 +162,8 @@ class Guardian {
     }
     for (wire::RankCommand& given : *spawn->mutable_ranks()) {
       GuardedRank& rank = ranks_.emplace_back();
-      const wire::RankCommand& command = rank.command = std::move(given);
-      // A file of an earlier start.
-      if (!command.error_file().empty()) ::unlink(command.error_file().c_str());
-      SpawnResult spawned = start_process(rank);
-      wire::GuardianEvent event;
-      event.mutable_started()->set_local_rank(command.local_rank());
-      event.mutable_started()->set_pid(spawned.pid);
-      event.mutable_started()->set_error(spawned.error);
-      channel_.send(event);
-      rank.pid = spawned.pid;
-      rank.ended = spawned.pid < 0;
-      if (rank.ended) continue;
-      note(LauncherEvent::STARTED, &rank, rank.pid, monotonic_ns());
-      order_.watch(rank.pid);
-      if (spawned.service) listen_to(rank, std::move(spawned.service));
-      rank.log = logs_.open(command, std::move(spawned.output));
-      if (hang_timeout.count() > 0 && command.expects_progress()) {
-        inspect_interval_ =
-            std::clamp(hang_timeout / 8, std::chrono::milliseconds(20), kHangCheckInterval);
-        rank.hang_detector.emplace(hang_timeout, 2 * inspect_interval_);
-      }
+      rank.command = std::move(given);
+      start_rank(rank);
     }
     cgroup_tried_ = stop_sent_ = killed_ = false;
     inspect_ranks();
@@ -172,12 +171,51 @@ class Guardian {
     end_if_done();
   }
 
+  void start_rank(GuardedRank& rank) {
+    const wire::RankCommand& command = rank.command;
+    // A file of an earlier start.
+    if (!command.error_file().empty()) ::unlink(command.error_file().c_str());
+    SpawnResult spawned = start_process(rank);
+    wire::GuardianEvent event;
+    event.mutable_started()->set_local_rank(command.local_rank());
+    event.mutable_started()->set_pid(spawned.pid);
+    event.mutable_started()->set_error(spawned.error);
+    channel_.send(event);
+    rank.pid = spawned.pid;
+    rank.ended = spawned.pid < 0;
+    if (rank.ended) return;
+    note(LauncherEvent::STARTED, &rank, rank.pid, monotonic_ns());
+    order_.watch(rank.pid);
+    if (spawned.service) listen_to(rank, std::move(spawned.service));
+    rank.log = rank.log ? logs_.open_again(rank.log, command, std::move(spawned.output))
+                        : logs_.open(command, std::move(spawned.output));
+    if (hang_timeout_.count() > 0 && command.expects_progress()) {
+      inspect_interval_ =
+          std::clamp(hang_timeout_ / 8, std::chrono::milliseconds(20), kHangCheckInterval);
+      rank.hang_detector.emplace(hang_timeout_, 2 * inspect_interval_);
+    }
+  }
+
+  // In its place: the same command and files, and the others are not touched.
+  void replace_rank(const wire::ReplaceRank& replace) {
+    for (GuardedRank& rank : ranks_) {
+      if (rank.command.local_rank() != replace.local_rank() || !rank.kept_place) continue;
+      GuardedRank next{.command = std::move(rank.command), .log = rank.log};
+      replace_value(kEnvReplacement, std::to_string(replace.ordinal()), &next.command);
+      replace_value(kEnvReplacedStep, std::to_string(rank.steps), &next.command);
+      rank = std::move(next);
+      start_rank(rank);
+    }
+    inspect_ranks();
+    end_if_done();
+  }
+
   SpawnResult start_process(GuardedRank& rank) {
     try {
       rank.progress = std::make_unique<ProgressReader>();
-      add_value(kEnvProgressFile, rank.progress->path(), rank.command.mutable_environment());
+      replace_value(kEnvProgressFile, rank.progress->path(), &rank.command);
       rank.collectives = std::make_unique<CollectiveLogReader>();
-      add_value(kEnvCollectivesFile, rank.collectives->path(), rank.command.mutable_environment());
+      replace_value(kEnvCollectivesFile, rank.collectives->path(), &rank.command);
       return spawn_rank(rank.command, original_, &descriptors_, &rank_descriptors_);
     } catch (const Error& error) {  // descriptors may have run out
       SpawnResult failed;
@@ -318,10 +356,20 @@ class Guardian {
     note_first_signs();
     wire::GuardianEvent event;
     for (GuardedRank& rank : ranks_) {
+      const int local_rank = rank.command.local_rank();
+      if (const auto server = rank.progress ? rank.progress->read_server() : std::nullopt) {
+        if (std::exchange(rank.sent_server_ns, server->at_ns) == server->at_ns) continue;
+        server_history_.add(rank.command.rank(), *server, StepReports::now());
+        *event.mutable_progress()->add_servers() = server_report(local_rank, *server);
+        continue;
+      }
       bool reported = false;
       const auto seen = progress_of(rank, &reported);
       if (!seen) continue;
-      wire::RankSteps steps = rank_steps(rank.command.local_rank(), *seen, reported);
+      wire::RankSteps steps = rank_steps(local_rank, *seen, reported);
+      if (const auto use = rank.progress ? rank.progress->read_use() : std::nullopt) {
+        add_server_use(*use, &steps);
+      }
       std::string bytes = steps.SerializeAsString();
       if (bytes == rank.sent_steps) continue;
       rank.sent_steps = std::move(bytes);
@@ -480,6 +528,7 @@ class Guardian {
     if (gone_) return;  // a late stop: the next generation has its own grace time
     stop_sent_ = true;
     suspended_ = false;
+    for (GuardedRank& rank : ranks_) rank.kept_place = false;
     note(LauncherEvent::SIGNAL, nullptr, stop.signal(), monotonic_ns());
     for (const GuardedRank& rank : ranks_) {
       if (!rank.ended) ::kill(-rank.pid, stop.signal());
@@ -531,6 +580,9 @@ class Guardian {
     rank.log->drain();
     send_progress();
     step_reports_.on_rank_ended(rank.command, status == 0, StepReports::now());
+    if (rank.sent_server_ns > 0) {
+      server_history_.on_server_ended(rank.command.rank(), StepReports::now());
+    }
     wire::GuardianEvent event;
     RankExit& ended = *event.mutable_ended();
     ended.set_local_rank(rank.command.local_rank());
@@ -558,6 +610,12 @@ class Guardian {
       ended.set_note(stage + (stage.empty() || why.empty() ? "" : "; ") + why);
     }
     ended.set_oom(oom);
+    rank.kept_place = status != 0 && can_be_replaced(rank);
+    if (rank.kept_place) {
+      ::kill(-rank.pid, SIGKILL);  // what it has started
+      if (const auto seen = progress_of(rank)) rank.steps = seen->step;
+    }
+    ended.set_replaceable(rank.kept_place);
     cut(&ended);
     channel_.send(event);
     note(WIFSIGNALED(status) ? LauncherEvent::KILLED : LauncherEvent::EXITED, &rank,
@@ -565,16 +623,24 @@ class Guardian {
     tracer_.on_rank_ended(rank.pid);
   }
 
+  bool can_be_replaced(GuardedRank& rank) const {
+    if (stop_sent_ || killed_ || launcher_lost_) return false;
+    const auto how = rank.command.replacement();
+    return how == wire::RankCommand::ALWAYS || (how == wire::RankCommand::IF_IT_SAYS_SO &&
+                                                rank.progress && rank.progress->replaceable());
+  }
+
   void end_if_done() {
     if (gone_ || (ranks_.empty() && !launcher_lost_)) return;
     for (const GuardedRank& rank : ranks_) {
-      if (!rank.ended) return;
+      if (!rank.ended || rank.kept_place) return;
     }
     kill_all();
   }
 
   void kill_all() {
     killed_ = true;
+    for (GuardedRank& rank : ranks_) rank.kept_place = false;
     suspended_ = false;
     cgroup_.kill();
     // Without a usable /proc, the reaper finds no process.
@@ -641,13 +707,14 @@ class Guardian {
   int collecting_ = 0;               // parts that are missing in it
   JobLogs logs_;
   StepReports step_reports_;
+  ServerHistory server_history_;
   OomDetector oom_;
   ExitOrder order_;
   JobCgroup cgroup_;
   Channel<wire::GuardianEvent, wire::GuardianCommand> channel_;
   std::vector<GuardedRank> ranks_;
   RankTracer tracer_;
-  std::chrono::milliseconds inspect_interval_{kInspectInterval};
+  std::chrono::milliseconds inspect_interval_{kInspectInterval}, hang_timeout_{0};
   std::chrono::steady_clock::time_point next_progress_{};
   std::string still_there_;
   bool gone_ = false, announced_ = false;                           // of the ranks

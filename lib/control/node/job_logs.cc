@@ -237,10 +237,22 @@ void JobLogs::begin(const wire::SpawnRanks& spawn) {
 }
 
 RankLog* JobLogs::open(const wire::RankCommand& command, RankOutput pipes) {
+  return open(command, std::move(pipes), LogFile::Start::kRestarted);
+}
+
+RankLog* JobLogs::open_again(RankLog* ended, const wire::RankCommand& command, RankOutput pipes) {
+  ended->finish();
+  std::erase_if(logs_, [&](const auto& log) { return log.get() == ended; });
+  return open(command, std::move(pipes), LogFile::Start::kReplaced);
+}
+
+RankLog* JobLogs::open(const wire::RankCommand& command, RankOutput pipes, LogFile::Start next) {
   std::vector<std::optional<LogFile>> files;
   const auto add_file = [&](const std::string& path) {
     files.emplace_back();
-    if (!path.empty()) files.back().emplace(&*folder_, path, !opened_.insert(path).second);
+    if (path.empty()) return;
+    const bool first = opened_.insert(path).second;
+    files.back().emplace(&*folder_, path, first ? LogFile::Start::kFirst : next);
   };
   add_file(command.log_path());
   if (command.splits_streams()) add_file(command.error_log_path());

@@ -117,6 +117,8 @@ class JobLogs {
   void begin(const wire::SpawnRanks& spawn);
   // Opens a rank's log, which lives until the next begin().
   RankLog* open(const wire::RankCommand& command, RankOutput pipes);
+  // Ends a rank's log, and opens another one that appends to its files.
+  RankLog* open_again(RankLog* ended, const wire::RankCommand& command, RankOutput pipes);
   // Call it when all ranks have ended: writes the remaining output. Calls back, maybe at once, when
   // the console has accepted it, or has accepted nothing for a while. Once per begin().
   void finish(std::function<void()> on_done);
@@ -124,6 +126,7 @@ class JobLogs {
   bool report_lost_output() { return output_.report_loss(); }
 
  private:
+  RankLog* open(const wire::RankCommand& command, RankOutput pipes, LogFile::Start next);
   bool idle() const { return output_.idle() && errors_.idle(); }
   void wait_for_consoles();
   void done();

@@ -266,9 +266,11 @@ void JobRecordFile::try_to_write(bool clean) {
 
 void JobRecordFile::on_rank_started(int local_rank, pid_t pid) {
   for (JobRecord::Rank& rank : *record_.mutable_ranks()) {
-    if (rank.local_rank() != local_rank || rank.pid() >= 0 || missing_ == 0) continue;
+    if (rank.local_rank() != local_rank) continue;
+    const bool first = rank.pid() < 0;
     rank.set_pid(pid);
-    if (--missing_ == 0) try_to_write(true);
+    if (first && missing_ > 0 && --missing_ == 0) try_to_write(true);
+    if (!first && missing_ == 0) try_to_write();  // another process in its place
   }
 }
 

@@ -116,8 +116,9 @@ void clean_runtime_folder(const EndedJobLimits& limits = {});
 // in MessageStyle.
 wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_time,
                              bool brief = false);
-// `started`: when this node's part of the job started, in seconds since 1970.
-Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started);
+// `record` describes the job, which need not have the verdict; its id, its run (FLEET_RUN) and when
+// this node's part of it started.
+Json verdict_json(const wire::JobVerdict& outcome, const JobRecord& record);
 // The record's verdict as verdict.json has it: one JSON object. Bytes that are not UTF-8 are
 // replaced.
 std::string verdict_file_text(const JobRecord& record);

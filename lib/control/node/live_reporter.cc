@@ -49,8 +49,15 @@ void LiveReporter::end() {
 void LiveReporter::on_rank_started(int local_rank, pid_t pid) {
   if (!assignment_) return;
   const wire::Node& node = assignment_->node();
+  const auto all = static_cast<size_t>(node.local_world_size());
+  if (targets_.size() == all) {  // another process in the place of one
+    for (auto& target : targets_) {
+      if (target.local_rank == local_rank) target.pid = pid;
+    }
+    return sampler_.watch(targets_);
+  }
   targets_.push_back({local_rank, pid});
-  if (targets_.size() < static_cast<size_t>(node.local_world_size())) return;
+  if (targets_.size() < all) return;
   sampler_.watch(targets_);
   interval_ = usage_interval(assignment_->nnodes());
   wait();

@@ -160,16 +160,17 @@ void LogFolder::on_success(const std::string& path, int64_t missing) {
                mebibytes(static_cast<size_t>(missing)));
 }
 
-LogFile::LogFile(LogFolder* folder, std::string path, bool restarted)
+LogFile::LogFile(LogFolder* folder, std::string path, Start start)
     : folder_(folder), path_(std::move(path)) {
-  next_number_ = folder_->next_number(path_, restarted);
+  next_number_ = folder_->next_number(path_, start != Start::kFirst);
   struct stat status = {};
-  if (restarted && ::lstat(path_.c_str(), &status) == 0) {
+  if (start == Start::kRestarted && ::lstat(path_.c_str(), &status) == 0) {
     size_ = status.st_size;  // counted already
     set_aside();
     return;
   }
   open();
+  if (start == Start::kReplaced) folder_->make_room(-size_);  // counted already
   const int64_t max_size = folder_->settings_.max_size();
   if (max_size > 0 && size_ >= max_size) set_aside();
 }

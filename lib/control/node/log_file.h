@@ -84,9 +84,13 @@ class LogFolder {
 
 class LogFile {
  public:
-  // Appends to `path`. `restarted`: its content is from an earlier start of this rank in this run
-  // and is set aside. A failure is a warning: the job matters more than its log.
-  LogFile(LogFolder* folder, std::string path, bool restarted);
+  enum class Start {
+    kFirst,      // in this run: appends
+    kRestarted,  // the content is of an earlier start of this rank in this run: sets it aside
+    kReplaced,   // another process of this rank wrote the content: appends
+  };
+  // A failure is a warning: the job matters more than its log.
+  LogFile(LogFolder* folder, std::string path, Start start);
   // Begins another file if this one is full. Output that cannot be written is dropped and counted.
   void write(std::string_view output);
   // No further output; the path does not come back. The file counts as a closed piece.

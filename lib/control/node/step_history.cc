@@ -1,8 +1,5 @@
 #include "node/step_history.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -11,9 +8,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "base/owned_file.h"
+#include "node/history_file.h"
 
 namespace fleet {
 namespace {
@@ -24,32 +20,6 @@ constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 // As in fleet-worker: lines of large jobs are long.
 int64_t ns_between_lines(size_t ranks) {
   return static_cast<int64_t>(1e9 * std::max(2.0, static_cast<double>(ranks) / 20));
-}
-
-void set_aside(const std::string& path) {
-  if (::access(path.c_str(), F_OK) != 0) return;
-  for (int number = 1;; ++number) {
-    const std::string aside = path + "." + std::to_string(number);
-    if (std::filesystem::symlink_status(aside).type() != std::filesystem::file_type::not_found) {
-      continue;
-    }
-    if (::rename(path.c_str(), aside.c_str()) != 0) throw_errno("cannot be renamed", path);
-    return;
-  }
-}
-
-// All of the lines or none. If the last line was cut off, ends it first.
-void append(const std::string& path, const std::string& lines) {
-  const UniqueFd file = open_owned_file(path, O_RDWR | O_CREAT | O_APPEND);
-  const off_t size = ::lseek(file.get(), 0, SEEK_END);
-  char last = '\n';
-  const bool cut = size > 0 && ::pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
-  try {
-    write_all(file.get(), (cut ? "\n" : "") + lines, path);
-  } catch (const Error&) {  // a full disk
-    (void)!::ftruncate(file.get(), size);
-    throw;
-  }
 }
 
 // In seconds a step; NaN: unknown.
@@ -157,10 +127,10 @@ void StepHistory::flush() {
     if (!opened_ && overwrite_) {
       ::unlink(path_.c_str());
     } else if (!opened_) {
-      set_aside(path_);
+      set_history_aside(path_);
     }
     opened_ = true;
-    append(path_, lines_);
+    append_history(path_, lines_);
     lines_.clear();
     failed_ = false;
   } catch (const Error& error) {

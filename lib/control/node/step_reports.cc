@@ -31,9 +31,9 @@ void StepReports::begin(const wire::SpawnRanks& spawn, Moment now) {
 void StepReports::update(const wire::RankCommand& rank, const std::vector<StepText>& printed,
                          bool ended, Moment now) {
   const auto found = ranks_.find(rank.local_rank());
-  if (found == ranks_.end() || found->second.ended) return;
+  if (found == ranks_.end() || (found->second.ended && ended)) return;
   Rank& of = found->second;
-  of.ended = ended;
+  of.ended = ended;  // false again: another process has taken its place
   for (const StepText& text : printed) add(rank, &of, text, "on standard output", now);
   const auto unix_ns = static_cast<int64_t>(now.unix * 1e9);
   for (const StepText& text : of.file.read(now.ns, unix_ns, ended)) {

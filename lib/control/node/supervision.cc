@@ -104,6 +104,8 @@ void Supervision::on(const wire::HostMessage& message, Time now) {
       return on_stack_command(message.stacks(), now);
     case wire::HostMessage::kRestart:
       return on_restart_command(message.restart());
+    case wire::HostMessage::kReplace:
+      return on_replace_command(message.replace());
     case wire::HostMessage::kVerdict:
       return on_verdict(message.verdict());
     default:
@@ -238,14 +240,19 @@ void Supervision::on_stack_command(const StackCommand& command, Time now) {
 void Supervision::on_progress(StepReport report) {
   if (stopping_ || !assignment_) return;
   const wire::Node& node = assignment_->node();
-  StepReport of_trainers;
+  StepReport counted;
   for (RankSteps& one : *report.mutable_ranks()) {
     if (is_server(node, one.local_rank())) continue;
     one.set_rank(rank_of(node, one.local_rank()));
-    *of_trainers.add_ranks() = std::move(one);
+    *counted.add_ranks() = std::move(one);
   }
-  if (of_trainers.ranks_size() > 0)
-    send(envelope(&wire::NodeMessage::mutable_steps, std::move(of_trainers)));
+  for (wire::ServerReport& one : *report.mutable_servers()) {
+    if (!is_server(node, one.local_rank())) continue;
+    one.set_rank(rank_of(node, one.local_rank()));
+    *counted.add_servers() = std::move(one);
+  }
+  if (counted.ranks_size() + counted.servers_size() > 0)
+    send(envelope(&wire::NodeMessage::mutable_steps, std::move(counted)));
 }
 
 void Supervision::on_rank_stalled(RankStall stall) {
@@ -312,6 +319,18 @@ void Supervision::on_restart_command(const RestartCommand& command) {
   if (!gone_) return stop(SIGTERM);
   if (stuck_) return leave_restart("processes are left");
   send(ready(command.generation()));
+}
+
+void Supervision::on_replace_command(const wire::ReplaceCommand& command) {
+  if (verdict_ || refused_ || restarting_ || !assignment_) return;
+  if (command.generation() != assignment_->generation()) return;
+  const RankExit& exit = command.exit();
+  show(ShowLine::kWarning, replacement_text(command, exit_text(exit)));
+  if (stopping_ || gone_ || exit.node_rank() != assignment_->node_rank) return;
+  wire::ReplaceRank replace;
+  replace.set_local_rank(exit.local_rank());
+  replace.set_ordinal(command.ordinal());
+  actions_.push_back(envelope(&wire::GuardianCommand::mutable_replace, std::move(replace)));
 }
 
 void Supervision::on(const HostLost& lost, Time) {
@@ -389,9 +408,11 @@ void Supervision::on_rank_ended(RankExit exit, Time now) {
   }
   // Stopped for the next generation, which an exit that arrives late would end.
   if (exit.killed_by_us() && (host_lost_ || restarting_)) return;
+  if (stopping_ || exit.server()) exit.set_replaceable(false);
   send(envelope(&wire::NodeMessage::mutable_exit, exit));
   // The peer whose death caused this exit may not have been reported yet, possibly by this node.
   // Stop no rank before the verdict, so that its exit is not mistaken for our own kill.
+  if (exit.replaceable()) return;  // the host answers
   if (!stopping_ && (exit.signal() != 0 || exit.code() != kExitPeerLost)) stop(SIGTERM);
 }
 
@@ -557,6 +578,12 @@ std::string restart_text(const RestartCommand& command, ExitText parts) {
   }
   if (command.cause().kind() != Verdict::RANK_FAILED) return text;
   return text + tail_text(command.cause().exit(), parts);
+}
+
+std::string replacement_text(const wire::ReplaceCommand& command, ExitText parts) {
+  return command.message() + "\n  the job continues, and the rank is started again: restart " +
+         std::to_string(command.used()) + " of " + std::to_string(command.of()) +
+         tail_text(command.exit(), parts);
 }
 
 }  // namespace fleet

@@ -149,6 +149,7 @@ class Supervision {
   void stop_before_start(const StopCommand& command);
   void on_stack_command(const StackCommand& command, Time now);
   void on_restart_command(const RestartCommand& command);
+  void on_replace_command(const wire::ReplaceCommand& command);
   void on_verdict(const Verdict& verdict);
   // The guardian knows its ranks by local_rank only: these fill in the rest.
   void on_rank_started(const wire::RankStarted& started, Time now);
@@ -220,5 +221,7 @@ class Supervision {
 std::string verdict_text(const Verdict& verdict, const World* world, ExitText text = {});
 // Why the job restarts, and the last lines of the failed rank's log.
 std::string restart_text(const RestartCommand& command, ExitText text = {});
+// Why a trainer is started again in its place.
+std::string replacement_text(const wire::ReplaceCommand& command, ExitText text = {});
 
 }  // namespace fleet

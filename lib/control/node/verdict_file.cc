@@ -84,7 +84,7 @@ wire::JobVerdict job_verdict(Verdict verdict, const World* world, double unix_ti
   return outcome;
 }
 
-Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, double started) {
+Json verdict_json(const wire::JobVerdict& outcome, const JobRecord& record) {
   const Verdict& verdict = outcome.verdict();
   const bool ran = outcome.nnodes() > 0;
   Json all;
@@ -92,9 +92,10 @@ Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, do
   all["exit_code"] = exit_code_for(verdict);
   all["message"] = verdict.message();
   all["text"] = outcome.text();
-  all["job_id"] = job_id;
+  all["job_id"] = record.job_id();
+  all["run"] = record.run();
   all["generation"] = verdict.generation();
-  all["started"] = std::round(started * 1000) / 1000;
+  all["started"] = std::round(record.started() * 1000) / 1000;
   all["time"] = std::round(outcome.unix_time() * 1000) / 1000;
   all["nnodes"] = ran ? Json(outcome.nnodes()) : Json(nullptr);
   all["world_size"] = ran ? Json(outcome.world_size()) : Json(nullptr);
@@ -120,7 +121,7 @@ Json verdict_json(const wire::JobVerdict& outcome, const std::string& job_id, do
 }
 
 std::string verdict_file_text(const JobRecord& record) {
-  const Json all = verdict_json(record.verdict(), record.job_id(), record.started());
+  const Json all = verdict_json(record.verdict(), record);
   return all.dump_lossy(2) + "\n";
 }
 

@@ -150,6 +150,7 @@ TEST(JobInfo, Json_KeepsItsKeysAndTheirOrder) {
       "message": "",
       "text": "rank 2 hangs",
       "job_id": "nightly",
+      "run": "",
       "generation": 1,
       "started": 1000.0,
       "time": 0.0,

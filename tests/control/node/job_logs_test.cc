@@ -127,7 +127,7 @@ TEST_F(JobLogsTest, Tail_IsRightAcrossRotationAndWithoutStamps) {
 TEST_F(JobLogsTest, FolderThatComesBack_IsWrittenAgain) {
   LogFolder logs(spawn.logs(), {path(0)});
   const std::string away = folder + "/away";
-  LogFile file(&logs, away + "/workerlog.0", false);
+  LogFile file(&logs, away + "/workerlog.0", LogFile::Start::kFirst);
   file.write("lost\n");
   std::filesystem::create_directory(away);
   file.write("kept\n");

@@ -35,7 +35,7 @@ TEST_F(LogReaderTest, Following_MissesNothingAcrossRotation) {
   LogFolder logs(settings, {path});
   LogReader reader(path);
   EXPECT_FALSE(reader.read([](std::string_view) {}));
-  LogFile file(&logs, path, false);
+  LogFile file(&logs, path, LogFile::Start::kFirst);
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) {
     const std::string line = "line " + std::to_string(i) + std::string(random() % 90, '.') + "\n";
@@ -66,7 +66,7 @@ TEST_F(LogReaderTest, RotationWhileItReads_LosesNothing) {
   for (int i = 0; i < 20'000; ++i) written += "line " + std::to_string(i) + "\n";
   std::atomic<bool> over{false};
   std::thread writer([&] {
-    LogFile file(&logs, path, false);
+    LogFile file(&logs, path, LogFile::Start::kFirst);
     for (size_t at = 0; at < written.size(); at += 100) file.write(written.substr(at, 100));
     over = true;
   });
@@ -80,7 +80,7 @@ TEST_F(LogReaderTest, RotationWhileItReads_LosesNothing) {
 TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
   settings.set_total_size(1500);
   LogFolder logs(settings, {path});
-  LogFile file(&logs, path, false);
+  LogFile file(&logs, path, LogFile::Start::kFirst);
   LogReader reader(path);
   file.write("first\n");
   read(&reader);
@@ -93,7 +93,7 @@ TEST_F(LogReaderTest, PiecesThatWereRemoved_AreSkipped) {
 
 TEST_F(LogReaderTest, Marks_BoundARunAcrossRotation) {
   LogFolder logs(settings, {path});
-  LogFile file(&logs, path, false);
+  LogFile file(&logs, path, LogFile::Start::kFirst);
   EXPECT_EQ(end_of_log(folder + "/none").file(), 0u);
   const auto write = [&](const std::string& run, int lines) {
     std::string all;
@@ -127,7 +127,7 @@ TEST_F(LogReaderTest, Marks_BoundARunAcrossRotation) {
 
 TEST_F(LogReaderTest, BeginThatIsGone_ShowsWhatIsKept) {
   LogFolder logs(settings, {path});
-  LogFile file(&logs, path, false);
+  LogFile file(&logs, path, LogFile::Start::kFirst);
   file.write("all there is\n");
   LogReader reader(path);
   LogPosition gone;

@@ -58,12 +58,16 @@ class MockActions {
   MOCK_METHOD(void, kill_ranks, ());
   MOCK_METHOD(void, suspend_ranks, ());
   MOCK_METHOD(void, resume_ranks, ());
+  MOCK_METHOD(void, replace_rank, (int local_rank, int ordinal));
   void carry_out(const wire::GuardianCommand& command) {
     if (command.has_spawn()) return start_ranks();
     if (command.has_suspend()) return suspend_ranks();
     if (command.has_resume()) return resume_ranks();
     if (command.has_collect_stacks()) return collect_stacks();
     if (command.has_kill()) return kill_ranks();
+    if (command.has_replace()) {
+      return replace_rank(command.replace().local_rank(), command.replace().ordinal());
+    }
     ASSERT_TRUE(command.has_stop()) << "an unexpected command: " << command.kind_case();
     stop_ranks(command.stop().signal(), std::chrono::milliseconds(command.stop().grace_ms()));
   }
@@ -110,6 +114,9 @@ class Supervised {
   }
   void on_restart_command(const RestartCommand& command) {
     step(envelope(&wire::HostMessage::mutable_restart, command));
+  }
+  void on_replace_command(const wire::ReplaceCommand& command) {
+    step(envelope(&wire::HostMessage::mutable_replace, command));
   }
   void on_verdict(const Verdict& verdict) {
     step(envelope(&wire::HostMessage::mutable_verdict, verdict));

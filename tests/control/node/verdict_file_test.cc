@@ -35,7 +35,10 @@ Verdict sample() {
 }
 
 Json json_of(const Verdict& verdict) {
-  return Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), "night", 0.5).dump_lossy());
+  JobRecord record;
+  record.set_job_id("night");
+  record.set_started(0.5);
+  return Json::parse(verdict_json(job_verdict(verdict, nullptr, 0), record).dump_lossy());
 }
 
 TEST(VerdictJson, FailedRank_HasEverything) {
@@ -45,11 +48,13 @@ TEST(VerdictJson, FailedRank_HasEverything) {
   JobRecord record;
   record.set_job_id("night");
   record.set_started(0.5);
+  record.set_run("0a1b");
   *record.mutable_verdict() = job_verdict(sample(), &world, 1.5);
   const Json json = Json::parse(verdict_file_text(record));
   EXPECT_EQ(json["verdict"], "rank failed");
   EXPECT_EQ(json["exit_code"], 137);
   EXPECT_EQ(json["job_id"], "night");
+  EXPECT_EQ(json["run"], "0a1b");
   EXPECT_EQ(json["world_size"], 4);
   EXPECT_EQ(json["started"], 0.5);
   EXPECT_EQ(json["time"], 1.5);

@@ -214,6 +214,19 @@ LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int
   return all;
 }
 
+std::vector<std::vector<int>> devices_of_roles(const LaunchConfig& config, int servers,
+                                               int trainers, const GpuInventory& gpus) {
+  std::vector<std::vector<int>> all(static_cast<size_t>(servers));
+  LaunchConfig of_trainers = config;
+  of_trainers.local_world_size.value = trainers;
+  if (config.gpus.given() && trainers > 0) {
+    const std::vector<std::vector<int>> own = local_ranks(of_trainers, gpus).devices;
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  all.resize(static_cast<size_t>(servers + trainers));
+  return all;
+}
+
 std::string local_rank_warning(const LaunchConfig& config, const LocalRanks& ranks,
                                const GpuInventory& gpus) {
   const auto& dialects = config.dialects;

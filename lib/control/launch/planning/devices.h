@@ -42,6 +42,10 @@ struct LocalRanks {
 // not given. Throws kUsage if GPUs are missing or cannot be divided, or if the options contradict
 // each other.
 LocalRanks local_ranks(const LaunchConfig& config, const GpuInventory& gpus, int listed = 0);
+// Of a node with parameter servers, first the servers, then the trainers: the GPUs of --gpus are
+// divided among the trainers. Without --gpus all compute on the CPU. Throws as local_ranks() does.
+std::vector<std::vector<int>> devices_of_roles(const LaunchConfig& config, int servers,
+                                               int trainers, const GpuInventory& gpus);
 // A warning if --gpus leaves out a GPU that a program would take which uses GPU LOCAL_RANK; "" if
 // not. --gpus hides no GPU from the ranks.
 std::string local_rank_warning(const LaunchConfig& config, const LocalRanks& ranks,

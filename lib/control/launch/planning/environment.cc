@@ -17,6 +17,7 @@ namespace fleet {
 namespace {
 
 constexpr std::string_view kFileEnding = "_FILE";
+constexpr char kServers[] = "PADDLE_PSERVERS_IP_PORT_LIST";
 
 // The variables of a rank from all dialects.
 Variables dialect_variables(const Assignment& assignment, int local_rank,
@@ -158,7 +159,7 @@ Variables rank_environment(const Assignment& assignment, int local_rank,
   }
   all.emplace_back(kEnvJobId, context.job_id);
   all.emplace_back(kEnvGeneration, std::to_string(assignment.generation()));
-  if (context.max_restarts > 0) all.emplace_back(kEnvRun, assignment.world->run());
+  all.emplace_back(kEnvRun, assignment.world->run());
   all.emplace_back(kEnvLogLevel, context.log_level);
   if (!context.steps_file.empty() && !is_server(assignment.node(), local_rank)) {
     all.emplace_back(kEnvStepsFile, context.steps_file);
@@ -176,6 +177,10 @@ std::vector<std::string> removed_environment(const Assignment& assignment, int l
   if (is_server(assignment.node(), local_rank)) {
     names.emplace_back("PADDLE_TRAINER_ID");
     names.emplace_back(kEnvStepsFile);
+  }
+  // A rank of a job with parameter servers may have started the launcher.
+  for (const std::string& name : {std::string(kServers), kServers + std::string(kFileEnding)}) {
+    if (assignment.world->servers() == 0 && get_env(name)) names.push_back(name);
   }
   // The launcher may itself run inside a rank.
   for (const auto& [name, value] : set) {

@@ -35,7 +35,8 @@ struct Roles {
   // Either listed by --servers and --workers, or counted per node by --server_num and --worker_num.
   std::vector<RoleEntry> servers, trainers;
   int server_num = 0, trainer_num = 0;
-  int with_gloo = 1;  // PADDLE_WITH_GLOO
+  wire::RankCommand::Replacement replacement = wire::RankCommand::NEVER;  // for trainers
+  int with_gloo = 1;                                                      // PADDLE_WITH_GLOO
   int gloo_port = 0;  // 0: chosen like an endpoint port
 
   bool listed() const { return !servers.empty(); }
@@ -70,7 +71,8 @@ std::optional<NodeCount> read_node_count(const Settings& settings);
 std::string overruled_by_elasticity(const Settings& settings);
 
 // The default of --max_restart is 3 if elasticity is requested (a range of nodes, --elastic_level
-// 1), else 0. Throws kUsage if the options contradict each other.
+// 1), else 0. Trainers of parameter servers may be replaced as often, or 3 times if nothing says
+// how often the job may restart. Throws kUsage if the options contradict each other.
 RestartPolicy read_restart_policy(const Settings& settings);
 
 // --master.

@@ -128,7 +128,9 @@ LaunchPlan plan_ranks(const LaunchRequest& request) {
   if (config.roles.wanted) {
     plan.local_roles = local_roles(config.roles, plan.topology.address);
     plan.ranks.local_world_size = static_cast<int>(plan.local_roles.entries.size());
-    plan.ranks.devices.resize(plan.local_roles.entries.size());
+    const int servers = plan.local_roles.servers;
+    plan.ranks.devices =
+        devices_of_roles(config, servers, plan.ranks.local_world_size - servers, find_gpus());
   } else {
     plan.ranks = local_ranks(config, find_gpus(), plan.topology.listed_devices);
   }
@@ -140,6 +142,21 @@ LaunchPlan plan_ranks(const LaunchRequest& request) {
   if (plan.trains) check_dialects_of_worker(config.dialects);
   if (plan.trains && !config.roles.wanted) check_gpus_of_job_file(config, plan.ranks);
   return plan;
+}
+
+// The trainers and servers of all nodes, which have as many of each unless they are listed.
+PlannedRanks planned_trainers(const LaunchPlan& plan, const Roles& roles) {
+  const int nodes = plan.topology.nnodes;
+  const auto local = static_cast<int>(plan.local_roles.entries.size()) - plan.local_roles.servers;
+  PlannedRanks ranks{.world_size = local * nodes,
+                     .local_world_size = local,
+                     .nnodes = nodes,
+                     .servers = plan.local_roles.servers * nodes,
+                     .devices = local > 0 ? plan.ranks.devices.back() : std::vector<int>()};
+  if (!roles.listed()) return ranks;
+  ranks.world_size = static_cast<int>(roles.trainers.size());
+  ranks.servers = static_cast<int>(roles.servers.size());
+  return ranks;
 }
 
 // Other nodes have their own number of ranks, unless this is the only node.
@@ -207,7 +224,11 @@ std::string nearest_folder(const std::string& path) {
 LaunchPlan make_launch_plan(LaunchRequest request) {
   LaunchPlan plan = plan_ranks(request);
   const LaunchConfig& config = request.config;
-  if (plan.trains) check_job_file(plan.command, planned_ranks(plan));
+  const bool roles = config.roles.wanted;
+  if (plan.trains) {
+    check_job_file(plan.command,
+                   roles ? planned_trainers(plan, config.roles) : planned_ranks(plan));
+  }
   check_logs(config, plan.log_dir, plan.local_roles.servers, plan.ranks.local_world_size);
   check_log_settings(config.logs, plan.ranks.local_world_size);
   plan.security = resolve_job_security(config.security, plan.topology, !request.dry_run.wanted);

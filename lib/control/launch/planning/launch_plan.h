@@ -52,7 +52,8 @@ struct LaunchPlan {
   std::unique_ptr<ReservedPort> service_port;   // on loopback, if a dialect needs it
 
   const LaunchConfig& config() const { return request.config; }
-  bool on_gpus() const { return !ranks.devices[0].empty(); }
+  // With parameter servers, which come first, the trainers may have GPUs.
+  bool on_gpus() const { return !ranks.devices.front().empty() || !ranks.devices.back().empty(); }
 };
 
 // Checks everything that can be checked on this node, and holds its ports. Call it before threads

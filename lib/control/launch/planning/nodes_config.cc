@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMaxNodes = 65536;
 constexpr int kElasticRestarts = 3;  // Paddle's default
+constexpr int kReplacements = 3;
 
 [[noreturn]] void not_a_count(const Settings& settings) {
   refuse("'" + settings.text("nnodes") + "' is not a number of nodes", settings.origin("nnodes"),
@@ -114,6 +115,8 @@ RestartPolicy read_restart_policy(const Settings& settings) {
   }
   RestartPolicy policy;
   policy.max_restarts = restarts_wanted(settings, level);
+  const bool says = settings.given("max_restart") || settings.given("elastic_level");
+  policy.max_replacements = says || policy.max_restarts > 0 ? policy.max_restarts : kReplacements;
   policy.no_progress_restarts = static_cast<int>(settings.integer("no_progress_restarts"));
   policy.elastic_timeout =
       std::chrono::milliseconds(static_cast<int64_t>(settings.number("elastic_timeout") * 1000));

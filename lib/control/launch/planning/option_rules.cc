@@ -81,13 +81,18 @@ void check_doctor(const Settings& settings) {
   }
 }
 
+// A job file says itself whether its trainers can be replaced.
+void check_replacement(const LaunchRequest& request) {
+  const bool trains = !request.program.empty() && is_job_file(request.program.front());
+  if (!trains || request.config.roles.replacement != wire::RankCommand::ALWAYS) return;
+  refuse("the mode of a job file decides whether a trainer can be replaced",
+         request.settings.origin("replace_trainers") + " always",
+         "leave it out: trainers are replaced in the modes async and geo");
+}
+
 void check_dialects(const LaunchRequest& request) {
   const LaunchConfig& config = request.config;
   const bool trains = !request.program.empty() && is_job_file(request.program.front());
-  if (trains && config.roles.wanted) {
-    refuse("a job file does not support parameter servers", request.program.front(),
-           "leave the options of parameter servers out");
-  }
   if (trains) check_dialects_of_worker(config.dialects);
   if (config.debug_rank.value && any_dialect(config.dialects, &Dialect::needs_socket)) {
     refuse("a rank of --dialect=mpich inherits a socket, which fleetrun debug cannot give it",
@@ -118,7 +123,8 @@ std::vector<InapplicableOption> inapplicable_options(const LaunchRequest& reques
         {"metrics_token_file", "it has no effect without --metrics", "add --metrics"});
   }
   if (!request.config.roles.wanted) {  // read_roles() rejects the other flags
-    for (const char* key : {"with_gloo", "gloo_port"}) inapplicable.push_back({key, {}, {}});
+    for (const char* key : {"with_gloo", "gloo_port", "replace_trainers"})
+      inapplicable.push_back({key, {}, {}});
   }
   return inapplicable;
 }
@@ -143,6 +149,7 @@ void check_options(const LaunchRequest& request, ArgumentsFor what) {
   }
   check_job_id(config.job_id);
   check_dialects(request);
+  check_replacement(request);
   check_log_settings(config.logs, 1);
   if (config.logs.label && config.logs.collapse == Switch::kOn) {
     refuse("identical lines of several ranks cannot be merged under the prefix of one rank",

@@ -191,6 +191,9 @@ static std::vector<std::string> environment_of(const PlannedRanks& ranks) {
     set.emplace_back("FLAGS_selected_gpus", join_numbers(ranks.devices, ","));
   }
   std::vector<std::string> all = whole_environment();
+  std::erase_if(all, [](const std::string& entry) {
+    return entry.starts_with("PADDLE_PSERVERS_IP_PORT_LIST");  // also _FILE
+  });
   for (const auto& [name, value] : set) {
     std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(name + "="); });
     all.push_back(name + "=" + value);
@@ -215,9 +218,11 @@ static std::string wrong_input(const std::vector<std::string>& command, const Pl
 
 void check_job_file(std::vector<std::string> command, const PlannedRanks& ranks) {
   command.insert(command.end(), {"--check", "--format=json"});
+  if (ranks.servers > 0) command.push_back("--servers=" + std::to_string(ranks.servers));
   const std::string wrong = wrong_input(command, ranks);
   if (wrong.empty()) return;
-  if (!ranks.exact && wrong_input(command, {.devices = ranks.devices}).empty()) return;
+  const PlannedRanks one{.servers = ranks.servers, .devices = ranks.devices};
+  if (!ranks.exact && wrong_input(command, one).empty()) return;
   refuse(explained(wrong));
 }
 

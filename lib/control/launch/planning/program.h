@@ -64,6 +64,7 @@ std::optional<JobVerdict> parse_job_verdict(const std::string& output);
 // The ranks of a job that has not started yet: what a rank runs depends on them.
 struct PlannedRanks {
   int world_size = 1, local_world_size = 1, nnodes = 1;
+  int servers = 0;                // parameter servers; the ranks are their trainers
   std::vector<int> devices = {};  // GPUs of the first rank of this node; empty: CPU
   bool exact = true;              // false: other nodes may bring another number of ranks
 };

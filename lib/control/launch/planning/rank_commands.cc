@@ -212,7 +212,7 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   rank.mutable_cores()->Add(cores.cores.begin(), cores.cores.end());
   // Only fleet-worker may draw a progress bar; other programs write to a pipe.
   const bool draws_bar =
-      plan_.trains && local_rank == 0 && !shown_.chosen && !config.logs.stamp_console;
+      plan_.trains && local_rank == node.servers() && !shown_.chosen && !config.logs.stamp_console;
   rank.set_draws_bar(draws_bar && terminal_width_ > 0);
   RankContext context = context_;
   context.threads = cores.threads;
@@ -240,6 +240,7 @@ wire::RankCommand RankCommands::of(const Assignment& assignment, int local_rank,
   }
   rank.set_service_socket(any_dialect(config.dialects, &Dialect::needs_socket));
   if (server) return rank;
+  if (config.roles.wanted) rank.set_replacement(config.roles.replacement);
   rank.set_shown_streams(shown_.streams(rank.rank(), local_rank - node.servers()));
   rank.set_labelled_streams(shown_.labels.of(local_rank - node.servers()));
   rank.set_label(line_label(config, node, local_rank, rank.rank()));

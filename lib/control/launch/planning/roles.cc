@@ -9,8 +9,8 @@
 namespace fleet {
 namespace {
 
-constexpr const char* kOfThisMode[] = {"servers",    "workers",   "server_num",
-                                       "worker_num", "with_gloo", "gloo_port"};
+constexpr const char* kOfThisMode[] = {"servers",   "workers",   "server_num",      "worker_num",
+                                       "with_gloo", "gloo_port", "replace_trainers"};
 
 // Parses "10.0.0.1:8000" or "[fd00::1]:8000"; the port is optional unless `needed`.
 RoleEntry parse_entry(const std::string& text, bool needed, const std::string& where) {
@@ -41,7 +41,7 @@ std::vector<RoleEntry> parse_list(const Settings& settings, const char* key, boo
 
 void check_mode(const Settings& settings, const Roles& roles, const char* given) {
   if (roles.wanted) {
-    for (const char* key : {"gpus", "nproc_per_node", "ips"}) {
+    for (const char* key : {"nproc_per_node", "ips"}) {
       const bool nodes_counted = std::string(key) == "ips" && !roles.listed();
       if (!settings.given(key) || nodes_counted) continue;
       refuse(roles.listed() && std::string(key) == "ips"
@@ -105,7 +105,8 @@ Roles read_roles(const Settings& settings) {
   for (const char* key : kOfThisMode) {
     if (given_by_flag(settings, key)) given = key;
     const std::string name = key;
-    if (settings.given(key) && name != "with_gloo" && name != "gloo_port") implied = key;
+    const bool detail = name == "with_gloo" || name == "gloo_port" || name == "replace_trainers";
+    if (settings.given(key) && !detail) implied = key;
   }
   if (implied && mode == "collective" && settings.given("run_mode")) {
     refuse("it contradicts " + settings.origin("run_mode") + " collective",
@@ -120,6 +121,10 @@ Roles read_roles(const Settings& settings) {
            settings.origin(roles.servers.empty() ? "workers" : "servers"),
            "give both, or --server_num and --worker_num");
   }
+  const std::string& replace = settings.text("replace_trainers");
+  roles.replacement = replace == "always"  ? wire::RankCommand::ALWAYS
+                      : replace == "never" ? wire::RankCommand::NEVER
+                                           : wire::RankCommand::IF_IT_SAYS_SO;
   if (roles.listed() && (settings.given("server_num") || settings.given("worker_num"))) {
     refuse("lists and numbers contradict each other", settings.origin("servers"),
            "give --servers and --workers, or --server_num and --worker_num");

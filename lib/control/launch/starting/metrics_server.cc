@@ -18,10 +18,14 @@ namespace {
 
 using wire::GpuUsage;
 using wire::LiveRank;
+using wire::LiveServer;
+using wire::LiveServerUse;
+using wire::LiveTable;
 
 constexpr char kType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 constexpr int kFullGpus = 2, kBriefGpus = 9;  // of a rank: at most 10 + 2 * 9 series
+constexpr int kMostTables = 2;  // with them, a server has at most 3 + 12 + 4 * 2 series
 
 // A value of a label, as the format wants it. Names of others may contain anything.
 std::string escaped_label(const std::string& text) {
@@ -105,6 +109,82 @@ constexpr Series<LiveRank> kRankSeries[] = {
      metric_value<&LiveRank::has_delayed, &LiveRank::delayed>},
 };
 
+// For a trainer on parameter servers.
+template <auto kHas, auto kGet>
+constexpr auto use_value = [](const LiveRank& rank) -> std::optional<double> {
+  if (!(rank.servers().*kHas)()) return std::nullopt;
+  return (rank.servers().*kGet)();
+};
+
+constexpr Series<LiveRank> kUseSeries[] = {
+    {"rank_push_wait_ratio", "Share of the step in which a trainer waits for its queue of pushes.",
+     use_value<&LiveServerUse::has_push_share, &LiveServerUse::push_share>},
+    {"rank_values_wait_ratio", "Share of the step in which a trainer waits for values of servers.",
+     use_value<&LiveServerUse::has_values_share, &LiveServerUse::values_share>},
+    {"rank_rows_wait_ratio", "Share of the step in which a trainer waits for rows of tables.",
+     use_value<&LiveServerUse::has_rows_share, &LiveServerUse::rows_share>},
+    {"rank_pushed_bytes_per_second", "Bytes sent to servers in a second of its steps.",
+     use_value<&LiveServerUse::has_sent, &LiveServerUse::sent>},
+    {"rank_pulled_bytes_per_second", "Bytes received from servers in a second of its steps.",
+     use_value<&LiveServerUse::has_received, &LiveServerUse::received>},
+    {"rank_push_queue", "Pushes that wait in the queue of a trainer.",
+     use_value<&LiveServerUse::has_queued, &LiveServerUse::queued>},
+    {"rank_staleness_steps", "Steps beyond those of the slowest trainer in the values in use.",
+     use_value<&LiveServerUse::has_stale, &LiveServerUse::stale>},
+};
+
+template <auto kHas, auto kGet>
+constexpr auto served_value = [](const LiveRank& rank) -> std::optional<double> {
+  if (!(rank.serving().*kHas)()) return std::nullopt;
+  return (rank.serving().*kGet)();
+};
+
+constexpr Series<LiveRank> kServerSeries[] = {
+    {"server_pushes_per_second", "Pushes of gradients received in a second.",
+     served_value<&LiveServer::has_pushes, &LiveServer::pushes>},
+    {"server_pulls_per_second", "Requests for values received in a second.",
+     served_value<&LiveServer::has_pulls, &LiveServer::pulls>},
+    {"server_received_bytes_per_second", "Bytes of messages received in a second.",
+     served_value<&LiveServer::has_received, &LiveServer::received>},
+    {"server_sent_bytes_per_second", "Bytes of messages sent in a second.",
+     served_value<&LiveServer::has_sent, &LiveServer::sent>},
+    {"server_busy_ratio", "Share of the time in which the server handles messages.",
+     served_value<&LiveServer::has_busy, &LiveServer::busy>},
+    {"server_answer_seconds", "Time of an update until the server has answered a trainer.",
+     [](const LiveRank& rank) {
+       return rank.serving().has_answer_ms() ? std::optional(rank.serving().answer_ms() / 1000)
+                                             : std::nullopt;
+     }},
+    {"server_late_ratio", "Share of the time in which it waits for the last trainer of a step.",
+     served_value<&LiveServer::has_waits, &LiveServer::waits>},
+    {"server_blocks", "Dense blocks that the server holds.",
+     [](const LiveRank& rank) { return std::optional<double>(rank.serving().blocks()); }},
+    {"server_block_bytes", "Memory of their values and states.",
+     [](const LiveRank& rank) { return std::optional<double>(rank.serving().block_bytes()); }},
+    {"server_ahead_steps", "Steps of the fastest trainer beyond those of the slowest one.",
+     [](const LiveRank& rank) {
+       return rank.serving().apart() ? std::optional<double>(rank.serving().ahead()) : std::nullopt;
+     }},
+    {"server_queue", "Messages that wait to be handled.",
+     [](const LiveRank& rank) { return std::optional<double>(rank.serving().queued()); }},
+    {"server_slowest", "1 for the server that answers last.",
+     [](const LiveRank& rank) {
+       return rank.serving().has_answer_ms() ? std::optional(rank.slowest() ? 1.0 : 0.0)
+                                             : std::nullopt;
+     }},
+};
+
+constexpr Series<LiveTable> kTableSeries[] = {
+    {"server_table_rows", "Rows of a sparse table on this server.",
+     [](const LiveTable& table) { return std::optional<double>(table.rows()); }},
+    {"server_table_bytes", "Memory of these rows.",
+     [](const LiveTable& table) { return std::optional<double>(table.bytes()); }},
+    {"server_table_pulled_rows_per_second", "Rows sent to trainers in a second.",
+     metric_value<&LiveTable::has_pulled, &LiveTable::pulled>},
+    {"server_table_pushed_rows_per_second", "Rows with gradients received in a second.",
+     metric_value<&LiveTable::has_pushed, &LiveTable::pushed>},
+};
+
 constexpr Series<GpuUsage> kGpuSeries[] = {
     {"gpu_utilization_ratio", "Share of the time in which the GPU computes.",
      [](const GpuUsage& gpu) {
@@ -156,6 +236,34 @@ void add_job(const LiveReport& report, Writer* writer) {
   }
 }
 
+void add_servers(const std::vector<const LiveRank*>& ranks, Writer* writer) {
+  for (const Series<LiveRank>& series : kUseSeries) {
+    writer->family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      const auto value = rank->has_servers() ? series.value(*rank) : std::nullopt;
+      if (value) writer->add(*value, labels_of(*rank));
+    }
+  }
+  for (const Series<LiveRank>& series : kServerSeries) {
+    writer->family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      const auto value = rank->has_serving() ? series.value(*rank) : std::nullopt;
+      if (value) writer->add(*value, labels_of(*rank));
+    }
+  }
+  for (const Series<LiveTable>& series : kTableSeries) {
+    writer->family(series.name, series.help);
+    for (const LiveRank* rank : ranks) {
+      for (int i = 0; i < std::min(rank->serving().tables_size(), kMostTables); ++i) {
+        const LiveTable& table = rank->serving().tables(i);
+        const auto value = series.value(table);
+        if (!value) continue;
+        writer->add(*value, labels_of(*rank) + ",table=\"" + escaped_label(table.name()) + "\"");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const LiveReport& report, int node_rank) {
@@ -171,6 +279,7 @@ std::string metrics_text(const LiveReport& report, int node_rank) {
       if (const auto value = series.value(*rank)) writer.add(*value, labels_of(*rank));
     }
   }
+  add_servers(ranks, &writer);
   for (const Series<GpuUsage>& series : kGpuSeries) {
     writer.family(series.name, series.help);
     for (const LiveRank* rank : ranks) {

@@ -79,6 +79,10 @@ JobSpec job_of(const LaunchPlan& plan) {
     agree("--servers", list_text(config.roles.servers));
     agree("--workers", list_text(config.roles.trainers));
   }
+  if (config.roles.wanted) {
+    agree("--replace_trainers", wire::RankCommand::Replacement_Name(config.roles.replacement) +
+                                    ", at most " + std::to_string(job.restarts.max_replacements));
+  }
   if (job.min_nodes != shared.nnodes() || job.restarts.max_restarts > 0) {
     const std::optional<NodeCount>& count = config.nodes.count.value;
     agree("--nnodes", count ? count->text() : "");

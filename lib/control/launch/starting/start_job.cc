@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/owned_file.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "launch/planning/addresses.h"
 #include "launch/planning/dialects/dialect.h"
 #include "launch/planning/environment.h"

@@ -12,6 +12,7 @@
 #include "base/number_text.h"
 #include "base/standard_error.h"
 #include "base/terminal_text.h"
+#include "base/terminal_width.h"
 #include "base/text.h"
 #include "launch/planning/devices.h"
 #include "launch/planning/environment.h"

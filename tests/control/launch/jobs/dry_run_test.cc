@@ -35,7 +35,8 @@ struct DryRunJob : ::testing::Test {
       const std::string name = line.substr(0, line.find('='));
       const bool own = name == "_" || name == "PWD" || name == "OLDPWD" || name == "SHLVL";
       const bool of_run = name == "FLEET_STORE_ADDRESS" || name == "FLEET_CREDENTIALS" ||
-                          name == "FLEET_PROGRESS_FILE" || name == "FLEET_COLLECTIVES_FILE";
+                          name == "FLEET_PROGRESS_FILE" || name == "FLEET_COLLECTIVES_FILE" ||
+                          name == "FLEET_RUN";
       if (!line.empty() && !own && !of_run) lines.push_back(line);
     }
     std::sort(lines.begin(), lines.end());

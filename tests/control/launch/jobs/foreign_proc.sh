@@ -31,7 +31,11 @@ outer=$!
 wait_for ready
 inner=$(pgrep -P $outer)
 nsenter -t "$inner" -p sh -c 'for i in $(seq 40); do setsid sleep 27182 >/dev/null 2>&1 & done'
-before=$(pgrep -fc '^sleep 27182')
+for _ in $(seq 6000); do  # they start beside this script
+  before=$(pgrep -fc '^sleep 27182')
+  [ "$before" = 40 ] && break
+  sleep 0.01
+done
 : >end
 wait_for code
 after=$(pgrep -fc '^sleep 27182')

@@ -9,7 +9,6 @@
 #include "node/reserved_ports.h"
 #include "tests/control/launch/jobs/fleetrun_process.h"
 #include "tests/control/launch/jobs/verdict.h"
-#include "tests/test_paths.h"
 
 namespace fleet {
 namespace {
@@ -116,9 +115,60 @@ TEST_F(ParameterServers, ListsOfTwoNodes_GiveTheRanks) {
   EXPECT_THAT(job.survivors(30), IsEmpty());
 }
 
-TEST_F(ParameterServers, JobFile_IsRefused) {
-  EXPECT_EQ(run({"--server_num=1"}, {source_folder() + "/config/fashion_mnist.json"}), 2);
-  EXPECT_THAT(output, StartsWith("fleetrun: "));
+// Trainer 1 fails until it has been replaced twice; it leaves a process behind each time.
+constexpr char kFailsTwice[] =
+    "echo process ${FLEET_REPLACEMENT:-0}; "
+    "test $PADDLE_TRAINER_ID = 1 && test ${FLEET_REPLACEMENT:-0} -lt 2 && { sleep 1000 & exit 4; "
+    "}; "
+    "while test $(ls replaced 2>/dev/null | wc -l) -lt 1; do "
+    "test $PADDLE_TRAINER_ID = 1 && : >replaced; sleep 0.01; done; echo trained";
+
+TEST_F(ParameterServers, TrainersThatAreReplaced_OthersGoOn) {
+  EXPECT_EQ(
+      run({"--server_num=1", "--worker_num=2", "--replace_trainers=always"}, program(kFailsTwice)),
+      0);
+  EXPECT_THAT(lines("log/workerlog.1"),
+              IsSupersetOf({"process 0", "process 1", "process 2", "trained"}));
+  EXPECT_THAT(lines("log/workerlog.0"), AllOf(Contains("process 0"), Not(Contains("process 1"))));
+  EXPECT_THAT(output, AllOf(HasSubstr("restart 1 of 3"), HasSubstr("restart 2 of 3")));
+  EXPECT_THAT(job.read("log/workerlog.1.1"), IsEmpty());  // appended
+}
+
+TEST_F(ParameterServers, TrainersOfAnotherNode_AreReplacedThere) {
+  const int port = 20000 + ReservedPort::any("127.0.0.1").port() % 10000;
+  const auto start = [&](int node) {
+    std::vector<std::string> arguments = {"--servers=127.0.0.1:" + std::to_string(port),
+                                          "--workers=127.0.0.1:" + std::to_string(port + 1) +
+                                              ",127.0.0.2:" + std::to_string(port + 2),
+                                          "--host=127.0.0." + std::to_string(node),
+                                          "--rdzv_port=" + std::to_string(port + 9),
+                                          "--start_port=" + std::to_string(port + 10),
+                                          "--log_dir=log" + std::to_string(node),
+                                          "--replace_trainers=always"};
+    const auto what = program(kFailsTwice);
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    return std::make_unique<Fleetrun>(job, "node" + std::to_string(node), arguments);
+  };
+  const auto one = start(1), two = start(2);  // the only process of node 2
+  EXPECT_EQ(one->wait(), 0) << one->output();
+  EXPECT_EQ(two->wait(), 0) << two->output();
+  EXPECT_THAT(lines("log2/workerlog.0"), IsSupersetOf({"process 2", "trained"}));
+  EXPECT_THAT(one->output(), HasSubstr("restart 2 of 3"));
+  EXPECT_THAT(job.survivors(30), IsEmpty());
+}
+
+TEST_F(ParameterServers, MoreFailuresThanReplacements_EndTheJob) {
+  EXPECT_EQ(
+      run({"--server_num=1", "--worker_num=2", "--replace_trainers=always", "--max_restart=1"},
+          program("test $PADDLE_TRAINER_ID = 1 && test -n \"$FLEET_REPLACEMENT\" && exit 5; "
+                  "test $PADDLE_TRAINER_ID = 1 && exit 4; while :; do sleep 0.01; done")),
+      5);
+  EXPECT_EQ(verdict_in(job)["rank"]["rank"], 1);
+}
+
+TEST_F(ParameterServers, ReplacementsThatCannotBe_AreRefused) {
+  EXPECT_EQ(run({"--nproc_per_node=1", "--replace_trainers=always"}, {"true"}), 2);
+  EXPECT_EQ(run({"--server_num=1", "--replace_trainers=always"}, {"job.json"}), 2);
 }
 
 TEST_F(ParameterServers, DryRun_ShowsBothRoles) {

@@ -39,6 +39,16 @@ TEST(Devices, NothingGiven_IsARankForEachGpu) {
   EXPECT_THAT(devices({}, machine(2)), ElementsAre(ElementsAre(0), ElementsAre(1)));
 }
 
+TEST(Devices, WithServers_AreTheTrainersIfAsked) {
+  const auto of_roles = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--server_num=1", "--worker_num=2", "program"});
+    return devices_of_roles(parse_arguments(arguments).config, 1, 2, machine(4));
+  };
+  EXPECT_THAT(of_roles({}), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+  EXPECT_THAT(of_roles({"--gpus=3,1"}), ElementsAre(IsEmpty(), ElementsAre(3), ElementsAre(1)));
+  EXPECT_THAT(thrown_by([&] { of_roles({"--gpus=0,1,2"}); }).code(), ErrorCode::kUsage);
+}
+
 TEST(Devices, ListOfSomethingElse_EndsThere) {
   EXPECT_THAT(devices({}, machine(8, "NoDevFiles")), ElementsAre(IsEmpty()));  // of Slurm
   EXPECT_THAT(devices({}, machine(8, "MIG-aa,none,3")), ElementsAre(ElementsAre(0)));

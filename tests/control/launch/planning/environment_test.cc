@@ -190,6 +190,7 @@ Assignment with_servers() {
     node.set_servers(1);
     add_rank(&node, {}, 6072);
   }
+  world->set_run("run-1");
   number_ranks(world.get());
   assignment.world = world;
   return assignment;
@@ -207,6 +208,7 @@ TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
       {"PADDLE_PORT", "6072"},
       {"POD_IP", "10.0.0.2"},
       {"PADDLE_NNODES", "2"},
+      {"PADDLE_LOG_DIR", "log"},
       {"PADDLE_WITH_GLOO", "1"},
       {"PADDLE_GLOO_RENDEZVOUS", "3"},
       {"PADDLE_GLOO_FS_PATH", "log/gloo"},
@@ -214,10 +216,26 @@ TEST(RoleEnvironment, Trainer_HasPaddlesNames) {
       {"FLEET_STORE_ADDRESS", "10.0.0.1:6768"},
       {"FLEET_JOB_ID", "night"},
       {"FLEET_GENERATION", "1"},
+      {"FLEET_RUN", "run-1"},
       {"FLEET_LOG_LEVEL", "INFO"},
       {"OMP_NUM_THREADS", "2"},
   };
   EXPECT_EQ(as_map(rank_environment(with_servers(), 2, context)), expected);
+}
+
+TEST(RoleEnvironment, TrainerWithAGpu_IsToldItsNumber) {
+  Assignment assignment = with_servers();
+  auto world = std::make_shared<World>(*assignment.world);
+  for (int rank = 1; rank < 3; ++rank) {
+    world->mutable_nodes(0)->mutable_devices(rank)->add_ids(rank + 4);
+    world->mutable_nodes(1)->mutable_devices(rank)->add_ids(rank + 4);
+  }
+  assignment.world = world;
+  const auto variables = [&](int local_rank) {
+    return as_map(rank_environment(assignment, local_rank, {"night", "log", "INFO", "0", 0, 1}));
+  };
+  EXPECT_EQ(variables(2).at("FLAGS_selected_gpus"), "6");
+  EXPECT_FALSE(variables(0).contains("FLAGS_selected_gpus"));
 }
 
 TEST(RoleEnvironment, Server_IsNoTrainer) {
@@ -228,6 +246,16 @@ TEST(RoleEnvironment, Server_IsNoTrainer) {
   EXPECT_EQ(variables.at("PADDLE_WITH_GLOO"), "0");
   EXPECT_FALSE(variables.contains("PADDLE_TRAINER_ID"));
   EXPECT_THAT(removed_environment(with_servers(), 0), ::testing::Contains("PADDLE_TRAINER_ID"));
+}
+
+// The launcher may run inside a process of a job with servers.
+TEST(RoleEnvironment, CollectiveJob_HasNoServersOfAnOuterJob) {
+  ::setenv("PADDLE_PSERVERS_IP_PORT_LIST", "127.0.0.1:1", 1);
+  EXPECT_THAT(removed_environment(sample_job(false), 0),
+              ::testing::Contains("PADDLE_PSERVERS_IP_PORT_LIST"));
+  EXPECT_THAT(removed_environment(with_servers(), 0),
+              ::testing::Not(::testing::Contains("PADDLE_PSERVERS_IP_PORT_LIST")));
+  ::unsetenv("PADDLE_PSERVERS_IP_PORT_LIST");
 }
 
 TEST(RoleEnvironment, StepsFile_IsOfTrainersOnly) {

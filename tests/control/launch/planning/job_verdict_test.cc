@@ -90,6 +90,19 @@ TEST_F(CheckJobFile, Ranks_ReachTheWorker) {
   ::unsetenv("PADDLE_TRAINER_ID");
 }
 
+TEST_F(CheckJobFile, Servers_ReachTheWorker) {
+  ::setenv("PADDLE_PSERVERS_IP_PORT_LIST", "127.0.0.1:1", 1);  // of another job
+  std::string warning;
+  const std::string asked = "[ \"$*/$PADDLE_PSERVERS_IP_PORT_LIST\" = 'job.json --set a=1 --check ";
+  EXPECT_EQ(check(asked + "--format=json --servers=2/' ] && echo '{\"ok\":true}'", &warning,
+                  {.world_size = 4, .servers = 2}),
+            "");
+  EXPECT_EQ(warning, "");
+  EXPECT_EQ(check(asked + "--format=json/' ] && echo '{\"ok\":true}'", &warning), "");
+  EXPECT_EQ(warning, "");
+  ::unsetenv("PADDLE_PSERVERS_IP_PORT_LIST");
+}
+
 // Other nodes may bring more or fewer ranks than this one assumes.
 TEST_F(CheckJobFile, JobThatIsWrongForAssumedRanksOnly_IsNotRefused) {
   const std::string wrong =

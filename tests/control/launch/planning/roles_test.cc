@@ -64,7 +64,7 @@ TEST(Roles, Contradictions_AreRefused) {
   EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--server_num=1"}),
               IsUsageError("--servers"));
   EXPECT_THAT(refusal({"--servers=a:1", "--workers=a:2", "--ips=a"}), IsUsageError("--ips"));
-  EXPECT_THAT(refusal({"--server_num=1", "--gpus=0"}), IsUsageError("--gpus"));
+  EXPECT_THAT(refusal({"--server_num=1", "--nproc_per_node=2"}), IsUsageError("--nproc_per_node"));
   EXPECT_THAT(refusal({"--run_mode=collective", "--server_num=1"}), IsUsageError("--server_num"));
   EXPECT_THAT(refusal({"--gloo_port=80"}), IsUsageError("--gloo_port"));
 }

@@ -267,8 +267,7 @@ CompatOption& CompatGroup::variable(std::string flag, std::string value, std::st
                     });
 }
 
-std::string compat_help() {
-  constexpr size_t kWidth = 98;
+std::string compat_help(size_t columns) {
   std::string text, line, launcher;
   for (const CompatOption& option : compat_options()) {  // launcher by launcher
     if (option.of != launcher) {
@@ -277,7 +276,7 @@ std::string compat_help() {
       line = "  " + launcher + ":";
     }
     for (const std::string& flag : option.flags) {
-      if (line.size() + flag.size() >= kWidth) {
+      if (line.size() + flag.size() >= columns) {
         text += line + "\n";
         line = "   ";
       }

@@ -53,7 +53,7 @@ bool expand_abbreviations(const std::vector<Option>& known, const ParsedOptions&
                           bool torchrun, std::vector<std::string>* arguments);
 
 // Help lines that list the flags of each launcher.
-std::string compat_help();
+std::string compat_help(size_t columns);
 
 // The options of one launcher. Each call adds one, and returns it: set its other members there.
 class CompatGroup {

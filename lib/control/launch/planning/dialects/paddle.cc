@@ -27,6 +27,12 @@ Variables lists(const World& world) {
           {"PADDLE_WORLD_DEVICE_IDS", all_devices(world)}};
 }
 
+// Indices among the GPUs that the rank sees.
+std::string visible_indices(std::vector<int> devices, const RankContext& context) {
+  if (context.virtual_local_rank) std::iota(devices.begin(), devices.end(), 0);
+  return join_numbers(devices, ",");
+}
+
 // The variables of the older launcher, in the order of its printed table.
 Variables older(const Assignment& assignment, int local_rank, const RankContext& context) {
   const World& world = *assignment.world;
@@ -42,11 +48,9 @@ Variables older(const Assignment& assignment, int local_rank, const RankContext&
       context.lists->variables.at("PADDLE_WORLD_DEVICE_IDS"),
   };
   if (!devices.empty()) {
-    // Indices among the GPUs that the rank sees.
-    std::vector<int> seen = devices;
-    if (context.virtual_local_rank) std::iota(seen.begin(), seen.end(), 0);
-    all.emplace_back("FLAGS_selected_gpus", join_numbers(seen, ","));
-    all.emplace_back("FLAGS_selected_accelerators", join_numbers(seen, ","));
+    const std::string seen = visible_indices(devices, context);
+    all.emplace_back("FLAGS_selected_gpus", seen);
+    all.emplace_back("FLAGS_selected_accelerators", seen);
   }
   return all;
 }
@@ -86,6 +90,7 @@ Variables role(const Assignment& assignment, int local_rank, const RankContext& 
       {"PADDLE_PORT", std::to_string(node.ports(local_rank))},
       {"POD_IP", node.address()},
       {"PADDLE_NNODES", std::to_string(assignment.nnodes())},
+      {"PADDLE_LOG_DIR", context.log_dir},
       {"PADDLE_WITH_GLOO", context.with_gloo},
       {"PADDLE_GLOO_RENDEZVOUS", "3"},
       {"PADDLE_GLOO_FS_PATH", context.log_dir + "/gloo"},
@@ -93,6 +98,10 @@ Variables role(const Assignment& assignment, int local_rank, const RankContext& 
   };
   if (!is_server(node, local_rank)) {
     all.emplace_back("PADDLE_TRAINER_ID", std::to_string(rank_of(node, local_rank)));
+    const std::vector<int> devices = devices_of(node, local_rank);
+    if (!devices.empty()) {
+      all.emplace_back("FLAGS_selected_gpus", visible_indices(devices, context));
+    }
   }
   return all;
 }

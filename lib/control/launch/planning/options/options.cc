@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/terminal_width.h"
 #include "base/text.h"
 #include "launch/planning/compat/line.h"
 #include "launch/planning/secret_names.h"
@@ -68,24 +69,25 @@ std::string launch_help(bool all) {
   std::string text =
       "usage: fleetrun [options] PROGRAM [arguments of the program]\n"
       "Starts distributed training. PROGRAM: a job file (.json), a .py or any program.\n";
+  const size_t columns = help_width();
   std::string group;
   for (size_t i = 0; i < launch_options().size(); ++i) {
     const Option& option = launch_options()[i];
     if (option.internal || (!all && !option.common)) continue;
     if (all && option.group != group) text += option.group + ":\n";
     group = option.group;
-    text += option_help(option, launch_schema().keys()[i]);
+    text += option_help(option, launch_schema().keys()[i], columns);
   }
   const OptionGroup& inspect = inspect_options();
   if (all) text += inspect.options()[0].group + ":\n";
   for (size_t i = 0; i < inspect.options().size(); ++i) {
-    text += option_help(inspect.options()[i], inspect.schema().keys()[i]);
+    text += option_help(inspect.options()[i], inspect.schema().keys()[i], columns);
   }
   if (all) {
     text +=
-        "options of other launchers (translated, ignored with a note, or rejected with the\n"
-        "command to use; see docs/how-to/other_launchers.md):\n" +
-        compat_help();
+        "options of other launchers (translated, ignored with a note, or rejected with\n"
+        "the command to use; see docs/how-to/other_launchers.md):\n" +
+        compat_help(columns);
   }
   return text + help_tail();
 }

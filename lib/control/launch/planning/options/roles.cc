@@ -28,6 +28,10 @@ OptionGroup role_options() {
                  .optional = true,
                  .common = true},
                 0, 0, 4096, "trainers per node, if --workers is not given");
+  group.choice({.key = "replace_trainers", .value = "WHEN", .optional = true}, "auto",
+               {"auto", "always", "never"},
+               "start a trainer that fails again in its place (auto: a job file in the modes async "
+               "and geo) (default: auto)");
   group.choice(paddle({.key = "with_gloo", .value = "0|1|2"}), "1", {"0", "1", "2"},
                "Gloo mode that servers and trainers get as PADDLE_WITH_GLOO");
   group.integer(

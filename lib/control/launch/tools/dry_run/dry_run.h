@@ -28,10 +28,10 @@ struct JobExplanation {
 JobExplanation parse_job_explanation(const std::string& output);
 
 // `command`: a rank's command line, of fleet-worker. `environment`: of a rank; the variables that
-// say what it computes with are passed on. Measures nothing: the times come from rates that were
-// measured before. Call it before threads exist.
+// say what it computes with are passed on. servers: parameter servers of the job. Measures nothing:
+// the times come from rates that were measured before. Call it before threads exist.
 JobExplanation explain_job_file(const std::vector<std::string>& command, int ranks, int nodes,
-                                const Variables& environment);
+                                int servers, const Variables& environment);
 
 struct DryRunRank {
   int node_rank = 0, local_rank = 0;

@@ -200,7 +200,7 @@ JobExplanation parse_job_explanation(const std::string& output) {
 }
 
 JobExplanation explain_job_file(const std::vector<std::string>& command, int ranks, int nodes,
-                                const Variables& environment) {
+                                int servers, const Variables& environment) {
   std::vector<std::string> words = {"/usr/bin/env"};
   for (const auto& [name, value] : environment) {
     const bool passed =
@@ -210,7 +210,7 @@ JobExplanation explain_job_file(const std::vector<std::string>& command, int ran
   words.insert(words.end(), command.begin(), command.end());
   words.insert(words.end(),
                {"--explain", "--format=json", "--measure=never", "--ranks=" + std::to_string(ranks),
-                "--nodes=" + std::to_string(nodes)});
+                "--nodes=" + std::to_string(nodes), "--servers=" + std::to_string(servers)});
   const ChildResult worker = run_child({.words = std::move(words)});
   if (worker.exit_code == 0) return parse_job_explanation(worker.output);
   const std::string said = last_line(worker.error_output);

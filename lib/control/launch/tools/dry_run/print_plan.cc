@@ -237,13 +237,15 @@ static JobExplanation explanation_of(const LaunchPlan& plan, const DryRunPlan& j
   job.for_each_rank(node.first_rank(),
                     [&](const DryRunRank& rank) { environment = variables_of(rank); });
   return explain_job_file(plan.command, job.world().world_size(), job.assignment.nnodes(),
-                          environment);
+                          job.world().servers(), environment);
 }
 
 void print_dry_run(const LaunchPlan& plan) {
   const DryRun& options = plan.request.dry_run;
   DryRunPlan job = make_dry_run_plan(plan, whole_environment());
-  if (plan.trains && options.format != "shell") job.explanation = explanation_of(plan, job);
+  if (plan.trains && options.format != "shell") {
+    job.explanation = explanation_of(plan, job);
+  }
   if (options.format == "json") {
     write_dry_run_json(job, options.rank, std::cout);
   } else if (options.format == "shell") {

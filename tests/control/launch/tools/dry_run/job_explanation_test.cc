@@ -42,7 +42,7 @@ class ExplainJobFile : public ::testing::Test {
     const std::string worker = folder_ + "/fleet-worker";
     std::ofstream(worker) << "#!/bin/sh\n" << script << "\n";
     ::chmod(worker.c_str(), 0755);
-    return explain_job_file({worker, "job.json", "--set", "a=1"}, 4, 2,
+    return explain_job_file({worker, "job.json", "--set", "a=1"}, 4, 2, 3,
                             {{"OMP_NUM_THREADS", "3"}, {"SECRET", "x"}});
   }
   std::string folder_;
@@ -53,7 +53,7 @@ TEST_F(ExplainJobFile, WorkerGetsRanksNodesAndThreads) {
       explain("echo \"{\\\"text\\\": [\\\"$* threads $OMP_NUM_THREADS secret $SECRET.\\\"]}\"");
   ASSERT_EQ(explanation.lines.size(), 1U);
   EXPECT_THAT(explanation.lines[0], HasSubstr("job.json --set a=1 --explain --format=json"));
-  EXPECT_THAT(explanation.lines[0], HasSubstr("--measure=never --ranks=4 --nodes=2"));
+  EXPECT_THAT(explanation.lines[0], HasSubstr("--measure=never --ranks=4 --nodes=2 --servers=3"));
   EXPECT_THAT(explanation.lines[0], HasSubstr("threads 3 secret ."));
 }
 
