@@ -186,7 +186,8 @@ std::string line_of(const Bottleneck& bottleneck) {
     const Cause& cause = bottleneck.causes(i);
     if (i > 0) line += "; and ";
     line += std::string(name_of(cause.kind())) +
-            (cause.has_rank() ? " (rank " + std::to_string(cause.rank()) + ")" : "") + ", " +
+            (cause.has_rank() ? " (rank " + std::to_string(cause.rank()) + ")" : "") +
+            (cause.has_server() ? " (server " + std::to_string(cause.server()) + ")" : "") + ", " +
             percent(cause.share()) + " of the step: " + cause.action();
   }
   return line;
@@ -195,7 +196,8 @@ std::string line_of(const Bottleneck& bottleneck) {
 // A step of the job, divided.
 class Division {
  public:
-  Division(const std::vector<RankTimes>& ranks, int nnodes) : nnodes_(nnodes) {
+  Division(const std::vector<RankTimes>& ranks, int nnodes, std::vector<ServerTimes> servers)
+      : nnodes_(nnodes), servers_(std::move(servers)) {
     for (const RankTimes& rank : ranks) all_.push_back(&rank);
     step_ = median_of(all_, [](const RankTimes& rank) { return rank.step; });
     typical_ = *std::ranges::min_element(all_, {}, [&](const RankTimes* rank) {
@@ -203,6 +205,7 @@ class Division {
                       median_of(all_, [](const RankTimes& one) { return one.own(); }));
     });
     divide_exchanges();
+    divide_servers();
     divide_waiting();
   }
 
@@ -229,7 +232,8 @@ class Division {
   // What the ranks lose to each other. The slowest one waits least; what it still waits is the
   // exchange itself.
   void divide_exchanges() {
-    const bool known = all_.size() > 1 && std::ranges::all_of(all_, [](const RankTimes* rank) {
+    const bool together = all_.size() > 1 || !servers_.empty();
+    const bool known = together && std::ranges::all_of(all_, [](const RankTimes* rank) {
                          return rank->exposed.has_value();
                        });
     if (!known) return;
@@ -249,6 +253,24 @@ class Division {
     const double input = median_of(all_, [](const RankTimes& rank) { return rank.input; });
     add(Cause::STRAGGLER, excess, straggler_action(slowest, *typical_, input, excess));
     causes_.back().set_rank(slowest.rank);
+  }
+
+  // The part of the exchange that parameter servers take.
+  void divide_servers() {
+    for (ServerTimes& server : servers_) {
+      const auto number = static_cast<size_t>(server.server);
+      for (const RankTimes* rank : all_) {
+        if (number >= rank->answers.size()) continue;
+        server.answer =
+            std::min(server.answer.value_or(rank->answers[number]), rank->answers[number]);
+      }
+    }
+    for (ServerCause& one : server_causes(servers_, exchange_, step_)) {
+      add(Cause::SERVER, one.time, std::move(one.action));
+      if (one.server) causes_.back().set_server(*one.server);
+      exchange_ -= one.time;
+    }
+    skew_ = std::min(skew_, exchange_);
   }
 
   // What a usual rank loses by itself.
@@ -294,6 +316,7 @@ class Division {
   }
 
   const int nnodes_;
+  std::vector<ServerTimes> servers_;
   std::vector<const RankTimes*> all_;
   double step_ = 0;
   double exchange_ = 0;  // what even the slowest rank waits in collectives
@@ -323,17 +346,19 @@ std::string throttle_text(uint64_t reasons) {
 }
 
 const char* name_of(Cause::Kind kind) {
-  constexpr const char* kNames[] = {"input", "communication", "straggler", "host"};
+  constexpr const char* kNames[] = {"input", "communication", "straggler", "host", "server"};
   return kNames[kind];
 }
 
-std::optional<Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes) {
+std::optional<Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
+                                          std::vector<ServerTimes> servers) {
   if (ranks.empty()) return std::nullopt;
-  return Division(ranks, nnodes).result();
+  return Division(ranks, nnodes, std::move(servers)).result();
 }
 
 void BottleneckAnalyzer::begin(int nnodes, Time now) {
   ranks_.clear();
+  servers_.begin();
   nnodes_ = nnodes;
   period_end_ = now + kPeriod;
 }
@@ -350,8 +375,10 @@ std::optional<std::string> BottleneckAnalyzer::update(const StepReport& reports,
     if (!warm || !rank.usage || rank.first) continue;
     rank.first = rank.before = rank.current = Point{*rank.steps, *rank.usage};
   }
+  servers_.update(reports);
   if (now < period_end_) return std::nullopt;
-  const std::optional<Bottleneck> minute = since(&Rank::current);
+  const std::optional<Bottleneck> minute = since(&Rank::current, ServerReports::kMinute);
+  servers_.next_minute();
   for (auto& [number, rank] : ranks_) {
     if (!rank.first) continue;
     rank.before = rank.current;
@@ -362,9 +389,13 @@ std::optional<std::string> BottleneckAnalyzer::update(const StepReport& reports,
   return minute->line();
 }
 
-std::optional<Bottleneck> BottleneckAnalyzer::recent() const { return since(&Rank::before); }
+std::optional<Bottleneck> BottleneckAnalyzer::recent() const {
+  return since(&Rank::before, ServerReports::kRecent);
+}
 
-std::optional<Bottleneck> BottleneckAnalyzer::overall() const { return since(&Rank::first); }
+std::optional<Bottleneck> BottleneckAnalyzer::overall() const {
+  return since(&Rank::first, ServerReports::kOverall);
+}
 
 std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point& from) const {
   const RankSteps &now = *rank.steps, &then = from.steps;
@@ -386,6 +417,11 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
   times.reading = a_step(then.reading_ns(), now.reading_ns());
   times.data_threads = now.data_threads();
   times.reported = now.reported();
+  for (int s = 0; s < now.servers().answer_ns_size(); ++s) {
+    const bool known = s < then.servers().answer_ns_size();
+    times.answers.push_back(known ? a_step(then.servers().answer_ns(s), now.servers().answer_ns(s))
+                                  : 0);
+  }
   const RankUsage &usage = *rank.usage, &earlier = from.usage;
   const auto time = static_cast<double>(usage.at_ns() - earlier.at_ns());
   if (time > 0) {
@@ -407,23 +443,26 @@ std::optional<RankTimes> BottleneckAnalyzer::times(const Rank& rank, const Point
   return times;
 }
 
-std::optional<Bottleneck> BottleneckAnalyzer::since(std::optional<Point> Rank::*from) const {
+std::optional<Bottleneck> BottleneckAnalyzer::since(std::optional<Point> Rank::*from,
+                                                    ServerReports::Period period) const {
   std::vector<RankTimes> measured;
   for (const auto& [number, rank] : ranks_) {
     const std::optional<Point>& point = rank.*from;
     if (!point) continue;
     if (auto one = times(rank, *point)) measured.push_back(*std::move(one));
   }
-  return find_bottleneck(measured, nnodes_);
+  return find_bottleneck(measured, nnodes_, servers_.times(period));
 }
 
 Json bottleneck_json(const wire::Bottleneck& bottleneck) {
   Json causes = Json::array();
   for (const wire::Cause& cause : bottleneck.causes()) {
-    causes.push_back({{"kind", name_of(cause.kind())},
-                      {"share", cause.share()},
-                      {"rank", cause.has_rank() ? Json(cause.rank()) : Json(nullptr)},
-                      {"action", cause.action()}});
+    Json one = {{"kind", name_of(cause.kind())},
+                {"share", cause.share()},
+                {"rank", cause.has_rank() ? Json(cause.rank()) : Json(nullptr)},
+                {"action", cause.action()}};
+    if (cause.has_server()) one["server"] = cause.server();
+    causes.push_back(std::move(one));
   }
   return {{"line", bottleneck.line()}, {"compute", bottleneck.compute()}, {"causes", causes}};
 }

@@ -1,6 +1,6 @@
-// Names what slows the steps of a job down: waiting for input, communication, a straggler, or too
-// little CPU time on the hosts; and what to do about it. From the ranks' own reports. Pure: the
-// time is an argument. Not thread-safe.
+// Names what slows the steps of a job down: waiting for input, communication, a straggler,
+// parameter servers, or too little CPU time on the hosts; and what to do about it. From the ranks'
+// own reports. Pure: the time is an argument. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "diagnosis/server_times.h"
 #include "transport/control_messages.h"
 
 namespace fleet {
@@ -33,19 +34,21 @@ struct RankTimes {
   // The part of the busy time of its cores that processes other than the job's ranks use; unset:
   // unknown.
   std::optional<double> others = {};
-  std::string slow_gpu;  // why the clock of its GPU is lowered; "": it is not
+  std::string slow_gpu;              // why the clock of its GPU is lowered; "": it is not
+  std::vector<double> answers = {};  // by server, of a rank that uses some: ServerTimes::answer
 
   double own() const { return step - exposed.value_or(0); }
 };
 
-// "input", "communication", "straggler", "host"
+// "input", "communication", "straggler", "host", "server"
 const char* name_of(wire::Cause::Kind kind);
 
 // Divides the step among its causes: a step consists of what its ranks compute and of what they
 // lose. Nothing is named unless it explains most of the loss: a wrong cause costs more than none.
 // `ranks`: those that were measured over the same period. nullopt if there are none. `nnodes`: of
-// the job.
-std::optional<wire::Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes);
+// the job. servers: its parameter servers, over the same period; `answer` comes from the ranks.
+std::optional<wire::Bottleneck> find_bottleneck(const std::vector<RankTimes>& ranks, int nnodes,
+                                                std::vector<ServerTimes> servers = {});
 
 // Of nvmlClocksEventReasons, for which NVIDIA's driver lowers the clock of a GPU, those that slow
 // work down: not "idle", and no clock that somebody set.
@@ -78,16 +81,18 @@ class BottleneckAnalyzer {
     std::optional<Point> first, before, current;  // at begin, and of the last two periods
   };
   std::optional<RankTimes> times(const Rank& rank, const Point& from) const;
-  std::optional<wire::Bottleneck> since(std::optional<Point> Rank::*from) const;
+  std::optional<wire::Bottleneck> since(std::optional<Point> Rank::*from,
+                                        ServerReports::Period period) const;
 
   int nnodes_ = 1;
   Time period_end_{};
   std::map<int, Rank> ranks_;  // trainers, by rank
+  ServerReports servers_;
 };
 
 // For programs, as verdict.json and `fleetrun top --format=json` have it.
 // {"line": "bottleneck: ...", "compute": 0.6, "causes": [{"kind": "input", "share": 0.31, "rank":
-// null, "action": "..."}]}
+// null, "action": "..."}]}; a cause with one slow server has its number too: "server"
 Json bottleneck_json(const wire::Bottleneck& bottleneck);
 
 }  // namespace fleet

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "diagnosis/live_servers.h"
+
 namespace fleet {
 namespace {
 
 constexpr int64_t kStepGap = 5'000'000'000, kUsageGap = 3'000'000'000;  // ns
+// Tables of the other servers are left out of a report: it must fit a message.
+constexpr int kServersWithTables = 256;
 
 double ratio(int64_t part, int64_t whole) {
   return std::clamp(static_cast<double>(part) / static_cast<double>(whole), 0.0, 1.0);
@@ -111,6 +115,12 @@ void LiveTable::update(const StepReport& reports, Time now) {
     const int64_t since = window.any() ? report.at_ns() - window.middle().at_ns() : int64_t{0};
     window.add(report, since, kUsageGap);
   }
+  for (const wire::ServerReport& report : reports.servers()) {
+    ReportWindow<wire::ServerReport>& window = ranks_[{true, report.rank()}].server;
+    if (window.any() && report.pushes() < window.last().pushes()) window.restart();
+    const int64_t since = window.any() ? report.at_ns() - window.middle().at_ns() : int64_t{0};
+    window.add(report, since, kStepGap);
+  }
 }
 
 wire::LiveRank LiveTable::live_rank(const Key& key, const Rank& rank) {
@@ -126,6 +136,14 @@ wire::LiveRank LiveTable::live_rank(const Key& key, const Rank& rank) {
     live.set_local_rank(rank.steps.last().local_rank());
     live.set_node_rank(rank.steps.last().node_rank());
     add_rates(rank.steps.first(), rank.steps.last(), &live);
+    if (rank.steps.last().has_servers()) {
+      *live.mutable_servers() = live_server_use(rank.steps.first(), rank.steps.last());
+    }
+  }
+  if (rank.server.any()) {
+    live.set_node_rank(rank.server.last().node_rank());
+    *live.mutable_serving() = live_server(rank.server.first(), rank.server.last());
+    if (key.second >= kServersWithTables) live.mutable_serving()->clear_tables();
   }
   return live;
 }
@@ -144,6 +162,12 @@ LiveReport LiveTable::report(Time now) const {
   }
   report.set_left_out(static_cast<int>(ranks_.size()) - report.ranks_size());
   mark_slowest(&report);
+  std::vector<UsePeriod> uses;
+  for (const auto& [key, rank] : ranks_) {
+    if (!rank.steps.any() || !rank.steps.last().has_servers()) continue;
+    uses.push_back({&rank.steps.first().servers(), &rank.steps.last().servers()});
+  }
+  if (!uses.empty()) add_answer_times(uses, &report);
   if (target_ > 0) report.set_target(target_);
   if (const auto seconds = time_left_.seconds(target_)) report.set_seconds_left(*seconds);
   return report;

@@ -79,6 +79,7 @@ class LiveTable {
   struct Rank {
     ReportWindow<RankSteps> steps;
     ReportWindow<RankUsage> usage;
+    ReportWindow<wire::ServerReport> server;
   };
   using Key = std::pair<bool, int>;  // trainers before servers, by rank
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/clock.h"
@@ -45,7 +46,7 @@ void add_wrapped(const std::string& text, size_t columns, size_t max_lines,
                  std::vector<std::string>* lines) {
   std::string rest = text;
   for (size_t count = 1; count < max_lines && columns_of_text(rest) > columns; ++count) {
-    size_t end = 0;  // of the words that fit
+    size_t end = 0;  // where the words that fit end
     for (size_t next = rest.find(' '); next != std::string::npos; next = rest.find(' ', next + 1)) {
       if (columns_of_text(std::string_view(rest).substr(0, next)) > columns) break;
       end = next;
@@ -81,10 +82,11 @@ std::vector<std::string> head_lines(const LiveReport& report, const LiveViewOpti
 }
 
 // Those that some rank knows.
-std::vector<const LiveColumn*> known_columns(const std::vector<const LiveRank*>& ranks,
+std::vector<const LiveColumn*> known_columns(std::span<const LiveColumn> columns,
+                                             const std::vector<const LiveRank*>& ranks,
                                              bool with_node) {
   std::vector<const LiveColumn*> known;
-  for (const LiveColumn& column : live_columns()) {
+  for (const LiveColumn& column : columns) {
     if (column.key == std::string_view("node") && !with_node) continue;
     const auto has = [&](const LiveRank* rank) { return column.value(*rank).has_value(); };
     if (std::ranges::any_of(ranks, has)) known.push_back(&column);
@@ -131,6 +133,7 @@ void add_table(const std::vector<const LiveColumn*>& columns, const std::vector<
   const FittedTable table = fitted_table(titles, cells, width_of(options));
   frame->lines.insert(frame->lines.end(), table.lines.begin(), table.lines.end());
   for (const size_t i : table.columns) {
+    if (columns[i]->letter == 0) continue;
     frame->keys.push_back({columns[i]->letter, columns[i]->key, titles[i].title});
   }
 }
@@ -165,7 +168,8 @@ void add_ranks(const std::vector<const LiveRank*>& ranks, const LiveReport& repo
   for (size_t i = 0; i < page.shown; ++i) rows.push_back({kind, ranks[page.first + i]});
   const LiveRank sums = page.sums ? sum_of(ranks) : LiveRank();
   if (page.sums) rows.push_back({LiveRow::Kind::kAll, &sums});
-  add_table(known_columns(ranks, report.nnodes() > 1 && !options.by_node), rows, options, frame);
+  const bool with_node = report.nnodes() > 1 && !options.by_node;
+  add_table(known_columns(live_columns(), ranks, with_node), rows, options, frame);
   frame->first = static_cast<int>(page.first);
   frame->shown = static_cast<int>(page.shown);
   if (!page.position) return;
@@ -175,6 +179,47 @@ void add_ranks(const std::vector<const LiveRank*>& ranks, const LiveReport& repo
                                                      "-" + std::to_string(page.first + page.shown) +
                                                      " of " + std::to_string(total);
   frame->lines.push_back(cut_to_columns(position, width_of(options)));
+}
+
+// Below the trainers. If not all servers fit, the slowest comes first.
+std::vector<std::string> server_lines(const LiveReport& report, size_t room,
+                                      const LiveViewOptions& options) {
+  std::vector<const LiveRank*> servers = sorted_servers(report, options.sort);
+  if (servers.empty() || room < 2) return {};
+  const size_t total = servers.size(), shown = total < room ? total : room - 1;
+  if (shown < total) {
+    std::ranges::stable_sort(servers, [](const LiveRank* a, const LiveRank* b) {
+      return a->slowest() && !b->slowest();
+    });
+  }
+  std::vector<LiveRow> rows;
+  for (size_t i = 0; i < shown; ++i) rows.push_back({LiveRow::Kind::kRank, servers[i]});
+  LiveViewOptions own = options;
+  own.by_node = false;
+  const std::string cut = "  " + std::to_string(shown) + " of " + std::to_string(total);
+  if (shown < total) own.columns = std::max(1, own.columns - static_cast<int>(cut.size()));
+  LiveFrame frame;
+  add_table(known_columns(server_columns(), servers, report.nnodes() > 1), rows, own, &frame);
+  if (shown < total) frame.lines[0] += cut;
+  return frame.lines;
+}
+
+LiveReport without_servers(const LiveReport& report) {
+  LiveReport trainers = report;
+  trainers.clear_ranks();
+  for (const LiveRank& rank : report.ranks()) {
+    if (!rank.server()) *trainers.add_ranks() = rank;
+  }
+  return trainers;
+}
+
+// The lines of a frame that servers take at most.
+size_t room_of_servers(const LiveReport& report, size_t room) {
+  size_t servers = 0;
+  for (const LiveRank& rank : report.ranks()) servers += rank.server();
+  if (servers == 0) return 0;
+  const size_t most = report.ranks_size() == static_cast<int>(servers) ? room : room / 2;
+  return std::min(servers + 1, most);
 }
 
 std::vector<std::string> help_lines(const LiveFrame& frame, const LiveViewOptions& options) {
@@ -203,17 +248,22 @@ std::string LiveFrame::text() const {
 LiveFrame live_frame(const LiveReport& report, const LiveViewOptions& options) {
   LiveFrame frame;
   frame.lines = head_lines(report, options);
-  const LiveReport nodes = options.by_node ? node_sums(report) : LiveReport();
+  const LiveReport trainers = without_servers(report);
+  const LiveReport nodes = options.by_node ? node_sums(trainers) : LiveReport();
   const std::vector<const LiveRank*> ranks =
-      sorted_ranks(options.by_node ? nodes : report, options.sort);
+      sorted_ranks(options.by_node ? nodes : trainers, options.sort);
   const size_t most =
       options.rows > 0 ? static_cast<size_t>(options.rows) : std::numeric_limits<size_t>::max();
   const size_t used = frame.lines.size() + 1 + (options.note.empty() ? 0 : 1);  // and the titles
-  if (ranks.empty()) {
+  const size_t room = most - std::min(most, used);
+  const std::vector<std::string> servers =
+      server_lines(report, room_of_servers(report, room), options);
+  if (ranks.empty() && servers.empty()) {
     frame.lines.push_back(cut_to_columns("no rank has reported yet", width_of(options)));
-  } else {
-    add_ranks(ranks, report, most - std::min(most, used), options, &frame);
+  } else if (!ranks.empty()) {
+    add_ranks(ranks, report, room - servers.size(), options, &frame);
   }
+  frame.lines.insert(frame.lines.end(), servers.begin(), servers.end());
   if (options.help) frame.lines = help_lines(frame, options);
   if (!options.note.empty()) {
     if (frame.lines.size() >= most) frame.lines.resize(most - 1);

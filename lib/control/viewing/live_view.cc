@@ -69,12 +69,14 @@ std::optional<double> value_of(const LiveRank& rank) {
 
 std::string whole(double value) { return format_printf("%.0f", value); }
 
-std::string rank_label(const LiveRow& row) {
-  if (row.kind == LiveRow::Kind::kAll) return "all";
-  const LiveRank& rank = *row.values;
-  const bool node = row.kind == LiveRow::Kind::kNode;
-  return (rank.server() ? "s" : "") + std::to_string(node ? rank.node_rank() : rank.rank()) +
-         (rank.slowest() ? "*" : "");
+std::optional<double> queue_of(const LiveRank& rank) {
+  if (!rank.servers().has_queued()) return std::nullopt;
+  return rank.servers().queued();
+}
+
+std::optional<double> staleness_of(const LiveRank& rank) {
+  if (!rank.servers().has_stale()) return std::nullopt;
+  return rank.servers().stale();
 }
 
 std::optional<double> node_of(const LiveRank& rank) { return rank.node_rank(); }
@@ -85,10 +87,19 @@ std::string node_label(const LiveRow& row) {
 
 }  // namespace
 
+std::string live_rank_label(const LiveRow& row) {
+  if (row.kind == LiveRow::Kind::kAll) return "all";
+  const LiveRank& rank = *row.values;
+  const bool node = row.kind == LiveRow::Kind::kNode;
+  return (rank.server() ? "s" : "") + std::to_string(node ? rank.node_rank() : rank.rank()) +
+         (rank.slowest() ? "*" : "");
+}
+
 std::span<const LiveColumn> live_columns() {
   static const LiveColumn all[] = {
       {"RANK", "rank", 'r', LiveColumn::kAlways,
-       [](const LiveRank& rank) { return std::optional<double>(rank.rank()); }, whole, rank_label},
+       [](const LiveRank& rank) { return std::optional<double>(rank.rank()); }, whole,
+       live_rank_label},
       {"NODE", "node", 'n', 30, node_of, whole, node_label},
       {"STEP", "step", 's', 90, value_of<&LiveRank::has_step, &LiveRank::step>, whole},
       {"STEP ms", "ms", 'm', 89, value_of<&LiveRank::has_step_ms, &LiveRank::step_ms>,
@@ -100,6 +111,9 @@ std::span<const LiveColumn> live_columns() {
        percent},
       {"PEERS%", "peers", 'p', 87, value_of<&LiveRank::has_exposed_share, &LiveRank::exposed_share>,
        percent},
+      // Of trainers that run apart on parameter servers.
+      {"QUEUE", "queue", 'u', 85, queue_of, [](double n) { return format_printf("%.1f", n); }},
+      {"STALE", "stale", 'a', 84, staleness_of, [](double n) { return format_printf("%.1f", n); }},
       {"LOSS", "loss", 'l', 60, value_of<&LiveRank::has_loss, &LiveRank::loss>,
        [](double loss) { return number_text(loss, kLiveLossDigits); }},
       {"CPU%", "cpu", 'c', 80, value_of<&LiveRank::has_cpu, &LiveRank::cpu>, percent},
@@ -134,16 +148,21 @@ std::span<const LiveColumn> live_columns() {
 std::vector<const LiveRank*> sorted_ranks(const LiveReport& report, const std::string& key) {
   std::vector<const LiveRank*> ranks;
   for (const LiveRank& rank : report.ranks()) ranks.push_back(&rank);
+  sort_ranks(live_columns(), key, &ranks);
+  return ranks;
+}
+
+void sort_ranks(std::span<const LiveColumn> columns, const std::string& key,
+                std::vector<const LiveRank*>* ranks) {
   const auto column =
-      std::ranges::find_if(live_columns(), [&](const LiveColumn& one) { return key == one.key; });
-  if (key == "rank" || column == live_columns().end()) return ranks;  // as they come
+      std::ranges::find_if(columns, [&](const LiveColumn& one) { return key == one.key; });
+  if (key == "rank" || column == columns.end()) return;  // as they come
   const bool ascending = key == "node";
-  std::ranges::stable_sort(ranks, [&](const LiveRank* a, const LiveRank* b) {
+  std::ranges::stable_sort(*ranks, [&](const LiveRank* a, const LiveRank* b) {
     const auto one = column->value(*a), other = column->value(*b);
     if (!one || !other) return one.has_value() && !other.has_value();
     return ascending ? *one < *other : *one > *other;
   });
-  return ranks;
 }
 
 namespace {
@@ -182,6 +201,8 @@ Json rank_json(const LiveRank& rank) {
       {"without_core", known(rank.has_delayed(), rank.delayed())}};
   all["gpus"] = Json::array();
   for (const GpuUsage& gpu : rank.gpus()) all["gpus"].push_back(gpu_json(gpu));
+  if (rank.has_serving()) all["serving"] = server_json(rank.serving());
+  if (rank.has_servers()) all["servers"] = server_use_json(rank.servers());
   return all;
 }
 

@@ -30,7 +30,7 @@ struct LiveKey {
 
 struct LiveFrame {
   std::vector<std::string> lines;
-  std::vector<LiveKey> keys;  // of the columns that are shown
+  std::vector<LiveKey> keys;  // shown columns
   int first = 0, shown = 0;   // the ranks (or nodes) in it, as its rows allow
 
   std::string text() const;
@@ -57,7 +57,7 @@ class LiveKeyboard {
   std::string sequence_;  // an escape sequence that has begun
 };
 
-// The same for programs, as one line of JSON: unknown values are null. `now`: seconds since 1970.
+// For programs: one line of JSON; unknown values are null. `now`: seconds since 1970.
 std::string live_json(const LiveReport& report, const std::string& sort, double now);
 
 }  // namespace fleet

@@ -218,6 +218,8 @@ TEST(LiveKeyboard, EachColumn_HasItsLetter) {
   LiveReport report = sample(16);
   for (LiveRank& rank : *report.mutable_ranks()) {
     rank.set_loss(1.25);
+    rank.mutable_servers()->set_queued(3);
+    rank.mutable_servers()->set_stale(2);
     add_gpu(&rank);
   }
   const LiveFrame frame = live_frame(report, {.columns = 200});

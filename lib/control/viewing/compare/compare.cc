@@ -64,18 +64,22 @@ std::vector<RunSummary> read_all(const std::vector<std::string>& folders,
   return runs;
 }
 
+[[noreturn]] void refuse_target(const std::string& target) {
+  throw Error(ErrorCode::kUsage, "it is not an accuracy from 0 to 1", "--target " + target,
+              "give a number such as 0.9");
+}
+
 int run_compare(const CommandLine& line) {
   const std::string target = line.settings.text("target");
   std::optional<double> reached;
   if (!target.empty()) {
     double value = 0;
-    if (!parse_double(target, &value) || !(value > 0 && value <= 1)) {
-      throw Error(ErrorCode::kUsage, "it is not an accuracy from 0 to 1", "--target " + target,
-                  "give a number such as 0.9");
-    }
+    if (!parse_double(target, &value) || !(value > 0)) refuse_target(target);
     reached = value;
   }
   const Comparison all = compare_runs(read_all(expand(line.words), reached));
+  const auto has_rate = [](const RunSummary& run) { return run.metrics.larger_is_better; };
+  if (reached.value_or(0) > 1 && std::ranges::all_of(all.runs, has_rate)) refuse_target(target);
   const bool json = line.settings.text("format") == "json";
   const ComparisonOptions options{.target = target};
   std::fputs((json ? comparison_json(all, options) : comparison_text(all, options)).c_str(),
@@ -90,7 +94,7 @@ FLEET_COMMAND(compare) {
       .program = "fleetrun compare",
       .words = "FOLDER...",
       .about =
-          "compare runs of fleet-worker: settings that differ, results, time to reach an accuracy\n"
+          "compare runs of fleet-worker: settings that differ, results, time to reach a value\n"
           "FOLDER: the folder of a run, or one with several runs, such as output or output/NAME. "
           "Runs that\ndiffer only in their seed form one group, shown as mean \xc2\xb1 standard "
           "deviation.",
@@ -98,8 +102,9 @@ FLEET_COMMAND(compare) {
       .most = 1'000'000,
       .missing_word = "name the folders of runs, such as output/lenet/run-001"};
   def.syntax.options
-      .text({.key = "target", .value = "ACCURACY", .optional = true}, "",
-            "also show the time until an evaluation first reaches this accuracy, such as 0.9")
+      .text({.key = "target", .value = "VALUE", .optional = true}, "",
+            "also show the time until an evaluation first reaches this accuracy, such as 0.9, or "
+            "this value of another main metric")
       .choice({.key = "format", .value = "text|json", .optional = true}, "text", {"text", "json"},
               "output format: text for people, json for programs");
   def.run = run_compare;

@@ -116,8 +116,11 @@ Comparison compare_runs(std::vector<RunSummary> runs) {
   std::map<std::vector<std::string>, size_t> index;
   for (size_t k = 0; k < all.runs.size(); ++k) {
     std::vector<std::string> values = values_of(all.runs[k], all.differing);
-    const auto [found, is_new] = index.emplace(values, all.groups.size());
-    if (is_new) all.groups.push_back({.values = std::move(values)});
+    const std::string& headline = all.runs[k].metrics.headline;
+    std::vector<std::string> kind = values;
+    kind.push_back(headline);
+    const auto [found, is_new] = index.emplace(std::move(kind), all.groups.size());
+    if (is_new) all.groups.push_back({.headline = headline, .values = std::move(values)});
     all.groups[found->second].runs.push_back(k);
   }
   for (RunGroup& group : all.groups) {
@@ -136,7 +139,7 @@ SummaryReader::SummaryReader(std::optional<double> target, RunSummary* into)
       begin_(kNone),
       end_(kNone),
       tested_loss_(kNone),
-      tested_acc1_(kNone) {
+      tested_headline_(kNone) {
   for (const RunValue& value : kRunValues) all_.*value.of_run = kNone;
 }
 
@@ -185,6 +188,7 @@ void SummaryReader::take(std::string_view line) {
 void SummaryReader::take_start(const JsonObject& event) {
   all_.complete = false;
   all_.steps = all_.speed = kNone;
+  all_.metrics = metrics_of(event);
   if (!all_.settings.empty()) return;
   for (const auto& [key, setting] : kStartKeys) {
     if (event.has(key)) all_.settings[setting].value = event.json(key);
@@ -193,21 +197,28 @@ void SummaryReader::take_start(const JsonObject& event) {
 
 void SummaryReader::take_test(const JsonObject& event) {
   tested_loss_ = event.number("loss");
-  tested_acc1_ = event.number("acc1");
-  all_.best_acc1 = std::fmax(all_.best_acc1, tested_acc1_);
-  if (!target_ || std::isfinite(all_.target_steps) || !(tested_acc1_ >= *target_)) return;
+  const bool larger = all_.metrics.larger_is_better;
+  const double value = event.number(all_.metrics.headline);
+  tested_headline_ = value;
+  all_.best_headline =
+      larger ? std::fmax(all_.best_headline, value) : std::fmin(all_.best_headline, value);
+  if (!target_ || std::isfinite(all_.target_steps)) return;
+  if (!(larger ? value >= *target_ : value <= *target_)) return;
   all_.target_steps = event.number("step");
   all_.target_seconds = event.number("time") - begin_;
 }
 
 void SummaryReader::finish() {
-  const bool tested = std::isfinite(tested_loss_) || std::isfinite(tested_acc1_);
-  if (tested) all_.loss = tested_loss_, all_.acc1 = tested_acc1_;
+  const bool tested = std::isfinite(tested_loss_) || std::isfinite(tested_headline_);
+  if (tested) all_.loss = tested_loss_, all_.headline = tested_headline_;
   if (const std::optional<JsonObject> train = JsonObject::parse(last_train_)) {
     note_time(*train);
     if (std::isnan(all_.steps)) all_.steps = train->number("step") + 1;
     if (std::isnan(all_.speed)) all_.speed = train->number("speed");
-    if (!tested) all_.loss = train->number("loss"), all_.acc1 = train->number("acc1");
+    if (!tested) {
+      all_.loss = train->number("loss");
+      all_.headline = train->number(all_.metrics.headline);
+    }
   }
   all_.seconds = end_ - begin_;
   const auto seed = all_.settings.find("train.seed");

@@ -15,9 +15,10 @@ struct RunSummary {
   std::string folder;
   RunSettings settings;
   std::string seed;  // train.seed, as JSON; "": unknown
+  RunMetrics metrics;
   // NaN: none. Of the last evaluation, else of the last training step.
-  double loss = 0, acc1 = 0;
-  double best_acc1 = 0;       // over all evaluations
+  double loss = 0, headline = 0;
+  double best_headline = 0;   // over all evaluations
   double steps = 0;           // the last step that was recorded, plus one
   double speed = 0;           // samples per second and rank
   double seconds = 0;         // from the first event to the last
@@ -30,7 +31,7 @@ struct RunSummary {
 // being parsed, except the last.
 class SummaryReader {
  public:
-  // target: accuracy to reach; nullopt: none.
+  // target: value of the headline to reach; nullopt: none.
   SummaryReader(std::optional<double> target, RunSummary* into);
   // A part of the file: whole lines.
   void add(std::string_view lines);
@@ -46,7 +47,7 @@ class SummaryReader {
   RunSummary& all_;
   std::string last_train_;
   double begin_, end_;
-  double tested_loss_, tested_acc1_;
+  double tested_loss_, tested_headline_;
 };
 
 // Reads the run's metrics.jsonl and config.txt. kUsage if it is not a run folder, kIo.
@@ -61,26 +62,28 @@ Spread spread_of(const std::vector<double>& values);
 
 struct RunGroup {
   std::vector<size_t> runs;         // indices, in the given order
+  std::string headline;             // the runs' common one; "": only the loss
   std::vector<std::string> values;  // of Comparison::differing, as JSON; "": not set
-  Spread loss, acc1, best_acc1, steps, speed, seconds, target_seconds, target_steps;
+  Spread loss, of_headline, best, steps, speed, seconds, target_seconds, target_steps;
 };
 
 // The values of a run, and their spread in a group, by the names that programs see.
 struct RunValue {
-  const char* name;
+  const char* name;  // prefix of the headline's name
   double RunSummary::*of_run;
   Spread RunGroup::*of_group;
-  bool of_target = false;  // only with a target
+  enum class Kind { kPlain, kHeadline, kTarget } kind = Kind::kPlain;  // kTarget: only with one
 };
 inline constexpr RunValue kRunValues[] = {
     {"loss", &RunSummary::loss, &RunGroup::loss},
-    {"acc1", &RunSummary::acc1, &RunGroup::acc1},
-    {"best_acc1", &RunSummary::best_acc1, &RunGroup::best_acc1},
+    {"", &RunSummary::headline, &RunGroup::of_headline, RunValue::Kind::kHeadline},
+    {"best_", &RunSummary::best_headline, &RunGroup::best, RunValue::Kind::kHeadline},
     {"steps", &RunSummary::steps, &RunGroup::steps},
     {"speed", &RunSummary::speed, &RunGroup::speed},
     {"seconds", &RunSummary::seconds, &RunGroup::seconds},
-    {"target_seconds", &RunSummary::target_seconds, &RunGroup::target_seconds, true},
-    {"target_steps", &RunSummary::target_steps, &RunGroup::target_steps, true}};
+    {"target_seconds", &RunSummary::target_seconds, &RunGroup::target_seconds,
+     RunValue::Kind::kTarget},
+    {"target_steps", &RunSummary::target_steps, &RunGroup::target_steps, RunValue::Kind::kTarget}};
 
 struct Comparison {
   std::vector<RunSummary> runs;
@@ -88,7 +91,8 @@ struct Comparison {
   std::vector<RunGroup> groups;        // in the order of their first runs
 };
 
-// train.seed, train.name and train.output, which name a run, make no difference.
+// train.seed, train.name and train.output, which name a run, make no difference. Runs of a group
+// have the same headline.
 Comparison compare_runs(std::vector<RunSummary> runs);
 
 struct ComparisonOptions {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
 #include "base/json.h"
 #include "base/number_text.h"
@@ -133,12 +134,47 @@ std::string value_text(const std::string& value) {
   return one_line(text.empty() ? "\"\"" : text, kMaxOfValue);
 }
 
+// "" if it is not shown: a value of a headline that there is not, or of a target.
+std::string name_of(const RunValue& value, const std::string& headline, bool target) {
+  if (value.kind == RunValue::Kind::kPlain) return value.name;
+  if (value.kind == RunValue::Kind::kTarget) return target ? value.name : "";
+  return headline.empty() ? "" : value.name + headline;
+}
+
 Json run_json(const RunSummary& run, bool target) {
   Json all = {{"folder", run.folder}, {"seed", value_json(run.seed)}, {"complete", run.complete}};
   for (const RunValue& value : kRunValues) {
-    if (target || !value.of_target) all[value.name] = run.*value.of_run;
+    const std::string name = name_of(value, run.metrics.headline, target);
+    if (!name.empty()) all[name] = run.*value.of_run;
   }
   return all;
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
+// Two columns for each headline, with cells for the groups that have it.
+std::vector<Column> headline_columns(const std::vector<RunGroup>& groups) {
+  std::vector<std::string> headlines;
+  for (const RunGroup& group : groups) {
+    const bool known = std::ranges::find(headlines, group.headline) != headlines.end();
+    if (!known && !group.headline.empty()) headlines.push_back(group.headline);
+  }
+  std::vector<Column> columns;
+  for (const std::string& headline : headlines) {
+    const std::string name = one_line(upper(headline), 30);
+    Column last{name, {}}, best{headlines.size() > 1 ? "BEST " + name : "BEST", {}};
+    for (const RunGroup& group : groups) {
+      const bool has = group.headline == headline;
+      last.cells.push_back(has ? spread_text(group.of_headline) : "-");
+      best.cells.push_back(has ? spread_text(group.best) : "-");
+    }
+    columns.push_back(std::move(last));
+    columns.push_back(std::move(best));
+  }
+  return columns;
 }
 
 }  // namespace
@@ -149,7 +185,7 @@ std::string comparison_text(const Comparison& all, const ComparisonOptions& opti
   for (const std::string& key : all.differing) {
     columns.push_back({one_line(short_key(key, all.differing), 30), {}});
   }
-  Column runs{"RUNS", {}}, loss{"LOSS", {}}, acc1{"ACC1", {}}, best{"BEST", {}};
+  Column runs{"RUNS", {}}, loss{"LOSS", {}};
   Column target{"TO " + options.target, {}}, steps{"STEPS", {}}, speed{"SPEED", {}},
       seconds{"SECONDS", {}};
   for (size_t g = 0; g < all.groups.size(); ++g) {
@@ -160,8 +196,6 @@ std::string comparison_text(const Comparison& all, const ComparisonOptions& opti
     }
     runs.cells.push_back(std::to_string(group.runs.size()));
     loss.cells.push_back(spread_text(group.loss));
-    acc1.cells.push_back(spread_text(group.acc1));
-    best.cells.push_back(spread_text(group.best_acc1));
     const int reached = group.target_seconds.count;
     std::string text = reached == 0 ? "never" : spread_text(group.target_seconds) + " s";
     if (reached > 0 && static_cast<size_t>(reached) < group.runs.size()) {
@@ -172,7 +206,8 @@ std::string comparison_text(const Comparison& all, const ComparisonOptions& opti
     speed.cells.push_back(spread_text(group.speed));
     seconds.cells.push_back(spread_text(group.seconds));
   }
-  for (Column* column : {&runs, &loss, &acc1, &best}) columns.push_back(std::move(*column));
+  for (Column* column : {&runs, &loss}) columns.push_back(std::move(*column));
+  std::ranges::move(headline_columns(all.groups), std::back_inserter(columns));
   if (!options.target.empty()) columns.push_back(std::move(target));
   for (Column* column : {&seconds, &steps, &speed}) columns.push_back(std::move(*column));
   return blocks(number, columns, options.width) + "\n" + legend(all, options.width);
@@ -191,7 +226,8 @@ std::string comparison_json(const Comparison& all, const ComparisonOptions& opti
       one["settings"][all.differing[k]] = value_json(group.values[k]);
     }
     for (const RunValue& value : kRunValues) {
-      if (target || !value.of_target) one[value.name] = spread_json(group.*value.of_group);
+      const std::string name = name_of(value, group.headline, target);
+      if (!name.empty()) one[name] = spread_json(group.*value.of_group);
     }
     one["runs"] = Json::array();
     for (const size_t run : group.runs) one["runs"].push_back(run_json(all.runs[run], target));

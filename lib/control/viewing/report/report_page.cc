@@ -2,6 +2,7 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 
 #include "base/number_text.h"
 #include "launch/planning/addresses.h"
@@ -100,15 +101,20 @@ double waiting_share(const RunHistory& run) {
   return whole > 0 ? waited / whole : 0;
 }
 
-double best_accuracy(const RunHistory& run) {
+// The best value of the headline in an evaluation.
+double best_value(const RunHistory& run, const RunMetrics& metrics) {
   double best = NAN;
-  for (const JsonObject& test : run.tests) best = std::fmax(best, test.number("acc1"));
+  for (const JsonObject& test : run.tests) {
+    const double value = test.number(metrics.headline);
+    best = metrics.larger_is_better ? std::fmax(best, value) : std::fmin(best, value);
+  }
   return best;
 }
 
 class Page {
  public:
-  explicit Page(const RunReport& report) : report_(report), run_(report.run) {}
+  explicit Page(const RunReport& report)
+      : report_(report), run_(report.run), metrics_(report.run.metrics()) {}
 
   std::string html() {
     const std::string name = std::filesystem::path(run_.folder).lexically_normal().string();
@@ -124,6 +130,7 @@ class Page {
     add_curves();
     add_evaluations();
     add_timeline();
+    add_servers();
     add_times();
     add_warnings();
     add_settings();
@@ -176,9 +183,10 @@ class Page {
     if (run_.end > run_.begin) fact("duration", duration_text(run_.end - run_.begin));
     fact("starts", run_.starts.size() > 1 ? std::to_string(run_.starts.size()) : "");
     if (!run_.train.empty()) fact("last loss", loss_text(last_value(run_, "loss")));
-    if (!run_.tests.empty()) {
-      fact("final accuracy", run_.tests.back().shown("acc1"));
-      fact("best accuracy", number_text(best_accuracy(run_)));
+    if (!run_.tests.empty() && !metrics_.headline.empty()) {
+      const std::string label = label_of_metric(metrics_.headline);
+      fact("final " + label, run_.tests.back().shown(metrics_.headline));
+      fact("best " + label, number_text(best_value(run_, metrics_)));
     }
     const double steps = run_.summary ? run_.summary->number("steps") : NAN;
     if (std::isfinite(steps)) fact("steps", number_text(steps));
@@ -225,7 +233,8 @@ class Page {
     std::string text;
     for (const std::string& line : rank->texts("last_lines")) text += line + "\n";
     if (text.empty()) return;
-    html_ += "<details open><summary>last lines of rank " + e(rank->shown("rank")) + ", " +
+    const std::string role = rank->text("role") == "server" ? "server " : "rank ";
+    html_ += "<details open><summary>last lines of " + role + e(rank->shown("rank")) + ", " +
              e(rank->shown("log")) + "</summary>" + preformatted(text) + "</details>\n";
   }
 
@@ -248,13 +257,16 @@ class Page {
       html_ +=
           "<details><summary>" + std::to_string(run_.tests.size()) + " evaluations</summary>\n";
     }
-    html_ += "<table>" + row({"step", "epoch", "samples", "loss", "acc1", "seconds"}, "th");
+    std::vector<std::string> columns = {"step", "epoch", metrics_.unit};
+    std::ranges::copy(metrics_.names, std::back_inserter(columns));
+    columns.emplace_back("seconds");
+    html_ += "<table>" + row(columns, "th");
     const size_t first = run_.tests.size() > kMaxRows ? run_.tests.size() - kMaxRows : 0;
     if (first > 0) html_ += row({"earlier ones are left out"});
     for (size_t k = first; k < run_.tests.size(); ++k) {
-      const JsonObject& test = run_.tests[k];
-      html_ += row({test.shown("step"), test.shown("epoch"), test.shown("samples"),
-                    test.shown("loss"), test.shown("acc1"), test.shown("seconds")});
+      std::vector<std::string> cells;
+      for (const std::string& column : columns) cells.push_back(run_.tests[k].shown(column));
+      html_ += row(cells);
     }
     html_ += many ? "</table></details>\n" : "</table>\n";
   }
@@ -264,6 +276,13 @@ class Page {
     if (picture.empty()) return;
     heading("Ranks");
     html_ += picture;
+  }
+
+  void add_servers() {
+    const std::string table = server_table(report_);
+    if (table.empty()) return;
+    heading("Parameter servers");
+    html_ += table;
   }
 
   void add_times() {
@@ -342,6 +361,7 @@ class Page {
 
   const RunReport& report_;
   const RunHistory& run_;
+  const RunMetrics metrics_;
   std::string html_;
 };
 

@@ -25,8 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSlack = 5;            // seconds between clocks, and between two events
+constexpr double kEndOfServers = 60;    // seconds that servers may live after the last event
 constexpr int64_t kMaxOfLog = 4 << 20;  // bytes of a log's end that are searched
-constexpr size_t kMaxPieces = 4;        // of a log
+constexpr size_t kMaxPieces = 4;        // per log
 constexpr size_t kMaxLogs = 64, kMaxWarnings = 60, kMaxStacks = 64;
 constexpr size_t kMaxOfStack = 32 << 10, kMaxOfProfile = 64 << 10;
 
@@ -201,6 +202,11 @@ class ReportReader {
     return false;
   }
 
+  std::optional<bool> is_of_job(const JsonObject& verdict) const {
+    const std::vector<JsonObject>& starts = all_.run.starts;
+    return starts.empty() ? std::nullopt : names_job_of(verdict, starts.back());
+  }
+
   // chosen: the user says that it is the run's.
   void read_logs(const std::string& folder, bool chosen) {
     if (folder.empty() || !is_readable_folder(folder)) return;
@@ -211,7 +217,7 @@ class ReportReader {
             JsonObject::parse(read_regular_file(folder + "/verdict.json", 16 << 20));
         if (!verdict) {
           all_.notes.push_back(folder + "/verdict.json is damaged");
-        } else if (chosen || covers_time(*verdict, all_.run.end)) {
+        } else if (is_of_job(*verdict).value_or(chosen || covers_time(*verdict, all_.run.end))) {
           all_.verdict = verdict;
         } else {
           all_.notes.push_back(folder + "/verdict.json belongs to another job");
@@ -225,6 +231,12 @@ class ReportReader {
       attempt([&] {
         all_.stacks.push_back(
             {fs::path(path).filename(), cut(read_regular_file(path, 16 << 20), kMaxOfStack)});
+      });
+    }
+    if (exists(folder + "/servers.jsonl")) {
+      attempt([&] {
+        all_.servers = last_lines_of_servers(end_of_file(folder + "/servers.jsonl", kMaxOfLog),
+                                             all_.run.begin - kSlack, end_of_job_ + kEndOfServers);
       });
     }
     read_warnings(folder);
@@ -260,6 +272,12 @@ class ReportReader {
 };
 
 }  // namespace
+
+std::optional<bool> names_job_of(const JsonObject& verdict, const JsonObject& start) {
+  const std::string of_verdict = verdict.text("run"), of_start = start.text("run");
+  if (of_verdict.empty() || of_start.empty()) return std::nullopt;
+  return of_verdict == of_start;
+}
 
 bool covers_time(const JsonObject& verdict, double time) {
   return time >= verdict.number("started") - kSlack && time <= verdict.number("time") + kSlack;

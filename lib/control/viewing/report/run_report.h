@@ -24,19 +24,24 @@ struct RunReport {
   RunHistory run;
   bool running = false;               // a process of this host holds the folder
   std::string host;                   // where it ran last; "": unknown
-  std::optional<JsonObject> verdict;  // this run's verdict.json, if it exists
+  std::optional<JsonObject> verdict;  // that of this run's job, if it exists
   std::string log_folder;             // "": unknown
   std::vector<StackFile> stacks;
   std::vector<LogWarning> warnings;
-  std::string profile;             // profile.txt
+  std::string profile;  // profile.txt
+  // Of servers.jsonl: the newest line of each parameter server, by number.
+  std::vector<JsonObject> servers = {};
   std::vector<std::string> notes;  // what could not be read
 };
 
-// log_folder: "": the one that the run recorded. Of a log folder that the run recorded, a verdict
-// and stacks count only if their time fits the run: a later job may have replaced them.
+// log_folder: "": the one that the run recorded. Several jobs may share a log folder: a verdict
+// counts only if it names the job that the run's last start names. If one of them names none, and
+// the run recorded the folder, verdict and stacks count only if their time fits the run.
 // kUsage if the folder is not that of a run.
 RunReport read_run_report(const std::string& folder, const std::string& log_folder);
 
+// Whether verdict and start event name the same job; nullopt if one of them names none.
+std::optional<bool> names_job_of(const JsonObject& verdict, const JsonObject& start);
 // Whether a job with this verdict can have made an event at that time.
 bool covers_time(const JsonObject& verdict, double time);
 // Logs have local time without a zone. If the job ran in another zone than ours: the seconds to add
@@ -44,6 +49,10 @@ bool covers_time(const JsonObject& verdict, double time);
 double zone_shift(std::string_view log, double changed);
 // The warnings and errors of our programs in a log, from `begin` to `end` (seconds since 1970).
 std::vector<std::string> warnings_in(std::string_view log, double begin, double end);
+
+// The newest line of each parameter server in servers.jsonl, from `begin` to `end` (seconds since
+// 1970), by its number.
+std::vector<JsonObject> last_lines_of_servers(std::string_view lines, double begin, double end);
 
 // --- The HTML page of a report ---
 
@@ -66,5 +75,7 @@ std::vector<TimePart> time_parts(const RunReport& report);
 // than 64 ranks, the slowest ones.
 std::string rank_timeline(const RunReport& report);
 const char* rank_timeline_style();
+// A table of the parameter servers, as HTML; "" if the job had none that say it.
+std::string server_table(const RunReport& report);
 
 }  // namespace fleet

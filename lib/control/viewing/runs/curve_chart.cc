@@ -104,7 +104,7 @@ Points neighbourhood_average(const Points& points) {
     size_t end = begin;
     while (end < points.size() && std::isfinite(points[end].value)) ++end;
     double sum = 0;
-    size_t first = begin, last = begin;  // of the sum
+    size_t first = begin, last = begin;  // summed
     for (size_t i = begin; i < end; ++i) {
       for (; last < std::min(i + side + 1, end); ++last) sum += points[last].value;
       for (; first + side < i; ++first) sum -= points[first].value;
@@ -254,10 +254,20 @@ Points tests_of(const RunHistory& run, const std::string& name) {
   return points;
 }
 
+// "Perplexity"; a name with capitals, such as mAP, stays.
+std::string title_of(std::string label) {
+  const auto is_lower = [](char c) { return c < 'A' || c > 'Z'; };
+  if (!label.empty() && label[0] >= 'a' && label[0] <= 'z' &&
+      std::ranges::all_of(label, is_lower)) {
+    label[0] = static_cast<char>(label[0] - 'a' + 'A');
+  }
+  return label;
+}
+
 // Drawn under another title, or not of interest by step.
 bool is_known(std::string_view name) {
-  constexpr std::string_view kNames[] = {"loss",  "acc1",    "learning_rate", "speed",    "epoch",
-                                         "steps", "samples", "batch_time",    "data_time"};
+  constexpr std::string_view kNames[] = {"loss",  "learning_rate", "speed",      "epoch",
+                                         "steps", "samples",       "batch_time", "data_time"};
   return std::ranges::find(kNames, name) != std::end(kNames);
 }
 
@@ -339,7 +349,8 @@ Points thin_points(const Points& points, int columns) {
 
 std::vector<CurveChart> charts_of(const RunHistory& run) {
   std::vector<CurveChart> charts;
-  const auto both = [&](const char* title, const char* unit, const char* name) {
+  const auto both = [&](const std::string& title, const std::string& unit,
+                        const std::string& name) {
     CurveChart chart{title, unit, {}, run.resumes};
     if (Points points = curve_values(run, name); !points.empty())
       chart.curves.push_back({"training", std::move(points), Curve::Style::kNoisy});
@@ -352,12 +363,18 @@ std::vector<CurveChart> charts_of(const RunHistory& run) {
   };
   both("Loss", "by step", "loss");
   charts.back().may_be_logarithmic = true;
-  both("Accuracy", "top 1, by step", "acc1");
+  const std::vector<std::string> metrics = run.metrics().names;
+  for (const std::string& name : metrics) {
+    if (name == "loss") continue;
+    const std::string label = label_of_metric(name);
+    both(title_of(label), label == name ? "by step" : name + ", by step", name);
+  }
   one("Learning rate", "by step", "learning_rate");
   one("Speed", "samples per second and rank, by step", "speed");
   for (const auto& [name, points] : run.train) {
     // Those of fleet-worker are of no interest by step.
-    const bool shown = run.is_reported() && !is_known(name) && charts.size() < kMostCharts;
+    const bool drawn = is_known(name) || std::ranges::find(metrics, name) != metrics.end();
+    const bool shown = run.is_reported() && !drawn && charts.size() < kMostCharts;
     if (shown) one(name.c_str(), "by step", name.c_str());
   }
   std::erase_if(charts, [](const CurveChart& chart) { return !has_values(chart); });

@@ -14,7 +14,7 @@ namespace fleet {
 std::string escape_markup(std::string_view text);
 
 // At most four points for each of `columns` parts of the range of steps: the first and the last,
-// the least and the greatest; a part with a value that is not finite keeps one such point.
+// the minimum and the maximum; a part with a value that is not finite keeps one such point.
 Points thin_points(const Points& points, int columns);
 
 struct Curve {
@@ -42,7 +42,8 @@ std::string curve_charts_html(const std::vector<CurveChart>& charts);
 // The style of these pictures, for a page.
 const char* curve_chart_style();
 
-// Loss, accuracy, learning rate and speed of a run; of one that a program reports, all its values.
+// The metrics of its task, learning rate and speed of a run; for a run that a program reports, all
+// its values.
 std::vector<CurveChart> charts_of(const RunHistory& run);
 
 }  // namespace fleet

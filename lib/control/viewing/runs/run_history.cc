@@ -139,6 +139,18 @@ RunSettings read_run_settings(std::string_view text) {
   return settings;
 }
 
+RunMetrics metrics_of(const JsonObject& start) {
+  RunMetrics metrics;
+  if (!start.has("metrics")) return metrics;
+  metrics.names = start.texts("metrics");
+  metrics.headline = start.text("headline");
+  metrics.larger_is_better = start.is_true("larger_is_better");
+  metrics.unit = start.text("unit");
+  return metrics;
+}
+
+std::string label_of_metric(const std::string& name) { return name == "acc1" ? "accuracy" : name; }
+
 bool is_run_folder(const std::string& folder) {
   return std::ranges::any_of(kMarks, [&](const char* name) {
     std::error_code error;

@@ -25,7 +25,7 @@ class JsonObject {
   // null.
   static std::optional<JsonObject> parse(std::string_view text);
 
-  bool has(const std::string& key) const;  // also if it is null
+  bool has(const std::string& key) const;  // true for null
   // NaN if it is null, absent, not a number or beyond 1e300.
   double number(const std::string& key) const;
   std::string text(const std::string& key) const;  // "" if it is not a text
@@ -65,6 +65,18 @@ using RunSettings = std::map<std::string, RunSetting>;  // by key
 // The lines of config.txt: "KEY = VALUE  (ORIGIN)". Ignores others.
 RunSettings read_run_settings(std::string_view text);
 
+// The metrics that the task of a run declares.
+struct RunMetrics {
+  std::vector<std::string> names = {"loss", "acc1"};  // keys of `train` and `test` events, in order
+  std::string headline = "acc1";                      // shown next to the loss; "": only the loss
+  bool larger_is_better = true;                       // the headline
+  std::string unit = "samples";                       // key of an evaluation's count
+};
+// As a `start` event records them; an event without them means an image classification.
+RunMetrics metrics_of(const JsonObject& start);
+// "accuracy" for "acc1": a metric for people.
+std::string label_of_metric(const std::string& name);
+
 // The state of every rank over some steps; the vectors are by rank.
 struct RankInterval {
   double begin = 0, end = 0;                             // seconds since 1970
@@ -74,18 +86,19 @@ struct RankInterval {
 struct RunHistory {
   std::string folder;
   RunSettings settings;
-  std::vector<JsonObject> starts, tests, not_finite;  // events, in their order
+  std::vector<JsonObject> starts, tests, not_finite;  // events, in order
   std::optional<JsonObject> summary;                  // the last one, if no start follows it
   // Of `train` events, by name, without steps that a resumed run repeated.
   std::map<std::string, Points> train;
   std::vector<RankInterval> ranks;
   std::vector<double> resumes;        // steps at which a later start continued
   double begin = 0, end = 0;          // times of the first and the last event; 0: none
-  int64_t lines = 0, unreadable = 0;  // of metrics.jsonl
+  int64_t lines = 0, unreadable = 0;  // in metrics.jsonl
   double repeated_steps = 0;          // that a resumed run made again
   double between_starts = 0;          // seconds from an event to the next start
 
   bool empty() const { return lines == 0; }
+  RunMetrics metrics() const { return starts.empty() ? RunMetrics() : metrics_of(starts.back()); }
   // Whether a program of the user has reported it, on this folder of logs.
   bool is_reported() const { return !starts.empty() && starts.back().is_true("reported"); }
 };

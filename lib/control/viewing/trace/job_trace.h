@@ -60,7 +60,7 @@ struct JobTrace {
 
 struct TraceProgress {
   int ranks = 0;  // that record
-  int done = 0;   // of these
+  int done = 0;   // finished
   int64_t min_steps = 0;
 };
 

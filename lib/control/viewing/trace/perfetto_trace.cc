@@ -385,7 +385,7 @@ class JobWriter {
 
   const JobTrace& trace_;
   Writer out_;
-  int64_t beginning_ = 0;  // of the activities
+  int64_t beginning_ = 0;  // the first activity's
   int64_t earliest_ = 0;   // at which an event has a place
 };
 

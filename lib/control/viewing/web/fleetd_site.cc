@@ -56,7 +56,7 @@ class TableJob : public WatchedJob {
   const int number_;
 };
 
-// Of a job that nobody looks at: its launcher keeps the curves, and they end with it.
+// For a job that no page shows: its launcher keeps the curves, and they end with it.
 constexpr std::chrono::seconds kIdleInterval{10};
 // Between the curves of the list, in ticks of its timer.
 constexpr int kCurvesEvery = 5;

@@ -13,7 +13,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ssl::context;
 
-constexpr int64_t kMaxBytes = 1 << 20;  // of a certificate with those that lead to its authority
+constexpr int64_t kMaxBytes = 1 << 20;  // a certificate with its chain
 
 // Whatever keeps the file from being read is the user's to correct.
 template <typename Read>

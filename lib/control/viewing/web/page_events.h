@@ -1,4 +1,4 @@
-// What a page is told, as the data of Server-Sent Events: JSON of one line. Pure.
+// The events of a page, as the data of Server-Sent Events: JSON of one line. Pure.
 #pragma once
 
 #include <optional>

@@ -15,13 +15,13 @@ namespace fleet {
 // fleetd --web: a page with the jobs of its node, and the page of each.
 FleetdPage fleetd_page();
 
-// A job of these parts, of which at least one runs. Throws kUsage if the secret of their fleetds is
-// unknown.
+// A job with these parts, at least one of them running. Throws kUsage if the secret of their
+// fleetds is unknown.
 std::unique_ptr<WatchedJob> job_of_parts(EventLoop& loop, std::vector<JobPart> parts,
                                          FleetdClient* fleetds);
 
-// fleetrun top --web: the page of one job, until the user ends it. `parts`: of one job that runs.
-// Returns an exit code. Throws kUsage if it cannot listen.
+// fleetrun top --web: the page of one job, until the user ends it. `parts` belong to one running
+// job. Returns an exit code. Throws kUsage if it cannot listen.
 int serve_top(const WebConfig& config, std::vector<JobPart> parts, FleetdClient* fleetds);
 
 }  // namespace fleet

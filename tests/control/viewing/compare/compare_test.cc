@@ -34,8 +34,8 @@ TEST(RunSummary, CompleteRun_HasItsResults) {
                  train_line(111, 11, "1.5") + test_line(120, 20, "0.85") +
                  train_line(121, 21, "1.0") + test_line(130, 30, "0.82") + summary_line(131, 30));
   EXPECT_EQ(run.loss, 0.4);  // of the evaluation
-  EXPECT_EQ(run.acc1, 0.82);
-  EXPECT_EQ(run.best_acc1, 0.85);
+  EXPECT_EQ(run.headline, 0.82);
+  EXPECT_EQ(run.best_headline, 0.85);
   EXPECT_EQ(run.target_seconds, 20);
   EXPECT_EQ(run.target_steps, 20);
   EXPECT_EQ(run.steps, 30);
@@ -55,7 +55,7 @@ TEST(RunSummary, CrashedRun_HasItsLastLine) {
   EXPECT_EQ(run.seconds, 9);
   EXPECT_FALSE(run.complete);
   EXPECT_TRUE(std::isnan(run.target_seconds));
-  EXPECT_TRUE(std::isnan(run.best_acc1));
+  EXPECT_TRUE(std::isnan(run.best_headline));
 }
 
 TEST(RunSummary, RunThatGoesOn_IsNotComplete) {
@@ -67,7 +67,7 @@ TEST(RunSummary, LinesOfOtherWriters_AreReadToo) {
       "{\"time\": 5, \"event\": \"train\", \"loss\": 0.25, \"step\": 3}\n"
       "{ \"event\": \"test\", \"acc1\": NaN, \"loss\": 7}\n");
   EXPECT_EQ(run.loss, 7);
-  EXPECT_TRUE(std::isnan(run.acc1));
+  EXPECT_TRUE(std::isnan(run.headline));
   EXPECT_EQ(run.steps, 4);
 }
 
@@ -81,7 +81,7 @@ TEST(RunSummary, LongFile_IsReadToItsEnd) {
   metrics += R"({"event":"note","text":")" + std::string(1 << 20, 'y') + "\"}\n";
   metrics += test_line(9'000, 5'000, "0.9");
   const RunSummary run = summary_of(metrics, 0.3);
-  EXPECT_EQ(run.acc1, 0.9);
+  EXPECT_EQ(run.headline, 0.9);
   EXPECT_EQ(run.target_steps, 2'000);  // 0.3000
   EXPECT_EQ(run.steps, 5'000);
 }
@@ -139,6 +139,37 @@ TEST_F(Compare, RunsThatDifferInTheirSeed_AreAGroup) {
   EXPECT_EQ(group["target_seconds"]["mean"], 10);
   EXPECT_TRUE(group["runs"][0]["target_steps"].is_null());
   EXPECT_EQ(all["groups"][1]["acc1"]["mean"], 0.9);
+}
+
+// The task's metrics are recorded at the start of a run.
+TEST_F(Compare, TextRuns_HaveTheirOwnColumns) {
+  const auto add_text = [&](const std::string& name, const std::string& perplexity) {
+    files.write(name + "/metrics.jsonl",
+                start_line(100, 0,
+                           R"(,"metrics":["loss","perplexity"],"headline":"perplexity",)"
+                           R"("larger_is_better":false,"unit":"tokens")") +
+                    R"({"event":"test","time":110,"step":5,"tokens":9,"loss":2.5,"perplexity":30})"
+                    "\n"
+                    R"({"event":"test","time":120,"step":9,"tokens":9,"loss":3.5,"perplexity":)" +
+                    perplexity + "}\n" + summary_line(121, 10));
+    files.write(name + "/config.txt", "task = \"causal_lm\"  (job.json)\n");
+  };
+  add_text("text", "40");
+  const auto group = json({"text", "--target=30"})["groups"][0];
+  EXPECT_EQ(group["perplexity"]["mean"], 40);
+  EXPECT_EQ(group["best_perplexity"]["mean"], 30);
+  EXPECT_EQ(group["target_steps"]["mean"], 5);
+  EXPECT_FALSE(group.contains("acc1"));
+  const std::string alone = printed({"text"});
+  auto rows = table_rows(alone.substr(0, alone.find("\n\n") + 1));
+  ASSERT_THAT(rows, SizeIs(1));
+  EXPECT_EQ(rows[0]["PERPLEXITY"], "40");
+  EXPECT_EQ(rows[0]["BEST"], "30");
+  EXPECT_FALSE(rows[0].contains("ACC1"));
+  const auto both = json({"text", "a-1"})["groups"];
+  ASSERT_THAT(both, SizeIs(2));
+  EXPECT_EQ(both[1]["acc1"]["mean"], 0.8);
+  EXPECT_FALSE(both[1].contains("perplexity"));
 }
 
 TEST_F(Compare, FolderOfRuns_StandsForThem) { EXPECT_THAT(json({""})["groups"], SizeIs(2)); }

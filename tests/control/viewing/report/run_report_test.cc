@@ -82,6 +82,51 @@ TEST(RunReport, CompleteRun_HasCurvesTimesAndSettings) {
   EXPECT_THAT(elements_of(page, "pre"), ElementsAre("conv2d 7 calls\n"));
 }
 
+TEST(RunReport, TextRun_HasTheMetricsOfItsTask) {
+  const RunFiles run;
+  run.write("metrics.jsonl",
+            start_line(100, 0,
+                       R"(,"metrics":["loss","perplexity"],"headline":"perplexity",)"
+                       R"("larger_is_better":false,"unit":"tokens")") +
+                R"({"event":"train","time":105,"step":0,"loss":3.4,"perplexity":30})"
+                "\n"
+                R"({"event":"test","time":110,"step":1,"tokens":77,"loss":3.5,"perplexity":31})"
+                "\n"
+                R"({"event":"test","time":119,"step":2,"tokens":77,"loss":3.6,"perplexity":32})"
+                "\n" +
+                summary_line(120, 2));
+  const std::string page = page_of(run);
+  EXPECT_THAT(elements_of(page, "th"), AllOf(IsSupersetOf({"tokens", "loss", "perplexity"}),
+                                             Not(Contains("acc1")), Not(Contains("samples"))));
+  EXPECT_THAT(elements_of(page, "td"), IsSupersetOf({"77", "32"}));
+  EXPECT_THAT(elements_of(page, "text"), AllOf(Contains("Perplexity"), Not(Contains("Accuracy"))));
+  EXPECT_THAT(
+      elements_of(page, "span"),
+      AllOf(IsSupersetOf({"final perplexity", "best perplexity"}), Not(Contains("best accuracy"))));
+  EXPECT_THAT(elements_of(page, "b"), IsSupersetOf({"32", "31"}));
+}
+
+// Another job may write to the same log folder at the same time.
+TEST(RunReport, VerdictOfAnotherJob_IsLeftOut) {
+  const auto verdict_of = [](const std::string& of_run, const std::string& of_verdict, bool given) {
+    const RunFiles run;
+    const std::string logs = run.path() + "/log";
+    run.write("metrics.jsonl", start_line(100, 0, R"(,"log_dir":")" + logs + "\"" + of_run) +
+                                   train_line(105, 0, "2.5"));
+    const std::string verdict = failed_verdict(99, 107);
+    run.write("log/verdict.json", "{" + of_verdict + verdict.substr(1));
+    const RunReport report = read_run_report(run.path(), given ? logs : "");
+    EXPECT_EQ(report.verdict.has_value(), report.notes.size() == 1) << "a note without one";
+    return report.verdict.has_value();
+  };
+  for (const bool given : {false, true}) {
+    EXPECT_TRUE(verdict_of(R"(,"run":"a")", R"("run":"a",)", given));
+    EXPECT_FALSE(verdict_of(R"(,"run":"a")", R"("run":"b",)", given));
+    EXPECT_TRUE(verdict_of(R"(,"run":"a")", "", given)) << "an older fleetrun";
+    EXPECT_TRUE(verdict_of("", R"("run":"b",)", given)) << "an older fleet-worker";
+  }
+}
+
 TEST(RunReport, Times_AddUpToTheRun) {
   const RunFiles run;
   run.write("metrics.jsonl", start_line(100, 0) + train_line(105, 0, "2.5") + summary_line(120, 2));

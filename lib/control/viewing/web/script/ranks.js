@@ -48,6 +48,8 @@ const overGpus = (rank, key, together) => {
   return all.length === 0 ? null : together(all);
 };
 const sum = (all) => all.reduce((a, b) => a + b, 0), most = (all) => Math.max(...all), mean = (all) => sum(all) / all.length;
+// Of a trainer on parameter servers.
+const use = (rank, key) => rank.servers ? rank.servers[key] : null;
 const kColumns = [
   { title: "rank", get: (r) => r.rank, text: (v, r) => (r.role === "server" ? "server " : "") + v },
   { title: "node", get: (r) => r.node_rank, text: String },
@@ -56,6 +58,11 @@ const kColumns = [
   { title: "samples/s", get: (r) => r.samples_per_second, text: rounded },
   { title: "input %", get: (r) => r.input_share, text: percent },
   { title: "peers %", get: (r) => r.peers_share, text: percent },
+  { title: "push wait %", get: (r) => use(r, "push_share"), text: percent },
+  { title: "values wait %", get: (r) => use(r, "values_share"), text: percent },
+  { title: "rows wait %", get: (r) => use(r, "rows_share"), text: percent },
+  { title: "queue", get: (r) => use(r, "queue"), text: rounded },
+  { title: "staleness", get: (r) => use(r, "staleness"), text: rounded },
   { title: "loss", get: (r) => r.loss, text: rounded },
   { title: "CPU %", get: (r) => r.cpu, text: percent },
   { title: "memory", get: (r) => r.memory, text: bytes },
@@ -90,9 +97,13 @@ function sorted(ranks) {
 }
 const orderOf = (rank) => (rank.role === "server" ? 1e9 : 0) + rank.rank;
 
+// Servers that say what they do have a table of their own.
+const inRanks = (frame) => frame.ranks.filter((r) => !r.serving);
+
 function showRanks(frame) {
-  const shown = kColumns.filter((c, i) => i === 0 || frame.ranks.some(c.any || ((r) => known(c.get(r)))));
-  const by = kColumns[sortBy], ranks = sorted(frame.ranks);
+  const all = inRanks(frame);
+  const shown = kColumns.filter((c, i) => i === 0 || all.some(c.any || ((r) => known(c.get(r)))));
+  const by = kColumns[sortBy], ranks = sorted(all);
   const head = element("tr");
   for (const column of shown) {
     const cell = element("th"), button = element("button", column.title);
@@ -148,5 +159,6 @@ function showFrame(frame) {
   showFacts(frame);
   showBottleneck(frame.bottleneck);
   showRanks(frame);
+  showServers(frame);
   listLogs(frame);
 }
